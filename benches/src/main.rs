@@ -1,0 +1,2 @@
+//! Benchmarks beside their peers.
+fn main() {}
