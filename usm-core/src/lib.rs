@@ -1,2 +1,59 @@
 #![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod access;
+mod allocation;
+pub mod backend;
+mod buffer;
+mod context;
+#[cfg(feature = "alloc")]
+mod deferred;
+mod device;
+mod error;
+mod event;
+mod gate;
+pub mod history;
+pub mod kind;
+pub mod limits;
+mod queue;
+#[cfg(feature = "alloc")]
+mod registry;
+mod selector;
+mod shared;
+mod source;
+mod stats;
+mod sync;
+mod typed;
+mod uses;
+mod view;
+
+pub use access::{Access, AccessFlags, Capabilities};
+pub use allocation::Allocation;
+pub use backend::{Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder};
+pub use buffer::Buffer;
+pub use context::{Context, Memory};
+#[cfg(feature = "alloc")]
+pub use deferred::Deferred;
+pub use device::{BackendKind, DeviceInfo, DeviceType, Name};
+pub use error::{Error, ErrorKind, Result};
+pub use event::Event;
+pub use kind::{AllocKind, AnyKind, Device, Host, HostAccessible, Kind, MemoryType, Shared};
+pub use limits::Fallback;
+pub use queue::{Queue, Usage};
+#[cfg(feature = "alloc")]
+pub use registry::Registry;
+pub use selector::{Selector, SelectorError};
+pub use shared::{DEFAULT_WAIT_LIMIT, Shared as SharedState};
+#[cfg(feature = "alloc")]
+pub use source::Reclaim;
+pub use source::{MemorySource, Request};
+pub use stats::{Counters, Stats};
+pub use typed::{UninitVec, UsmVec};
+pub use uses::Pending;
+pub use view::{ReadView, WriteView};

@@ -1,0 +1,210 @@
+//! The one owner of a block of USM memory.
+
+use core::fmt;
+
+#[cfg(feature = "alloc")]
+use {
+    crate::deferred::Release,
+    crate::source::Reclaim,
+    alloc::{boxed::Box, sync::Arc},
+    core::any::Any,
+};
+
+use crate::access::Access;
+use crate::backend::{Backend, Block};
+use crate::context::Context;
+use crate::error::{ErrorKind, Result};
+use crate::gate::ViewGuard;
+use crate::uses::{Pending, Uses};
+use crate::{AllocKind, MemoryType};
+
+enum Owner<B: Backend> {
+    /// The context's backend allocated the block.
+    Context,
+    /// A source carved the block from a larger one.
+    #[cfg(feature = "alloc")]
+    Source(Arc<dyn Reclaim<B>>),
+    /// Somebody else's memory, kept alive by this value.
+    #[cfg(feature = "alloc")]
+    Foreign(Option<Box<dyn Any + Send + Sync>>),
+    #[cfg(not(feature = "alloc"))]
+    #[allow(dead_code, reason = "gives the parameter a use without alloc")]
+    Never(core::convert::Infallible, core::marker::PhantomData<fn() -> B>),
+}
+
+/// The one owner of a block of USM memory. Dropping it gives the block back after every operation that uses it.
+pub struct Allocation<B: Backend> {
+    context: Context<B>,
+    block: Block,
+    uses: Uses<B>,
+    owner: Owner<B>,
+}
+
+impl<B: Backend> fmt::Debug for Allocation<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Allocation")
+            .field("backend", &self.context.info().backend)
+            .field("kind", &self.block.kind)
+            .field("address", &self.block.pointer)
+            .field("bytes", &self.block.size)
+            .finish()
+    }
+}
+
+impl<B: Backend> Allocation<B> {
+    pub(crate) fn owned(context: Context<B>, block: Block) -> Self {
+        Self { context, block, uses: Uses::new(), owner: Owner::Context }
+    }
+
+    /// A part of a larger allocation, given back to `source` when dropped.
+    ///
+    /// # Safety
+    /// `block` is live memory of `context`, disjoint from every other allocation that is live, and stays so until it
+    /// is handed to [`Reclaim::reclaim`].
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub unsafe fn carved(context: Context<B>, block: Block, source: Arc<dyn Reclaim<B>>) -> Self {
+        Self { context, block, uses: Uses::new(), owner: Owner::Source(source) }
+    }
+
+    /// Memory that somebody else allocated and `owner` keeps alive; `owner` is dropped, after every operation that
+    /// uses the memory, instead of the memory being freed. It is not in the context's books.
+    ///
+    /// # Safety
+    /// `block` is USM memory of `context` with the kind it says, live as long as `owner` is not dropped. Access from
+    /// elsewhere is the caller's to order.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub unsafe fn foreign(context: Context<B>, block: Block, owner: Box<dyn Any + Send + Sync>) -> Self {
+        Self { context, block, uses: Uses::new(), owner: Owner::Foreign(Some(owner)) }
+    }
+
+    /// The context that the memory belongs to.
+    #[must_use]
+    pub fn context(&self) -> &Context<B> {
+        &self.context
+    }
+
+    /// Kind of the memory.
+    #[must_use]
+    pub fn kind(&self) -> AllocKind {
+        self.block.kind
+    }
+
+    /// Type of the memory, as statistics list it.
+    #[must_use]
+    pub fn memory_type(&self) -> MemoryType {
+        MemoryType::of(self.block.kind)
+    }
+
+    /// Bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.block.size
+    }
+
+    /// The block.
+    #[must_use]
+    pub fn block(&self) -> &Block {
+        &self.block
+    }
+
+    /// First byte. Dereferencing it is the caller's to prove; device memory must not be.
+    #[must_use]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.block.pointer.as_ptr()
+    }
+
+    pub(crate) fn uses(&self) -> &Uses<B> {
+        &self.uses
+    }
+
+    /// Makes operations that used a part of this allocation count as uses of the whole: for sources that carve.
+    #[cfg(feature = "alloc")]
+    pub fn absorb(&self, pending: Pending<B>) {
+        self.uses.absorb(pending);
+    }
+
+    /// Blocks until the host may access the memory in this way, at most the context's wait limit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotHostAccessible`], [`ErrorKind::Timeout`], or the failure of an operation that wrote it.
+    pub fn wait_for_host(&self, access: Access) -> Result<()> {
+        self.host_guard(access).map(drop)
+    }
+
+    pub(crate) fn host_guard(&self, access: Access) -> Result<ViewGuard<'_>> {
+        let kind = self.block.kind;
+        if !kind.is_host_accessible() {
+            return Err(ErrorKind::NotHostAccessible { kind }.into());
+        }
+        let shared = self.context.shared();
+        let limit = shared.wait_limit();
+        self.uses.wait(access, limit)?;
+        match shared.gate() {
+            Some(gate) if !shared.info().capabilities.concurrent(kind) => {
+                gate.view::<B>(self.context.raw(), limit)
+            }
+            _ => Ok(ViewGuard::NONE),
+        }
+    }
+
+    /// Checks that `len` bytes at `offset` lie inside.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfBounds`] with the three numbers.
+    pub fn check_range(&self, offset: usize, len: usize) -> Result<()> {
+        let size = self.block.size;
+        match offset.checked_add(len) {
+            Some(end) if end <= size => Ok(()),
+            _ => Err(ErrorKind::OutOfBounds { offset, len, size }.into()),
+        }
+    }
+}
+
+impl<B: Backend> Drop for Allocation<B> {
+    fn drop(&mut self) {
+        let pending = self.uses.take();
+        match &mut self.owner {
+            Owner::Context => give_back(&self.context, self.block, pending),
+            #[cfg(feature = "alloc")]
+            Owner::Source(source) => source.reclaim(self.block, pending),
+            #[cfg(feature = "alloc")]
+            Owner::Foreign(owner) => {
+                if let Some(owner) = owner.take() {
+                    settle(&self.context, Release::Owner(owner), pending);
+                }
+            }
+            #[cfg(not(feature = "alloc"))]
+            Owner::Never(never, _) => match *never {},
+        }
+    }
+}
+
+#[cfg(feature = "alloc")]
+fn give_back<B: Backend>(context: &Context<B>, block: Block, pending: Pending<B>) {
+    settle(context, Release::Block(block), pending);
+}
+
+/// Releases at once when nothing is in flight, otherwise when it is done.
+#[cfg(feature = "alloc")]
+pub(crate) fn settle<B: Backend>(context: &Context<B>, what: Release<B>, pending: Pending<B>) {
+    if pending.is_done() {
+        // SAFETY: the owner is being dropped, so nobody else releases it, and nothing uses it any more.
+        unsafe { crate::deferred::release(context.raw(), what) };
+    } else if let Some(deferred) = B::deferred(context.raw()) {
+        deferred.push(pending, what);
+    } else {
+        // A backend without a list has nothing in flight; should it be wrong, a leak is the safe answer.
+        context.shared().leaked();
+        core::mem::forget(what);
+    }
+}
+
+#[cfg(not(feature = "alloc"))]
+fn give_back<B: Backend>(context: &Context<B>, block: Block, _: Pending<B>) {
+    context.shared().freed(MemoryType::of(block.kind), Some(&block), block.size);
+    // SAFETY: the block came from this context's backend, its owner is being dropped, and without `alloc` every
+    // submission waited for its event, so nothing uses it.
+    unsafe { B::free(context.raw(), &block) };
+}

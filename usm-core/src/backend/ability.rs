@@ -1,0 +1,178 @@
+//! Abilities that not every runtime has. Each is an associated type of [`Backend`]; [`Unsupported`] answers all of them
+//! with a typed error.
+
+use core::convert::Infallible;
+use core::fmt::Debug;
+
+use crate::backend::Backend;
+use crate::error::{ErrorKind, Result};
+
+/// Opaque memory objects in the manner of `cl_mem`: no address, only copies.
+pub trait Buffers<B: Backend> {
+    /// The runtime's handle.
+    type Raw: Debug + Send + Sync;
+
+    /// A buffer of `size` bytes.
+    ///
+    /// # Errors
+    /// The runtime's, or `Unsupported`.
+    fn create(context: &B::Context, size: usize) -> Result<Self::Raw>;
+
+    /// Gives the buffer back.
+    ///
+    /// # Safety
+    /// `raw` was created by this context and no operation uses it.
+    unsafe fn destroy(context: &B::Context, raw: Self::Raw);
+
+    /// Copies `len` bytes from memory at `src` into the buffer.
+    ///
+    /// # Safety
+    /// The buffer range is inside; `src` is valid for `len` bytes until the event is complete; no conflicting access.
+    ///
+    /// # Errors
+    /// The runtime's.
+    unsafe fn write(
+        queue: &B::Queue,
+        raw: &Self::Raw,
+        offset: usize,
+        src: *const u8,
+        len: usize,
+        after: &[B::Event],
+    ) -> Result<B::Event>;
+
+    /// Copies `len` bytes out of the buffer to `dst`.
+    ///
+    /// # Safety
+    /// As [`write`](Self::write), with `dst` writable.
+    ///
+    /// # Errors
+    /// The runtime's.
+    unsafe fn read(
+        queue: &B::Queue,
+        raw: &Self::Raw,
+        offset: usize,
+        dst: *mut u8,
+        len: usize,
+        after: &[B::Event],
+    ) -> Result<B::Event>;
+}
+
+/// Rust closures that run on the host in queue order; how host kernels are launched.
+pub trait HostTasks<B: Backend> {
+    /// Runs `task` after `after`.
+    ///
+    /// # Safety
+    /// What the task touches stays valid, and is not accessed in conflict, until the event is complete.
+    ///
+    /// # Errors
+    /// The runtime's, or `Unsupported`; the task is then dropped without having run.
+    unsafe fn run<F: FnOnce() + Send + 'static>(
+        queue: &B::Queue,
+        after: &[B::Event],
+        task: F,
+    ) -> Result<B::Event>;
+}
+
+/// A hint for the placement of shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MemAdvice {
+    /// Back to the runtime's default.
+    Reset,
+    /// Mostly read.
+    ReadMostly,
+    /// Better on the device.
+    PreferDevice,
+    /// Better on the host.
+    PreferHost,
+}
+
+/// Prefetch and advice. Hints: nothing about the result depends on them.
+pub trait Advice<B: Backend> {
+    /// Asks for the range to be near the queue's device.
+    ///
+    /// # Safety
+    /// The range is live USM memory of the queue's context until the event is complete.
+    ///
+    /// # Errors
+    /// The runtime's, or `Unsupported`.
+    unsafe fn prefetch(
+        queue: &B::Queue,
+        pointer: *const u8,
+        len: usize,
+        after: &[B::Event],
+    ) -> Result<B::Event>;
+
+    /// Says how the range will be used.
+    ///
+    /// # Safety
+    /// As [`prefetch`](Self::prefetch).
+    ///
+    /// # Errors
+    /// The runtime's, or `Unsupported`.
+    unsafe fn advise(
+        queue: &B::Queue,
+        pointer: *const u8,
+        len: usize,
+        advice: MemAdvice,
+        after: &[B::Event],
+    ) -> Result<B::Event>;
+}
+
+/// The ability that is not there.
+#[derive(Clone, Copy, Debug)]
+pub struct Unsupported;
+
+fn unsupported<T>(operation: &'static str) -> Result<T> {
+    Err(ErrorKind::Unsupported { operation }.into())
+}
+
+impl<B: Backend> Buffers<B> for Unsupported {
+    type Raw = Infallible;
+
+    fn create(_: &B::Context, _: usize) -> Result<Infallible> {
+        unsupported("opaque buffers")
+    }
+
+    unsafe fn destroy(_: &B::Context, raw: Infallible) {
+        match raw {}
+    }
+
+    unsafe fn write(
+        _: &B::Queue,
+        raw: &Infallible,
+        _: usize,
+        _: *const u8,
+        _: usize,
+        _: &[B::Event],
+    ) -> Result<B::Event> {
+        match *raw {}
+    }
+
+    unsafe fn read(
+        _: &B::Queue,
+        raw: &Infallible,
+        _: usize,
+        _: *mut u8,
+        _: usize,
+        _: &[B::Event],
+    ) -> Result<B::Event> {
+        match *raw {}
+    }
+}
+
+impl<B: Backend> HostTasks<B> for Unsupported {
+    unsafe fn run<F: FnOnce() + Send + 'static>(_: &B::Queue, _: &[B::Event], _: F) -> Result<B::Event> {
+        unsupported("host tasks")
+    }
+}
+
+impl<B: Backend> Advice<B> for Unsupported {
+    unsafe fn prefetch(_: &B::Queue, _: *const u8, _: usize, _: &[B::Event]) -> Result<B::Event> {
+        unsupported("prefetch")
+    }
+
+    unsafe fn advise(_: &B::Queue, _: *const u8, _: usize, _: MemAdvice, _: &[B::Event]) -> Result<B::Event> {
+        unsupported("memory advice")
+    }
+}

@@ -1,0 +1,210 @@
+//! Host memory from a fixed region of the caller's: no heap, no system.
+
+use core::alloc::Layout;
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use super::synchronous::{self, synchronous_abilities, synchronous_backend};
+use super::{BUFFER_KIND, HostBuffer, HostDevice, HostEvent, HostQueue};
+use crate::backend::{
+    Advice, Backend, Block, Buffers, EventStatus, HostTasks, MemAdvice, PointerInfo, QueueOrder,
+};
+use crate::context::Context;
+use crate::error::{ErrorKind, Result};
+use crate::shared::Shared;
+use crate::sync::Mutex;
+use crate::{AllocKind, DeviceInfo, MemoryType};
+
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    offset: usize,
+    size: usize,
+    kind: AllocKind,
+}
+
+/// Live blocks in order of their offset; first fit.
+#[derive(Debug)]
+struct Table<const BLOCKS: usize> {
+    live: [Live; BLOCKS],
+    len: usize,
+}
+
+/// A fixed region of memory with at most `BLOCKS` live allocations, placed first fit.
+///
+/// ```
+/// use usm_core::backend::host::Arena;
+/// use usm_core::{Host, QueueOrder, UsmVec};
+///
+/// let mut memory = [0_u8; 4096];
+/// let arena = Arena::<16>::new(&mut memory);
+/// let queue = arena.context().queue(QueueOrder::InOrder)?;
+/// let array = UsmVec::<f32, Host, _>::from_slice(&queue, &[1.0, 2.0])?;
+/// assert_eq!(array.read()?[1], 2.0);
+/// # Ok::<(), usm_core::Error>(())
+/// ```
+pub struct Arena<'m, const BLOCKS: usize> {
+    base: NonNull<u8>,
+    table: Mutex<Table<BLOCKS>>,
+    device: HostDevice,
+    shared: Shared,
+    memory: PhantomData<&'m mut [u8]>,
+    len: usize,
+}
+
+// SAFETY: the region is borrowed exclusively for the arena's life, and its parts are given out under the lock.
+unsafe impl<const BLOCKS: usize> Send for Arena<'_, BLOCKS> {}
+// SAFETY: as above.
+unsafe impl<const BLOCKS: usize> Sync for Arena<'_, BLOCKS> {}
+
+impl<const BLOCKS: usize> fmt::Debug for Arena<'_, BLOCKS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arena").field("base", &self.base).field("bytes", &self.len).finish_non_exhaustive()
+    }
+}
+
+impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
+    /// An arena over `memory`.
+    #[must_use]
+    pub fn new(memory: &'m mut [u8]) -> Self {
+        Self::over(NonNull::from(&mut *memory).cast(), memory.len())
+    }
+
+    /// An arena over memory that has no value yet.
+    #[must_use]
+    pub fn new_uninit(memory: &'m mut [MaybeUninit<u8>]) -> Self {
+        Self::over(NonNull::from(&mut *memory).cast(), memory.len())
+    }
+
+    fn over(base: NonNull<u8>, len: usize) -> Self {
+        let device = HostDevice::with_memory(len as u64);
+        let free = Live { offset: 0, size: 0, kind: AllocKind::Unknown };
+        Self {
+            base,
+            table: Mutex::new(Table { live: [free; BLOCKS], len: 0 }),
+            device,
+            shared: Shared::new(device.info),
+            memory: PhantomData,
+            len,
+        }
+    }
+
+    /// The context of the arena. Every call gives a handle to the same one.
+    #[must_use]
+    pub fn context(&self) -> Context<FixedHost<'_, BLOCKS>> {
+        Context::from_raw(self)
+    }
+
+    fn place(&self, layout: Layout, kind: AllocKind) -> Result<NonNull<u8>> {
+        let mut table = self.table.lock();
+        let count = table.len;
+        if count == BLOCKS {
+            return Err(ErrorKind::TooManyBlocks { limit: BLOCKS }.into());
+        }
+        let mut start = 0;
+        for index in 0..=count {
+            let end = if index == count { self.len } else { table.live[index].offset };
+            if let Some(offset) = self.fit(start, end, layout) {
+                table.live.copy_within(index..count, index + 1);
+                table.live[index] = Live { offset, size: layout.size(), kind };
+                table.len += 1;
+                // SAFETY: `fit` keeps the offset inside the region.
+                return Ok(unsafe { self.base.add(offset) });
+            }
+            if index < count {
+                start = end + table.live[index].size;
+            }
+        }
+        let requested = layout.size() as u64;
+        Err(ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested }.into())
+    }
+
+    /// The first aligned offset in `start..end` with room for `layout`. Alignment counts in addresses.
+    fn fit(&self, start: usize, end: usize, layout: Layout) -> Option<usize> {
+        let base = self.base.as_ptr() as usize;
+        let address = base.checked_add(start)?.checked_next_multiple_of(layout.align())?;
+        let offset = address - base;
+        let stop = offset.checked_add(layout.size())?;
+        (stop <= end).then_some(offset)
+    }
+
+    fn give_back(&self, block: &Block) {
+        let offset = block.address() - self.base.as_ptr() as usize;
+        let mut table = self.table.lock();
+        let count = table.len;
+        if let Some(index) = table.live[..count].iter().position(|live| live.offset == offset) {
+            table.live.copy_within(index + 1..count, index);
+            table.len -= 1;
+        }
+    }
+
+    fn find(&self, address: usize) -> PointerInfo {
+        let base = self.base.as_ptr() as usize;
+        let Some(offset) = address.checked_sub(base) else { return PointerInfo::UNKNOWN };
+        let table = self.table.lock();
+        table.live[..table.len]
+            .iter()
+            .find(|live| offset >= live.offset && offset - live.offset < live.size)
+            .map_or(PointerInfo::UNKNOWN, |live| PointerInfo {
+                kind: live.kind,
+                base: base + live.offset,
+                size: live.size,
+                device: (live.kind != AllocKind::Host).then_some(self.shared.info().ordinal),
+                context: self.shared.id(),
+            })
+    }
+}
+
+/// The backend of an [`Arena`]; its context is a borrow of the arena.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedHost<'a, const BLOCKS: usize>(&'a Arena<'a, BLOCKS>);
+
+impl<'a, const BLOCKS: usize> FixedHost<'a, BLOCKS> {
+    /// The backend of `arena`.
+    #[must_use]
+    pub fn new(arena: &'a Arena<'a, BLOCKS>) -> Self {
+        Self(arena)
+    }
+}
+
+// SAFETY: blocks are disjoint parts of a region that the arena borrows exclusively, aligned by address (2); a block
+// leaves the table only when it is freed (7); operations run on the calling thread (3 to 6 and 10).
+unsafe impl<'a, const BLOCKS: usize> Backend for FixedHost<'a, BLOCKS> {
+    type Device = HostDevice;
+    type Context = &'a Arena<'a, BLOCKS>;
+
+    synchronous_backend!();
+
+    fn for_each_device(&self, visit: &mut dyn FnMut(HostDevice)) -> Result<()> {
+        visit(self.0.device);
+        Ok(())
+    }
+
+    fn device_info(device: &HostDevice) -> DeviceInfo {
+        device.info
+    }
+
+    fn create_context(&self, _: &HostDevice) -> Result<&'a Arena<'a, BLOCKS>> {
+        Ok(self.0)
+    }
+
+    fn shared<'c>(context: &'c &'a Arena<'a, BLOCKS>) -> &'c Shared {
+        &context.shared
+    }
+
+    fn allocate(context: &Self::Context, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        context.place(layout, kind)
+    }
+
+    unsafe fn free(context: &Self::Context, block: &Block) {
+        context.give_back(block);
+    }
+
+    fn query(context: &Self::Context, address: usize) -> Result<PointerInfo> {
+        Ok(context.find(address))
+    }
+}
+
+synchronous_abilities!(('a, const BLOCKS: usize) FixedHost<'a, BLOCKS>);

@@ -1,0 +1,115 @@
+//! Host memory from the global allocator.
+
+use alloc::sync::Arc;
+use core::alloc::Layout;
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use super::synchronous::{self, synchronous_abilities, synchronous_backend};
+use super::{BUFFER_KIND, HostBuffer, HostDevice, HostEvent, HostQueue};
+use crate::backend::{
+    Advice, Backend, Block, Buffers, EventStatus, HostTasks, MemAdvice, PointerInfo, QueueOrder,
+};
+use crate::context::Context;
+use crate::error::{ErrorKind, Result};
+use crate::shared::Shared;
+use crate::{AllocKind, DeviceInfo, MemoryType};
+
+/// Host memory from the global allocator. All three kinds are plain memory; device memory still has no host view.
+#[derive(Clone, Copy, Debug)]
+pub struct HostHeap {
+    device: HostDevice,
+}
+
+/// The context of [`HostHeap`].
+#[derive(Debug)]
+pub struct HostContext {
+    shared: Shared,
+}
+
+impl Default for HostHeap {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HostHeap {
+    /// The host with as much memory as the machine has, where that is known.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_memory(physical_memory().unwrap_or(isize::MAX as u64))
+    }
+
+    /// The host with a limit of its own (bytes), on the sum and on a single allocation.
+    #[must_use]
+    pub fn with_memory(bytes: u64) -> Self {
+        Self { device: HostDevice::with_memory(bytes) }
+    }
+
+    /// A context over the machine.
+    #[must_use]
+    pub fn context(&self) -> Context<Self> {
+        Context::from_raw(Arc::new(HostContext { shared: Shared::new(self.device.info) }))
+    }
+}
+
+/// Bytes of physical memory, from the Linux kernel's table.
+#[cfg(feature = "std")]
+fn physical_memory() -> Option<u64> {
+    let table = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kibibytes: u64 = table.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+#[cfg(not(feature = "std"))]
+fn physical_memory() -> Option<u64> {
+    None
+}
+
+// SAFETY: memory comes from the global allocator with the layout asked for, which keeps points 2 and 7; operations run
+// on the calling thread and have finished when they return (3 to 6 and 10); the rest holds trivially.
+unsafe impl Backend for HostHeap {
+    type Device = HostDevice;
+    type Context = Arc<HostContext>;
+
+    synchronous_backend!();
+
+    fn for_each_device(&self, visit: &mut dyn FnMut(HostDevice)) -> Result<()> {
+        visit(self.device);
+        Ok(())
+    }
+
+    fn device_info(device: &HostDevice) -> DeviceInfo {
+        device.info
+    }
+
+    fn create_context(&self, device: &HostDevice) -> Result<Arc<HostContext>> {
+        Ok(Arc::new(HostContext { shared: Shared::new(device.info) }))
+    }
+
+    fn shared(context: &Arc<HostContext>) -> &Shared {
+        &context.shared
+    }
+
+    fn allocate(_: &Arc<HostContext>, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        // SAFETY: the size is not zero (contract, point 1).
+        let pointer = unsafe { alloc::alloc::alloc(layout) };
+        let requested = layout.size() as u64;
+        NonNull::new(pointer)
+            .ok_or_else(|| ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested }.into())
+    }
+
+    unsafe fn free(_: &Arc<HostContext>, block: &Block) {
+        // SAFETY: size and alignment are those of the allocation, which succeeded with this layout.
+        let layout = unsafe { Layout::from_size_align_unchecked(block.size, block.alignment) };
+        // SAFETY: the caller's promise: from `allocate`, once, unused.
+        unsafe { alloc::alloc::dealloc(block.pointer.as_ptr(), layout) };
+    }
+
+    fn query(context: &Arc<HostContext>, address: usize) -> Result<PointerInfo> {
+        // The heap cannot be asked about a pointer: the books are the only answer.
+        Ok(context.shared.registry().find(address).unwrap_or(PointerInfo::UNKNOWN))
+    }
+}
+
+synchronous_abilities!(() HostHeap);

@@ -1,0 +1,44 @@
+//! Plain host memory: on the heap, or in a fixed arena of the caller's. Operations finish when their call returns.
+
+mod arena;
+#[cfg(feature = "alloc")]
+mod heap;
+mod synchronous;
+
+pub use arena::{Arena, FixedHost};
+#[cfg(feature = "alloc")]
+pub use heap::{HostContext, HostHeap};
+
+use crate::{AllocKind, BackendKind, DeviceInfo, DeviceType};
+
+/// The one device of a host backend: the machine.
+#[derive(Clone, Copy, Debug)]
+pub struct HostDevice {
+    info: DeviceInfo,
+}
+
+impl HostDevice {
+    fn with_memory(bytes: u64) -> Self {
+        let mut info = DeviceInfo::new(BackendKind::Host, DeviceType::Host, "host memory");
+        info.global_mem_size = bytes;
+        info.max_alloc_size = info.max_alloc_size.min(bytes);
+        Self { info }
+    }
+}
+
+/// A queue of a host backend: nothing but its type, work is done at once.
+#[derive(Clone, Copy, Debug)]
+pub struct HostQueue;
+
+/// An event of a host backend: always complete.
+#[derive(Clone, Copy, Debug)]
+pub struct HostEvent;
+
+/// A buffer of a host backend.
+#[derive(Debug)]
+pub struct HostBuffer {
+    block: crate::backend::Block,
+}
+
+/// The kind that a host buffer's memory has.
+const BUFFER_KIND: AllocKind = AllocKind::Host;

@@ -1,0 +1,235 @@
+//! The seam between the model and the runtimes.
+//!
+//! A backend is a value; cargo features only make backends available. [`Backend`] is implemented by handle types that
+//! own what they need (an `Arc` for drivers, a borrow for a caller's arena), so nothing above needs `alloc`.
+//!
+//! # Contract
+//!
+//! 1. Everything above calls with valid input: sizes are not zero, alignments are powers of two, ranges lie inside
+//!    live allocations of the same context and do not overlap, patterns are 1, 2, 4, 8 or 16 bytes wide. Drivers
+//!    disagree on all of these, so they are checked once, above.
+//! 2. [`Backend::allocate`] gives memory of exactly the kind and at least the alignment asked for, disjoint from every
+//!    live allocation, or an error. A driver that ignores an alignment is found out by the backend, not by the user.
+//! 3. An operation starts after all events in `after` and, on an in-order queue, after everything submitted before.
+//! 4. An operation that returns an error has not started and never will.
+//! 5. [`Backend::status`] never blocks. [`Backend::wait`] returns within about `limit` and flushes first.
+//! 6. An event reports `Complete` only when the operation no longer touches memory.
+//! 7. [`Backend::free`] is called when no operation uses the block any more, once, with the block as allocated.
+//! 8. An unknown pointer is the value [`AllocKind::Unknown`]; a query that failed is an error.
+//! 9. Dropping the last clone of a context frees what its [`Deferred`] list still holds (see [`Deferred::drain`]).
+//! 10. With [`Backend::SYNCHRONOUS`] an operation has finished when its call returns.
+
+mod ability;
+pub mod host;
+#[cfg(feature = "mock")]
+pub mod mock;
+
+use core::alloc::Layout;
+use core::fmt::Debug;
+use core::ptr::NonNull;
+use core::time::Duration;
+
+pub use ability::{Advice, Buffers, HostTasks, MemAdvice, Unsupported};
+
+#[cfg(feature = "alloc")]
+use crate::deferred::Deferred;
+use crate::error::Result;
+use crate::shared::Shared;
+use crate::{AllocKind, DeviceInfo};
+
+/// What a pointer query answers. Bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PointerInfo {
+    /// Kind of the allocation, `Unknown` when the pointer is none of the context's.
+    pub kind: AllocKind,
+    /// First byte of the allocation; 0 when unknown.
+    pub base: usize,
+    /// Bytes of the allocation as requested; 0 when unknown.
+    pub size: usize,
+    /// Ordinal of the device that owns it; host memory has none.
+    pub device: Option<u32>,
+    /// Id of the context it belongs to; 0 when unknown.
+    pub context: u64,
+}
+
+impl PointerInfo {
+    /// The answer for a pointer that is none of the context's.
+    pub const UNKNOWN: Self = Self { kind: AllocKind::Unknown, base: 0, size: 0, device: None, context: 0 };
+
+    /// Whether `address` lies in the allocation; one past the end does not.
+    #[must_use]
+    pub const fn contains(&self, address: usize) -> bool {
+        address >= self.base && address - self.base < self.size
+    }
+}
+
+/// A block of memory as a backend gave it out: what freeing it needs. Plain data, owns nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// First byte.
+    pub pointer: NonNull<u8>,
+    /// Bytes.
+    pub size: usize,
+    /// Alignment in bytes, a power of two.
+    pub alignment: usize,
+    /// Kind.
+    pub kind: AllocKind,
+}
+
+impl Block {
+    /// Address of the first byte.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.pointer.as_ptr() as usize
+    }
+}
+
+// SAFETY: a block is an address with numbers; whoever dereferences it proves that this is allowed.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+/// Whether a queue orders its operations by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum QueueOrder {
+    /// Each operation starts after the one before has finished.
+    #[default]
+    InOrder,
+    /// Only events order operations.
+    OutOfOrder,
+}
+
+/// What an event says of its operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventStatus {
+    /// Not finished.
+    Pending,
+    /// Finished; its effects are visible.
+    Complete,
+}
+
+/// A runtime that manages USM memory. See the [module page](self) for the contract.
+///
+/// # Safety
+/// Implementations keep every point of the contract: safe code above turns the pointers into slices.
+pub unsafe trait Backend: Sized {
+    /// Whether every operation has finished when its call returns. Tracking of uses then folds away.
+    const SYNCHRONOUS: bool;
+
+    /// A device.
+    type Device: Clone + Debug + Send + Sync;
+    /// A context over one device.
+    type Context: Clone + Debug + Send + Sync;
+    /// A queue of a context.
+    type Queue: Clone + Debug + Send + Sync;
+    /// The completion of one operation.
+    type Event: Clone + Debug + Send + Sync;
+    /// Opaque memory objects, or [`Unsupported`].
+    type Buffers: Buffers<Self>;
+    /// Rust closures run in queue order, or [`Unsupported`].
+    type HostTasks: HostTasks<Self>;
+    /// Prefetch and memory advice, or [`Unsupported`].
+    type Advice: Advice<Self>;
+
+    /// Calls `visit` for each device, in the runtime's order.
+    ///
+    /// # Errors
+    /// When the runtime cannot be asked. A runtime without devices is no error.
+    fn for_each_device(&self, visit: &mut dyn FnMut(Self::Device)) -> Result<()>;
+
+    /// What the runtime says of a device.
+    fn device_info(device: &Self::Device) -> DeviceInfo;
+
+    /// A new context over `device`.
+    ///
+    /// # Errors
+    /// The runtime's.
+    fn create_context(&self, device: &Self::Device) -> Result<Self::Context>;
+
+    /// The bookkeeping that the context carries.
+    fn shared(context: &Self::Context) -> &Shared;
+
+    /// Frees that wait for events; `None` where operations are synchronous.
+    #[cfg(feature = "alloc")]
+    fn deferred(context: &Self::Context) -> Option<&Deferred<Self>>;
+
+    /// A new queue.
+    ///
+    /// # Errors
+    /// The runtime's.
+    fn create_queue(context: &Self::Context, order: QueueOrder) -> Result<Self::Queue>;
+
+    /// Memory of `kind` for `layout`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), [`ErrorKind::BadAlignment`](crate::ErrorKind::BadAlignment)
+    /// or the runtime's.
+    fn allocate(context: &Self::Context, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>>;
+
+    /// Gives memory back.
+    ///
+    /// # Safety
+    /// `block` is what [`allocate`](Self::allocate) of this context gave, not yet freed, and no operation uses it.
+    unsafe fn free(context: &Self::Context, block: &Block);
+
+    /// What the runtime itself knows of `address`.
+    ///
+    /// # Errors
+    /// When the query failed; a pointer that is not the context's is no error.
+    fn query(context: &Self::Context, address: usize) -> Result<PointerInfo>;
+
+    /// Copies `len` bytes.
+    ///
+    /// # Safety
+    /// Both ranges are live memory that the device can reach, or host memory where the runtime takes it, do not
+    /// overlap, stay live until the event is complete, and are not accessed in conflict.
+    ///
+    /// # Errors
+    /// The runtime's.
+    unsafe fn copy(
+        queue: &Self::Queue,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[Self::Event],
+    ) -> Result<Self::Event>;
+
+    /// Repeats `pattern` over `len` bytes; `len` is a multiple of the pattern's width.
+    ///
+    /// # Safety
+    /// As for [`copy`](Self::copy), for the one range.
+    ///
+    /// # Errors
+    /// The runtime's.
+    unsafe fn fill(
+        queue: &Self::Queue,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[Self::Event],
+    ) -> Result<Self::Event>;
+
+    /// An event after all of `after` and, with none given, after everything submitted to the queue before.
+    ///
+    /// # Errors
+    /// The runtime's.
+    fn barrier(queue: &Self::Queue, after: &[Self::Event]) -> Result<Self::Event>;
+
+    /// The state of an event, without blocking.
+    ///
+    /// # Errors
+    /// When the operation failed or the device is lost.
+    fn status(event: &Self::Event) -> Result<EventStatus>;
+
+    /// Blocks until the event is complete, at most `limit`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout), or as [`status`](Self::status).
+    fn wait(event: &Self::Event, limit: Duration) -> Result<()>;
+
+    /// Blocks until all queues of the context are idle, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    fn synchronize(context: &Self::Context, limit: Duration) -> Result<()>;
+}

@@ -1,0 +1,248 @@
+//! Contexts: the scope of pointers, statistics and limits.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::allocation::Allocation;
+use crate::backend::{Backend, Block, Buffers, PointerInfo, QueueOrder};
+use crate::buffer::Buffer;
+use crate::error::{ErrorKind, Result};
+use crate::history::Observer;
+use crate::limits::Fallback;
+use crate::queue::Queue;
+use crate::shared::Shared;
+use crate::source::{MemorySource, Request};
+use crate::stats::Stats;
+use crate::{DeviceInfo, MemoryType};
+
+/// A context over one device. Cloning it gives another handle to the same context.
+pub struct Context<B: Backend> {
+    pub(crate) raw: B::Context,
+}
+
+impl<B: Backend> Clone for Context<B> {
+    fn clone(&self) -> Self {
+        Self { raw: self.raw.clone() }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Context<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("id", &self.id())
+            .field("device", &self.info().name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What [`Context::allocate_memory`] gives: one of the four memory types.
+#[derive(Debug)]
+pub enum Memory<B: Backend> {
+    /// USM memory; the allocation knows its kind.
+    Usm(Allocation<B>),
+    /// An opaque buffer.
+    Buffer(Buffer<B>),
+}
+
+impl<B: Backend> Memory<B> {
+    /// The memory's type.
+    #[must_use]
+    pub fn memory_type(&self) -> MemoryType {
+        match self {
+            Self::Usm(allocation) => MemoryType::of(allocation.kind()),
+            Self::Buffer(_) => MemoryType::Buffer,
+        }
+    }
+}
+
+impl<B: Backend> Context<B> {
+    /// A new context over a device of `backend`.
+    ///
+    /// # Errors
+    /// The runtime's.
+    pub fn new(backend: &B, device: &B::Device) -> Result<Self> {
+        backend.create_context(device).map(Self::from_raw)
+    }
+
+    /// Wraps a backend's own context.
+    #[must_use]
+    pub fn from_raw(raw: B::Context) -> Self {
+        Self { raw }
+    }
+
+    /// The backend's own context.
+    #[must_use]
+    pub fn raw(&self) -> &B::Context {
+        &self.raw
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        B::shared(&self.raw)
+    }
+
+    /// Id of the context, unique in the process; what [`PointerInfo::context`] reports.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.shared().id()
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn info(&self) -> &DeviceInfo {
+        self.shared().info()
+    }
+
+    /// A new queue.
+    ///
+    /// # Errors
+    /// The runtime's.
+    pub fn queue(&self, order: QueueOrder) -> Result<Queue<B>> {
+        Queue::new(self, order)
+    }
+
+    /// Memory of any of the four types by one call: an opaque buffer or USM memory of a kind.
+    ///
+    /// `alignment` in bytes (0: default) applies to USM memory. Where device memory is full and `fallback` allows it,
+    /// host memory is given instead, also for a buffer; [`Memory::memory_type`] says what it became.
+    ///
+    /// # Errors
+    /// The request's, the limits', the runtime's; [`ErrorKind::Unsupported`] for buffers where there are none.
+    pub fn allocate_memory(
+        &self,
+        memory_type: MemoryType,
+        size: usize,
+        alignment: usize,
+        fallback: Fallback,
+    ) -> Result<Memory<B>> {
+        let Some(kind) = memory_type.kind() else {
+            return match self.shared().reserve(memory_type, size, fallback)? {
+                MemoryType::Buffer => self.create_buffer(size).map(Memory::Buffer),
+                _ => self.allocate_memory(MemoryType::UsmHost, size, alignment, fallback),
+            };
+        };
+        let request = Request { kind, size, alignment, fallback };
+        self.allocate(&request).map(Memory::Usm)
+    }
+
+    /// Expects that the bytes are reserved.
+    fn create_buffer(&self, size: usize) -> Result<Buffer<B>> {
+        let created = if size == 0 {
+            Err(ErrorKind::ZeroSize.into())
+        } else {
+            self.collect();
+            B::Buffers::create(&self.raw, size)
+        };
+        match created {
+            Ok(raw) => {
+                self.shared().allocated(MemoryType::Buffer, None, size);
+                Ok(Buffer::new(self.clone(), raw, size))
+            }
+            Err(error) => {
+                self.shared().unreserve(MemoryType::Buffer, size);
+                Err(error.in_backend(self.info().backend))
+            }
+        }
+    }
+
+    /// What kind of memory `pointer` is, where its allocation starts and how large it is. Any pointer may be asked
+    /// about; it is not dereferenced. Ours are answered by the registry, others by the runtime.
+    ///
+    /// # Errors
+    /// When the runtime's query failed. A pointer that is not USM of this context has kind `Unknown`.
+    pub fn query<T: ?Sized>(&self, pointer: *const T) -> Result<PointerInfo> {
+        let address = pointer.cast::<u8>() as usize;
+        #[cfg(feature = "alloc")]
+        if let Some(info) = self.shared().registry().find(address) {
+            return Ok(info);
+        }
+        self.query_runtime(address)
+    }
+
+    /// The runtime's own answer: the cross-check of the registry.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query).
+    pub fn query_runtime(&self, address: usize) -> Result<PointerInfo> {
+        B::query(&self.raw, address)
+    }
+
+    /// Statistics of the context.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared().stats()
+    }
+
+    /// Calls `observer` for each allocation and free from now on; `None` for nobody.
+    pub fn set_observer(&self, observer: Option<Observer>) {
+        self.shared().set_observer(observer);
+    }
+
+    /// Keeps the last `records` allocations and frees; 0, the default, keeps none.
+    #[cfg(feature = "alloc")]
+    pub fn keep_history(&self, records: usize) {
+        self.shared().history().set_capacity(records);
+    }
+
+    /// The kept allocations and frees, oldest first.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn history(&self) -> alloc::vec::Vec<crate::history::Record> {
+        self.shared().history().records()
+    }
+
+    /// How long waits inside views and drops last at most.
+    pub fn set_wait_limit(&self, limit: Duration) {
+        self.shared().set_wait_limit(limit);
+    }
+
+    /// Blocks until all queues of the context are idle, at most `limit`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`], or a failed operation's.
+    pub fn synchronize(&self, limit: Duration) -> Result<()> {
+        B::synchronize(&self.raw, limit)?;
+        self.collect();
+        Ok(())
+    }
+
+    /// Frees blocks whose owners are gone and whose operations have finished since. Allocating does it too.
+    pub fn collect(&self) {
+        #[cfg(feature = "alloc")]
+        if let Some(deferred) = B::deferred(&self.raw) {
+            deferred.collect(&self.raw);
+        }
+    }
+
+    /// Blocks that are still in use although their owners are gone.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn deferred_frees(&self) -> usize {
+        B::deferred(&self.raw).map_or(0, crate::deferred::Deferred::len)
+    }
+}
+
+impl<B: Backend> MemorySource<B> for Context<B> {
+    fn allocate(&self, request: &Request) -> Result<Allocation<B>> {
+        let layout = request.layout()?;
+        let shared = self.shared();
+        let asked = MemoryType::try_from(request.kind)?;
+        let memory_type = shared.reserve(asked, layout.size(), request.fallback)?;
+        let kind = memory_type.kind().unwrap_or(request.kind);
+        self.collect();
+        match B::allocate(&self.raw, kind, layout) {
+            Ok(pointer) => {
+                let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
+                shared.allocated(memory_type, Some(&block), block.size);
+                Ok(Allocation::owned(self.clone(), block))
+            }
+            Err(error) => {
+                shared.unreserve(memory_type, layout.size());
+                Err(error.in_backend(self.info().backend))
+            }
+        }
+    }
+
+    fn context(&self) -> &Context<B> {
+        self
+    }
+}

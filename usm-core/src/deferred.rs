@@ -1,0 +1,140 @@
+//! Blocks whose owner is gone while the device still uses them: freed when their events are done, not before.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::fmt;
+use core::time::Duration;
+
+use crate::MemoryType;
+use crate::backend::{Backend, Block, Buffers};
+use crate::shared::Shared;
+use crate::sync::Mutex;
+use crate::uses::Pending;
+
+/// What is given back once the events are done.
+pub(crate) enum Release<B: Backend> {
+    /// A block of the backend.
+    Block(Block),
+    /// A buffer of the backend, with its bytes.
+    Buffer(<B::Buffers as Buffers<B>>::Raw, usize),
+    /// The owner of foreign memory.
+    Owner(Box<dyn Any + Send + Sync>),
+}
+
+struct Entry<B: Backend> {
+    pending: Pending<B>,
+    release: Release<B>,
+}
+
+/// The list of one context. A backend with asynchronous operations keeps one beside its native context and calls
+/// [`drain`](Self::drain) before it destroys that.
+pub struct Deferred<B: Backend> {
+    entries: Mutex<Vec<Entry<B>>>,
+}
+
+impl<B: Backend> fmt::Debug for Deferred<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deferred").field("entries", &self.len()).finish()
+    }
+}
+
+impl<B: Backend> Default for Deferred<B> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<B: Backend> Deferred<B> {
+    /// An empty list.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { entries: Mutex::new(Vec::new()) }
+    }
+
+    /// Blocks that still wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.lock().len()
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn push(&self, pending: Pending<B>, release: Release<B>) {
+        self.entries.lock().push(Entry { pending, release });
+    }
+
+    /// Frees what has finished; never blocks.
+    pub(crate) fn collect(&self, context: &B::Context) {
+        if self.is_empty() {
+            return;
+        }
+        // Drivers are asked, and foreign owners dropped, without the lock held.
+        let entries = core::mem::take(&mut *self.entries.lock());
+        let (done, waiting): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|entry| entry.pending.is_done());
+        self.entries.lock().extend(waiting);
+        for entry in done {
+            // SAFETY: the block was handed over by its owner, and all its events are complete.
+            unsafe { release(context, entry.release) };
+        }
+    }
+
+    /// Waits for everything, at most `limit` an event, and gives it to `free` or `destroy`. What does not finish is
+    /// leaked and counted: freeing memory that a device still writes would be worse.
+    ///
+    /// For the `Drop` of a backend's context, where no `B::Context` exists any more.
+    pub fn drain(
+        &self,
+        shared: &Shared,
+        limit: Duration,
+        mut free: impl FnMut(&Block),
+        mut destroy: impl FnMut(<B::Buffers as Buffers<B>>::Raw),
+    ) {
+        let entries = core::mem::take(&mut *self.entries.lock());
+        for entry in entries {
+            if entry.pending.wait(limit).is_ok() {
+                settle(shared, entry.release, &mut free, &mut destroy);
+            } else {
+                shared.leaked();
+                core::mem::forget(entry.release);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// No operation uses what is released, and nobody else releases it.
+pub(crate) unsafe fn release<B: Backend>(context: &B::Context, what: Release<B>) {
+    settle(
+        B::shared(context),
+        what,
+        // SAFETY: the caller's promise.
+        |block| unsafe { B::free(context, block) },
+        // SAFETY: the caller's promise.
+        |raw| unsafe { B::Buffers::destroy(context, raw) },
+    );
+}
+
+fn settle<B: Backend>(
+    shared: &Shared,
+    what: Release<B>,
+    mut free: impl FnMut(&Block),
+    mut destroy: impl FnMut(<B::Buffers as Buffers<B>>::Raw),
+) {
+    match what {
+        Release::Block(block) => {
+            shared.freed(MemoryType::of(block.kind), Some(&block), block.size);
+            free(&block);
+        }
+        Release::Buffer(raw, bytes) => {
+            shared.freed(MemoryType::Buffer, None, bytes);
+            destroy(raw);
+        }
+        Release::Owner(owner) => drop(owner),
+    }
+}

@@ -1,0 +1,264 @@
+//! One error type for the crate: what failed, in which runtime, with which native code, and the numbers that clash.
+
+use core::fmt;
+
+use crate::{AllocKind, BackendKind, MemoryType};
+
+/// What went wrong. Sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// An allocation of zero bytes.
+    ZeroSize,
+    /// An alignment that is not a power of two, or above what can be honoured.
+    BadAlignment {
+        /// What was asked, in bytes.
+        alignment: usize,
+    },
+    /// A size computation left the range of `usize`.
+    SizeOverflow,
+    /// One allocation above the device's `max_alloc_size`.
+    OverMaxAlloc {
+        /// Bytes asked.
+        requested: u64,
+        /// The device's limit.
+        limit: u64,
+    },
+    /// The sum of live allocations would exceed the memory of their place.
+    OverMemory {
+        /// Bytes asked.
+        requested: u64,
+        /// Bytes already allocated there.
+        in_use: u64,
+        /// The memory's size.
+        limit: u64,
+    },
+    /// The distinct allocations of one launch exceed the memory they live in.
+    OverLaunchMemory {
+        /// Sum over the distinct arguments.
+        total: u64,
+        /// The memory's size.
+        limit: u64,
+    },
+    /// The runtime had no memory left although the limits allowed it.
+    OutOfMemory {
+        /// Type asked for.
+        memory_type: MemoryType,
+        /// Bytes asked.
+        requested: u64,
+    },
+    /// A range that leaves its allocation.
+    OutOfBounds {
+        /// Start of the range.
+        offset: usize,
+        /// Bytes of the range.
+        len: usize,
+        /// Bytes of the allocation.
+        size: usize,
+    },
+    /// Two arrays that must have the same length have not (elements).
+    LengthMismatch {
+        /// Elements of the destination.
+        expected: usize,
+        /// Elements of the source.
+        found: usize,
+    },
+    /// Source and destination of a copy overlap.
+    Overlap {
+        /// Start of the destination.
+        dst: usize,
+        /// Start of the source.
+        src: usize,
+        /// Bytes copied.
+        len: usize,
+    },
+    /// A fill pattern whose width is not 1, 2, 4, 8 or 16 bytes, or does not divide the range.
+    BadPattern {
+        /// Bytes of the pattern.
+        width: usize,
+        /// Bytes of the range.
+        len: usize,
+    },
+    /// A handle of another context.
+    WrongContext {
+        /// Context of the queue or source.
+        expected: u64,
+        /// Context of the allocation.
+        found: u64,
+    },
+    /// Memory of another kind than the type says.
+    WrongKind {
+        /// Kind that was needed.
+        expected: AllocKind,
+        /// Kind that is there.
+        found: AllocKind,
+    },
+    /// A host view of memory that the host must not touch.
+    NotHostAccessible {
+        /// The memory's kind.
+        kind: AllocKind,
+    },
+    /// `AllocKind::Unknown` where a kind to allocate was needed.
+    UnknownKind,
+    /// A launch while the host holds views of memory that host and device must not touch at the same time.
+    HostViewLive {
+        /// Live views of the context.
+        views: usize,
+    },
+    /// A wait ran out of time; the work may still run.
+    Timeout {
+        /// The limit, in milliseconds.
+        limit_ms: u64,
+    },
+    /// The backend has no such operation.
+    Unsupported {
+        /// The operation's name.
+        operation: &'static str,
+    },
+    /// None of the library's names could be opened.
+    LibraryNotFound {
+        /// Name of the library, as tried last.
+        library: &'static str,
+    },
+    /// The library lacks a function that is needed.
+    SymbolMissing {
+        /// The library.
+        library: &'static str,
+        /// First missing function.
+        symbol: &'static str,
+    },
+    /// No device answers the selector.
+    NoDevice,
+    /// The table of live blocks of a fixed arena is full.
+    TooManyBlocks {
+        /// Entries of the table.
+        limit: usize,
+    },
+    /// The device went away; nothing on it can be relied on.
+    DeviceLost,
+    /// The runtime refused a call; the native code says why.
+    Native {
+        /// The call.
+        operation: &'static str,
+    },
+}
+
+/// An error of the crate: [`ErrorKind`], the runtime it came from and that runtime's own code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Error {
+    /// What went wrong, with numbers.
+    pub kind: ErrorKind,
+    /// The runtime, where one was involved.
+    pub backend: Option<BackendKind>,
+    /// The runtime's own code, where there is one.
+    pub native: Option<i64>,
+}
+
+impl Error {
+    /// The same error, said to come from `backend`.
+    #[must_use]
+    pub const fn in_backend(mut self, backend: BackendKind) -> Self {
+        self.backend = Some(backend);
+        self
+    }
+
+    /// The same error with the runtime's own code.
+    #[must_use]
+    pub const fn with_native(mut self, code: i64) -> Self {
+        self.native = Some(code);
+        self
+    }
+
+    pub(crate) const fn timeout(limit: core::time::Duration) -> Self {
+        let limit_ms = limit.as_millis();
+        let limit_ms = if limit_ms > u64::MAX as u128 { u64::MAX } else { limit_ms as u64 };
+        Self { kind: ErrorKind::Timeout { limit_ms }, backend: None, native: None }
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self { kind, backend: None, native: None }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::ZeroSize => f.write_str("an allocation of 0 bytes"),
+            Self::BadAlignment { alignment } => {
+                write!(f, "alignment {alignment} is not a power of two that can be honoured")
+            }
+            Self::SizeOverflow => f.write_str("the size does not fit the address space"),
+            Self::OverMaxAlloc { requested, limit } => {
+                write!(f, "{requested} bytes asked, the device allows {limit} bytes in one allocation")
+            }
+            Self::OverMemory { requested, in_use, limit } => {
+                write!(f, "{requested} bytes asked with {in_use} bytes in use, the memory has {limit} bytes")
+            }
+            Self::OverLaunchMemory { total, limit } => {
+                write!(f, "the arguments of the launch take {total} bytes, the memory has {limit} bytes")
+            }
+            Self::OutOfMemory { memory_type, requested } => {
+                write!(f, "out of memory: {requested} bytes of {memory_type} asked")
+            }
+            Self::OutOfBounds { offset, len, size } => {
+                write!(f, "range at byte {offset} of {len} bytes leaves the allocation of {size} bytes")
+            }
+            Self::LengthMismatch { expected, found } => {
+                write!(f, "the destination has {expected} elements, the source {found}")
+            }
+            Self::Overlap { dst, src, len } => {
+                write!(f, "copy of {len} bytes from {src:#x} to {dst:#x} overlaps itself")
+            }
+            Self::BadPattern { width, len } => {
+                write!(f, "a fill pattern of {width} bytes does not suit a range of {len} bytes")
+            }
+            Self::WrongContext { expected, found } => {
+                write!(f, "memory of context {found} used with context {expected}")
+            }
+            Self::WrongKind { expected, found } => {
+                write!(f, "{expected} memory needed, this is {found} memory")
+            }
+            Self::NotHostAccessible { kind } => {
+                write!(f, "{kind} memory has no host view; copy it explicitly")
+            }
+            Self::UnknownKind => f.write_str("kind unknown cannot be allocated"),
+            Self::HostViewLive { views } => {
+                write!(
+                    f,
+                    "{views} host view(s) live on memory without concurrent access; drop them before a launch"
+                )
+            }
+            Self::Timeout { limit_ms } => write!(f, "not finished within {limit_ms} ms"),
+            Self::Unsupported { operation } => write!(f, "{operation} is not supported"),
+            Self::LibraryNotFound { library } => write!(f, "library {library} could not be opened"),
+            Self::SymbolMissing { library, symbol } => {
+                write!(f, "library {library} lacks the function {symbol}")
+            }
+            Self::NoDevice => f.write_str("no such device"),
+            Self::TooManyBlocks { limit } => write!(f, "the arena's table of {limit} blocks is full"),
+            Self::DeviceLost => f.write_str("the device is lost"),
+            Self::Native { operation } => write!(f, "{operation} failed"),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(backend) = self.backend {
+            write!(f, "{backend}: ")?;
+        }
+        write!(f, "{}", self.kind)?;
+        if let Some(code) = self.native {
+            write!(f, " (native code {code})")?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// The crate's result.
+pub type Result<T, E = Error> = core::result::Result<T, E>;

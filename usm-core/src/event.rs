@@ -1,0 +1,59 @@
+//! Events: the completion of one operation.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::backend::{Backend, EventStatus};
+use crate::error::Result;
+use crate::shared::DEFAULT_WAIT_LIMIT;
+
+/// The completion of one operation. Dropping or forgetting it changes nothing: what the operation uses remembers it.
+#[must_use = "an event orders later work; drop it on purpose when nothing needs to wait"]
+pub struct Event<B: Backend> {
+    pub(crate) raw: B::Event,
+    pub(crate) context: u64,
+}
+
+impl<B: Backend> Clone for Event<B> {
+    fn clone(&self) -> Self {
+        Self { raw: self.raw.clone(), context: self.context }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Event<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event").field("context", &self.context).field("raw", &self.raw).finish()
+    }
+}
+
+impl<B: Backend> Event<B> {
+    /// Whether the operation has finished; never blocks.
+    ///
+    /// # Errors
+    /// When the operation failed or the device is lost.
+    pub fn status(&self) -> Result<EventStatus> {
+        B::status(&self.raw)
+    }
+
+    /// Blocks until the operation has finished, at most [`DEFAULT_WAIT_LIMIT`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout), or the operation's failure.
+    pub fn wait(&self) -> Result<()> {
+        self.wait_for(DEFAULT_WAIT_LIMIT)
+    }
+
+    /// Blocks until the operation has finished, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_for(&self, limit: Duration) -> Result<()> {
+        B::wait(&self.raw, limit)
+    }
+
+    /// The backend's own event.
+    #[must_use]
+    pub fn raw(&self) -> &B::Event {
+        &self.raw
+    }
+}

@@ -1,0 +1,164 @@
+//! What was allocated and freed, in order: an observer that sees each event, and with `alloc` a ring of the last ones.
+//!
+//! The text of an event is the log line of the OpenVINO GPU plugin:
+//! `GPU_Debug: Allocate 58982400 bytes of usm_host allocation type (current=117969612; max=117969612)`.
+
+use core::fmt;
+
+use crate::MemoryType;
+use crate::sync::Mutex;
+
+/// Allocation or free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Memory came to life.
+    Allocate,
+    /// Memory was given back.
+    Free,
+}
+
+/// One allocation or free. Bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Record {
+    /// What happened.
+    pub operation: Operation,
+    /// Type of the memory.
+    pub memory_type: MemoryType,
+    /// Address, 0 for an opaque buffer.
+    pub address: usize,
+    /// Bytes of the block.
+    pub bytes: usize,
+    /// Bytes of this type live after the event.
+    pub current: usize,
+    /// Most bytes of this type ever live.
+    pub peak: usize,
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.operation {
+            Operation::Allocate => "Allocate",
+            Operation::Free => "Free",
+        };
+        write!(
+            f,
+            "GPU_Debug: {verb} {} bytes of {} allocation type (current={}; max={})",
+            self.bytes, self.memory_type, self.current, self.peak
+        )
+    }
+}
+
+/// Sees every allocation and free of a context, after it happened. Must not allocate from or free to the same context.
+pub type Observer = fn(&Record);
+
+/// Records the last events of a context and tells the observer.
+#[derive(Debug)]
+pub(crate) struct History {
+    observer: Mutex<Option<Observer>>,
+    #[cfg(feature = "alloc")]
+    ring: Mutex<ring::Ring>,
+}
+
+impl History {
+    pub(crate) const fn new() -> Self {
+        Self {
+            observer: Mutex::new(None),
+            #[cfg(feature = "alloc")]
+            ring: Mutex::new(ring::Ring::new()),
+        }
+    }
+
+    /// With `std`, the environment variable `USM_VERBOSE=2` (or above) prints every event to standard error.
+    pub(crate) fn from_environment() -> Self {
+        let history = Self::new();
+        #[cfg(feature = "std")]
+        if verbosity() >= 2 {
+            history.set_observer(Some(print_to_stderr));
+        }
+        history
+    }
+
+    pub(crate) fn set_observer(&self, observer: Option<Observer>) {
+        *self.observer.lock() = observer;
+    }
+
+    pub(crate) fn record(&self, record: Record) {
+        #[cfg(feature = "alloc")]
+        self.ring.lock().push(record);
+        // The lock is released before the call, so that an observer may be changed from inside one.
+        let observer = *self.observer.lock();
+        if let Some(observer) = observer {
+            observer(&record);
+        }
+    }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn set_capacity(&self, records: usize) {
+        self.ring.lock().set_capacity(records);
+    }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn records(&self) -> alloc::vec::Vec<Record> {
+        self.ring.lock().records()
+    }
+}
+
+/// The number in `USM_VERBOSE`, 0 when it is unset or no number. Read once.
+#[cfg(feature = "std")]
+fn verbosity() -> u32 {
+    static LEVEL: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+    *LEVEL.get_or_init(|| {
+        std::env::var("USM_VERBOSE").ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    })
+}
+
+/// The observer of `USM_VERBOSE=2`: one line an event on standard error.
+#[cfg(feature = "std")]
+pub fn print_to_stderr(record: &Record) {
+    use std::io::Write;
+    // A closed standard error must not take the program down.
+    let _ = writeln!(std::io::stderr(), "{record}");
+}
+
+#[cfg(feature = "alloc")]
+mod ring {
+    use alloc::collections::VecDeque;
+    use alloc::vec::Vec;
+
+    use super::Record;
+
+    /// The last records, oldest first. Off (capacity 0) until asked for: history then costs nothing.
+    #[derive(Debug)]
+    pub(super) struct Ring {
+        records: VecDeque<Record>,
+        capacity: usize,
+    }
+
+    impl Ring {
+        pub(super) const fn new() -> Self {
+            Self { records: VecDeque::new(), capacity: 0 }
+        }
+
+        pub(super) fn set_capacity(&mut self, capacity: usize) {
+            self.capacity = capacity;
+            while self.records.len() > capacity {
+                self.records.pop_front();
+            }
+        }
+
+        pub(super) fn push(&mut self, record: Record) {
+            if self.capacity == 0 {
+                return;
+            }
+            if self.records.len() == self.capacity {
+                self.records.pop_front();
+            }
+            self.records.push_back(record);
+        }
+
+        pub(super) fn records(&self) -> Vec<Record> {
+            self.records.iter().copied().collect()
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Allocation kinds: the run-time value [`AllocKind`], the compile-time markers, and the rule of host access.
+
+use core::fmt;
+
+/// The kind of a USM pointer, as every runtime of the field distinguishes it.
+///
+/// The four values are exhaustive by standard (SYCL 2020 `usm::alloc`, Level Zero `ze_memory_type_t`,
+/// OpenCL `CL_MEM_TYPE_*_INTEL`), so this enum is not `#[non_exhaustive]`. Enum values that a driver adds
+/// later (Level Zero's `HOST_IMPORTED`) map to [`AllocKind::Unknown`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AllocKind {
+    /// In host memory, accessible by host and device, does not migrate.
+    Host,
+    /// In device memory, accessible by the device that owns it, does not migrate.
+    Device,
+    /// Accessible by host and device, migrates on demand.
+    Shared,
+    /// Not a USM pointer of the context that was asked. A value, not an error.
+    Unknown,
+}
+
+impl AllocKind {
+    /// The three kinds that can be allocated.
+    pub const ALL: [Self; 3] = [Self::Host, Self::Device, Self::Shared];
+
+    /// Whether the host may dereference a pointer of this kind.
+    #[must_use]
+    pub const fn is_host_accessible(self) -> bool {
+        matches!(self, Self::Host | Self::Shared)
+    }
+
+    /// The lower-case word that SYCL and dpctl use: `host`, `device`, `shared`, `unknown`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Device => "device",
+            Self::Shared => "shared",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The kind with this [`name`](Self::name); `None` for any other word.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Host, Self::Device, Self::Shared, Self::Unknown].into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for AllocKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The four memory types of one allocation call: the opaque buffer and the three USM kinds.
+///
+/// The names printed are those of the OpenVINO GPU plugin, whose log line [`history`](crate::history) writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MemoryType {
+    /// An opaque memory object without an address (`cl_mem`).
+    Buffer,
+    /// USM host memory.
+    UsmHost,
+    /// USM shared memory.
+    UsmShared,
+    /// USM device memory.
+    UsmDevice,
+}
+
+impl MemoryType {
+    /// All four, in the order in which statistics list them.
+    pub const ALL: [Self; 4] = [Self::Buffer, Self::UsmHost, Self::UsmShared, Self::UsmDevice];
+
+    /// `cl_mem`, `usm_host`, `usm_shared` or `usm_device`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Buffer => "cl_mem",
+            Self::UsmHost => "usm_host",
+            Self::UsmShared => "usm_shared",
+            Self::UsmDevice => "usm_device",
+        }
+    }
+
+    /// The USM kind, `None` for a buffer.
+    #[must_use]
+    pub const fn kind(self) -> Option<AllocKind> {
+        match self {
+            Self::Buffer => None,
+            Self::UsmHost => Some(AllocKind::Host),
+            Self::UsmShared => Some(AllocKind::Shared),
+            Self::UsmDevice => Some(AllocKind::Device),
+        }
+    }
+
+    /// Whether memory of this type is counted against the device's memory rather than the host's.
+    #[must_use]
+    pub const fn on_device(self) -> bool {
+        !matches!(self, Self::UsmHost)
+    }
+
+    /// The type of a block that exists; blocks of unknown kind do not, and would count as buffers.
+    pub(crate) const fn of(kind: AllocKind) -> Self {
+        match kind {
+            AllocKind::Host => Self::UsmHost,
+            AllocKind::Shared => Self::UsmShared,
+            AllocKind::Device => Self::UsmDevice,
+            AllocKind::Unknown => Self::Buffer,
+        }
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        match self {
+            Self::Buffer => 0,
+            Self::UsmHost => 1,
+            Self::UsmShared => 2,
+            Self::UsmDevice => 3,
+        }
+    }
+}
+
+impl TryFrom<AllocKind> for MemoryType {
+    type Error = crate::Error;
+
+    fn try_from(kind: AllocKind) -> Result<Self, Self::Error> {
+        match kind {
+            AllocKind::Host => Ok(Self::UsmHost),
+            AllocKind::Shared => Ok(Self::UsmShared),
+            AllocKind::Device => Ok(Self::UsmDevice),
+            AllocKind::Unknown => Err(crate::ErrorKind::UnknownKind.into()),
+        }
+    }
+}
+
+impl fmt::Display for MemoryType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A marker type that carries the kind in the type of an array; sealed.
+pub trait Kind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
+    /// The kind that the marker stands for, `None` for [`AnyKind`].
+    const KIND: Option<AllocKind>;
+}
+
+/// Kinds whose memory the host may dereference. [`Device`] and [`AnyKind`] do not implement it, so a host view of
+/// device memory does not compile.
+pub trait HostAccessible: Kind {}
+
+/// Marker of [`AllocKind::Host`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host;
+/// Marker of [`AllocKind::Device`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Device;
+/// Marker of [`AllocKind::Shared`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shared;
+/// The run-time marker: the kind is known by value only, host access goes through a checked view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnyKind;
+
+impl sealed::Sealed for Host {}
+impl sealed::Sealed for Device {}
+impl sealed::Sealed for Shared {}
+impl sealed::Sealed for AnyKind {}
+
+impl Kind for Host {
+    const KIND: Option<AllocKind> = Some(AllocKind::Host);
+}
+impl Kind for Device {
+    const KIND: Option<AllocKind> = Some(AllocKind::Device);
+}
+impl Kind for Shared {
+    const KIND: Option<AllocKind> = Some(AllocKind::Shared);
+}
+impl Kind for AnyKind {
+    const KIND: Option<AllocKind> = None;
+}
+
+impl HostAccessible for Host {}
+impl HostAccessible for Shared {}

@@ -1,0 +1,61 @@
+//! Limits that are checked before a driver is asked, so that all runtimes refuse alike.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::{DeviceInfo, MemoryType};
+
+/// What to do when device memory does not suffice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Fallback {
+    /// Refuse with the numbers.
+    #[default]
+    Refuse,
+    /// Take host memory instead. The allocation's kind says what it became.
+    Host,
+}
+
+/// The memory type to allocate: the one asked for, or host memory where the device's memory is full and `fallback`
+/// allows it. `in_use` is what device and shared memory and buffers of the context take already, in bytes.
+///
+/// # Errors
+/// [`ErrorKind::OverMaxAlloc`] when one allocation is above the device's limit (there is no fallback from that: host
+/// memory of a context has the same limit), [`ErrorKind::OverMemory`] when the sum would exceed the device's memory.
+pub fn place(
+    info: &DeviceInfo,
+    in_use: u64,
+    memory_type: MemoryType,
+    bytes: usize,
+    fallback: Fallback,
+) -> Result<MemoryType> {
+    let requested = bytes as u64;
+    if requested > info.max_alloc_size {
+        return Err(over(ErrorKind::OverMaxAlloc { requested, limit: info.max_alloc_size }, info));
+    }
+    if !memory_type.on_device() {
+        return Ok(memory_type);
+    }
+    if in_use.checked_add(requested).is_some_and(|sum| sum <= info.global_mem_size) {
+        return Ok(memory_type);
+    }
+    match fallback {
+        Fallback::Host => Ok(MemoryType::UsmHost),
+        Fallback::Refuse => {
+            Err(over(ErrorKind::OverMemory { requested, in_use, limit: info.global_mem_size }, info))
+        }
+    }
+}
+
+/// Checks the sum of the distinct allocations of one launch against the memory of the device.
+///
+/// # Errors
+/// [`ErrorKind::OverLaunchMemory`] with the sum and the limit.
+pub fn check_launch(info: &DeviceInfo, distinct_bytes: impl Iterator<Item = usize>) -> Result<()> {
+    let total = distinct_bytes.fold(0_u64, |sum, bytes| sum.saturating_add(bytes as u64));
+    if total > info.global_mem_size {
+        return Err(over(ErrorKind::OverLaunchMemory { total, limit: info.global_mem_size }, info));
+    }
+    Ok(())
+}
+
+fn over(kind: ErrorKind, info: &DeviceInfo) -> Error {
+    Error::from(kind).in_backend(info.backend)
+}

@@ -1,0 +1,359 @@
+//! Queues: ordered submission of work over allocations.
+
+use core::fmt;
+
+use crate::access::Access;
+use crate::allocation::Allocation;
+use crate::backend::{Advice, Backend, Buffers, MemAdvice, QueueOrder};
+use crate::buffer::Buffer;
+use crate::context::Context;
+use crate::error::{ErrorKind, Result};
+use crate::event::Event;
+use crate::limits;
+use crate::sync::next_id;
+use crate::uses::Uses;
+
+/// A queue of a context. Cloning it gives another handle to the same queue.
+pub struct Queue<B: Backend> {
+    raw: B::Queue,
+    context: Context<B>,
+    /// 0 when out of order: see [`Uses`].
+    id: u64,
+    order: QueueOrder,
+}
+
+impl<B: Backend> Clone for Queue<B> {
+    fn clone(&self) -> Self {
+        Self { raw: self.raw.clone(), context: self.context.clone(), id: self.id, order: self.order }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Queue<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("context", &self.context.id())
+            .field("order", &self.order)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One memory object that a submission uses, and how.
+#[derive(Clone, Copy)]
+pub struct Usage<'a, B: Backend> {
+    uses: &'a Uses<B>,
+    context: u64,
+    bytes: usize,
+    access: Access,
+}
+
+impl<B: Backend> fmt::Debug for Usage<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Usage")
+            .field("access", &self.access)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, B: Backend> Usage<'a, B> {
+    /// A read of an allocation.
+    #[must_use]
+    pub fn read(allocation: &'a Allocation<B>) -> Self {
+        Self::of(allocation, Access::Read)
+    }
+
+    /// A write, or read and write, of an allocation.
+    #[must_use]
+    pub fn write(allocation: &'a Allocation<B>) -> Self {
+        Self::of(allocation, Access::Write)
+    }
+
+    /// An access of an allocation.
+    #[must_use]
+    pub fn of(allocation: &'a Allocation<B>, access: Access) -> Self {
+        Self { uses: allocation.uses(), context: allocation.context().id(), bytes: allocation.size(), access }
+    }
+
+    /// An access of a buffer.
+    #[must_use]
+    pub fn buffer(buffer: &'a Buffer<B>, access: Access) -> Self {
+        Self { uses: buffer.uses(), context: buffer.context().id(), bytes: buffer.size(), access }
+    }
+}
+
+impl<B: Backend> Queue<B> {
+    pub(crate) fn new(context: &Context<B>, order: QueueOrder) -> Result<Self> {
+        let raw = B::create_queue(context.raw(), order)?;
+        let id = match order {
+            QueueOrder::InOrder => next_id(),
+            QueueOrder::OutOfOrder => 0,
+        };
+        Ok(Self { raw, context: context.clone(), id, order })
+    }
+
+    /// The context.
+    #[must_use]
+    pub fn context(&self) -> &Context<B> {
+        &self.context
+    }
+
+    /// Whether the queue orders its operations.
+    #[must_use]
+    pub fn order(&self) -> QueueOrder {
+        self.order
+    }
+
+    /// The backend's own queue.
+    #[must_use]
+    pub fn raw(&self) -> &B::Queue {
+        &self.raw
+    }
+
+    /// Submits work over `usages`: the one door through which kernels, copies and fills go.
+    ///
+    /// Checks the context of every usage, the sum of the distinct arguments and live host views; gives `run` the
+    /// events of all conflicting earlier work together with `after`; records the new event on every usage.
+    ///
+    /// # Safety
+    /// `run` submits to the queue it is given, after the events it is given, work that touches only memory in `usages`
+    /// (and memory that stays valid otherwise), in the way they say, and returns the event of that work; when it
+    /// returns an error, nothing was submitted. Usages of one allocation by several threads at once are all reads.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`], or the runtime's.
+    pub unsafe fn submit(
+        &self,
+        usages: &[Usage<'_, B>],
+        after: &[Event<B>],
+        run: impl FnOnce(&B::Queue, &[B::Event]) -> Result<B::Event>,
+    ) -> Result<Event<B>> {
+        let shared = self.context.shared();
+        let expected = shared.id();
+        let strangers =
+            usages.iter().map(|usage| usage.context).chain(after.iter().map(|event| event.context));
+        if let Some(found) = strangers.into_iter().find(|found| *found != expected) {
+            return Err(ErrorKind::WrongContext { expected, found }.into());
+        }
+        let distinct = usages.iter().enumerate().filter(|(index, usage)| {
+            usages[..*index].iter().all(|earlier| !core::ptr::eq(earlier.uses, usage.uses))
+        });
+        limits::check_launch(shared.info(), distinct.map(|(_, usage)| usage.bytes))?;
+        let _gate = shared.gate().map(crate::gate::Gate::submit).transpose()?;
+        let raw = self.ordered(usages, after, run)?;
+        Ok(Event { raw, context: expected })
+    }
+
+    #[cfg(feature = "alloc")]
+    fn ordered(
+        &self,
+        usages: &[Usage<'_, B>],
+        after: &[Event<B>],
+        run: impl FnOnce(&B::Queue, &[B::Event]) -> Result<B::Event>,
+    ) -> Result<B::Event> {
+        if B::SYNCHRONOUS {
+            return run(&self.raw, &[]);
+        }
+        let mut events: alloc::vec::Vec<B::Event> = after.iter().map(|event| event.raw.clone()).collect();
+        for usage in usages {
+            usage.uses.dependencies(usage.access, self.id, &mut events);
+        }
+        let event = run(&self.raw, &events)?;
+        for usage in usages {
+            usage.uses.record(usage.access, self.id, event.clone());
+        }
+        Ok(event)
+    }
+
+    /// Without a heap there is no list of uses: the work is waited for. When that fails, whether it still runs is
+    /// unknown, and there is no list to remember it, so the wait goes on; backends without `alloc` are synchronous.
+    #[cfg(not(feature = "alloc"))]
+    fn ordered(
+        &self,
+        _: &[Usage<'_, B>],
+        _: &[Event<B>],
+        run: impl FnOnce(&B::Queue, &[B::Event]) -> Result<B::Event>,
+    ) -> Result<B::Event> {
+        const { assert!(B::SYNCHRONOUS, "an asynchronous backend needs the feature `alloc`") };
+        run(&self.raw, &[])
+    }
+
+    /// Copies `len` bytes between two allocations.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ZeroSize`] never: an empty copy is a barrier. [`ErrorKind::OutOfBounds`], and what
+    /// [`submit`](Self::submit) refuses.
+    pub fn copy_bytes(
+        &self,
+        dst: &mut Allocation<B>,
+        dst_offset: usize,
+        src: &Allocation<B>,
+        src_offset: usize,
+        len: usize,
+    ) -> Result<Event<B>> {
+        dst.check_range(dst_offset, len)?;
+        src.check_range(src_offset, len)?;
+        let usages = [Usage::write(dst), Usage::read(src)];
+        let to = dst.as_ptr().wrapping_add(dst_offset);
+        let from = src.as_ptr().wrapping_add(src_offset);
+        // Two owners never overlap, except when one is foreign: then the addresses decide.
+        disjoint(to as usize, from as usize, len)?;
+        // SAFETY: both ranges lie inside live allocations of the queue's context (checked by `submit`), are disjoint,
+        // and the usages keep both alive and ordered.
+        unsafe {
+            self.submit(&usages, &[], |queue, after| {
+                if len == 0 { B::barrier(queue, after) } else { B::copy(queue, to, from, len, after) }
+            })
+        }
+    }
+
+    /// Copies `len` bytes inside one allocation; the ranges must not overlap.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Overlap`], and what [`submit`](Self::submit) refuses.
+    pub fn copy_within(
+        &self,
+        allocation: &mut Allocation<B>,
+        dst_offset: usize,
+        src_offset: usize,
+        len: usize,
+    ) -> Result<Event<B>> {
+        allocation.check_range(dst_offset, len)?;
+        allocation.check_range(src_offset, len)?;
+        let to = allocation.as_ptr().wrapping_add(dst_offset);
+        let from = allocation.as_ptr().wrapping_add(src_offset);
+        disjoint(to as usize, from as usize, len)?;
+        // SAFETY: as in `copy_bytes`.
+        unsafe {
+            self.submit(&[Usage::write(allocation)], &[], |queue, after| {
+                if len == 0 { B::barrier(queue, after) } else { B::copy(queue, to, from, len, after) }
+            })
+        }
+    }
+
+    /// Repeats `pattern` (1, 2, 4, 8 or 16 bytes) over `len` bytes at `offset`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadPattern`], [`ErrorKind::OutOfBounds`], and what [`submit`](Self::submit) refuses.
+    pub fn fill_bytes(
+        &self,
+        allocation: &mut Allocation<B>,
+        offset: usize,
+        len: usize,
+        pattern: &[u8],
+    ) -> Result<Event<B>> {
+        allocation.check_range(offset, len)?;
+        let width = pattern.len();
+        let to = allocation.as_ptr().wrapping_add(offset);
+        let suits = matches!(width, 1 | 2 | 4 | 8 | 16) && len % width == 0 && (to as usize) % width == 0;
+        if !suits {
+            return Err(ErrorKind::BadPattern { width, len }.into());
+        }
+        // SAFETY: the range lies inside a live allocation of the queue's context, which the usage keeps alive and ordered.
+        unsafe {
+            self.submit(&[Usage::write(allocation)], &[], |queue, after| {
+                if len == 0 { B::barrier(queue, after) } else { B::fill(queue, to, pattern, len, after) }
+            })
+        }
+    }
+
+    /// Copies `len` bytes of an allocation into a buffer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
+    pub fn write_buffer(
+        &self,
+        buffer: &mut Buffer<B>,
+        offset: usize,
+        src: &Allocation<B>,
+        src_offset: usize,
+        len: usize,
+    ) -> Result<Event<B>> {
+        buffer.check_range(offset, len)?;
+        src.check_range(src_offset, len)?;
+        let from = src.as_ptr().wrapping_add(src_offset);
+        let usages = [Usage::buffer(buffer, Access::Write), Usage::read(src)];
+        // SAFETY: both ranges are inside, and the usages keep both objects alive and ordered.
+        unsafe {
+            self.submit(&usages, &[], |queue, after| {
+                B::Buffers::write(queue, buffer.raw(), offset, from, len, after)
+            })
+        }
+    }
+
+    /// Copies `len` bytes of a buffer into an allocation.
+    ///
+    /// # Errors
+    /// As [`write_buffer`](Self::write_buffer).
+    pub fn read_buffer(
+        &self,
+        buffer: &Buffer<B>,
+        offset: usize,
+        dst: &mut Allocation<B>,
+        dst_offset: usize,
+        len: usize,
+    ) -> Result<Event<B>> {
+        buffer.check_range(offset, len)?;
+        dst.check_range(dst_offset, len)?;
+        let to = dst.as_ptr().wrapping_add(dst_offset);
+        let usages = [Usage::buffer(buffer, Access::Read), Usage::write(dst)];
+        // SAFETY: as in `write_buffer`.
+        unsafe {
+            self.submit(&usages, &[], |queue, after| {
+                B::Buffers::read(queue, buffer.raw(), offset, to, len, after)
+            })
+        }
+    }
+
+    /// Asks for an allocation to be near the queue's device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
+    pub fn prefetch(&self, allocation: &Allocation<B>) -> Result<Event<B>> {
+        // SAFETY: the usage keeps the allocation alive; a prefetch moves no value.
+        unsafe {
+            self.submit(&[Usage::read(allocation)], &[], |queue, after| {
+                B::Advice::prefetch(queue, allocation.as_ptr(), allocation.size(), after)
+            })
+        }
+    }
+
+    /// Says how an allocation will be used.
+    ///
+    /// # Errors
+    /// As [`prefetch`](Self::prefetch).
+    pub fn advise(&self, allocation: &Allocation<B>, advice: MemAdvice) -> Result<Event<B>> {
+        // SAFETY: as in `prefetch`.
+        unsafe {
+            self.submit(&[Usage::read(allocation)], &[], |queue, after| {
+                B::Advice::advise(queue, allocation.as_ptr(), allocation.size(), advice, after)
+            })
+        }
+    }
+
+    /// An event after `after` and, with none given, after everything submitted to this queue before.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongContext`], or the runtime's.
+    pub fn barrier(&self, after: &[Event<B>]) -> Result<Event<B>> {
+        // SAFETY: a barrier touches no memory.
+        unsafe { self.submit(&[], after, |queue, events| B::barrier(queue, events)) }
+    }
+
+    /// Blocks until everything submitted before has finished, at most the context's wait limit.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`], or a failed operation's.
+    pub fn wait(&self) -> Result<()> {
+        let limit = self.context.shared().wait_limit();
+        B::wait(&B::barrier(&self.raw, &[])?, limit)?;
+        self.context.collect();
+        Ok(())
+    }
+}
+
+fn disjoint(dst: usize, src: usize, len: usize) -> Result<()> {
+    if dst.abs_diff(src) < len {
+        return Err(ErrorKind::Overlap { dst, src, len }.into());
+    }
+    Ok(())
+}

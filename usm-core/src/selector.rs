@@ -1,0 +1,157 @@
+//! Device selectors: SYCL's filter strings `backend:type:index`, each part optional, with a leading `sycl:` for devices
+//! reached through the SYCL runtime.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::{BackendKind, DeviceInfo, DeviceType};
+
+/// A parsed selector. The index counts among the devices that match the other parts.
+///
+/// ```
+/// use usm_core::{BackendKind, DeviceType, Selector};
+///
+/// let selector: Selector = "sycl:opencl:cpu:0".parse()?;
+/// assert!(selector.sycl);
+/// assert_eq!(selector.backend, Some(BackendKind::OpenCl));
+/// assert_eq!(selector.device_type, Some(DeviceType::Cpu));
+/// assert_eq!(selector.to_string(), "sycl:opencl:cpu:0");
+/// assert_eq!("opencl:cup".parse::<Selector>().unwrap_err().to_string(),
+///            "selector part 2 is not a backend, a device type or an index in this place");
+/// # Ok::<(), usm_core::SelectorError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Selector {
+    /// Through the SYCL runtime rather than natively.
+    pub sycl: bool,
+    /// Runtime, any when `None`.
+    pub backend: Option<BackendKind>,
+    /// Device type, any when `None`.
+    pub device_type: Option<DeviceType>,
+    /// Index among the matches, the first when `None`.
+    pub index: Option<u32>,
+}
+
+/// Why a selector was refused; `part` counts the colon-separated parts from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SelectorError {
+    /// Nothing between two colons, or an empty string.
+    Empty {
+        /// Which part.
+        part: usize,
+    },
+    /// A word that is unknown, or known but in the wrong place.
+    Unexpected {
+        /// Which part.
+        part: usize,
+    },
+    /// An index above `u32::MAX`.
+    IndexRange {
+        /// Which part.
+        part: usize,
+    },
+}
+
+impl fmt::Display for SelectorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Empty { part } => write!(f, "selector part {part} is empty"),
+            Self::Unexpected { part } => {
+                write!(f, "selector part {part} is not a backend, a device type or an index in this place")
+            }
+            Self::IndexRange { part } => write!(f, "selector part {part} is an index above {}", u32::MAX),
+        }
+    }
+}
+
+impl core::error::Error for SelectorError {}
+
+impl Selector {
+    /// The selector that names exactly this device; what `usm devices` prints.
+    #[must_use]
+    pub fn of(info: &DeviceInfo) -> Self {
+        Self {
+            sycl: info.backend == BackendKind::Sycl,
+            backend: Some(info.selector_backend),
+            device_type: Some(info.device_type),
+            index: Some(info.index),
+        }
+    }
+
+    /// Whether the device fits all parts but the index.
+    #[must_use]
+    pub fn matches(&self, info: &DeviceInfo) -> bool {
+        self.sycl == (info.backend == BackendKind::Sycl)
+            && self.backend.is_none_or(|backend| backend == info.selector_backend)
+            && self.device_type.is_none_or(|device_type| device_type == info.device_type)
+    }
+}
+
+fn backend_word(word: &str) -> Option<BackendKind> {
+    [BackendKind::Host, BackendKind::Mock, BackendKind::OpenCl, BackendKind::LevelZero, BackendKind::Cuda]
+        .into_iter()
+        .find(|backend| backend.name() == word)
+}
+
+fn type_word(word: &str) -> Option<DeviceType> {
+    match word {
+        "acc" => Some(DeviceType::Accelerator),
+        _ => [DeviceType::Cpu, DeviceType::Gpu, DeviceType::Accelerator, DeviceType::Host]
+            .into_iter()
+            .find(|device_type| device_type.name() == word),
+    }
+}
+
+impl FromStr for Selector {
+    type Err = SelectorError;
+
+    fn from_str(text: &str) -> Result<Self, SelectorError> {
+        let mut selector = Self::default();
+        for (part, word) in (1..).zip(text.split(':')) {
+            if word.is_empty() {
+                return Err(SelectorError::Empty { part });
+            }
+            let nothing_yet =
+                selector.backend.is_none() && selector.device_type.is_none() && selector.index.is_none();
+            if part == 1 && word == "sycl" {
+                selector.sycl = true;
+            } else if let (true, Some(backend)) = (nothing_yet, backend_word(word)) {
+                selector.backend = Some(backend);
+            } else if let (None, None, Some(device_type)) =
+                (selector.device_type, selector.index, type_word(word))
+            {
+                selector.device_type = Some(device_type);
+            } else if selector.index.is_none() && word.bytes().all(|byte| byte.is_ascii_digit()) {
+                selector.index = Some(word.parse().map_err(|_| SelectorError::IndexRange { part })?);
+            } else {
+                return Err(SelectorError::Unexpected { part });
+            }
+        }
+        Ok(selector)
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        let mut part = |f: &mut fmt::Formatter<'_>, text: &dyn fmt::Display| {
+            let result = write!(f, "{separator}{text}");
+            separator = ":";
+            result
+        };
+        if self.sycl {
+            part(f, &"sycl")?;
+        }
+        if let Some(backend) = self.backend {
+            part(f, &backend)?;
+        }
+        if let Some(device_type) = self.device_type {
+            part(f, &device_type)?;
+        }
+        if let Some(index) = self.index {
+            part(f, &index)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! The bookkeeping that every context carries, whatever its backend.
+
+use core::time::Duration;
+
+use crate::backend::Block;
+#[cfg(feature = "alloc")]
+use crate::backend::PointerInfo;
+use crate::error::Result;
+use crate::gate::Gate;
+use crate::history::{History, Observer, Operation, Record};
+use crate::limits::{self, Fallback};
+use crate::stats::{Ledger, Stats};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, next_id};
+use crate::{DeviceInfo, MemoryType};
+
+/// Waits give up after this long unless the context says otherwise.
+pub const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(30);
+
+/// Statistics, history, limits, registry and gate of one context. Backends embed one in their context.
+#[derive(Debug)]
+pub struct Shared {
+    id: u64,
+    info: DeviceInfo,
+    ledger: Ledger,
+    history: History,
+    gate: Gate,
+    #[cfg(feature = "alloc")]
+    registry: crate::Registry,
+    /// Bytes that count against device memory, reserved before the driver is asked so that two threads cannot both
+    /// pass the limit.
+    device_bytes: AtomicUsize,
+    wait_limit_ms: AtomicU32,
+}
+
+impl Shared {
+    /// Bookkeeping of a new context over the device that `info` describes.
+    #[must_use]
+    pub fn new(info: DeviceInfo) -> Self {
+        Self {
+            id: next_id(),
+            info,
+            ledger: Ledger::new(),
+            history: History::from_environment(),
+            gate: Gate::new(),
+            #[cfg(feature = "alloc")]
+            registry: crate::Registry::new(),
+            device_bytes: AtomicUsize::new(0),
+            wait_limit_ms: AtomicU32::new(DEFAULT_WAIT_LIMIT.as_millis() as u32),
+        }
+    }
+
+    /// Id of the context, unique in the process.
+    #[must_use]
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The device.
+    #[must_use]
+    pub const fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    pub(crate) fn gate(&self) -> Option<&Gate> {
+        self.info.capabilities.needs_gate().then_some(&self.gate)
+    }
+
+    /// How long waits inside views and drops last at most.
+    #[must_use]
+    pub fn wait_limit(&self) -> Duration {
+        Duration::from_millis(u64::from(self.wait_limit_ms.load(Ordering::Relaxed)))
+    }
+
+    pub(crate) fn set_wait_limit(&self, limit: Duration) {
+        let limit_ms = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
+        self.wait_limit_ms.store(limit_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.ledger.snapshot()
+    }
+
+    pub(crate) fn set_observer(&self, observer: Option<Observer>) {
+        self.history.set_observer(observer);
+    }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn history(&self) -> &History {
+        &self.history
+    }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn registry(&self) -> &crate::Registry {
+        &self.registry
+    }
+
+    /// Applies the limits and reserves the bytes; [`unreserve`](Self::unreserve) when the driver then refuses.
+    pub(crate) fn reserve(
+        &self,
+        memory_type: MemoryType,
+        bytes: usize,
+        fallback: Fallback,
+    ) -> Result<MemoryType> {
+        let mut in_use = self.device_bytes.load(Ordering::Relaxed);
+        loop {
+            let placed = limits::place(&self.info, in_use as u64, memory_type, bytes, fallback)?;
+            if !placed.on_device() {
+                return Ok(placed);
+            }
+            // Cannot overflow: `place` bounded the sum by the memory's size, and addresses are distinct.
+            let sum = in_use.saturating_add(bytes);
+            match self.device_bytes.compare_exchange_weak(in_use, sum, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Ok(placed),
+                Err(now) => in_use = now,
+            }
+        }
+    }
+
+    pub(crate) fn unreserve(&self, memory_type: MemoryType, bytes: usize) {
+        if memory_type.on_device() {
+            self.device_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Accounts for a block that the driver gave.
+    pub(crate) fn allocated(&self, memory_type: MemoryType, block: Option<&Block>, bytes: usize) {
+        #[cfg(feature = "alloc")]
+        if let Some(block) = block {
+            self.registry.insert(self.describe(block));
+        }
+        let (current, peak) = self.ledger.add(memory_type, bytes);
+        self.tell(Operation::Allocate, memory_type, block, bytes, (current, peak));
+    }
+
+    /// Takes a block out of the books. Must come before the driver frees it: its address may be given out again at once.
+    pub(crate) fn freed(&self, memory_type: MemoryType, block: Option<&Block>, bytes: usize) {
+        #[cfg(feature = "alloc")]
+        if let Some(block) = block {
+            self.registry.remove(block.address());
+        }
+        self.unreserve(memory_type, bytes);
+        let (current, peak) = self.ledger.remove(memory_type, bytes);
+        self.tell(Operation::Free, memory_type, block, bytes, (current, peak));
+    }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn leaked(&self) {
+        self.ledger.leak();
+    }
+
+    fn tell(
+        &self,
+        operation: Operation,
+        memory_type: MemoryType,
+        block: Option<&Block>,
+        bytes: usize,
+        (current, peak): (usize, usize),
+    ) {
+        let address = block.map_or(0, Block::address);
+        self.history.record(Record { operation, memory_type, address, bytes, current, peak });
+    }
+
+    /// What the books say of a block of this context.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn describe(&self, block: &Block) -> PointerInfo {
+        PointerInfo {
+            kind: block.kind,
+            base: block.address(),
+            size: block.size,
+            device: (block.kind != crate::AllocKind::Host).then_some(self.info.ordinal),
+            context: self.id,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Where memory comes from: contexts, and whatever is built on them.
+
+use core::alloc::Layout;
+
+use crate::allocation::Allocation;
+use crate::backend::Backend;
+#[cfg(feature = "alloc")]
+use crate::backend::Block;
+use crate::context::Context;
+use crate::error::Result;
+use crate::limits::Fallback;
+#[cfg(feature = "alloc")]
+use crate::uses::Pending;
+use crate::{AllocKind, error::ErrorKind};
+
+/// What to allocate. Bytes.
+///
+/// ```
+/// use usm_core::{AllocKind, Fallback, Request};
+///
+/// let request = Request::new(AllocKind::Device, 4096).aligned_to(256).or(Fallback::Host);
+/// assert_eq!(request.size, 4096);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Request {
+    /// Kind of memory.
+    pub kind: AllocKind,
+    /// Bytes; not 0.
+    pub size: usize,
+    /// Alignment, a power of two; 0 means the default of [`Request::DEFAULT_ALIGNMENT`].
+    pub alignment: usize,
+    /// What to do when device memory does not suffice.
+    pub fallback: Fallback,
+}
+
+impl Request {
+    /// A cache line, and enough for every scalar and vector type of the field.
+    pub const DEFAULT_ALIGNMENT: usize = 64;
+
+    /// `size` bytes of `kind` with the default alignment.
+    #[must_use]
+    pub const fn new(kind: AllocKind, size: usize) -> Self {
+        Self { kind, size, alignment: 0, fallback: Fallback::Refuse }
+    }
+
+    /// The same with another alignment (bytes).
+    #[must_use]
+    pub const fn aligned_to(mut self, alignment: usize) -> Self {
+        self.alignment = alignment;
+        self
+    }
+
+    /// The same with a rule for full device memory.
+    #[must_use]
+    pub const fn or(mut self, fallback: Fallback) -> Self {
+        self.fallback = fallback;
+        self
+    }
+
+    /// The validated layout.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ZeroSize`], [`ErrorKind::BadAlignment`], [`ErrorKind::SizeOverflow`].
+    pub fn layout(&self) -> Result<Layout> {
+        if self.size == 0 {
+            return Err(ErrorKind::ZeroSize.into());
+        }
+        let alignment = if self.alignment == 0 { Self::DEFAULT_ALIGNMENT } else { self.alignment };
+        if !alignment.is_power_of_two() {
+            return Err(ErrorKind::BadAlignment { alignment }.into());
+        }
+        Layout::from_size_align(self.size, alignment).map_err(|_| ErrorKind::SizeOverflow.into())
+    }
+}
+
+/// Gives out allocations. Contexts implement it, and so do arenas and pools; typed arrays take any source.
+pub trait MemorySource<B: Backend> {
+    /// An allocation as asked for.
+    ///
+    /// # Errors
+    /// What the request or the memory forbids; see [`ErrorKind`].
+    fn allocate(&self, request: &Request) -> Result<Allocation<B>>;
+
+    /// The context that the memory belongs to.
+    fn context(&self) -> &Context<B>;
+}
+
+/// Takes blocks back for a source that carves them from larger allocations.
+#[cfg(feature = "alloc")]
+pub trait Reclaim<B: Backend>: Send + Sync {
+    /// Takes back a block that this source gave out. `pending` are the operations that still use it: the memory may
+    /// be given out again, or freed, only after them.
+    fn reclaim(&self, block: Block, pending: Pending<B>);
+}

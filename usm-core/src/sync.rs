@@ -1,0 +1,13 @@
+//! The one place that names atomics and locks, so that a target without compare-and-swap, or a model checker, can be
+//! served by changing this file alone.
+
+pub(crate) use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// A spin lock: critical sections of this crate are a few instructions long and never call user code or a driver.
+pub(crate) type Mutex<T> = spin::Mutex<T>;
+
+/// A process-wide counter of ids; 0 is never given.
+pub(crate) fn next_id() -> u64 {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed) as u64
+}

@@ -1,0 +1,469 @@
+//! Typed arrays: the element type and the kind of memory in the type of the array.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use bytemuck::Pod;
+
+use crate::access::Access;
+use crate::allocation::Allocation;
+use crate::backend::Backend;
+use crate::error::{Error, ErrorKind, Result};
+use crate::event::Event;
+use crate::kind::{AnyKind, HostAccessible, Kind};
+use crate::queue::Queue;
+use crate::source::{MemorySource, Request};
+use crate::view::{ReadView, WriteView};
+use crate::{AllocKind, Context};
+
+/// An array of `len` elements of `T` in memory of kind `K`.
+///
+/// Only host-accessible kinds have host views; a view of device memory does not compile:
+///
+/// ```compile_fail,E0277
+/// use usm_core::{Backend, Device, UsmVec};
+///
+/// fn look<B: Backend>(array: &UsmVec<f32, Device, B>) {
+///     let _view = array.read();
+/// }
+/// ```
+pub struct UsmVec<T, K: Kind, B: Backend> {
+    allocation: Allocation<B>,
+    len: usize,
+    marker: PhantomData<(T, K)>,
+}
+
+/// An array whose elements are not initialised yet: a target of copies and of kernels.
+pub struct UninitVec<T, K: Kind, B: Backend>(UsmVec<T, K, B>);
+
+impl<T, K: Kind, B: Backend> fmt::Debug for UsmVec<T, K, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UsmVec").field("len", &self.len).field("allocation", &self.allocation).finish()
+    }
+}
+
+impl<T, K: Kind, B: Backend> fmt::Debug for UninitVec<T, K, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("UninitVec").field(&self.0).finish()
+    }
+}
+
+impl<T, K: Kind, B: Backend> UsmVec<T, K, B> {
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements. Such an array still has an allocation, as in dpctl: drivers refuse zero bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Kind of the memory.
+    #[must_use]
+    pub fn kind(&self) -> AllocKind {
+        self.allocation.kind()
+    }
+
+    /// The memory below.
+    #[must_use]
+    pub fn allocation(&self) -> &Allocation<B> {
+        &self.allocation
+    }
+
+    /// The memory below, for submissions that write it.
+    pub fn allocation_mut(&mut self) -> &mut Allocation<B> {
+        &mut self.allocation
+    }
+
+    /// The context.
+    #[must_use]
+    pub fn context(&self) -> &Context<B> {
+        self.allocation.context()
+    }
+
+    /// First element. Dereferencing it is the caller's to prove; device memory must not be.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const T {
+        self.allocation.as_ptr().cast()
+    }
+
+    /// First element, for writing.
+    pub fn as_mut_ptr(&mut self) -> *mut T {
+        self.allocation.as_ptr().cast()
+    }
+
+    /// Bytes of the elements.
+    fn bytes(&self) -> usize {
+        // Cannot overflow: the allocation holds that many.
+        self.len * size_of::<T>()
+    }
+
+    /// The memory, without its type.
+    #[must_use]
+    pub fn into_allocation(self) -> Allocation<B> {
+        self.allocation
+    }
+
+    /// The same array with the kind known at run time only.
+    #[must_use]
+    pub fn into_any(self) -> UsmVec<T, AnyKind, B> {
+        UsmVec { allocation: self.allocation, len: self.len, marker: PhantomData }
+    }
+}
+
+impl<T: Pod, K: Kind, B: Backend> UsmVec<T, K, B> {
+    /// Takes memory as an array of `len` elements.
+    ///
+    /// # Safety
+    /// The first `len` elements are initialised.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongKind`], [`ErrorKind::OutOfBounds`] (bytes), [`ErrorKind::BadAlignment`], with the allocation.
+    pub unsafe fn from_allocation(
+        allocation: Allocation<B>,
+        len: usize,
+    ) -> Result<Self, (Allocation<B>, Error)> {
+        match Self::fits(&allocation, len) {
+            Ok(()) => Ok(Self { allocation, len, marker: PhantomData }),
+            Err(error) => Err((allocation, error)),
+        }
+    }
+
+    fn fits(allocation: &Allocation<B>, len: usize) -> Result<()> {
+        let found = allocation.kind();
+        if let Some(expected) = K::KIND.filter(|expected| *expected != found) {
+            return Err(ErrorKind::WrongKind { expected, found }.into());
+        }
+        let bytes = len.checked_mul(size_of::<T>()).ok_or(ErrorKind::SizeOverflow)?;
+        allocation.check_range(0, bytes)?;
+        if allocation.block().address() % align_of::<T>() != 0 {
+            return Err(ErrorKind::BadAlignment { alignment: align_of::<T>() }.into());
+        }
+        Ok(())
+    }
+
+    fn allocate<S: MemorySource<B>>(source: &S, kind: AllocKind, len: usize) -> Result<UninitVec<T, K, B>> {
+        let bytes = len.checked_mul(size_of::<T>()).ok_or(ErrorKind::SizeOverflow)?;
+        let alignment = align_of::<T>().max(Request::DEFAULT_ALIGNMENT);
+        let request = Request::new(kind, bytes.max(size_of::<T>()).max(1)).aligned_to(alignment);
+        let allocation = source.allocate(&request)?;
+        Self::fits(&allocation, len)?;
+        Ok(UninitVec(Self { allocation, len, marker: PhantomData }))
+    }
+
+    fn zeroed_of<S: MemorySource<B>>(
+        queue: &Queue<B>,
+        source: &S,
+        kind: AllocKind,
+        len: usize,
+    ) -> Result<Self> {
+        let mut array = Self::allocate(source, kind, len)?.0;
+        let bytes = array.bytes();
+        if array.kind().is_host_accessible() {
+            let _guard = array.allocation.host_guard(Access::Write)?;
+            // SAFETY: the block is live, host accessible, exclusively ours, and has at least `bytes` bytes; the guard
+            // keeps the device away where it must be.
+            unsafe { array.allocation.as_ptr().write_bytes(0, bytes) };
+        } else {
+            let _ = queue.fill_bytes(&mut array.allocation, 0, bytes, &[0])?;
+        }
+        Ok(array)
+    }
+
+    fn from_slice_of<S: MemorySource<B>>(
+        queue: &Queue<B>,
+        source: &S,
+        kind: AllocKind,
+        values: &[T],
+    ) -> Result<Self> {
+        let mut array = Self::allocate(source, kind, values.len())?.0;
+        queue.write_from_slice(&mut array, values)?;
+        Ok(array)
+    }
+
+    /// Every element from the device or the host, whatever the kind: waits for the work that writes the array, copies
+    /// (through host memory where needed) and waits for the copy.
+    ///
+    /// # Errors
+    /// Those of allocation, copy and wait.
+    #[cfg(feature = "alloc")]
+    pub fn to_vec(&self, queue: &Queue<B>) -> Result<alloc::vec::Vec<T>> {
+        let mut values = alloc::vec![T::zeroed(); self.len];
+        queue.read_to_slice(&mut values, self)?;
+        Ok(values)
+    }
+
+    /// What the host may see, if the kind allows it.
+    fn host_slice(&self) -> Result<ReadView<'_, T>> {
+        let guard = self.allocation.host_guard(Access::Read)?;
+        // SAFETY: `from_allocation` and the constructors proved size and alignment, the elements are initialised, any
+        // bits are a value of `T`, the guard waited for all writers, and new writers need `&mut self`, which the
+        // view's borrow excludes.
+        let slice = unsafe { core::slice::from_raw_parts(self.as_ptr(), self.len) };
+        Ok(ReadView::new(slice, guard))
+    }
+
+    fn host_slice_mut(&mut self) -> Result<WriteView<'_, T>> {
+        let (pointer, len) = (self.as_mut_ptr(), self.len);
+        let guard = self.allocation.host_guard(Access::Write)?;
+        // SAFETY: as in `host_slice`; the guard waited for readers too, and the view's borrow is exclusive.
+        let slice = unsafe { core::slice::from_raw_parts_mut(pointer, len) };
+        Ok(WriteView::new(slice, guard))
+    }
+}
+
+macro_rules! constructors {
+    ($($kind:ident),*) => {$(
+        impl<T: Pod, B: Backend> UsmVec<T, crate::kind::$kind, B> {
+            /// `len` zeroed elements from the queue's context.
+            ///
+            /// # Errors
+            /// Those of allocation and fill.
+            pub fn zeroed(queue: &Queue<B>, len: usize) -> Result<Self> {
+                Self::zeroed_in(queue, queue.context(), len)
+            }
+
+            /// `len` zeroed elements from `source`.
+            ///
+            /// # Errors
+            /// As [`zeroed`](Self::zeroed).
+            pub fn zeroed_in<S: MemorySource<B>>(queue: &Queue<B>, source: &S, len: usize) -> Result<Self> {
+                Self::zeroed_of(queue, source, AllocKind::$kind, len)
+            }
+
+            /// A copy of `values` from the queue's context.
+            ///
+            /// # Errors
+            /// Those of allocation and copy.
+            pub fn from_slice(queue: &Queue<B>, values: &[T]) -> Result<Self> {
+                Self::from_slice_in(queue, queue.context(), values)
+            }
+
+            /// A copy of `values` in memory of `source`.
+            ///
+            /// # Errors
+            /// As [`from_slice`](Self::from_slice).
+            pub fn from_slice_in<S: MemorySource<B>>(queue: &Queue<B>, source: &S, values: &[T]) -> Result<Self> {
+                Self::from_slice_of(queue, source, AllocKind::$kind, values)
+            }
+
+            /// `len` elements without a value yet.
+            ///
+            /// # Errors
+            /// Those of allocation.
+            pub fn uninit<S: MemorySource<B>>(
+                source: &S,
+                len: usize,
+            ) -> Result<UninitVec<T, crate::kind::$kind, B>> {
+                Self::allocate(source, AllocKind::$kind, len)
+            }
+        }
+    )*};
+}
+
+constructors!(Host, Device, Shared);
+
+impl<T: Pod, B: Backend> UsmVec<T, AnyKind, B> {
+    /// `len` zeroed elements of a kind chosen at run time.
+    ///
+    /// # Errors
+    /// Those of allocation and fill.
+    pub fn zeroed_any<S: MemorySource<B>>(
+        queue: &Queue<B>,
+        source: &S,
+        kind: AllocKind,
+        len: usize,
+    ) -> Result<Self> {
+        Self::zeroed_of(queue, source, kind, len)
+    }
+
+    /// A copy of `values` in memory of a kind chosen at run time.
+    ///
+    /// # Errors
+    /// Those of allocation and copy.
+    pub fn from_slice_any<S: MemorySource<B>>(
+        queue: &Queue<B>,
+        source: &S,
+        kind: AllocKind,
+        values: &[T],
+    ) -> Result<Self> {
+        Self::from_slice_of(queue, source, kind, values)
+    }
+
+    /// Read access of the host, where the kind allows it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotHostAccessible`], and as [`UsmVec::read`].
+    pub fn try_host(&self) -> Result<ReadView<'_, T>> {
+        self.host_slice()
+    }
+
+    /// Write access of the host, where the kind allows it.
+    ///
+    /// # Errors
+    /// As [`try_host`](Self::try_host).
+    pub fn try_host_mut(&mut self) -> Result<WriteView<'_, T>> {
+        self.host_slice_mut()
+    }
+
+    /// The same array with the kind in its type.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongKind`], with the array.
+    pub fn try_kind<K: Kind>(self) -> Result<UsmVec<T, K, B>, (Self, Error)> {
+        match K::KIND {
+            Some(expected) if expected != self.kind() => {
+                let found = self.kind();
+                Err((self, ErrorKind::WrongKind { expected, found }.into()))
+            }
+            _ => Ok(UsmVec { allocation: self.allocation, len: self.len, marker: PhantomData }),
+        }
+    }
+}
+
+impl<T: Pod, K: HostAccessible, B: Backend> UsmVec<T, K, B> {
+    /// Read access of the host: waits for the work that writes the array, at most the context's wait limit. While the
+    /// view lives, work that writes the array does not compile.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`], or the failure of the work that wrote it.
+    pub fn read(&self) -> Result<ReadView<'_, T>> {
+        self.host_slice()
+    }
+
+    /// Write access of the host: waits for all work that uses the array. While the view lives, no work on the array
+    /// compiles.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn write(&mut self) -> Result<WriteView<'_, T>> {
+        self.host_slice_mut()
+    }
+}
+
+impl<T: Pod, K: Kind, B: Backend> UninitVec<T, K, B> {
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// Whether there are no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    /// The memory below.
+    #[must_use]
+    pub fn allocation(&self) -> &Allocation<B> {
+        &self.0.allocation
+    }
+
+    /// The memory below, for a kernel that fills it.
+    pub fn allocation_mut(&mut self) -> &mut Allocation<B> {
+        &mut self.0.allocation
+    }
+
+    /// The array, as the caller knows it to be initialised.
+    ///
+    /// # Safety
+    /// Every element has been written, or work that writes every element has been submitted through
+    /// [`Queue::submit`] with a write usage of the allocation.
+    #[must_use]
+    pub unsafe fn assume_init(self) -> UsmVec<T, K, B> {
+        self.0
+    }
+
+    /// The array as a copy of `values`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LengthMismatch`], and those of the copy.
+    pub fn write_from_slice(mut self, queue: &Queue<B>, values: &[T]) -> Result<UsmVec<T, K, B>> {
+        queue.write_from_slice(&mut self.0, values)?;
+        Ok(self.0)
+    }
+
+    /// The array as a copy of `src`; the event is that of the copy.
+    ///
+    /// # Errors
+    /// As [`Queue::copy`].
+    pub fn copy_from<K2: Kind>(
+        mut self,
+        queue: &Queue<B>,
+        src: &UsmVec<T, K2, B>,
+    ) -> Result<(UsmVec<T, K, B>, Event<B>)> {
+        let event = queue.copy(&mut self.0, src)?;
+        Ok((self.0, event))
+    }
+}
+
+impl<B: Backend> Queue<B> {
+    /// Copies all elements of `src` to `dst`, between any two kinds.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LengthMismatch`], and what [`submit`](Self::submit) refuses.
+    pub fn copy<T: Pod, K1: Kind, K2: Kind>(
+        &self,
+        dst: &mut UsmVec<T, K1, B>,
+        src: &UsmVec<T, K2, B>,
+    ) -> Result<Event<B>> {
+        same_length(dst.len, src.len)?;
+        self.copy_bytes(&mut dst.allocation, 0, &src.allocation, 0, src.bytes())
+    }
+
+    /// Sets every element to `value`; its width must be 1, 2, 4, 8 or 16 bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadPattern`], and what [`submit`](Self::submit) refuses.
+    pub fn fill<T: Pod, K: Kind>(&self, array: &mut UsmVec<T, K, B>, value: T) -> Result<Event<B>> {
+        let bytes = array.bytes();
+        self.fill_bytes(&mut array.allocation, 0, bytes, bytemuck::bytes_of(&value))
+    }
+
+    /// Copies `values` into `array`, whatever its kind. `values` may be changed as soon as this returns: device memory
+    /// is reached through host memory of the context, so that a copy that is late never reads the caller's slice.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LengthMismatch`], and those of allocation, wait and copy.
+    pub fn write_from_slice<T: Pod, K: Kind>(&self, array: &mut UsmVec<T, K, B>, values: &[T]) -> Result<()> {
+        same_length(array.len, values.len())?;
+        if array.kind().is_host_accessible() {
+            array.host_slice_mut()?.copy_from_slice(values);
+            return Ok(());
+        }
+        if values.is_empty() {
+            return Ok(());
+        }
+        let staging = UsmVec::<T, crate::kind::Host, B>::from_slice(self, values)?;
+        // The array remembers the copy; the staging memory is freed after it.
+        let _ = self.copy(array, &staging)?;
+        Ok(())
+    }
+
+    /// Copies `array` into `values`, whatever its kind, and waits for it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LengthMismatch`], and those of allocation, copy and wait.
+    pub fn read_to_slice<T: Pod, K: Kind>(&self, values: &mut [T], array: &UsmVec<T, K, B>) -> Result<()> {
+        same_length(values.len(), array.len)?;
+        if array.kind().is_host_accessible() {
+            values.copy_from_slice(&array.host_slice()?);
+            return Ok(());
+        }
+        if values.is_empty() {
+            return Ok(());
+        }
+        let staging = UsmVec::<T, crate::kind::Host, B>::uninit(self.context(), array.len)?;
+        let (staging, _) = staging.copy_from(self, array)?;
+        values.copy_from_slice(&staging.read()?);
+        Ok(())
+    }
+}
+
+fn same_length(expected: usize, found: usize) -> Result<()> {
+    if expected == found { Ok(()) } else { Err(ErrorKind::LengthMismatch { expected, found }.into()) }
+}

@@ -1,0 +1,183 @@
+//! What still uses an allocation: the events that decide when it may be touched or freed.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::access::Access;
+use crate::backend::{Backend, EventStatus};
+use crate::error::Result;
+
+#[cfg(feature = "alloc")]
+use {crate::sync::Mutex, alloc::vec::Vec};
+
+/// The events of unfinished operations on one block.
+pub struct Pending<B: Backend> {
+    #[cfg(feature = "alloc")]
+    events: Vec<B::Event>,
+    #[cfg(not(feature = "alloc"))]
+    marker: core::marker::PhantomData<fn() -> B>,
+}
+
+impl<B: Backend> fmt::Debug for Pending<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").field("events", &self.events().len()).finish()
+    }
+}
+
+impl<B: Backend> Pending<B> {
+    /// Nothing in flight.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self {
+            #[cfg(feature = "alloc")]
+            events: Vec::new(),
+            #[cfg(not(feature = "alloc"))]
+            marker: core::marker::PhantomData,
+        }
+    }
+
+    /// The events.
+    #[must_use]
+    pub fn events(&self) -> &[B::Event] {
+        #[cfg(feature = "alloc")]
+        return &self.events;
+        #[cfg(not(feature = "alloc"))]
+        return &[];
+    }
+
+    /// Whether all of it has finished. An operation that failed is not: whether it still touches memory is unknown.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.events().iter().all(|event| matches!(B::status(event), Ok(EventStatus::Complete)))
+    }
+
+    /// Blocks until all of it has finished, at most `limit` an event.
+    ///
+    /// # Errors
+    /// The first event's that failed or did not finish.
+    pub fn wait(&self, limit: Duration) -> Result<()> {
+        self.events().iter().try_for_each(|event| B::wait(event, limit))
+    }
+}
+
+#[cfg(feature = "alloc")]
+struct Use<B: Backend> {
+    serial: u64,
+    /// Id of the in-order queue that ran it, 0 for an out-of-order queue: only the former orders later work by itself.
+    queue: u64,
+    access: Access,
+    event: B::Event,
+}
+
+/// The unfinished uses of one block. Writers are exclusive by the borrow checker; readers of several threads meet here.
+pub(crate) struct Uses<B: Backend> {
+    #[cfg(feature = "alloc")]
+    list: Mutex<Vec<Use<B>>>,
+    #[cfg(not(feature = "alloc"))]
+    marker: core::marker::PhantomData<fn() -> B>,
+}
+
+impl<B: Backend> Uses<B> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            #[cfg(feature = "alloc")]
+            list: Mutex::new(Vec::new()),
+            #[cfg(not(feature = "alloc"))]
+            marker: core::marker::PhantomData,
+        }
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<B: Backend> Uses<B> {
+    /// Finished uses are looked for when the list is longer than this.
+    const PRUNE_ABOVE: usize = 4;
+
+    /// Adds to `after` what an access from `queue` (0 when out of order) must wait for.
+    pub(crate) fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) {
+        if B::SYNCHRONOUS {
+            return;
+        }
+        for earlier in self.list.lock().iter() {
+            let conflicts = access == Access::Write || earlier.access == Access::Write;
+            let ordered = queue != 0 && earlier.queue == queue;
+            if conflicts && !ordered {
+                after.push(earlier.event.clone());
+            }
+        }
+    }
+
+    /// Notes that `event` uses the block. A write was ordered after all earlier uses, so it replaces them; a read
+    /// replaces the earlier read of the same in-order queue.
+    pub(crate) fn record(&self, access: Access, queue: u64, event: B::Event) {
+        if B::SYNCHRONOUS {
+            return;
+        }
+        let mut list = self.list.lock();
+        match access {
+            Access::Write => list.clear(),
+            Access::Read if queue != 0 => {
+                list.retain(|earlier| earlier.access == Access::Write || earlier.queue != queue);
+            }
+            Access::Read => {}
+        }
+        list.push(Use { serial: crate::sync::next_id(), queue, access, event });
+        let crowded = list.len() > Self::PRUNE_ABOVE;
+        drop(list);
+        if crowded {
+            self.prune();
+        }
+    }
+
+    /// Adds the uses of a part that was carved from this block.
+    pub(crate) fn absorb(&self, pending: Pending<B>) {
+        if B::SYNCHRONOUS {
+            return;
+        }
+        let mut list = self.list.lock();
+        for event in pending.events {
+            list.push(Use { serial: crate::sync::next_id(), queue: 0, access: Access::Write, event });
+        }
+    }
+
+    /// Forgets finished uses. The driver is asked without the lock held.
+    fn prune(&self) {
+        let snapshot: Vec<(u64, B::Event)> =
+            self.list.lock().iter().map(|earlier| (earlier.serial, earlier.event.clone())).collect();
+        let done: Vec<u64> = snapshot
+            .into_iter()
+            .filter(|(_, event)| matches!(B::status(event), Ok(EventStatus::Complete)))
+            .map(|(serial, _)| serial)
+            .collect();
+        self.list.lock().retain(|earlier| !done.contains(&earlier.serial));
+    }
+
+    /// Blocks until a host access of this sort conflicts with nothing.
+    pub(crate) fn wait(&self, access: Access, limit: Duration) -> Result<()> {
+        if B::SYNCHRONOUS {
+            return Ok(());
+        }
+        let mut events = Vec::new();
+        self.dependencies(access, 0, &mut events);
+        events.iter().try_for_each(|event| B::wait(event, limit))
+    }
+
+    /// Everything unfinished; the list is empty afterwards.
+    pub(crate) fn take(&mut self) -> Pending<B> {
+        Pending {
+            events: core::mem::take(self.list.get_mut()).into_iter().map(|earlier| earlier.event).collect(),
+        }
+    }
+}
+
+/// Without `alloc` a submission waits for its event before it returns, so nothing is ever unfinished.
+#[cfg(not(feature = "alloc"))]
+impl<B: Backend> Uses<B> {
+    pub(crate) fn wait(&self, _: Access, _: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    pub(crate) fn take(&mut self) -> Pending<B> {
+        Pending::none()
+    }
+}
