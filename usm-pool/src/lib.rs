@@ -1,2 +1,43 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+#[cfg(feature = "alloc")]
+pub mod alias;
+pub mod bound;
+pub mod conflict;
+#[cfg(feature = "alloc")]
+pub mod dependency;
+pub mod error;
+#[cfg(feature = "alloc")]
+pub mod graph;
+pub mod lifetime;
+#[cfg(feature = "alloc")]
+pub mod plan;
+#[cfg(feature = "alloc")]
+pub mod planner;
+#[cfg(feature = "alloc")]
+pub mod problem;
+pub mod verify;
+
+pub use error::Error;
+pub use lifetime::{Buffer, Lifetime};
+
+#[cfg(feature = "alloc")]
+pub use conflict::ConflictGraph;
+pub use conflict::ConflictView;
+#[cfg(feature = "alloc")]
+pub use dependency::Queue;
+#[cfg(feature = "alloc")]
+pub use graph::{Graph, GraphBuilder, GraphError, Op, Tensor, TensorKind};
+#[cfg(feature = "alloc")]
+pub use plan::{Certificate, Memory, Plan, Row};
+#[cfg(feature = "alloc")]
+pub use planner::{Options, Strategy, plan, plan_graph};
+#[cfg(feature = "alloc")]
+pub use problem::Problem;

@@ -1,0 +1,29 @@
+//! What an operator needs at the same time: its outputs beside its inputs and beside each other.
+
+use alloc::vec::Vec;
+
+use crate::alias::Blocks;
+use crate::graph::Graph;
+use crate::{ConflictGraph, Error};
+
+/// Conflicts between each operator's output blocks and its input and other output blocks.
+///
+/// # Errors
+/// [`Error::TooManyBuffers`] or [`Error::OutOfMemory`] when the bits do not fit.
+pub fn basic(graph: &Graph, blocks: &Blocks) -> Result<ConflictGraph, Error> {
+    let mut found = ConflictGraph::new(blocks.blocks().len())?;
+    let mut together = Vec::new();
+    for op in graph.ops() {
+        let block_of = |&tensor: &usize| blocks.place(tensor).map(|(block, _)| block);
+        together.clear();
+        together.extend(op.outputs.iter().filter_map(block_of));
+        let outputs = together.len();
+        together.extend(op.inputs.iter().filter_map(block_of));
+        for (i, &output) in together[..outputs].iter().enumerate() {
+            for &other in &together[i + 1..] {
+                found.insert(output, other);
+            }
+        }
+    }
+    Ok(found)
+}

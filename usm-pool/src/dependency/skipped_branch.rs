@@ -1,0 +1,34 @@
+//! What begins while another block still waits for its last user.
+
+use alloc::vec::Vec;
+
+use super::span;
+use crate::alias::Blocks;
+use crate::graph::Graph;
+use crate::{ConflictGraph, Error};
+
+/// Conflicts between each block and all blocks that begin strictly between its first access and its last user in processing order.
+/// What was there before the run begins before every operator.
+///
+/// # Errors
+/// [`Error::TooManyBuffers`] or [`Error::OutOfMemory`] when the bits do not fit.
+pub fn skipped_branch(_graph: &Graph, blocks: &Blocks) -> Result<ConflictGraph, Error> {
+    let mut found = ConflictGraph::new(blocks.blocks().len())?;
+    let spans: Vec<(u64, u64)> = blocks.blocks().iter().map(span).collect();
+    let mut order: Vec<usize> = (0..spans.len()).collect();
+    order.sort_by_key(|&block| spans[block].0);
+    for (rank, &block) in order.iter().enumerate() {
+        let (begin, end) = spans[block];
+        for &other in &order[rank + 1..] {
+            let at = spans[other].0;
+            if at >= end {
+                break;
+            }
+            // Blocks of the same operator are the business of `basic`; what is there before the run has no operator.
+            if at > begin || begin == 0 {
+                found.insert(block, other);
+            }
+        }
+    }
+    Ok(found)
+}

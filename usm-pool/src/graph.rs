@@ -1,0 +1,320 @@
+//! The operator graph: tensors, operators in processing order, outputs, views, in-place permits and loops.
+
+mod builder;
+mod error;
+
+pub use builder::GraphBuilder;
+pub use error::GraphError;
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::Lifetime;
+
+/// Who provides a tensor's memory. Only activations are placed in the arena and counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TensorKind {
+    /// Produced and consumed by the graph: placed by the planner.
+    Activation,
+    /// Weights and other data that no operator writes.
+    Constant,
+    /// Survives from one run of the graph to the next.
+    State,
+    /// Handed in by the caller.
+    Input,
+}
+
+impl TensorKind {
+    /// The name used in graph files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Activation => "activation",
+            Self::Constant => "constant",
+            Self::State => "state",
+            Self::Input => "input",
+        }
+    }
+
+    /// The kind of that name in graph files.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Activation, Self::Constant, Self::State, Self::Input]
+            .into_iter()
+            .find(|kind| kind.name() == name)
+    }
+}
+
+/// Description of one tensor for [`GraphBuilder::tensor`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    pub(crate) id: u64,
+    pub(crate) size: u64,
+    pub(crate) alignment: Option<u64>,
+    pub(crate) padding: u64,
+    pub(crate) kind: Option<TensorKind>,
+    pub(crate) alias: Option<(u64, u64)>,
+}
+
+impl Tensor {
+    /// A tensor of `size` bytes. Of a dynamic tensor give the upper bound, and plan again when it grows.
+    #[must_use]
+    pub const fn new(id: u64, size: u64) -> Self {
+        Self {
+            id,
+            size,
+            alignment: None,
+            padding: 0,
+            kind: None,
+            alias: None,
+        }
+    }
+
+    /// Alignment of the offset in bytes; without it the builder's default holds (1 for a view).
+    #[must_use]
+    pub const fn alignment(mut self, bytes: u64) -> Self {
+        self.alignment = Some(bytes);
+        self
+    }
+
+    /// Bytes after the tensor that belong to it (for kernels that read past the end).
+    #[must_use]
+    pub const fn padding(mut self, bytes: u64) -> Self {
+        self.padding = bytes;
+        self
+    }
+
+    /// Says the kind. Without it a tensor that no operator produces is an input, every other one an activation.
+    #[must_use]
+    pub const fn kind(mut self, kind: TensorKind) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+
+    /// Makes the tensor a view of another one, `offset` bytes into it: no memory of its own.
+    #[must_use]
+    pub const fn alias_of(mut self, id: u64, offset: u64) -> Self {
+        self.alias = Some((id, offset));
+        self
+    }
+}
+
+/// Description of one operator for [`GraphBuilder::op`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Op {
+    pub(crate) name: String,
+    pub(crate) inputs: Vec<u64>,
+    pub(crate) outputs: Vec<u64>,
+    pub(crate) in_place: Vec<(u64, u64)>,
+    pub(crate) cost: u64,
+}
+
+impl Op {
+    /// An operator without tensors. An empty name becomes `op<index>`, a repeated one gets `#<index>`.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            in_place: Vec::new(),
+            cost: 1,
+        }
+    }
+
+    /// Adds tensors that the operator reads. A tensor may be named twice.
+    #[must_use]
+    pub fn inputs(mut self, ids: impl IntoIterator<Item = u64>) -> Self {
+        self.inputs.extend(ids);
+        self
+    }
+
+    /// Adds tensors that the operator writes.
+    #[must_use]
+    pub fn outputs(mut self, ids: impl IntoIterator<Item = u64>) -> Self {
+        self.outputs.extend(ids);
+        self
+    }
+
+    /// Permits the operator to write `output` over its dying `input`: same address, same or smaller size.
+    #[must_use]
+    pub fn in_place(mut self, input: u64, output: u64) -> Self {
+        self.in_place.push((input, output));
+        self
+    }
+
+    /// Duration for the critical path, in any unit (1 by default).
+    #[must_use]
+    pub const fn cost(mut self, cost: u64) -> Self {
+        self.cost = cost;
+        self
+    }
+}
+
+/// One tensor of a checked graph; other tensors and operators are named by index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TensorNode {
+    /// The caller's id.
+    pub id: u64,
+    /// Size in bytes, padding included.
+    pub size: u64,
+    /// The part of `size` that is padding after the tensor, in bytes.
+    pub padding: u64,
+    /// Alignment of the offset in bytes.
+    pub alignment: u64,
+    /// Who provides the memory; a view has its root's kind.
+    pub kind: TensorKind,
+    /// For a view: index of the tensor it was declared on, and the offset into that one in bytes.
+    pub alias: Option<(usize, u64)>,
+    /// The tensor that owns the bytes (itself when it is no view).
+    pub root: usize,
+    /// Offset into the root in bytes.
+    pub root_offset: u64,
+    /// Operator that writes it.
+    pub producer: Option<usize>,
+    /// Operators that read it, ascending, each once.
+    pub users: Vec<usize>,
+    /// Whether the caller reads it after the run.
+    pub is_output: bool,
+}
+
+/// One operator of a checked graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpNode {
+    /// Unique name.
+    pub name: String,
+    /// Indices of the tensors it reads, as given (a tensor used twice stands twice).
+    pub inputs: Vec<usize>,
+    /// Indices of the tensors it writes.
+    pub outputs: Vec<usize>,
+    /// Permits `(input, output)`: tensor indices.
+    pub in_place: Vec<(usize, usize)>,
+    /// Duration for the critical path.
+    pub cost: u64,
+}
+
+/// A checked operator graph. Operators stand in processing order, which is topological.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Graph {
+    pub(crate) tensors: Vec<TensorNode>,
+    pub(crate) ops: Vec<OpNode>,
+    pub(crate) outputs: Vec<usize>,
+    /// Inclusive operator ranges whose body runs more than once.
+    pub(crate) loops: Vec<(usize, usize)>,
+    /// For each root: itself and all its views; empty for a view.
+    pub(crate) families: Vec<Vec<usize>>,
+    pub(crate) index: BTreeMap<u64, usize>,
+}
+
+impl Graph {
+    /// Starts a graph.
+    #[must_use]
+    pub fn builder() -> GraphBuilder {
+        GraphBuilder::default()
+    }
+
+    /// All tensors, in the order they were given.
+    #[must_use]
+    pub fn tensors(&self) -> &[TensorNode] {
+        &self.tensors
+    }
+
+    /// All operators in processing order.
+    #[must_use]
+    pub fn ops(&self) -> &[OpNode] {
+        &self.ops
+    }
+
+    /// Indices of the tensors that the caller reads after the run.
+    #[must_use]
+    pub fn outputs(&self) -> &[usize] {
+        &self.outputs
+    }
+
+    /// Inclusive operator ranges that run more than once.
+    #[must_use]
+    pub fn loops(&self) -> &[(usize, usize)] {
+        &self.loops
+    }
+
+    /// Index of the tensor with this id.
+    #[must_use]
+    pub fn tensor_index(&self, id: u64) -> Option<usize> {
+        self.index.get(&id).copied()
+    }
+
+    /// The tensors that share the bytes of `root` through views, `root` first; empty when `root` is a view itself.
+    #[must_use]
+    pub fn family(&self, root: usize) -> &[usize] {
+        self.families.get(root).map_or(&[], Vec::as_slice)
+    }
+
+    /// The tensor's own lifetime on an in-order queue, views not counted in:
+    /// `[producer, last user + 1)`; one operator when unused; an output lives to the number of operators.
+    #[must_use]
+    pub fn lifetime(&self, tensor: usize) -> Lifetime {
+        let node = &self.tensors[tensor];
+        let begin = match (node.producer, node.alias) {
+            (Some(op), _) => op,
+            // A view that no operator makes begins with its first reader; the root's bytes were there before.
+            (None, Some(_)) => node.users.first().copied().unwrap_or(0),
+            // Something outside of the graph filled it before the run.
+            (None, None) => 0,
+        };
+        let mut lower = begin;
+        let mut upper = node.users.last().map_or(begin, |&op| op).max(begin) + 1;
+        for &(first, last) in &self.loops {
+            let body = first..=last;
+            let read_inside = node.users.iter().any(|op| body.contains(op));
+            // Read again in every iteration: it must survive them all.
+            if begin < first && read_inside {
+                upper = upper.max(last + 1);
+            }
+            // Read before it is written: carried from one iteration to the next.
+            if body.contains(&begin)
+                && node
+                    .users
+                    .iter()
+                    .any(|op| body.contains(op) && *op <= begin)
+            {
+                lower = lower.min(first);
+                upper = upper.max(last + 1);
+            }
+        }
+        if node.is_output {
+            upper = upper.max(self.ops.len());
+        }
+        Lifetime::new(lower as u64, upper as u64)
+    }
+
+    /// The operators that must have run before `op` because it reads what they wrote, with repetitions.
+    ///
+    /// A view without a producer stands for the writers of the bytes under it.
+    pub(crate) fn predecessors(&self, op: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        for &input in &self.ops[op].inputs {
+            let node = &self.tensors[input];
+            match node.producer {
+                Some(producer) => found.push(producer),
+                None => found.extend(self.writers_under(input).filter(|&writer| writer < op)),
+            }
+        }
+        found
+    }
+
+    /// Producers of the tensors that share bytes with `tensor` through views.
+    fn writers_under(&self, tensor: usize) -> impl Iterator<Item = usize> + '_ {
+        let node = &self.tensors[tensor];
+        let (low, high) = (node.root_offset, node.root_offset.saturating_add(node.size));
+        self.family(node.root).iter().filter_map(move |&member| {
+            let other = &self.tensors[member];
+            let shares =
+                other.root_offset < high && low < other.root_offset.saturating_add(other.size);
+            if shares { other.producer } else { None }
+        })
+    }
+}

@@ -1,0 +1,381 @@
+//! From descriptions with ids to a checked graph with indices.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{Graph, GraphError, Op, OpNode, Tensor, TensorKind, TensorNode};
+
+/// Collects tensors and operators; ids may be named before they are declared. [`GraphBuilder::build`] checks everything.
+#[derive(Clone, Debug)]
+pub struct GraphBuilder {
+    tensors: Vec<Tensor>,
+    ops: Vec<Op>,
+    outputs: Vec<u64>,
+    loops: Vec<(usize, usize)>,
+    default_alignment: u64,
+}
+
+impl Default for GraphBuilder {
+    fn default() -> Self {
+        Self {
+            tensors: Vec::new(),
+            ops: Vec::new(),
+            outputs: Vec::new(),
+            loops: Vec::new(),
+            default_alignment: 64,
+        }
+    }
+}
+
+impl GraphBuilder {
+    /// Alignment in bytes of tensors that do not say their own (64 at first; views have 1).
+    #[must_use]
+    pub fn default_alignment(mut self, bytes: u64) -> Self {
+        self.default_alignment = bytes;
+        self
+    }
+
+    /// Adds a tensor.
+    #[must_use]
+    pub fn tensor(mut self, tensor: Tensor) -> Self {
+        self.tensors.push(tensor);
+        self
+    }
+
+    /// Adds the next operator in processing order.
+    #[must_use]
+    pub fn op(mut self, op: Op) -> Self {
+        self.ops.push(op);
+        self
+    }
+
+    /// Adds a tensor that the caller reads after the run.
+    #[must_use]
+    pub fn output(mut self, id: u64) -> Self {
+        self.outputs.push(id);
+        self
+    }
+
+    /// Says that operators `first..=last` are the body of a loop. What they read from before the loop lives through all iterations,
+    /// and they may read what a later operator of the body wrote in the iteration before.
+    #[must_use]
+    pub fn loop_body(mut self, first: usize, last: usize) -> Self {
+        self.loops.push((first, last));
+        self
+    }
+
+    /// Checks and resolves everything.
+    ///
+    /// # Errors
+    /// [`GraphError`] with the tensor or operator and the numbers.
+    pub fn build(self) -> Result<Graph, GraphError> {
+        let mut index = BTreeMap::new();
+        for (i, tensor) in self.tensors.iter().enumerate() {
+            if index.insert(tensor.id, i).is_some() {
+                return Err(GraphError::DuplicateTensor { tensor: tensor.id });
+            }
+        }
+        self.check_loops()?;
+        let mut tensors = self.tensor_nodes()?;
+        let ops = self.op_nodes(&index)?;
+        self.link(&ops, &mut tensors)?;
+        let mut outputs = Vec::new();
+        for &id in &self.outputs {
+            let &tensor = index
+                .get(&id)
+                .ok_or(GraphError::UnknownGraphOutput { tensor: id })?;
+            if !tensors[tensor].is_output {
+                tensors[tensor].is_output = true;
+                outputs.push(tensor);
+            }
+        }
+        let families = self.resolve_views(&index, &mut tensors)?;
+        Ok(Graph {
+            tensors,
+            ops,
+            outputs,
+            loops: self.loops,
+            families,
+            index,
+        })
+    }
+
+    fn check_loops(&self) -> Result<(), GraphError> {
+        for (i, &(first, last)) in self.loops.iter().enumerate() {
+            let cuts = self.loops[..i].iter().any(|&(f, l)| {
+                let disjoint = last < f || l < first;
+                let nested = (f <= first && last <= l) || (first <= f && l <= last);
+                !disjoint && !nested
+            });
+            if first > last || last >= self.ops.len() || cuts {
+                return Err(GraphError::BadLoop {
+                    first,
+                    last,
+                    ops: self.ops.len(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn tensor_nodes(&self) -> Result<Vec<TensorNode>, GraphError> {
+        let mut nodes = Vec::with_capacity(self.tensors.len());
+        for (i, tensor) in self.tensors.iter().enumerate() {
+            let default = if tensor.alias.is_some() {
+                1
+            } else {
+                self.default_alignment
+            };
+            let alignment = tensor.alignment.unwrap_or(default);
+            if !alignment.is_power_of_two() {
+                return Err(GraphError::BadAlignment {
+                    tensor: tensor.id,
+                    alignment,
+                });
+            }
+            let size = tensor
+                .size
+                .checked_add(tensor.padding)
+                .ok_or(GraphError::SizeOverflow {
+                    tensor: tensor.id,
+                    size: tensor.size,
+                    padding: tensor.padding,
+                })?;
+            nodes.push(TensorNode {
+                id: tensor.id,
+                size,
+                padding: tensor.padding,
+                alignment,
+                // Provisional: a tensor without producer becomes an input when the operators are known.
+                kind: tensor.kind.unwrap_or(TensorKind::Activation),
+                alias: None,
+                root: i,
+                root_offset: 0,
+                producer: None,
+                users: Vec::new(),
+                is_output: false,
+            });
+        }
+        Ok(nodes)
+    }
+
+    fn op_nodes(&self, index: &BTreeMap<u64, usize>) -> Result<Vec<OpNode>, GraphError> {
+        let mut names = BTreeSet::new();
+        let mut nodes = Vec::with_capacity(self.ops.len());
+        for (op, spec) in self.ops.iter().enumerate() {
+            let find = |ids: &[u64], error: fn(usize, u64) -> GraphError| {
+                ids.iter()
+                    .map(|id| index.get(id).copied().ok_or(error(op, *id)))
+                    .collect::<Result<Vec<_>, _>>()
+            };
+            let inputs = find(&spec.inputs, |op, tensor| GraphError::UnknownInput {
+                op,
+                tensor,
+            })?;
+            let outputs = find(&spec.outputs, |op, tensor| GraphError::UnknownOutput {
+                op,
+                tensor,
+            })?;
+            let mut in_place = Vec::new();
+            for &(input, output) in &spec.in_place {
+                let from = index.get(&input).filter(|tensor| inputs.contains(tensor));
+                let to = index.get(&output).filter(|tensor| outputs.contains(tensor));
+                let from = *from.ok_or(GraphError::InPlaceInput { op, tensor: input })?;
+                let to = *to.ok_or(GraphError::InPlaceOutput { op, tensor: output })?;
+                in_place.push((from, to));
+            }
+            let name = unique_name(&spec.name, op, &names);
+            names.insert(name.clone());
+            nodes.push(OpNode {
+                name,
+                inputs,
+                outputs,
+                in_place,
+                cost: spec.cost,
+            });
+        }
+        Ok(nodes)
+    }
+
+    /// Enters producers and users, and checks that every read comes after the write.
+    fn link(&self, ops: &[OpNode], tensors: &mut [TensorNode]) -> Result<(), GraphError> {
+        for (op, node) in ops.iter().enumerate() {
+            for &t in &node.outputs {
+                let tensor = &mut tensors[t];
+                match tensor.kind {
+                    TensorKind::Input => {
+                        return Err(GraphError::WrittenInput {
+                            op,
+                            tensor: tensor.id,
+                        });
+                    }
+                    // State may be written many times; it is outside of the arena and orders nothing.
+                    TensorKind::State => continue,
+                    _ => {}
+                }
+                match tensor.producer {
+                    Some(first) if first != op => {
+                        return Err(GraphError::TwoProducers {
+                            tensor: tensor.id,
+                            first,
+                            second: op,
+                        });
+                    }
+                    _ => tensor.producer = Some(op),
+                }
+            }
+            for &t in &node.inputs {
+                if tensors[t].users.last() != Some(&op) {
+                    tensors[t].users.push(op);
+                }
+            }
+        }
+        for (spec, tensor) in self.tensors.iter().zip(tensors.iter_mut()) {
+            match tensor.producer {
+                Some(producer) => {
+                    let carried = |op: usize| {
+                        self.loops.iter().any(|&(first, last)| {
+                            (first..=last).contains(&op) && (first..=last).contains(&producer)
+                        })
+                    };
+                    let early = tensor
+                        .users
+                        .iter()
+                        .find(|&&op| op <= producer && !carried(op));
+                    if let Some(&op) = early {
+                        return Err(GraphError::ReadBeforeWrite {
+                            op,
+                            tensor: tensor.id,
+                            producer,
+                        });
+                    }
+                }
+                None if spec.kind.is_none() => tensor.kind = TensorKind::Input,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows every chain of views to its root and collects the families.
+    fn resolve_views(
+        &self,
+        index: &BTreeMap<u64, usize>,
+        tensors: &mut [TensorNode],
+    ) -> Result<Vec<Vec<usize>>, GraphError> {
+        for (i, spec) in self.tensors.iter().enumerate() {
+            let Some((of, offset)) = spec.alias else {
+                continue;
+            };
+            let &parent = index.get(&of).ok_or(GraphError::UnknownRoot {
+                tensor: spec.id,
+                of,
+            })?;
+            let (size, of_size) = (tensors[i].size, tensors[parent].size);
+            if offset.checked_add(size).is_none_or(|end| end > of_size) {
+                return Err(GraphError::ViewOutside {
+                    tensor: spec.id,
+                    offset,
+                    size,
+                    of,
+                    of_size,
+                });
+            }
+            tensors[i].alias = Some((parent, offset));
+        }
+        // `depth_first` with an explicit stack: a chain may be as long as the graph.
+        let mut resolved: Vec<bool> = tensors
+            .iter()
+            .map(|tensor| tensor.alias.is_none())
+            .collect();
+        let mut on_chain = alloc::vec![false; tensors.len()];
+        let mut chain = Vec::new();
+        for start in 0..tensors.len() {
+            let mut at = start;
+            while !resolved[at] {
+                if on_chain[at] {
+                    return Err(GraphError::ViewCycle {
+                        tensor: tensors[at].id,
+                    });
+                }
+                on_chain[at] = true;
+                chain.push(at);
+                let Some((parent, _)) = tensors[at].alias else {
+                    break;
+                };
+                at = parent;
+            }
+            while let Some(i) = chain.pop() {
+                if let Some((parent, offset)) = tensors[i].alias {
+                    tensors[i].root = tensors[parent].root;
+                    // No overflow: every view ends inside its parent, so the sum is at most the root's size.
+                    tensors[i].root_offset = tensors[parent].root_offset.saturating_add(offset);
+                }
+                resolved[i] = true;
+            }
+        }
+        let mut families: Vec<Vec<usize>> = (0..tensors.len()).map(|_| Vec::new()).collect();
+        for (i, tensor) in tensors.iter().enumerate() {
+            if tensor.alias.is_none() {
+                families[i].insert(0, i);
+            } else {
+                families[tensor.root].push(i);
+            }
+        }
+        self.settle_views(tensors, &families)?;
+        Ok(families)
+    }
+
+    /// Gives views the kind of their root, and their alignment to the root.
+    fn settle_views(
+        &self,
+        tensors: &mut [TensorNode],
+        families: &[Vec<usize>],
+    ) -> Result<(), GraphError> {
+        for family in families.iter().filter(|family| family.len() > 1) {
+            let Some(&root) = family.iter().find(|&&t| tensors[t].alias.is_none()) else {
+                continue;
+            };
+            let written = family.iter().any(|&t| tensors[t].producer.is_some());
+            if written && self.tensors[root].kind.is_none() {
+                // Its bytes come from the graph, if only through views (concatenation in place).
+                tensors[root].kind = TensorKind::Activation;
+            }
+            for &view in family {
+                let (kind, of) = (tensors[root].kind, tensors[root].id);
+                let node = &tensors[view];
+                if self.tensors[view].kind.is_some_and(|said| said != kind) {
+                    return Err(GraphError::ViewKind {
+                        tensor: node.id,
+                        of,
+                    });
+                }
+                if node.root_offset % node.alignment != 0 {
+                    return Err(GraphError::ViewMisaligned {
+                        tensor: node.id,
+                        offset: node.root_offset,
+                        alignment: node.alignment,
+                    });
+                }
+                let alignment = node.alignment;
+                tensors[view].kind = kind;
+                tensors[root].alignment = tensors[root].alignment.max(alignment);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unique_name(wanted: &str, op: usize, taken: &BTreeSet<String>) -> String {
+    let mut name = if wanted.is_empty() {
+        format!("op{op}")
+    } else {
+        String::from(wanted)
+    };
+    while taken.contains(&name) {
+        name = format!("{name}#{op}");
+    }
+    name
+}

@@ -1,0 +1,305 @@
+//! A finished plan: where every tensor lies, how good that is, and the proof.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::{self, Write as _};
+
+use crate::dependency::Queue;
+use crate::planner::Strategy;
+use crate::problem::Problem;
+use crate::verify::{self, Violation};
+
+/// The memory that a buffer was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Memory {
+    /// The device's own memory.
+    #[default]
+    Device,
+    /// Host memory that the device can reach.
+    Host,
+}
+
+impl Memory {
+    /// The name used in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Device => "device",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// One tensor of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Row {
+    /// The caller's id.
+    pub id: u64,
+    /// First instant of the half-open life.
+    pub lower: u64,
+    /// First instant after the life.
+    pub upper: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Alignment in bytes.
+    pub alignment: u64,
+    /// Offset from the start of its memory's arena in bytes.
+    pub offset: u64,
+    /// The memory.
+    pub memory: Memory,
+    /// Index of the buffer it lies in; tensors in the same buffer share its bytes.
+    pub buffer: usize,
+}
+
+/// Why no plan can have a peak below the bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Certificate {
+    /// All these buffers are live at this instant.
+    TimeCut {
+        /// The instant.
+        time: u64,
+        /// Ids of the buffers.
+        buffers: Vec<u64>,
+    },
+    /// These buffers are pairwise in conflict.
+    Antichain {
+        /// Ids of the buffers.
+        buffers: Vec<u64>,
+    },
+    /// The search tried everything below this capacity.
+    Search {
+        /// Nodes visited.
+        nodes: u64,
+        /// The capacity in bytes at which nothing was found.
+        capacity: u64,
+    },
+}
+
+/// Use of one memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// The memory.
+    pub memory: Memory,
+    /// Bytes that its arena needs.
+    pub peak: u64,
+    /// Number of buffers in it.
+    pub buffers: usize,
+}
+
+/// Where every tensor lies. Sizes and offsets in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub struct Plan {
+    /// One row for each tensor, in the order of the problem.
+    pub rows: Vec<Row>,
+    /// Offset of each buffer in its memory, in the order of the problem's buffers.
+    pub offsets: Vec<u64>,
+    /// Memory of each buffer.
+    pub placement: Vec<Memory>,
+    /// Largest `offset + size`, summed over the memories.
+    pub peak: u64,
+    /// Plain sum of the buffers' sizes.
+    pub naive: u64,
+    /// Best proven lower bound on the peak.
+    pub lower_bound: u64,
+    /// The proof of the bound.
+    pub certificate: Certificate,
+    /// The strategy that made the plan (never `Auto`).
+    pub strategy: Strategy,
+    /// The queue it is safe on.
+    pub queue: Queue,
+    /// Capacity that was asked for.
+    pub capacity: Option<u64>,
+    /// Search nodes visited.
+    pub nodes: u64,
+    /// Operators (earlier, later) that the executor must order by events, beside the data dependencies.
+    pub ordering_edges: Vec<(usize, usize)>,
+    /// Use of each memory, device first.
+    pub memories: Vec<MemoryUse>,
+    /// Ids of the buffers that did not fit in device memory.
+    pub spilled: Vec<u64>,
+}
+
+impl Plan {
+    /// A plan in device memory from one offset for each buffer.
+    pub(crate) fn new(
+        problem: &Problem,
+        offsets: Vec<u64>,
+        strategy: Strategy,
+        (lower_bound, certificate): (u64, Certificate),
+    ) -> Self {
+        let naive = problem.naive();
+        let mut plan = Self {
+            rows: Vec::new(),
+            placement: alloc::vec![Memory::Device; offsets.len()],
+            offsets,
+            peak: 0,
+            naive,
+            lower_bound,
+            certificate,
+            strategy,
+            queue: problem.queue(),
+            capacity: None,
+            nodes: 0,
+            ordering_edges: Vec::new(),
+            memories: Vec::new(),
+            spilled: Vec::new(),
+        };
+        plan.fill(problem);
+        plan
+    }
+
+    /// Recomputes rows, memories and peak from `offsets` and `placement`.
+    pub(crate) fn fill(&mut self, problem: &Problem) {
+        self.rows.clear();
+        for member in problem.members() {
+            let tensor = &member.tensor;
+            self.rows.push(Row {
+                id: tensor.id,
+                lower: tensor.lower,
+                upper: tensor.upper,
+                size: tensor.size,
+                alignment: tensor.alignment,
+                // The buffer ends below 2^64 and the tensor inside it.
+                offset: self.offsets[member.buffer].saturating_add(member.offset),
+                memory: self.placement[member.buffer],
+                buffer: member.buffer,
+            });
+        }
+        self.memories.clear();
+        for memory in [Memory::Device, Memory::Host] {
+            let here = problem
+                .buffers()
+                .iter()
+                .zip(&self.offsets)
+                .zip(&self.placement)
+                .filter(|(_, at)| **at == memory);
+            let buffers = here.clone().count();
+            let peak = here
+                .map(|((buffer, &offset), _)| offset.saturating_add(buffer.size))
+                .max()
+                .unwrap_or(0);
+            if buffers > 0 || memory == Memory::Device {
+                self.memories.push(MemoryUse {
+                    memory,
+                    peak,
+                    buffers,
+                });
+            }
+        }
+        self.peak = self
+            .memories
+            .iter()
+            .map(|used| used.peak)
+            .fold(0, u64::saturating_add);
+    }
+
+    /// Number of buffers placed; views and tensors that work in place take none.
+    #[must_use]
+    pub fn buffers(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// Whether the peak is proven to be the least possible.
+    #[must_use]
+    pub fn optimal(&self) -> bool {
+        self.peak == self.lower_bound
+    }
+
+    /// Whether the plan keeps within the capacity that was asked for.
+    #[must_use]
+    pub fn feasible(&self) -> bool {
+        self.capacity.is_none_or(|capacity| self.peak <= capacity)
+    }
+
+    /// The row of a tensor.
+    #[must_use]
+    pub fn row(&self, id: u64) -> Option<&Row> {
+        self.rows.iter().find(|row| row.id == id)
+    }
+
+    /// Checks the plan against its problem with the independent checker; answers the peak of each memory, device first.
+    ///
+    /// # Errors
+    /// The first [`Violation`].
+    pub fn verify(&self, problem: &Problem) -> Result<[u64; 2], Violation> {
+        let mut peaks = [0; 2];
+        for (peak, memory) in peaks.iter_mut().zip([Memory::Device, Memory::Host]) {
+            let here: Vec<usize> = (0..self.placement.len())
+                .filter(|&i| self.placement[i] == memory)
+                .collect();
+            let buffers: Vec<_> = here
+                .iter()
+                .filter_map(|&i| problem.buffers().get(i).copied())
+                .collect();
+            let offsets: Vec<_> = here.iter().map(|&i| self.offsets[i]).collect();
+            *peak = match problem.conflicts() {
+                None => verify::sweep(&buffers, &offsets, u64::MAX)?,
+                Some(graph) if here.len() == graph.len() => {
+                    verify::conflicts(&buffers, &offsets, graph.view(), u64::MAX)?
+                }
+                Some(graph) => {
+                    verify::conflicts(&buffers, &offsets, graph.induced(&here).view(), u64::MAX)?
+                }
+            };
+        }
+        if problem.buffers().len() != self.offsets.len() {
+            return Err(Violation::LengthMismatch {
+                buffers: problem.buffers().len(),
+                other: self.offsets.len(),
+            });
+        }
+        Ok(peaks)
+    }
+
+    /// The plan as CSV: `id,lower,upper,size,alignment,offset,memory`, one line a tensor, with a header.
+    #[must_use]
+    pub fn to_csv(&self) -> String {
+        let mut text = String::from("id,lower,upper,size,alignment,offset,memory\n");
+        for row in &self.rows {
+            let Row {
+                id,
+                lower,
+                upper,
+                size,
+                alignment,
+                offset,
+                memory,
+                ..
+            } = *row;
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "{id},{lower},{upper},{size},{alignment},{offset},{}",
+                memory.name()
+            );
+        }
+        text
+    }
+}
+
+impl fmt::Display for Plan {
+    /// One line for people: buffers, peak, bound, naive sum, strategy.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let proof = if self.optimal() {
+            "optimal"
+        } else {
+            "not proven optimal"
+        };
+        write!(
+            f,
+            "{} buffers on an {} queue: peak {} bytes, lower bound {} bytes ({proof}), plain sum {} bytes, by {}",
+            self.buffers(),
+            self.queue.name(),
+            self.peak,
+            self.lower_bound,
+            self.naive,
+            self.strategy.name()
+        )
+    }
+}

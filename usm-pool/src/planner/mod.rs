@@ -1,0 +1,272 @@
+//! The planners behind one entry point.
+
+pub mod best_fit;
+pub mod greedy;
+mod offset_list;
+pub mod whole_buffer;
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::alias::InPlace;
+use crate::bound;
+use crate::dependency::{Queue, Reachability};
+use crate::graph::Graph;
+use crate::plan::{Certificate, Plan};
+use crate::problem::Problem;
+use crate::{Buffer, ConflictGraph, Error};
+
+pub use offset_list::Fit;
+
+/// How a plan is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// Every simple strategy, then the search, until the bound is reached or the budget is spent.
+    #[default]
+    Auto,
+    /// Descending size, each at the lowest offset that is free.
+    GreedyBySize,
+    /// Each in the smallest gap that fits; the better of descending size and order of begin.
+    BestFit,
+    /// Whole buffers are used again, never parts of them: what OpenVINO's pool does.
+    WholeBuffer,
+    /// The search, from the greedy plan.
+    Search,
+}
+
+impl Strategy {
+    /// All strategies, in the order of the documentation.
+    pub const ALL: [Self; 5] = [
+        Self::Auto,
+        Self::GreedyBySize,
+        Self::BestFit,
+        Self::WholeBuffer,
+        Self::Search,
+    ];
+
+    /// The name used on the command line and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::GreedyBySize => "greedy-by-size",
+            Self::BestFit => "best-fit",
+            Self::WholeBuffer => "whole-buffer",
+            Self::Search => "search",
+        }
+    }
+
+    /// The strategy of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|strategy| strategy.name() == name)
+    }
+}
+
+/// What is wanted of a plan. Sizes in bytes.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Options<'a> {
+    /// How the plan is made.
+    pub strategy: Strategy,
+    /// The queue of a graph; problems know theirs.
+    pub queue: Queue,
+    /// Decide whether the plan fits in so many bytes; the search stops when it does.
+    pub capacity: Option<u64>,
+    /// Search nodes at most. Counting nodes keeps plans the same on every machine.
+    pub nodes: u64,
+    /// Asked now and then; `true` ends the search with the best plan so far. This is how a time limit works without a clock.
+    pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
+}
+
+impl fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("strategy", &self.strategy)
+            .field("queue", &self.queue)
+            .field("capacity", &self.capacity)
+            .field("nodes", &self.nodes)
+            .field("stop", &self.stop.is_some())
+            .finish()
+    }
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            strategy: Strategy::Auto,
+            queue: Queue::InOrder,
+            capacity: None,
+            nodes: 1 << 20,
+            stop: None,
+        }
+    }
+}
+
+/// Buffers and who may not share, as the planners see them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Instance<'a> {
+    pub(crate) buffers: &'a [Buffer],
+    pub(crate) conflicts: Option<&'a ConflictGraph>,
+}
+
+impl<'a> Instance<'a> {
+    pub(crate) fn of(problem: &'a Problem) -> Self {
+        Self {
+            buffers: problem.buffers(),
+            conflicts: problem.conflicts(),
+        }
+    }
+
+    pub(crate) fn peak(&self, offsets: &[u64]) -> u64 {
+        self.buffers
+            .iter()
+            .zip(offsets)
+            .map(|(buffer, &offset)| offset + buffer.size)
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+/// A lower bound with its certificate.
+pub(crate) type Proof = (u64, Certificate);
+
+/// The best bound that needs no search.
+fn prove(problem: &Problem) -> Result<Proof, Error> {
+    let buffers = problem.buffers();
+    let ids = |set: &mut dyn Iterator<Item = usize>| set.map(|i| buffers[i].id).collect::<Vec<_>>();
+    if let (Some(conflicts), Queue::OutOfOrder) = (problem.conflicts(), problem.queue()) {
+        let (bytes, set) = bound::antichain(buffers, conflicts)?;
+        return Ok((
+            bytes,
+            Certificate::Antichain {
+                buffers: ids(&mut set.into_iter()),
+            },
+        ));
+    }
+    // With gaps, a cut through the hulls would count buffers that are not needed: every set must be pairwise in conflict.
+    if let Some(conflicts) = problem.conflicts() {
+        let mut order: Vec<usize> = (0..buffers.len())
+            .filter(|&i| buffers[i].occupies())
+            .collect();
+        order.sort_by_key(|&i| (core::cmp::Reverse(buffers[i].size), i));
+        let mut set: Vec<usize> = Vec::new();
+        for i in order {
+            if set.iter().all(|&j| conflicts.contains(i, j)) {
+                set.push(i);
+            }
+        }
+        let bytes = bound::stacked(set.iter().map(|&i| &buffers[i])).unwrap_or(0);
+        return Ok((
+            bytes,
+            Certificate::Antichain {
+                buffers: ids(&mut set.into_iter()),
+            },
+        ));
+    }
+    let cut = bound::time_cut(buffers);
+    let live = |&i: &usize| {
+        buffers[i].lower <= cut.time && cut.time < buffers[i].upper && buffers[i].size > 0
+    };
+    let buffers = ids(&mut (0..buffers.len()).filter(live));
+    Ok((
+        cut.bytes,
+        Certificate::TimeCut {
+            time: cut.time,
+            buffers,
+        },
+    ))
+}
+
+/// Makes a plan for a problem.
+///
+/// # Errors
+/// [`Error::OutOfMemory`] when the planner's tables do not fit.
+pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
+    let proof = prove(problem)?;
+    let instance = Instance::of(problem);
+    let (strategy, offsets, nodes) = solve(instance, options, proof.0);
+    let mut plan = Plan::new(problem, offsets, strategy, proof);
+    plan.capacity = options.capacity;
+    plan.nodes = nodes;
+    Ok(plan)
+}
+
+/// Runs the strategy that was asked for; answers the one that won, the offsets and the search nodes.
+fn solve(instance: Instance<'_>, options: &Options<'_>, bound: u64) -> (Strategy, Vec<u64>, u64) {
+    match options.strategy {
+        Strategy::GreedyBySize => (Strategy::GreedyBySize, greedy::by_size(instance), 0),
+        Strategy::BestFit => (Strategy::BestFit, best_fit::best_fit(instance), 0),
+        Strategy::WholeBuffer => (
+            Strategy::WholeBuffer,
+            whole_buffer::whole_buffer(instance),
+            0,
+        ),
+        Strategy::Search | Strategy::Auto => {
+            simple(instance, options.capacity.unwrap_or(0).max(bound))
+        }
+    }
+}
+
+/// The best of the simple strategies; stops at the first that reaches `target`.
+fn simple(instance: Instance<'_>, target: u64) -> (Strategy, Vec<u64>, u64) {
+    type Attempt = fn(Instance<'_>) -> Vec<u64>;
+    let attempts: [(Strategy, Attempt); 5] = [
+        (Strategy::GreedyBySize, greedy::by_size),
+        (Strategy::GreedyBySize, greedy::by_area),
+        (Strategy::GreedyBySize, greedy::by_duration),
+        (Strategy::BestFit, best_fit::best_fit),
+        (Strategy::WholeBuffer, whole_buffer::whole_buffer),
+    ];
+    let mut best: Option<(u64, Strategy, Vec<u64>)> = None;
+    for (strategy, attempt) in attempts {
+        let offsets = attempt(instance);
+        let peak = instance.peak(&offsets);
+        if best.as_ref().is_none_or(|(least, ..)| peak < *least) {
+            best = Some((peak, strategy, offsets));
+        }
+        if best.as_ref().is_some_and(|(least, ..)| *least <= target) {
+            break;
+        }
+    }
+    best.map_or(
+        (Strategy::GreedyBySize, Vec::new(), 0),
+        |(_, strategy, offsets)| (strategy, offsets, 0),
+    )
+}
+
+/// Makes a plan for the activations of a graph, with in-place permits used as far as they help.
+///
+/// # Errors
+/// Sizes whose sum exceeds 64 bits, or tables that do not fit.
+pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan), Error> {
+    let permits = graph.ops().iter().any(|op| !op.in_place.is_empty());
+    let choices: &[InPlace] = if permits {
+        &[InPlace::SameSize, InPlace::Always, InPlace::Never]
+    } else {
+        &[InPlace::Never]
+    };
+    let reach = match options.queue {
+        Queue::OutOfOrder => Some(Reachability::new(graph, &[])?),
+        Queue::InOrder => None,
+    };
+    let mut best: Option<(Problem, Plan)> = None;
+    for &choice in choices {
+        let problem = match &reach {
+            Some(reach) => Problem::with_reachability(graph, reach, choice)?,
+            None => Problem::from_graph(graph, Queue::InOrder, choice)?,
+        };
+        let plan = plan(&problem, options)?;
+        if best
+            .as_ref()
+            .is_none_or(|(_, least)| plan.peak < least.peak)
+        {
+            best = Some((problem, plan));
+        }
+    }
+    // `choices` is never empty, so this is the last plan made.
+    best.ok_or(Error::OutOfMemory { bytes: 0 })
+}

@@ -1,0 +1,71 @@
+//! Whole-buffer reuse as in OpenVINO's GPU memory pool: in descending size, each request takes the smallest pooled buffer that is large
+//! enough and has no user in conflict, else a new one. Parts of a buffer are never shared out.
+
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use super::Instance;
+use super::greedy::sorted;
+use crate::lifetime::{Lifetime, align_up};
+
+struct Entry {
+    size: u64,
+    alignment: u64,
+    users: Vec<u32>,
+    /// Hull of the users' lives: outside of it no user needs to be looked at.
+    hull: Lifetime,
+}
+
+/// One offset for each buffer; the pooled buffers lie one after the other.
+pub(crate) fn whole_buffer(instance: Instance<'_>) -> Vec<u64> {
+    let order = sorted(instance, |b| Reverse(b.size));
+    let mut entries: Vec<Entry> = Vec::new();
+    for &buffer in &order {
+        let item = &instance.buffers[buffer as usize];
+        if !item.occupies() {
+            continue;
+        }
+        let life = item.lifetime();
+        let free = |entry: &Entry| match instance.conflicts {
+            None => {
+                !entry.hull.overlaps(life)
+                    || !entry
+                        .users
+                        .iter()
+                        .any(|&user| instance.buffers[user as usize].lifetime().overlaps(life))
+            }
+            Some(graph) => !entry
+                .users
+                .iter()
+                .any(|&user| graph.contains(buffer as usize, user as usize)),
+        };
+        // Requests come in descending size, so the entries do too: the last one that is free is the smallest.
+        match entries
+            .iter_mut()
+            .rev()
+            .find(|entry| entry.size >= item.size && free(entry))
+        {
+            Some(entry) => {
+                entry.users.push(buffer);
+                entry.hull = entry.hull.union(life);
+                entry.alignment = entry.alignment.max(item.alignment);
+            }
+            None => entries.push(Entry {
+                size: item.size,
+                alignment: item.alignment,
+                users: alloc::vec![buffer],
+                hull: life,
+            }),
+        }
+    }
+    let mut offsets = alloc::vec![0; instance.buffers.len()];
+    let mut end = 0_u64;
+    for entry in &entries {
+        let offset = align_up(end, entry.alignment).unwrap_or(u64::MAX);
+        for &user in &entry.users {
+            offsets[user as usize] = offset;
+        }
+        end = offset.saturating_add(entry.size);
+    }
+    offsets
+}

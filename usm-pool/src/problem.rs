@@ -1,0 +1,285 @@
+//! What the planners work on: buffers, who may not share, and which tensors lie in which buffer.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::alias::{Blocks, InPlace};
+use crate::dependency::{Queue, Reachability, out_of_order};
+use crate::graph::Graph;
+use crate::lifetime::align_up;
+use crate::{Buffer, ConflictGraph, Error};
+
+/// One tensor of a problem: its own record and where it lies in its buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Member {
+    /// Id, own life, size and alignment. The root of views carries the union of their lives.
+    pub tensor: Buffer,
+    /// Index of the buffer.
+    pub buffer: usize,
+    /// Offset in the buffer in bytes.
+    pub offset: u64,
+}
+
+/// A checked planning problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    buffers: Vec<Buffer>,
+    members: Vec<Member>,
+    conflicts: Option<ConflictGraph>,
+    queue: Queue,
+}
+
+impl Problem {
+    /// Independent buffers on an in-order queue: two of them may share bytes when their lives do not overlap.
+    ///
+    /// # Errors
+    /// A malformed life or alignment, a repeated id, or sizes whose sum exceeds 64 bits.
+    pub fn from_buffers(buffers: Vec<Buffer>) -> Result<Self, Error> {
+        let members = buffers
+            .iter()
+            .enumerate()
+            .map(|(i, &tensor)| Member {
+                tensor,
+                buffer: i,
+                offset: 0,
+            })
+            .collect();
+        Self::checked(buffers, members, None, Queue::InOrder)
+    }
+
+    /// Buffers with an explicit conflict relation, for example from an out-of-order queue. Lives are then for the reports only.
+    ///
+    /// # Errors
+    /// As [`Self::from_buffers`], and [`Error::LengthMismatch`].
+    pub fn from_conflicts(buffers: Vec<Buffer>, conflicts: ConflictGraph) -> Result<Self, Error> {
+        let mut problem = Self::from_buffers(buffers)?;
+        if conflicts.len() != problem.buffers.len() {
+            return Err(Error::LengthMismatch {
+                buffers: problem.buffers.len(),
+                other: conflicts.len(),
+            });
+        }
+        problem.conflicts = Some(conflicts);
+        problem.queue = Queue::OutOfOrder;
+        Ok(problem)
+    }
+
+    /// Buffers whose lives have gaps, instants in which the content is not needed and the bytes may serve others.
+    /// `gaps` names a buffer by index with a half-open gap; gaps of one buffer come in ascending order.
+    ///
+    /// # Errors
+    /// As [`Self::from_buffers`], [`Error::BadGap`], and [`Error::TooManyBuffers`] when the conflict bits do not fit.
+    pub fn with_gaps(buffers: Vec<Buffer>, gaps: &[(usize, u64, u64)]) -> Result<Self, Error> {
+        let mut problem = Self::from_buffers(buffers)?;
+        if gaps.is_empty() {
+            return Ok(problem);
+        }
+        let mut pieces: Vec<Buffer> = Vec::new();
+        let mut owner: Vec<usize> = Vec::new();
+        let mut open: Vec<u64> = problem.buffers.iter().map(|buffer| buffer.lower).collect();
+        for &(i, lower, upper) in gaps {
+            let Some(buffer) = problem.buffers.get(i) else {
+                return Err(Error::LengthMismatch {
+                    buffers: problem.buffers.len(),
+                    other: i,
+                });
+            };
+            if lower >= upper || lower < open[i] || upper > buffer.upper {
+                return Err(Error::BadGap {
+                    id: buffer.id,
+                    lower,
+                    upper,
+                });
+            }
+            pieces.push(Buffer {
+                lower: open[i],
+                upper: lower,
+                ..*buffer
+            });
+            owner.push(i);
+            open[i] = upper;
+        }
+        for (i, buffer) in problem.buffers.iter().enumerate() {
+            pieces.push(Buffer {
+                lower: open[i],
+                ..*buffer
+            });
+            owner.push(i);
+        }
+        let mut conflicts = ConflictGraph::new(problem.buffers.len())?;
+        let mut order: Vec<usize> = (0..pieces.len())
+            .filter(|&p| !pieces[p].lifetime().is_empty())
+            .collect();
+        order.sort_by_key(|&p| pieces[p].lower);
+        for (rank, &p) in order.iter().enumerate() {
+            for &q in order[rank + 1..]
+                .iter()
+                .take_while(|&&q| pieces[q].lower < pieces[p].upper)
+            {
+                conflicts.insert(owner[p], owner[q]);
+            }
+        }
+        problem.conflicts = Some(conflicts);
+        Ok(problem)
+    }
+
+    /// The activations of a graph on a queue.
+    ///
+    /// # Errors
+    /// Sizes whose sum exceeds 64 bits, or tables that do not fit.
+    pub fn from_graph(graph: &Graph, queue: Queue, in_place: InPlace) -> Result<Self, Error> {
+        match queue {
+            Queue::InOrder => Self::from_blocks(graph, &Blocks::new(graph, in_place, None)?, None),
+            Queue::OutOfOrder => {
+                Self::with_reachability(graph, &Reachability::new(graph, &[])?, in_place)
+            }
+        }
+    }
+
+    /// The activations of a graph on an out-of-order queue whose order is known, for example with ordering edges added.
+    ///
+    /// # Errors
+    /// As [`Self::from_graph`].
+    pub fn with_reachability(
+        graph: &Graph,
+        reach: &Reachability,
+        in_place: InPlace,
+    ) -> Result<Self, Error> {
+        let blocks = Blocks::new(graph, in_place, Some(reach))?;
+        let conflicts = out_of_order(&blocks, reach)?;
+        Self::from_blocks(graph, &blocks, Some(conflicts))
+    }
+
+    fn from_blocks(
+        graph: &Graph,
+        blocks: &Blocks,
+        conflicts: Option<ConflictGraph>,
+    ) -> Result<Self, Error> {
+        let tensors = graph.tensors();
+        let buffers = blocks.blocks().iter().map(|block| Buffer {
+            id: tensors[block.root].id,
+            lower: block.lifetime.lower,
+            upper: block.lifetime.upper,
+            size: block.size,
+            alignment: block.alignment,
+        });
+        let mut members = Vec::new();
+        for (i, tensor) in tensors.iter().enumerate() {
+            let Some((buffer, offset)) = blocks.place(i) else {
+                continue;
+            };
+            let family = graph.family(i).iter().map(|&view| graph.lifetime(view));
+            let life = family
+                .reduce(|a, b| a.union(b))
+                .unwrap_or_else(|| graph.lifetime(i));
+            let tensor = Buffer {
+                id: tensor.id,
+                lower: life.lower,
+                upper: life.upper,
+                size: tensor.size,
+                alignment: tensor.alignment,
+            };
+            members.push(Member {
+                tensor,
+                buffer,
+                offset,
+            });
+        }
+        let queue = if conflicts.is_some() {
+            Queue::OutOfOrder
+        } else {
+            Queue::InOrder
+        };
+        Self::checked(buffers.collect(), members, conflicts, queue)
+    }
+
+    fn checked(
+        buffers: Vec<Buffer>,
+        members: Vec<Member>,
+        conflicts: Option<ConflictGraph>,
+        queue: Queue,
+    ) -> Result<Self, Error> {
+        let mut sum = 0_u64;
+        let mut ids = BTreeMap::new();
+        // In the worst case all buffers lie one after the other, each pushed up by its alignment: that must stay below 2^64, and
+        // so must every step of every planner.
+        for buffer in &buffers {
+            let &Buffer {
+                id,
+                lower,
+                upper,
+                size,
+                alignment,
+            } = buffer;
+            if lower > upper {
+                return Err(Error::ReversedLifetime { id, lower, upper });
+            }
+            if !alignment.is_power_of_two() {
+                return Err(Error::BadAlignment { id, alignment });
+            }
+            let room = align_up(size, alignment).and_then(|room| room.checked_add(alignment - 1));
+            sum = room
+                .and_then(|room| sum.checked_add(room))
+                .ok_or(Error::SizeOverflow { id, size, sum })?;
+        }
+        for (i, member) in members.iter().enumerate() {
+            if ids.insert(member.tensor.id, i).is_some() {
+                return Err(Error::DuplicateId {
+                    id: member.tensor.id,
+                });
+            }
+        }
+        Ok(Self {
+            buffers,
+            members,
+            conflicts,
+            queue,
+        })
+    }
+
+    /// The buffers to place.
+    #[must_use]
+    pub fn buffers(&self) -> &[Buffer] {
+        &self.buffers
+    }
+
+    /// The tensors that lie in the buffers.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The conflict relation; without one, buffers conflict when their lives overlap.
+    #[must_use]
+    pub fn conflicts(&self) -> Option<&ConflictGraph> {
+        self.conflicts.as_ref()
+    }
+
+    /// The queue that the conflicts hold for.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        self.queue
+    }
+
+    /// Whether two buffers, by index, may be live together.
+    #[must_use]
+    pub fn conflict(&self, i: usize, j: usize) -> bool {
+        match &self.conflicts {
+            Some(graph) => graph.contains(i, j),
+            None => {
+                i != j
+                    && self.buffers[i]
+                        .lifetime()
+                        .overlaps(self.buffers[j].lifetime())
+            }
+        }
+    }
+
+    /// Plain sum of the buffers' sizes in bytes.
+    #[must_use]
+    pub fn naive(&self) -> u64 {
+        // Checked when the problem was made.
+        self.buffers.iter().map(|buffer| buffer.size).sum()
+    }
+}

@@ -1,0 +1,246 @@
+//! The independent checker: shares no code with the planners, and needs no heap.
+//!
+//! [`intervals`] and [`conflicts`] compare every pair; [`sweep`] does the same for large in-order plans in `O(n log n)` with a heap.
+//! [`graph`] recomputes everything from the operator graph.
+
+#[cfg(feature = "alloc")]
+mod graph;
+#[cfg(feature = "alloc")]
+mod sweep;
+
+#[cfg(feature = "alloc")]
+pub use graph::graph;
+#[cfg(feature = "alloc")]
+pub use sweep::sweep;
+
+use core::fmt;
+
+use crate::{Buffer, ConflictView};
+
+/// What is wrong with a plan. Buffers are named by id; offsets and sizes in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs)] // The fields are named after what they hold; the variants explain them.
+pub enum Violation {
+    /// Buffers that may be live together share the byte at `offset`.
+    Overlap {
+        first: u64,
+        second: u64,
+        offset: u64,
+    },
+    /// An offset that is no multiple of the buffer's alignment.
+    Misaligned {
+        id: u64,
+        offset: u64,
+        alignment: u64,
+    },
+    /// A buffer that ends beyond the capacity, or beyond 64 bits.
+    Outside {
+        id: u64,
+        offset: u64,
+        size: u64,
+        capacity: u64,
+    },
+    /// Tables of different lengths.
+    LengthMismatch { buffers: usize, other: usize },
+    /// A tensor that the plan should place and does not, or places without need.
+    Missing { id: u64 },
+    /// A tensor whose row says another size than the graph, or a place that contradicts the block it is a view of.
+    Misplaced { id: u64, offset: u64, expected: u64 },
+    /// An operator may read `reader` after `writer` has overwritten it.
+    Overwritten { op: usize, reader: u64, writer: u64 },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Overlap {
+                first,
+                second,
+                offset,
+            } => {
+                write!(
+                    f,
+                    "buffers {first} and {second} may be live together and share the byte at {offset}"
+                )
+            }
+            Self::Misaligned {
+                id,
+                offset,
+                alignment,
+            } => {
+                write!(
+                    f,
+                    "buffer {id}: offset {offset} is no multiple of its alignment {alignment}"
+                )
+            }
+            Self::Outside {
+                id,
+                offset,
+                size,
+                capacity,
+            } => {
+                write!(
+                    f,
+                    "buffer {id}: offset {offset} + size {size} exceeds the capacity {capacity}"
+                )
+            }
+            Self::LengthMismatch { buffers, other } => {
+                write!(f, "{buffers} buffers, but {other} entries in the plan")
+            }
+            Self::Missing { id } => write!(
+                f,
+                "tensor {id}: has no row although it needs one, or one although it needs none"
+            ),
+            Self::Misplaced {
+                id,
+                offset,
+                expected,
+            } => {
+                write!(
+                    f,
+                    "tensor {id}: the plan says {offset} where {expected} is right"
+                )
+            }
+            Self::Overwritten { op, reader, writer } => {
+                write!(
+                    f,
+                    "op {op}: reads tensor {reader}, which tensor {writer} may have overwritten"
+                )
+            }
+        }
+    }
+}
+
+impl core::error::Error for Violation {}
+
+/// Checks an in-order plan: alignment, capacity, and no shared byte between buffers whose half-open lives overlap. Answers the peak,
+/// the largest `offset + size`, in bytes. Compares all pairs; needs no heap.
+///
+/// # Errors
+/// The first [`Violation`] found.
+///
+/// ```
+/// use usm_pool::{Buffer, verify};
+///
+/// const BUFFERS: [Buffer; 2] = [Buffer::new(0, 0, 2, 96), Buffer::new(1, 2, 3, 64)];
+/// assert_eq!(verify::intervals(&BUFFERS, &[0, 0], 128), Ok(96));
+/// ```
+pub fn intervals(buffers: &[Buffer], offsets: &[u64], capacity: u64) -> Result<u64, Violation> {
+    pairs(buffers, offsets, capacity, |i, j| {
+        let (a, b) = (&buffers[i], &buffers[j]);
+        // Some instant belongs to both lives; an empty life has none.
+        a.lower.max(b.lower) < a.upper.min(b.upper)
+    })
+}
+
+/// As [`intervals`], with an explicit conflict relation (out-of-order queues, lives with gaps).
+///
+/// # Errors
+/// The first [`Violation`] found.
+pub fn conflicts(
+    buffers: &[Buffer],
+    offsets: &[u64],
+    relation: ConflictView<'_>,
+    capacity: u64,
+) -> Result<u64, Violation> {
+    if relation.len() != buffers.len() {
+        return Err(Violation::LengthMismatch {
+            buffers: buffers.len(),
+            other: relation.len(),
+        });
+    }
+    // Either direction counts: a table written by hand may hold one half only.
+    pairs(buffers, offsets, capacity, |i, j| {
+        relation.contains(i, j) || relation.contains(j, i)
+    })
+}
+
+fn pairs(
+    buffers: &[Buffer],
+    offsets: &[u64],
+    capacity: u64,
+    conflict: impl Fn(usize, usize) -> bool,
+) -> Result<u64, Violation> {
+    let peak = each(buffers, offsets, capacity)?;
+    for (i, (a, &at_a)) in buffers.iter().zip(offsets).enumerate() {
+        for (j, (b, &at_b)) in buffers.iter().zip(offsets).enumerate().skip(i + 1) {
+            // The ends were checked not to overflow.
+            let shared = at_a.max(at_b);
+            if shared < (at_a + a.size).min(at_b + b.size) && conflict(i, j) {
+                return Err(Violation::Overlap {
+                    first: a.id,
+                    second: b.id,
+                    offset: shared,
+                });
+            }
+        }
+    }
+    Ok(peak)
+}
+
+/// The checks of single buffers; answers the peak.
+fn each(buffers: &[Buffer], offsets: &[u64], capacity: u64) -> Result<u64, Violation> {
+    if buffers.len() != offsets.len() {
+        return Err(Violation::LengthMismatch {
+            buffers: buffers.len(),
+            other: offsets.len(),
+        });
+    }
+    let mut peak = 0;
+    for (
+        &Buffer {
+            id,
+            size,
+            alignment,
+            ..
+        },
+        &offset,
+    ) in buffers.iter().zip(offsets)
+    {
+        if alignment == 0 || offset % alignment != 0 {
+            return Err(Violation::Misaligned {
+                id,
+                offset,
+                alignment,
+            });
+        }
+        match offset.checked_add(size) {
+            Some(end) if end <= capacity => peak = peak.max(end),
+            _ => {
+                return Err(Violation::Outside {
+                    id,
+                    offset,
+                    size,
+                    capacity,
+                });
+            }
+        }
+    }
+    Ok(peak)
+}
+
+/// The bound in bytes that a time cut proves, from sizes alone: the sum of the buffers live at `time`.
+/// `None` when the sum exceeds 64 bits.
+#[must_use]
+pub fn load_at(buffers: &[Buffer], time: u64) -> Option<u64> {
+    let live = buffers
+        .iter()
+        .filter(|buffer| buffer.lower <= time && time < buffer.upper);
+    live.map(|buffer| buffer.size)
+        .try_fold(0_u64, u64::checked_add)
+}
+
+/// The bound in bytes that an antichain proves, from sizes alone: the sum of the named buffers (by index) when all pairs conflict.
+/// `None` when some pair does not, an index is out of range or repeated, or the sum exceeds 64 bits.
+#[must_use]
+pub fn load_of(buffers: &[Buffer], relation: ConflictView<'_>, set: &[usize]) -> Option<u64> {
+    let mut sum = 0_u64;
+    for (k, &i) in set.iter().enumerate() {
+        if set[..k].iter().any(|&j| !relation.contains(i, j)) {
+            return None;
+        }
+        sum = sum.checked_add(buffers.get(i)?.size)?;
+    }
+    Some(sum)
+}

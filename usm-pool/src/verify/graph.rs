@@ -1,0 +1,392 @@
+//! Checks a plan against the operator graph: what every operator reads must still be there, whatever the queue may do.
+
+use alloc::vec::Vec;
+
+use super::Violation;
+use crate::dependency::Queue;
+use crate::graph::{Graph, TensorKind};
+use crate::plan::Row;
+
+/// Address range of a tensor in one memory.
+#[derive(Clone, Copy)]
+struct Range {
+    memory: crate::plan::Memory,
+    low: u64,
+    high: u64,
+}
+
+impl Range {
+    fn meets(self, other: Self) -> bool {
+        self.memory == other.memory && self.low.max(other.low) < self.high.min(other.high)
+    }
+}
+
+/// Checks the rows of a plan for a graph on a queue, `edges` (earlier, later operator) being enforced beside the data dependencies.
+/// For an in-order queue the operators are run in thought, and every write is compared with all reads still to come; for an
+/// out-of-order queue all accesses of tensors that share bytes must be ordered by paths.
+///
+/// # Errors
+/// The first [`Violation`] found.
+pub fn graph(
+    graph: &Graph,
+    queue: Queue,
+    edges: &[(usize, usize)],
+    rows: &[Row],
+) -> Result<(), Violation> {
+    let ranges = ranges(graph, rows)?;
+    match queue {
+        Queue::InOrder => in_order(graph, &ranges),
+        Queue::OutOfOrder => out_of_order(graph, edges, &ranges),
+    }
+}
+
+/// One range for each placed tensor, after the checks of single rows.
+fn ranges(graph: &Graph, rows: &[Row]) -> Result<Vec<Option<Range>>, Violation> {
+    let mut ranges: Vec<Option<Range>> = graph.tensors().iter().map(|_| None).collect();
+    for row in rows {
+        let id = row.id;
+        let tensor = graph.tensor_index(id).ok_or(Violation::Missing { id })?;
+        let node = &graph.tensors()[tensor];
+        if node.kind != TensorKind::Activation || ranges[tensor].is_some() {
+            return Err(Violation::Missing { id });
+        }
+        if row.size != node.size {
+            return Err(Violation::Misplaced {
+                id,
+                offset: row.size,
+                expected: node.size,
+            });
+        }
+        if row.offset % node.alignment != 0 {
+            return Err(Violation::Misaligned {
+                id,
+                offset: row.offset,
+                alignment: node.alignment,
+            });
+        }
+        let high = row.offset.checked_add(row.size);
+        let high = high.ok_or(Violation::Outside {
+            id,
+            offset: row.offset,
+            size: row.size,
+            capacity: u64::MAX,
+        })?;
+        ranges[tensor] = Some(Range {
+            memory: row.memory,
+            low: row.offset,
+            high,
+        });
+    }
+    for (tensor, node) in graph.tensors().iter().enumerate() {
+        match (node.kind, ranges[tensor], ranges[node.root]) {
+            (TensorKind::Activation, Some(mine), Some(root)) => {
+                let expected = root.low.saturating_add(node.root_offset);
+                if mine.low != expected || mine.memory != root.memory {
+                    return Err(Violation::Misplaced {
+                        id: node.id,
+                        offset: mine.low,
+                        expected,
+                    });
+                }
+            }
+            (TensorKind::Activation, ..) => return Err(Violation::Missing { id: node.id }),
+            _ => {}
+        }
+    }
+    Ok(ranges)
+}
+
+/// Whether `op` may write `output` over `input`, as far as addresses and permits go.
+fn permitted(
+    graph: &Graph,
+    ranges: &[Option<Range>],
+    op: usize,
+    input: usize,
+    output: usize,
+) -> bool {
+    let (Some(from), Some(to)) = (ranges[input], ranges[output]) else {
+        return false;
+    };
+    graph.ops()[op].in_place.contains(&(input, output))
+        && from.low == to.low
+        && to.high <= from.high
+}
+
+fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
+    let tensors = graph.tensors();
+    // Tensors whose content may still be read, so that a write is compared with few.
+    let mut holding: Vec<usize> = Vec::new();
+    for (tensor, node) in tensors.iter().enumerate() {
+        let family = graph.family(node.root);
+        let written_first = family
+            .iter()
+            .filter_map(|&other| tensors[other].producer)
+            .min();
+        let read_first = family
+            .iter()
+            .filter_map(|&other| tensors[other].users.first().copied())
+            .min();
+        let before_run = match (written_first, read_first) {
+            (None, _) => true,
+            (Some(write), Some(read)) => read <= write && tensors[node.root].producer.is_none(),
+            (Some(_), None) => false,
+        };
+        let carried = node
+            .producer
+            .is_some_and(|producer| node.users.first().is_some_and(|&user| user <= producer));
+        if ranges[tensor].is_some() && (before_run || carried) {
+            holding.push(tensor);
+        }
+    }
+    for (op, node) in graph.ops().iter().enumerate() {
+        holding.retain(|&tensor| last_read(graph, tensor) >= op);
+        for (k, &output) in node.outputs.iter().enumerate() {
+            let Some(range) = ranges[output] else {
+                continue;
+            };
+            for &other in &node.outputs[..k] {
+                let same = tensors[other].root == tensors[output].root;
+                if !same && ranges[other].is_some_and(|with| with.meets(range)) {
+                    return Err(overlap(graph, other, output, ranges));
+                }
+            }
+            for &held in &holding {
+                let same = tensors[held].root == tensors[output].root;
+                if same || !ranges[held].is_some_and(|with| with.meets(range)) {
+                    continue;
+                }
+                let allowed = permitted(graph, ranges, op, held, output)
+                    || node.inputs.iter().any(|&input| {
+                        tensors[input].root == tensors[held].root
+                            && permitted(graph, ranges, op, input, output)
+                    });
+                let reader = pending_read(graph, held, op, allowed);
+                if let Some(reader) = reader {
+                    return Err(Violation::Overwritten {
+                        op: reader,
+                        reader: tensors[held].id,
+                        writer: tensors[output].id,
+                    });
+                }
+            }
+        }
+        for &output in &node.outputs {
+            if ranges[output].is_none() {
+                continue;
+            }
+            // A write also fills the views that no operator makes.
+            for &member in graph.family(tensors[output].root) {
+                let filled = member == output || tensors[member].producer.is_none();
+                if filled && !holding.contains(&member) {
+                    holding.push(member);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Last operator that may read the tensor, `usize::MAX` when the caller does.
+fn last_read(graph: &Graph, tensor: usize) -> usize {
+    let node = &graph.tensors()[tensor];
+    if node.is_output {
+        return usize::MAX;
+    }
+    let mut last = node.users.last().copied().unwrap_or(0);
+    for &(first, end) in graph.loops() {
+        if node.users.iter().any(|&user| first <= user && user <= end) {
+            last = last.max(end);
+        }
+    }
+    last
+}
+
+/// An operator that reads `tensor` when `op` has written over it: later in the order, `op` itself unless it may work in place, or an earlier
+/// one in the next iteration of a loop. The number of operators stands for the caller.
+fn pending_read(graph: &Graph, tensor: usize, op: usize, in_place: bool) -> Option<usize> {
+    let node = &graph.tensors()[tensor];
+    if node.is_output {
+        return Some(graph.ops().len());
+    }
+    let later = node
+        .users
+        .iter()
+        .copied()
+        .find(|&user| user > op || (user == op && !in_place));
+    let again = || {
+        graph.loops().iter().find_map(|&(first, last)| {
+            if op < first || op > last {
+                return None;
+            }
+            let fresh = |user: usize| {
+                node.producer
+                    .is_some_and(|producer| first <= producer && producer < user)
+            };
+            node.users
+                .iter()
+                .copied()
+                .find(|&user| first <= user && user <= last && !fresh(user))
+        })
+    };
+    later.or_else(again)
+}
+
+fn overlap(graph: &Graph, first: usize, second: usize, ranges: &[Option<Range>]) -> Violation {
+    let low = |tensor: usize| ranges[tensor].map_or(0, |range| range.low);
+    let id = |tensor: usize| graph.tensors()[tensor].id;
+    Violation::Overlap {
+        first: id(first),
+        second: id(second),
+        offset: low(first).max(low(second)),
+    }
+}
+
+fn out_of_order(
+    graph: &Graph,
+    edges: &[(usize, usize)],
+    ranges: &[Option<Range>],
+) -> Result<(), Violation> {
+    let tensors = graph.tensors();
+    let order = Paths::new(graph, edges);
+    let accesses: Vec<Accesses> = (0..tensors.len())
+        .map(|tensor| Accesses::of(graph, tensor))
+        .collect();
+    let mut roots: Vec<usize> = (0..tensors.len())
+        .filter(|&tensor| {
+            tensors[tensor].root == tensor
+                && ranges[tensor].is_some_and(|range| range.low < range.high)
+        })
+        .collect();
+    roots.sort_by_key(|&tensor| ranges[tensor].map(|range| range.low));
+    for (rank, &a) in roots.iter().enumerate() {
+        let Some(range) = ranges[a] else { continue };
+        for &b in &roots[rank + 1..] {
+            let Some(with) = ranges[b] else { continue };
+            if with.low >= range.high {
+                break;
+            }
+            if !with.meets(range) {
+                continue;
+            }
+            let over = |x: usize, y: usize| accesses[x].over_before(&accesses[y], &order, None);
+            let in_place = |x: usize, y: usize| {
+                // Through any member of the block that the operator reads.
+                let op = tensors[y].producer?;
+                let reads = graph.ops()[op]
+                    .inputs
+                    .iter()
+                    .find(|&&t| tensors[t].root == x && permitted(graph, ranges, op, t, y))?;
+                let _ = reads;
+                accesses[x]
+                    .over_before(&accesses[y], &order, Some(op))
+                    .then_some(())
+            };
+            if !(over(a, b) || over(b, a) || in_place(a, b).is_some() || in_place(b, a).is_some()) {
+                return Err(overlap(graph, a, b, ranges));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Who reads and writes a root and its views.
+struct Accesses {
+    ops: Vec<usize>,
+    before_run: bool,
+    after_run: bool,
+}
+
+impl Accesses {
+    fn of(graph: &Graph, root: usize) -> Self {
+        let mut found = Self {
+            ops: Vec::new(),
+            before_run: true,
+            after_run: false,
+        };
+        let (mut write, mut read) = (usize::MAX, usize::MAX);
+        for &member in graph.family(root) {
+            let node = &graph.tensors()[member];
+            found.after_run |= node.is_output;
+            write = write.min(node.producer.unwrap_or(usize::MAX));
+            read = read.min(node.users.first().copied().unwrap_or(usize::MAX));
+            found
+                .ops
+                .extend(node.users.iter().copied().chain(node.producer));
+        }
+        found.before_run =
+            write == usize::MAX || (graph.tensors()[root].producer.is_none() && read <= write);
+        for &(first, last) in graph.loops() {
+            if found.ops.iter().any(|&op| first <= op && op <= last) {
+                found.ops.extend(first..=last);
+            }
+        }
+        found.ops.sort_unstable();
+        found.ops.dedup();
+        found
+    }
+
+    /// Whether every access is strictly before every access of `other`; `shared` is the one operator that may be in both.
+    fn over_before(&self, other: &Self, order: &Paths, shared: Option<usize>) -> bool {
+        let fits = |a: usize, b: usize| {
+            order.path(a, b)
+                || (Some(a) == shared && (a == b || order.path(a, b)))
+                || (a == b && Some(b) == shared)
+        };
+        !self.after_run
+            && !other.before_run
+            && !self.ops.is_empty()
+            && !other.ops.is_empty()
+            && self
+                .ops
+                .iter()
+                .all(|&a| other.ops.iter().all(|&b| fits(a, b)))
+    }
+}
+
+/// Ancestors of every operator, one bit each.
+struct Paths {
+    ancestors: Vec<Vec<u64>>,
+}
+
+impl Paths {
+    fn new(graph: &Graph, edges: &[(usize, usize)]) -> Self {
+        let n = graph.ops().len();
+        let mut ancestors: Vec<Vec<u64>> = Vec::with_capacity(n);
+        for (op, node) in graph.ops().iter().enumerate() {
+            let mut mine = alloc::vec![0_u64; n.div_ceil(64)];
+            let mut direct: Vec<usize> = edges
+                .iter()
+                .filter(|edge| edge.1 == op)
+                .map(|edge| edge.0)
+                .collect();
+            for &input in &node.inputs {
+                let tensor = &graph.tensors()[input];
+                if let Some(producer) = tensor.producer {
+                    direct.push(producer);
+                    continue;
+                }
+                for &member in graph.family(tensor.root) {
+                    let under = &graph.tensors()[member];
+                    let shares = under.root_offset.max(tensor.root_offset)
+                        < (under.root_offset + under.size).min(tensor.root_offset + tensor.size);
+                    direct.extend(under.producer.filter(|_| shares));
+                }
+            }
+            for before in direct.into_iter().filter(|&before| before < op) {
+                mine[before / 64] |= 1 << (before % 64);
+                for (word, theirs) in mine.iter_mut().zip(&ancestors[before]) {
+                    *word |= theirs;
+                }
+            }
+            ancestors.push(mine);
+        }
+        Self { ancestors }
+    }
+
+    fn path(&self, from: usize, to: usize) -> bool {
+        self.ancestors
+            .get(to)
+            .and_then(|row| row.get(from / 64))
+            .is_some_and(|word| word >> (from % 64) & 1 == 1)
+    }
+}
