@@ -1,2 +1,56 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
+mod refcount;
+mod sync;
+
+pub use refcount::{MAX_REFCOUNT, RefCount, Release};
+
+// The models of `tests/loom.rs` replace the atomics, whose doubles have no C layout.
+#[cfg(not(loom))]
+mod runtime {
+    pub use crate::block::BUILTIN;
+    pub use crate::destructor::{DEAD, Dtor, FRESH, ManagedDtor, Owner, OwnerTag};
+    pub use crate::error::Error;
+    pub use crate::external::{ExternalAllocator, FreeFn, MallocFn, ReallocFn};
+    pub use crate::handle::MemRef;
+    #[cfg(feature = "std")]
+    pub use crate::local::drain_thread_cache;
+    pub use crate::meminfo::{MemInfo, Request};
+    pub use crate::stats::Stats;
+    pub use crate::system::{
+        is_shutdown, set_shutdown, set_stats, set_thread_cache, stats_enabled, thread_cache_enabled,
+    };
+}
+#[cfg(not(loom))]
+pub use runtime::*;
+
+#[cfg(not(loom))]
+pub mod api;
+#[cfg(not(loom))]
+mod block;
+#[cfg(not(loom))]
+pub mod capi;
+#[cfg(not(loom))]
+mod destructor;
+#[cfg(not(loom))]
+mod error;
+#[cfg(not(loom))]
+mod external;
+#[cfg(not(loom))]
+mod handle;
+#[cfg(not(loom))]
+mod local;
+#[cfg(not(loom))]
+mod meminfo;
+#[cfg(not(loom))]
+mod stats;
+#[cfg(not(loom))]
+mod system;
+#[cfg(not(loom))]
+mod varsize;

@@ -1,0 +1,172 @@
+/* usm_nrt.h: the C interface of usm-nrt, a reference-counted memory runtime compatible with Numba's.
+ *
+ * Three ways in, all the same runtime:
+ *   1. NRT_api_functions, Numba's six-entry table: NRT_get_api(), or handed to you by an embedder.
+ *      Code written against Numba's nrt_external.h runs on it unchanged.
+ *   2. usm_nrt_api, the versioned table: usm_nrt_get_api(USM_NRT_API_VERSION).
+ *   3. The functions of Numba's nrt.h by name, for compiled code that links to them.
+ *
+ * Reference rules: every function that returns a block returns one reference, owned by the caller. A
+ * reference is consumed by release only. The last release runs the destructor, on its own thread, and
+ * frees the block. Everything may be called from any thread, unless its comment says otherwise.
+ */
+#ifndef USM_NRT_H
+#define USM_NRT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef NUMBA_NRT_EXTERNAL_H_ /* Numba's own header may be included first. */
+
+typedef struct MemInfo NRT_MemInfo;
+
+typedef void NRT_managed_dtor(void *data);
+typedef void *(*NRT_external_malloc_func)(size_t size, void *opaque_data);
+typedef void *(*NRT_external_realloc_func)(void *ptr, size_t new_size, void *opaque_data);
+typedef void (*NRT_external_free_func)(void *ptr, void *opaque_data);
+
+/* Must outlive every block allocated with it. realloc may be NULL; malloc and free may not. */
+typedef struct ExternalMemAllocator {
+    NRT_external_malloc_func malloc;
+    NRT_external_realloc_func realloc;
+    NRT_external_free_func free;
+    void *opaque_data;
+} NRT_ExternalAllocator;
+
+/* Failed allocations give NULL; NULL blocks are ignored. */
+typedef struct {
+    NRT_MemInfo *(*allocate)(size_t nbytes);
+    NRT_MemInfo *(*allocate_external)(size_t nbytes, NRT_ExternalAllocator *allocator);
+    NRT_MemInfo *(*manage_memory)(void *data, NRT_managed_dtor dtor);
+    void (*acquire)(NRT_MemInfo *mi);
+    void (*release)(NRT_MemInfo *mi);
+    void *(*get_data)(NRT_MemInfo *mi);
+} NRT_api_functions;
+
+#endif /* NUMBA_NRT_EXTERNAL_H_ */
+
+typedef void (*NRT_dtor_function)(void *data, size_t size, void *info);
+
+/* Why nothing was done. */
+typedef int32_t usm_nrt_status;
+enum {
+    USM_NRT_OK = 0,
+    USM_NRT_SIZE_OVERFLOW = 1,
+    USM_NRT_INVALID_ALIGNMENT = 2, /* zero, or not a power of two */
+    USM_NRT_OUT_OF_MEMORY = 3,
+    USM_NRT_INCOMPLETE_ALLOCATOR = 4,
+    USM_NRT_NOT_VARSIZE = 5,
+    USM_NRT_NULL = 6
+};
+
+/* Who keeps foreign memory alive. Tags are eight ASCII characters; unknown tags are carried as they are. */
+typedef struct usm_nrt_owner {
+    uint64_t tag;
+    void *object;
+    void (*release)(void *object); /* called once, on any thread; skipped in shutdown; may be NULL */
+} usm_nrt_owner;
+#define USM_NRT_OWNER_PYTHON UINT64_C(0x50794f626a656374) /* "PyObject" */
+
+typedef struct usm_nrt_stats {
+    size_t alloc;    /* memory blocks allocated */
+    size_t free;     /* memory blocks freed */
+    size_t mi_alloc; /* MemInfos initialised */
+    size_t mi_free;  /* MemInfos destroyed */
+} usm_nrt_stats;
+
+#define USM_NRT_API_VERSION 1
+#define USM_NRT_FILL 1u /* flag of allocate: 0xCB over fresh data, 0xDE over dead data */
+
+/* The versioned table. New entries are only added at the end: use an entry newer than the first release
+ * only when `size` covers it. Results are written through the last argument, on success only. */
+typedef struct usm_nrt_api {
+    uint32_t version;
+    uint32_t size; /* sizeof(usm_nrt_api) of the library */
+    const NRT_api_functions *numba;
+
+    usm_nrt_status (*allocate)(size_t size, size_t align, uint32_t flags, NRT_dtor_function dtor,
+                               NRT_ExternalAllocator *allocator, NRT_MemInfo **out);
+    usm_nrt_status (*wrap)(void *data, size_t size, NRT_dtor_function dtor, void *info, NRT_MemInfo **out);
+    usm_nrt_status (*wrap_owned)(void *data, size_t size, const usm_nrt_owner *owner, NRT_MemInfo **out);
+    usm_nrt_status (*new_varsize)(size_t size, NRT_dtor_function dtor, NRT_MemInfo **out);
+    usm_nrt_status (*varsize_alloc)(NRT_MemInfo *mi, size_t size, void **out);
+    usm_nrt_status (*varsize_realloc)(NRT_MemInfo *mi, size_t size, void **out);
+    void (*varsize_free)(NRT_MemInfo *mi, void *payload);
+
+    /* Only while no other thread uses the block. */
+    void (*acquire_unsync)(NRT_MemInfo *mi);
+    void (*release_unsync)(NRT_MemInfo *mi);
+    /* For code that counts by itself and reached zero. */
+    void (*call_dtor)(NRT_MemInfo *mi);
+
+    size_t (*refcount)(const NRT_MemInfo *mi);
+    size_t (*data_size)(const NRT_MemInfo *mi);
+    bool (*owner)(const NRT_MemInfo *mi, usm_nrt_owner *out);
+
+    bool (*stats)(usm_nrt_stats *out); /* returns whether counting is on */
+    void (*set_stats)(bool on);
+    void (*set_thread_cache)(bool on);
+    void (*drain_thread_cache)(void);
+    void (*set_shutdown)(bool on);
+} usm_nrt_api;
+
+/* ---- Symbols of the C library ------------------------------------------------------------------ */
+
+const NRT_api_functions *NRT_get_api(void);
+/* NULL when the library's version is another. */
+const usm_nrt_api *usm_nrt_get_api(uint32_t version);
+
+void NRT_MemSys_init(void); /* reads NUMBA_NRT_STATS */
+void NRT_MemSys_shutdown(void);
+void NRT_MemSys_enable_stats(void);
+void NRT_MemSys_disable_stats(void);
+size_t NRT_MemSys_stats_enabled(void);
+size_t NRT_MemSys_get_stats_alloc(void); /* the four getters give 0x41414141 while statistics are off */
+size_t NRT_MemSys_get_stats_free(void);
+size_t NRT_MemSys_get_stats_mi_alloc(void);
+size_t NRT_MemSys_get_stats_mi_free(void);
+
+void *NRT_Allocate(size_t size);
+void *NRT_Allocate_External(size_t size, NRT_ExternalAllocator *allocator);
+void *NRT_Reallocate(void *block, size_t size);
+void NRT_Free(void *block);
+
+NRT_MemInfo *NRT_MemInfo_new(void *data, size_t size, NRT_dtor_function dtor, void *info);
+void NRT_MemInfo_init(NRT_MemInfo *mi, void *data, size_t size, NRT_dtor_function dtor, void *info,
+                      NRT_ExternalAllocator *allocator);
+NRT_MemInfo *NRT_MemInfo_alloc(size_t size);
+NRT_MemInfo *NRT_MemInfo_alloc_external(size_t size, NRT_ExternalAllocator *allocator);
+NRT_MemInfo *NRT_MemInfo_alloc_safe(size_t size);
+NRT_MemInfo *NRT_MemInfo_alloc_dtor(size_t size, NRT_dtor_function dtor);
+NRT_MemInfo *NRT_MemInfo_alloc_dtor_safe(size_t size, NRT_dtor_function dtor);
+NRT_MemInfo *NRT_MemInfo_alloc_aligned(size_t size, unsigned align);
+NRT_MemInfo *NRT_MemInfo_alloc_safe_aligned(size_t size, unsigned align);
+NRT_MemInfo *NRT_MemInfo_alloc_safe_aligned_external(size_t size, unsigned align, NRT_ExternalAllocator *allocator);
+NRT_MemInfo *NRT_MemInfo_new_varsize(size_t size);
+NRT_MemInfo *NRT_MemInfo_new_varsize_dtor(size_t size, NRT_dtor_function dtor);
+void *NRT_MemInfo_varsize_alloc(NRT_MemInfo *mi, size_t size);
+void *NRT_MemInfo_varsize_realloc(NRT_MemInfo *mi, size_t size);
+void NRT_MemInfo_varsize_free(NRT_MemInfo *mi, void *payload);
+
+void NRT_MemInfo_acquire(NRT_MemInfo *mi);
+void NRT_MemInfo_release(NRT_MemInfo *mi);
+void NRT_MemInfo_call_dtor(NRT_MemInfo *mi);
+void NRT_MemInfo_destroy(NRT_MemInfo *mi); /* frees without running the destructor */
+void NRT_incref(NRT_MemInfo *mi);
+void NRT_decref(NRT_MemInfo *mi);
+
+size_t NRT_MemInfo_refcount(NRT_MemInfo *mi); /* (size_t)-1 for NULL and for a block without data */
+void *NRT_MemInfo_data(NRT_MemInfo *mi);
+size_t NRT_MemInfo_size(NRT_MemInfo *mi);
+void *NRT_MemInfo_external_allocator(NRT_MemInfo *mi);
+void *NRT_MemInfo_parent(NRT_MemInfo *mi); /* the owning PyObject, or NULL */
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* USM_NRT_H */

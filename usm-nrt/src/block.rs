@@ -1,0 +1,257 @@
+//! Blocks of the built-in allocator: Rust's global allocator behind a `malloc`-shaped door.
+//!
+//! ```text
+//! base                 block (what callers hold)      data
+//! | padding | Prefix 16 | head bytes (0 or MemInfo 48) | size bytes
+//! ```
+//! The prefix remembers the layout, so that `free` needs no size. With a MemInfo in front of it, data
+//! starts 64 bytes after the base: on a cache line of its own whenever the base is 64-byte aligned.
+
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+
+use alloc::alloc::{alloc, dealloc, realloc};
+
+use crate::error::Error;
+use crate::external::ExternalAllocator;
+use crate::local;
+use crate::system;
+
+/// Alignment of every block, in bytes; what C code expects of `malloc`.
+pub(crate) const MIN_ALIGN: usize = 16;
+/// Alignment of a cached block, in bytes: a cache line.
+const CLASS_ALIGN: usize = 64;
+/// Largest supported alignment, in bytes; `unsigned` in C holds no larger power of two.
+const MAX_ALIGN: usize = 1 << 31;
+
+/// What lies before every block.
+#[repr(C, align(16))]
+#[derive(Clone, Copy)]
+struct Prefix {
+    /// Bytes from base to end, as given to the global allocator.
+    total: usize,
+    /// Bytes from base to the block.
+    lead: u32,
+    /// Base-2 logarithm of the alignment given to the global allocator.
+    align_log2: u8,
+    /// Size class of the thread cache, 0 for none.
+    class: u8,
+}
+
+const PREFIX: usize = size_of::<Prefix>();
+const _: () = assert!(PREFIX == MIN_ALIGN);
+
+/// The built-in allocator in the shape of an external one. Every block of this runtime carries its
+/// address, so that any other NRT (Numba's own included) frees the block through it.
+pub static BUILTIN: ExternalAllocator = ExternalAllocator {
+    malloc: Some(builtin_malloc),
+    realloc: Some(builtin_realloc),
+    free: Some(builtin_free),
+    opaque: ptr::null_mut(),
+};
+
+unsafe extern "C" fn builtin_malloc(size: usize, _: *mut c_void) -> *mut c_void {
+    allocate(0, size, MIN_ALIGN).map_or(ptr::null_mut(), |block| block.as_ptr().cast())
+}
+
+unsafe extern "C" fn builtin_realloc(
+    block: *mut c_void,
+    size: usize,
+    _: *mut c_void,
+) -> *mut c_void {
+    // SAFETY: the caller passes null or a block of this allocator (contract of `realloc`).
+    unsafe { reallocate(block.cast(), size) }.map_or(ptr::null_mut(), |block| block.as_ptr().cast())
+}
+
+unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
+    if let Some(block) = NonNull::new(block.cast()) {
+        // SAFETY: the caller passes a block of this allocator, once (contract of `free`).
+        unsafe { free(block) }
+    }
+}
+
+/// A block with `head` bytes in front of `size` bytes of data; the data is aligned to `align`, the block
+/// to 16 bytes less than nothing: `block + head` is the data. `head` is a small multiple of 16.
+#[inline]
+pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
+    let overflow = Error::SizeOverflow { size, align };
+    if !align.is_power_of_two() {
+        return Err(Error::InvalidAlignment { align });
+    }
+    if align > MAX_ALIGN {
+        return Err(overflow);
+    }
+    let align = align.max(MIN_ALIGN);
+    // At most MAX_ALIGN + 64: no overflow.
+    let data = (PREFIX + head).next_multiple_of(align);
+    let total = data.checked_add(size).ok_or(overflow)?;
+
+    if align <= CLASS_ALIGN && system::thread_cache_enabled() {
+        if let Some(class) = local::class_of(total) {
+            return allocate_class(class, data - head, size);
+        }
+    }
+    // Above 16 bytes the system allocator takes a slow path; up to a cache line, padding is cheaper.
+    let (layout_align, padding) = if align <= CLASS_ALIGN {
+        (MIN_ALIGN, align - MIN_ALIGN)
+    } else {
+        (align, 0)
+    };
+    let total = total.checked_add(padding).ok_or(overflow)?;
+    let layout = Layout::from_size_align(total, layout_align).map_err(|_| overflow)?;
+    // SAFETY: the layout is not empty: it holds at least the prefix.
+    let base = NonNull::new(unsafe { alloc(layout) }).ok_or(Error::OutOfMemory { size })?;
+    let shift = base.addr().get().wrapping_neg() & (align - 1);
+    let lead = data - head + shift;
+    // SAFETY: `lead >= PREFIX` and `lead + head + size <= total`, because the shift is at most the padding.
+    Ok(unsafe {
+        place(
+            base,
+            Prefix {
+                total,
+                lead: lead as u32,
+                align_log2: layout_align.trailing_zeros() as u8,
+                class: 0,
+            },
+        )
+    })
+}
+
+#[inline]
+fn allocate_class(class: u8, lead: usize, size: usize) -> Result<NonNull<u8>, Error> {
+    let total = local::class_size(class);
+    let base = match local::take(class) {
+        Some(base) => base,
+        None => {
+            let layout =
+                Layout::from_size_align(total, CLASS_ALIGN).map_err(|_| Error::SizeOverflow {
+                    size,
+                    align: CLASS_ALIGN,
+                })?;
+            // SAFETY: a class is never empty.
+            NonNull::new(unsafe { alloc(layout) }).ok_or(Error::OutOfMemory { size })?
+        }
+    };
+    let align_log2 = CLASS_ALIGN.trailing_zeros() as u8;
+    // SAFETY: the class was chosen to hold `lead`, head and size; its base is aligned to a cache line.
+    Ok(unsafe {
+        place(
+            base,
+            Prefix {
+                total,
+                lead: lead as u32,
+                align_log2,
+                class,
+            },
+        )
+    })
+}
+
+/// Writes the prefix and returns the block behind it.
+///
+/// # Safety
+/// `base` has `prefix.total` writable bytes and `PREFIX <= lead <= total`; `base + lead` is a multiple of 16.
+#[inline]
+unsafe fn place(base: NonNull<u8>, prefix: Prefix) -> NonNull<u8> {
+    // SAFETY: inside the block, as the caller promises.
+    let block = unsafe { base.add(prefix.lead as usize) };
+    // SAFETY: the 16 bytes before the block belong to it and are aligned to 16.
+    let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>();
+    // SAFETY: writable, as the caller promises.
+    unsafe { slot.write(prefix) };
+    block
+}
+
+/// # Safety
+/// `block` is a live block of this module.
+#[inline]
+unsafe fn prefix_of(block: NonNull<u8>) -> Prefix {
+    // SAFETY: the prefix lies before every block.
+    let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>();
+    // SAFETY: `place` wrote it.
+    unsafe { slot.read() }
+}
+
+/// Frees a block.
+///
+/// # Safety
+/// `block` came from this module and is freed once.
+#[inline]
+pub(crate) unsafe fn free(block: NonNull<u8>) {
+    // SAFETY: the block is live.
+    let prefix = unsafe { prefix_of(block) };
+    // SAFETY: `lead` is the distance from the base.
+    let base = unsafe { block.sub(prefix.lead as usize) };
+    if prefix.class != 0 && local::put(prefix.class, base) {
+        return;
+    }
+    // SAFETY: the layout that the block was allocated with, valid then.
+    unsafe { release(base, prefix) }
+}
+
+/// Gives a base back to the global allocator.
+///
+/// # Safety
+/// `base` was allocated with the size and alignment of `prefix`.
+unsafe fn release(base: NonNull<u8>, prefix: Prefix) {
+    // SAFETY: size and alignment made a valid layout at allocation.
+    let layout = unsafe { Layout::from_size_align_unchecked(prefix.total, 1 << prefix.align_log2) };
+    // SAFETY: same layout as at allocation.
+    unsafe { dealloc(base.as_ptr(), layout) }
+}
+
+/// Gives an unused base of a class back to the global allocator.
+///
+/// # Safety
+/// `base` is of class `class` and owned by the caller.
+#[cfg(feature = "std")]
+pub(crate) unsafe fn release_class(class: u8, base: NonNull<u8>) {
+    // SAFETY: the size and alignment that `allocate_class` uses.
+    let layout =
+        unsafe { Layout::from_size_align_unchecked(local::class_size(class), CLASS_ALIGN) };
+    // SAFETY: same layout as at allocation.
+    unsafe { dealloc(base.as_ptr(), layout) }
+}
+
+/// Resizes a head-less block of alignment 16, or allocates when `block` is null. On failure the old block
+/// is untouched.
+///
+/// # Safety
+/// `block` is null or came from `allocate(0, _, 16)`; after success it is gone.
+pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u8>, Error> {
+    let Some(block) = NonNull::new(block) else {
+        return allocate(0, size, MIN_ALIGN);
+    };
+    // SAFETY: the block is live.
+    let mut prefix = unsafe { prefix_of(block) };
+    let lead = prefix.lead as usize;
+    let overflow = Error::SizeOverflow {
+        size,
+        align: MIN_ALIGN,
+    };
+    let total = lead.checked_add(size).ok_or(overflow)?;
+    if prefix.class != 0 {
+        if total <= prefix.total {
+            return Ok(block);
+        }
+        let new = allocate(0, size, MIN_ALIGN)?;
+        // SAFETY: both blocks are live and distinct; the old one has `total - lead` bytes, the new one more.
+        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), prefix.total - lead) };
+        // SAFETY: ours, and the caller gives it up.
+        unsafe { free(block) };
+        return Ok(new);
+    }
+    let align = 1usize << prefix.align_log2;
+    Layout::from_size_align(total, align).map_err(|_| overflow)?;
+    // SAFETY: valid at allocation.
+    let old = unsafe { Layout::from_size_align_unchecked(prefix.total, align) };
+    // SAFETY: `lead` is the distance from the base.
+    let base = unsafe { block.sub(lead) };
+    // SAFETY: same base and layout as at allocation; the new size is not zero and was just checked.
+    let base = NonNull::new(unsafe { realloc(base.as_ptr(), old, total) })
+        .ok_or(Error::OutOfMemory { size })?;
+    prefix.total = total;
+    // SAFETY: `total >= lead >= PREFIX`; the base keeps its alignment, so `lead` keeps its meaning.
+    Ok(unsafe { place(base, prefix) })
+}

@@ -1,0 +1,287 @@
+//! The functions of Numba's `nrt.h` by name, for linking.
+//!
+//! Only the C library exports them: it is built with `--cfg usm_nrt_export`, which cargo passes to that one
+//! crate. A feature would be wrong here, because features are unified: two versions of this crate in one
+//! program would then define the same symbols.
+
+use core::ffi::{c_uint, c_void};
+use core::ptr::{self, NonNull};
+
+use crate::api;
+use crate::block;
+use crate::destructor::Dtor;
+use crate::external::ExternalAllocator;
+use crate::meminfo::{MemInfo, Request};
+use crate::stats::{Event, Stats, count};
+use crate::system;
+
+/// What the statistics getters answer while statistics are off.
+const DISABLED: usize = 0x4141_4141;
+
+/// Defines exported functions; their C callers answer for the pointers they pass: null, or live and theirs.
+macro_rules! export {
+    ($($(#[$attr:meta])* fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? $body:block)*) => {$(
+        $(#[$attr])*
+        #[cfg_attr(usm_nrt_export, unsafe(no_mangle))]
+        #[allow(non_snake_case, clippy::missing_safety_doc, reason = "names and contracts of nrt.h")]
+        pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? $body
+    )*};
+}
+
+fn make(
+    size: usize,
+    align: usize,
+    fill: bool,
+    dtor: Option<Dtor>,
+    allocator: *mut ExternalAllocator,
+) -> *mut MemInfo {
+    let mut request = Request::new(size).align(align);
+    if fill {
+        request = request.filled();
+    }
+    if let Some(dtor) = dtor {
+        // SAFETY: the C caller answers for its destructor.
+        request = unsafe { request.dtor(dtor) };
+    }
+    if let Some(allocator) = NonNull::new(allocator) {
+        // SAFETY: the C caller's allocator outlives the block.
+        request = unsafe { request.allocator(allocator) };
+    }
+    MemInfo::allocate(request).map_or(ptr::null_mut(), NonNull::as_ptr)
+}
+
+fn counter(field: impl Fn(Stats) -> usize) -> usize {
+    Stats::current().map_or(DISABLED, field)
+}
+
+export! {
+    /// The six-entry table.
+    fn NRT_get_api() -> *const api::NumbaApi {
+        &raw const api::NUMBA_API
+    }
+    /// The versioned table, or null when `version` is not the library's.
+    fn usm_nrt_get_api(version: u32) -> *const api::Api {
+        if version == api::API_VERSION { &raw const api::API } else { ptr::null() }
+    }
+
+    /// Switches statistics on when the environment has `NUMBA_NRT_STATS` set to anything but 0.
+    fn NRT_MemSys_init() {
+        #[cfg(feature = "std")]
+        if std::env::var_os("NUMBA_NRT_STATS").is_some_and(|value| !value.is_empty() && value != "0") {
+            system::set_stats(true);
+        }
+        system::set_shutdown(false);
+    }
+    /// From now on destructors are skipped.
+    fn NRT_MemSys_shutdown() {
+        system::set_shutdown(true);
+    }
+    /// Starts counting.
+    fn NRT_MemSys_enable_stats() {
+        system::set_stats(true);
+    }
+    /// Stops counting.
+    fn NRT_MemSys_disable_stats() {
+        system::set_stats(false);
+    }
+    /// Whether blocks are counted.
+    fn NRT_MemSys_stats_enabled() -> usize {
+        usize::from(system::stats_enabled())
+    }
+    /// Blocks allocated.
+    fn NRT_MemSys_get_stats_alloc() -> usize {
+        counter(|stats| stats.alloc)
+    }
+    /// Blocks freed.
+    fn NRT_MemSys_get_stats_free() -> usize {
+        counter(|stats| stats.free)
+    }
+    /// MemInfos initialised.
+    fn NRT_MemSys_get_stats_mi_alloc() -> usize {
+        counter(|stats| stats.mi_alloc)
+    }
+    /// MemInfos destroyed.
+    fn NRT_MemSys_get_stats_mi_free() -> usize {
+        counter(|stats| stats.mi_free)
+    }
+
+    /// A plain block.
+    fn NRT_Allocate(size: usize) -> *mut c_void {
+        // SAFETY: null asks for the built-in allocator.
+        unsafe { NRT_Allocate_External(size, ptr::null_mut()) }
+    }
+    /// A plain block of `allocator`, or of the built-in one when null.
+    fn NRT_Allocate_External(size: usize, allocator: *mut ExternalAllocator) -> *mut c_void {
+        // SAFETY: null or the C caller's live allocator.
+        let block = match unsafe { allocator.as_ref() } {
+            None => block::allocate(0, size, block::MIN_ALIGN).map_or(ptr::null_mut(), |block| block.as_ptr().cast()),
+            // SAFETY: the allocator's own function with its own opaque pointer.
+            Some(external) => external.malloc.map_or(ptr::null_mut(), |malloc| unsafe { malloc(size, external.opaque) }),
+        };
+        if !block.is_null() {
+            count([Event::Alloc]);
+        }
+        block
+    }
+    /// A plain block of the built-in allocator resized; on failure null, and the old one is untouched.
+    fn NRT_Reallocate(block: *mut c_void, size: usize) -> *mut c_void {
+        // SAFETY: null or a block of `NRT_Allocate`.
+        let new: *mut c_void = unsafe { block::reallocate(block.cast(), size) }.map_or(ptr::null_mut(), |block| block.as_ptr().cast());
+        if block.is_null() && !new.is_null() {
+            count([Event::Alloc]);
+        }
+        new
+    }
+    /// Frees a plain block of the built-in allocator.
+    fn NRT_Free(block: *mut c_void) {
+        if let Some(block) = NonNull::new(block.cast()) {
+            count([Event::Free]);
+            // SAFETY: a block of `NRT_Allocate`, given up.
+            unsafe { block::free(block) }
+        }
+    }
+
+    /// A header around foreign data.
+    fn NRT_MemInfo_new(data: *mut c_void, size: usize, dtor: Option<Dtor>, info: *mut c_void) -> *mut MemInfo {
+        // SAFETY: the C caller answers for data and destructor.
+        unsafe { MemInfo::wrap(data, size, dtor, info) }.map_or(ptr::null_mut(), NonNull::as_ptr)
+    }
+    /// Writes a header with one reference into memory of the caller, which must be a block of
+    /// `NRT_Allocate` or of `allocator`: that is how it will be freed.
+    fn NRT_MemInfo_init(mi: *mut MemInfo, data: *mut c_void, size: usize, dtor: Option<Dtor>, info: *mut c_void, allocator: *mut ExternalAllocator) {
+        if mi.is_null() {
+            return;
+        }
+        // SAFETY: the C caller answers for data, destructor and allocator.
+        let header = unsafe { MemInfo::from_parts(data, size, dtor, info, allocator) };
+        // SAFETY: room for a header, as the C caller promises.
+        unsafe { mi.write(header) };
+        count([Event::MiAlloc]);
+    }
+    /// A block.
+    fn NRT_MemInfo_alloc(size: usize) -> *mut MemInfo {
+        make(size, 16, false, None, ptr::null_mut())
+    }
+    /// A block of an external allocator.
+    fn NRT_MemInfo_alloc_external(size: usize, allocator: *mut ExternalAllocator) -> *mut MemInfo {
+        make(size, 16, false, None, allocator)
+    }
+    /// A block, filled.
+    fn NRT_MemInfo_alloc_safe(size: usize) -> *mut MemInfo {
+        make(size, 16, true, None, ptr::null_mut())
+    }
+    /// A block with a destructor.
+    fn NRT_MemInfo_alloc_dtor(size: usize, dtor: Option<Dtor>) -> *mut MemInfo {
+        make(size, 16, false, dtor, ptr::null_mut())
+    }
+    /// A block with a destructor, filled.
+    fn NRT_MemInfo_alloc_dtor_safe(size: usize, dtor: Option<Dtor>) -> *mut MemInfo {
+        make(size, 16, true, dtor, ptr::null_mut())
+    }
+    /// A block whose data is aligned; null when `align` is not a power of two.
+    fn NRT_MemInfo_alloc_aligned(size: usize, align: c_uint) -> *mut MemInfo {
+        make(size, align as usize, false, None, ptr::null_mut())
+    }
+    /// An aligned block, filled.
+    fn NRT_MemInfo_alloc_safe_aligned(size: usize, align: c_uint) -> *mut MemInfo {
+        make(size, align as usize, true, None, ptr::null_mut())
+    }
+    /// An aligned block of an external allocator, filled.
+    fn NRT_MemInfo_alloc_safe_aligned_external(size: usize, align: c_uint, allocator: *mut ExternalAllocator) -> *mut MemInfo {
+        make(size, align as usize, true, None, allocator)
+    }
+    /// Frees the block without running its destructor.
+    fn NRT_MemInfo_destroy(mi: *mut MemInfo) {
+        if let Some(mi) = NonNull::new(mi) {
+            // SAFETY: the C caller owns the block alone.
+            unsafe { MemInfo::free(mi) }
+        }
+    }
+    /// Adds a reference.
+    fn NRT_MemInfo_acquire(mi: *mut MemInfo) {
+        // SAFETY: same contract.
+        unsafe { api::nrt_acquire(mi) }
+    }
+    /// Gives a reference back.
+    fn NRT_MemInfo_release(mi: *mut MemInfo) {
+        // SAFETY: same contract.
+        unsafe { api::nrt_release(mi) }
+    }
+    /// What compiled code calls to add a reference.
+    fn NRT_incref(mi: *mut MemInfo) {
+        // SAFETY: same contract.
+        unsafe { api::nrt_acquire(mi) }
+    }
+    /// What compiled code calls to give a reference back.
+    fn NRT_decref(mi: *mut MemInfo) {
+        // SAFETY: same contract.
+        unsafe { api::nrt_release(mi) }
+    }
+    /// Runs the destructor and frees the block: for code that counts by itself.
+    fn NRT_MemInfo_call_dtor(mi: *mut MemInfo) {
+        // SAFETY: same contract.
+        unsafe { api::api_call_dtor(mi) }
+    }
+    /// References, or `(size_t)-1` for null and for a block without data.
+    fn NRT_MemInfo_refcount(mi: *mut MemInfo) -> usize {
+        // SAFETY: null or a live block.
+        match unsafe { mi.as_ref() } {
+            Some(mi) if !mi.data().is_null() => mi.refcount(),
+            _ => usize::MAX,
+        }
+    }
+    /// The data pointer.
+    fn NRT_MemInfo_data(mi: *mut MemInfo) -> *mut c_void {
+        // SAFETY: same contract.
+        unsafe { api::nrt_data(mi) }
+    }
+    /// Bytes at the data pointer.
+    fn NRT_MemInfo_size(mi: *mut MemInfo) -> usize {
+        // SAFETY: null or a live block.
+        unsafe { mi.as_ref() }.map_or(0, MemInfo::size)
+    }
+    /// The allocator that will free the block.
+    fn NRT_MemInfo_external_allocator(mi: *mut MemInfo) -> *mut c_void {
+        // SAFETY: null or a live block.
+        unsafe { mi.as_ref() }.map_or(ptr::null_mut(), |mi| mi.external_allocator().cast())
+    }
+    /// The Python object that owns the data, or null. Unlike Numba's function this never takes the info
+    /// pointer of some other destructor for an object.
+    fn NRT_MemInfo_parent(mi: *mut MemInfo) -> *mut c_void {
+        // SAFETY: null or a live block.
+        let owner = unsafe { mi.as_ref() }.and_then(MemInfo::owner);
+        owner.filter(|owner| owner.tag == crate::OwnerTag::PYTHON).map_or(ptr::null_mut(), |owner| owner.object)
+    }
+    /// A block with a replaceable payload.
+    fn NRT_MemInfo_new_varsize(size: usize) -> *mut MemInfo {
+        // SAFETY: there is no element destructor.
+        unsafe { NRT_MemInfo_new_varsize_dtor(size, None) }
+    }
+    /// A block with a replaceable payload and an element destructor.
+    fn NRT_MemInfo_new_varsize_dtor(size: usize, dtor: Option<Dtor>) -> *mut MemInfo {
+        // SAFETY: the C caller answers for its destructor.
+        unsafe { MemInfo::new_varsize(size, dtor) }.map_or(ptr::null_mut(), NonNull::as_ptr)
+    }
+    /// A new payload, or null: no memory, or not a varsize block. The old payload is not freed.
+    fn NRT_MemInfo_varsize_alloc(mi: *mut MemInfo, size: usize) -> *mut c_void {
+        // SAFETY: null or a live block.
+        let Some(mi) = (unsafe { mi.as_ref() }) else { return ptr::null_mut() };
+        // SAFETY: the C caller uses the payload alone.
+        unsafe { mi.varsize_alloc(size) }.map_or(ptr::null_mut(), |payload| payload.as_ptr().cast())
+    }
+    /// The payload resized, or null: then the old one is still in place.
+    fn NRT_MemInfo_varsize_realloc(mi: *mut MemInfo, size: usize) -> *mut c_void {
+        // SAFETY: null or a live block.
+        let Some(mi) = (unsafe { mi.as_ref() }) else { return ptr::null_mut() };
+        // SAFETY: the C caller uses the payload alone.
+        unsafe { mi.varsize_realloc(size) }.map_or(ptr::null_mut(), |payload| payload.as_ptr().cast())
+    }
+    /// Frees a payload that the block has or had.
+    fn NRT_MemInfo_varsize_free(mi: *mut MemInfo, payload: *mut c_void) {
+        // SAFETY: null or a live block.
+        if let Some(mi) = unsafe { mi.as_ref() } {
+            // SAFETY: the C caller's payload, given up.
+            unsafe { mi.varsize_free(payload) }
+        }
+    }
+}

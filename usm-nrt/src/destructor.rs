@@ -1,0 +1,136 @@
+//! What runs when the last reference goes: plain functions, and owners with a tag.
+
+use core::ffi::c_void;
+use core::ptr::NonNull;
+
+/// A block's destructor: called once, with the block's data, size in bytes and info pointer, on whatever
+/// thread released last. No lock of this runtime is held during the call.
+pub type Dtor = unsafe extern "C" fn(data: *mut c_void, size: usize, info: *mut c_void);
+
+/// Destructor of foreign memory in the six-entry table: gets the data pointer only.
+pub type ManagedDtor = unsafe extern "C" fn(data: *mut c_void);
+
+/// Byte written over fresh data by the safe variants.
+pub const FRESH: u8 = 0xCB;
+/// Byte written over dead data by the safe variants.
+pub const DEAD: u8 = 0xDE;
+
+/// What kind of object keeps a block's memory alive.
+///
+/// Numba's runtime takes whatever lies in the info pointer for a Python object; here the kind is written
+/// down, and a block without an [`Owner`] record has no owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct OwnerTag(pub u64);
+
+impl OwnerTag {
+    /// A Python object; `object` is a `PyObject*`.
+    pub const PYTHON: Self = Self(u64::from_be_bytes(*b"PyObject"));
+    /// A Rust value made by [`MemRef::with_owner`](crate::MemRef::with_owner).
+    pub const RUST: Self = Self(u64::from_be_bytes(*b"RustAny\0"));
+}
+
+/// The record behind a block that wraps foreign memory: who owns that memory, and how to let go of it.
+///
+/// A block has such a record exactly when its destructor is the one of this module, so it is recognised
+/// by identity and never by guessing at the info pointer.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Owner {
+    /// What `object` is.
+    pub tag: OwnerTag,
+    /// The owner.
+    pub object: *mut c_void,
+    /// Lets go of `object`: called once, by the destructor, on any thread. Skipped in shutdown.
+    pub release: Option<unsafe extern "C" fn(object: *mut c_void)>,
+}
+
+/// Fills `size` bytes at `data`; does nothing for null.
+///
+/// # Safety
+/// `data` is null or points to `size` writable bytes that nobody reads meanwhile.
+#[inline]
+pub(crate) unsafe fn fill(data: *mut c_void, size: usize, byte: u8) {
+    if let Some(data) = NonNull::new(data.cast::<u8>()) {
+        // SAFETY: as the caller promises.
+        unsafe { data.write_bytes(byte, size) };
+    }
+}
+
+/// Calls the function kept in `info` with a null info: destructors given without info of their own.
+pub(crate) unsafe extern "C" fn call_dtor(data: *mut c_void, size: usize, info: *mut c_void) {
+    // SAFETY: blocks with this destructor keep a `Dtor` in `info` (see `dtor_to_info`).
+    let dtor = unsafe { dtor_from_info(info) };
+    if let Some(dtor) = dtor {
+        // SAFETY: the destructor that the block's maker gave, called once with the block's data.
+        unsafe { dtor(data, size, core::ptr::null_mut()) }
+    }
+}
+
+/// [`call_dtor`], then overwrites the data.
+pub(crate) unsafe extern "C" fn call_dtor_then_fill(
+    data: *mut c_void,
+    size: usize,
+    info: *mut c_void,
+) {
+    // SAFETY: same contract.
+    unsafe { call_dtor(data, size, info) };
+    // SAFETY: the block is dead but not freed yet.
+    unsafe { fill(data, size, DEAD) };
+}
+
+/// Overwrites the data.
+pub(crate) unsafe extern "C" fn fill_dead(data: *mut c_void, size: usize, _: *mut c_void) {
+    // SAFETY: the block is dead but not freed yet.
+    unsafe { fill(data, size, DEAD) };
+}
+
+/// Calls the one-argument function kept in `info`.
+pub(crate) unsafe extern "C" fn call_managed(data: *mut c_void, _: usize, info: *mut c_void) {
+    // SAFETY: blocks with this destructor keep an `Option<ManagedDtor>` in `info`.
+    let dtor = unsafe { core::mem::transmute::<*mut c_void, Option<ManagedDtor>>(info) };
+    if let Some(dtor) = dtor {
+        // SAFETY: the destructor that the block's maker gave for this data.
+        unsafe { dtor(data) }
+    }
+}
+
+/// Lets go of the [`Owner`] in `info` and frees the record.
+pub(crate) unsafe extern "C" fn drop_owner(_: *mut c_void, _: usize, info: *mut c_void) {
+    // SAFETY: blocks with this destructor keep a boxed `Owner` in `info`, and are destroyed once.
+    let owner = unsafe { alloc::boxed::Box::from_raw(info.cast::<Owner>()) };
+    if let (Some(release), false) = (owner.release, crate::system::is_shutdown()) {
+        // SAFETY: called once with the object it was given for.
+        unsafe { release(owner.object) }
+    }
+}
+
+/// A destructor as an info pointer.
+pub(crate) fn dtor_to_info(dtor: Option<Dtor>) -> *mut c_void {
+    dtor.map_or(core::ptr::null_mut(), |dtor| dtor as *mut c_void)
+}
+
+/// # Safety
+/// `info` came from [`dtor_to_info`].
+pub(crate) unsafe fn dtor_from_info(info: *mut c_void) -> Option<Dtor> {
+    // SAFETY: null is `None`; otherwise the address of a `Dtor`, same size on every supported target.
+    unsafe { core::mem::transmute::<*mut c_void, Option<Dtor>>(info) }
+}
+
+/// Whether `dtor` is this runtime's own `known`. Two functions with the same body may share an address,
+/// and one function may have two addresses across library copies: the first does no harm (same body, same
+/// reading of the info pointer), the second answers "no", which every caller treats as a refusal.
+#[inline]
+pub(crate) fn is(dtor: Option<Dtor>, known: Dtor) -> bool {
+    dtor.is_some_and(|dtor| core::ptr::fn_addr_eq(dtor, known))
+}
+
+/// Whether `dtor` looks after itself in shutdown: it frees what this runtime allocated and skips what is
+/// foreign.
+pub(crate) fn is_own(dtor: Dtor) -> bool {
+    let dtor = Some(dtor);
+    if is(dtor, drop_owner) || is(dtor, crate::varsize::varsize_dtor) {
+        return true;
+    }
+    is(dtor, fill_dead)
+}

@@ -1,0 +1,54 @@
+//! Why a block could not be made. C callers see every one of these as a null pointer.
+
+use core::fmt;
+
+/// Why a block could not be made or changed. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// `size` bytes plus header and alignment padding do not fit the address space.
+    SizeOverflow {
+        /// Bytes asked for.
+        size: usize,
+        /// Alignment asked for, in bytes.
+        align: usize,
+    },
+    /// The alignment is zero or not a power of two.
+    InvalidAlignment {
+        /// Alignment asked for, in bytes.
+        align: usize,
+    },
+    /// The allocator returned null.
+    OutOfMemory {
+        /// Bytes asked for, without header and padding.
+        size: usize,
+    },
+    /// An external allocator lacks the function that was needed (`malloc` or `free`).
+    IncompleteAllocator,
+    /// The block's data is not a variable-size payload of this runtime.
+    NotVarsize,
+    /// A null pointer where a block was needed.
+    Null,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SizeOverflow { size, align } => {
+                write!(
+                    f,
+                    "{size} bytes at alignment {align} overflow the address space"
+                )
+            }
+            Self::InvalidAlignment { align } => {
+                write!(f, "alignment {align} is not a power of two")
+            }
+            Self::OutOfMemory { size } => write!(f, "the allocator has no {size} bytes"),
+            Self::IncompleteAllocator => f.write_str("the external allocator lacks malloc or free"),
+            Self::NotVarsize => f.write_str("not a variable-size block of this runtime"),
+            Self::Null => f.write_str("null block"),
+        }
+    }
+}
+
+impl core::error::Error for Error {}

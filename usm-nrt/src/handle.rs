@@ -1,0 +1,148 @@
+//! A counted reference as a Rust value.
+
+use core::ffi::c_void;
+use core::fmt;
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+
+use crate::error::Error;
+use crate::meminfo::{MemInfo, Request};
+
+/// One reference to a block: cloning acquires, dropping releases.
+///
+/// The data is raw memory that compiled code, C and Python may use too, so this handle gives its address
+/// and size, not a slice.
+pub struct MemRef(NonNull<MemInfo>);
+
+// SAFETY: a MemInfo may be acquired, released and destroyed on any thread.
+unsafe impl Send for MemRef {}
+// SAFETY: shared use reads the header and acquires, both thread-safe.
+unsafe impl Sync for MemRef {}
+
+impl MemRef {
+    /// Allocates a block.
+    #[inline]
+    pub fn allocate(request: Request) -> Result<Self, Error> {
+        MemInfo::allocate(request).map(Self)
+    }
+
+    /// A block of `size` bytes whose payload may be replaced (see [`MemInfo::varsize_realloc`]).
+    pub fn new_varsize(size: usize) -> Result<Self, Error> {
+        // SAFETY: there is no element destructor.
+        unsafe { MemInfo::new_varsize(size, None) }.map(Self)
+    }
+
+    /// A block around `size` bytes at `data`, kept alive by `owner`, which is dropped with the last reference
+    /// (in shutdown: forgotten). [`MemRef::owner`] gives it back to whoever knows its type.
+    ///
+    /// # Safety
+    /// `data` stays valid while `owner` lives, also when `owner` is moved.
+    pub unsafe fn with_owner<T: Send + Sync + 'static>(
+        data: *mut c_void,
+        size: usize,
+        owner: T,
+    ) -> Result<Self, Error> {
+        use crate::destructor::{Owner, OwnerTag};
+        let object = alloc::boxed::Box::into_raw(alloc::boxed::Box::new(Tagged {
+            type_id: core::any::TypeId::of::<T>(),
+            value: owner,
+        }));
+        let record = Owner {
+            tag: OwnerTag::RUST,
+            object: object.cast(),
+            release: Some(drop_tagged::<T>),
+        };
+        // SAFETY: the caller answers for `data`; `drop_tagged` frees the box; `T: Send` may drop anywhere.
+        let mi = unsafe { MemInfo::wrap_owned(data, size, record) };
+        if mi.is_err() {
+            // SAFETY: made above, and no block took it.
+            drop(unsafe { alloc::boxed::Box::from_raw(object) });
+        }
+        mi.map(Self)
+    }
+
+    /// The Rust owner given to [`MemRef::with_owner`], if there is one and it is a `T`.
+    pub fn owner<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        let owner = MemInfo::owner(self)?;
+        if owner.tag != crate::destructor::OwnerTag::RUST {
+            return None;
+        }
+        // SAFETY: the tag says that the object starts with a `TypeId`; alive while we hold a reference.
+        let type_id = unsafe { owner.object.cast::<core::any::TypeId>().read() };
+        if type_id != core::any::TypeId::of::<T>() {
+            return None;
+        }
+        // SAFETY: it is a `Tagged<T>`; `T: Sync` may be seen from any thread.
+        Some(&unsafe { &*owner.object.cast::<Tagged<T>>() }.value)
+    }
+
+    /// Takes over a reference that the caller owns.
+    ///
+    /// # Safety
+    /// `mi` is a live block, and the caller owns one reference to it, which it gives up.
+    #[inline]
+    pub const unsafe fn from_raw(mi: NonNull<MemInfo>) -> Self {
+        Self(mi)
+    }
+
+    /// Gives the reference to the caller.
+    #[inline]
+    pub fn into_raw(self) -> NonNull<MemInfo> {
+        ManuallyDrop::new(self).0
+    }
+
+    /// The block, still owned by `self`.
+    #[inline]
+    pub const fn as_ptr(&self) -> NonNull<MemInfo> {
+        self.0
+    }
+}
+
+/// A Rust owner behind its type.
+#[repr(C)]
+struct Tagged<T> {
+    type_id: core::any::TypeId,
+    value: T,
+}
+
+unsafe extern "C" fn drop_tagged<T>(object: *mut c_void) {
+    // SAFETY: made by `with_owner` for this `T`, dropped once.
+    drop(unsafe { alloc::boxed::Box::from_raw(object.cast::<Tagged<T>>()) });
+}
+
+impl core::ops::Deref for MemRef {
+    type Target = MemInfo;
+
+    #[inline]
+    fn deref(&self) -> &MemInfo {
+        // SAFETY: alive while this reference is held.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Clone for MemRef {
+    #[inline]
+    fn clone(&self) -> Self {
+        // SAFETY: `self` owns a reference.
+        unsafe { MemInfo::acquire(self.0) };
+        Self(self.0)
+    }
+}
+
+impl Drop for MemRef {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: `self` owns a reference and is not used again.
+        unsafe { MemInfo::release(self.0) }
+    }
+}
+
+impl fmt::Debug for MemRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemRef")
+            .field("data", &self.data())
+            .field("size", &self.size())
+            .field("refcount", &self.refcount())
+            .finish()
+    }
+}

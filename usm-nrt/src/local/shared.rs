@@ -1,0 +1,27 @@
+//! Targets without threads of their own: one set of counters, no cache.
+
+use core::ptr::NonNull;
+
+use crate::stats::{Counters, Event};
+
+static COUNTERS: Counters = Counters::new();
+
+pub(crate) fn count<const N: usize>(events: [Event; N]) {
+    for event in events {
+        COUNTERS.add_shared(event);
+    }
+}
+
+pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
+    visit(&COUNTERS);
+}
+
+pub(crate) fn take(_class: u8) -> Option<NonNull<u8>> {
+    None
+}
+
+pub(crate) fn put(_class: u8, _base: NonNull<u8>) -> bool {
+    false
+}
+
+pub(crate) fn drain_thread_cache() {}

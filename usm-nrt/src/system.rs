@@ -1,0 +1,60 @@
+//! Switches of the whole runtime: statistics, thread caches, shutdown.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+const STATS: u32 = 1;
+const CACHE: u32 = 2;
+const SHUTDOWN: u32 = 4;
+
+/// All switches in one word: the hot paths pay one relaxed load for all of them.
+static SWITCHES: AtomicU32 = AtomicU32::new(0);
+
+fn set(switch: u32, on: bool) {
+    if on {
+        SWITCHES.fetch_or(switch, Ordering::Relaxed);
+    } else {
+        SWITCHES.fetch_and(!switch, Ordering::Relaxed);
+    }
+}
+
+#[inline]
+fn is_set(switch: u32) -> bool {
+    SWITCHES.load(Ordering::Relaxed) & switch != 0
+}
+
+/// Starts or stops counting; counters keep their values. Off at start.
+pub fn set_stats(on: bool) {
+    set(STATS, on);
+}
+
+/// Whether blocks are counted.
+#[inline]
+pub fn stats_enabled() -> bool {
+    is_set(STATS)
+}
+
+/// Lets each thread keep small freed blocks (up to 1 KiB of data, about 16 KiB a size class) for its own
+/// next allocations. Off at start. Without the feature `std` there are no thread caches and this does
+/// nothing. A thread gives its blocks back when it ends, or by [`crate::drain_thread_cache`].
+pub fn set_thread_cache(on: bool) {
+    set(CACHE, on && cfg!(feature = "std"));
+}
+
+/// Whether small blocks are cached per thread.
+#[inline]
+pub fn thread_cache_enabled() -> bool {
+    is_set(CACHE)
+}
+
+/// Enters or leaves shutdown: from then on the last release frees a block's memory but runs no foreign
+/// destructor, because what it would call into (an interpreter, a device context) may be gone. Payloads
+/// that this runtime allocated itself are still freed.
+pub fn set_shutdown(on: bool) {
+    set(SHUTDOWN, on);
+}
+
+/// Whether destructors are skipped.
+#[inline]
+pub fn is_shutdown() -> bool {
+    is_set(SHUTDOWN)
+}

@@ -1,0 +1,111 @@
+//! Blocks whose payload may be replaced while references exist (what lists and sets grow in).
+//!
+//! Header and payload are two blocks; the element destructor, if any, is kept in the info pointer. The
+//! destructor's address tells a varsize block from all others, so every function here refuses blocks of
+//! another runtime.
+
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+
+use crate::block;
+use crate::destructor::{self, Dtor};
+use crate::error::Error;
+use crate::meminfo::MemInfo;
+use crate::stats::{Event, count};
+use crate::system;
+
+/// Runs the element destructor, then frees the payload.
+pub(crate) unsafe extern "C" fn varsize_dtor(data: *mut c_void, size: usize, info: *mut c_void) {
+    // SAFETY: varsize blocks keep the element destructor in `info`.
+    let element = unsafe { destructor::dtor_from_info(info) };
+    if let (Some(element), false, false) = (element, data.is_null(), system::is_shutdown()) {
+        // SAFETY: the element destructor of this payload, run once.
+        unsafe { element(data, size, ptr::null_mut()) }
+    }
+    // SAFETY: the payload is ours and dead.
+    unsafe { free_payload(data) }
+}
+
+/// # Safety
+/// `data` is null or a payload of this module that nobody uses any more.
+unsafe fn free_payload(data: *mut c_void) {
+    if let Some(data) = NonNull::new(data.cast()) {
+        count([Event::Free]);
+        // SAFETY: as the caller promises.
+        unsafe { block::free(data) }
+    }
+}
+
+fn allocate_payload(size: usize) -> Result<NonNull<u8>, Error> {
+    let payload = block::allocate(0, size, block::MIN_ALIGN)?;
+    count([Event::Alloc]);
+    Ok(payload)
+}
+
+fn checked(mi: &MemInfo) -> Result<(), Error> {
+    if mi.is_varsize() {
+        Ok(())
+    } else {
+        Err(Error::NotVarsize)
+    }
+}
+
+impl MemInfo {
+    /// A block of `size` bytes whose payload may be replaced; the caller owns the one reference.
+    /// `dtor`, when given, is called as `dtor(data, size, NULL)` before the payload is freed.
+    ///
+    /// # Safety
+    /// `dtor` may be called once, on any thread, with the payload.
+    pub unsafe fn new_varsize(size: usize, dtor: Option<Dtor>) -> Result<NonNull<Self>, Error> {
+        let payload = allocate_payload(size)?;
+        let info = destructor::dtor_to_info(dtor);
+        // SAFETY: `varsize_dtor` frees this payload and reads `info` as what it is.
+        let mi = unsafe { Self::wrap(payload.as_ptr().cast(), size, Some(varsize_dtor), info) };
+        if mi.is_err() {
+            // SAFETY: nobody saw the payload.
+            unsafe { free_payload(payload.as_ptr().cast()) };
+        }
+        mi
+    }
+
+    /// Gives the block a new payload of `size` bytes and returns it. The old payload is not freed, and on
+    /// failure it stays in place.
+    ///
+    /// # Safety
+    /// No other thread uses the payload meanwhile.
+    pub unsafe fn varsize_alloc(&self, size: usize) -> Result<NonNull<u8>, Error> {
+        checked(self)?;
+        let payload = allocate_payload(size)?;
+        self.set_data(payload.as_ptr().cast(), size);
+        Ok(payload)
+    }
+
+    /// Resizes the payload to `size` bytes, keeping its contents, and returns it. On failure the old payload
+    /// stays in place, untouched.
+    ///
+    /// # Safety
+    /// No other thread uses the payload meanwhile.
+    pub unsafe fn varsize_realloc(&self, size: usize) -> Result<NonNull<u8>, Error> {
+        checked(self)?;
+        let old = self.data();
+        // SAFETY: null, or a payload of this module.
+        let payload = unsafe { block::reallocate(old.cast(), size)? };
+        if old.is_null() {
+            count([Event::Alloc]);
+        }
+        self.set_data(payload.as_ptr().cast(), size);
+        Ok(payload)
+    }
+
+    /// Frees `payload`, one that this block has or had. If it is the current one, the block is left without.
+    ///
+    /// # Safety
+    /// `payload` is null or came from this block, is freed once and not used afterwards.
+    pub unsafe fn varsize_free(&self, payload: *mut c_void) {
+        if ptr::eq(payload, self.data()) {
+            self.set_data(ptr::null_mut(), 0);
+        }
+        // SAFETY: as the caller promises.
+        unsafe { free_payload(payload) }
+    }
+}

@@ -1,0 +1,145 @@
+//! C programs on the tables and on the C library.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{cc, crate_dir, run, scratch};
+use usm_nrt::api::{NUMBA_API, NumbaApi};
+
+type Consumer = unsafe extern "C" fn(*const NumbaApi) -> i32;
+
+/// Compiles the consumer against `header` into a library and runs it on our table.
+fn consume(test: &str, header: &str, include: &Path) {
+    let library = scratch(test).join("consumer.so");
+    run(cc()
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(crate_dir().join("tests/c/consumer.c"))
+        .arg(format!("-DHEADER=\"{header}\""))
+        .arg("-I")
+        .arg(include));
+    // SAFETY: our own code, without initialisers.
+    let library = unsafe { libloading::Library::new(&library) }.unwrap();
+    for name in ["consumer", "hostile"] {
+        // SAFETY: defined in consumer.c with this signature.
+        let function = unsafe { library.get::<Consumer>(name.as_bytes()) }.unwrap();
+        // SAFETY: the table is a static.
+        let line = unsafe { function(&raw const NUMBA_API) };
+        assert_eq!(line, 0, "{name}: check at consumer.c:{line}");
+    }
+}
+
+#[test]
+fn consumer_runs_on_our_header() {
+    consume("our_header", "usm_nrt.h", &crate_dir().join("include"));
+}
+
+/// Numba's include folder: of the Python named by `USM_PYTHON`, else of `python3`.
+fn numba_include() -> Option<PathBuf> {
+    let python = std::env::var_os("USM_PYTHON").unwrap_or_else(|| "python3".into());
+    let script =
+        "import importlib.util as u, os; print(os.path.dirname(u.find_spec('numba').origin))";
+    let output = Command::new(python).args(["-c", script]).output().ok()?;
+    let folder = String::from_utf8(output.stdout)
+        .ok()
+        .filter(|_| output.status.success())?;
+    let package = PathBuf::from(folder.trim());
+    Some(package.parent()?.to_owned())
+}
+
+#[test]
+fn consumer_runs_on_numbas_header() {
+    let Some(include) = numba_include() else {
+        eprintln!(
+            "skipped: no numba for USM_PYTHON (default python3), so no nrt_external.h to compile against"
+        );
+        return;
+    };
+    consume(
+        "numba_header",
+        "numba/core/runtime/nrt_external.h",
+        &include,
+    );
+}
+
+/// Builds the C library the way the README says and runs a program linked to it.
+#[test]
+fn the_c_library_serves_a_linked_program() {
+    let folder = scratch("c_library");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_library_target");
+    run(Command::new(env!("CARGO"))
+        .current_dir(crate_dir())
+        .args([
+            "rustc",
+            "--release",
+            "--crate-type",
+            "cdylib",
+            "--features",
+            "std",
+            "--target-dir",
+        ])
+        .arg(&target)
+        .args(["--", "--cfg", "usm_nrt_export"]));
+    let release = target.join("release");
+    let program = folder.join("linked");
+    run(cc()
+        .arg("-o")
+        .arg(&program)
+        .arg(crate_dir().join("tests/c/linked.c"))
+        .arg(crate_dir().join("tests/c/consumer.c"))
+        .arg("-DHEADER=\"usm_nrt.h\"")
+        .arg("-I")
+        .arg(crate_dir().join("include"))
+        .arg("-L")
+        .arg(&release)
+        .arg("-lusm_nrt")
+        .arg(format!("-Wl,-rpath,{}", release.display())));
+    assert_eq!(
+        String::from_utf8_lossy(&run(&mut Command::new(program)).stdout).trim(),
+        "OK"
+    );
+
+    // What the header declares is exported, and nothing else.
+    let symbols = run(Command::new("nm")
+        .args(["-D", "--defined-only", "-P"])
+        .arg(release.join("libusm_nrt.so")));
+    let mut exported: Vec<String> = String::from_utf8(symbols.stdout)
+        .unwrap()
+        .lines()
+        .filter_map(|line| line.split(' ').next().map(str::to_owned))
+        .collect();
+    exported.sort();
+    let header = std::fs::read_to_string(crate_dir().join("include/usm_nrt.h")).unwrap();
+    let start = header.find("Symbols of the C library").unwrap();
+    let mut declared: Vec<String> = header[start..]
+        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .zip(header[start..].split_inclusive(|c: char| !(c.is_alphanumeric() || c == '_')))
+        .filter(|(name, with_next)| with_next.ends_with('(') && !name.is_empty())
+        .map(|(name, _)| name.to_owned())
+        .filter(|name| {
+            ["NRT_", "usm_nrt_", "numba_"]
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+        })
+        .collect();
+    declared.sort();
+    declared.dedup();
+    assert_eq!(exported, declared);
+}
+
+/// The library crate itself exports nothing: two versions of it may be linked into one program.
+#[test]
+fn the_rust_library_exports_no_c_symbol() {
+    let symbols = run(Command::new("nm")
+        .args(["-P"])
+        .arg(std::env::current_exe().unwrap()));
+    let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
+    assert!(symbols.lines().count() > 100, "nm found the symbol table");
+    assert!(
+        !symbols
+            .lines()
+            .any(|line| line.starts_with("NRT_") || line.starts_with("usm_nrt_get_api"))
+    );
+}
