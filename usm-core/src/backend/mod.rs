@@ -20,6 +20,8 @@
 //! 10. With [`Backend::SYNCHRONOUS`] an operation has finished when its call returns.
 
 mod ability;
+#[cfg(feature = "alloc")]
+mod erased;
 pub mod host;
 #[cfg(feature = "mock")]
 pub mod mock;
@@ -30,6 +32,8 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 pub use ability::{Advice, Buffers, HostTasks, MemAdvice, Unsupported};
+#[cfg(feature = "alloc")]
+pub use erased::{Dyn, DynBuffer, DynContext, DynDevice, DynEvent, DynQueue};
 
 #[cfg(feature = "alloc")]
 use crate::deferred::Deferred;

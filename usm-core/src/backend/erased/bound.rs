@@ -1,0 +1,262 @@
+//! Object-safe forms of the handles, implemented once for every backend by binding a handle to its backend type.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::alloc::Layout;
+use core::any::Any;
+use core::fmt::{self, Debug};
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use super::{DynBuffer, DynDevice, DynEvent};
+use crate::backend::{
+    Advice, Backend, Block, Buffers, EventStatus, HostTasks, MemAdvice, PointerInfo, QueueOrder,
+};
+use crate::error::{ErrorKind, Result};
+use crate::shared::Shared;
+use crate::{AllocKind, DeviceInfo};
+
+/// A closure for a queue, erased.
+pub(super) type Task = Box<dyn FnOnce() + Send>;
+
+pub(super) trait ErasedBackend: Debug + Send + Sync {
+    fn for_each_device(self: Arc<Self>, visit: &mut dyn FnMut(DynDevice)) -> Result<()>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+pub(super) trait ErasedDevice: Debug + Send + Sync {
+    fn info(&self) -> DeviceInfo;
+    fn create_context(&self) -> Result<Arc<dyn ErasedContext>>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+pub(super) trait ErasedContext: Debug + Send + Sync {
+    fn shared(&self) -> &Shared;
+    fn create_queue(&self, order: QueueOrder) -> Result<Arc<dyn ErasedQueue>>;
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>>;
+    /// # Safety
+    /// As [`Backend::free`].
+    unsafe fn free(&self, block: &Block);
+    fn query(&self, address: usize) -> Result<PointerInfo>;
+    fn synchronize(&self, limit: Duration) -> Result<()>;
+    fn create_buffer(&self, size: usize) -> Result<Box<dyn Any + Send + Sync>>;
+    /// # Safety
+    /// As [`Buffers::destroy`].
+    unsafe fn destroy_buffer(&self, raw: Box<dyn Any + Send + Sync>);
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// What a queue is asked to do, with the pointers that the safe layer has proven.
+pub(super) enum Work<'a> {
+    Copy(*mut u8, *const u8, usize),
+    Fill(*mut u8, &'a [u8], usize),
+    Barrier,
+    Task(Task),
+    Prefetch(*const u8, usize),
+    Advise(*const u8, usize, MemAdvice),
+    WriteBuffer(&'a DynBuffer, usize, *const u8, usize),
+    ReadBuffer(&'a DynBuffer, usize, *mut u8, usize),
+}
+
+pub(super) trait ErasedQueue: Debug + Send + Sync {
+    /// # Safety
+    /// As the method of [`Backend`], [`Buffers`], [`HostTasks`] or [`Advice`] that the work stands for.
+    unsafe fn submit(&self, work: Work<'_>, after: &[DynEvent]) -> Result<DynEvent>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+pub(super) trait ErasedEvent: Debug + Send + Sync {
+    fn status(&self) -> Result<EventStatus>;
+    fn wait(&self, limit: Duration) -> Result<()>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A handle bound to the backend type that understands it.
+pub(super) struct Bound<B: Backend, H> {
+    backend: core::marker::PhantomData<fn() -> B>,
+    handle: H,
+}
+
+impl<B: Backend, H> Bound<B, H> {
+    pub(super) fn new(handle: H) -> Self {
+        Self { backend: core::marker::PhantomData, handle }
+    }
+}
+
+impl<B: Backend, H: Debug> Debug for Bound<B, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.fmt(f)
+    }
+}
+
+pub(super) struct BoundDevice<B: Backend> {
+    backend: Arc<BoundBackend<B>>,
+    device: B::Device,
+}
+
+impl<B: Backend> Debug for BoundDevice<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.device.fmt(f)
+    }
+}
+
+pub(super) struct BoundBackend<B>(pub(super) B);
+
+impl<B> Debug for BoundBackend<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(core::any::type_name::<B>())
+    }
+}
+
+impl<B> ErasedBackend for BoundBackend<B>
+where
+    B: Backend + Send + Sync + 'static,
+{
+    fn for_each_device(self: Arc<Self>, visit: &mut dyn FnMut(DynDevice)) -> Result<()> {
+        let this = Arc::clone(&self);
+        self.0.for_each_device(&mut |device| {
+            visit(DynDevice(Arc::new(BoundDevice { backend: Arc::clone(&this), device })));
+        })
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        &self.0
+    }
+}
+
+impl<B> ErasedDevice for BoundDevice<B>
+where
+    B: Backend + Send + Sync + 'static,
+{
+    fn info(&self) -> DeviceInfo {
+        B::device_info(&self.device)
+    }
+
+    fn create_context(&self) -> Result<Arc<dyn ErasedContext>> {
+        let context = self.backend.0.create_context(&self.device)?;
+        Ok(Arc::new(Bound::<B, _>::new(context)))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        &self.device
+    }
+}
+
+/// The context of a bound backend.
+pub(super) type ContextOf<B> = Bound<B, <B as Backend>::Context>;
+
+impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
+    fn shared(&self) -> &Shared {
+        B::shared(&self.handle)
+    }
+
+    fn create_queue(&self, order: QueueOrder) -> Result<Arc<dyn ErasedQueue>> {
+        let queue = B::create_queue(&self.handle, order)?;
+        Ok(Arc::new(QueueOf::<B>(Bound::new(queue))))
+    }
+
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        B::allocate(&self.handle, kind, layout)
+    }
+
+    unsafe fn free(&self, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { B::free(&self.handle, block) };
+    }
+
+    fn query(&self, address: usize) -> Result<PointerInfo> {
+        B::query(&self.handle, address)
+    }
+
+    fn synchronize(&self, limit: Duration) -> Result<()> {
+        B::synchronize(&self.handle, limit)
+    }
+
+    fn create_buffer(&self, size: usize) -> Result<Box<dyn Any + Send + Sync>> {
+        let raw = B::Buffers::create(&self.handle, size)?;
+        Ok(Box::new(BufferOf::<B>(raw)))
+    }
+
+    unsafe fn destroy_buffer(&self, raw: Box<dyn Any + Send + Sync>) {
+        if let Ok(buffer) = raw.downcast::<BufferOf<B>>() {
+            // SAFETY: the caller's promise.
+            unsafe { B::Buffers::destroy(&self.handle, buffer.0) };
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        &self.handle
+    }
+}
+
+pub(super) struct BufferOf<B: Backend>(<B::Buffers as Buffers<B>>::Raw);
+
+impl<B: Backend + 'static> BufferOf<B> {
+    /// The safe layer has checked that the buffer belongs to the queue's context, hence to its backend.
+    fn of(buffer: &DynBuffer) -> Result<&<B::Buffers as Buffers<B>>::Raw> {
+        match buffer.0.downcast_ref::<Self>() {
+            Some(buffer) => Ok(&buffer.0),
+            None => Err(ErrorKind::Unsupported { operation: "a buffer of another backend" }.into()),
+        }
+    }
+}
+
+pub(super) struct QueueOf<B: Backend>(pub(super) Bound<B, B::Queue>);
+
+impl<B: Backend> Debug for QueueOf<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<B: Backend + 'static> ErasedQueue for QueueOf<B> {
+    unsafe fn submit(&self, work: Work<'_>, after: &[DynEvent]) -> Result<DynEvent> {
+        let queue = &self.0.handle;
+        let after: Vec<B::Event> = after.iter().map(DynEvent::downcast::<B>).collect::<Result<_>>()?;
+        // SAFETY: each arm passes on the caller's promise for the same operation.
+        let event = unsafe {
+            match work {
+                Work::Copy(dst, src, len) => B::copy(queue, dst, src, len, &after),
+                Work::Fill(dst, pattern, len) => B::fill(queue, dst, pattern, len, &after),
+                Work::Barrier => B::barrier(queue, &after),
+                Work::Task(task) => B::HostTasks::run(queue, &after, task),
+                Work::Prefetch(pointer, len) => B::Advice::prefetch(queue, pointer, len, &after),
+                Work::Advise(pointer, len, advice) => B::Advice::advise(queue, pointer, len, advice, &after),
+                Work::WriteBuffer(raw, offset, src, len) => {
+                    B::Buffers::write(queue, BufferOf::<B>::of(raw)?, offset, src, len, &after)
+                }
+                Work::ReadBuffer(raw, offset, dst, len) => {
+                    B::Buffers::read(queue, BufferOf::<B>::of(raw)?, offset, dst, len, &after)
+                }
+            }
+        }?;
+        Ok(DynEvent(Arc::new(EventOf::<B>(Bound::new(event)))))
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        &self.0.handle
+    }
+}
+
+pub(super) struct EventOf<B: Backend>(pub(super) Bound<B, B::Event>);
+
+impl<B: Backend> Debug for EventOf<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<B: Backend + 'static> ErasedEvent for EventOf<B> {
+    fn status(&self) -> Result<EventStatus> {
+        B::status(&self.0.handle)
+    }
+
+    fn wait(&self, limit: Duration) -> Result<()> {
+        B::wait(&self.0.handle, limit)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        &self.0.handle
+    }
+}

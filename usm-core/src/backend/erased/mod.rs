@@ -1,0 +1,335 @@
+//! The erased backend: one type for whatever runtime is chosen at run time.
+//!
+//! [`Dyn`] implements [`Backend`] itself, so `Allocation<Dyn>`, `Queue<Dyn>` and everything built on them work without a
+//! match over backends. A dynamic call costs about a nanosecond; a driver call costs microseconds.
+
+mod bound;
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::alloc::Layout;
+use core::any::Any;
+use core::fmt::{self, Debug};
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use bound::{
+    Bound, BoundBackend, ContextOf, ErasedBackend, ErasedContext, ErasedDevice, ErasedEvent, ErasedQueue,
+    EventOf, QueueOf, Work,
+};
+
+use crate::backend::{
+    Advice, Backend, Block, Buffers, EventStatus, HostTasks, MemAdvice, PointerInfo, QueueOrder,
+};
+use crate::deferred::Deferred;
+use crate::error::{ErrorKind, Result};
+use crate::shared::Shared;
+use crate::{AllocKind, DeviceInfo};
+
+/// A backend chosen at run time.
+#[derive(Clone, Debug)]
+pub struct Dyn(Arc<dyn ErasedBackend>);
+
+/// A device of [`Dyn`].
+#[derive(Clone, Debug)]
+pub struct DynDevice(Arc<dyn ErasedDevice>);
+
+/// A context of [`Dyn`].
+#[derive(Clone, Debug)]
+pub struct DynContext(Arc<ContextInner>);
+
+/// A queue of [`Dyn`].
+#[derive(Clone, Debug)]
+pub struct DynQueue(Arc<dyn ErasedQueue>);
+
+/// An event of [`Dyn`].
+#[derive(Clone, Debug)]
+pub struct DynEvent(Arc<dyn ErasedEvent>);
+
+/// A buffer of [`Dyn`].
+pub struct DynBuffer(Box<dyn Any + Send + Sync>);
+
+impl Debug for DynBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DynBuffer")
+    }
+}
+
+#[derive(Debug)]
+struct ContextInner {
+    erased: Arc<dyn ErasedContext>,
+    deferred: Deferred<Dyn>,
+}
+
+impl Drop for ContextInner {
+    fn drop(&mut self) {
+        let (context, shared) = (&self.erased, self.erased.shared());
+        self.deferred.drain(
+            shared,
+            shared.wait_limit(),
+            // SAFETY: `drain` hands out blocks of this context whose operations are complete, each once.
+            |block| unsafe { context.free(block) },
+            // SAFETY: as above.
+            |raw| unsafe { context.destroy_buffer(raw.0) },
+        );
+    }
+}
+
+impl Dyn {
+    /// Erases a backend.
+    #[must_use]
+    pub fn new<B: Backend + Send + Sync + 'static>(backend: B) -> Self {
+        Self(Arc::new(BoundBackend(backend)))
+    }
+
+    /// The backend value, if it is a `B`.
+    #[must_use]
+    pub fn downcast_ref<B: Backend + 'static>(&self) -> Option<&B> {
+        self.0.as_any().downcast_ref()
+    }
+
+    /// The devices, in the runtime's order.
+    ///
+    /// # Errors
+    /// When the runtime cannot be asked.
+    pub fn devices(&self) -> Result<Vec<DynDevice>> {
+        let mut devices = Vec::new();
+        Arc::clone(&self.0).for_each_device(&mut |device| devices.push(device))?;
+        Ok(devices)
+    }
+
+    /// Erases a backend's own context; both handles share books.
+    #[must_use]
+    pub fn erase_context<B: Backend + 'static>(context: B::Context) -> DynContext {
+        let erased = Arc::new(ContextOf::<B>::new(context));
+        DynContext(Arc::new(ContextInner { erased, deferred: Deferred::new() }))
+    }
+}
+
+impl DynDevice {
+    /// What the runtime says of the device.
+    #[must_use]
+    pub fn info(&self) -> DeviceInfo {
+        self.0.info()
+    }
+
+    /// The backend's own device, if it is a `D`.
+    #[must_use]
+    pub fn downcast_ref<D: 'static>(&self) -> Option<&D> {
+        self.0.as_any().downcast_ref()
+    }
+
+    /// A new context over this device.
+    ///
+    /// # Errors
+    /// The runtime's.
+    pub fn context(&self) -> Result<crate::Context<Dyn>> {
+        let erased = self.0.create_context()?;
+        let inner = ContextInner { erased, deferred: Deferred::new() };
+        Ok(crate::Context::from_raw(DynContext(Arc::new(inner))))
+    }
+}
+
+impl DynContext {
+    /// The backend's own context, if it is a `C`.
+    #[must_use]
+    pub fn downcast_ref<C: 'static>(&self) -> Option<&C> {
+        self.0.erased.as_any().downcast_ref()
+    }
+}
+
+impl DynQueue {
+    /// The backend's own queue, if it is a `Q`.
+    #[must_use]
+    pub fn downcast_ref<Q: 'static>(&self) -> Option<&Q> {
+        self.0.as_any().downcast_ref()
+    }
+
+    /// Erases a backend's own queue.
+    #[must_use]
+    pub fn erase<B: Backend + 'static>(queue: B::Queue) -> Self {
+        Self(Arc::new(QueueOf::<B>(Bound::new(queue))))
+    }
+}
+
+impl DynEvent {
+    /// The backend's own event, if it is an `E`.
+    #[must_use]
+    pub fn downcast_ref<E: 'static>(&self) -> Option<&E> {
+        self.0.as_any().downcast_ref()
+    }
+
+    /// Erases a backend's own event.
+    #[must_use]
+    pub fn erase<B: Backend + 'static>(event: B::Event) -> Self {
+        Self(Arc::new(EventOf::<B>(Bound::new(event))))
+    }
+
+    fn downcast<B: Backend + 'static>(&self) -> Result<B::Event> {
+        self.downcast_ref::<B::Event>().cloned().ok_or_else(|| {
+            ErrorKind::Unsupported { operation: "waiting for an event of another backend" }.into()
+        })
+    }
+}
+
+// SAFETY: every call goes to the bound backend, which keeps the contract; `ContextInner` drains its list (9).
+unsafe impl Backend for Dyn {
+    const SYNCHRONOUS: bool = false;
+
+    type Device = DynDevice;
+    type Context = DynContext;
+    type Queue = DynQueue;
+    type Event = DynEvent;
+    type Buffers = Self;
+    type HostTasks = Self;
+    type Advice = Self;
+
+    fn for_each_device(&self, visit: &mut dyn FnMut(DynDevice)) -> Result<()> {
+        Arc::clone(&self.0).for_each_device(visit)
+    }
+
+    fn device_info(device: &DynDevice) -> DeviceInfo {
+        device.info()
+    }
+
+    fn create_context(&self, device: &DynDevice) -> Result<DynContext> {
+        let erased = device.0.create_context()?;
+        Ok(DynContext(Arc::new(ContextInner { erased, deferred: Deferred::new() })))
+    }
+
+    fn shared(context: &DynContext) -> &Shared {
+        context.0.erased.shared()
+    }
+
+    fn deferred(context: &DynContext) -> Option<&Deferred<Self>> {
+        Some(&context.0.deferred)
+    }
+
+    fn create_queue(context: &DynContext, order: QueueOrder) -> Result<DynQueue> {
+        context.0.erased.create_queue(order).map(DynQueue)
+    }
+
+    fn allocate(context: &DynContext, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        context.0.erased.allocate(kind, layout)
+    }
+
+    unsafe fn free(context: &DynContext, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { context.0.erased.free(block) };
+    }
+
+    fn query(context: &DynContext, address: usize) -> Result<PointerInfo> {
+        context.0.erased.query(address)
+    }
+
+    unsafe fn copy(
+        queue: &DynQueue,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[DynEvent],
+    ) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.0.submit(Work::Copy(dst, src, len), after) }
+    }
+
+    unsafe fn fill(
+        queue: &DynQueue,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[DynEvent],
+    ) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.0.submit(Work::Fill(dst, pattern, len), after) }
+    }
+
+    fn barrier(queue: &DynQueue, after: &[DynEvent]) -> Result<DynEvent> {
+        // SAFETY: a barrier touches no memory.
+        unsafe { queue.0.submit(Work::Barrier, after) }
+    }
+
+    fn status(event: &DynEvent) -> Result<EventStatus> {
+        event.0.status()
+    }
+
+    fn wait(event: &DynEvent, limit: Duration) -> Result<()> {
+        event.0.wait(limit)
+    }
+
+    fn synchronize(context: &DynContext, limit: Duration) -> Result<()> {
+        context.0.erased.synchronize(limit)
+    }
+}
+
+impl Buffers<Dyn> for Dyn {
+    type Raw = DynBuffer;
+
+    fn create(context: &DynContext, size: usize) -> Result<DynBuffer> {
+        context.0.erased.create_buffer(size).map(DynBuffer)
+    }
+
+    unsafe fn destroy(context: &DynContext, raw: DynBuffer) {
+        // SAFETY: the caller's promise.
+        unsafe { context.0.erased.destroy_buffer(raw.0) };
+    }
+
+    unsafe fn write(
+        queue: &DynQueue,
+        raw: &DynBuffer,
+        offset: usize,
+        src: *const u8,
+        len: usize,
+        after: &[DynEvent],
+    ) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.0.submit(Work::WriteBuffer(raw, offset, src, len), after) }
+    }
+
+    unsafe fn read(
+        queue: &DynQueue,
+        raw: &DynBuffer,
+        offset: usize,
+        dst: *mut u8,
+        len: usize,
+        after: &[DynEvent],
+    ) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.0.submit(Work::ReadBuffer(raw, offset, dst, len), after) }
+    }
+}
+
+impl HostTasks<Dyn> for Dyn {
+    unsafe fn run<F: FnOnce() + Send + 'static>(
+        queue: &DynQueue,
+        after: &[DynEvent],
+        task: F,
+    ) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.0.submit(Work::Task(Box::new(task)), after) }
+    }
+}
+
+impl Advice<Dyn> for Dyn {
+    unsafe fn prefetch(
+        queue: &DynQueue,
+        pointer: *const u8,
+        len: usize,
+        after: &[DynEvent],
+    ) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.0.submit(Work::Prefetch(pointer, len), after) }
+    }
+
+    unsafe fn advise(
+        queue: &DynQueue,
+        pointer: *const u8,
+        len: usize,
+        advice: MemAdvice,
+        after: &[DynEvent],
+    ) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.0.submit(Work::Advise(pointer, len, advice), after) }
+    }
+}

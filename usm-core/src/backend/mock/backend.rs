@@ -1,0 +1,300 @@
+//! The handles of the simulated driver and their [`Backend`] implementation.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::alloc::Layout;
+use core::ops::Range;
+use core::ptr::NonNull;
+use core::time::Duration;
+use std::time::Instant;
+
+use super::Mock;
+use super::engine::{Engine, MockEvent, Operation, Submission};
+use crate::backend::{
+    Advice, Backend, Block, Buffers, EventStatus, HostTasks, MemAdvice, PointerInfo, QueueOrder,
+};
+use crate::deferred::Deferred;
+use crate::error::{Error, Result};
+use crate::shared::Shared;
+use crate::sync::next_id;
+use crate::{AllocKind, DeviceInfo};
+
+/// A device of the simulated driver.
+#[derive(Clone, Debug)]
+pub struct MockDevice {
+    info: DeviceInfo,
+}
+
+impl MockDevice {
+    pub(super) fn new(mock: &Mock, ordinal: usize) -> Self {
+        Self { info: mock.devices[ordinal] }
+    }
+}
+
+/// A context of the simulated driver.
+#[derive(Debug)]
+pub struct MockContext {
+    engine: Arc<Engine>,
+    shared: Shared,
+    deferred: Deferred<Mock>,
+}
+
+impl Drop for MockContext {
+    fn drop(&mut self) {
+        let engine = &self.engine;
+        // SAFETY: `drain` hands out blocks of this context whose operations are complete, each once.
+        let free = |block: &Block| unsafe { engine.free(block) };
+        // SAFETY: as above.
+        let destroy = |raw: MockBuffer| unsafe { engine.free(&raw.block) };
+        self.deferred.drain(&self.shared, self.shared.wait_limit(), free, destroy);
+    }
+}
+
+/// A queue of the simulated driver.
+#[derive(Clone, Debug)]
+pub struct MockQueue {
+    context: Arc<MockContext>,
+    id: u64,
+    order: QueueOrder,
+}
+
+/// A buffer of the simulated driver.
+#[derive(Debug)]
+pub struct MockBuffer {
+    block: Block,
+}
+
+/// An address that a queued operation carries to the thread that runs it.
+#[derive(Clone, Copy)]
+struct Address(*mut u8);
+
+// SAFETY: the operation's contract keeps the memory valid and free of conflicting access until its event is complete.
+unsafe impl Send for Address {}
+
+impl Address {
+    /// A method, so that closures capture the whole wrapper and stay `Send`.
+    fn get(self) -> *mut u8 {
+        self.0
+    }
+}
+
+impl MockQueue {
+    fn submit(
+        &self,
+        operation: Operation,
+        bytes: usize,
+        after: &[MockEvent],
+        touches: Vec<Range<usize>>,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<MockEvent> {
+        let submission = Submission {
+            operation,
+            queue: self.id,
+            order: self.order,
+            context: self.context.shared.id(),
+            bytes,
+            after,
+            touches,
+        };
+        self.context.engine.submit(submission, work)
+    }
+
+    fn copy(&self, dst: *mut u8, src: *const u8, len: usize, after: &[MockEvent]) -> Result<MockEvent> {
+        let (to, from) = (Address(dst), Address(src.cast_mut()));
+        self.submit(Operation::Copy, len, after, vec![span(dst, len), span(src, len)], move || {
+            // SAFETY: the contract of `Backend::copy` holds until the event is complete, which is after this.
+            unsafe { core::ptr::copy_nonoverlapping(from.get(), to.get(), len) };
+        })
+    }
+}
+
+fn span(pointer: *const u8, len: usize) -> Range<usize> {
+    pointer as usize..pointer as usize + len
+}
+
+// SAFETY: memory comes from the global allocator (2); the engine runs work only after its events and, in order, after
+// what came before (3), keeps refused work out of the queue (4), settles events after the work (6); waits poll with a
+// limit (5); `MockContext` drains its list (9); freed blocks are checked against queued work (7).
+unsafe impl Backend for Mock {
+    const SYNCHRONOUS: bool = false;
+
+    type Device = MockDevice;
+    type Context = Arc<MockContext>;
+    type Queue = MockQueue;
+    type Event = MockEvent;
+    type Buffers = Self;
+    type HostTasks = Self;
+    type Advice = Self;
+
+    fn for_each_device(&self, visit: &mut dyn FnMut(MockDevice)) -> Result<()> {
+        (0..self.devices.len()).for_each(|ordinal| visit(MockDevice::new(self, ordinal)));
+        Ok(())
+    }
+
+    fn device_info(device: &MockDevice) -> DeviceInfo {
+        device.info
+    }
+
+    fn create_context(&self, device: &MockDevice) -> Result<Arc<MockContext>> {
+        self.engine.call(Operation::CreateContext, 0, 0)?;
+        Ok(Arc::new(MockContext {
+            engine: Arc::clone(&self.engine),
+            shared: Shared::new(device.info),
+            deferred: Deferred::new(),
+        }))
+    }
+
+    fn shared(context: &Arc<MockContext>) -> &Shared {
+        &context.shared
+    }
+
+    fn deferred(context: &Arc<MockContext>) -> Option<&Deferred<Self>> {
+        Some(&context.deferred)
+    }
+
+    fn create_queue(context: &Arc<MockContext>, order: QueueOrder) -> Result<MockQueue> {
+        context.engine.call(Operation::CreateQueue, 0, 0)?;
+        Ok(MockQueue { context: Arc::clone(context), id: next_id(), order })
+    }
+
+    fn allocate(context: &Arc<MockContext>, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        context.engine.allocate(kind, layout, context.shared.id())
+    }
+
+    unsafe fn free(context: &Arc<MockContext>, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { context.engine.free(block) };
+    }
+
+    fn query(context: &Arc<MockContext>, address: usize) -> Result<PointerInfo> {
+        context.engine.call(Operation::Query, 0, 0)?;
+        let shared = &context.shared;
+        Ok(context.engine.find(address, shared.id()).map_or(PointerInfo::UNKNOWN, |(base, size, kind)| {
+            let device = (kind != AllocKind::Host).then_some(shared.info().ordinal);
+            PointerInfo { kind, base, size, device, context: shared.id() }
+        }))
+    }
+
+    unsafe fn copy(
+        queue: &MockQueue,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[MockEvent],
+    ) -> Result<MockEvent> {
+        queue.copy(dst, src, len, after)
+    }
+
+    unsafe fn fill(
+        queue: &MockQueue,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[MockEvent],
+    ) -> Result<MockEvent> {
+        let (to, pattern) = (Address(dst), pattern.to_vec());
+        queue.submit(Operation::Fill, len, after, vec![span(dst, len)], move || {
+            // SAFETY: the contract of `Backend::fill` holds until the event is complete, which is after this.
+            let range = unsafe { core::slice::from_raw_parts_mut(to.get(), len) };
+            range.chunks_exact_mut(pattern.len()).for_each(|chunk| chunk.copy_from_slice(&pattern));
+        })
+    }
+
+    fn barrier(queue: &MockQueue, after: &[MockEvent]) -> Result<MockEvent> {
+        let all = if after.is_empty() {
+            queue.context.engine.outstanding(queue.context.shared.id(), Some(queue.id))
+        } else {
+            after.to_vec()
+        };
+        queue.submit(Operation::Barrier, 0, &all, Vec::new(), || {})
+    }
+
+    fn status(event: &MockEvent) -> Result<EventStatus> {
+        event.status()
+    }
+
+    fn wait(event: &MockEvent, limit: Duration) -> Result<()> {
+        event.wait(limit)
+    }
+
+    fn synchronize(context: &Arc<MockContext>, limit: Duration) -> Result<()> {
+        let end = Instant::now() + limit;
+        for event in context.engine.outstanding(context.shared.id(), None) {
+            let left = end.saturating_duration_since(Instant::now());
+            event.wait(left).map_err(|error| match error.kind {
+                crate::ErrorKind::Timeout { .. } => Error::timeout(limit),
+                _ => error,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Buffers<Mock> for Mock {
+    type Raw = MockBuffer;
+
+    fn create(context: &Arc<MockContext>, size: usize) -> Result<MockBuffer> {
+        let layout = crate::Request::new(AllocKind::Device, size).layout()?;
+        let pointer = context.engine.allocate(AllocKind::Device, layout, 0)?;
+        Ok(MockBuffer { block: Block { pointer, size, alignment: layout.align(), kind: AllocKind::Device } })
+    }
+
+    unsafe fn destroy(context: &Arc<MockContext>, raw: MockBuffer) {
+        // SAFETY: allocated by `create`; the caller promises that nothing uses it.
+        unsafe { context.engine.free(&raw.block) };
+    }
+
+    unsafe fn write(
+        queue: &MockQueue,
+        raw: &MockBuffer,
+        offset: usize,
+        src: *const u8,
+        len: usize,
+        after: &[MockEvent],
+    ) -> Result<MockEvent> {
+        queue.copy(raw.block.pointer.as_ptr().wrapping_add(offset), src, len, after)
+    }
+
+    unsafe fn read(
+        queue: &MockQueue,
+        raw: &MockBuffer,
+        offset: usize,
+        dst: *mut u8,
+        len: usize,
+        after: &[MockEvent],
+    ) -> Result<MockEvent> {
+        queue.copy(dst, raw.block.pointer.as_ptr().wrapping_add(offset), len, after)
+    }
+}
+
+impl HostTasks<Mock> for Mock {
+    unsafe fn run<F: FnOnce() + Send + 'static>(
+        queue: &MockQueue,
+        after: &[MockEvent],
+        task: F,
+    ) -> Result<MockEvent> {
+        queue.submit(Operation::Task, 0, after, Vec::new(), task)
+    }
+}
+
+impl Advice<Mock> for Mock {
+    unsafe fn prefetch(
+        queue: &MockQueue,
+        pointer: *const u8,
+        len: usize,
+        after: &[MockEvent],
+    ) -> Result<MockEvent> {
+        queue.submit(Operation::Advice, len, after, vec![span(pointer, len)], || {})
+    }
+
+    unsafe fn advise(
+        queue: &MockQueue,
+        pointer: *const u8,
+        len: usize,
+        _: MemAdvice,
+        after: &[MockEvent],
+    ) -> Result<MockEvent> {
+        queue.submit(Operation::Advice, len, after, vec![span(pointer, len)], || {})
+    }
+}

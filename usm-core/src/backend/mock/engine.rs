@@ -1,0 +1,371 @@
+//! The simulated driver: a list of queued operations, the rules of order, faults and the log.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::alloc::Layout;
+use core::fmt;
+use core::ops::Range;
+use core::ptr::NonNull;
+use core::time::Duration;
+use std::time::Instant;
+
+use crate::AllocKind;
+use crate::backend::{Block, EventStatus, QueueOrder};
+use crate::error::{Error, ErrorKind, Result};
+use crate::sync::{AtomicU32, Mutex, Ordering};
+
+/// When queued work runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// As soon as it is submitted.
+    Immediate,
+    /// While somebody waits.
+    OnWait,
+    /// Only when the test calls [`Mock::step`](super::Mock::step); a wait runs into its limit.
+    Manual,
+}
+
+/// The calls that can be counted and made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// A new context.
+    CreateContext,
+    /// A new queue.
+    CreateQueue,
+    /// An allocation.
+    Allocate,
+    /// A free; cannot fail.
+    Free,
+    /// A pointer query.
+    Query,
+    /// A copy.
+    Copy,
+    /// A fill.
+    Fill,
+    /// A barrier.
+    Barrier,
+    /// A host task.
+    Task,
+    /// A prefetch or advice.
+    Advice,
+}
+
+/// One call, as logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Call {
+    /// What was called.
+    pub operation: Operation,
+    /// Bytes, where the call has a size.
+    pub bytes: usize,
+    /// Events that the call was told to wait for.
+    pub after: usize,
+}
+
+/// Makes the call after the next `skip` calls of `operation` fail with `error`, once.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// Which call.
+    pub operation: Operation,
+    /// Calls of it that still succeed.
+    pub skip: usize,
+    /// The error.
+    pub error: Error,
+    /// Fails when the work runs instead of when it is submitted (queued operations only).
+    pub late: bool,
+}
+
+const PENDING: u32 = 0;
+const COMPLETE: u32 = 1;
+const FAILED: u32 = 2;
+
+struct EventState {
+    state: AtomicU32,
+    error: Mutex<Option<Error>>,
+}
+
+/// The completion of one queued operation.
+#[derive(Clone)]
+pub struct MockEvent {
+    state: Arc<EventState>,
+    engine: Arc<Engine>,
+}
+
+impl fmt::Debug for MockEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MockEvent").field("state", &self.state.state.load(Ordering::Relaxed)).finish()
+    }
+}
+
+impl MockEvent {
+    pub(super) fn status(&self) -> Result<EventStatus> {
+        match self.state.state.load(Ordering::Acquire) {
+            COMPLETE => Ok(EventStatus::Complete),
+            FAILED => Err(self.state.error.lock().unwrap_or(ErrorKind::DeviceLost.into())),
+            _ if self.engine.is_lost() => Err(ErrorKind::DeviceLost.into()),
+            _ => Ok(EventStatus::Pending),
+        }
+    }
+
+    pub(super) fn wait(&self, limit: Duration) -> Result<()> {
+        let end = Instant::now() + limit;
+        while self.status()? == EventStatus::Pending {
+            let moved = self.engine.progress == Progress::OnWait && self.engine.step();
+            if !moved {
+                if Instant::now() >= end {
+                    return Err(Error::timeout(limit));
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of an operation that ran and failed.
+    fn failure(&self) -> Option<Error> {
+        *self.state.error.lock()
+    }
+
+    fn settle(&self, outcome: Result<()>) {
+        match outcome {
+            Ok(()) => self.state.state.store(COMPLETE, Ordering::Release),
+            Err(error) => {
+                *self.state.error.lock() = Some(error);
+                self.state.state.store(FAILED, Ordering::Release);
+            }
+        }
+    }
+}
+
+struct Queued {
+    queue: u64,
+    order: QueueOrder,
+    context: u64,
+    after: Vec<MockEvent>,
+    event: MockEvent,
+    touches: Vec<Range<usize>>,
+    /// Taken when it starts; an operation stays in the list until it has finished.
+    work: Option<Box<dyn FnOnce() + Send>>,
+    late: Option<Error>,
+}
+
+/// What a submission hands to the engine.
+pub(super) struct Submission<'a> {
+    pub(super) operation: Operation,
+    pub(super) queue: u64,
+    pub(super) order: QueueOrder,
+    pub(super) context: u64,
+    pub(super) bytes: usize,
+    pub(super) after: &'a [MockEvent],
+    pub(super) touches: Vec<Range<usize>>,
+}
+
+#[derive(Default)]
+struct State {
+    queued: Vec<Queued>,
+    faults: Vec<Fault>,
+    calls: Vec<Call>,
+    violations: Vec<(usize, usize)>,
+    live: Vec<(usize, usize, AllocKind, u64)>,
+    random: u64,
+    lost: bool,
+}
+
+/// One simulated driver.
+pub(super) struct Engine {
+    progress: Progress,
+    state: Mutex<State>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("progress", &self.progress)
+            .field("queued", &self.queued())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    pub(super) fn new(progress: Progress) -> Self {
+        Self { progress, state: Mutex::new(State { random: 0x9e37_79b9_7f4a_7c15, ..State::default() }) }
+    }
+
+    pub(super) fn seed(&self, seed: u64) {
+        self.state.lock().random = seed | 1;
+    }
+
+    pub(super) fn inject(&self, fault: Fault) {
+        self.state.lock().faults.push(fault);
+    }
+
+    pub(super) fn lose(&self) {
+        self.state.lock().lost = true;
+    }
+
+    fn is_lost(&self) -> bool {
+        self.state.lock().lost
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        self.state.lock().queued.len()
+    }
+
+    pub(super) fn calls(&self) -> Vec<Call> {
+        self.state.lock().calls.clone()
+    }
+
+    pub(super) fn violations(&self) -> Vec<(usize, usize)> {
+        self.state.lock().violations.clone()
+    }
+
+    pub(super) fn live_blocks(&self) -> usize {
+        self.state.lock().live.len()
+    }
+
+    /// Logs a call; the error that is due, if any. A late fault is given back to be kept with the work.
+    pub(super) fn call(&self, operation: Operation, bytes: usize, after: usize) -> Result<Option<Error>> {
+        let mut state = self.state.lock();
+        state.calls.push(Call { operation, bytes, after });
+        if state.lost {
+            return Err(ErrorKind::DeviceLost.into());
+        }
+        let Some(index) = state.faults.iter().position(|fault| fault.operation == operation) else {
+            return Ok(None);
+        };
+        if state.faults[index].skip > 0 {
+            state.faults[index].skip -= 1;
+            return Ok(None);
+        }
+        let fault = state.faults.remove(index);
+        if fault.late { Ok(Some(fault.error)) } else { Err(fault.error) }
+    }
+
+    pub(super) fn submit(
+        self: &Arc<Self>,
+        submission: Submission<'_>,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<MockEvent> {
+        let late = self.call(submission.operation, submission.bytes, submission.after.len())?;
+        let state = Arc::new(EventState { state: AtomicU32::new(PENDING), error: Mutex::new(None) });
+        let event = MockEvent { state, engine: Arc::clone(self) };
+        self.state.lock().queued.push(Queued {
+            queue: submission.queue,
+            order: submission.order,
+            context: submission.context,
+            after: submission.after.to_vec(),
+            event: event.clone(),
+            touches: submission.touches,
+            work: Some(Box::new(work)),
+            late,
+        });
+        if self.progress == Progress::Immediate {
+            while self.step() {}
+        }
+        Ok(event)
+    }
+
+    /// Runs one operation whose dependencies are done. One thread at a time runs work.
+    pub(super) fn step(&self) -> bool {
+        let (work, event, poison) = {
+            let mut state = self.state.lock();
+            if state.lost || state.queued.iter().any(|queued| queued.work.is_none()) {
+                return false;
+            }
+            let ready: Vec<usize> =
+                (0..state.queued.len()).filter(|index| is_ready(&state.queued, *index)).collect();
+            if ready.is_empty() {
+                return false;
+            }
+            // xorshift: any order that the rules allow is a legal execution.
+            state.random ^= state.random << 13;
+            state.random ^= state.random >> 7;
+            state.random ^= state.random << 17;
+            let pick = ready[(state.random % ready.len() as u64) as usize];
+            let next = &mut state.queued[pick];
+            // A failed dependency poisons what waits for it, as a driver's would.
+            let poison = next.after.iter().find_map(MockEvent::failure).or(next.late);
+            (next.work.take(), next.event.clone(), poison)
+        };
+        let outcome = match (poison, work) {
+            (Some(error), _) => Err(error),
+            (None, Some(work)) => {
+                work();
+                Ok(())
+            }
+            (None, None) => Ok(()),
+        };
+        event.settle(outcome);
+        self.state.lock().queued.retain(|queued| !Arc::ptr_eq(&queued.event.state, &event.state));
+        true
+    }
+
+    pub(super) fn allocate(&self, kind: AllocKind, layout: Layout, context: u64) -> Result<NonNull<u8>> {
+        self.call(Operation::Allocate, layout.size(), 0)?;
+        // SAFETY: the size is not zero (contract, point 1).
+        let pointer = unsafe { alloc::alloc::alloc(layout) };
+        let memory_type = crate::MemoryType::of(kind);
+        let requested = layout.size() as u64;
+        let pointer = NonNull::new(pointer).ok_or(ErrorKind::OutOfMemory { memory_type, requested })?;
+        // Driver memory has arbitrary content; a test that relies on zeros shall fail.
+        // SAFETY: fresh memory of that size.
+        unsafe { pointer.as_ptr().write_bytes(0xCB, layout.size()) };
+        self.state.lock().live.push((pointer.as_ptr() as usize, layout.size(), kind, context));
+        Ok(pointer)
+    }
+
+    /// # Safety
+    /// As [`Backend::free`](crate::Backend::free).
+    pub(super) unsafe fn free(&self, block: &Block) {
+        let _ = self.call(Operation::Free, block.size, 0);
+        let (start, end) = (block.address(), block.address() + block.size);
+        let in_use = {
+            let mut state = self.state.lock();
+            state.live.retain(|(base, ..)| *base != start);
+            let in_use = !state.lost
+                && state
+                    .queued
+                    .iter()
+                    .any(|queued| queued.touches.iter().any(|range| range.start < end && start < range.end));
+            if in_use {
+                state.violations.push((start, block.size));
+            }
+            in_use
+        };
+        if in_use {
+            return; // Reported; really freeing it would corrupt the test's own process.
+        }
+        // SAFETY: allocated here, exclusively ours now.
+        unsafe { block.pointer.as_ptr().write_bytes(0xDE, block.size) };
+        // SAFETY: size and alignment are those of the allocation.
+        let layout = unsafe { Layout::from_size_align_unchecked(block.size, block.alignment) };
+        // SAFETY: the caller's promise: from `allocate`, once.
+        unsafe { alloc::alloc::dealloc(block.pointer.as_ptr(), layout) };
+    }
+
+    /// (base, size, kind) of the live block of `context` that contains `address`.
+    pub(super) fn find(&self, address: usize, context: u64) -> Option<(usize, usize, AllocKind)> {
+        let state = self.state.lock();
+        let block = state
+            .live
+            .iter()
+            .find(|(base, size, _, owner)| *owner == context && address >= *base && address - base < *size)?;
+        Some((block.0, block.1, block.2))
+    }
+
+    /// What is queued now: of one queue, or of all queues of a context.
+    pub(super) fn outstanding(&self, context: u64, queue: Option<u64>) -> Vec<MockEvent> {
+        let state = self.state.lock();
+        let ours = |queued: &&Queued| queue.map_or(queued.context == context, |queue| queued.queue == queue);
+        state.queued.iter().filter(ours).map(|queued| queued.event.clone()).collect()
+    }
+}
+
+fn is_ready(queued: &[Queued], index: usize) -> bool {
+    let candidate = &queued[index];
+    let first_of_queue = || queued[..index].iter().all(|earlier| earlier.queue != candidate.queue);
+    let done = |event: &MockEvent| event.state.state.load(Ordering::Acquire) != PENDING;
+    candidate.after.iter().all(done) && (candidate.order == QueueOrder::OutOfOrder || first_of_queue())
+}

@@ -1,0 +1,124 @@
+//! A backend for tests: asynchronous, deterministic, with fault injection, a call log and proof of misuse.
+//!
+//! Work is queued and runs when the test says so ([`Progress`]), on an out-of-order queue in any order that the
+//! dependencies allow, chosen by a seed. Freed memory is checked against queued work: a block freed while an
+//! operation still uses it is reported by [`Mock::violations`].
+
+mod backend;
+mod engine;
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+pub use backend::{MockBuffer, MockContext, MockDevice, MockQueue};
+pub use engine::{Call, Fault, MockEvent, Operation, Progress};
+
+use crate::{BackendKind, Capabilities, DeviceInfo, DeviceType};
+use engine::Engine;
+
+/// The backend value: one simulated driver, shared by all its contexts.
+#[derive(Clone, Debug)]
+pub struct Mock {
+    engine: Arc<Engine>,
+    devices: Vec<DeviceInfo>,
+}
+
+impl Default for Mock {
+    fn default() -> Self {
+        Self::new(Progress::OnWait)
+    }
+}
+
+impl Mock {
+    /// A driver with one device of 1 GiB that moves as `progress` says.
+    #[must_use]
+    pub fn new(progress: Progress) -> Self {
+        let mut info = DeviceInfo::new(BackendKind::Mock, DeviceType::Gpu, "mock device");
+        info.global_mem_size = 1 << 30;
+        info.max_alloc_size = 1 << 29;
+        info.integrated = false;
+        Self { engine: Arc::new(Engine::new(progress)), devices: alloc::vec![info] }
+    }
+
+    /// The same driver with its devices' descriptions changed: memory, limits, capabilities.
+    #[must_use]
+    pub fn with_device(mut self, change: impl Fn(&mut DeviceInfo)) -> Self {
+        self.devices.iter_mut().for_each(change);
+        self
+    }
+
+    /// The same driver with memory that host and device must not touch at the same time.
+    #[must_use]
+    pub fn without_concurrent_access(self) -> Self {
+        self.with_device(|info| {
+            let flags = crate::AccessFlags::ACCESS | crate::AccessFlags::ATOMIC;
+            info.capabilities = Capabilities::uniform(flags);
+        })
+    }
+
+    /// The same driver with `count` devices.
+    #[must_use]
+    pub fn with_devices(mut self, count: u32) -> Self {
+        let first = self.devices[0];
+        self.devices = (0..count).map(|index| DeviceInfo { index, ordinal: index, ..first }).collect();
+        self
+    }
+
+    /// Chooses another order of out-of-order work.
+    pub fn seed(&self, seed: u64) {
+        self.engine.seed(seed);
+    }
+
+    /// A context over the first device.
+    ///
+    /// # Panics
+    /// When an injected fault forbids it.
+    #[must_use]
+    pub fn context(&self) -> crate::Context<Self> {
+        crate::Context::new(self, &MockDevice::new(self, 0)).expect("no fault was injected for contexts")
+    }
+
+    /// Makes a later call fail.
+    pub fn inject(&self, fault: Fault) {
+        self.engine.inject(fault);
+    }
+
+    /// From now on nothing completes and every call fails with `DeviceLost`.
+    pub fn lose_device(&self) {
+        self.engine.lose();
+    }
+
+    /// Runs at most one operation that is ready; whether there was one.
+    pub fn step(&self) -> bool {
+        self.engine.step()
+    }
+
+    /// Runs everything that is queued.
+    pub fn finish(&self) {
+        while self.step() {}
+    }
+
+    /// Operations that are queued.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.engine.queued()
+    }
+
+    /// Every call so far.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Call> {
+        self.engine.calls()
+    }
+
+    /// Blocks that were freed although queued work still used them, as (address, bytes); empty in a sound program.
+    #[must_use]
+    pub fn violations(&self) -> Vec<(usize, usize)> {
+        self.engine.violations()
+    }
+
+    /// Blocks that are allocated and not freed.
+    #[must_use]
+    pub fn live_blocks(&self) -> usize {
+        self.engine.live_blocks()
+    }
+}
