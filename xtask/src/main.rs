@@ -1,2 +1,93 @@
-//! The single door for people and CI.
-fn main() {}
+//! The single door for people and CI: `cargo xtask <command>`.
+//!
+//! No dependencies, because every command waits for this crate to compile.
+
+mod bench;
+mod ci;
+mod command;
+mod environment;
+mod fuzz;
+mod images;
+mod nrt;
+mod python;
+mod report;
+mod system;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  setup                 virtual environment, OpenCL CPU runtime and ONNX models in .setup/
+  test                  set-up, format, lints, tests, doctests, images, wheel, Python tests
+  ci                    test, then documentation and every pair of features of every crate
+  bench NAME [--json]   a benchmark of usm-bench, release build
+  fuzz [TARGET] [--seconds N]
+                        every fuzz target (or one) for N seconds each, default 60; needs nightly and cargo-fuzz
+  images                the freestanding and bare-metal images alone
+  nrt                   the C library of usm-nrt; prints where it and its header are
+
+environment:
+  CI=true               a required part that cannot run is a failure instead of a skip
+  USM_SETUP_DIR         where set-up lives (default .setup)
+  PYTHON                the interpreter that makes the virtual environment (default python3)
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    let result = match command {
+        "setup" => no_arguments(rest).and_then(|()| python::run_alone()),
+        "test" => no_arguments(rest).and_then(|()| test::run()),
+        "ci" => no_arguments(rest).and_then(|()| ci::run()),
+        "images" => no_arguments(rest).and_then(|()| images::run_alone()),
+        "nrt" => no_arguments(rest).and_then(|()| nrt::run()),
+        "bench" => bench::run(rest),
+        "fuzz" => fuzz::run(rest),
+        "help" | "-h" | "--help" => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        other => Err(Failure::Usage(format!("unknown command `{other}`"))),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(message)) => {
+            eprintln!("error: {message}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Run(message)) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+        Err(Failure::Reported) => ExitCode::FAILURE,
+    }
+}
+
+fn no_arguments(rest: &[String]) -> Result<(), Failure> {
+    match rest.first() {
+        None => Ok(()),
+        Some(extra) => Err(Failure::Usage(format!("unexpected argument `{extra}`"))),
+    }
+}
+
+/// Why a command of this program did not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line is wrong: exit status 2.
+    Usage(String),
+    /// Something could not be done: exit status 1.
+    Run(String),
+    /// Failed, and the report already said so: exit status 1.
+    Reported,
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self::Run(message)
+    }
+}

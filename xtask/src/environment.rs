@@ -1,0 +1,84 @@
+//! Where things are: the workspace, the set-up folder, the programs that cargo gave us.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The workspace root.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// Cargo's output folder.
+pub(crate) fn target_dir() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(path) => root().join(path),
+        None => root().join("target"),
+    }
+}
+
+/// The cargo that runs us.
+pub(crate) fn cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// The set-up folder: `USM_SETUP_DIR`, by default `.setup` in the workspace root. Never in a commit.
+pub(crate) fn setup_dir() -> PathBuf {
+    match std::env::var_os("USM_SETUP_DIR") {
+        Some(path) => std::path::absolute(&path).unwrap_or_else(|_| path.into()),
+        None => root().join(".setup"),
+    }
+}
+
+/// The virtual environment of the tests.
+pub(crate) fn venv() -> PathBuf {
+    setup_dir().join("venv")
+}
+
+/// The virtual environment's interpreter.
+pub(crate) fn venv_python() -> PathBuf {
+    if cfg!(windows) {
+        venv().join("Scripts").join("python.exe")
+    } else {
+        venv().join("bin").join("python")
+    }
+}
+
+/// The folder of downloaded ONNX models, flat.
+pub(crate) fn models() -> PathBuf {
+    setup_dir().join("models")
+}
+
+/// Intel's OpenCL CPU runtime inside the virtual environment.
+pub(crate) fn opencl_cpu_library() -> PathBuf {
+    if cfg!(windows) {
+        venv()
+            .join("Library")
+            .join("bin")
+            .join("intelocl64_emu.dll")
+    } else {
+        venv().join("lib").join("libintelocl.so")
+    }
+}
+
+/// What every test and benchmark gets to see of the set-up.
+///
+/// The wheel of the OpenCL runtime carries an ICD file with an unrelocated path, so the library is named here.
+pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
+    let mut variables = Vec::new();
+    if opencl_cpu_library().exists() && std::env::var_os("OCL_ICD_FILENAMES").is_none() {
+        variables.push(("OCL_ICD_FILENAMES", opencl_cpu_library().into_os_string()));
+    }
+    if venv_python().exists() {
+        variables.push(("USM_PYTHON", venv_python().into_os_string()));
+    }
+    if models().exists() {
+        variables.push(("USM_MODELS", models().into_os_string()));
+    }
+    variables
+}
+
+/// Whether this is a CI run, where a required part that cannot run is a failure.
+pub(crate) fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value != "false" && value != "0" && !value.is_empty())
+}

@@ -1,0 +1,66 @@
+//! `cargo xtask fuzz [TARGET] [--seconds N]`: the targets of `fuzz/`, each for a bounded time.
+
+use std::fs;
+
+use crate::Failure;
+use crate::command::{command, probe};
+use crate::environment;
+use crate::report::Report;
+
+pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
+    let mut only = None;
+    let mut seconds = 60_u32;
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        if argument == "--seconds" {
+            seconds = arguments
+                .next()
+                .and_then(|value| value.parse().ok())
+                .ok_or_else(|| Failure::Usage("--seconds needs a whole number".into()))?;
+        } else if argument.starts_with('-') || only.is_some() {
+            return Err(Failure::Usage(format!("unexpected argument `{argument}`")));
+        } else {
+            only = Some(argument.clone());
+        }
+    }
+    let names = targets()?;
+    if let Some(name) = &only {
+        if !names.contains(name) {
+            let list = names.join(", ");
+            return Err(Failure::Usage(format!(
+                "no fuzz target `{name}` among {list}"
+            )));
+        }
+    }
+    if probe(command("cargo").args(["+nightly", "fuzz", "--version"])).is_none() {
+        return Err(Failure::Run(
+            "fuzzing needs the nightly toolchain and cargo-fuzz (cargo install cargo-fuzz)".into(),
+        ));
+    }
+    let mut report = Report::new();
+    for name in names
+        .iter()
+        .filter(|name| only.as_ref().is_none_or(|only| only == *name))
+    {
+        let mut fuzz = command("cargo");
+        // Chosen by rustup from `+nightly`; what the outer cargo set would win over it.
+        for variable in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC"] {
+            fuzz.env_remove(variable);
+        }
+        fuzz.args(["+nightly", "fuzz", "run", name, "--"])
+            .arg(format!("-max_total_time={seconds}"));
+        report.command(&format!("fuzz {name}"), &mut fuzz);
+    }
+    report.finish()
+}
+
+fn targets() -> Result<Vec<String>, String> {
+    let folder = environment::root().join("fuzz/fuzz_targets");
+    let entries =
+        fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.path().file_stem()?.to_str().map(str::to_owned))
+        .collect();
+    names.sort();
+    Ok(names)
+}

@@ -1,0 +1,194 @@
+//! The freestanding and bare-metal images: built, checked to be linked against nothing, run, and their text compared.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::command::{self, cargo, command, probe};
+use crate::report::Report;
+use crate::{Failure, environment, system};
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// One way to build the story and the text it must print.
+struct Image {
+    name: &'static str,
+    binary: &'static str,
+    alloc: bool,
+}
+
+const IMAGES: [Image; 3] = [
+    Image {
+        name: "image: Linux without alloc",
+        binary: "linux",
+        alloc: false,
+    },
+    Image {
+        name: "image: Linux with alloc",
+        binary: "linux",
+        alloc: true,
+    },
+    Image {
+        name: "image: bare metal",
+        binary: "bare",
+        alloc: true,
+    },
+];
+
+/// The manifest of the images' own workspace.
+pub(crate) fn manifest() -> PathBuf {
+    folder().join("Cargo.toml")
+}
+
+/// `cargo xtask images`.
+pub(crate) fn run_alone() -> Result<(), Failure> {
+    let mut report = Report::new();
+    parts(&mut report);
+    report.finish()
+}
+
+/// All images, into one report.
+pub(crate) fn parts(report: &mut Report) {
+    if !(cfg!(target_os = "linux") && cfg!(target_arch = "x86_64")) {
+        report.missing("images", "they are for Linux on x86-64");
+        return;
+    }
+    for image in &IMAGES {
+        let mut built = None;
+        let stands = report.check(&format!("{}: link", image.name), || {
+            let path = build(image)?;
+            check_closed(&path, image.alloc)?;
+            built = Some(path);
+            Ok(())
+        });
+        let Some(path) = built.filter(|_| stands) else {
+            report.missing(image.name, "not linked");
+            continue;
+        };
+        if image.binary == "linux" {
+            report.check(image.name, || {
+                check_run(&mut command(&path), 0, image.alloc)
+            });
+        } else {
+            match system::require("qemu-system-x86_64", "qemu-system-x86") {
+                Ok(qemu) => {
+                    report.check(image.name, || {
+                        check_run(&mut boot(&qemu, &path), 33, image.alloc)
+                    });
+                }
+                Err(reason) => report.missing(image.name, &reason),
+            }
+        }
+    }
+}
+
+fn folder() -> PathBuf {
+    environment::root().join("tests/images")
+}
+
+/// Builds into the root's target folder and keeps a copy, since the two Linux images share a name.
+fn build(image: &Image) -> Result<PathBuf, String> {
+    let target = environment::target_dir().join("images");
+    let mut build = cargo(["build", "--quiet", "--release", "--bin", image.binary]);
+    // In the folder itself, so that its .cargo/config.toml with the link arguments is read.
+    build
+        .current_dir(folder())
+        .env("CARGO_TARGET_DIR", &target)
+        .env_remove("RUSTFLAGS");
+    if image.alloc {
+        build.args(["--features", "alloc"]);
+    }
+    let outcome = command::run(&mut build);
+    if !outcome.success {
+        return Err(format!("building {}: {}", image.binary, outcome.status));
+    }
+    let from = target.join(TARGET).join("release").join(image.binary);
+    let suffix = if image.alloc { "alloc" } else { "no-alloc" };
+    let to = target.join(format!("{}-{suffix}", image.binary));
+    fs::copy(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
+    Ok(to)
+}
+
+/// Nothing undefined, no dynamic section, no interpreter, and no code of std (nor of alloc where it is off).
+fn check_closed(image: &Path, alloc: bool) -> Result<(), String> {
+    let inspect = |program: &str, arguments: &[&str]| {
+        probe(command(program).args(arguments).arg(image))
+            .ok_or_else(|| format!("{program} {} failed", arguments.join(" ")))
+    };
+    let undefined = inspect("nm", &["--undefined-only"])?;
+    if !undefined.trim().is_empty() {
+        return Err(format!("undefined symbols: {}", undefined.trim()));
+    }
+    let headers = inspect("readelf", &["--wide", "--program-headers"])?;
+    if let Some(line) = headers
+        .lines()
+        .find(|line| line.contains("INTERP") || line.contains("DYNAMIC"))
+    {
+        return Err(format!("dynamically linked: {}", line.trim()));
+    }
+    let symbols = inspect("nm", &["--demangle"])?;
+    let is_forbidden = |name: &str| {
+        let name = name.trim_start_matches('<');
+        name.starts_with("std::") || (!alloc && name.starts_with("alloc::"))
+    };
+    match symbols
+        .lines()
+        .filter_map(|line| line.splitn(3, ' ').nth(2))
+        .find(|name| is_forbidden(name))
+    {
+        Some(name) => Err(format!("linked: {name}")),
+        None => Ok(()),
+    }
+}
+
+/// A PC without firmware, disk or network, on the interpreter of qemu: needs no virtualisation.
+fn boot(qemu: &Path, image: &Path) -> Command {
+    let mut boot = command(qemu);
+    boot.args(["-M", "q35", "-accel", "tcg", "-cpu", "max", "-m", "64"])
+        .args(["-nodefaults", "-no-reboot", "-display", "none"])
+        .args(["-serial", "stdio"])
+        .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-kernel"])
+        .arg(image);
+    // A hung image must end the run, not stop it.
+    match system::find("timeout") {
+        None => boot,
+        Some(timeout) => {
+            let mut limited = command(timeout);
+            limited.arg("60").arg(qemu).args(boot.get_args());
+            limited
+        }
+    }
+}
+
+/// Runs the image: its exit status, and its text line by line against `expected.txt`, where lines that start with
+/// `alloc: ` are for the images with a heap.
+fn check_run(program: &mut Command, status: i32, alloc: bool) -> Result<(), String> {
+    let expected_path = folder().join("expected.txt");
+    let expected = fs::read_to_string(&expected_path)
+        .map_err(|error| format!("{}: {error}", expected_path.display()))?;
+    let expected: Vec<&str> = expected
+        .lines()
+        .filter(|line| alloc || !line.starts_with("alloc: "))
+        .collect();
+    let outcome = command::run(program);
+    let printed: Vec<&str> = outcome.output.lines().map(str::trim_end).collect();
+    for index in 0..expected.len().max(printed.len()) {
+        let (want, got) = (expected.get(index), printed.get(index));
+        if want != got {
+            return Err(format!(
+                "line {}: expected {}, printed {}",
+                index + 1,
+                want.map_or("nothing".into(), |line| format!("`{line}`")),
+                got.map_or("nothing".into(), |line| format!("`{line}`")),
+            ));
+        }
+    }
+    if outcome.code == Some(status) {
+        Ok(())
+    } else {
+        Err(format!(
+            "exit status {status} expected, {} found",
+            outcome.status
+        ))
+    }
+}

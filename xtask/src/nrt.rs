@@ -1,0 +1,47 @@
+//! `cargo xtask nrt`: the C library of usm-nrt.
+
+use std::path::PathBuf;
+
+use crate::Failure;
+use crate::command::{self, cargo};
+use crate::environment;
+
+fn build() -> Result<PathBuf, String> {
+    let outcome = command::run(&mut cargo([
+        "rustc",
+        "--quiet",
+        "-p",
+        "usm-nrt",
+        "--release",
+        "--crate-type",
+        "cdylib",
+        "--features",
+        "std",
+    ]));
+    if !outcome.success {
+        return Err(format!("building usm-nrt failed: {}", outcome.status));
+    }
+    let name = format!(
+        "{}usm_nrt{}",
+        std::env::consts::DLL_PREFIX,
+        std::env::consts::DLL_SUFFIX
+    );
+    let library = environment::target_dir().join("release").join(name);
+    if library.exists() {
+        Ok(library)
+    } else {
+        Err(format!("{} was not built", library.display()))
+    }
+}
+
+pub(crate) fn run() -> Result<(), Failure> {
+    let library = build()?;
+    println!("library  {}", library.display());
+    println!(
+        "header   {}",
+        environment::root()
+            .join("usm-nrt/include/usm_nrt.h")
+            .display()
+    );
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! What ran, how long it took, what was skipped and why: one summary at the end.
+
+use core::time::Duration;
+use std::process::Command;
+use std::time::Instant;
+
+use crate::command::{self, Outcome};
+use crate::{Failure, environment};
+
+/// The parts of one run, in order.
+#[derive(Debug)]
+pub(crate) struct Report {
+    parts: Vec<Part>,
+    skips: Vec<String>,
+    ci: bool,
+    started: Instant,
+}
+
+#[derive(Debug)]
+struct Part {
+    name: String,
+    verdict: &'static str,
+    passed: u64,
+    failed: u64,
+    time: Duration,
+}
+
+impl Report {
+    pub(crate) fn new() -> Self {
+        Self {
+            parts: Vec::new(),
+            skips: Vec::new(),
+            ci: environment::is_ci(),
+            started: Instant::now(),
+        }
+    }
+
+    /// A part that runs one program. Its tests are counted; a program that reports none counts as one check.
+    pub(crate) fn command(&mut self, name: &str, program: &mut Command) -> bool {
+        announce(name);
+        let started = Instant::now();
+        let outcome = command::run(program);
+        self.record(name, outcome, started.elapsed())
+    }
+
+    /// A part written in Rust, which counts as one check.
+    pub(crate) fn check(&mut self, name: &str, body: impl FnOnce() -> Result<(), String>) -> bool {
+        announce(name);
+        let started = Instant::now();
+        let result = body();
+        if let Err(message) = &result {
+            eprintln!("{name}: {message}");
+        }
+        let outcome = Outcome {
+            success: result.is_ok(),
+            ..Outcome::default()
+        };
+        self.record(name, outcome, started.elapsed())
+    }
+
+    /// A required part that cannot run here: a skip with its reason, or a failure under CI.
+    pub(crate) fn missing(&mut self, name: &str, reason: &str) {
+        self.skips.push(format!("{name}: {reason}"));
+        let failed = u64::from(self.ci);
+        self.push(
+            name,
+            if self.ci { "missing" } else { "skipped" },
+            0,
+            failed,
+            Duration::ZERO,
+        );
+    }
+
+    /// Prints the summary; the last line is the sum.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let width = self
+            .parts
+            .iter()
+            .map(|part| part.name.len())
+            .max()
+            .unwrap_or(0)
+            .max("total".len());
+        let (mut passed, mut failed) = (0, 0);
+        println!(
+            "\n{:width$}  {:8} {:>8} {:>8} {:>9}",
+            "part", "verdict", "passed", "failed", "time"
+        );
+        for part in &self.parts {
+            passed += part.passed;
+            failed += part.failed;
+            println!(
+                "{:width$}  {:8} {:8} {:8} {:8.1}s",
+                part.name,
+                part.verdict,
+                part.passed,
+                part.failed,
+                part.time.as_secs_f64()
+            );
+        }
+        println!(
+            "{:width$}  {:8} {:8} {:8} {:8.1}s",
+            "total",
+            "",
+            passed,
+            failed,
+            self.started.elapsed().as_secs_f64()
+        );
+        for skip in &self.skips {
+            println!("skipped: {skip}");
+        }
+        println!("{passed} passed, {failed} failed");
+        if failed == 0 {
+            Ok(())
+        } else {
+            Err(Failure::Reported)
+        }
+    }
+
+    fn record(&mut self, name: &str, outcome: Outcome, time: Duration) -> bool {
+        let Outcome {
+            success,
+            mut passed,
+            mut failed,
+            skips,
+            ..
+        } = outcome;
+        if passed + failed == 0 && success {
+            passed = 1;
+        }
+        // A build error or a crash fails no test by name, and still is a failure.
+        if !success && failed == 0 {
+            failed = 1;
+        }
+        for skip in skips {
+            let line = format!("{name}: {skip}");
+            if !self.skips.contains(&line) {
+                self.skips.push(line);
+            }
+        }
+        let good = success && failed == 0;
+        self.push(
+            name,
+            if good { "passed" } else { "FAILED" },
+            passed,
+            failed,
+            time,
+        );
+        good
+    }
+
+    fn push(
+        &mut self,
+        name: &str,
+        verdict: &'static str,
+        passed: u64,
+        failed: u64,
+        time: Duration,
+    ) {
+        self.parts.push(Part {
+            name: name.to_owned(),
+            verdict,
+            passed,
+            failed,
+            time,
+        });
+    }
+}
+
+fn announce(name: &str) {
+    println!("\n=== {name}");
+}

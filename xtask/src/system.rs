@@ -1,0 +1,67 @@
+//! Programs of the system: found on the path, or installed where the machine is Debian and we are root.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use crate::command::{command, probe, run};
+
+/// The full path of a program on `PATH`.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+/// Whether packages can be installed here without asking anybody.
+pub(crate) fn can_install() -> bool {
+    let is_debian = std::fs::read_to_string("/etc/os-release").is_ok_and(|text| {
+        text.lines().any(|line| {
+            line.strip_prefix("ID=")
+                .or_else(|| line.strip_prefix("ID_LIKE="))
+                .is_some_and(|value| value.contains("debian"))
+        })
+    });
+    let is_root = probe(command("id").arg("-u")).is_some_and(|id| id.trim() == "0");
+    is_debian && is_root && find("apt-get").is_some()
+}
+
+/// Installs Debian packages; the reason when that could not be done.
+pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
+    static INDEX: OnceLock<bool> = OnceLock::new();
+    let list = packages.join(", ");
+    if !can_install() {
+        return Err(format!(
+            "{list} not installed, and this is not Debian with root"
+        ));
+    }
+    let fresh = *INDEX.get_or_init(|| run(command("apt-get").args(["update", "-q"])).success);
+    if !fresh {
+        return Err(format!("{list} not installed: apt-get update failed"));
+    }
+    let outcome = run(command("apt-get")
+        .args([
+            "install",
+            "-q",
+            "-y",
+            "--no-install-recommends",
+            "-o",
+            "DPkg::Lock::Timeout=300",
+        ])
+        .args(packages)
+        .env("DEBIAN_FRONTEND", "noninteractive"));
+    if outcome.success {
+        Ok(())
+    } else {
+        Err(format!("apt-get install {list} failed: {}", outcome.status))
+    }
+}
+
+/// A program, installed from its Debian package when it is missing.
+pub(crate) fn require(program: &str, package: &str) -> Result<PathBuf, String> {
+    if let Some(path) = find(program) {
+        return Ok(path);
+    }
+    install(&[package])?;
+    find(program).ok_or_else(|| format!("{program} not found although {package} is installed"))
+}

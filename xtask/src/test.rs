@@ -1,0 +1,208 @@
+//! `cargo xtask test`: everything that a change must pass, from a fresh clone.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::command::{self, cargo, command, probe};
+use crate::report::Report;
+use crate::{Failure, environment, images, python};
+
+/// The crates that work without the standard library; each is linted and tested with no feature and with `alloc`.
+pub(crate) const NO_STD: [&str; 5] = [
+    "usm-core",
+    "usm-interface",
+    "usm-pool",
+    "usm-kernel",
+    "usm-nrt",
+];
+
+pub(crate) fn run() -> Result<(), Failure> {
+    let mut report = Report::new();
+    all(&mut report);
+    report.finish()
+}
+
+/// Every part of the test run, into one report.
+pub(crate) fn all(report: &mut Report) {
+    let python_stands = report.check("set-up: Python and OpenCL", python::virtual_environment);
+    if python_stands {
+        report.check("set-up: ONNX models", python::models);
+    } else {
+        report.missing("set-up: ONNX models", "no virtual environment");
+    }
+    format(report);
+    lints(report);
+    tests(report);
+    images::parts(report);
+    if python_stands {
+        wheel(report);
+    } else {
+        report.missing("wheel and Python tests", "no virtual environment");
+    }
+}
+
+fn format(report: &mut Report) {
+    if probe(&mut cargo(["fmt", "--version"])).is_none() {
+        report.missing(
+            "format",
+            "cargo fmt (rustup component rustfmt) not installed",
+        );
+        return;
+    }
+    report.command("format", &mut cargo(["fmt", "--all", "--check"]));
+    let mut images = cargo(["fmt", "--all", "--check", "--manifest-path"]);
+    report.command("format: images", images.arg(images::manifest()));
+}
+
+fn lints(report: &mut Report) {
+    if probe(&mut cargo(["clippy", "--version"])).is_none() {
+        report.missing(
+            "lints",
+            "cargo clippy (rustup component clippy) not installed",
+        );
+        return;
+    }
+    let deny = ["--", "-D", "warnings"];
+    report.command(
+        "lints: all features",
+        cargo([
+            "clippy",
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--all-features",
+        ])
+        .args(deny),
+    );
+    report.command(
+        "lints: no feature",
+        cargo(["clippy", "--quiet", "--no-default-features", "--lib"])
+            .args(packages())
+            .args(deny),
+    );
+    report.command(
+        "lints: alloc",
+        cargo([
+            "clippy",
+            "--quiet",
+            "--no-default-features",
+            "--features",
+            "alloc",
+            "--lib",
+        ])
+        .args(packages())
+        .args(deny),
+    );
+}
+
+fn tests(report: &mut Report) {
+    report.command(
+        "tests and doctests",
+        &mut cargo(["test", "--quiet", "--no-fail-fast", "--all-features"]),
+    );
+    report.command(
+        "tests: no feature",
+        cargo([
+            "test",
+            "--quiet",
+            "--no-fail-fast",
+            "--no-default-features",
+            "--tests",
+        ])
+        .args(packages()),
+    );
+    report.command(
+        "tests: alloc",
+        cargo([
+            "test",
+            "--quiet",
+            "--no-fail-fast",
+            "--no-default-features",
+            "--features",
+            "alloc",
+            "--tests",
+        ])
+        .args(packages()),
+    );
+}
+
+fn packages() -> impl Iterator<Item = &'static str> {
+    NO_STD.into_iter().flat_map(|name| ["-p", name])
+}
+
+/// Builds the wheel as a user would get it, installs it and runs the Python tests against it.
+fn wheel(report: &mut Report) {
+    let crate_dir = environment::root().join("usm-python");
+    if !crate_dir.join("pyproject.toml").exists() {
+        report.missing("wheel", "usm-python/pyproject.toml does not exist");
+        return;
+    }
+    let built = report.check("wheel", || {
+        let wheel = build_wheel()?;
+        let outcome = command::run(
+            command(environment::venv_python())
+                .args([
+                    "-m",
+                    "pip",
+                    "--quiet",
+                    "--no-input",
+                    "--disable-pip-version-check",
+                ])
+                .args(["install", "--no-deps", "--force-reinstall"])
+                .arg(wheel)
+                .env("PIP_ROOT_USER_ACTION", "ignore"),
+        );
+        outcome.success.then_some(()).ok_or(outcome.status)
+    });
+    if !built {
+        report.missing("Python tests", "no wheel");
+    } else if crate_dir.join("tests").is_dir() {
+        report.command(
+            "Python tests",
+            command(environment::venv_python())
+                .args([
+                    "-m",
+                    "pytest",
+                    "-q",
+                    "-rs",
+                    "-p",
+                    "no:cacheprovider",
+                    "tests",
+                ])
+                .current_dir(&crate_dir),
+        );
+    } else {
+        report.missing("Python tests", "usm-python/tests does not exist");
+    }
+}
+
+fn build_wheel() -> Result<PathBuf, String> {
+    let wheels = environment::setup_dir().join("wheels");
+    // An older wheel of the same name would be taken for the new one.
+    let _ = fs::remove_dir_all(&wheels);
+    let outcome = command::run(
+        command(environment::venv_python())
+            .args([
+                "-m",
+                "maturin",
+                "build",
+                "--quiet",
+                "--release",
+                "--manifest-path",
+            ])
+            .arg(environment::root().join("usm-python/Cargo.toml"))
+            .arg("--interpreter")
+            .arg(environment::venv_python())
+            .arg("--out")
+            .arg(&wheels),
+    );
+    if !outcome.success {
+        return Err(format!("maturin: {}", outcome.status));
+    }
+    let entries =
+        fs::read_dir(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
+    entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .find(|path| path.extension().is_some_and(|kind| kind == "whl"))
+        .ok_or_else(|| format!("no wheel in {}", wheels.display()))
+}
