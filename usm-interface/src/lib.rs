@@ -1,2 +1,39 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
+#![deny(unsafe_code)]
+#![deny(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::as_conversions,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+pub mod array;
+pub mod cuda;
+pub mod descr;
+pub mod dict;
+mod dtype;
+mod error;
+mod field;
+mod layout;
+mod loose;
+mod policy;
+mod raw;
+mod shape;
+pub mod sycl;
+pub mod text;
+pub mod typestr;
+pub mod value;
+mod write;
+
+pub use dtype::{ByteOrder, Dtype, Extended, Kind, MAX_ITEMSIZE, Resolution, TimeUnit};
+pub use error::{Error, ErrorKind, Key, Part, Path, Reason, Result};
+pub use field::{Field, MAX_SUB_DIMS, Name, Structure, SubShape, members};
+pub use layout::{Allocation, Extent, Layout};
+pub use policy::{Limits, MissingData, Mode, Null, Objects, Policy, SyclFlag, SyclUnits};
+pub use raw::{Data, Interface, Protocol, Raw, Stream, SyclObject};
+pub use shape::Dims;
+pub use write::Spelling;

@@ -1,0 +1,487 @@
+//! `descr`: the members of a structured type.
+//!
+//! Items are `(name, type)` or `(name, type, shape)`; a name may be `(title, name)`, a type is a type string, a nested list, or
+//! `(type, shape)`, which NumPy writes for sub-arrays of sub-arrays. The parse keeps its own stack of open structures, so nesting
+//! costs no call depth, and writes one flat table in pre-order.
+
+use crate::dtype::{Dtype, Extended, Kind, MAX_ITEMSIZE};
+use crate::error::{Error, ErrorKind, Key, Part, Path, Result};
+use crate::field::{Field, MAX_SUB_DIMS, Name, Structure, SubShape};
+use crate::policy::{Mode, Objects, Policy};
+use crate::typestr::{self, MAX_TYPESTR};
+use crate::value::{Reader, Source, Str, Token};
+
+/// Structures that can be open at once.
+pub const MAX_NESTING: usize = 16;
+
+/// Parses one `descr` from `source` into `table`.
+///
+/// `native_bar` says that `|` on a multi-byte type means native order, as in SYCL dictionaries.
+///
+/// # Errors
+/// An [`Error`] whose path names the item, `descr[3].shape[1]`; [`ErrorKind::TooManyFields`] when the table is full.
+pub fn parse<'a, 'f, S: Source<'a>>(
+    source: S,
+    native_bar: bool,
+    policy: &Policy,
+    table: &'f mut [Field<'a>],
+) -> Result<Structure<'a, 'f>> {
+    let mut reader = Reader::new(source, policy.limits);
+    let first = reader.next(Key::Descr)?;
+    let parsed = read(&mut reader, &first, Key::Descr, policy, table)?;
+    reader.finish()?;
+    let fields = table.get_mut(..parsed.count).unwrap_or_default();
+    resolve_orders(fields, native_bar || policy.mode == Mode::Numpy, Key::Descr)?;
+    refuse_objects(fields, policy, Key::Descr)?;
+    Ok(Structure { fields, size: parsed.size })
+}
+
+/// Entries and bytes of a parsed `descr`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parsed {
+    pub(crate) count: usize,
+    pub(crate) size: u32,
+}
+
+/// A structure whose end was not seen yet.
+#[derive(Clone, Copy)]
+struct Frame {
+    /// Entry of the member that this structure is the type of; unused at the outermost level.
+    owner: usize,
+    /// `(type, shape)` tuples around the owner's type.
+    tuples: u8,
+    /// First entry of the structure.
+    first: usize,
+    /// Bytes so far.
+    offset: u32,
+    /// Items so far.
+    items: u32,
+    /// A hash set of names in one word: a clear bit proves a new name.
+    seen: u64,
+    /// An item without a name that is no padding.
+    unnamed: Option<u32>,
+}
+
+impl Frame {
+    const NEW: Self = Self { owner: 0, tuples: 0, first: 0, offset: 0, items: 0, seen: 0, unnamed: None };
+}
+
+struct Parser<'r, 't, 'a, S> {
+    reader: &'r mut Reader<S>,
+    key: Key,
+    mode: Mode,
+    hint: Option<Extended>,
+    table: &'t mut [Field<'a>],
+    count: usize,
+    frames: [Frame; MAX_NESTING],
+    depth: usize,
+}
+
+/// Reads a `descr` whose first token was `first`; byte orders are left as written.
+pub(crate) fn read<'a, S: Source<'a>>(
+    reader: &mut Reader<S>,
+    first: &Token<'a>,
+    key: Key,
+    policy: &Policy,
+    table: &mut [Field<'a>],
+) -> Result<Parsed> {
+    if !matches!(first, Token::List | Token::Tuple) {
+        return Err(crate::value::wrong_type(key, "a list", first));
+    }
+    let mut parser = Parser {
+        reader,
+        key,
+        mode: policy.mode,
+        hint: policy.hint,
+        table,
+        count: 0,
+        frames: [Frame::NEW; MAX_NESTING],
+        depth: 0,
+    };
+    parser.run()
+}
+
+/// Gives `|` its meaning in a whole table; see [`typestr::resolve`].
+pub(crate) fn resolve_orders(fields: &mut [Field<'_>], allowed: bool, key: Key) -> Result<()> {
+    for index in 0..fields.len() {
+        let Some(field) = fields.get_mut(index) else {
+            break;
+        };
+        match typestr::resolve(field.dtype, allowed) {
+            Ok(dtype) => field.dtype = dtype,
+            Err(kind) => {
+                return Err(Error::new(kind, path_of(fields, index, key).part(Part::Type)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses members that are Python objects.
+pub(crate) fn refuse_objects(fields: &[Field<'_>], policy: &Policy, key: Key) -> Result<()> {
+    if policy.objects == Objects::Describe {
+        return Ok(());
+    }
+    match fields.iter().position(|f| f.dtype.kind() == Kind::Object) {
+        None => Ok(()),
+        Some(index) => {
+            Err(Error::new(ErrorKind::ObjectPointer, path_of(fields, index, key).part(Part::Type)))
+        }
+    }
+}
+
+/// The path of an entry of a table, found again from the depths.
+#[cold]
+fn path_of(fields: &[Field<'_>], index: usize, key: Key) -> Path {
+    let mut path = key.path();
+    let target = fields.get(index).map_or(0, |f| f.depth);
+    for depth in 0..=target {
+        // Position among the siblings of the last ancestor at this depth.
+        let mut position = 0usize;
+        for field in fields.get(..=index).unwrap_or_default() {
+            if field.depth < depth {
+                position = 0;
+            } else if field.depth == depth {
+                position = position.saturating_add(1);
+            }
+        }
+        if depth > 0 {
+            path = path.index(1);
+        }
+        path = path.index(position.saturating_sub(1));
+    }
+    path
+}
+
+impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
+    /// Where the parse is: `descr[3][1][0]` is item 0 of the list that is element 1 of item 3.
+    #[cold]
+    fn path(&self) -> Path {
+        let mut path = self.key.path();
+        for (level, frame) in self.frames.iter().take(self.depth.saturating_add(1)).enumerate() {
+            if level > 0 {
+                path = path.index(1);
+            }
+            path = path.index(usize::try_from(frame.items).unwrap_or(usize::MAX).saturating_sub(1));
+        }
+        path
+    }
+
+    #[cold]
+    fn error(&self, kind: ErrorKind, part: Part) -> Error {
+        Error::new(kind, self.path().part(part))
+    }
+
+    #[cold]
+    fn wrong(&self, expected: &'static str, token: &Token<'_>, part: Part) -> Error {
+        self.error(ErrorKind::WrongType { expected, found: token.name() }, part)
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<Token<'a>> {
+        self.reader.next(self.key)
+    }
+
+    #[inline]
+    fn frame(&mut self) -> Result<&mut Frame> {
+        // The depth is checked where it grows; the limit is named here too so that nothing can panic.
+        let key = self.key;
+        self.frames.get_mut(self.depth).ok_or(key.error(ErrorKind::TooDeep { limit: MAX_NESTING }))
+    }
+
+    fn run(&mut self) -> Result<Parsed> {
+        let mut pending = None;
+        loop {
+            let token = match pending.take() {
+                Some(token) => token,
+                None => self.next()?,
+            };
+            match token {
+                Token::End => {
+                    if let Some(parsed) = self.end_of_structure()? {
+                        return Ok(parsed);
+                    }
+                }
+                Token::Tuple | Token::List => pending = self.item()?,
+                other => {
+                    self.frame()?.items = self.frame()?.items.saturating_add(1);
+                    return Err(self.wrong(
+                        "an item (name, type) or (name, type, shape)",
+                        &other,
+                        Part::None,
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Name and type of an item. A nested list is left open: its first token is returned.
+    #[inline]
+    fn item(&mut self) -> Result<Option<Token<'a>>> {
+        let (depth, key) = (self.depth, self.key);
+        let frame = self.frame()?;
+        frame.items = frame.items.saturating_add(1);
+        let number = frame.items.saturating_sub(1);
+        let mut title = None;
+        let name = match self.next()? {
+            Token::Str(name) => name,
+            Token::Tuple | Token::List => {
+                let (Token::Str(text), Token::Str(name)) = (self.next()?, self.next()?) else {
+                    return Err(self.error(
+                        ErrorKind::WrongType {
+                            expected: "(title, name), both strings",
+                            found: "something else",
+                        },
+                        Part::Title,
+                    ));
+                };
+                title = Some(text);
+                self.end("(title, name)", Part::Title)?;
+                name
+            }
+            other => return Err(self.wrong("a name or (title, name)", &other, Part::Name)),
+        };
+        let limit = self.table.len();
+        let index = self.count;
+        let name = if name.is_empty() && self.mode == Mode::Numpy {
+            Name::Numbered(number)
+        } else {
+            Name::Given(name)
+        };
+        match self.table.get_mut(index) {
+            Some(slot) => {
+                *slot = Field { name, title, depth: u8::try_from(depth).unwrap_or(u8::MAX), ..Field::EMPTY };
+            }
+            None => return Err(Error::new(ErrorKind::TooManyFields { limit }, key.path())),
+        }
+        self.count = index.saturating_add(1);
+        let mut tuples = 0u8;
+        let mut token = self.next()?;
+        loop {
+            match token {
+                Token::Str(text) => {
+                    self.set_type(index, text)?;
+                    self.end_of_type(index, tuples)?;
+                    return Ok(None);
+                }
+                Token::Bytes(text) if self.mode == Mode::Numpy => {
+                    self.set_type(index, text)?;
+                    self.end_of_type(index, tuples)?;
+                    return Ok(None);
+                }
+                Token::Tuple => {
+                    tuples = tuples.saturating_add(1);
+                    token = self.next()?;
+                }
+                Token::List => match self.next()? {
+                    // In JSON `["<f4", [2, 3]]` is a list too.
+                    text @ Token::Str(_) => {
+                        tuples = tuples.saturating_add(1);
+                        token = text;
+                    }
+                    first => {
+                        self.begin_structure(index, tuples)?;
+                        return Ok(Some(first));
+                    }
+                },
+                other => {
+                    return Err(self.wrong("a type string, a list or (type, shape)", &other, Part::Type));
+                }
+            }
+        }
+    }
+
+    fn set_type(&mut self, index: usize, text: Str<'a>) -> Result<()> {
+        let mut buffer = [0u8; MAX_TYPESTR];
+        let parsed = match text.as_str().or_else(|| text.copy_into(&mut buffer)) {
+            Some(text) => {
+                let hint = self.hint.filter(|hint| hint.typestr() == text);
+                typestr::parse_unresolved(text.as_bytes(), self.mode, hint)
+            }
+            None => Err(ErrorKind::TypestrSyntax { offset: MAX_TYPESTR }),
+        };
+        match parsed {
+            Ok(dtype) => {
+                if let Some(field) = self.table.get_mut(index) {
+                    field.dtype = dtype;
+                }
+                Ok(())
+            }
+            Err(kind) => Err(self.error(kind, Part::Type)),
+        }
+    }
+
+    fn begin_structure(&mut self, owner: usize, tuples: u8) -> Result<()> {
+        let depth = self.depth.saturating_add(1);
+        let count = self.count;
+        match self.frames.get_mut(depth) {
+            Some(frame) => *frame = Frame { owner, tuples, first: count, ..Frame::NEW },
+            None => return Err(self.error(ErrorKind::TooDeep { limit: MAX_NESTING }, Part::Type)),
+        }
+        self.depth = depth;
+        Ok(())
+    }
+
+    /// The outermost structure yields the result; an inner one becomes the type of its owner.
+    fn end_of_structure(&mut self) -> Result<Option<Parsed>> {
+        let depth = self.depth;
+        let count = self.count;
+        let frame = *self.frame()?;
+        if let Some(unnamed) = frame.unnamed
+            && (depth > 0 || frame.items > 1)
+        {
+            let frame = self.frame()?;
+            frame.items = unnamed.saturating_add(1);
+            return Err(self.error(ErrorKind::UnnamedField, Part::Name));
+        }
+        if depth == 0 {
+            return Ok(Some(Parsed { count, size: frame.offset }));
+        }
+        self.depth = depth.saturating_sub(1);
+        if let Some(field) = self.table.get_mut(frame.owner) {
+            field.dtype = Dtype::plain(Kind::Void, crate::dtype::ByteOrder::None, frame.offset);
+            field.nested = true;
+            field.descendants = u32::try_from(count.saturating_sub(frame.first)).unwrap_or(u32::MAX);
+        }
+        self.end_of_type(frame.owner, frame.tuples)?;
+        Ok(None)
+    }
+
+    /// Behind a type: the shapes of its tuples, the shape of the item, the end of the item.
+    #[inline]
+    fn end_of_type(&mut self, index: usize, tuples: u8) -> Result<()> {
+        for _ in 0..tuples {
+            let token = self.next()?;
+            self.shape(index, &token)?;
+            self.end("(type, shape)", Part::Type)?;
+        }
+        match self.next()? {
+            Token::End => {}
+            token => {
+                self.shape(index, &token)?;
+                self.end("(name, type, shape)", Part::None)?;
+            }
+        }
+        self.place(index)
+    }
+
+    fn end(&mut self, what: &'static str, part: Part) -> Result<()> {
+        match self.next()? {
+            Token::End => Ok(()),
+            other => Err(self.wrong(what, &other, part)),
+        }
+    }
+
+    /// A sub-array shape, or one integer, in front of what the field has.
+    fn shape(&mut self, index: usize, first: &Token<'a>) -> Result<()> {
+        let mut group = SubShape::NONE;
+        match *first {
+            Token::Int(_) => self.extent(&mut group, first, 0)?,
+            Token::Tuple | Token::List => {
+                let mut position = 0u8;
+                loop {
+                    match self.next()? {
+                        Token::End => break,
+                        token => self.extent(&mut group, &token, position)?,
+                    }
+                    position = position.saturating_add(1);
+                }
+            }
+            _ => return Err(self.wrong("a shape", first, Part::Shape(None))),
+        }
+        let fits = self.table.get_mut(index).and_then(|f| f.shape.prepend(&group));
+        fits.ok_or_else(|| self.error(ErrorKind::TooManySubDims { limit: MAX_SUB_DIMS }, Part::Shape(None)))
+    }
+
+    fn extent(&mut self, group: &mut SubShape, token: &Token<'_>, position: u8) -> Result<()> {
+        let part = Part::Shape(Some(position));
+        let Token::Int(int) = token else {
+            return Err(self.wrong("an integer", token, part));
+        };
+        if int.is_negative() {
+            return Err(
+                self.error(ErrorKind::NegativeExtent { extent: int.to_i64().unwrap_or(i64::MIN) }, part)
+            );
+        }
+        let extent = int.to_u64().and_then(|n| u32::try_from(n).ok()).filter(|&n| n <= MAX_ITEMSIZE);
+        let Some(extent) = extent else {
+            return Err(self.error(ErrorKind::IntegerRange { range: "0..2^31" }, part));
+        };
+        group.push(extent).ok_or_else(|| self.error(ErrorKind::TooManySubDims { limit: MAX_SUB_DIMS }, part))
+    }
+
+    /// A member is complete: its size, its offset, and whether its name is new.
+    #[inline]
+    fn place(&mut self, index: usize) -> Result<()> {
+        let frame = *self.frame()?;
+        let Some(field) = self.table.get_mut(index) else {
+            return Ok(());
+        };
+        let elements = if field.shape.dims().is_empty() { Some(1) } else { field.shape.count() };
+        let size = elements.and_then(|n| n.checked_mul(u64::from(field.dtype.itemsize())));
+        let end = size.and_then(|n| n.checked_add(u64::from(frame.offset)));
+        let (Some(size), Some(end)) = (size, end) else {
+            return Err(self.error(ErrorKind::SizeOverflow, Part::Shape(None)));
+        };
+        let (Ok(size), Ok(end)) = (u32::try_from(size), u32::try_from(end)) else {
+            return Err(self.error(ErrorKind::ItemsizeLimit { size: end }, Part::None));
+        };
+        if end > MAX_ITEMSIZE {
+            return Err(self.error(ErrorKind::ItemsizeLimit { size: u64::from(end) }, Part::None));
+        }
+        field.offset = frame.offset;
+        field.size = size;
+        let plain_void = field.dtype.kind() == Kind::Void && !field.nested && field.shape.dims().is_empty();
+        let unnamed = match field.name {
+            Name::Given(name) => name.is_empty(),
+            Name::Numbered(_) => true,
+        };
+        field.padding = unnamed && field.title.is_none() && plain_void;
+        let padding = field.padding;
+        if padding {
+            field.name = Name::Given(Str::new(""));
+        }
+        let field = *field;
+        let strict = self.mode == Mode::Strict;
+        let frame = self.frame()?;
+        frame.offset = end;
+        if unnamed && !padding && strict && frame.unnamed.is_none() {
+            frame.unnamed = Some(frame.items.saturating_sub(1));
+        }
+        if padding || (unnamed && strict) {
+            return Ok(());
+        }
+        self.check_new(index, field.name)?;
+        match field.title {
+            None => Ok(()),
+            // NumPy keeps titles and names in one dictionary; an empty title is none.
+            Some(title) => {
+                if Name::Given(title).chars().eq(field.name.chars()) {
+                    return Err(self.error(ErrorKind::DuplicateName, Part::Title));
+                }
+                self.check_new(index, Name::Given(title))
+            }
+        }
+    }
+
+    /// Refuses a name that a sibling has. One word of hashes answers nearly always; only a hit walks the siblings.
+    #[inline]
+    fn check_new(&mut self, index: usize, name: Name<'a>) -> Result<()> {
+        let hash = name.chars().fold(0x811c_9dc5_u32, |h, c| (h ^ u32::from(c)).wrapping_mul(0x0100_0193));
+        let bit = 1u64.rotate_left((hash ^ hash.rotate_left(15)) & 63);
+        let frame = self.frame()?;
+        let seen = frame.seen & bit != 0;
+        frame.seen |= bit;
+        let first = frame.first;
+        if !seen {
+            return Ok(());
+        }
+        let siblings = self.table.get(first..index).unwrap_or_default();
+        let duplicate = crate::field::members(siblings).any(|(field, _)| {
+            !field.padding
+                && (field.name.chars().eq(name.chars())
+                    || field.title.is_some_and(|t| t.chars().eq(name.chars())))
+        });
+        if duplicate { Err(self.error(ErrorKind::DuplicateName, Part::Name)) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,323 @@
+//! The checked layout: where every element lies, and the proof that the bounds did not overflow.
+
+use crate::dtype::Dtype;
+use crate::error::{ErrorKind, Key, Result};
+use crate::shape::Dims;
+
+/// Bytes from `data[0]`: `low` inclusive, `high` exclusive. `[0, 0)` when the array has no bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub struct Extent {
+    /// Lowest byte; negative with negative strides.
+    pub low: i64,
+    /// One past the highest byte.
+    pub high: i64,
+}
+
+/// A block of memory that an array must lie in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Allocation {
+    /// Address of the first byte.
+    pub base: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// Shape, strides and bounds of an array of at most `N` dimensions.
+///
+/// Every value of this type was checked: extents are not negative, the size in bytes fits 63 bits, and the lowest and
+/// highest byte were computed without overflow. Strides are in bytes; the offset is in bytes from `data[0]`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout<const N: usize = 8> {
+    dtype: Dtype,
+    shape: Dims<N>,
+    strides: Dims<N>,
+    offset: i64,
+    nbytes: i64,
+    extent: Extent,
+    strides_given: bool,
+}
+
+impl<const N: usize> Layout<N> {
+    /// Checks shape (elements), strides (bytes) and offset (bytes); without strides the array is C-contiguous.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NegativeExtent`], [`ErrorKind::TooManyDims`], [`ErrorKind::StrideCount`], [`ErrorKind::SizeOverflow`],
+    /// [`ErrorKind::ExtentOverflow`], [`ErrorKind::NegativeOffset`].
+    ///
+    /// ```
+    /// use usm_interface::{Dtype, Extent, Kind, Layout};
+    /// let f4 = Dtype::number(Kind::Float, 4).unwrap();
+    /// let reversed = Layout::<2>::new(f4, &[2, 3], Some(&[12, -4]), 8).unwrap();
+    /// assert_eq!(reversed.extent(), Extent { low: 0, high: 24 });
+    /// ```
+    #[inline]
+    pub fn new(dtype: Dtype, shape: &[i64], strides: Option<&[i64]>, offset: i64) -> Result<Self> {
+        Self::scaled(dtype, shape, strides, offset, 1)
+    }
+
+    /// As [`Layout::new`], with strides and offset in units of `unit` bytes.
+    #[inline]
+    pub(crate) fn scaled(
+        dtype: Dtype,
+        shape: &[i64],
+        strides: Option<&[i64]>,
+        offset: i64,
+        unit: i64,
+    ) -> Result<Self> {
+        let too_many = Key::Shape.error(ErrorKind::TooManyDims { limit: N });
+        let mut layout = Self {
+            dtype,
+            shape: Dims::from_slice(shape).ok_or(too_many)?,
+            strides: Dims::new(),
+            offset: 0,
+            nbytes: 0,
+            extent: Extent::default(),
+            strides_given: strides.is_some(),
+        };
+        match strides {
+            None => layout.strides = layout.shape,
+            Some(strides) => {
+                if strides.len() != shape.len() {
+                    let kind = ErrorKind::StrideCount { strides: strides.len(), shape: shape.len() };
+                    return Err(Key::Strides.error(kind));
+                }
+                layout.strides = Dims::from_slice(strides).ok_or(too_many)?;
+            }
+        }
+        if offset < 0 {
+            return Err(Key::Offset.error(ErrorKind::NegativeOffset { offset }));
+        }
+        let Some(offset) = offset.checked_mul(unit) else {
+            return Err(Key::Offset.error(ErrorKind::ExtentOverflow));
+        };
+        layout.offset = offset;
+
+        // From the last dimension to the first: the size without zero extents, as NumPy computes and refuses it.
+        let itemsize = i64::from(dtype.itemsize());
+        let mut size = itemsize;
+        let mut empty = false;
+        for (index, (extent, stride)) in
+            layout.shape.as_slice().iter().zip(layout.strides.as_mut_slice()).enumerate().rev()
+        {
+            if *extent < 0 {
+                return Err(crate::error::Error::new(
+                    ErrorKind::NegativeExtent { extent: *extent },
+                    Key::Shape.at(index),
+                ));
+            }
+            if strides.is_none() {
+                *stride = size;
+            } else if unit != 1 {
+                *stride = stride
+                    .checked_mul(unit)
+                    .ok_or(crate::error::Error::new(ErrorKind::ExtentOverflow, Key::Strides.at(index)))?;
+            }
+            if *extent == 0 {
+                empty = true;
+            } else {
+                size = size.checked_mul(*extent).ok_or(Key::Shape.error(ErrorKind::SizeOverflow))?;
+            }
+        }
+        if itemsize == 0 {
+            // Elements of no bytes: their count must still be countable.
+            count(shape).ok_or(Key::Shape.error(ErrorKind::SizeOverflow))?;
+        }
+        if empty || itemsize == 0 {
+            return Ok(layout);
+        }
+        layout.nbytes = size;
+        layout.extent = if strides.is_none() {
+            Extent {
+                low: offset,
+                high: offset.checked_add(size).ok_or(Key::Offset.error(ErrorKind::ExtentOverflow))?,
+            }
+        } else {
+            layout.two_sided().ok_or(Key::Strides.error(ErrorKind::ExtentOverflow))?
+        };
+        Ok(layout)
+    }
+
+    /// Lowest and highest byte over all strides, negative ones included.
+    #[inline]
+    fn two_sided(&self) -> Option<Extent> {
+        let mut low = self.offset;
+        let mut high = self.offset.checked_add(i64::from(self.dtype.itemsize()))?;
+        for (extent, stride) in self.shape.as_slice().iter().zip(self.strides.as_slice()) {
+            let reach = stride.checked_mul(extent.checked_sub(1)?)?;
+            if reach < 0 {
+                low = low.checked_add(reach)?;
+            } else {
+                high = high.checked_add(reach)?;
+            }
+        }
+        Some(Extent { low, high })
+    }
+
+    /// The element type.
+    #[must_use]
+    pub const fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// Bytes of one element.
+    #[must_use]
+    pub const fn itemsize(&self) -> u32 {
+        self.dtype.itemsize()
+    }
+
+    /// Number of dimensions.
+    #[must_use]
+    pub fn ndim(&self) -> usize {
+        self.shape.as_slice().len()
+    }
+
+    /// Extents in elements, none negative.
+    #[must_use]
+    pub fn shape(&self) -> &[i64] {
+        self.shape.as_slice()
+    }
+
+    /// Strides in bytes, always filled in.
+    #[must_use]
+    pub fn strides(&self) -> &[i64] {
+        self.strides.as_slice()
+    }
+
+    /// Whether the producer gave strides (it may do so for a C-contiguous array too).
+    #[must_use]
+    pub const fn strides_given(&self) -> bool {
+        self.strides_given
+    }
+
+    /// Bytes from `data[0]` to the element with all indices 0.
+    #[must_use]
+    pub const fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// Elements times itemsize, in bytes (not the span: strides do not count).
+    #[must_use]
+    pub const fn nbytes(&self) -> u64 {
+        self.nbytes.unsigned_abs()
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        count(self.shape()).unwrap_or(0).unsigned_abs()
+    }
+
+    /// Whether there are no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.shape().contains(&0)
+    }
+
+    /// Lowest and highest byte from `data[0]`, offset included.
+    #[must_use]
+    pub const fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    /// Whether the elements lie in C order without gaps. Dimensions of extent 1 may have any stride; an empty array is contiguous.
+    #[must_use]
+    pub fn is_c_contiguous(&self) -> bool {
+        self.contiguous(self.shape().iter().zip(self.strides()).rev())
+    }
+
+    /// Whether the elements lie in Fortran order without gaps.
+    #[must_use]
+    pub fn is_f_contiguous(&self) -> bool {
+        self.contiguous(self.shape().iter().zip(self.strides()))
+    }
+
+    fn contiguous<'s>(&self, dims: impl Iterator<Item = (&'s i64, &'s i64)>) -> bool {
+        if self.nbytes == 0 {
+            return true;
+        }
+        let mut expected = i64::from(self.itemsize());
+        for (&extent, &stride) in dims {
+            if extent != 1 {
+                if stride != expected {
+                    return false;
+                }
+                // Bounded by nbytes, which fits.
+                expected = expected.saturating_mul(extent);
+            }
+        }
+        true
+    }
+
+    /// Whether it is proven that no two elements share a byte; `false` also when the test cannot tell.
+    ///
+    /// Zero strides and overlapping windows are legal to read, but must not become mutable slices.
+    #[must_use]
+    pub fn is_disjoint(&self) -> bool {
+        let mut span = i128::from(self.itemsize());
+        let mut done = 0u64;
+        if self.nbytes == 0 {
+            return true;
+        }
+        // Selection by growing |stride|: each step must clear everything below it.
+        for _ in 0..self.ndim() {
+            let mut best: Option<(usize, i128, i128)> = None;
+            for (index, (&extent, &stride)) in self.shape().iter().zip(self.strides()).enumerate() {
+                let bit = 1u64.checked_shl(u32::try_from(index).unwrap_or(u32::MAX)).unwrap_or(0);
+                if extent == 1 || bit == 0 || done & bit != 0 {
+                    // Beyond 64 dimensions nothing is proven.
+                    if bit == 0 && extent != 1 {
+                        return false;
+                    }
+                    continue;
+                }
+                let stride = i128::from(stride).saturating_abs();
+                if best.is_none_or(|(_, smallest, _)| stride < smallest) {
+                    best = Some((index, stride, i128::from(extent)));
+                }
+            }
+            let Some((index, stride, extent)) = best else {
+                break;
+            };
+            if stride < span {
+                return false;
+            }
+            span = span.saturating_add(stride.saturating_mul(extent.saturating_sub(1)));
+            done |= 1u64.checked_shl(u32::try_from(index).unwrap_or(u32::MAX)).unwrap_or(0);
+        }
+        true
+    }
+
+    /// Proves that the array lies in `allocation` when `data[0]` is `address`. An array without bytes lies anywhere.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutsideAllocation`] with the bytes relative to the allocation.
+    pub fn check_inside(&self, address: u64, allocation: Allocation) -> Result<()> {
+        if self.nbytes == 0 {
+            return Ok(());
+        }
+        let start = i128::from(address).saturating_sub(i128::from(allocation.base));
+        let low = start.saturating_add(i128::from(self.extent.low));
+        let high = start.saturating_add(i128::from(self.extent.high));
+        if low < 0 || high > i128::from(allocation.len) {
+            return Err(Key::Data.error(ErrorKind::OutsideAllocation { low, high, len: allocation.len }));
+        }
+        Ok(())
+    }
+
+    /// Proves that address plus extent stays inside the 64-bit address space.
+    pub(crate) fn check_address(&self, address: u64) -> Result<()> {
+        let low = i128::from(address).saturating_add(i128::from(self.extent.low));
+        let high = i128::from(address).saturating_add(i128::from(self.extent.high));
+        if low < 0 || high > i128::from(u64::MAX) {
+            return Err(Key::Data.error(ErrorKind::AddressOverflow { address }));
+        }
+        Ok(())
+    }
+}
+
+fn count(shape: &[i64]) -> Option<i64> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    shape.iter().try_fold(1i64, |n, &extent| n.checked_mul(extent))
+}

@@ -1,0 +1,275 @@
+//! Type strings: `<f4`, `|V12`, `<M8[25ns]`.
+//!
+//! The strict grammar is what NumPy writes: an order (`<`, `>`, `|`, `=`), a kind, a decimal size and, for
+//! `m` and `M`, an optional bracket with a unit. [`Mode::Numpy`] adds the forms that NumPy was measured to take.
+
+use crate::dtype::{ByteOrder, Dtype, Extended, Kind, MAX_ITEMSIZE, Resolution, TimeUnit};
+use crate::error::ErrorKind;
+use crate::policy::Mode;
+
+/// Longest type string that is looked at, in bytes; the grammar's longest is 30.
+pub const MAX_TYPESTR: usize = 64;
+
+/// Parses one type string.
+///
+/// `hint` is what the producer knows about a type that the string cannot name (`<V2`, `<f1`, `<W4`);
+/// it must fit the string. A multi-byte type with order `|` is native in [`Mode::Numpy`] and refused in [`Mode::Strict`]
+/// (the SYCL dictionaries are the exception, see [`crate::sycl`]).
+///
+/// # Errors
+/// An [`ErrorKind`] that names the character, the size or the offset.
+///
+/// ```
+/// use usm_interface::{typestr, Kind, Mode};
+/// let dtype = typestr::parse("<M8[25ns]", Mode::Strict, None).unwrap();
+/// assert_eq!((dtype.kind(), dtype.itemsize()), (Kind::Datetime, 8));
+/// assert_eq!(dtype.to_string(), "<M8[25ns]");
+/// ```
+pub fn parse(text: &str, mode: Mode, hint: Option<Extended>) -> Result<Dtype, ErrorKind> {
+    resolve(parse_unresolved(text.as_bytes(), mode, hint)?, mode == Mode::Numpy)
+}
+
+/// Gives `|` on a multi-byte type its meaning: native order where `allowed`, else a refusal.
+pub(crate) const fn resolve(mut dtype: Dtype, allowed: bool) -> Result<Dtype, ErrorKind> {
+    if matches!(dtype.order, ByteOrder::None) && has_order(dtype.kind, dtype.size) {
+        if !allowed {
+            return Err(ErrorKind::BadByteOrder { order: '|' });
+        }
+        dtype.order = ByteOrder::NATIVE;
+    }
+    Ok(dtype)
+}
+
+/// Whether elements of this kind and size have a byte order at all.
+const fn has_order(kind: Kind, size: u32) -> bool {
+    match kind {
+        Kind::Int | Kind::Uint | Kind::Float => size > 1,
+        Kind::Complex | Kind::Timedelta | Kind::Datetime | Kind::Unicode => true,
+        _ => false,
+    }
+}
+
+/// As [`parse`], but leaves the order `|` of a multi-byte type as [`ByteOrder::None`].
+#[inline]
+pub(crate) fn parse_unresolved(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtype, ErrorKind> {
+    if hint.is_none()
+        && let [order @ (b'<' | b'>' | b'|'), kind, digit @ b'1'..=b'9'] = *text
+        && let Some(dtype) = short(order, kind, digit)
+    {
+        return Ok(dtype);
+    }
+    parse_general(text, mode, hint)
+}
+
+/// The common three-character forms of numbers.
+#[inline]
+fn short(order: u8, kind: u8, digit: u8) -> Option<Dtype> {
+    let size = u32::from(digit.wrapping_sub(b'0'));
+    let kind = match (kind, digit) {
+        (b'f', b'2' | b'4' | b'8') => Kind::Float,
+        (b'i', b'2' | b'4' | b'8') => Kind::Int,
+        (b'u', b'2' | b'4' | b'8') => Kind::Uint,
+        (b'c', b'8') => Kind::Complex,
+        (b'b', b'1') if order == b'|' => Kind::Bool,
+        (b'i', b'1') if order == b'|' => Kind::Int,
+        (b'u', b'1') if order == b'|' => Kind::Uint,
+        _ => return None,
+    };
+    let order = match order {
+        b'<' => ByteOrder::Little,
+        b'>' => ByteOrder::Big,
+        _ => ByteOrder::None,
+    };
+    Some(Dtype::plain(kind, order, size))
+}
+
+fn parse_general(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtype, ErrorKind> {
+    if let Some(hint) = hint {
+        if text == hint.typestr().as_bytes() {
+            return Ok(Dtype::extended(hint));
+        }
+        return Err(ErrorKind::HintMismatch { expected: hint.typestr() });
+    }
+    if text.len() > MAX_TYPESTR {
+        return Err(ErrorKind::TypestrSyntax { offset: MAX_TYPESTR });
+    }
+    match mode {
+        Mode::Strict => grammar(text, false),
+        Mode::Numpy => match crate::loose::name(text) {
+            Some(dtype) => Ok(dtype),
+            None => grammar(text, true),
+        },
+    }
+}
+
+/// Order, kind, size, unit. `loose` admits what NumPy reads beyond what it writes.
+fn grammar(text: &[u8], loose: bool) -> Result<Dtype, ErrorKind> {
+    let mut at = Cursor { text, pos: 0 };
+    let order = match at.peek() {
+        Some(order @ (b'<' | b'>' | b'|' | b'=')) => {
+            at.bump();
+            order
+        }
+        _ if loose => b'=',
+        _ => return Err(at.unexpected()),
+    };
+    let Some(letter) = at.peek().filter(u8::is_ascii_alphabetic) else {
+        return Err(at.unexpected());
+    };
+    at.bump();
+    let kind = match letter {
+        b'b' => Kind::Bool,
+        b'i' => Kind::Int,
+        b'u' => Kind::Uint,
+        b'f' => Kind::Float,
+        b'c' => Kind::Complex,
+        b'm' => Kind::Timedelta,
+        b'M' => Kind::Datetime,
+        b'O' => Kind::Object,
+        b'S' => Kind::Bytes,
+        b'U' => Kind::Unicode,
+        b'V' => Kind::Void,
+        b't' => Kind::BitField,
+        b'W' => return Err(ErrorKind::NeedsHint),
+        other => {
+            return Err(ErrorKind::UnknownKind { kind: char::from(other) });
+        }
+    };
+    if loose {
+        // NumPy reads the size with strtol: blanks and a sign are skipped.
+        while at.peek().is_some_and(|b| matches!(b, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')) {
+            at.bump();
+        }
+        if at.peek() == Some(b'+') {
+            at.bump();
+        }
+    }
+    let number = at.digits(loose)?;
+    let size = size_in_bytes(kind, number, at)?;
+    let resolution =
+        if matches!(kind, Kind::Timedelta | Kind::Datetime) { at.resolution(loose)? } else { None };
+    if at.peek().is_some() {
+        return Err(at.unexpected());
+    }
+    let order = byte_order(order, kind, size, loose)?;
+    Ok(Dtype { kind, order, size, resolution })
+}
+
+fn size_in_bytes(kind: Kind, number: Option<u64>, at: Cursor<'_>) -> Result<u32, ErrorKind> {
+    let Some(number) = number else {
+        return if kind == Kind::Object { Ok(8) } else { Err(at.unexpected()) };
+    };
+    let bad = ErrorKind::BadItemsize { kind: kind.char(), size: number };
+    let bytes = match kind {
+        Kind::Unicode => number.checked_mul(4).ok_or(bad)?,
+        Kind::BitField if number % 8 == 0 => number / 8,
+        Kind::BitField => return Err(bad),
+        _ => number,
+    };
+    let allowed = match kind {
+        Kind::Bool => bytes == 1,
+        Kind::Int | Kind::Uint => matches!(bytes, 1 | 2 | 4 | 8),
+        Kind::Float if bytes == 1 => return Err(ErrorKind::NeedsHint),
+        Kind::Float => matches!(bytes, 2 | 4 | 8 | 12 | 16),
+        Kind::Complex => matches!(bytes, 8 | 16 | 24 | 32),
+        Kind::Timedelta | Kind::Datetime => bytes == 8,
+        Kind::Object => matches!(bytes, 4 | 8),
+        _ => true,
+    };
+    if !allowed {
+        return Err(bad);
+    }
+    match u32::try_from(bytes) {
+        Ok(size) if size <= MAX_ITEMSIZE => Ok(size),
+        _ => Err(ErrorKind::ItemsizeLimit { size: bytes }),
+    }
+}
+
+fn byte_order(order: u8, kind: Kind, size: u32, loose: bool) -> Result<ByteOrder, ErrorKind> {
+    let bad = Err(ErrorKind::BadByteOrder { order: char::from(order) });
+    if has_order(kind, size) {
+        return Ok(match order {
+            b'<' => ByteOrder::Little,
+            b'>' => ByteOrder::Big,
+            b'=' => ByteOrder::NATIVE,
+            _ => ByteOrder::None,
+        });
+    }
+    match (order, kind) {
+        (b'|', _) => Ok(ByteOrder::None),
+        // ml_dtypes and torch write `<V2`; kept, so that it is written back the same.
+        (b'<', Kind::Void) => Ok(ByteOrder::Little),
+        (b'>', Kind::Void) => Ok(ByteOrder::Big),
+        _ if loose => Ok(ByteOrder::None),
+        _ => bad,
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Cursor<'a> {
+    text: &'a [u8],
+    pos: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.pos).copied()
+    }
+
+    fn bump(&mut self) {
+        self.pos = self.pos.saturating_add(1);
+    }
+
+    fn unexpected(self) -> ErrorKind {
+        ErrorKind::TypestrSyntax { offset: self.pos }
+    }
+
+    /// A decimal number, if there is one; a leading zero only in the loose form.
+    fn digits(&mut self, loose: bool) -> Result<Option<u64>, ErrorKind> {
+        let start = self.pos;
+        let mut value = 0u64;
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            let digit = u64::from(digit.wrapping_sub(b'0'));
+            value = value
+                .checked_mul(10)
+                .and_then(|v| v.checked_add(digit))
+                .ok_or(ErrorKind::ItemsizeLimit { size: u64::MAX })?;
+            self.bump();
+        }
+        let count = self.pos.saturating_sub(start);
+        if !loose && count > 1 && self.text.get(start) == Some(&b'0') {
+            return Err(ErrorKind::TypestrSyntax { offset: start });
+        }
+        Ok((count > 0).then_some(value))
+    }
+
+    fn resolution(&mut self, loose: bool) -> Result<Option<Resolution>, ErrorKind> {
+        if self.peek() != Some(b'[') {
+            return Ok(None);
+        }
+        self.bump();
+        let count = match self.digits(loose).map_err(|_| ErrorKind::BadTimeUnit)? {
+            None => 1,
+            Some(count) if count <= u64::from(MAX_ITEMSIZE) => u32::try_from(count).unwrap_or(0),
+            Some(_) => return Err(ErrorKind::BadTimeUnit),
+        };
+        let rest: &'a [u8] = self.text.get(self.pos..).unwrap_or_default();
+        let Some((b']', name)) = rest.split_last() else {
+            return Err(ErrorKind::BadTimeUnit);
+        };
+        self.pos = self.text.len();
+        if loose && name == b"generic" {
+            return Ok(None);
+        }
+        let unit = match TimeUnit::from_bytes(name) {
+            Some(unit) => unit,
+            None if loose && name == "μs".as_bytes() => TimeUnit::Microsecond,
+            None => return Err(ErrorKind::BadTimeUnit),
+        };
+        // Strict: the count is written only when it is not 1, and 0 ticks of time are no resolution.
+        if !loose && count == 0 {
+            return Err(ErrorKind::BadTimeUnit);
+        }
+        Ok(Some(Resolution { count, unit }))
+    }
+}

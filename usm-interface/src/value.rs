@@ -1,0 +1,365 @@
+//! Values as a stream of tokens: what text and Python objects both provide.
+//!
+//! A host that holds Python objects implements [`Source`] with a stack of iterators; [`crate::text::Lexer`] implements it
+//! for text. [`Reader`] pulls from either and enforces the budgets of [`Limits`] once. Nothing here recurses.
+
+use core::fmt;
+
+use crate::error::{Error, ErrorKind, Key, Result};
+use crate::policy::Limits;
+
+/// An integer, or the fact that it does not fit 64 bits and a sign.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Int {
+    negative: bool,
+    magnitude: Option<u64>,
+}
+
+impl Int {
+    /// An integer from its sign and magnitude; `None` for a magnitude beyond 64 bits.
+    #[must_use]
+    pub const fn new(negative: bool, magnitude: Option<u64>) -> Self {
+        Self { negative, magnitude }
+    }
+
+    /// The value, if it fits `i64`.
+    #[must_use]
+    #[inline]
+    pub fn to_i64(self) -> Option<i64> {
+        let magnitude = self.magnitude?;
+        if self.negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
+    }
+
+    /// The value, if it fits `u64`.
+    #[must_use]
+    #[inline]
+    pub fn to_u64(self) -> Option<u64> {
+        self.magnitude.filter(|&m| !self.negative || m == 0)
+    }
+
+    /// Whether the value is below zero.
+    #[must_use]
+    pub fn is_negative(self) -> bool {
+        self.negative && self.magnitude != Some(0)
+    }
+}
+
+impl From<i64> for Int {
+    fn from(value: i64) -> Self {
+        Self { negative: value < 0, magnitude: Some(value.unsigned_abs()) }
+    }
+}
+
+impl From<u64> for Int {
+    fn from(value: u64) -> Self {
+        Self { negative: false, magnitude: Some(value) }
+    }
+}
+
+/// A string, borrowed from the source; escapes are decoded on reading, so that nothing is copied.
+#[derive(Clone, Copy)]
+pub struct Str<'a> {
+    pub(crate) raw: &'a str,
+    pub(crate) escaped: bool,
+}
+
+impl<'a> Str<'a> {
+    /// A string without escapes.
+    #[must_use]
+    pub const fn new(text: &'a str) -> Self {
+        Self { raw: text, escaped: false }
+    }
+
+    /// The string, if it has no escapes.
+    #[must_use]
+    #[inline]
+    pub const fn as_str(&self) -> Option<&'a str> {
+        if self.escaped { None } else { Some(self.raw) }
+    }
+
+    /// The characters, escapes decoded.
+    #[must_use]
+    pub fn chars(&self) -> Chars<'a> {
+        Chars { rest: self.raw.chars(), escaped: self.escaped }
+    }
+
+    /// Whether there are no characters.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.raw.is_empty() || (self.escaped && self.chars().next().is_none())
+    }
+
+    /// Copies the UTF-8 bytes into `buffer`; `None` when it is too small.
+    pub fn copy_into<'b>(&self, buffer: &'b mut [u8]) -> Option<&'b str> {
+        let mut len = 0usize;
+        for c in self.chars() {
+            let end = len.checked_add(c.len_utf8())?;
+            c.encode_utf8(buffer.get_mut(len..end)?);
+            len = end;
+        }
+        core::str::from_utf8(buffer.get(..len)?).ok()
+    }
+}
+
+impl PartialEq for Str<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        if self.escaped || other.escaped { self.chars().eq(other.chars()) } else { self.raw == other.raw }
+    }
+}
+
+impl Eq for Str<'_> {}
+
+impl PartialEq<str> for Str<'_> {
+    fn eq(&self, other: &str) -> bool {
+        *self == Str::new(other)
+    }
+}
+
+impl PartialEq<&str> for Str<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        *self == Str::new(other)
+    }
+}
+
+impl fmt::Display for Str<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.as_str() {
+            Some(text) => f.write_str(text),
+            None => self.chars().try_for_each(|c| fmt::Write::write_char(f, c)),
+        }
+    }
+}
+
+impl fmt::Debug for Str<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Write::write_char(f, '"')?;
+        for c in self.chars() {
+            write!(f, "{}", c.escape_debug())?;
+        }
+        fmt::Write::write_char(f, '"')
+    }
+}
+
+/// Iterator over the characters of a [`Str`].
+#[derive(Clone, Debug)]
+pub struct Chars<'a> {
+    rest: core::str::Chars<'a>,
+    escaped: bool,
+}
+
+impl Chars<'_> {
+    fn hex(&mut self, digits: u32) -> Option<u32> {
+        let mut value = 0u32;
+        for _ in 0..digits {
+            value = value.checked_mul(16)?.checked_add(self.rest.next()?.to_digit(16)?)?;
+        }
+        Some(value)
+    }
+
+    /// The character behind a backslash. The lexer has validated the escape, so the fallback is not reached from text.
+    fn escape(&mut self) -> Option<char> {
+        let value = match self.rest.next()? {
+            'n' => return Some('\n'),
+            't' => return Some('\t'),
+            'r' => return Some('\r'),
+            'b' => return Some('\u{8}'),
+            'f' => return Some('\u{c}'),
+            'a' => return Some('\u{7}'),
+            'v' => return Some('\u{b}'),
+            'x' => self.hex(2)?,
+            'U' => self.hex(8)?,
+            'u' => {
+                let first = self.hex(4)?;
+                if (0xd800..0xdc00).contains(&first) {
+                    self.rest.next();
+                    self.rest.next();
+                    let low = self.hex(4)?;
+                    first
+                        .wrapping_sub(0xd800)
+                        .wrapping_mul(0x400)
+                        .wrapping_add(low.wrapping_sub(0xdc00))
+                        .wrapping_add(0x1_0000)
+                } else {
+                    first
+                }
+            }
+            digit @ '0'..='7' => {
+                let mut value = digit.to_digit(8)?;
+                for _ in 0..2 {
+                    let Some(next) = self.rest.clone().next().and_then(|c| c.to_digit(8)) else {
+                        break;
+                    };
+                    self.rest.next();
+                    value = value.wrapping_mul(8).wrapping_add(next);
+                }
+                value
+            }
+            other => return Some(other),
+        };
+        Some(char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+}
+
+impl Iterator for Chars<'_> {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.rest.next()?;
+        if self.escaped && c == '\\' { self.escape() } else { Some(c) }
+    }
+}
+
+/// One step through a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Token<'a> {
+    /// A list begins. JSON has only lists, so every place that takes a tuple takes a list too.
+    List,
+    /// A tuple begins.
+    Tuple,
+    /// A dictionary begins: keys and values follow in turn.
+    Map,
+    /// The innermost list, tuple or dictionary ends.
+    End,
+    /// An integer.
+    Int(Int),
+    /// A string.
+    Str(Str<'a>),
+    /// Python `bytes`.
+    Bytes(Str<'a>),
+    /// True or false.
+    Bool(bool),
+    /// None, null.
+    None,
+    /// A floating point number; no key takes one.
+    Float,
+    /// Any other object.
+    Opaque(Opaque),
+}
+
+impl Token<'_> {
+    /// What the token is, for messages.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::List | Self::Tuple => "a sequence",
+            Self::Map => "a dictionary",
+            Self::End => "the end of the sequence",
+            Self::Int(_) => "an integer",
+            Self::Str(_) => "a string",
+            Self::Bytes(_) => "bytes",
+            Self::Bool(_) => "a boolean",
+            Self::None => "None",
+            Self::Float => "a float",
+            Self::Opaque(_) => "an object",
+        }
+    }
+}
+
+/// An object that the codec does not look into. The host tells what it recognised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[non_exhaustive]
+pub enum Opaque {
+    /// Nothing is known.
+    Unknown,
+    /// A SYCL queue object.
+    Queue,
+    /// A SYCL context object.
+    Context,
+    /// A capsule named `SyclQueueRef`.
+    QueueCapsule,
+    /// A capsule named `SyclContextRef`.
+    ContextCapsule,
+    /// An object with a method `_get_capsule()`.
+    CapsuleProvider,
+    /// An object with the buffer protocol.
+    Buffer {
+        /// Address of its first byte.
+        address: u64,
+        /// Bytes.
+        len: u64,
+        /// Whether it may not be written.
+        readonly: bool,
+    },
+}
+
+/// A stream of tokens in document order.
+pub trait Source<'a> {
+    /// The next token.
+    ///
+    /// # Errors
+    /// Whatever stops the source; a host that has its own exception returns [`ErrorKind::Source`] and keeps it.
+    fn next(&mut self) -> Result<Token<'a>>;
+
+    /// Called after the last token: nothing may follow.
+    ///
+    /// # Errors
+    /// As [`Source::next`].
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Pulls tokens from a source within the budgets.
+#[derive(Debug)]
+pub struct Reader<S> {
+    source: S,
+    limits: Limits,
+    depth: usize,
+    values: usize,
+}
+
+impl<'a, S: Source<'a>> Reader<S> {
+    /// A reader over `source`.
+    pub const fn new(source: S, limits: Limits) -> Self {
+        Self { source, limits, depth: 0, values: 0 }
+    }
+
+    /// The next token.
+    #[inline]
+    pub(crate) fn next(&mut self, key: Key) -> Result<Token<'a>> {
+        let token = self.source.next()?;
+        match token {
+            Token::List | Token::Tuple | Token::Map => {
+                if self.depth >= self.limits.depth {
+                    return Err(key.error(ErrorKind::TooDeep { limit: self.limits.depth }));
+                }
+                self.depth = self.depth.wrapping_add(1);
+            }
+            Token::End => {
+                // A source that ends more than it began would underflow: it is the host's mistake, not a panic.
+                self.depth = self.depth.saturating_sub(1);
+                return Ok(token);
+            }
+            _ => {}
+        }
+        if self.values >= self.limits.values {
+            return Err(key.error(ErrorKind::TooManyValues { limit: self.limits.values }));
+        }
+        self.values = self.values.wrapping_add(1);
+        Ok(token)
+    }
+
+    /// Skips the rest of a value whose first token was `first`. Iterative: depth costs no stack.
+    pub(crate) fn skip_rest(&mut self, first: &Token<'a>, key: Key) -> Result<()> {
+        if !matches!(first, Token::List | Token::Tuple | Token::Map) {
+            return Ok(());
+        }
+        let outer = self.depth;
+        while self.depth >= outer && outer > 0 {
+            self.next(key)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing follows.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        self.source.finish()
+    }
+}
+
+/// An error of a value with the wrong type.
+#[cold]
+pub(crate) fn wrong_type(key: Key, expected: &'static str, token: &Token<'_>) -> Error {
+    key.error(ErrorKind::WrongType { expected, found: token.name() })
+}
