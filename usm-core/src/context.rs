@@ -36,12 +36,20 @@ impl<B: Backend> fmt::Debug for Context<B> {
 }
 
 /// What [`Context::allocate_memory`] gives: one of the four memory types.
-#[derive(Debug)]
 pub enum Memory<B: Backend> {
     /// USM memory; the allocation knows its kind.
     Usm(Allocation<B>),
     /// An opaque buffer.
     Buffer(Buffer<B>),
+}
+
+impl<B: Backend> fmt::Debug for Memory<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usm(allocation) => allocation.fmt(f),
+            Self::Buffer(buffer) => buffer.fmt(f),
+        }
+    }
 }
 
 impl<B: Backend> Memory<B> {

@@ -149,6 +149,12 @@ pub trait Kind: sealed::Sealed + Copy + fmt::Debug + Send + Sync + 'static {
     const KIND: Option<AllocKind>;
 }
 
+/// Markers of a kind that is known at compile time: all but [`AnyKind`].
+pub trait KnownKind: Kind {
+    /// The kind that the marker stands for.
+    const ALLOC: AllocKind;
+}
+
 /// Kinds whose memory the host may dereference. [`Device`] and [`AnyKind`] do not implement it, so a host view of
 /// device memory does not compile.
 pub trait HostAccessible: Kind {}
@@ -171,18 +177,23 @@ impl sealed::Sealed for Device {}
 impl sealed::Sealed for Shared {}
 impl sealed::Sealed for AnyKind {}
 
-impl Kind for Host {
-    const KIND: Option<AllocKind> = Some(AllocKind::Host);
-}
-impl Kind for Device {
-    const KIND: Option<AllocKind> = Some(AllocKind::Device);
-}
-impl Kind for Shared {
-    const KIND: Option<AllocKind> = Some(AllocKind::Shared);
-}
 impl Kind for AnyKind {
     const KIND: Option<AllocKind> = None;
 }
+
+macro_rules! known_kinds {
+    ($($kind:ident),*) => {$(
+        impl Kind for $kind {
+            const KIND: Option<AllocKind> = Some(AllocKind::$kind);
+        }
+
+        impl KnownKind for $kind {
+            const ALLOC: AllocKind = AllocKind::$kind;
+        }
+    )*};
+}
+
+known_kinds!(Host, Device, Shared);
 
 impl HostAccessible for Host {}
 impl HostAccessible for Shared {}

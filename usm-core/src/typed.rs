@@ -10,7 +10,7 @@ use crate::allocation::Allocation;
 use crate::backend::Backend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
-use crate::kind::{AnyKind, HostAccessible, Kind};
+use crate::kind::{AnyKind, HostAccessible, Kind, KnownKind};
 use crate::queue::Queue;
 use crate::source::{MemorySource, Request};
 use crate::view::{ReadView, WriteView};
@@ -215,56 +215,47 @@ impl<T: Pod, K: Kind, B: Backend> UsmVec<T, K, B> {
     }
 }
 
-macro_rules! constructors {
-    ($($kind:ident),*) => {$(
-        impl<T: Pod, B: Backend> UsmVec<T, crate::kind::$kind, B> {
-            /// `len` zeroed elements from the queue's context.
-            ///
-            /// # Errors
-            /// Those of allocation and fill.
-            pub fn zeroed(queue: &Queue<B>, len: usize) -> Result<Self> {
-                Self::zeroed_in(queue, queue.context(), len)
-            }
+impl<T: Pod, K: KnownKind, B: Backend> UsmVec<T, K, B> {
+    /// `len` zeroed elements from the queue's context.
+    ///
+    /// # Errors
+    /// Those of allocation and fill.
+    pub fn zeroed(queue: &Queue<B>, len: usize) -> Result<Self> {
+        Self::zeroed_in(queue, queue.context(), len)
+    }
 
-            /// `len` zeroed elements from `source`.
-            ///
-            /// # Errors
-            /// As [`zeroed`](Self::zeroed).
-            pub fn zeroed_in<S: MemorySource<B>>(queue: &Queue<B>, source: &S, len: usize) -> Result<Self> {
-                Self::zeroed_of(queue, source, AllocKind::$kind, len)
-            }
+    /// `len` zeroed elements from `source`.
+    ///
+    /// # Errors
+    /// As [`zeroed`](Self::zeroed).
+    pub fn zeroed_in<S: MemorySource<B>>(queue: &Queue<B>, source: &S, len: usize) -> Result<Self> {
+        Self::zeroed_of(queue, source, K::ALLOC, len)
+    }
 
-            /// A copy of `values` from the queue's context.
-            ///
-            /// # Errors
-            /// Those of allocation and copy.
-            pub fn from_slice(queue: &Queue<B>, values: &[T]) -> Result<Self> {
-                Self::from_slice_in(queue, queue.context(), values)
-            }
+    /// A copy of `values` from the queue's context.
+    ///
+    /// # Errors
+    /// Those of allocation and copy.
+    pub fn from_slice(queue: &Queue<B>, values: &[T]) -> Result<Self> {
+        Self::from_slice_in(queue, queue.context(), values)
+    }
 
-            /// A copy of `values` in memory of `source`.
-            ///
-            /// # Errors
-            /// As [`from_slice`](Self::from_slice).
-            pub fn from_slice_in<S: MemorySource<B>>(queue: &Queue<B>, source: &S, values: &[T]) -> Result<Self> {
-                Self::from_slice_of(queue, source, AllocKind::$kind, values)
-            }
+    /// A copy of `values` in memory of `source`.
+    ///
+    /// # Errors
+    /// As [`from_slice`](Self::from_slice).
+    pub fn from_slice_in<S: MemorySource<B>>(queue: &Queue<B>, source: &S, values: &[T]) -> Result<Self> {
+        Self::from_slice_of(queue, source, K::ALLOC, values)
+    }
 
-            /// `len` elements without a value yet.
-            ///
-            /// # Errors
-            /// Those of allocation.
-            pub fn uninit<S: MemorySource<B>>(
-                source: &S,
-                len: usize,
-            ) -> Result<UninitVec<T, crate::kind::$kind, B>> {
-                Self::allocate(source, AllocKind::$kind, len)
-            }
-        }
-    )*};
+    /// `len` elements without a value yet.
+    ///
+    /// # Errors
+    /// Those of allocation.
+    pub fn uninit<S: MemorySource<B>>(source: &S, len: usize) -> Result<UninitVec<T, K, B>> {
+        Self::allocate(source, K::ALLOC, len)
+    }
 }
-
-constructors!(Host, Device, Shared);
 
 impl<T: Pod, B: Backend> UsmVec<T, AnyKind, B> {
     /// `len` zeroed elements of a kind chosen at run time.

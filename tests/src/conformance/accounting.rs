@@ -1,0 +1,197 @@
+//! Statistics, history, owners and threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use usm_core::history::Operation;
+use usm_core::{
+    AllocKind, Allocation, Backend, Block, Context, MemorySource, MemoryType, Pending, Queue, QueueOrder,
+    Reclaim, Request, Shared, UsmVec,
+};
+
+use crate::Fixture;
+
+fn allocate<B: Backend>(context: &Context<B>, kind: AllocKind, size: usize) -> Allocation<B> {
+    context.allocate(&Request::new(kind, size)).expect("memory")
+}
+
+fn queue<B: Backend>(fixture: &Fixture<'_, B>) -> Queue<B> {
+    fixture.context.queue(QueueOrder::InOrder).expect("a queue")
+}
+
+/// Current, peak, total, live and count, each kind for itself.
+pub fn statistics_follow_every_kind<B: Backend>(fixture: &Fixture<'_, B>) {
+    for kind in AllocKind::ALL {
+        let memory_type = MemoryType::try_from(kind).expect("a kind to allocate");
+        let first = allocate(fixture.context, kind, 100);
+        let second = allocate(fixture.context, kind, 50);
+        drop(first);
+        let row = *fixture.context.stats().of(memory_type);
+        assert_eq!((row.current, row.peak, row.total, row.live, row.count), (50, 150, 150, 1, 2), "{kind}");
+        drop(second);
+        assert_eq!(fixture.context.stats().of(memory_type).current, 0);
+    }
+    assert_eq!(fixture.context.stats().sum.count, 6);
+}
+
+/// Not the sum of the peaks: the kinds were never live together.
+pub fn the_peak_is_that_of_the_sum<B: Backend>(fixture: &Fixture<'_, B>) {
+    for kind in AllocKind::ALL {
+        drop(allocate(fixture.context, kind, 1000));
+    }
+    assert_eq!(fixture.context.stats().sum.peak, 1000);
+    let both =
+        (allocate(fixture.context, AllocKind::Host, 700), allocate(fixture.context, AllocKind::Device, 600));
+    drop(both);
+    assert_eq!(fixture.context.stats().sum.peak, 1300);
+}
+
+/// Off until asked for, then the newest.
+pub fn history_keeps_the_last_records<B: Backend>(fixture: &Fixture<'_, B>) {
+    drop(allocate(fixture.context, AllocKind::Host, 8));
+    assert_eq!(fixture.context.history(), []);
+    fixture.context.keep_history(3);
+    drop(allocate(fixture.context, AllocKind::Host, 16));
+    let device = allocate(fixture.context, AllocKind::Device, 24);
+    drop(allocate(fixture.context, AllocKind::Shared, 32));
+    let records: Vec<_> = fixture
+        .context
+        .history()
+        .iter()
+        .map(|record| (record.operation, record.memory_type, record.bytes))
+        .collect();
+    assert_eq!(
+        records,
+        [
+            (Operation::Allocate, MemoryType::UsmDevice, 24),
+            (Operation::Allocate, MemoryType::UsmShared, 32),
+            (Operation::Free, MemoryType::UsmShared, 32),
+        ]
+    );
+    let lines: Vec<_> = fixture.context.history().iter().map(ToString::to_string).collect();
+    assert_eq!(lines[0], "GPU_Debug: Allocate 24 bytes of usm_device allocation type (current=24; max=24)");
+    assert_eq!(lines[2], "GPU_Debug: Free 32 bytes of usm_shared allocation type (current=0; max=32)");
+    drop(device);
+}
+
+/// Reserved bytes are given back.
+pub fn a_failed_allocation_leaves_no_trace<B: Backend>(fixture: &Fixture<'_, B>) {
+    let limit = fixture.context.info().max_alloc_size;
+    let size = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1).min(isize::MAX as usize - 63);
+    for kind in AllocKind::ALL {
+        assert!(fixture.context.allocate(&Request::new(kind, size)).is_err());
+    }
+    assert_eq!(fixture.context.stats(), usm_core::Stats::default());
+}
+
+struct Owner {
+    dropped: Arc<AtomicUsize>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.dropped.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// The owner of imported memory goes after the work that uses the memory, and the memory is not freed by us.
+pub fn foreign_memory_releases_its_owner_after_use<B: Backend>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture);
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let memory = UsmVec::<u64, Shared, B>::from_slice(&queue, &[5; 64]).expect("an array").into_allocation();
+    let block = *memory.block();
+    let owner = Box::new(Owner { dropped: Arc::clone(&dropped) });
+    // SAFETY: `memory` outlives the import, and nothing else touches it meanwhile.
+    let import = unsafe { Allocation::foreign(fixture.context.clone(), block, owner) };
+    // SAFETY: the memory holds 64 numbers.
+    let import = unsafe { UsmVec::<u64, Shared, B>::from_allocation(import, 64) };
+    let import = import.map_err(|(_, error)| error).expect("fits");
+    let mut target = UsmVec::<u64, Shared, B>::zeroed(&queue, 64).expect("an array");
+    let _ = queue.copy(&mut target, &import).expect("a copy");
+    drop(import);
+    assert_eq!(target.read().expect("a view")[..], [5; 64]);
+    fixture.context.collect();
+    assert_eq!(dropped.load(Ordering::SeqCst), 1);
+    assert_eq!(fixture.context.query(memory.as_ptr()).expect("an answer").kind, AllocKind::Shared);
+}
+
+struct Parent<B: Backend> {
+    memory: Allocation<B>,
+    returned: AtomicUsize,
+}
+
+impl<B: Backend> Reclaim<B> for Parent<B> {
+    fn reclaim(&self, block: Block, pending: Pending<B>) {
+        self.returned.fetch_add(block.size, Ordering::SeqCst);
+        self.memory.absorb(pending);
+    }
+}
+
+/// A part of a larger block hands its unfinished work to the whole, which then waits for it.
+pub fn a_part_goes_back_to_its_source_with_its_uses<B: Backend + 'static>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture);
+    let memory = UsmVec::<u64, Shared, B>::zeroed(&queue, 64).expect("an array").into_allocation();
+    let parent = Arc::new(Parent { memory, returned: AtomicUsize::new(0) });
+    let block = Block { size: 256, ..*parent.memory.block() };
+    let source: Arc<dyn Reclaim<B>> = Arc::clone(&parent) as _;
+    // SAFETY: the only part of a block that nothing else uses; `Parent` keeps it alive.
+    let part = unsafe { Allocation::carved(fixture.context.clone(), block, source) };
+    // SAFETY: the memory is zeroed.
+    let part = unsafe { UsmVec::<u64, Shared, B>::from_allocation(part, 32) };
+    let mut part = part.map_err(|(_, error)| error).expect("fits");
+    let _ = queue.fill(&mut part, 9).expect("a fill");
+    drop(part);
+    assert_eq!(parent.returned.load(Ordering::SeqCst), 256);
+    let parent = Arc::into_inner(parent).expect("the part is gone");
+    // SAFETY: the memory is zeroed or filled.
+    let whole = unsafe { UsmVec::<u64, Shared, B>::from_allocation(parent.memory, 64) };
+    let whole = whole.map_err(|(_, error)| error).expect("fits");
+    let content = whole.read().expect("a view");
+    assert_eq!((content[..32].to_vec(), content[32..].to_vec()), (vec![9; 32], vec![0; 32]));
+}
+
+/// Four threads; the books balance.
+pub fn threads_allocate_and_free<B: Backend>(fixture: &Fixture<'_, B>) {
+    std::thread::scope(|scope| {
+        for kind in AllocKind::ALL.into_iter().chain([AllocKind::Host]) {
+            scope.spawn(move || {
+                for size in 1..200 {
+                    let allocation = allocate(fixture.context, kind, size);
+                    assert_eq!(fixture.context.query(allocation.as_ptr()).expect("an answer").size, size);
+                }
+            });
+        }
+    });
+    let sum = fixture.context.stats().sum;
+    assert_eq!((sum.current, sum.live, sum.count), (0, 0, 4 * 199));
+}
+
+/// Two threads copy from one array and view it at the same time.
+pub fn threads_read_one_array<B: Backend>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture);
+    let source = UsmVec::<u32, Shared, B>::from_slice(&queue, &[3; 512]).expect("an array");
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
+                let mut target = UsmVec::<u32, Shared, B>::zeroed(&queue, 512).expect("an array");
+                for _ in 0..20 {
+                    let _ = queue.copy(&mut target, &source).expect("a copy");
+                }
+                assert_eq!(target.read().expect("a view")[..], [3; 512]);
+                assert_eq!(source.read().expect("a view")[..], [3; 512]);
+            });
+        }
+    });
+}
+
+/// Ten thousand allocations and frees of each kind.
+pub fn ten_thousand_pairs_leak_nothing<B: Backend>(fixture: &Fixture<'_, B>) {
+    for kind in AllocKind::ALL {
+        for _ in 0..10_000 {
+            drop(allocate(fixture.context, kind, 256));
+        }
+    }
+    let stats = fixture.context.stats();
+    assert_eq!((stats.sum.live, stats.sum.current, stats.sum.peak, stats.leaked), (0, 0, 256, 0));
+}

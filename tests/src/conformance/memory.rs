@@ -1,0 +1,120 @@
+//! Allocation: kinds, sizes, alignments, refusals.
+
+use usm_core::{
+    AllocKind, Allocation, Backend, ErrorKind, Fallback, Memory, MemorySource, MemoryType, Request,
+};
+
+use crate::Fixture;
+
+fn allocate<B: Backend>(fixture: &Fixture<'_, B>, kind: AllocKind, size: usize) -> Allocation<B> {
+    fixture.context.allocate(&Request::new(kind, size)).expect("memory for the test")
+}
+
+fn refusal<B: Backend>(fixture: &Fixture<'_, B>, request: &Request) -> ErrorKind {
+    fixture.context.allocate(request).expect_err("the request is invalid").kind
+}
+
+/// A block has the kind and the size asked for.
+pub fn each_kind_is_allocated_as_asked<B: Backend>(fixture: &Fixture<'_, B>) {
+    for kind in AllocKind::ALL {
+        let allocation = allocate(fixture, kind, 1000);
+        assert_eq!((allocation.kind(), allocation.size()), (kind, 1000));
+        assert_eq!(allocation.as_ptr() as usize % Request::DEFAULT_ALIGNMENT, 0);
+    }
+}
+
+/// Powers of two from 1 to 4096.
+pub fn every_alignment_up_to_a_page_is_honoured<B: Backend>(fixture: &Fixture<'_, B>) {
+    for kind in AllocKind::ALL {
+        for alignment in (0..=12).map(|power| 1_usize << power) {
+            let request = Request::new(kind, 24).aligned_to(alignment);
+            let allocation = fixture.context.allocate(&request).expect("a usual alignment");
+            assert_eq!(allocation.as_ptr() as usize % alignment, 0, "{kind} at {alignment}");
+        }
+    }
+}
+
+/// Drivers disagree on zero bytes; the crate does not.
+pub fn zero_size_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
+    for kind in AllocKind::ALL {
+        assert_eq!(refusal(fixture, &Request::new(kind, 0)), ErrorKind::ZeroSize);
+    }
+}
+
+/// Some drivers accept it and align to something else.
+pub fn alignment_three_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
+    for kind in AllocKind::ALL {
+        let refused = refusal(fixture, &Request::new(kind, 8).aligned_to(3));
+        assert_eq!(refused, ErrorKind::BadAlignment { alignment: 3 });
+    }
+}
+
+/// One allocation above the device's limit.
+pub fn more_than_max_alloc_is_refused_with_both_numbers<B: Backend>(fixture: &Fixture<'_, B>) {
+    let limit = fixture.context.info().max_alloc_size;
+    let Some(size) = usize::try_from(limit).ok().and_then(|limit| limit.checked_add(1)) else { return };
+    if size > isize::MAX as usize {
+        return sizes_beyond_the_address_space_are_refused(fixture);
+    }
+    for kind in AllocKind::ALL {
+        let refused = refusal(fixture, &Request::new(kind, size).aligned_to(1));
+        assert_eq!(refused, ErrorKind::OverMaxAlloc { requested: limit + 1, limit });
+    }
+}
+
+/// Sizes that no allocator can serve.
+pub fn sizes_beyond_the_address_space_are_refused<B: Backend>(fixture: &Fixture<'_, B>) {
+    for size in [usize::MAX, isize::MAX as usize + 1, isize::MAX as usize - 3] {
+        assert_eq!(refusal(fixture, &Request::new(AllocKind::Host, size)), ErrorKind::SizeOverflow);
+    }
+}
+
+/// `Unknown` is an answer, not something to allocate.
+pub fn the_unknown_kind_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
+    assert_eq!(refusal(fixture, &Request::new(AllocKind::Unknown, 8)), ErrorKind::UnknownKind);
+}
+
+/// No byte belongs to two live blocks.
+pub fn live_blocks_are_disjoint<B: Backend>(fixture: &Fixture<'_, B>) {
+    let sizes = [1, 7, 64, 100, 4096, 3];
+    let blocks: Vec<_> = sizes
+        .iter()
+        .zip(AllocKind::ALL.iter().cycle())
+        .map(|(size, kind)| allocate(fixture, *kind, *size))
+        .collect();
+    let mut ranges: Vec<_> = blocks.iter().map(|block| (block.as_ptr() as usize, block.size())).collect();
+    ranges.sort_unstable();
+    assert!(ranges.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{ranges:?}");
+}
+
+/// A region that is too small for two rounds at once serves them one after the other.
+pub fn freed_memory_is_given_out_again<B: Backend>(fixture: &Fixture<'_, B>) {
+    for _ in 0..200 {
+        drop(allocate(fixture, AllocKind::Shared, 16 << 10));
+    }
+    assert_eq!(fixture.context.stats().sum.current, 0);
+}
+
+/// `cl_mem`, `usm_host`, `usm_shared`, `usm_device` by the same call.
+pub fn one_call_serves_all_four_types<B: Backend>(fixture: &Fixture<'_, B>) {
+    for memory_type in MemoryType::ALL {
+        match fixture.context.allocate_memory(memory_type, 256, 0, Fallback::Refuse) {
+            Ok(memory) => {
+                assert_eq!(memory.memory_type(), memory_type);
+                assert_eq!(matches!(memory, Memory::Buffer(_)), memory_type == MemoryType::Buffer);
+                assert_eq!(fixture.context.stats().of(memory_type).current, 256);
+            }
+            Err(error) => {
+                assert_eq!(memory_type, MemoryType::Buffer, "{error}");
+                assert!(matches!(error.kind, ErrorKind::Unsupported { .. }), "{error}");
+            }
+        }
+        assert_eq!(fixture.context.stats().sum.current, 0);
+    }
+}
+
+/// As for USM memory.
+pub fn a_buffer_of_zero_bytes_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
+    let refused = fixture.context.allocate_memory(MemoryType::Buffer, 0, 0, Fallback::Refuse);
+    assert_eq!(refused.expect_err("no bytes").kind, ErrorKind::ZeroSize);
+}

@@ -1,0 +1,83 @@
+//! The cases, grouped by what they say. A case takes a fixture and panics where the backend breaks the promise.
+
+pub mod accounting;
+pub mod memory;
+pub mod order;
+pub mod query;
+pub mod transfer;
+pub mod typed;
+
+/// Turns every case into a test of the provider's backend. A backend that is not here is reported, and is a failure
+/// where the environment variable `USM_REQUIRE` names the module.
+#[macro_export]
+macro_rules! conformance_suite {
+    ($module:ident, $provider:ty) => {
+        mod $module {
+            use super::*;
+
+            $crate::conformance_cases!($crate::conformance_test, $module, $provider);
+        }
+    };
+}
+
+/// One test.
+#[macro_export]
+macro_rules! conformance_test {
+    ($module:ident, $provider:ty, $group:ident, $case:ident) => {
+        #[test]
+        fn $case() {
+            let ran =
+                <$provider as $crate::Provider>::with(|fixture| $crate::conformance::$group::$case(&fixture));
+            if let Err(reason) = ran {
+                let required = std::env::var("USM_REQUIRE").unwrap_or_default();
+                assert!(!required.split(',').any(|name| name == stringify!($module)), "required: {reason}");
+                eprintln!("skipped {}::{}: {reason}", stringify!($module), stringify!($case));
+            }
+        }
+    };
+}
+
+/// The list of all cases: calls `$each!` with the group and the name of each.
+#[macro_export]
+macro_rules! conformance_cases {
+    ($($each:ident)::+ , $module:ident, $provider:ty) => {
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, memory:
+            each_kind_is_allocated_as_asked every_alignment_up_to_a_page_is_honoured zero_size_is_refused
+            alignment_three_is_refused more_than_max_alloc_is_refused_with_both_numbers
+            sizes_beyond_the_address_space_are_refused the_unknown_kind_is_refused live_blocks_are_disjoint
+            freed_memory_is_given_out_again one_call_serves_all_four_types a_buffer_of_zero_bytes_is_refused);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, query:
+            interior_pointers_answer_with_base_and_size one_past_the_end_is_unknown a_freed_pointer_is_unknown
+            pointers_of_nobody_are_unknown pointers_of_another_context_are_unknown
+            the_runtime_agrees_with_the_registry host_memory_has_no_device);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, transfer:
+            every_pair_of_kinds_copies ranges_copy_between_offsets a_range_outside_is_refused_with_the_numbers
+            overlap_inside_an_allocation_is_refused neighbours_inside_an_allocation_copy an_empty_copy_is_fine
+            fills_of_every_width odd_fill_widths_are_refused a_misaligned_fill_is_refused
+            memory_of_another_context_is_refused a_buffer_round_trip a_buffer_range_outside_is_refused
+            hints_change_nothing);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, order:
+            an_event_completes an_in_order_queue_keeps_the_order an_out_of_order_queue_keeps_dependencies
+            two_queues_are_ordered_by_the_arrays readers_run_beside_each_other_and_before_the_next_writer
+            a_barrier_follows_its_events waiting_for_a_queue_finishes_its_work
+            an_event_of_another_context_is_refused a_view_waits_for_the_copy_in_flight
+            a_view_waits_after_forgetting_every_handle a_forgotten_view_keeps_the_array_usable
+            dropping_an_array_in_flight_is_ordered_after_its_use dropping_a_queue_in_flight_loses_nothing);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, typed:
+            zeroed_arrays_are_zero slices_round_trip_through_every_kind arrays_of_no_elements
+            lengths_that_differ_are_refused_with_both_numbers the_runtime_kind_is_checked
+            an_array_of_the_wrong_kind_comes_back an_uninitialised_array_is_a_copy_target
+            the_host_writes_and_the_device_reads memory_too_small_for_its_elements_is_refused);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, accounting:
+            statistics_follow_every_kind the_peak_is_that_of_the_sum history_keeps_the_last_records
+            a_failed_allocation_leaves_no_trace foreign_memory_releases_its_owner_after_use
+            a_part_goes_back_to_its_source_with_its_uses threads_allocate_and_free
+            threads_read_one_array ten_thousand_pairs_leak_nothing);
+    };
+    (@group [$($each:ident)::+] $module:ident $provider:ty, $group:ident: $($case:ident)*) => {
+        $crate::conformance_cases!(@each [$($each)::+] $module $provider, $group: $($case)*);
+    };
+    (@each $each:tt $module:ident $provider:ty, $group:ident: $($case:ident)*) => {
+        $($crate::conformance_test!($module, $provider, $group, $case);)*
+    };
+}

@@ -1,0 +1,104 @@
+//! The conformance suite on every backend.
+
+use usm_core::Context;
+use usm_core::backend::Dyn;
+use usm_core::backend::host::{Arena, FixedHost, HostHeap};
+use usm_core::backend::mock::{Mock, Progress};
+use usm_tests::{Fixture, Provider, conformance_suite};
+
+struct Heap;
+
+impl Provider for Heap {
+    type Backend = HostHeap;
+
+    fn with(case: impl FnOnce(Fixture<'_, HostHeap>)) -> Result<(), String> {
+        let backend = HostHeap::new();
+        case(Fixture { context: &backend.context(), other: &backend.context() });
+        Ok(())
+    }
+}
+
+struct FixedArena;
+
+impl Provider for FixedArena {
+    type Backend = FixedHost<'static, 64>;
+
+    fn with(case: impl FnOnce(Fixture<'_, FixedHost<'static, 64>>)) -> Result<(), String> {
+        // Leaked, because a provider's backend is `'static`; a test process is short.
+        let arena = |bytes: usize| -> &'static Arena<'static, 64> {
+            Box::leak(Box::new(Arena::new(Box::leak(vec![0; bytes].into_boxed_slice()))))
+        };
+        let (arena, other) = (arena(1 << 20), arena(1 << 16));
+        case(Fixture { context: &arena.context(), other: &other.context() });
+        Ok(())
+    }
+}
+
+fn on_mock(mock: &Mock, case: impl FnOnce(Fixture<'_, Mock>)) {
+    let (context, other) = (mock.context(), mock.context());
+    case(Fixture { context: &context, other: &other });
+    assert_eq!(mock.violations(), [], "freed while in use");
+    drop((context, other));
+    assert_eq!(mock.violations(), [], "freed while in use");
+}
+
+/// Work runs when somebody waits, out-of-order work in a random legal order.
+struct MockOnWait;
+
+impl Provider for MockOnWait {
+    type Backend = Mock;
+
+    fn with(case: impl FnOnce(Fixture<'_, Mock>)) -> Result<(), String> {
+        on_mock(&Mock::new(Progress::OnWait), case);
+        Ok(())
+    }
+}
+
+/// Host and device must not touch the same memory at the same time.
+struct MockWithoutConcurrency;
+
+impl Provider for MockWithoutConcurrency {
+    type Backend = Mock;
+
+    fn with(case: impl FnOnce(Fixture<'_, Mock>)) -> Result<(), String> {
+        on_mock(&Mock::new(Progress::OnWait).without_concurrent_access(), case);
+        Ok(())
+    }
+}
+
+fn on_erased(backend: Dyn, case: impl FnOnce(Fixture<'_, Dyn>)) {
+    let device = &backend.devices().expect("devices")[0];
+    let context = || -> Context<Dyn> { device.context().expect("a context") };
+    case(Fixture { context: &context(), other: &context() });
+}
+
+struct ErasedHeap;
+
+impl Provider for ErasedHeap {
+    type Backend = Dyn;
+
+    fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
+        on_erased(Dyn::new(HostHeap::new()), case);
+        Ok(())
+    }
+}
+
+struct ErasedMock;
+
+impl Provider for ErasedMock {
+    type Backend = Dyn;
+
+    fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
+        let mock = Mock::new(Progress::OnWait);
+        on_erased(Dyn::new(mock.clone()), case);
+        assert_eq!(mock.violations(), [], "freed while in use");
+        Ok(())
+    }
+}
+
+conformance_suite!(heap, Heap);
+conformance_suite!(arena, FixedArena);
+conformance_suite!(mock, MockOnWait);
+conformance_suite!(mock_without_concurrency, MockWithoutConcurrency);
+conformance_suite!(erased_heap, ErasedHeap);
+conformance_suite!(erased_mock, ErasedMock);
