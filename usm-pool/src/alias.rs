@@ -57,11 +57,7 @@ impl Blocks {
     ///
     /// # Errors
     /// [`Error::SizeOverflow`] never; reserved for tables that cannot be allocated.
-    pub fn new(
-        graph: &Graph,
-        in_place: InPlace,
-        reach: Option<&Reachability>,
-    ) -> Result<Self, Error> {
+    pub fn new(graph: &Graph, in_place: InPlace, reach: Option<&Reachability>) -> Result<Self, Error> {
         let mut blocks: Vec<Option<Block>> = Vec::new();
         let mut place = alloc::vec![None; graph.tensors().len()];
         for (root, node) in graph.tensors().iter().enumerate() {
@@ -76,14 +72,7 @@ impl Blocks {
         if in_place != InPlace::Never {
             for op in 0..graph.ops().len() {
                 for &(input, output) in &graph.ops()[op].in_place {
-                    join(
-                        graph,
-                        in_place,
-                        reach,
-                        (op, input, output),
-                        &mut blocks,
-                        &mut place,
-                    );
+                    join(graph, in_place, reach, (op, input, output), &mut blocks, &mut place);
                 }
             }
         }
@@ -99,10 +88,7 @@ impl Blocks {
         for (block, _) in place.iter_mut().flatten() {
             *block = renumber[*block];
         }
-        Ok(Self {
-            blocks: kept,
-            place,
-        })
+        Ok(Self { blocks: kept, place })
     }
 
     /// All blocks, ordered by their root tensor.
@@ -149,11 +135,9 @@ fn family_block(graph: &Graph, root: usize) -> Block {
             ops.dedup();
         }
     }
-    let carried = graph.tensors()[root]
-        .producer
-        .is_some_and(|producer| first_read <= producer);
-    let from_start = first_write == usize::MAX
-        || (first_read <= first_write && node.producer.is_none() && !carried);
+    let carried = graph.tensors()[root].producer.is_some_and(|producer| first_read <= producer);
+    let from_start =
+        first_write == usize::MAX || (first_read <= first_write && node.producer.is_none() && !carried);
     if from_start {
         hull.lower = 0;
     }
@@ -198,11 +182,7 @@ fn join(
     let ordered = match reach {
         None => dies_here,
         Some(reach) => {
-            !source.to_end
-                && source
-                    .ops
-                    .iter()
-                    .all(|&other| other == op || reach.precedes(other, op))
+            !source.to_end && source.ops.iter().all(|&other| other == op || reach.precedes(other, op))
         }
     };
     let begins_here = target.lifetime.lower == op as u64 && !target.from_start;
@@ -215,15 +195,15 @@ fn join(
                 block == from && at != delta && at < high && low < end
             })
     });
-    let looped = graph
-        .loops()
-        .iter()
-        .any(|&(first, last)| (first..=last).contains(&op));
+    // Two outputs over one input, or one beside a view that is made here, would overwrite each other.
+    let taken = source.members.iter().any(|&(member, _)| graph.tensors()[member].producer == Some(op));
+    let looped = graph.loops().iter().any(|&(first, last)| (first..=last).contains(&op));
     if from == to
         || !fits
         || !ordered
         || !begins_here
         || disturbs
+        || taken
         || looped
         || delta % target.alignment != 0
     {

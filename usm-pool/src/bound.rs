@@ -26,10 +26,7 @@ pub fn stacked<'a>(set: impl Iterator<Item = &'a Buffer> + Clone) -> Option<u64>
     let mut best = 0;
     for shift in 0..u64::BITS {
         let unit = 1_u64 << shift;
-        if !set
-            .clone()
-            .any(|buffer| buffer.alignment == unit && buffer.size > 0)
-        {
+        if !set.clone().any(|buffer| buffer.alignment == unit && buffer.size > 0) {
             continue;
         }
         let (mut sum, mut slack) = (0_u64, 0_u64);
@@ -46,11 +43,7 @@ pub fn stacked<'a>(set: impl Iterator<Item = &'a Buffer> + Clone) -> Option<u64>
 /// The bound that a cut through time proves: the stacked size of all buffers live at `time`. `None` when it exceeds 64 bits.
 #[must_use]
 pub fn at_time(buffers: &[Buffer], time: u64) -> Option<u64> {
-    stacked(
-        buffers
-            .iter()
-            .filter(|buffer| buffer.lower <= time && time < buffer.upper),
-    )
+    stacked(buffers.iter().filter(|buffer| buffer.lower <= time && time < buffer.upper))
 }
 
 #[cfg(test)]
@@ -59,10 +52,7 @@ mod tests {
 
     #[test]
     fn the_topmost_buffer_needs_no_rounding() {
-        let set = [
-            Buffer::new(0, 0, 1, 100).aligned(64),
-            Buffer::new(1, 0, 1, 60).aligned(64),
-        ];
+        let set = [Buffer::new(0, 0, 1, 100).aligned(64), Buffer::new(1, 0, 1, 60).aligned(64)];
         // 60 below 100 ends at 164, the other way round at 188.
         assert_eq!(stacked(set.iter()), Some(164));
     }

@@ -45,11 +45,7 @@ impl<'a> ConflictView<'a> {
     /// Whether `i` and `j` may be live together; false when either is out of range.
     #[must_use]
     pub fn contains(&self, i: usize, j: usize) -> bool {
-        j < self.n
-            && self
-                .row(i)
-                .get(j / 64)
-                .is_some_and(|word| word >> (j % 64) & 1 == 1)
+        j < self.n && self.row(i).get(j / 64).is_some_and(|word| word >> (j % 64) & 1 == 1)
     }
 
     /// The bits of row `i`; empty when out of range.
@@ -82,15 +78,9 @@ impl ConflictGraph {
     /// [`Error::TooManyBuffers`] above [`Self::LIMIT`], [`Error::OutOfMemory`] when the bits cannot be allocated.
     pub fn new(n: usize) -> Result<Self, Error> {
         if n > Self::LIMIT {
-            return Err(Error::TooManyBuffers {
-                buffers: n,
-                limit: Self::LIMIT,
-            });
+            return Err(Error::TooManyBuffers { buffers: n, limit: Self::LIMIT });
         }
-        Ok(Self {
-            n,
-            words: zeroed_words(n * words_per_row(n))?,
-        })
+        Ok(Self { n, words: zeroed_words(n * words_per_row(n))? })
     }
 
     /// The conflicts of an in-order queue: lives that overlap.
@@ -99,9 +89,8 @@ impl ConflictGraph {
     /// As [`Self::new`].
     pub fn from_lifetimes(buffers: &[Buffer]) -> Result<Self, Error> {
         let mut graph = Self::new(buffers.len())?;
-        let mut order: Vec<usize> = (0..buffers.len())
-            .filter(|&i| !buffers[i].lifetime().is_empty())
-            .collect();
+        let mut order: Vec<usize> =
+            (0..buffers.len()).filter(|&i| !buffers[i].lifetime().is_empty()).collect();
         order.sort_by_key(|&i| buffers[i].lower);
         for (rank, &i) in order.iter().enumerate() {
             for &j in &order[rank + 1..] {
@@ -131,11 +120,7 @@ impl ConflictGraph {
     /// # Panics
     /// When `i` or `j` is out of range.
     pub fn insert(&mut self, i: usize, j: usize) {
-        assert!(
-            i < self.n && j < self.n,
-            "pair ({i}, {j}) of {} buffers",
-            self.n
-        );
+        assert!(i < self.n && j < self.n, "pair ({i}, {j}) of {} buffers", self.n);
         if i == j {
             return;
         }
@@ -149,11 +134,7 @@ impl ConflictGraph {
     /// # Panics
     /// When `i` or `j` is out of range.
     pub fn remove(&mut self, i: usize, j: usize) {
-        assert!(
-            i < self.n && j < self.n,
-            "pair ({i}, {j}) of {} buffers",
-            self.n
-        );
+        assert!(i < self.n && j < self.n, "pair ({i}, {j}) of {} buffers", self.n);
         let width = words_per_row(self.n);
         self.words[i * width + j / 64] &= !(1 << (j % 64));
         self.words[j * width + i / 64] &= !(1 << (i % 64));
@@ -190,20 +171,13 @@ impl ConflictGraph {
     /// Number of conflicting pairs, each counted once.
     #[must_use]
     pub fn pairs(&self) -> u64 {
-        self.words
-            .iter()
-            .map(|word| u64::from(word.count_ones()))
-            .sum::<u64>()
-            / 2
+        self.words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() / 2
     }
 
     /// The borrowed form.
     #[must_use]
     pub fn view(&self) -> ConflictView<'_> {
-        ConflictView {
-            n: self.n,
-            words: &self.words,
-        }
+        ConflictView { n: self.n, words: &self.words }
     }
 
     /// The relation among some of the buffers, renumbered in the order given.
@@ -216,10 +190,7 @@ impl ConflictGraph {
                 words[i * width + j / 64] |= u64::from(self.contains(from, to)) << (j % 64);
             }
         }
-        Self {
-            n: keep.len(),
-            words,
-        }
+        Self { n: keep.len(), words }
     }
 
     /// Row `i` for writing; the caller keeps the relation symmetric (see [`Self::or_transpose`]).
@@ -234,10 +205,7 @@ impl ConflictGraph {
         let square = |words: &[u64], row: usize, column: usize| {
             let mut bits = [0; 64];
             for (k, word) in bits.iter_mut().enumerate() {
-                *word = words
-                    .get((row * 64 + k) * width + column)
-                    .copied()
-                    .unwrap_or(0);
+                *word = words.get((row * 64 + k) * width + column).copied().unwrap_or(0);
             }
             bits
         };
@@ -262,11 +230,7 @@ impl ConflictGraph {
     /// Turns every pair into its opposite; self pairs stay out.
     pub(crate) fn complement(&mut self) {
         let width = words_per_row(self.n);
-        let tail = if self.n % 64 == 0 {
-            u64::MAX
-        } else {
-            (1 << (self.n % 64)) - 1
-        };
+        let tail = if self.n % 64 == 0 { u64::MAX } else { (1 << (self.n % 64)) - 1 };
         for i in 0..self.n {
             let row = self.row_mut(i);
             for word in row.iter_mut() {
@@ -300,11 +264,7 @@ fn transpose(square: &mut [u64; 64]) {
 #[cfg(feature = "alloc")]
 pub(crate) fn zeroed_words(len: usize) -> Result<Vec<u64>, Error> {
     let mut words = Vec::new();
-    words
-        .try_reserve_exact(len)
-        .map_err(|_| Error::OutOfMemory {
-            bytes: (len as u64).saturating_mul(8),
-        })?;
+    words.try_reserve_exact(len).map_err(|_| Error::OutOfMemory { bytes: (len as u64).saturating_mul(8) })?;
     words.resize(len, 0);
     Ok(words)
 }
@@ -365,21 +325,13 @@ mod tests {
         graph.or_transpose();
         for i in 0..n {
             for j in 0..n {
-                assert_eq!(
-                    graph.contains(i, j),
-                    before(i, j) || before(j, i),
-                    "({i}, {j})"
-                );
+                assert_eq!(graph.contains(i, j), before(i, j) || before(j, i), "({i}, {j})");
             }
         }
         graph.complement();
         for i in 0..n {
             for j in 0..n {
-                assert_eq!(
-                    graph.contains(i, j),
-                    i != j && !before(i, j) && !before(j, i),
-                    "({i}, {j})"
-                );
+                assert_eq!(graph.contains(i, j), i != j && !before(i, j) && !before(j, i), "({i}, {j})");
             }
         }
     }

@@ -72,49 +72,28 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::ReversedLifetime { id, lower, upper } => {
-                write!(
-                    f,
-                    "buffer {id}: its life [{lower}, {upper}) ends before it begins"
-                )
+                write!(f, "buffer {id}: its life [{lower}, {upper}) ends before it begins")
             }
             Self::BadAlignment { id, alignment } => {
-                write!(
-                    f,
-                    "buffer {id}: alignment {alignment} is not a power of two"
-                )
+                write!(f, "buffer {id}: alignment {alignment} is not a power of two")
             }
             Self::DuplicateId { id } => write!(f, "buffer {id}: the id is used twice"),
             Self::SizeOverflow { id, size, sum } => {
-                write!(
-                    f,
-                    "buffer {id}: its {size} bytes on top of {sum} bytes exceed 64 bits"
-                )
+                write!(f, "buffer {id}: its {size} bytes on top of {sum} bytes exceed 64 bits")
             }
             Self::TooManyBuffers { buffers, limit } => {
-                write!(
-                    f,
-                    "{buffers} buffers, but at most {limit} can be planned in this form"
-                )
+                write!(f, "{buffers} buffers, but at most {limit} can be planned in this form")
             }
             Self::LengthMismatch { buffers, other } => {
-                write!(
-                    f,
-                    "{buffers} buffers, but a table of {other} entries beside them"
-                )
+                write!(f, "{buffers} buffers, but a table of {other} entries beside them")
             }
             Self::BadGap { id, lower, upper } => {
-                write!(
-                    f,
-                    "buffer {id}: gap [{lower}, {upper}) is empty, out of order or outside of its life"
-                )
+                write!(f, "buffer {id}: gap [{lower}, {upper}) is empty, out of order or outside of its life")
             }
-            Self::OutOfMemory { bytes } => write!(
-                f,
-                "the planner could not allocate {bytes} bytes for its tables"
-            ),
-            Self::OrderingEdgesInOrder => {
-                f.write_str("ordering edges were asked for on an in-order queue")
+            Self::OutOfMemory { bytes } => {
+                write!(f, "the planner could not allocate {bytes} bytes for its tables")
             }
+            Self::OrderingEdgesInOrder => f.write_str("ordering edges were asked for on an in-order queue"),
         }
     }
 }

@@ -62,14 +62,7 @@ impl Tensor {
     /// A tensor of `size` bytes. Of a dynamic tensor give the upper bound, and plan again when it grows.
     #[must_use]
     pub const fn new(id: u64, size: u64) -> Self {
-        Self {
-            id,
-            size,
-            alignment: None,
-            padding: 0,
-            kind: None,
-            alias: None,
-        }
+        Self { id, size, alignment: None, padding: 0, kind: None, alias: None }
     }
 
     /// Alignment of the offset in bytes; without it the builder's default holds (1 for a view).
@@ -115,13 +108,7 @@ impl Op {
     /// An operator without tensors. An empty name becomes `op<index>`, a repeated one gets `#<index>`.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            in_place: Vec::new(),
-            cost: 1,
-        }
+        Self { name: name.into(), inputs: Vec::new(), outputs: Vec::new(), in_place: Vec::new(), cost: 1 }
     }
 
     /// Adds tensors that the operator reads. A tensor may be named twice.
@@ -275,12 +262,7 @@ impl Graph {
                 upper = upper.max(last + 1);
             }
             // Read before it is written: carried from one iteration to the next.
-            if body.contains(&begin)
-                && node
-                    .users
-                    .iter()
-                    .any(|op| body.contains(op) && *op <= begin)
-            {
+            if body.contains(&begin) && node.users.iter().any(|op| body.contains(op) && *op <= begin) {
                 lower = lower.min(first);
                 upper = upper.max(last + 1);
             }
@@ -306,15 +288,17 @@ impl Graph {
         found
     }
 
-    /// Producers of the tensors that share bytes with `tensor` through views.
+    /// Operators that write bytes of `tensor`. Who makes a view of what it reads writes nothing.
     fn writers_under(&self, tensor: usize) -> impl Iterator<Item = usize> + '_ {
         let node = &self.tensors[tensor];
         let (low, high) = (node.root_offset, node.root_offset.saturating_add(node.size));
         self.family(node.root).iter().filter_map(move |&member| {
             let other = &self.tensors[member];
-            let shares =
-                other.root_offset < high && low < other.root_offset.saturating_add(other.size);
-            if shares { other.producer } else { None }
+            let end = other.root_offset.saturating_add(other.size);
+            let producer = other.producer?;
+            let reads = |&input: &usize| self.tensors[input].root == node.root;
+            let writes = !self.ops[producer].inputs.iter().any(reads);
+            (low.max(other.root_offset) < high.min(end) && writes).then_some(producer)
         })
     }
 }

@@ -34,10 +34,7 @@ impl Lifetime {
     /// The emptiness test matters: for `[5,5)` inside `[0,10)` the usual two comparisons alone would say yes.
     #[must_use]
     pub const fn overlaps(self, other: Self) -> bool {
-        self.lower < other.upper
-            && other.lower < self.upper
-            && !self.is_empty()
-            && !other.is_empty()
+        self.lower < other.upper && other.lower < self.upper && !self.is_empty() && !other.is_empty()
     }
 
     /// The smallest lifetime that contains both; an empty one adds nothing.
@@ -73,13 +70,7 @@ impl Buffer {
     /// A buffer with alignment 1.
     #[must_use]
     pub const fn new(id: u64, lower: u64, upper: u64, size: u64) -> Self {
-        Self {
-            id,
-            lower,
-            upper,
-            size,
-            alignment: 1,
-        }
+        Self { id, lower, upper, size, alignment: 1 }
     }
 
     /// The same buffer with another alignment in bytes.

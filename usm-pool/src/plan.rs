@@ -180,23 +180,13 @@ impl Plan {
                 .zip(&self.placement)
                 .filter(|(_, at)| **at == memory);
             let buffers = here.clone().count();
-            let peak = here
-                .map(|((buffer, &offset), _)| offset.saturating_add(buffer.size))
-                .max()
-                .unwrap_or(0);
+            let peak =
+                here.map(|((buffer, &offset), _)| offset.saturating_add(buffer.size)).max().unwrap_or(0);
             if buffers > 0 || memory == Memory::Device {
-                self.memories.push(MemoryUse {
-                    memory,
-                    peak,
-                    buffers,
-                });
+                self.memories.push(MemoryUse { memory, peak, buffers });
             }
         }
-        self.peak = self
-            .memories
-            .iter()
-            .map(|used| used.peak)
-            .fold(0, u64::saturating_add);
+        self.peak = self.memories.iter().map(|used| used.peak).fold(0, u64::saturating_add);
     }
 
     /// Number of buffers placed; views and tensors that work in place take none.
@@ -230,22 +220,16 @@ impl Plan {
     pub fn verify(&self, problem: &Problem) -> Result<[u64; 2], Violation> {
         let mut peaks = [0; 2];
         for (peak, memory) in peaks.iter_mut().zip([Memory::Device, Memory::Host]) {
-            let here: Vec<usize> = (0..self.placement.len())
-                .filter(|&i| self.placement[i] == memory)
-                .collect();
-            let buffers: Vec<_> = here
-                .iter()
-                .filter_map(|&i| problem.buffers().get(i).copied())
-                .collect();
+            let here: Vec<usize> =
+                (0..self.placement.len()).filter(|&i| self.placement[i] == memory).collect();
+            let buffers: Vec<_> = here.iter().filter_map(|&i| problem.buffers().get(i).copied()).collect();
             let offsets: Vec<_> = here.iter().map(|&i| self.offsets[i]).collect();
             *peak = match problem.conflicts() {
                 None => verify::sweep(&buffers, &offsets, u64::MAX)?,
                 Some(graph) if here.len() == graph.len() => {
                     verify::conflicts(&buffers, &offsets, graph.view(), u64::MAX)?
                 }
-                Some(graph) => {
-                    verify::conflicts(&buffers, &offsets, graph.induced(&here).view(), u64::MAX)?
-                }
+                Some(graph) => verify::conflicts(&buffers, &offsets, graph.induced(&here).view(), u64::MAX)?,
             };
         }
         if problem.buffers().len() != self.offsets.len() {
@@ -262,22 +246,9 @@ impl Plan {
     pub fn to_csv(&self) -> String {
         let mut text = String::from("id,lower,upper,size,alignment,offset,memory\n");
         for row in &self.rows {
-            let Row {
-                id,
-                lower,
-                upper,
-                size,
-                alignment,
-                offset,
-                memory,
-                ..
-            } = *row;
+            let Row { id, lower, upper, size, alignment, offset, memory, .. } = *row;
             // Writing to a String cannot fail.
-            let _ = writeln!(
-                text,
-                "{id},{lower},{upper},{size},{alignment},{offset},{}",
-                memory.name()
-            );
+            let _ = writeln!(text, "{id},{lower},{upper},{size},{alignment},{offset},{}", memory.name());
         }
         text
     }
@@ -286,11 +257,7 @@ impl Plan {
 impl fmt::Display for Plan {
     /// One line for people: buffers, peak, bound, naive sum, strategy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let proof = if self.optimal() {
-            "optimal"
-        } else {
-            "not proven optimal"
-        };
+        let proof = if self.optimal() { "optimal" } else { "not proven optimal" };
         write!(
             f,
             "{} buffers on an {} queue: peak {} bytes, lower bound {} bytes ({proof}), plain sum {} bytes, by {}",

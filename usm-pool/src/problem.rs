@@ -36,15 +36,8 @@ impl Problem {
     /// # Errors
     /// A malformed life or alignment, a repeated id, or sizes whose sum exceeds 64 bits.
     pub fn from_buffers(buffers: Vec<Buffer>) -> Result<Self, Error> {
-        let members = buffers
-            .iter()
-            .enumerate()
-            .map(|(i, &tensor)| Member {
-                tensor,
-                buffer: i,
-                offset: 0,
-            })
-            .collect();
+        let members =
+            buffers.iter().enumerate().map(|(i, &tensor)| Member { tensor, buffer: i, offset: 0 }).collect();
         Self::checked(buffers, members, None, Queue::InOrder)
     }
 
@@ -55,10 +48,7 @@ impl Problem {
     pub fn from_conflicts(buffers: Vec<Buffer>, conflicts: ConflictGraph) -> Result<Self, Error> {
         let mut problem = Self::from_buffers(buffers)?;
         if conflicts.len() != problem.buffers.len() {
-            return Err(Error::LengthMismatch {
-                buffers: problem.buffers.len(),
-                other: conflicts.len(),
-            });
+            return Err(Error::LengthMismatch { buffers: problem.buffers.len(), other: conflicts.len() });
         }
         problem.conflicts = Some(conflicts);
         problem.queue = Queue::OutOfOrder;
@@ -80,43 +70,24 @@ impl Problem {
         let mut open: Vec<u64> = problem.buffers.iter().map(|buffer| buffer.lower).collect();
         for &(i, lower, upper) in gaps {
             let Some(buffer) = problem.buffers.get(i) else {
-                return Err(Error::LengthMismatch {
-                    buffers: problem.buffers.len(),
-                    other: i,
-                });
+                return Err(Error::LengthMismatch { buffers: problem.buffers.len(), other: i });
             };
             if lower >= upper || lower < open[i] || upper > buffer.upper {
-                return Err(Error::BadGap {
-                    id: buffer.id,
-                    lower,
-                    upper,
-                });
+                return Err(Error::BadGap { id: buffer.id, lower, upper });
             }
-            pieces.push(Buffer {
-                lower: open[i],
-                upper: lower,
-                ..*buffer
-            });
+            pieces.push(Buffer { lower: open[i], upper: lower, ..*buffer });
             owner.push(i);
             open[i] = upper;
         }
         for (i, buffer) in problem.buffers.iter().enumerate() {
-            pieces.push(Buffer {
-                lower: open[i],
-                ..*buffer
-            });
+            pieces.push(Buffer { lower: open[i], ..*buffer });
             owner.push(i);
         }
         let mut conflicts = ConflictGraph::new(problem.buffers.len())?;
-        let mut order: Vec<usize> = (0..pieces.len())
-            .filter(|&p| !pieces[p].lifetime().is_empty())
-            .collect();
+        let mut order: Vec<usize> = (0..pieces.len()).filter(|&p| !pieces[p].lifetime().is_empty()).collect();
         order.sort_by_key(|&p| pieces[p].lower);
         for (rank, &p) in order.iter().enumerate() {
-            for &q in order[rank + 1..]
-                .iter()
-                .take_while(|&&q| pieces[q].lower < pieces[p].upper)
-            {
+            for &q in order[rank + 1..].iter().take_while(|&&q| pieces[q].lower < pieces[p].upper) {
                 conflicts.insert(owner[p], owner[q]);
             }
         }
@@ -131,9 +102,7 @@ impl Problem {
     pub fn from_graph(graph: &Graph, queue: Queue, in_place: InPlace) -> Result<Self, Error> {
         match queue {
             Queue::InOrder => Self::from_blocks(graph, &Blocks::new(graph, in_place, None)?, None),
-            Queue::OutOfOrder => {
-                Self::with_reachability(graph, &Reachability::new(graph, &[])?, in_place)
-            }
+            Queue::OutOfOrder => Self::with_reachability(graph, &Reachability::new(graph, &[])?, in_place),
         }
     }
 
@@ -141,21 +110,13 @@ impl Problem {
     ///
     /// # Errors
     /// As [`Self::from_graph`].
-    pub fn with_reachability(
-        graph: &Graph,
-        reach: &Reachability,
-        in_place: InPlace,
-    ) -> Result<Self, Error> {
+    pub fn with_reachability(graph: &Graph, reach: &Reachability, in_place: InPlace) -> Result<Self, Error> {
         let blocks = Blocks::new(graph, in_place, Some(reach))?;
         let conflicts = out_of_order(&blocks, reach)?;
         Self::from_blocks(graph, &blocks, Some(conflicts))
     }
 
-    fn from_blocks(
-        graph: &Graph,
-        blocks: &Blocks,
-        conflicts: Option<ConflictGraph>,
-    ) -> Result<Self, Error> {
+    fn from_blocks(graph: &Graph, blocks: &Blocks, conflicts: Option<ConflictGraph>) -> Result<Self, Error> {
         let tensors = graph.tensors();
         let buffers = blocks.blocks().iter().map(|block| Buffer {
             id: tensors[block.root].id,
@@ -170,9 +131,7 @@ impl Problem {
                 continue;
             };
             let family = graph.family(i).iter().map(|&view| graph.lifetime(view));
-            let life = family
-                .reduce(|a, b| a.union(b))
-                .unwrap_or_else(|| graph.lifetime(i));
+            let life = family.reduce(|a, b| a.union(b)).unwrap_or_else(|| graph.lifetime(i));
             let tensor = Buffer {
                 id: tensor.id,
                 lower: life.lower,
@@ -180,17 +139,9 @@ impl Problem {
                 size: tensor.size,
                 alignment: tensor.alignment,
             };
-            members.push(Member {
-                tensor,
-                buffer,
-                offset,
-            });
+            members.push(Member { tensor, buffer, offset });
         }
-        let queue = if conflicts.is_some() {
-            Queue::OutOfOrder
-        } else {
-            Queue::InOrder
-        };
+        let queue = if conflicts.is_some() { Queue::OutOfOrder } else { Queue::InOrder };
         Self::checked(buffers.collect(), members, conflicts, queue)
     }
 
@@ -205,13 +156,7 @@ impl Problem {
         // In the worst case all buffers lie one after the other, each pushed up by its alignment: that must stay below 2^64, and
         // so must every step of every planner.
         for buffer in &buffers {
-            let &Buffer {
-                id,
-                lower,
-                upper,
-                size,
-                alignment,
-            } = buffer;
+            let &Buffer { id, lower, upper, size, alignment } = buffer;
             if lower > upper {
                 return Err(Error::ReversedLifetime { id, lower, upper });
             }
@@ -219,23 +164,14 @@ impl Problem {
                 return Err(Error::BadAlignment { id, alignment });
             }
             let room = align_up(size, alignment).and_then(|room| room.checked_add(alignment - 1));
-            sum = room
-                .and_then(|room| sum.checked_add(room))
-                .ok_or(Error::SizeOverflow { id, size, sum })?;
+            sum = room.and_then(|room| sum.checked_add(room)).ok_or(Error::SizeOverflow { id, size, sum })?;
         }
         for (i, member) in members.iter().enumerate() {
             if ids.insert(member.tensor.id, i).is_some() {
-                return Err(Error::DuplicateId {
-                    id: member.tensor.id,
-                });
+                return Err(Error::DuplicateId { id: member.tensor.id });
             }
         }
-        Ok(Self {
-            buffers,
-            members,
-            conflicts,
-            queue,
-        })
+        Ok(Self { buffers, members, conflicts, queue })
     }
 
     /// The buffers to place.
@@ -267,12 +203,7 @@ impl Problem {
     pub fn conflict(&self, i: usize, j: usize) -> bool {
         match &self.conflicts {
             Some(graph) => graph.contains(i, j),
-            None => {
-                i != j
-                    && self.buffers[i]
-                        .lifetime()
-                        .overlaps(self.buffers[j].lifetime())
-            }
+            None => i != j && self.buffers[i].lifetime().overlaps(self.buffers[j].lifetime()),
         }
     }
 

@@ -23,24 +23,11 @@ use crate::{Buffer, ConflictView};
 #[allow(missing_docs)] // The fields are named after what they hold; the variants explain them.
 pub enum Violation {
     /// Buffers that may be live together share the byte at `offset`.
-    Overlap {
-        first: u64,
-        second: u64,
-        offset: u64,
-    },
+    Overlap { first: u64, second: u64, offset: u64 },
     /// An offset that is no multiple of the buffer's alignment.
-    Misaligned {
-        id: u64,
-        offset: u64,
-        alignment: u64,
-    },
+    Misaligned { id: u64, offset: u64, alignment: u64 },
     /// A buffer that ends beyond the capacity, or beyond 64 bits.
-    Outside {
-        id: u64,
-        offset: u64,
-        size: u64,
-        capacity: u64,
-    },
+    Outside { id: u64, offset: u64, size: u64, capacity: u64 },
     /// Tables of different lengths.
     LengthMismatch { buffers: usize, other: usize },
     /// A tensor that the plan should place and does not, or places without need.
@@ -54,59 +41,26 @@ pub enum Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Overlap {
-                first,
-                second,
-                offset,
-            } => {
-                write!(
-                    f,
-                    "buffers {first} and {second} may be live together and share the byte at {offset}"
-                )
+            Self::Overlap { first, second, offset } => {
+                write!(f, "buffers {first} and {second} may be live together and share the byte at {offset}")
             }
-            Self::Misaligned {
-                id,
-                offset,
-                alignment,
-            } => {
-                write!(
-                    f,
-                    "buffer {id}: offset {offset} is no multiple of its alignment {alignment}"
-                )
+            Self::Misaligned { id, offset, alignment } => {
+                write!(f, "buffer {id}: offset {offset} is no multiple of its alignment {alignment}")
             }
-            Self::Outside {
-                id,
-                offset,
-                size,
-                capacity,
-            } => {
-                write!(
-                    f,
-                    "buffer {id}: offset {offset} + size {size} exceeds the capacity {capacity}"
-                )
+            Self::Outside { id, offset, size, capacity } => {
+                write!(f, "buffer {id}: offset {offset} + size {size} exceeds the capacity {capacity}")
             }
             Self::LengthMismatch { buffers, other } => {
                 write!(f, "{buffers} buffers, but {other} entries in the plan")
             }
-            Self::Missing { id } => write!(
-                f,
-                "tensor {id}: has no row although it needs one, or one although it needs none"
-            ),
-            Self::Misplaced {
-                id,
-                offset,
-                expected,
-            } => {
-                write!(
-                    f,
-                    "tensor {id}: the plan says {offset} where {expected} is right"
-                )
+            Self::Missing { id } => {
+                write!(f, "tensor {id}: has no row although it needs one, or one although it needs none")
+            }
+            Self::Misplaced { id, offset, expected } => {
+                write!(f, "tensor {id}: the plan says {offset} where {expected} is right")
             }
             Self::Overwritten { op, reader, writer } => {
-                write!(
-                    f,
-                    "op {op}: reads tensor {reader}, which tensor {writer} may have overwritten"
-                )
+                write!(f, "op {op}: reads tensor {reader}, which tensor {writer} may have overwritten")
             }
         }
     }
@@ -145,15 +99,10 @@ pub fn conflicts(
     capacity: u64,
 ) -> Result<u64, Violation> {
     if relation.len() != buffers.len() {
-        return Err(Violation::LengthMismatch {
-            buffers: buffers.len(),
-            other: relation.len(),
-        });
+        return Err(Violation::LengthMismatch { buffers: buffers.len(), other: relation.len() });
     }
     // Either direction counts: a table written by hand may hold one half only.
-    pairs(buffers, offsets, capacity, |i, j| {
-        relation.contains(i, j) || relation.contains(j, i)
-    })
+    pairs(buffers, offsets, capacity, |i, j| relation.contains(i, j) || relation.contains(j, i))
 }
 
 fn pairs(
@@ -168,11 +117,7 @@ fn pairs(
             // The ends were checked not to overflow.
             let shared = at_a.max(at_b);
             if shared < (at_a + a.size).min(at_b + b.size) && conflict(i, j) {
-                return Err(Violation::Overlap {
-                    first: a.id,
-                    second: b.id,
-                    offset: shared,
-                });
+                return Err(Violation::Overlap { first: a.id, second: b.id, offset: shared });
             }
         }
     }
@@ -182,38 +127,17 @@ fn pairs(
 /// The checks of single buffers; answers the peak.
 fn each(buffers: &[Buffer], offsets: &[u64], capacity: u64) -> Result<u64, Violation> {
     if buffers.len() != offsets.len() {
-        return Err(Violation::LengthMismatch {
-            buffers: buffers.len(),
-            other: offsets.len(),
-        });
+        return Err(Violation::LengthMismatch { buffers: buffers.len(), other: offsets.len() });
     }
     let mut peak = 0;
-    for (
-        &Buffer {
-            id,
-            size,
-            alignment,
-            ..
-        },
-        &offset,
-    ) in buffers.iter().zip(offsets)
-    {
+    for (&Buffer { id, size, alignment, .. }, &offset) in buffers.iter().zip(offsets) {
         if alignment == 0 || offset % alignment != 0 {
-            return Err(Violation::Misaligned {
-                id,
-                offset,
-                alignment,
-            });
+            return Err(Violation::Misaligned { id, offset, alignment });
         }
         match offset.checked_add(size) {
             Some(end) if end <= capacity => peak = peak.max(end),
             _ => {
-                return Err(Violation::Outside {
-                    id,
-                    offset,
-                    size,
-                    capacity,
-                });
+                return Err(Violation::Outside { id, offset, size, capacity });
             }
         }
     }
@@ -224,11 +148,8 @@ fn each(buffers: &[Buffer], offsets: &[u64], capacity: u64) -> Result<u64, Viola
 /// `None` when the sum exceeds 64 bits.
 #[must_use]
 pub fn load_at(buffers: &[Buffer], time: u64) -> Option<u64> {
-    let live = buffers
-        .iter()
-        .filter(|buffer| buffer.lower <= time && time < buffer.upper);
-    live.map(|buffer| buffer.size)
-        .try_fold(0_u64, u64::checked_add)
+    let live = buffers.iter().filter(|buffer| buffer.lower <= time && time < buffer.upper);
+    live.map(|buffer| buffer.size).try_fold(0_u64, u64::checked_add)
 }
 
 /// The bound in bytes that an antichain proves, from sizes alone: the sum of the named buffers (by index) when all pairs conflict.

@@ -23,12 +23,7 @@ fn lives_of_the_graph_are_those_of_the_table() {
         let graph = common::graph(&shared, &name);
         for buffer in common::buffers(&shared.join(format!("data/planner/{name}.csv"))) {
             let tensor = graph.tensor_index(buffer.id).expect("tensor");
-            assert_eq!(
-                graph.lifetime(tensor),
-                buffer.lifetime(),
-                "{name}: tensor {}",
-                buffer.id
-            );
+            assert_eq!(graph.lifetime(tensor), buffer.lifetime(), "{name}: tensor {}", buffer.id);
         }
     }
 }
@@ -45,12 +40,7 @@ fn basic_and_skipped_branch_are_exactly_the_overlap_of_lives() {
         both.merge(&skipped_branch(&graph, &blocks).expect("skipped branch"));
         let problem = Problem::from_graph(&graph, Queue::InOrder, InPlace::Never).expect("problem");
         let lives = ConflictGraph::from_lifetimes(problem.buffers()).expect("lives");
-        assert!(
-            both == lives,
-            "{name}: {} pairs, lives overlap in {}",
-            both.pairs(),
-            lives.pairs()
-        );
+        assert!(both == lives, "{name}: {} pairs, lives overlap in {}", both.pairs(), lives.pairs());
     }
 }
 
@@ -69,31 +59,16 @@ fn every_strategy_makes_a_plan_that_verifies() {
         let graph = common::graph(&shared, &name);
         let problem = Problem::from_graph(&graph, Queue::InOrder, InPlace::Never).expect("problem");
         let mut peaks = Vec::new();
-        for strategy in [
-            Strategy::Auto,
-            Strategy::GreedyBySize,
-            Strategy::BestFit,
-            Strategy::WholeBuffer,
-        ] {
+        for strategy in [Strategy::Auto, Strategy::GreedyBySize, Strategy::BestFit, Strategy::WholeBuffer] {
             let plan = plan(&problem, &options(strategy)).expect("plan");
-            assert_eq!(
-                plan.verify(&problem).expect("verified")[0],
-                plan.peak,
-                "{name} {}",
-                strategy.name()
-            );
-            verify::graph(&graph, Queue::InOrder, &[], &plan.rows)
-                .expect("verified against the graph");
-            let Certificate::TimeCut { time, .. } = plan.certificate else {
-                panic!("time cut")
-            };
+            assert_eq!(plan.verify(&problem).expect("verified")[0], plan.peak, "{name} {}", strategy.name());
+            verify::graph(&graph, Queue::InOrder, &[], &plan.rows).expect("verified against the graph");
+            let Certificate::TimeCut { time, .. } = plan.certificate else { panic!("time cut") };
             assert!(verify::load_at(problem.buffers(), time) <= Some(plan.lower_bound));
             assert!(plan.lower_bound <= plan.peak);
             peaks.push(plan.peak as f64 / plan.lower_bound as f64);
         }
-        let bound = plan(&problem, &options(Strategy::GreedyBySize))
-            .expect("plan")
-            .lower_bound;
+        let bound = plan(&problem, &options(Strategy::GreedyBySize)).expect("plan").lower_bound;
         println!(
             "{name:40} {:5} {bound:12} {:.4} {:.4} {:.4} {:.4}",
             problem.buffers().len(),
@@ -108,10 +83,7 @@ fn every_strategy_makes_a_plan_that_verifies() {
     }
     let mean = (log_sum / f64::from(count)).exp();
     println!("geometric mean against the whole-buffer pool: {mean:.4}");
-    assert!(
-        mean <= 0.87,
-        "geometric mean {mean} against the whole-buffer pool"
-    );
+    assert!(mean <= 0.87, "geometric mean {mean} against the whole-buffer pool");
 }
 
 #[test]
@@ -129,32 +101,18 @@ fn out_of_order_plans_verify_and_come_close_to_the_antichain() {
         let reach = Reachability::new(&graph, &[]).expect("closure");
         let closed = start.elapsed();
         let problem = Problem::with_reachability(&graph, &reach, InPlace::Never).expect("problem");
-        let in_order =
-            Problem::from_graph(&graph, Queue::InOrder, InPlace::Never).expect("problem");
+        let in_order = Problem::from_graph(&graph, Queue::InOrder, InPlace::Never).expect("problem");
         let built = start.elapsed();
         let auto = plan(&problem, &options(Strategy::Auto)).expect("plan");
         let planned = start.elapsed();
         let whole = plan(&problem, &options(Strategy::WholeBuffer)).expect("plan");
         for plan in [&auto, &whole] {
-            assert_eq!(
-                plan.verify(&problem).expect("verified")[0],
-                plan.peak,
-                "{name}"
-            );
-            verify::graph(&graph, Queue::OutOfOrder, &[], &plan.rows)
-                .expect("verified against the graph");
+            assert_eq!(plan.verify(&problem).expect("verified")[0], plan.peak, "{name}");
+            verify::graph(&graph, Queue::OutOfOrder, &[], &plan.rows).expect("verified against the graph");
             verify::graph(&graph, Queue::InOrder, &[], &plan.rows).expect("safe in order too");
         }
-        let Certificate::Antichain { buffers } = &auto.certificate else {
-            panic!("antichain")
-        };
-        let at = |id: &u64| {
-            problem
-                .buffers()
-                .iter()
-                .position(|buffer| buffer.id == *id)
-                .expect("id")
-        };
+        let Certificate::Antichain { buffers } = &auto.certificate else { panic!("antichain") };
+        let at = |id: &u64| problem.buffers().iter().position(|buffer| buffer.id == *id).expect("id");
         let set: Vec<usize> = buffers.iter().map(at).collect();
         let view = problem.conflicts().expect("conflicts").view();
         assert_eq!(
@@ -163,10 +121,7 @@ fn out_of_order_plans_verify_and_come_close_to_the_antichain() {
             "{name}: sizes are multiples of 64"
         );
         let base = usm_pool::bound::time_cut(in_order.buffers()).bytes;
-        assert!(
-            auto.lower_bound >= base,
-            "{name}: out-of-order bound below the in-order one"
-        );
+        assert!(auto.lower_bound >= base, "{name}: out-of-order bound below the in-order one");
         println!(
             "{name:40} {:5} {:12} {:6.3}x {:9} {:.4} {:.4} closure {:.3} problem {:.3} plan {:.3}",
             problem.buffers().len(),

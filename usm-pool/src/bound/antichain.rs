@@ -18,19 +18,11 @@ use crate::{Buffer, Error};
 ///
 /// # Errors
 /// [`Error::LengthMismatch`] when the relation is of another size, [`Error::OutOfMemory`].
-pub fn antichain(
-    buffers: &[Buffer],
-    conflicts: &ConflictGraph,
-) -> Result<(u64, Vec<usize>), Error> {
+pub fn antichain(buffers: &[Buffer], conflicts: &ConflictGraph) -> Result<(u64, Vec<usize>), Error> {
     if conflicts.len() != buffers.len() {
-        return Err(Error::LengthMismatch {
-            buffers: buffers.len(),
-            other: conflicts.len(),
-        });
+        return Err(Error::LengthMismatch { buffers: buffers.len(), other: conflicts.len() });
     }
-    let mut order: Vec<usize> = (0..buffers.len())
-        .filter(|&i| buffers[i].size > 0)
-        .collect();
+    let mut order: Vec<usize> = (0..buffers.len()).filter(|&i| buffers[i].size > 0).collect();
     order.sort_by_key(|&i| (buffers[i].lower, buffers[i].upper, i));
     antichain_of(buffers, conflicts, &order)
 }
@@ -42,15 +34,9 @@ pub(crate) fn antichain_of(
     order: &[usize],
 ) -> Result<(u64, Vec<usize>), Error> {
     let n = order.len();
-    let unit = order
-        .iter()
-        .map(|&i| buffers[i].alignment)
-        .min()
-        .unwrap_or(1);
-    let weights: Vec<u64> = order
-        .iter()
-        .map(|&i| align_up(buffers[i].size, unit).unwrap_or(buffers[i].size))
-        .collect();
+    let unit = order.iter().map(|&i| buffers[i].alignment).min().unwrap_or(1);
+    let weights: Vec<u64> =
+        order.iter().map(|&i| align_up(buffers[i].size, unit).unwrap_or(buffers[i].size)).collect();
     let mut network = Network::new(2 * n + 2);
     let (source, sink) = (2 * n, 2 * n + 1);
     for (k, &weight) in weights.iter().enumerate() {
@@ -66,10 +52,7 @@ pub(crate) fn antichain_of(
     }
     network.maximise(source, sink);
     let reached = network.reachable(source);
-    let mut set: Vec<usize> = (0..n)
-        .filter(|&k| reached[k] && !reached[n + k])
-        .map(|k| order[k])
-        .collect();
+    let mut set: Vec<usize> = (0..n).filter(|&k| reached[k] && !reached[n + k]).map(|k| order[k]).collect();
     // A relation that is no order could give a set with holes: drop what does not conflict with all before it.
     let mut kept: Vec<usize> = Vec::with_capacity(set.len());
     for i in set.drain(..) {
@@ -120,11 +103,7 @@ struct Network {
 
 impl Network {
     fn new(nodes: usize) -> Self {
-        Self {
-            heads: (0..nodes).map(|_| Vec::new()).collect(),
-            to: Vec::new(),
-            room: Vec::new(),
-        }
+        Self { heads: (0..nodes).map(|_| Vec::new()).collect(), to: Vec::new(), room: Vec::new() }
     }
 
     fn edge(&mut self, from: usize, to: usize, room: u64) {
@@ -149,11 +128,7 @@ impl Network {
             let mut at = source;
             loop {
                 if at == sink {
-                    let flow = path
-                        .iter()
-                        .map(|&e| self.room[e as usize])
-                        .min()
-                        .unwrap_or(0);
+                    let flow = path.iter().map(|&e| self.room[e as usize]).min().unwrap_or(0);
                     let mut back = 0;
                     for (depth, &e) in path.iter().enumerate().rev() {
                         self.room[e as usize] -= flow;
@@ -163,9 +138,7 @@ impl Network {
                         }
                     }
                     path.truncate(back);
-                    at = path
-                        .last()
-                        .map_or(source, |&e| self.to[e as usize] as usize);
+                    at = path.last().map_or(source, |&e| self.to[e as usize] as usize);
                     continue;
                 }
                 let step = loop {
@@ -210,9 +183,6 @@ impl Network {
     }
 
     fn reachable(&self, source: usize) -> Vec<bool> {
-        self.levels(source)
-            .into_iter()
-            .map(|level| level != u32::MAX)
-            .collect()
+        self.levels(source).into_iter().map(|level| level != u32::MAX).collect()
     }
 }

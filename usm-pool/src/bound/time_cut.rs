@@ -19,16 +19,12 @@ pub struct TimeCut {
 /// The largest [`at_time`](super::at_time) over all instants, for buffers of a checked problem (sums that fit in 64 bits).
 #[must_use]
 pub fn time_cut(buffers: &[Buffer]) -> TimeCut {
-    let mut begins: Vec<u32> = (0..buffers.len() as u32)
-        .filter(|&i| buffers[i as usize].occupies())
-        .collect();
+    let mut begins: Vec<u32> =
+        (0..buffers.len() as u32).filter(|&i| buffers[i as usize].occupies()).collect();
     let mut ends = begins.clone();
     begins.sort_unstable_by_key(|&i| buffers[i as usize].lower);
     ends.sort_unstable_by_key(|&i| buffers[i as usize].upper);
-    let mut units: Vec<u64> = begins
-        .iter()
-        .map(|&i| buffers[i as usize].alignment)
-        .collect();
+    let mut units: Vec<u64> = begins.iter().map(|&i| buffers[i as usize].alignment).collect();
     units.sort_unstable();
     units.dedup();
     let mut best = TimeCut::default();
@@ -47,16 +43,9 @@ fn sweep(buffers: &[Buffer], begins: &[u32], ends: &[u32], unit: u64) -> TimeCut
     // What the topmost buffer may leave free; the largest counts, so the live ones are kept in order.
     let mut slacks: BTreeMap<u64, u32> = BTreeMap::new();
     let rounded = |buffer: &Buffer| align_up(buffer.size, unit).unwrap_or(u64::MAX);
-    let mut end = ends
-        .iter()
-        .map(|&i| &buffers[i as usize])
-        .filter(|buffer| buffer.alignment >= unit)
-        .peekable();
-    for buffer in begins
-        .iter()
-        .map(|&i| &buffers[i as usize])
-        .filter(|buffer| buffer.alignment >= unit)
-    {
+    let mut end =
+        ends.iter().map(|&i| &buffers[i as usize]).filter(|buffer| buffer.alignment >= unit).peekable();
+    for buffer in begins.iter().map(|&i| &buffers[i as usize]).filter(|buffer| buffer.alignment >= unit) {
         while let Some(over) = end.next_if(|over| over.upper <= buffer.lower) {
             let room = rounded(over);
             load = load.saturating_sub(room);
@@ -76,10 +65,7 @@ fn sweep(buffers: &[Buffer], begins: &[u32], ends: &[u32], unit: u64) -> TimeCut
         }
         let bytes = load - slacks.last_key_value().map_or(0, |(&slack, _)| slack);
         if bytes > best.bytes {
-            best = TimeCut {
-                bytes,
-                time: buffer.lower,
-            };
+            best = TimeCut { bytes, time: buffer.lower };
         }
     }
     best

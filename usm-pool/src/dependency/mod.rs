@@ -55,22 +55,8 @@ pub fn conflicts(graph: &Graph, blocks: &Blocks, queue: Queue) -> Result<Conflic
 /// Where a block's life begins and ends among the operators, shifted by one so that 0 is "before the run": the begin is the first
 /// access, the end the last one (one past the last operator when the caller reads it afterwards).
 fn span(block: &Block) -> (u64, u64) {
-    let begin = if block.from_start {
-        0
-    } else {
-        block.lifetime.lower + 1
-    };
+    let begin = if block.from_start { 0 } else { block.lifetime.lower + 1 };
     let last = block.lifetime.upper;
-    let touched = block
-        .ops
-        .binary_search_by(|&op| (op as u64 + 1).cmp(&last))
-        .is_ok();
-    (
-        begin,
-        if touched && !block.to_end {
-            last
-        } else {
-            last + 1
-        },
-    )
+    let touched = block.ops.binary_search_by(|&op| (op as u64 + 1).cmp(&last)).is_ok();
+    (begin, if touched && !block.to_end { last } else { last + 1 })
 }

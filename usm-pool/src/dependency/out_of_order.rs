@@ -25,10 +25,7 @@ impl Reachability {
     pub fn new(graph: &Graph, edges: &[(usize, usize)]) -> Result<Self, Error> {
         let n = graph.ops().len();
         if n > Self::LIMIT {
-            return Err(Error::TooManyBuffers {
-                buffers: n,
-                limit: Self::LIMIT,
-            });
+            return Err(Error::TooManyBuffers { buffers: n, limit: Self::LIMIT });
         }
         let mut successors: Vec<Vec<usize>> = (0..n).map(|_| Vec::new()).collect();
         for op in 0..n {
@@ -81,22 +78,14 @@ impl Reachability {
     /// Whether a path leads from `before` to `after` (never from an operator to itself); false when either is out of range.
     #[must_use]
     pub fn precedes(&self, before: usize, after: usize) -> bool {
-        after < self.n
-            && self
-                .row(before)
-                .get(after / 64)
-                .is_some_and(|word| word >> (after % 64) & 1 == 1)
+        after < self.n && self.row(before).get(after / 64).is_some_and(|word| word >> (after % 64) & 1 == 1)
     }
 
     /// Bits of the operators that `op` leads to.
     #[must_use]
     pub fn row(&self, op: usize) -> &[u64] {
         let width = words_per_row(self.n);
-        if op >= self.n {
-            &[]
-        } else {
-            &self.descendants[op * width..(op + 1) * width]
-        }
+        if op >= self.n { &[] } else { &self.descendants[op * width..(op + 1) * width] }
     }
 }
 
@@ -113,17 +102,11 @@ pub fn out_of_order(blocks: &Blocks, reach: &Reachability) -> Result<ConflictGra
 }
 
 /// The relation "block `i` is over before block `j` begins, whatever the order of execution", one row for each `i`.
-pub(crate) fn strictly_before(
-    blocks: &Blocks,
-    reach: &Reachability,
-) -> Result<ConflictGraph, Error> {
+pub(crate) fn strictly_before(blocks: &Blocks, reach: &Reachability) -> Result<ConflictGraph, Error> {
     let blocks = blocks.blocks();
     let mut before = ConflictGraph::new(blocks.len())?;
     // Most blocks have one first access; the bit test is then all there is to do.
-    let firsts: Vec<Vec<usize>> = blocks
-        .iter()
-        .map(|block| first_accesses(block, reach))
-        .collect();
+    let firsts: Vec<Vec<usize>> = blocks.iter().map(|block| first_accesses(block, reach)).collect();
     let width = words_per_row(reach.len());
     let mut common = zeroed_words(width)?;
     for (i, block) in blocks.iter().enumerate() {
@@ -141,10 +124,7 @@ pub(crate) fn strictly_before(
         }
         let row = before.row_mut(i);
         for (j, other) in firsts.iter().enumerate() {
-            let after = !other.is_empty()
-                && other
-                    .iter()
-                    .all(|&op| common[op / 64] >> (op % 64) & 1 == 1);
+            let after = !other.is_empty() && other.iter().all(|&op| common[op / 64] >> (op % 64) & 1 == 1);
             row[j / 64] |= u64::from(after) << (j % 64);
         }
     }

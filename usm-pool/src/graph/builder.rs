@@ -83,23 +83,14 @@ impl GraphBuilder {
         self.link(&ops, &mut tensors)?;
         let mut outputs = Vec::new();
         for &id in &self.outputs {
-            let &tensor = index
-                .get(&id)
-                .ok_or(GraphError::UnknownGraphOutput { tensor: id })?;
+            let &tensor = index.get(&id).ok_or(GraphError::UnknownGraphOutput { tensor: id })?;
             if !tensors[tensor].is_output {
                 tensors[tensor].is_output = true;
                 outputs.push(tensor);
             }
         }
         let families = self.resolve_views(&index, &mut tensors)?;
-        Ok(Graph {
-            tensors,
-            ops,
-            outputs,
-            loops: self.loops,
-            families,
-            index,
-        })
+        Ok(Graph { tensors, ops, outputs, loops: self.loops, families, index })
     }
 
     fn check_loops(&self) -> Result<(), GraphError> {
@@ -110,11 +101,7 @@ impl GraphBuilder {
                 !disjoint && !nested
             });
             if first > last || last >= self.ops.len() || cuts {
-                return Err(GraphError::BadLoop {
-                    first,
-                    last,
-                    ops: self.ops.len(),
-                });
+                return Err(GraphError::BadLoop { first, last, ops: self.ops.len() });
             }
         }
         Ok(())
@@ -123,26 +110,16 @@ impl GraphBuilder {
     fn tensor_nodes(&self) -> Result<Vec<TensorNode>, GraphError> {
         let mut nodes = Vec::with_capacity(self.tensors.len());
         for (i, tensor) in self.tensors.iter().enumerate() {
-            let default = if tensor.alias.is_some() {
-                1
-            } else {
-                self.default_alignment
-            };
+            let default = if tensor.alias.is_some() { 1 } else { self.default_alignment };
             let alignment = tensor.alignment.unwrap_or(default);
             if !alignment.is_power_of_two() {
-                return Err(GraphError::BadAlignment {
-                    tensor: tensor.id,
-                    alignment,
-                });
+                return Err(GraphError::BadAlignment { tensor: tensor.id, alignment });
             }
-            let size = tensor
-                .size
-                .checked_add(tensor.padding)
-                .ok_or(GraphError::SizeOverflow {
-                    tensor: tensor.id,
-                    size: tensor.size,
-                    padding: tensor.padding,
-                })?;
+            let size = tensor.size.checked_add(tensor.padding).ok_or(GraphError::SizeOverflow {
+                tensor: tensor.id,
+                size: tensor.size,
+                padding: tensor.padding,
+            })?;
             nodes.push(TensorNode {
                 id: tensor.id,
                 size,
@@ -170,14 +147,8 @@ impl GraphBuilder {
                     .map(|id| index.get(id).copied().ok_or(error(op, *id)))
                     .collect::<Result<Vec<_>, _>>()
             };
-            let inputs = find(&spec.inputs, |op, tensor| GraphError::UnknownInput {
-                op,
-                tensor,
-            })?;
-            let outputs = find(&spec.outputs, |op, tensor| GraphError::UnknownOutput {
-                op,
-                tensor,
-            })?;
+            let inputs = find(&spec.inputs, |op, tensor| GraphError::UnknownInput { op, tensor })?;
+            let outputs = find(&spec.outputs, |op, tensor| GraphError::UnknownOutput { op, tensor })?;
             let mut in_place = Vec::new();
             for &(input, output) in &spec.in_place {
                 let from = index.get(&input).filter(|tensor| inputs.contains(tensor));
@@ -188,13 +159,7 @@ impl GraphBuilder {
             }
             let name = unique_name(&spec.name, op, &names);
             names.insert(name.clone());
-            nodes.push(OpNode {
-                name,
-                inputs,
-                outputs,
-                in_place,
-                cost: spec.cost,
-            });
+            nodes.push(OpNode { name, inputs, outputs, in_place, cost: spec.cost });
         }
         Ok(nodes)
     }
@@ -206,10 +171,7 @@ impl GraphBuilder {
                 let tensor = &mut tensors[t];
                 match tensor.kind {
                     TensorKind::Input => {
-                        return Err(GraphError::WrittenInput {
-                            op,
-                            tensor: tensor.id,
-                        });
+                        return Err(GraphError::WrittenInput { op, tensor: tensor.id });
                     }
                     // State may be written many times; it is outside of the arena and orders nothing.
                     TensorKind::State => continue,
@@ -217,11 +179,7 @@ impl GraphBuilder {
                 }
                 match tensor.producer {
                     Some(first) if first != op => {
-                        return Err(GraphError::TwoProducers {
-                            tensor: tensor.id,
-                            first,
-                            second: op,
-                        });
+                        return Err(GraphError::TwoProducers { tensor: tensor.id, first, second: op });
                     }
                     _ => tensor.producer = Some(op),
                 }
@@ -240,16 +198,9 @@ impl GraphBuilder {
                             (first..=last).contains(&op) && (first..=last).contains(&producer)
                         })
                     };
-                    let early = tensor
-                        .users
-                        .iter()
-                        .find(|&&op| op <= producer && !carried(op));
+                    let early = tensor.users.iter().find(|&&op| op <= producer && !carried(op));
                     if let Some(&op) = early {
-                        return Err(GraphError::ReadBeforeWrite {
-                            op,
-                            tensor: tensor.id,
-                            producer,
-                        });
+                        return Err(GraphError::ReadBeforeWrite { op, tensor: tensor.id, producer });
                     }
                 }
                 None if spec.kind.is_none() => tensor.kind = TensorKind::Input,
@@ -269,36 +220,22 @@ impl GraphBuilder {
             let Some((of, offset)) = spec.alias else {
                 continue;
             };
-            let &parent = index.get(&of).ok_or(GraphError::UnknownRoot {
-                tensor: spec.id,
-                of,
-            })?;
+            let &parent = index.get(&of).ok_or(GraphError::UnknownRoot { tensor: spec.id, of })?;
             let (size, of_size) = (tensors[i].size, tensors[parent].size);
             if offset.checked_add(size).is_none_or(|end| end > of_size) {
-                return Err(GraphError::ViewOutside {
-                    tensor: spec.id,
-                    offset,
-                    size,
-                    of,
-                    of_size,
-                });
+                return Err(GraphError::ViewOutside { tensor: spec.id, offset, size, of, of_size });
             }
             tensors[i].alias = Some((parent, offset));
         }
         // `depth_first` with an explicit stack: a chain may be as long as the graph.
-        let mut resolved: Vec<bool> = tensors
-            .iter()
-            .map(|tensor| tensor.alias.is_none())
-            .collect();
+        let mut resolved: Vec<bool> = tensors.iter().map(|tensor| tensor.alias.is_none()).collect();
         let mut on_chain = alloc::vec![false; tensors.len()];
         let mut chain = Vec::new();
         for start in 0..tensors.len() {
             let mut at = start;
             while !resolved[at] {
                 if on_chain[at] {
-                    return Err(GraphError::ViewCycle {
-                        tensor: tensors[at].id,
-                    });
+                    return Err(GraphError::ViewCycle { tensor: tensors[at].id });
                 }
                 on_chain[at] = true;
                 chain.push(at);
@@ -329,11 +266,7 @@ impl GraphBuilder {
     }
 
     /// Gives views the kind of their root, and their alignment to the root.
-    fn settle_views(
-        &self,
-        tensors: &mut [TensorNode],
-        families: &[Vec<usize>],
-    ) -> Result<(), GraphError> {
+    fn settle_views(&self, tensors: &mut [TensorNode], families: &[Vec<usize>]) -> Result<(), GraphError> {
         for family in families.iter().filter(|family| family.len() > 1) {
             let Some(&root) = family.iter().find(|&&t| tensors[t].alias.is_none()) else {
                 continue;
@@ -347,10 +280,7 @@ impl GraphBuilder {
                 let (kind, of) = (tensors[root].kind, tensors[root].id);
                 let node = &tensors[view];
                 if self.tensors[view].kind.is_some_and(|said| said != kind) {
-                    return Err(GraphError::ViewKind {
-                        tensor: node.id,
-                        of,
-                    });
+                    return Err(GraphError::ViewKind { tensor: node.id, of });
                 }
                 if node.root_offset % node.alignment != 0 {
                     return Err(GraphError::ViewMisaligned {
@@ -369,11 +299,7 @@ impl GraphBuilder {
 }
 
 fn unique_name(wanted: &str, op: usize, taken: &BTreeSet<String>) -> String {
-    let mut name = if wanted.is_empty() {
-        format!("op{op}")
-    } else {
-        String::from(wanted)
-    };
+    let mut name = if wanted.is_empty() { format!("op{op}") } else { String::from(wanted) };
     while taken.contains(&name) {
         name = format!("{name}#{op}");
     }

@@ -20,53 +20,27 @@ pub enum GraphError {
     /// Views that lead back to themselves.
     ViewCycle { tensor: u64 },
     /// A view that reaches beyond the tensor it is declared on.
-    ViewOutside {
-        tensor: u64,
-        offset: u64,
-        size: u64,
-        of: u64,
-        of_size: u64,
-    },
+    ViewOutside { tensor: u64, offset: u64, size: u64, of: u64, of_size: u64 },
     /// A view whose place in the root contradicts the alignment asked for.
-    ViewMisaligned {
-        tensor: u64,
-        offset: u64,
-        alignment: u64,
-    },
+    ViewMisaligned { tensor: u64, offset: u64, alignment: u64 },
     /// A view that says another kind than its root has.
     ViewKind { tensor: u64, of: u64 },
     /// An alignment that is zero or no power of two.
     BadAlignment { tensor: u64, alignment: u64 },
     /// Size plus padding does not fit in 64 bits.
-    SizeOverflow {
-        tensor: u64,
-        size: u64,
-        padding: u64,
-    },
+    SizeOverflow { tensor: u64, size: u64, padding: u64 },
     /// A tensor that two operators write (only state may be).
-    TwoProducers {
-        tensor: u64,
-        first: usize,
-        second: usize,
-    },
+    TwoProducers { tensor: u64, first: usize, second: usize },
     /// An operator writes a tensor that the caller hands in.
     WrittenInput { op: usize, tensor: u64 },
     /// An operator reads what a later operator (or itself) writes, outside of a loop.
-    ReadBeforeWrite {
-        op: usize,
-        tensor: u64,
-        producer: usize,
-    },
+    ReadBeforeWrite { op: usize, tensor: u64, producer: usize },
     /// An in-place permit whose first tensor is no input of the operator.
     InPlaceInput { op: usize, tensor: u64 },
     /// An in-place permit whose second tensor is no output of the operator.
     InPlaceOutput { op: usize, tensor: u64 },
     /// A loop body that is empty, outside of the graph, or cuts another one.
-    BadLoop {
-        first: usize,
-        last: usize,
-        ops: usize,
-    },
+    BadLoop { first: usize, last: usize, ops: usize },
 }
 
 impl fmt::Display for GraphError {
@@ -86,86 +60,42 @@ impl fmt::Display for GraphError {
             Self::ViewCycle { tensor } => {
                 write!(f, "tensor {tensor}: alias_of leads back to itself")
             }
-            Self::ViewOutside {
-                tensor,
-                offset,
-                size,
-                of,
-                of_size,
-            } => write!(
+            Self::ViewOutside { tensor, offset, size, of, of_size } => write!(
                 f,
                 "tensor {tensor}: alias_offset {offset} + size {size} reaches beyond the {of_size} bytes of tensor {of}"
             ),
-            Self::ViewMisaligned {
-                tensor,
-                offset,
-                alignment,
-            } => {
+            Self::ViewMisaligned { tensor, offset, alignment } => {
                 write!(
                     f,
                     "tensor {tensor}: offset {offset} in its root is no multiple of its alignment {alignment}"
                 )
             }
-            Self::ViewKind { tensor, of } => write!(
-                f,
-                "tensor {tensor}: its kind differs from that of its root {of}"
-            ),
+            Self::ViewKind { tensor, of } => {
+                write!(f, "tensor {tensor}: its kind differs from that of its root {of}")
+            }
             Self::BadAlignment { tensor, alignment } => {
-                write!(
-                    f,
-                    "tensor {tensor}: alignment {alignment} is not a power of two"
-                )
+                write!(f, "tensor {tensor}: alignment {alignment} is not a power of two")
             }
-            Self::SizeOverflow {
-                tensor,
-                size,
-                padding,
-            } => {
-                write!(
-                    f,
-                    "tensor {tensor}: size {size} + padding {padding} exceed 64 bits"
-                )
+            Self::SizeOverflow { tensor, size, padding } => {
+                write!(f, "tensor {tensor}: size {size} + padding {padding} exceed 64 bits")
             }
-            Self::TwoProducers {
-                tensor,
-                first,
-                second,
-            } => {
-                write!(
-                    f,
-                    "tensor {tensor}: written by op {first} and again by op {second}"
-                )
+            Self::TwoProducers { tensor, first, second } => {
+                write!(f, "tensor {tensor}: written by op {first} and again by op {second}")
             }
             Self::WrittenInput { op, tensor } => {
                 write!(f, "op {op}: writes tensor {tensor}, which is an input")
             }
-            Self::ReadBeforeWrite {
-                op,
-                tensor,
-                producer,
-            } => {
-                write!(
-                    f,
-                    "op {op}: reads tensor {tensor}, which op {producer} has not written yet"
-                )
+            Self::ReadBeforeWrite { op, tensor, producer } => {
+                write!(f, "op {op}: reads tensor {tensor}, which op {producer} has not written yet")
             }
             Self::InPlaceInput { op, tensor } => {
-                write!(
-                    f,
-                    "op {op}: in_place names {tensor}, which is not one of its inputs"
-                )
+                write!(f, "op {op}: in_place names {tensor}, which is not one of its inputs")
             }
             Self::InPlaceOutput { op, tensor } => {
-                write!(
-                    f,
-                    "op {op}: in_place names {tensor}, which is not one of its outputs"
-                )
+                write!(f, "op {op}: in_place names {tensor}, which is not one of its outputs")
             }
             Self::BadLoop { first, last, ops } => {
-                write!(
-                    f,
-                    "loop [{first}, {last}]: empty, outside of {ops} ops, or cutting another loop"
-                )
+                write!(f, "loop [{first}, {last}]: empty, outside of {ops} ops, or cutting another loop")
             }
         }
     }

@@ -9,15 +9,9 @@ use super::offset_list::Fit;
 
 /// The better of best fit in descending size and best fit in order of begin (descending size at equal begins).
 pub(crate) fn best_fit(instance: Instance<'_>) -> Vec<u64> {
-    let by_size = sorted(instance, |b| {
-        (Reverse(b.size), Reverse(b.lifetime().len()), b.lower)
-    });
+    let by_size = sorted(instance, |b| (Reverse(b.size), Reverse(b.lifetime().len()), b.lower));
     let by_begin = sorted(instance, |b| (b.lower, Reverse(b.size), b.upper));
     let first = in_order(instance, &by_size, Fit::Best);
     let second = in_order(instance, &by_begin, Fit::Best);
-    if instance.peak(&second) < instance.peak(&first) {
-        second
-    } else {
-        first
-    }
+    if instance.peak(&second) < instance.peak(&first) { second } else { first }
 }

@@ -26,27 +26,18 @@ pub(crate) fn sorted<K: Ord>(instance: Instance<'_>, key: impl Fn(&Buffer) -> K)
 
 /// First fit in descending size; of equals the longer life first.
 pub(crate) fn by_size(instance: Instance<'_>) -> Vec<u64> {
-    let order = sorted(instance, |b| {
-        (Reverse(b.size), Reverse(b.lifetime().len()), b.lower)
-    });
+    let order = sorted(instance, |b| (Reverse(b.size), Reverse(b.lifetime().len()), b.lower));
     in_order(instance, &order, Fit::First)
 }
 
 /// First fit in descending size times duration.
 pub(crate) fn by_area(instance: Instance<'_>) -> Vec<u64> {
-    let order = sorted(instance, |b| {
-        (
-            Reverse(u128::from(b.size) * u128::from(b.lifetime().len())),
-            b.lower,
-        )
-    });
+    let order = sorted(instance, |b| (Reverse(u128::from(b.size) * u128::from(b.lifetime().len())), b.lower));
     in_order(instance, &order, Fit::First)
 }
 
 /// First fit in descending duration; of equals the larger first.
 pub(crate) fn by_duration(instance: Instance<'_>) -> Vec<u64> {
-    let order = sorted(instance, |b| {
-        (Reverse(b.lifetime().len()), Reverse(b.size), b.lower)
-    });
+    let order = sorted(instance, |b| (Reverse(b.lifetime().len()), Reverse(b.size), b.lower));
     in_order(instance, &order, Fit::First)
 }

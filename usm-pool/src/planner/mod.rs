@@ -37,13 +37,8 @@ pub enum Strategy {
 
 impl Strategy {
     /// All strategies, in the order of the documentation.
-    pub const ALL: [Self; 5] = [
-        Self::Auto,
-        Self::GreedyBySize,
-        Self::BestFit,
-        Self::WholeBuffer,
-        Self::Search,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Auto, Self::GreedyBySize, Self::BestFit, Self::WholeBuffer, Self::Search];
 
     /// The name used on the command line and in reports.
     #[must_use]
@@ -60,9 +55,7 @@ impl Strategy {
     /// The strategy of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|strategy| strategy.name() == name)
+        Self::ALL.into_iter().find(|strategy| strategy.name() == name)
     }
 }
 
@@ -96,13 +89,7 @@ impl fmt::Debug for Options<'_> {
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self {
-            strategy: Strategy::Auto,
-            queue: Queue::InOrder,
-            capacity: None,
-            nodes: 1 << 20,
-            stop: None,
-        }
+        Self { strategy: Strategy::Auto, queue: Queue::InOrder, capacity: None, nodes: 1 << 20, stop: None }
     }
 }
 
@@ -115,19 +102,17 @@ pub(crate) struct Instance<'a> {
 
 impl<'a> Instance<'a> {
     pub(crate) fn of(problem: &'a Problem) -> Self {
-        Self {
-            buffers: problem.buffers(),
-            conflicts: problem.conflicts(),
-        }
+        Self { buffers: problem.buffers(), conflicts: problem.conflicts() }
+    }
+
+    /// Whether a buffer needs bytes at all. An explicit relation stands above the lives.
+    pub(crate) fn occupies(&self, buffer: usize) -> bool {
+        let buffer = &self.buffers[buffer];
+        buffer.size > 0 && (self.conflicts.is_some() || !buffer.lifetime().is_empty())
     }
 
     pub(crate) fn peak(&self, offsets: &[u64]) -> u64 {
-        self.buffers
-            .iter()
-            .zip(offsets)
-            .map(|(buffer, &offset)| offset + buffer.size)
-            .max()
-            .unwrap_or(0)
+        self.buffers.iter().zip(offsets).map(|(buffer, &offset)| offset + buffer.size).max().unwrap_or(0)
     }
 }
 
@@ -140,18 +125,11 @@ fn prove(problem: &Problem) -> Result<Proof, Error> {
     let ids = |set: &mut dyn Iterator<Item = usize>| set.map(|i| buffers[i].id).collect::<Vec<_>>();
     if let (Some(conflicts), Queue::OutOfOrder) = (problem.conflicts(), problem.queue()) {
         let (bytes, set) = bound::antichain(buffers, conflicts)?;
-        return Ok((
-            bytes,
-            Certificate::Antichain {
-                buffers: ids(&mut set.into_iter()),
-            },
-        ));
+        return Ok((bytes, Certificate::Antichain { buffers: ids(&mut set.into_iter()) }));
     }
     // With gaps, a cut through the hulls would count buffers that are not needed: every set must be pairwise in conflict.
     if let Some(conflicts) = problem.conflicts() {
-        let mut order: Vec<usize> = (0..buffers.len())
-            .filter(|&i| buffers[i].occupies())
-            .collect();
+        let mut order: Vec<usize> = (0..buffers.len()).filter(|&i| buffers[i].occupies()).collect();
         order.sort_by_key(|&i| (core::cmp::Reverse(buffers[i].size), i));
         let mut set: Vec<usize> = Vec::new();
         for i in order {
@@ -160,25 +138,13 @@ fn prove(problem: &Problem) -> Result<Proof, Error> {
             }
         }
         let bytes = bound::stacked(set.iter().map(|&i| &buffers[i])).unwrap_or(0);
-        return Ok((
-            bytes,
-            Certificate::Antichain {
-                buffers: ids(&mut set.into_iter()),
-            },
-        ));
+        return Ok((bytes, Certificate::Antichain { buffers: ids(&mut set.into_iter()) }));
     }
     let cut = bound::time_cut(buffers);
-    let live = |&i: &usize| {
-        buffers[i].lower <= cut.time && cut.time < buffers[i].upper && buffers[i].size > 0
-    };
+    let live =
+        |&i: &usize| buffers[i].lower <= cut.time && cut.time < buffers[i].upper && buffers[i].size > 0;
     let buffers = ids(&mut (0..buffers.len()).filter(live));
-    Ok((
-        cut.bytes,
-        Certificate::TimeCut {
-            time: cut.time,
-            buffers,
-        },
-    ))
+    Ok((cut.bytes, Certificate::TimeCut { time: cut.time, buffers }))
 }
 
 /// Makes a plan for a problem.
@@ -200,14 +166,8 @@ fn solve(instance: Instance<'_>, options: &Options<'_>, bound: u64) -> (Strategy
     match options.strategy {
         Strategy::GreedyBySize => (Strategy::GreedyBySize, greedy::by_size(instance), 0),
         Strategy::BestFit => (Strategy::BestFit, best_fit::best_fit(instance), 0),
-        Strategy::WholeBuffer => (
-            Strategy::WholeBuffer,
-            whole_buffer::whole_buffer(instance),
-            0,
-        ),
-        Strategy::Search | Strategy::Auto => {
-            simple(instance, options.capacity.unwrap_or(0).max(bound))
-        }
+        Strategy::WholeBuffer => (Strategy::WholeBuffer, whole_buffer::whole_buffer(instance), 0),
+        Strategy::Search | Strategy::Auto => simple(instance, options.capacity.unwrap_or(0).max(bound)),
     }
 }
 
@@ -232,10 +192,7 @@ fn simple(instance: Instance<'_>, target: u64) -> (Strategy, Vec<u64>, u64) {
             break;
         }
     }
-    best.map_or(
-        (Strategy::GreedyBySize, Vec::new(), 0),
-        |(_, strategy, offsets)| (strategy, offsets, 0),
-    )
+    best.map_or((Strategy::GreedyBySize, Vec::new(), 0), |(_, strategy, offsets)| (strategy, offsets, 0))
 }
 
 /// Makes a plan for the activations of a graph, with in-place permits used as far as they help.
@@ -244,11 +201,8 @@ fn simple(instance: Instance<'_>, target: u64) -> (Strategy, Vec<u64>, u64) {
 /// Sizes whose sum exceeds 64 bits, or tables that do not fit.
 pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan), Error> {
     let permits = graph.ops().iter().any(|op| !op.in_place.is_empty());
-    let choices: &[InPlace] = if permits {
-        &[InPlace::SameSize, InPlace::Always, InPlace::Never]
-    } else {
-        &[InPlace::Never]
-    };
+    let choices: &[InPlace] =
+        if permits { &[InPlace::SameSize, InPlace::Always, InPlace::Never] } else { &[InPlace::Never] };
     let reach = match options.queue {
         Queue::OutOfOrder => Some(Reachability::new(graph, &[])?),
         Queue::InOrder => None,
@@ -260,10 +214,7 @@ pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan
             None => Problem::from_graph(graph, Queue::InOrder, choice)?,
         };
         let plan = plan(&problem, options)?;
-        if best
-            .as_ref()
-            .is_none_or(|(_, least)| plan.peak < least.peak)
-        {
+        if best.as_ref().is_none_or(|(_, least)| plan.peak < least.peak) {
             best = Some((problem, plan));
         }
     }

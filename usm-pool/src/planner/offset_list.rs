@@ -38,16 +38,13 @@ pub(super) struct OffsetList<'a> {
 
 impl<'a> OffsetList<'a> {
     pub(super) fn new(instance: Instance<'a>) -> Self {
-        Self {
-            instance,
-            chunks: Vec::new(),
-        }
+        Self { instance, chunks: Vec::new() }
     }
 
     /// Finds an offset for a buffer beside all that were placed before, and places it. Problems are checked so that no sum overflows.
     pub(super) fn place(&mut self, buffer: usize, fit: Fit) -> u64 {
         let item = &self.instance.buffers[buffer];
-        if !item.occupies() {
+        if !self.instance.occupies(buffer) {
             return 0;
         }
         let life = item.lifetime();
@@ -87,51 +84,30 @@ impl<'a> OffsetList<'a> {
             }
         }
         let offset = best.map_or(at, |(_, at)| at);
-        self.insert(Placed {
-            offset,
-            end: offset.saturating_add(item.size),
-            life,
-            buffer: buffer as u32,
-        });
+        self.insert(Placed { offset, end: offset.saturating_add(item.size), life, buffer: buffer as u32 });
         offset
     }
 
     fn insert(&mut self, placed: Placed) {
-        let after = self.chunks.partition_point(|chunk| {
-            chunk
-                .entries
-                .first()
-                .is_some_and(|e| e.offset <= placed.offset)
-        });
+        let after = self
+            .chunks
+            .partition_point(|chunk| chunk.entries.first().is_some_and(|e| e.offset <= placed.offset));
         if self.chunks.is_empty() {
-            self.chunks.push(Chunk {
-                hull: placed.life,
-                entries: Vec::with_capacity(CHUNK),
-            });
+            self.chunks.push(Chunk { hull: placed.life, entries: Vec::with_capacity(CHUNK) });
         }
         let index = after.saturating_sub(1);
         let chunk = &mut self.chunks[index];
-        let at = chunk
-            .entries
-            .partition_point(|entry| entry.offset <= placed.offset);
+        let at = chunk.entries.partition_point(|entry| entry.offset <= placed.offset);
         chunk.entries.insert(at, placed);
         chunk.hull = chunk.hull.union(placed.life);
         if chunk.entries.len() == CHUNK {
             let upper = chunk.entries.split_off(CHUNK / 2);
             let hull = |entries: &[Placed]| {
-                entries
-                    .iter()
-                    .fold(Lifetime::new(0, 0), |hull, entry| hull.union(entry.life))
+                entries.iter().fold(Lifetime::new(0, 0), |hull, entry| hull.union(entry.life))
             };
             chunk.hull = hull(&chunk.entries);
             let hull = hull(&upper);
-            self.chunks.insert(
-                index + 1,
-                Chunk {
-                    hull,
-                    entries: upper,
-                },
-            );
+            self.chunks.insert(index + 1, Chunk { hull, entries: upper });
         }
     }
 }

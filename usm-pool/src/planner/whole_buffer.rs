@@ -22,7 +22,7 @@ pub(crate) fn whole_buffer(instance: Instance<'_>) -> Vec<u64> {
     let mut entries: Vec<Entry> = Vec::new();
     for &buffer in &order {
         let item = &instance.buffers[buffer as usize];
-        if !item.occupies() {
+        if !instance.occupies(buffer as usize) {
             continue;
         }
         let life = item.lifetime();
@@ -34,17 +34,10 @@ pub(crate) fn whole_buffer(instance: Instance<'_>) -> Vec<u64> {
                         .iter()
                         .any(|&user| instance.buffers[user as usize].lifetime().overlaps(life))
             }
-            Some(graph) => !entry
-                .users
-                .iter()
-                .any(|&user| graph.contains(buffer as usize, user as usize)),
+            Some(graph) => !entry.users.iter().any(|&user| graph.contains(buffer as usize, user as usize)),
         };
         // Requests come in descending size, so the entries do too: the last one that is free is the smallest.
-        match entries
-            .iter_mut()
-            .rev()
-            .find(|entry| entry.size >= item.size && free(entry))
-        {
+        match entries.iter_mut().rev().find(|entry| entry.size >= item.size && free(entry)) {
             Some(entry) => {
                 entry.users.push(buffer);
                 entry.hull = entry.hull.union(life);

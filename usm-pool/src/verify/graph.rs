@@ -27,12 +27,7 @@ impl Range {
 ///
 /// # Errors
 /// The first [`Violation`] found.
-pub fn graph(
-    graph: &Graph,
-    queue: Queue,
-    edges: &[(usize, usize)],
-    rows: &[Row],
-) -> Result<(), Violation> {
+pub fn graph(graph: &Graph, queue: Queue, edges: &[(usize, usize)], rows: &[Row]) -> Result<(), Violation> {
     let ranges = ranges(graph, rows)?;
     match queue {
         Queue::InOrder => in_order(graph, &ranges),
@@ -51,42 +46,22 @@ fn ranges(graph: &Graph, rows: &[Row]) -> Result<Vec<Option<Range>>, Violation> 
             return Err(Violation::Missing { id });
         }
         if row.size != node.size {
-            return Err(Violation::Misplaced {
-                id,
-                offset: row.size,
-                expected: node.size,
-            });
+            return Err(Violation::Misplaced { id, offset: row.size, expected: node.size });
         }
         if row.offset % node.alignment != 0 {
-            return Err(Violation::Misaligned {
-                id,
-                offset: row.offset,
-                alignment: node.alignment,
-            });
+            return Err(Violation::Misaligned { id, offset: row.offset, alignment: node.alignment });
         }
         let high = row.offset.checked_add(row.size);
-        let high = high.ok_or(Violation::Outside {
-            id,
-            offset: row.offset,
-            size: row.size,
-            capacity: u64::MAX,
-        })?;
-        ranges[tensor] = Some(Range {
-            memory: row.memory,
-            low: row.offset,
-            high,
-        });
+        let high =
+            high.ok_or(Violation::Outside { id, offset: row.offset, size: row.size, capacity: u64::MAX })?;
+        ranges[tensor] = Some(Range { memory: row.memory, low: row.offset, high });
     }
     for (tensor, node) in graph.tensors().iter().enumerate() {
         match (node.kind, ranges[tensor], ranges[node.root]) {
             (TensorKind::Activation, Some(mine), Some(root)) => {
                 let expected = root.low.saturating_add(node.root_offset);
                 if mine.low != expected || mine.memory != root.memory {
-                    return Err(Violation::Misplaced {
-                        id: node.id,
-                        offset: mine.low,
-                        expected,
-                    });
+                    return Err(Violation::Misplaced { id: node.id, offset: mine.low, expected });
                 }
             }
             (TensorKind::Activation, ..) => return Err(Violation::Missing { id: node.id }),
@@ -97,19 +72,11 @@ fn ranges(graph: &Graph, rows: &[Row]) -> Result<Vec<Option<Range>>, Violation> 
 }
 
 /// Whether `op` may write `output` over `input`, as far as addresses and permits go.
-fn permitted(
-    graph: &Graph,
-    ranges: &[Option<Range>],
-    op: usize,
-    input: usize,
-    output: usize,
-) -> bool {
+fn permitted(graph: &Graph, ranges: &[Option<Range>], op: usize, input: usize, output: usize) -> bool {
     let (Some(from), Some(to)) = (ranges[input], ranges[output]) else {
         return false;
     };
-    graph.ops()[op].in_place.contains(&(input, output))
-        && from.low == to.low
-        && to.high <= from.high
+    graph.ops()[op].in_place.contains(&(input, output)) && from.low == to.low && to.high <= from.high
 }
 
 fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
@@ -118,22 +85,15 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
     let mut holding: Vec<usize> = Vec::new();
     for (tensor, node) in tensors.iter().enumerate() {
         let family = graph.family(node.root);
-        let written_first = family
-            .iter()
-            .filter_map(|&other| tensors[other].producer)
-            .min();
-        let read_first = family
-            .iter()
-            .filter_map(|&other| tensors[other].users.first().copied())
-            .min();
+        let written_first = family.iter().filter_map(|&other| tensors[other].producer).min();
+        let read_first = family.iter().filter_map(|&other| tensors[other].users.first().copied()).min();
         let before_run = match (written_first, read_first) {
             (None, _) => true,
             (Some(write), Some(read)) => read <= write && tensors[node.root].producer.is_none(),
             (Some(_), None) => false,
         };
-        let carried = node
-            .producer
-            .is_some_and(|producer| node.users.first().is_some_and(|&user| user <= producer));
+        let carried =
+            node.producer.is_some_and(|producer| node.users.first().is_some_and(|&user| user <= producer));
         if ranges[tensor].is_some() && (before_run || carried) {
             holding.push(tensor);
         }
@@ -208,24 +168,15 @@ fn pending_read(graph: &Graph, tensor: usize, op: usize, in_place: bool) -> Opti
     if node.is_output {
         return Some(graph.ops().len());
     }
-    let later = node
-        .users
-        .iter()
-        .copied()
-        .find(|&user| user > op || (user == op && !in_place));
+    let later = node.users.iter().copied().find(|&user| user > op || (user == op && !in_place));
     let again = || {
         graph.loops().iter().find_map(|&(first, last)| {
             if op < first || op > last {
                 return None;
             }
-            let fresh = |user: usize| {
-                node.producer
-                    .is_some_and(|producer| first <= producer && producer < user)
-            };
-            node.users
-                .iter()
-                .copied()
-                .find(|&user| first <= user && user <= last && !fresh(user))
+            let fresh =
+                |user: usize| node.producer.is_some_and(|producer| first <= producer && producer < user);
+            node.users.iter().copied().find(|&user| first <= user && user <= last && !fresh(user))
         })
     };
     later.or_else(again)
@@ -234,27 +185,16 @@ fn pending_read(graph: &Graph, tensor: usize, op: usize, in_place: bool) -> Opti
 fn overlap(graph: &Graph, first: usize, second: usize, ranges: &[Option<Range>]) -> Violation {
     let low = |tensor: usize| ranges[tensor].map_or(0, |range| range.low);
     let id = |tensor: usize| graph.tensors()[tensor].id;
-    Violation::Overlap {
-        first: id(first),
-        second: id(second),
-        offset: low(first).max(low(second)),
-    }
+    Violation::Overlap { first: id(first), second: id(second), offset: low(first).max(low(second)) }
 }
 
-fn out_of_order(
-    graph: &Graph,
-    edges: &[(usize, usize)],
-    ranges: &[Option<Range>],
-) -> Result<(), Violation> {
+fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>]) -> Result<(), Violation> {
     let tensors = graph.tensors();
     let order = Paths::new(graph, edges);
-    let accesses: Vec<Accesses> = (0..tensors.len())
-        .map(|tensor| Accesses::of(graph, tensor))
-        .collect();
+    let accesses: Vec<Accesses> = (0..tensors.len()).map(|tensor| Accesses::of(graph, tensor)).collect();
     let mut roots: Vec<usize> = (0..tensors.len())
         .filter(|&tensor| {
-            tensors[tensor].root == tensor
-                && ranges[tensor].is_some_and(|range| range.low < range.high)
+            tensors[tensor].root == tensor && ranges[tensor].is_some_and(|range| range.low < range.high)
         })
         .collect();
     roots.sort_by_key(|&tensor| ranges[tensor].map(|range| range.low));
@@ -277,9 +217,7 @@ fn out_of_order(
                     .iter()
                     .find(|&&t| tensors[t].root == x && permitted(graph, ranges, op, t, y))?;
                 let _ = reads;
-                accesses[x]
-                    .over_before(&accesses[y], &order, Some(op))
-                    .then_some(())
+                accesses[x].over_before(&accesses[y], &order, Some(op)).then_some(())
             };
             if !(over(a, b) || over(b, a) || in_place(a, b).is_some() || in_place(b, a).is_some()) {
                 return Err(overlap(graph, a, b, ranges));
@@ -298,23 +236,16 @@ struct Accesses {
 
 impl Accesses {
     fn of(graph: &Graph, root: usize) -> Self {
-        let mut found = Self {
-            ops: Vec::new(),
-            before_run: true,
-            after_run: false,
-        };
+        let mut found = Self { ops: Vec::new(), before_run: true, after_run: false };
         let (mut write, mut read) = (usize::MAX, usize::MAX);
         for &member in graph.family(root) {
             let node = &graph.tensors()[member];
             found.after_run |= node.is_output;
             write = write.min(node.producer.unwrap_or(usize::MAX));
             read = read.min(node.users.first().copied().unwrap_or(usize::MAX));
-            found
-                .ops
-                .extend(node.users.iter().copied().chain(node.producer));
+            found.ops.extend(node.users.iter().copied().chain(node.producer));
         }
-        found.before_run =
-            write == usize::MAX || (graph.tensors()[root].producer.is_none() && read <= write);
+        found.before_run = write == usize::MAX || (graph.tensors()[root].producer.is_none() && read <= write);
         for &(first, last) in graph.loops() {
             if found.ops.iter().any(|&op| first <= op && op <= last) {
                 found.ops.extend(first..=last);
@@ -336,10 +267,7 @@ impl Accesses {
             && !other.before_run
             && !self.ops.is_empty()
             && !other.ops.is_empty()
-            && self
-                .ops
-                .iter()
-                .all(|&a| other.ops.iter().all(|&b| fits(a, b)))
+            && self.ops.iter().all(|&a| other.ops.iter().all(|&b| fits(a, b)))
     }
 }
 
@@ -354,11 +282,8 @@ impl Paths {
         let mut ancestors: Vec<Vec<u64>> = Vec::with_capacity(n);
         for (op, node) in graph.ops().iter().enumerate() {
             let mut mine = alloc::vec![0_u64; n.div_ceil(64)];
-            let mut direct: Vec<usize> = edges
-                .iter()
-                .filter(|edge| edge.1 == op)
-                .map(|edge| edge.0)
-                .collect();
+            let mut direct: Vec<usize> =
+                edges.iter().filter(|edge| edge.1 == op).map(|edge| edge.0).collect();
             for &input in &node.inputs {
                 let tensor = &graph.tensors()[input];
                 if let Some(producer) = tensor.producer {
@@ -369,7 +294,12 @@ impl Paths {
                     let under = &graph.tensors()[member];
                     let shares = under.root_offset.max(tensor.root_offset)
                         < (under.root_offset + under.size).min(tensor.root_offset + tensor.size);
-                    direct.extend(under.producer.filter(|_| shares));
+                    // An operator that makes a view of what it reads writes nothing.
+                    let writes = |op: &usize| {
+                        let inputs = &graph.ops()[*op].inputs;
+                        !inputs.iter().any(|&input| graph.tensors()[input].root == tensor.root)
+                    };
+                    direct.extend(under.producer.filter(|op| shares && writes(op)));
                 }
             }
             for before in direct.into_iter().filter(|&before| before < op) {

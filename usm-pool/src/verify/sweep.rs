@@ -29,10 +29,7 @@ pub fn sweep(buffers: &[Buffer], offsets: &[u64], capacity: u64) -> Result<u64, 
             continue;
         }
         // The ends were checked not to overflow.
-        let below = live
-            .range(..=low)
-            .next_back()
-            .filter(|&(&at, &j)| at + buffers[j].size > low);
+        let below = live.range(..=low).next_back().filter(|&(&at, &j)| at + buffers[j].size > low);
         let above = live.range(low..low + buffers[i].size).next();
         if let Some((&at, &j)) = below.or(above) {
             return Err(Violation::Overlap {

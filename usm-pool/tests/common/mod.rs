@@ -1,23 +1,21 @@
 //! What the tests share: the data folder beside the project, and readers for its simple tables.
 #![allow(dead_code)] // Each test binary uses its part.
 
+pub(crate) mod executor;
+pub(crate) mod random_graph;
+
 use std::path::{Path, PathBuf};
 
 use usm_pool::{Buffer, Graph, Op, Tensor};
 
 /// The folder with real instances, or `None` after one line on stderr.
 pub(crate) fn shared() -> Option<PathBuf> {
-    let folder = std::env::var_os("USM_SHARED").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"),
-        PathBuf::from,
-    );
+    let folder = std::env::var_os("USM_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
     if folder.join("data/planner").is_dir() {
         return Some(folder);
     }
-    eprintln!(
-        "SKIPPED: no planning instances in {} (set USM_SHARED)",
-        folder.display()
-    );
+    eprintln!("SKIPPED: no planning instances in {} (set USM_SHARED)", folder.display());
     None
 }
 
@@ -25,14 +23,7 @@ pub(crate) fn shared() -> Option<PathBuf> {
 pub(crate) fn graph_names(shared: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(shared.join("data/planner"))
         .expect("data folder")
-        .filter_map(|entry| {
-            entry
-                .ok()?
-                .file_name()
-                .to_str()?
-                .strip_suffix(".graph.csv")
-                .map(String::from)
-        })
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.strip_suffix(".graph.csv").map(String::from))
         .collect();
     names.sort();
     names
@@ -44,26 +35,14 @@ pub(crate) fn buffers(path: &Path) -> Vec<Buffer> {
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().expect("header").split(',').collect();
     let column = |name: &str| header.iter().position(|field| *field == name);
-    let (id, lower, upper, size) = (
-        column("id"),
-        column("lower"),
-        column("upper"),
-        column("size"),
-    );
+    let (id, lower, upper, size) = (column("id"), column("lower"), column("upper"), column("size"));
     lines
         .enumerate()
         .map(|(line, text)| {
             let fields: Vec<&str> = text.split(',').collect();
-            let number = |at: Option<usize>| {
-                fields[at.expect("column")]
-                    .trim()
-                    .parse::<u64>()
-                    .expect("number")
-            };
-            let named = fields[id.expect("id")]
-                .trim()
-                .parse()
-                .unwrap_or(line as u64);
+            let number =
+                |at: Option<usize>| fields[at.expect("column")].trim().parse::<u64>().expect("number");
+            let named = fields[id.expect("id")].trim().parse().unwrap_or(line as u64);
             Buffer::new(named, number(lower), number(upper), number(size))
         })
         .collect()
@@ -77,10 +56,7 @@ pub(crate) fn graph(shared: &Path, name: &str) -> Graph {
         builder = builder.tensor(Tensor::new(buffer.id, buffer.size));
     }
     let ids = |text: &str| {
-        text.split(';')
-            .filter(|id| !id.is_empty())
-            .map(|id| id.parse().expect("id"))
-            .collect::<Vec<u64>>()
+        text.split(';').filter(|id| !id.is_empty()).map(|id| id.parse().expect("id")).collect::<Vec<u64>>()
     };
     let text = std::fs::read_to_string(folder.join(format!("{name}.graph.csv"))).expect("graph");
     for line in text.lines().skip(1) {

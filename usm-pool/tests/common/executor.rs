@@ -1,0 +1,238 @@
+//! A byte-level oracle: runs a graph in the bytes that a plan gave, and checks every read.
+//!
+//! A tensor's content is a pattern of its root and position. An operator checks its inputs, spoils its outputs as soon as it starts (it may
+//! write them in any order), checks the inputs again when it ends (it may read them to the last moment) and then fills the outputs.
+//! Whatever has had its last use is poisoned. Shares nothing with planners and checkers but the public graph.
+
+use usm_pool::graph::Graph;
+use usm_pool::{Row, TensorKind};
+
+const POISON: u8 = 0xDB;
+
+/// A small deterministic generator (splitmix64).
+#[derive(Clone, Debug)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % bound.max(1)
+    }
+}
+
+fn pattern(root: usize, position: u64, run: u64) -> u8 {
+    let value = (root as u64 + 1)
+        .wrapping_mul(0x9E37_79B9)
+        .wrapping_add(position.wrapping_mul(0x85EB_CA6B))
+        .wrapping_add(run);
+    match (value ^ (value >> 15)) as u8 {
+        POISON => 0,
+        byte => byte,
+    }
+}
+
+/// The bytes of one run.
+pub(crate) struct Executor<'a> {
+    graph: &'a Graph,
+    rows: Vec<Option<Row>>,
+    memory: [Vec<u8>; 2],
+    reads_left: Vec<usize>,
+}
+
+impl<'a> Executor<'a> {
+    pub(crate) fn new(graph: &'a Graph, rows: &[Row]) -> Self {
+        let mut by_tensor = vec![None; graph.tensors().len()];
+        let mut memory = [Vec::new(), Vec::new()];
+        for row in rows {
+            by_tensor[graph.tensor_index(row.id).expect("tensor")] = Some(*row);
+            let arena: &mut Vec<u8> = &mut memory[row.memory as usize];
+            let end = (row.offset + row.size) as usize;
+            if arena.len() < end {
+                arena.resize(end, POISON);
+            }
+        }
+        let reads_left =
+            graph.tensors().iter().map(|tensor| tensor.users.len() + usize::from(tensor.is_output)).collect();
+        let mut executor = Self { graph, rows: by_tensor, memory, reads_left };
+        for tensor in 0..graph.tensors().len() {
+            let node = &graph.tensors()[tensor];
+            let family = || graph.family(node.root).iter().map(|&member| &graph.tensors()[member]);
+            let written = family().filter_map(|member| member.producer).min();
+            let read = family().filter_map(|member| member.users.first().copied()).min();
+            // Nobody writes it before it is read: it was there before the run.
+            let given = match (written, read) {
+                (None, _) => true,
+                (Some(written), Some(read)) => {
+                    read <= written && graph.tensors()[node.root].producer.is_none()
+                }
+                (Some(_), None) => false,
+            };
+            if given && node.kind == TensorKind::Activation {
+                executor.fill(tensor);
+            }
+        }
+        executor
+    }
+
+    fn bytes(&mut self, tensor: usize) -> Option<&mut [u8]> {
+        let row = self.rows[tensor]?;
+        Some(&mut self.memory[row.memory as usize][row.offset as usize..(row.offset + row.size) as usize])
+    }
+
+    fn fill(&mut self, tensor: usize) {
+        let (root, at) = (self.graph.tensors()[tensor].root, self.graph.tensors()[tensor].root_offset);
+        for (k, byte) in self.bytes(tensor).into_iter().flatten().enumerate() {
+            *byte = pattern(root, at + k as u64, 0);
+        }
+    }
+
+    fn check(&mut self, tensor: usize, when: &str) -> Result<(), String> {
+        let (root, at) = (self.graph.tensors()[tensor].root, self.graph.tensors()[tensor].root_offset);
+        let id = self.graph.tensors()[tensor].id;
+        for (k, byte) in self.bytes(tensor).into_iter().flatten().enumerate() {
+            if *byte != pattern(root, at + k as u64, 0) {
+                return Err(format!("tensor {id}, byte {k}: {byte:#x} {when}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the output's bytes hold something that an input of the operator needs, with permission.
+    fn in_place(&self, op: usize, output: usize) -> bool {
+        let place = |tensor: usize| self.rows[tensor].map(|row| (row.memory, row.offset));
+        self.graph.ops()[op].in_place.iter().any(|&(from, to)| to == output && place(from) == place(to))
+    }
+
+    fn family_written(&self, output: usize, op: usize) -> bool {
+        let tensors = self.graph.tensors();
+        let root = tensors[output].root;
+        let reads = self.graph.ops()[op].inputs.iter().any(|&input| tensors[input].root == root);
+        reads
+            || self
+                .graph
+                .family(root)
+                .iter()
+                .any(|&member| member != output && tensors[member].producer.is_some_and(|p| p < op))
+    }
+
+    pub(crate) fn start(&mut self, op: usize) -> Result<(), String> {
+        for input in self.graph.ops()[op].inputs.clone() {
+            self.check(input, &format!("when op {op} starts to read"))?;
+        }
+        for output in self.graph.ops()[op].outputs.clone() {
+            // A view of bytes that are there already writes nothing; work in place writes as it reads.
+            if !self.family_written(output, op) && !self.in_place(op, output) {
+                self.bytes(output).into_iter().flatten().for_each(|byte| *byte = POISON);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(&mut self, op: usize) -> Result<(), String> {
+        for input in self.graph.ops()[op].inputs.clone() {
+            self.check(input, &format!("when op {op} still reads"))?;
+        }
+        for output in self.graph.ops()[op].outputs.clone() {
+            self.fill(output);
+        }
+        for output in self.graph.ops()[op].outputs.clone() {
+            self.check(output, &format!("after op {op} wrote it"))?;
+        }
+        let mut inputs = self.graph.ops()[op].inputs.clone();
+        inputs.sort_unstable();
+        inputs.dedup();
+        for input in inputs {
+            self.reads_left[input] -= 1;
+            let root = self.graph.tensors()[input].root;
+            let family = self.graph.family(root);
+            let over = family.iter().all(|&member| {
+                self.reads_left[member] == 0 && self.graph.tensors()[member].producer.is_none_or(|p| p <= op)
+            });
+            let reused = self.graph.ops()[op].outputs.iter().any(|&output| self.in_place(op, output));
+            if over && !reused && self.graph.tensors()[root].kind == TensorKind::Activation {
+                self.bytes(root).into_iter().flatten().for_each(|byte| *byte = POISON);
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn outputs(&mut self) -> Result<(), String> {
+        for output in self.graph.outputs().to_vec() {
+            self.check(output, "after the run")?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs in processing order.
+pub(crate) fn in_order(graph: &Graph, rows: &[Row]) -> Result<(), String> {
+    let mut executor = Executor::new(graph, rows);
+    for op in 0..graph.ops().len() {
+        executor.start(op)?;
+        executor.finish(op)?;
+    }
+    executor.outputs()
+}
+
+/// Runs with operators overlapping at random, as the data dependencies and `edges` allow.
+pub(crate) fn out_of_order(
+    graph: &Graph,
+    edges: &[(usize, usize)],
+    rows: &[Row],
+    random: &mut Random,
+) -> Result<(), String> {
+    let n = graph.ops().len();
+    let mut waiting: Vec<Vec<usize>> = (0..n).map(|op| data_predecessors(graph, op)).collect();
+    for &(before, after) in edges {
+        waiting[after].push(before);
+    }
+    let mut executor = Executor::new(graph, rows);
+    let mut done = vec![false; n];
+    let mut pending: Vec<usize> = (0..n).collect();
+    let mut running: Vec<usize> = Vec::new();
+    while !pending.is_empty() || !running.is_empty() {
+        let ready: Vec<usize> =
+            (0..pending.len()).filter(|&k| waiting[pending[k]].iter().all(|&before| done[before])).collect();
+        let start = !ready.is_empty() && (running.is_empty() || random.below(2) == 0);
+        if start {
+            let op = pending.swap_remove(ready[random.below(ready.len() as u64) as usize]);
+            executor.start(op)?;
+            running.push(op);
+        } else {
+            let op = running.swap_remove(random.below(running.len() as u64) as usize);
+            executor.finish(op)?;
+            done[op] = true;
+        }
+    }
+    executor.outputs()
+}
+
+/// What an operator must wait for, from the definition: who wrote the bytes it reads.
+pub(crate) fn data_predecessors(graph: &Graph, op: usize) -> Vec<usize> {
+    let tensors = graph.tensors();
+    let mut found = Vec::new();
+    for &input in &graph.ops()[op].inputs {
+        match tensors[input].producer {
+            Some(producer) => found.push(producer),
+            None => {
+                let node = &tensors[input];
+                for other in graph.family(node.root).iter().map(|&other| &tensors[other]) {
+                    let low = node.root_offset.max(other.root_offset);
+                    let high = (node.root_offset + node.size).min(other.root_offset + other.size);
+                    // Who makes a view of what it reads writes nothing.
+                    let writes = |op: &usize| {
+                        !graph.ops()[*op].inputs.iter().any(|&read| tensors[read].root == node.root)
+                    };
+                    found.extend(other.producer.filter(|op| low < high && writes(op)));
+                }
+            }
+        }
+    }
+    found.retain(|&before| before < op);
+    found.sort_unstable();
+    found.dedup();
+    found
+}
