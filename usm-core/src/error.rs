@@ -127,6 +127,15 @@ pub enum ErrorKind {
         /// First missing function.
         symbol: &'static str,
     },
+    /// The library is of a generation whose functions are not known to be the ones expected.
+    LibraryVersion {
+        /// The library.
+        library: &'static str,
+        /// Major version found, 0 when it could not be read.
+        found: u32,
+        /// Least major version that is accepted.
+        least: u32,
+    },
     /// No device answers the selector.
     NoDevice,
     /// The table of live blocks of a fixed arena is full.
@@ -236,6 +245,9 @@ impl fmt::Display for ErrorKind {
             Self::LibraryNotFound { library } => write!(f, "library {library} could not be opened"),
             Self::SymbolMissing { library, symbol } => {
                 write!(f, "library {library} lacks the function {symbol}")
+            }
+            Self::LibraryVersion { library, found, least } => {
+                write!(f, "library {library} has version {found}, at least {least} is needed")
             }
             Self::NoDevice => f.write_str("no such device"),
             Self::TooManyBlocks { limit } => write!(f, "the arena's table of {limit} blocks is full"),

@@ -83,12 +83,16 @@ impl<'a, B: Backend> Usage<'a, B> {
 
 impl<B: Backend> Queue<B> {
     pub(crate) fn new(context: &Context<B>, order: QueueOrder) -> Result<Self> {
-        let raw = B::create_queue(context.raw(), order)?;
+        Ok(Self::from_raw(context, B::create_queue(context.raw(), order)?, order))
+    }
+
+    /// Wraps a backend's own queue of this context.
+    pub(crate) fn from_raw(context: &Context<B>, raw: B::Queue, order: QueueOrder) -> Self {
         let id = match order {
             QueueOrder::InOrder => next_id(),
             QueueOrder::OutOfOrder => 0,
         };
-        Ok(Self { raw, context: context.clone(), id, order })
+        Self { raw, context: context.clone(), id, order }
     }
 
     /// The context.

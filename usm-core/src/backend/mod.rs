@@ -20,6 +20,8 @@
 //! 10. With [`Backend::SYNCHRONOUS`] an operation has finished when its call returns.
 
 mod ability;
+#[cfg(feature = "dpctl")]
+pub mod dpctl;
 #[cfg(feature = "alloc")]
 mod erased;
 pub mod host;

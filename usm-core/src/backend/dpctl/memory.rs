@@ -1,0 +1,279 @@
+//! Contexts: allocation, freeing and pointer queries.
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::ptr::NonNull;
+use core::time::Duration;
+use std::time::Instant;
+
+use super::Dpctl;
+use super::device::DpctlDevice;
+use super::error::{self, not_null};
+use super::loader::{Handle, Library};
+use super::queue::{self, DpctlEvent};
+use crate::backend::{Block, PointerInfo};
+use crate::deferred::Deferred;
+use crate::error::{Error, ErrorKind, Result};
+use crate::shared::Shared;
+use crate::sync::Mutex;
+use crate::{AllocKind, MemoryType};
+
+/// A context over one SYCL device. Contexts made from a device use the runtime's default context of that device, the
+/// one in which dpctl and dpnp allocate.
+#[derive(Clone, Debug)]
+pub struct DpctlContext(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Shared,
+    deferred: Deferred<Dpctl>,
+    queues: Mutex<Vec<Weak<queue::Inner>>>,
+    /// The last events of queues that are gone: their work goes on.
+    orphans: Mutex<Vec<DpctlEvent>>,
+    device: DpctlDevice,
+    /// Allocations name a queue in the C library; this one runs nothing.
+    allocator: Handle,
+    context: Handle,
+}
+
+impl DpctlContext {
+    /// The default context of `device`.
+    pub(super) fn over(device: &DpctlDevice) -> Result<Self> {
+        let library = device.handle().library();
+        // SAFETY: a live device reference.
+        let raw = unsafe { (library.cached_context)(device.handle().raw()) };
+        let raw = not_null("DPCTLDeviceMgr_GetCachedContext", raw)?;
+        // SAFETY: the reference is the caller's.
+        let context = unsafe { Handle::new(library, raw, library.context_delete) };
+        Self::new(device.clone(), context)
+    }
+
+    /// # Safety
+    /// `queue` is a live `sycl::queue` of the backend's library.
+    pub(super) unsafe fn of_queue(backend: &Dpctl, queue: NonNull<c_void>) -> Result<Self> {
+        let library = backend.library;
+        // SAFETY: the caller's promise; both references are ours.
+        let (device, context) = unsafe {
+            (queue::device_of(library, queue.as_ptr())?, queue::context_of(library, queue.as_ptr())?)
+        };
+        Self::new(device, context)
+    }
+
+    /// # Safety
+    /// `context` is a live `sycl::context` of the backend's library.
+    pub(super) unsafe fn of_context(backend: &Dpctl, context: NonNull<c_void>) -> Result<Self> {
+        let library = backend.library;
+        // SAFETY: the caller's promise.
+        let copy = not_null("DPCTLContext_Copy", unsafe { (library.context_copy)(context.as_ptr()) })?;
+        // SAFETY: the copy is the caller's.
+        let copy = unsafe { Handle::new(library, copy, library.context_delete) };
+        // SAFETY: a live context.
+        let devices = not_null("DPCTLContext_GetDevices", unsafe { (library.context_devices)(copy.raw()) })?;
+        // SAFETY: the vector is the caller's.
+        let devices = unsafe { Handle::new(library, devices, library.device_vector_delete) };
+        // SAFETY: a live vector; a context has at least one device, and the call is checked otherwise.
+        let first = unsafe { (library.device_vector_at)(devices.raw(), 0) };
+        // SAFETY: the element is a copy that is the caller's.
+        let device = unsafe { DpctlDevice::take(library, not_null("DPCTLDeviceVector_GetAt", first)?) }?;
+        Self::new(device, copy)
+    }
+
+    fn new(device: DpctlDevice, context: Handle) -> Result<Self> {
+        let allocator = queue::create_native(&context, &device, crate::QueueOrder::InOrder)?;
+        Ok(Self(Arc::new(Inner {
+            shared: Shared::new(device.info()),
+            deferred: Deferred::new(),
+            queues: Mutex::new(Vec::new()),
+            orphans: Mutex::new(Vec::new()),
+            device,
+            allocator,
+            context,
+        })))
+    }
+
+    /// Whether the native context and device behind `self` are those of a foreign `sycl::queue`.
+    ///
+    /// # Safety
+    /// `queue` points to a live `sycl::queue` of the library that this context's backend opened.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Native`] naming the function that failed.
+    pub unsafe fn serves_queue(&self, queue: NonNull<c_void>) -> Result<bool> {
+        let library = self.library();
+        // SAFETY: the caller's promise.
+        let (device, context) = unsafe {
+            (queue::device_of(library, queue.as_ptr())?, queue::context_of(library, queue.as_ptr())?)
+        };
+        // SAFETY: both are live contexts of this library.
+        let same = unsafe { (library.context_equal)(self.0.context.raw(), context.raw()) };
+        Ok(same && device == self.0.device)
+    }
+
+    /// Whether the native context behind `self` is the foreign `sycl::context`.
+    ///
+    /// # Safety
+    /// `context` points to a live `sycl::context` of the library that this context's backend opened.
+    #[must_use]
+    pub unsafe fn serves_context(&self, context: NonNull<c_void>) -> bool {
+        // SAFETY: both are live contexts, by the caller's promise.
+        unsafe { (self.library().context_equal)(self.0.context.raw(), context.as_ptr()) }
+    }
+
+    /// A new `sycl::context` object that refers to the same native context: what a `SyclContextRef` capsule holds. The
+    /// receiver deletes it with [`delete_native`](Self::delete_native).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Native`] when the runtime cannot copy it.
+    pub fn copy_native(&self) -> Result<NonNull<c_void>> {
+        // SAFETY: a live context.
+        not_null("DPCTLContext_Copy", unsafe { (self.library().context_copy)(self.0.context.raw()) })
+    }
+
+    /// Deletes what [`copy_native`](Self::copy_native) gave.
+    ///
+    /// # Safety
+    /// `native` came from `copy_native` of a context of the same library and is not used afterwards.
+    pub unsafe fn delete_native(&self, native: NonNull<c_void>) {
+        // SAFETY: the caller's promise.
+        unsafe { (self.library().context_delete)(native.as_ptr()) };
+    }
+
+    pub(super) fn library(&self) -> &'static Library {
+        self.0.context.library()
+    }
+
+    pub(super) fn native(&self) -> &Handle {
+        &self.0.context
+    }
+
+    pub(super) fn device(&self) -> &DpctlDevice {
+        &self.0.device
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    pub(super) fn deferred(&self) -> &Deferred<Dpctl> {
+        &self.0.deferred
+    }
+
+    pub(super) fn remember(&self, queue: &Arc<queue::Inner>) {
+        let mut queues = self.0.queues.lock();
+        queues.retain(|queue| queue.strong_count() > 0);
+        queues.push(Arc::downgrade(queue));
+    }
+
+    /// Keeps the last event of a queue that is being dropped.
+    pub(super) fn inherit(&self, event: DpctlEvent) {
+        let old = core::mem::take(&mut *self.0.orphans.lock());
+        let unfinished = old.into_iter().filter(|event| !event.is_complete());
+        let kept: Vec<_> = unfinished.chain([event]).collect();
+        self.0.orphans.lock().extend(kept);
+    }
+
+    pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        let library = self.library();
+        if !self.0.device.allocates(kind) {
+            // The library would throw through C.
+            return Err(error::of(ErrorKind::Unsupported { operation: "this kind of USM memory" }));
+        }
+        let call = match kind {
+            AllocKind::Host => library.allocate_host,
+            AllocKind::Device => library.allocate_device,
+            AllocKind::Shared | AllocKind::Unknown => library.allocate_shared,
+        };
+        // SAFETY: a live queue, a power of two, a size that is not zero, and the device has the kind's aspect.
+        let raw = unsafe { call(layout.align(), layout.size(), self.0.allocator.raw()) };
+        let Some(pointer) = NonNull::new(raw.cast::<u8>()) else {
+            let requested = layout.size() as u64;
+            return Err(error::of(ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested }));
+        };
+        if pointer.as_ptr() as usize % layout.align() != 0 {
+            // SAFETY: just allocated in this context, used by nobody.
+            unsafe { (library.free_with_context)(raw, self.0.context.raw()) };
+            return Err(error::of(ErrorKind::BadAlignment { alignment: layout.align() }));
+        }
+        Ok(pointer)
+    }
+
+    /// # Safety
+    /// As [`Backend::free`](crate::Backend::free).
+    pub(super) unsafe fn free(&self, block: &Block) {
+        // SAFETY: the caller's promise; the block is of this context, so that the library does not throw.
+        unsafe { self.0.free(block) };
+    }
+
+    /// Kind and device; SYCL knows no base and no size, so both are 0 here and only the registry has them.
+    pub(super) fn query(&self, address: usize) -> PointerInfo {
+        let library = self.library();
+        let pointer = address as *const c_void;
+        if pointer.is_null() {
+            return PointerInfo::UNKNOWN;
+        }
+        // SAFETY: a live context; the address is looked up, not dereferenced.
+        let kind = match unsafe { (library.pointer_type)(pointer, self.0.context.raw()) } {
+            1 => AllocKind::Device,
+            2 => AllocKind::Shared,
+            3 => AllocKind::Host,
+            _ => return PointerInfo::UNKNOWN,
+        };
+        let device = (kind != AllocKind::Host).then(|| self.owner_of(pointer)).flatten();
+        PointerInfo { kind, base: 0, size: 0, device, context: self.0.shared.id() }
+    }
+
+    /// Ordinal of the device that owns a pointer whose type is known.
+    fn owner_of(&self, pointer: *const c_void) -> Option<u32> {
+        let library = self.library();
+        // SAFETY: the type query has just said that the pointer is the context's; a free by another thread in between
+        // would be a use after free of that thread's.
+        let raw = NonNull::new(unsafe { (library.pointer_device)(pointer, self.0.context.raw()) })?;
+        // SAFETY: the reference is the caller's.
+        let device = unsafe { Handle::new(library, raw, library.device_delete) };
+        // SAFETY: both are live device references.
+        let ours = unsafe { (library.device_equal)(device.raw(), self.0.device.handle().raw()) };
+        ours.then(|| self.0.device.info().ordinal)
+    }
+
+    pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
+        let start = Instant::now();
+        let queues: Vec<_> = self.0.queues.lock().iter().filter_map(Weak::upgrade).collect();
+        let mut events = self.0.orphans.lock().clone();
+        for queue in &queues {
+            events.push(queue.barrier(&[])?);
+        }
+        for event in &events {
+            event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
+                ErrorKind::Timeout { .. } => error::of(Error::timeout(limit).kind),
+                _ => error,
+            })?;
+        }
+        self.0.orphans.lock().retain(|event| !event.is_complete());
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// # Safety
+    /// As [`Backend::free`](crate::Backend::free).
+    unsafe fn free(&self, block: &Block) {
+        let pointer = block.pointer.as_ptr().cast();
+        // SAFETY: the caller's promise.
+        unsafe { (self.context.library().free_with_context)(pointer, self.context.raw()) };
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let limit = self.shared.wait_limit();
+        self.deferred.drain(
+            &self.shared,
+            limit,
+            // SAFETY: the list hands out blocks of this context, once, after their events.
+            |block| unsafe { self.free(block) },
+            |buffer| match buffer {},
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! SYCL through the C library that the Python package dpctl ships.
+//!
+//! The library (`libDPCTLSyclInterface.so`) is opened at run time by its full path; no SYCL toolkit is needed to build.
+//! Memory, queues and contexts are the very objects that dpctl and dpnp use, so pointers pass both ways without a copy.
+//!
+//! # What the library asks of its caller
+//! - Some of its functions let C++ exceptions out (`DPCTLmalloc_host`, `DPCTLaligned_alloc_host`, the frees,
+//!   `DPCTLUSM_GetPointerType`, `DPCTLUSM_GetPointerDevice`), which ends the process. They are called only with input
+//!   for which they do not throw: device aspects are checked before an allocation, a pointer's type before its device,
+//!   and only blocks of the library's own are freed.
+//! - It prints the reason of a failure to standard error when `DPCTL_VERBOSITY` says so and answers NULL; errors here
+//!   name the function that did.
+//! - It is never closed: finalisers of other owners may run at any time up to the end of the process.
+//! - The runtime's threads do not survive `fork`; a child must not use what its parent has opened.
+//!
+//! # Finding devices
+//! The OpenCL CPU runtime from PyPI (`intel-opencl-rt`) is not registered with the loader by `pip install`. When
+//! `OCL_ICD_FILENAMES` is unset, [`use_opencl_runtime_beside`] points it there; call it before the library is opened.
+
+mod device;
+mod error;
+mod loader;
+mod memory;
+mod queue;
+
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::ptr::NonNull;
+use core::time::Duration;
+use std::path::Path;
+
+pub use device::DpctlDevice;
+pub use loader::{find_library, opencl_runtime_beside, use_opencl_runtime_beside};
+pub use memory::DpctlContext;
+pub use queue::{DpctlEvent, DpctlQueue};
+
+use crate::backend::{Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Unsupported};
+use crate::context::Context;
+use crate::deferred::Deferred;
+use crate::error::{ErrorKind, Result};
+use crate::queue::Queue;
+use crate::shared::Shared;
+use crate::{AllocKind, DeviceInfo};
+
+/// The backend: the opened library.
+#[derive(Clone, Copy, Debug)]
+pub struct Dpctl {
+    library: &'static loader::Library,
+}
+
+impl Dpctl {
+    /// Opens the library that [`find_library`] finds.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LibraryNotFound`], [`ErrorKind::SymbolMissing`], [`ErrorKind::LibraryVersion`].
+    pub fn load() -> Result<Self> {
+        match find_library() {
+            Some(path) => Self::open(&path),
+            None => Err(error::of(ErrorKind::LibraryNotFound { library: loader::LIBRARY })),
+        }
+    }
+
+    /// Opens the library at `path`, which must be the file inside an installed package: its own dependencies are found
+    /// relative to it. A path opened before gives the same library.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn open(path: &Path) -> Result<Self> {
+        loader::open(path).map(|library| Self { library })
+    }
+
+    /// The file that was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.library.path
+    }
+
+    /// Version of the SYCL compiler that built the library, as it says itself.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.library.version
+    }
+
+    /// A context over the one that a foreign `sycl::queue` belongs to, with that queue's device. `queue` is copied.
+    ///
+    /// # Safety
+    /// `queue` points to a live `sycl::queue` of the library that this backend opened.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Native`] naming the function that failed.
+    pub unsafe fn context_of_queue(&self, queue: NonNull<c_void>) -> Result<Context<Self>> {
+        // SAFETY: the caller's promise.
+        unsafe { DpctlContext::of_queue(self, queue) }.map(Context::from_raw)
+    }
+
+    /// A context over a foreign `sycl::context`, with the first device it has. `context` is copied.
+    ///
+    /// # Safety
+    /// `context` points to a live `sycl::context` of the library that this backend opened.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Native`] naming the function that failed.
+    pub unsafe fn context_of_context(&self, context: NonNull<c_void>) -> Result<Context<Self>> {
+        // SAFETY: the caller's promise.
+        unsafe { DpctlContext::of_context(self, context) }.map(Context::from_raw)
+    }
+
+    /// A queue over a foreign `sycl::queue`, which is copied: both submit to the same queue of the runtime.
+    ///
+    /// # Safety
+    /// `queue` points to a live `sycl::queue` of the library that this backend opened.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongContext`] when it belongs to another native context or device than `context`;
+    /// [`ErrorKind::Native`] naming the function that failed.
+    pub unsafe fn adopt_queue(context: &Context<Self>, queue: NonNull<c_void>) -> Result<Queue<Self>> {
+        // SAFETY: the caller's promise.
+        let (raw, order) = unsafe { DpctlQueue::adopt(context.raw(), queue) }?;
+        Ok(Queue::from_raw(context, raw, order))
+    }
+}
+
+// SAFETY: the runtime gives disjoint memory of the kind asked for, and its alignment is verified (2); copies take their
+// dependencies, fills and hints come after a barrier over theirs (3); NULL results mean that nothing was enqueued (4);
+// waiting polls the status up to the limit, and submission flushes (5, 6); blocks are freed by the context that
+// allocated them, which needs no queue to live (7); an unknown pointer is never passed on beyond the type query (8);
+// the context drains its list when dropped (9).
+unsafe impl Backend for Dpctl {
+    const SYNCHRONOUS: bool = false;
+
+    type Device = DpctlDevice;
+    type Context = DpctlContext;
+    type Queue = DpctlQueue;
+    type Event = DpctlEvent;
+    type Buffers = Unsupported;
+    type HostTasks = Unsupported;
+    type Advice = Self;
+
+    fn for_each_device(&self, visit: &mut dyn FnMut(DpctlDevice)) -> Result<()> {
+        device::for_each(self.library, visit)
+    }
+
+    fn device_info(device: &DpctlDevice) -> DeviceInfo {
+        device.info()
+    }
+
+    fn create_context(&self, device: &DpctlDevice) -> Result<DpctlContext> {
+        DpctlContext::over(device)
+    }
+
+    fn shared(context: &DpctlContext) -> &Shared {
+        context.shared()
+    }
+
+    fn deferred(context: &DpctlContext) -> Option<&Deferred<Self>> {
+        Some(context.deferred())
+    }
+
+    fn create_queue(context: &DpctlContext, order: QueueOrder) -> Result<DpctlQueue> {
+        DpctlQueue::create(context, order)
+    }
+
+    fn allocate(context: &DpctlContext, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        context.allocate(kind, layout)
+    }
+
+    unsafe fn free(context: &DpctlContext, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { context.free(block) };
+    }
+
+    fn query(context: &DpctlContext, address: usize) -> Result<PointerInfo> {
+        Ok(context.query(address))
+    }
+
+    unsafe fn copy(
+        queue: &DpctlQueue,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[DpctlEvent],
+    ) -> Result<DpctlEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.copy(dst, src, len, after) }
+    }
+
+    unsafe fn fill(
+        queue: &DpctlQueue,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[DpctlEvent],
+    ) -> Result<DpctlEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.fill(dst, pattern, len, after) }
+    }
+
+    fn barrier(queue: &DpctlQueue, after: &[DpctlEvent]) -> Result<DpctlEvent> {
+        queue.barrier(after)
+    }
+
+    fn status(event: &DpctlEvent) -> Result<EventStatus> {
+        event.status()
+    }
+
+    fn wait(event: &DpctlEvent, limit: Duration) -> Result<()> {
+        event.wait(limit)
+    }
+
+    fn synchronize(context: &DpctlContext, limit: Duration) -> Result<()> {
+        context.synchronize(limit)
+    }
+}
+
+impl Advice<Self> for Dpctl {
+    unsafe fn prefetch(
+        queue: &DpctlQueue,
+        pointer: *const u8,
+        len: usize,
+        after: &[DpctlEvent],
+    ) -> Result<DpctlEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.prefetch(pointer, len, after) }
+    }
+
+    /// SYCL defines no value but 0, back to the default: the others are the device's own and cannot be named portably.
+    unsafe fn advise(
+        queue: &DpctlQueue,
+        pointer: *const u8,
+        len: usize,
+        advice: MemAdvice,
+        after: &[DpctlEvent],
+    ) -> Result<DpctlEvent> {
+        match advice {
+            // SAFETY: the caller's promise.
+            MemAdvice::Reset => unsafe { queue.advise(pointer, len, 0, after) },
+            _ => Err(error::of(ErrorKind::Unsupported { operation: "memory advice other than reset" })),
+        }
+    }
+}
