@@ -83,11 +83,17 @@ impl<'a, B: Backend> Usage<'a, B> {
 
 impl<B: Backend> Queue<B> {
     pub(crate) fn new(context: &Context<B>, order: QueueOrder) -> Result<Self> {
-        Ok(Self::from_raw(context, B::create_queue(context.raw(), order)?, order))
+        let raw = B::create_queue(context.raw(), order)?;
+        // SAFETY: created by this context with this order.
+        Ok(unsafe { Self::from_raw(context, raw, order) })
     }
 
-    /// Wraps a backend's own queue of this context.
-    pub(crate) fn from_raw(context: &Context<B>, raw: B::Queue, order: QueueOrder) -> Self {
+    /// Wraps a backend's own queue. Each wrapper counts as a queue of its own where in-order queues are told apart.
+    ///
+    /// # Safety
+    /// `raw` is a queue of `context`'s native context, and orders its operations as `order` says.
+    #[must_use]
+    pub unsafe fn from_raw(context: &Context<B>, raw: B::Queue, order: QueueOrder) -> Self {
         let id = match order {
             QueueOrder::InOrder => next_id(),
             QueueOrder::OutOfOrder => 0,

@@ -61,6 +61,15 @@ pub(crate) fn opencl_cpu_library() -> PathBuf {
     }
 }
 
+/// The C library of dpctl inside the virtual environment.
+pub(crate) fn dpctl_library() -> Option<PathBuf> {
+    let versions = std::fs::read_dir(venv().join("lib")).ok()?;
+    versions
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .map(|version| version.join("site-packages/dpctl/libDPCTLSyclInterface.so"))
+        .find(|library| library.exists())
+}
+
 /// What every test and benchmark gets to see of the set-up.
 ///
 /// The wheel of the OpenCL runtime carries an ICD file with an unrelocated path, so the library is named here.
@@ -68,6 +77,9 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     let mut variables = Vec::new();
     if opencl_cpu_library().exists() && std::env::var_os("OCL_ICD_FILENAMES").is_none() {
         variables.push(("OCL_ICD_FILENAMES", opencl_cpu_library().into_os_string()));
+    }
+    if let Some(library) = dpctl_library() {
+        variables.push(("USM_DPCTL_LIBRARY", library.into_os_string()));
     }
     if venv_python().exists() {
         variables.push(("USM_PYTHON", venv_python().into_os_string()));

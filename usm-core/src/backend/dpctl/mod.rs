@@ -116,7 +116,8 @@ impl Dpctl {
     pub unsafe fn adopt_queue(context: &Context<Self>, queue: NonNull<c_void>) -> Result<Queue<Self>> {
         // SAFETY: the caller's promise.
         let (raw, order) = unsafe { DpctlQueue::adopt(context.raw(), queue) }?;
-        Ok(Queue::from_raw(context, raw, order))
+        // SAFETY: `adopt` has checked the context and asked for the order.
+        Ok(unsafe { Queue::from_raw(context, raw, order) })
     }
 }
 

@@ -73,9 +73,14 @@ impl DpctlQueue {
         Ok(Self::known(handle, context))
     }
 
+    /// A copy of a foreign `sycl::queue`, and whether it orders its operations.
+    ///
     /// # Safety
-    /// `queue` is a live queue of the context's library.
-    pub(super) unsafe fn adopt(context: &DpctlContext, queue: NonNull<c_void>) -> Result<(Self, QueueOrder)> {
+    /// `queue` is a live `sycl::queue` of the context's library.
+    ///
+    /// # Errors
+    /// As [`Dpctl::adopt_queue`](super::Dpctl::adopt_queue).
+    pub unsafe fn adopt(context: &DpctlContext, queue: NonNull<c_void>) -> Result<(Self, QueueOrder)> {
         // SAFETY: the caller's promise.
         if !unsafe { context.serves_queue(queue) }? {
             let expected = context.shared().id();
