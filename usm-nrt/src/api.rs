@@ -23,8 +23,7 @@ pub struct NumbaApi {
     pub allocate_external:
         unsafe extern "C" fn(nbytes: usize, allocator: *mut ExternalAllocator) -> *mut MemInfo,
     /// A block around foreign memory that `dtor` will free.
-    pub manage_memory:
-        unsafe extern "C" fn(data: *mut c_void, dtor: Option<ManagedDtor>) -> *mut MemInfo,
+    pub manage_memory: unsafe extern "C" fn(data: *mut c_void, dtor: Option<ManagedDtor>) -> *mut MemInfo,
     /// Adds a reference.
     pub acquire: unsafe extern "C" fn(mi: *mut MemInfo),
     /// Gives a reference back.
@@ -88,14 +87,11 @@ pub struct Api {
         out: *mut *mut MemInfo,
     ) -> Status,
     /// A block with a replaceable payload.
-    pub new_varsize:
-        unsafe extern "C" fn(size: usize, dtor: Option<Dtor>, out: *mut *mut MemInfo) -> Status,
+    pub new_varsize: unsafe extern "C" fn(size: usize, dtor: Option<Dtor>, out: *mut *mut MemInfo) -> Status,
     /// A new payload; the old one is the caller's to free, and on failure it stays in place.
-    pub varsize_alloc:
-        unsafe extern "C" fn(mi: *mut MemInfo, size: usize, out: *mut *mut c_void) -> Status,
+    pub varsize_alloc: unsafe extern "C" fn(mi: *mut MemInfo, size: usize, out: *mut *mut c_void) -> Status,
     /// The payload resized; on failure the old one stays in place.
-    pub varsize_realloc:
-        unsafe extern "C" fn(mi: *mut MemInfo, size: usize, out: *mut *mut c_void) -> Status,
+    pub varsize_realloc: unsafe extern "C" fn(mi: *mut MemInfo, size: usize, out: *mut *mut c_void) -> Status,
     /// Frees a payload that the block has or had.
     pub varsize_free: unsafe extern "C" fn(mi: *mut MemInfo, payload: *mut c_void),
     /// Adds a reference without a locked instruction: no other thread may use the block meanwhile.
@@ -314,11 +310,7 @@ unsafe extern "C" fn api_wrap_owned(
     unsafe { answer(mi.map(NonNull::as_ptr), out) }
 }
 
-unsafe extern "C" fn api_new_varsize(
-    size: usize,
-    dtor: Option<Dtor>,
-    out: *mut *mut MemInfo,
-) -> Status {
+unsafe extern "C" fn api_new_varsize(size: usize, dtor: Option<Dtor>, out: *mut *mut MemInfo) -> Status {
     if out.is_null() {
         return Status::NULL;
     }
@@ -328,11 +320,7 @@ unsafe extern "C" fn api_new_varsize(
     unsafe { answer(mi.map(NonNull::as_ptr), out) }
 }
 
-unsafe extern "C" fn api_varsize_alloc(
-    mi: *mut MemInfo,
-    size: usize,
-    out: *mut *mut c_void,
-) -> Status {
+unsafe extern "C" fn api_varsize_alloc(mi: *mut MemInfo, size: usize, out: *mut *mut c_void) -> Status {
     // SAFETY: null or a live block.
     let (Some(mi), false) = (unsafe { mi.as_ref() }, out.is_null()) else {
         return Status::NULL;
@@ -343,11 +331,7 @@ unsafe extern "C" fn api_varsize_alloc(
     unsafe { answer(payload.map(|payload| payload.as_ptr().cast()), out) }
 }
 
-unsafe extern "C" fn api_varsize_realloc(
-    mi: *mut MemInfo,
-    size: usize,
-    out: *mut *mut c_void,
-) -> Status {
+unsafe extern "C" fn api_varsize_realloc(mi: *mut MemInfo, size: usize, out: *mut *mut c_void) -> Status {
     // SAFETY: null or a live block.
     let (Some(mi), false) = (unsafe { mi.as_ref() }, out.is_null()) else {
         return Status::NULL;

@@ -55,11 +55,7 @@ unsafe extern "C" fn builtin_malloc(size: usize, _: *mut c_void) -> *mut c_void 
     allocate(0, size, MIN_ALIGN).map_or(ptr::null_mut(), |block| block.as_ptr().cast())
 }
 
-unsafe extern "C" fn builtin_realloc(
-    block: *mut c_void,
-    size: usize,
-    _: *mut c_void,
-) -> *mut c_void {
+unsafe extern "C" fn builtin_realloc(block: *mut c_void, size: usize, _: *mut c_void) -> *mut c_void {
     // SAFETY: the caller passes null or a block of this allocator (contract of `realloc`).
     unsafe { reallocate(block.cast(), size) }.map_or(ptr::null_mut(), |block| block.as_ptr().cast())
 }
@@ -93,11 +89,8 @@ pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull
         }
     }
     // Above 16 bytes the system allocator takes a slow path; up to a cache line, padding is cheaper.
-    let (layout_align, padding) = if align <= CLASS_ALIGN {
-        (MIN_ALIGN, align - MIN_ALIGN)
-    } else {
-        (align, 0)
-    };
+    let (layout_align, padding) =
+        if align <= CLASS_ALIGN { (MIN_ALIGN, align - MIN_ALIGN) } else { (align, 0) };
     let total = total.checked_add(padding).ok_or(overflow)?;
     let layout = Layout::from_size_align(total, layout_align).map_err(|_| overflow)?;
     // SAFETY: the layout is not empty: it holds at least the prefix.
@@ -108,12 +101,7 @@ pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull
     Ok(unsafe {
         place(
             base,
-            Prefix {
-                total,
-                lead: lead as u32,
-                align_log2: layout_align.trailing_zeros() as u8,
-                class: 0,
-            },
+            Prefix { total, lead: lead as u32, align_log2: layout_align.trailing_zeros() as u8, class: 0 },
         )
     })
 }
@@ -124,28 +112,15 @@ fn allocate_class(class: u8, lead: usize, size: usize) -> Result<NonNull<u8>, Er
     let base = match local::take(class) {
         Some(base) => base,
         None => {
-            let layout =
-                Layout::from_size_align(total, CLASS_ALIGN).map_err(|_| Error::SizeOverflow {
-                    size,
-                    align: CLASS_ALIGN,
-                })?;
+            let layout = Layout::from_size_align(total, CLASS_ALIGN)
+                .map_err(|_| Error::SizeOverflow { size, align: CLASS_ALIGN })?;
             // SAFETY: a class is never empty.
             NonNull::new(unsafe { alloc(layout) }).ok_or(Error::OutOfMemory { size })?
         }
     };
     let align_log2 = CLASS_ALIGN.trailing_zeros() as u8;
     // SAFETY: the class was chosen to hold `lead`, head and size; its base is aligned to a cache line.
-    Ok(unsafe {
-        place(
-            base,
-            Prefix {
-                total,
-                lead: lead as u32,
-                align_log2,
-                class,
-            },
-        )
-    })
+    Ok(unsafe { place(base, Prefix { total, lead: lead as u32, align_log2, class }) })
 }
 
 /// Writes the prefix and returns the block behind it.
@@ -208,8 +183,7 @@ unsafe fn release(base: NonNull<u8>, prefix: Prefix) {
 #[cfg(feature = "std")]
 pub(crate) unsafe fn release_class(class: u8, base: NonNull<u8>) {
     // SAFETY: the size and alignment that `allocate_class` uses.
-    let layout =
-        unsafe { Layout::from_size_align_unchecked(local::class_size(class), CLASS_ALIGN) };
+    let layout = unsafe { Layout::from_size_align_unchecked(local::class_size(class), CLASS_ALIGN) };
     // SAFETY: same layout as at allocation.
     unsafe { dealloc(base.as_ptr(), layout) }
 }
@@ -226,10 +200,7 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
     // SAFETY: the block is live.
     let mut prefix = unsafe { prefix_of(block) };
     let lead = prefix.lead as usize;
-    let overflow = Error::SizeOverflow {
-        size,
-        align: MIN_ALIGN,
-    };
+    let overflow = Error::SizeOverflow { size, align: MIN_ALIGN };
     let total = lead.checked_add(size).ok_or(overflow)?;
     if prefix.class != 0 {
         if total <= prefix.total {
@@ -249,8 +220,8 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
     // SAFETY: `lead` is the distance from the base.
     let base = unsafe { block.sub(lead) };
     // SAFETY: same base and layout as at allocation; the new size is not zero and was just checked.
-    let base = NonNull::new(unsafe { realloc(base.as_ptr(), old, total) })
-        .ok_or(Error::OutOfMemory { size })?;
+    let base =
+        NonNull::new(unsafe { realloc(base.as_ptr(), old, total) }).ok_or(Error::OutOfMemory { size })?;
     prefix.total = total;
     // SAFETY: `total >= lead >= PREFIX`; the base keeps its alignment, so `lead` keeps its meaning.
     Ok(unsafe { place(base, prefix) })

@@ -68,11 +68,7 @@ pub(crate) unsafe extern "C" fn call_dtor(data: *mut c_void, size: usize, info: 
 }
 
 /// [`call_dtor`], then overwrites the data.
-pub(crate) unsafe extern "C" fn call_dtor_then_fill(
-    data: *mut c_void,
-    size: usize,
-    info: *mut c_void,
-) {
+pub(crate) unsafe extern "C" fn call_dtor_then_fill(data: *mut c_void, size: usize, info: *mut c_void) {
     // SAFETY: same contract.
     unsafe { call_dtor(data, size, info) };
     // SAFETY: the block is dead but not freed yet.

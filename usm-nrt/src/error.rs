@@ -35,10 +35,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SizeOverflow { size, align } => {
-                write!(
-                    f,
-                    "{size} bytes at alignment {align} overflow the address space"
-                )
+                write!(f, "{size} bytes at alignment {align} overflow the address space")
             }
             Self::InvalidAlignment { align } => {
                 write!(f, "alignment {align} is not a power of two")

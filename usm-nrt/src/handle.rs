@@ -47,11 +47,7 @@ impl MemRef {
             type_id: core::any::TypeId::of::<T>(),
             value: owner,
         }));
-        let record = Owner {
-            tag: OwnerTag::RUST,
-            object: object.cast(),
-            release: Some(drop_tagged::<T>),
-        };
+        let record = Owner { tag: OwnerTag::RUST, object: object.cast(), release: Some(drop_tagged::<T>) };
         // SAFETY: the caller answers for `data`; `drop_tagged` frees the box; `T: Send` may drop anywhere.
         let mi = unsafe { MemInfo::wrap_owned(data, size, record) };
         if mi.is_err() {

@@ -49,6 +49,8 @@ mod local;
 #[cfg(not(loom))]
 mod meminfo;
 #[cfg(not(loom))]
+pub mod prune;
+#[cfg(not(loom))]
 mod stats;
 #[cfg(not(loom))]
 mod system;

@@ -66,13 +66,7 @@ impl Request {
     /// `size` bytes of data; 0 is allowed and gives a data pointer that may not be read or written.
     #[inline]
     pub const fn new(size: usize) -> Self {
-        Self {
-            size,
-            align: 16,
-            fill: false,
-            dtor: None,
-            allocator: None,
-        }
+        Self { size, align: 16, fill: false, dtor: None, allocator: None }
     }
 
     /// Alignment of the data in bytes: a power of two, otherwise the allocation is refused.
@@ -129,10 +123,7 @@ fn allocate_block(
     let (Some(malloc), Some(_)) = (functions.malloc, functions.free) else {
         return Err(Error::IncompleteAllocator);
     };
-    let total = HEADER
-        .checked_add(size)
-        .and_then(|total| total.checked_add(align - 1))
-        .ok_or(overflow)?;
+    let total = HEADER.checked_add(size).and_then(|total| total.checked_add(align - 1)).ok_or(overflow)?;
     if total > isize::MAX as usize {
         return Err(overflow);
     }
@@ -190,14 +181,8 @@ impl MemInfo {
         let (dtor, info): (Option<Dtor>, _) = match (request.dtor, request.fill) {
             (None, false) => (None, ptr::null_mut()),
             (None, true) => (Some(destructor::fill_dead), ptr::null_mut()),
-            (custom, false) => (
-                Some(destructor::call_dtor),
-                destructor::dtor_to_info(custom),
-            ),
-            (custom, true) => (
-                Some(destructor::call_dtor_then_fill),
-                destructor::dtor_to_info(custom),
-            ),
+            (custom, false) => (Some(destructor::call_dtor), destructor::dtor_to_info(custom)),
+            (custom, true) => (Some(destructor::call_dtor_then_fill), destructor::dtor_to_info(custom)),
         };
         let data = data.as_ptr().cast();
         if request.fill {
@@ -235,10 +220,7 @@ impl MemInfo {
     ///
     /// # Safety
     /// `data` stays valid until `dtor`, which may be called once, on any thread, with `data`.
-    pub unsafe fn manage(
-        data: *mut c_void,
-        dtor: Option<ManagedDtor>,
-    ) -> Result<NonNull<Self>, Error> {
+    pub unsafe fn manage(data: *mut c_void, dtor: Option<ManagedDtor>) -> Result<NonNull<Self>, Error> {
         let info = dtor.map_or(ptr::null_mut(), |dtor| dtor as *mut c_void);
         // SAFETY: `call_managed` reads `info` as what it is.
         unsafe { Self::wrap(data, 0, Some(destructor::call_managed), info) }
@@ -248,11 +230,7 @@ impl MemInfo {
     ///
     /// # Safety
     /// `data` stays valid until `owner.release`, which may be called once, on any thread, with `owner.object`.
-    pub unsafe fn wrap_owned(
-        data: *mut c_void,
-        size: usize,
-        owner: Owner,
-    ) -> Result<NonNull<Self>, Error> {
+    pub unsafe fn wrap_owned(data: *mut c_void, size: usize, owner: Owner) -> Result<NonNull<Self>, Error> {
         let record = alloc::boxed::Box::into_raw(alloc::boxed::Box::new(owner));
         // SAFETY: `drop_owner` reads the record as what it is; the caller answers for the data.
         let mi = unsafe { Self::wrap(data, size, Some(destructor::drop_owner), record.cast()) };

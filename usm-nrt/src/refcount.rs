@@ -100,11 +100,7 @@ impl RefCount {
             return Release::Pinned;
         }
         self.0.store(old - 1, Ordering::Relaxed);
-        if old == 1 {
-            Release::Last
-        } else {
-            Release::Shared
-        }
+        if old == 1 { Release::Last } else { Release::Shared }
     }
 
     #[cold]
@@ -167,18 +163,12 @@ mod tests {
     #[test]
     fn unsynchronised_operations_agree_with_the_atomic_ones() {
         for start in [0, 1, 2, 3, MAX_REFCOUNT, MAX_REFCOUNT + 1, usize::MAX] {
-            let (a, b) = (
-                RefCount(AtomicUsize::new(start)),
-                RefCount(AtomicUsize::new(start)),
-            );
+            let (a, b) = (RefCount(AtomicUsize::new(start)), RefCount(AtomicUsize::new(start)));
             // SAFETY: `b` is local to this thread.
             let unsync = unsafe { b.acquire_unsync() };
             assert_eq!(a.acquire(), unsync, "acquire at {start}");
             assert_eq!(a.get(), b.get());
-            let (a, b) = (
-                RefCount(AtomicUsize::new(start)),
-                RefCount(AtomicUsize::new(start)),
-            );
+            let (a, b) = (RefCount(AtomicUsize::new(start)), RefCount(AtomicUsize::new(start)));
             // SAFETY: `b` is local to this thread.
             let unsync = unsafe { b.release_unsync() };
             assert_eq!(a.release(), unsync, "release at {start}");

@@ -39,12 +39,7 @@ impl Stats {
             }
         });
         let [alloc, free, mi_alloc, mi_free] = sum;
-        Self {
-            alloc,
-            free,
-            mi_alloc,
-            mi_free,
-        }
+        Self { alloc, free, mi_alloc, mi_free }
     }
 
     /// Memory blocks not yet freed; negative when counting began with live blocks.
@@ -96,10 +91,7 @@ impl Counters {
     #[inline]
     pub(crate) fn add_owned(&self, event: Event) {
         let counter = &self.0[event as usize];
-        counter.store(
-            counter.load(Ordering::Relaxed).wrapping_add(1),
-            Ordering::Relaxed,
-        );
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 }
 

@@ -43,11 +43,7 @@ fn allocate_payload(size: usize) -> Result<NonNull<u8>, Error> {
 }
 
 fn checked(mi: &MemInfo) -> Result<(), Error> {
-    if mi.is_varsize() {
-        Ok(())
-    } else {
-        Err(Error::NotVarsize)
-    }
+    if mi.is_varsize() { Ok(()) } else { Err(Error::NotVarsize) }
 }
 
 impl MemInfo {

@@ -39,12 +39,9 @@ fn consumer_runs_on_our_header() {
 /// Numba's include folder: of the Python named by `USM_PYTHON`, else of `python3`.
 fn numba_include() -> Option<PathBuf> {
     let python = std::env::var_os("USM_PYTHON").unwrap_or_else(|| "python3".into());
-    let script =
-        "import importlib.util as u, os; print(os.path.dirname(u.find_spec('numba').origin))";
+    let script = "import importlib.util as u, os; print(os.path.dirname(u.find_spec('numba').origin))";
     let output = Command::new(python).args(["-c", script]).output().ok()?;
-    let folder = String::from_utf8(output.stdout)
-        .ok()
-        .filter(|_| output.status.success())?;
+    let folder = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
     let package = PathBuf::from(folder.trim());
     Some(package.parent()?.to_owned())
 }
@@ -57,11 +54,7 @@ fn consumer_runs_on_numbas_header() {
         );
         return;
     };
-    consume(
-        "numba_header",
-        "numba/core/runtime/nrt_external.h",
-        &include,
-    );
+    consume("numba_header", "numba/core/runtime/nrt_external.h", &include);
 }
 
 /// Builds the C library the way the README says and runs a program linked to it.
@@ -71,15 +64,7 @@ fn the_c_library_serves_a_linked_program() {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_library_target");
     run(Command::new(env!("CARGO"))
         .current_dir(crate_dir())
-        .args([
-            "rustc",
-            "--release",
-            "--crate-type",
-            "cdylib",
-            "--features",
-            "std",
-            "--target-dir",
-        ])
+        .args(["rustc", "--release", "--crate-type", "cdylib", "--features", "std", "--target-dir"])
         .arg(&target)
         .args(["--", "--cfg", "usm_nrt_export"]));
     let release = target.join("release");
@@ -96,15 +81,11 @@ fn the_c_library_serves_a_linked_program() {
         .arg(&release)
         .arg("-lusm_nrt")
         .arg(format!("-Wl,-rpath,{}", release.display())));
-    assert_eq!(
-        String::from_utf8_lossy(&run(&mut Command::new(program)).stdout).trim(),
-        "OK"
-    );
+    assert_eq!(String::from_utf8_lossy(&run(&mut Command::new(program)).stdout).trim(), "OK");
 
     // What the header declares is exported, and nothing else.
-    let symbols = run(Command::new("nm")
-        .args(["-D", "--defined-only", "-P"])
-        .arg(release.join("libusm_nrt.so")));
+    let symbols =
+        run(Command::new("nm").args(["-D", "--defined-only", "-P"]).arg(release.join("libusm_nrt.so")));
     let mut exported: Vec<String> = String::from_utf8(symbols.stdout)
         .unwrap()
         .lines()
@@ -118,11 +99,7 @@ fn the_c_library_serves_a_linked_program() {
         .zip(header[start..].split_inclusive(|c: char| !(c.is_alphanumeric() || c == '_')))
         .filter(|(name, with_next)| with_next.ends_with('(') && !name.is_empty())
         .map(|(name, _)| name.to_owned())
-        .filter(|name| {
-            ["NRT_", "usm_nrt_", "numba_"]
-                .iter()
-                .any(|prefix| name.starts_with(prefix))
-        })
+        .filter(|name| ["NRT_", "usm_nrt_", "numba_"].iter().any(|prefix| name.starts_with(prefix)))
         .collect();
     declared.sort();
     declared.dedup();
@@ -132,14 +109,8 @@ fn the_c_library_serves_a_linked_program() {
 /// The library crate itself exports nothing: two versions of it may be linked into one program.
 #[test]
 fn the_rust_library_exports_no_c_symbol() {
-    let symbols = run(Command::new("nm")
-        .args(["-P"])
-        .arg(std::env::current_exe().unwrap()));
+    let symbols = run(Command::new("nm").args(["-P"]).arg(std::env::current_exe().unwrap()));
     let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
     assert!(symbols.lines().count() > 100, "nm found the symbol table");
-    assert!(
-        !symbols
-            .lines()
-            .any(|line| line.starts_with("NRT_") || line.starts_with("usm_nrt_get_api"))
-    );
+    assert!(!symbols.lines().any(|line| line.starts_with("NRT_") || line.starts_with("usm_nrt_get_api")));
 }

@@ -94,15 +94,10 @@ proptest! {
 
 #[test]
 fn sizes_next_to_the_end_are_refused() {
-    for size in (0..200)
-        .map(|back| usize::MAX - back)
-        .chain([isize::MAX as usize, isize::MAX as usize - 63])
+    for size in (0..200).map(|back| usize::MAX - back).chain([isize::MAX as usize, isize::MAX as usize - 63])
     {
         for align in [1, 16, 32, 64, 4096, 1 << 31, 1 << 62] {
-            assert!(
-                MemRef::allocate(Request::new(size).align(align)).is_err(),
-                "{size} at {align}"
-            );
+            assert!(MemRef::allocate(Request::new(size).align(align)).is_err(), "{size} at {align}");
         }
         assert!(MemRef::new_varsize(size).is_err());
     }
@@ -145,10 +140,8 @@ static SEEN: AtomicUsize = AtomicUsize::new(0);
 unsafe extern "C" fn record(data: *mut c_void, size: usize, info: *mut c_void) {
     assert!(info.is_null());
     // SAFETY: the runtime hands over the block's own data.
-    let sum: usize = unsafe { core::slice::from_raw_parts(data.cast::<u8>(), size) }
-        .iter()
-        .map(|&b| usize::from(b))
-        .sum();
+    let sum: usize =
+        unsafe { core::slice::from_raw_parts(data.cast::<u8>(), size) }.iter().map(|&b| usize::from(b)).sum();
     SEEN.fetch_add(sum, Ordering::Relaxed);
 }
 
@@ -196,11 +189,7 @@ fn foreign_owners_are_released_with_the_block() {
     }
     let released = AtomicUsize::new(0);
     let object = (&raw const released).cast_mut().cast::<c_void>();
-    let owner = Owner {
-        tag: OwnerTag::PYTHON,
-        object,
-        release: Some(release),
-    };
+    let owner = Owner { tag: OwnerTag::PYTHON, object, release: Some(release) };
     // SAFETY: no data; the counter outlives the block.
     let mi = unsafe { MemInfo::wrap_owned(ptr::null_mut(), 0, owner) }.unwrap();
     // SAFETY: we own the one reference.
@@ -230,9 +219,7 @@ unsafe extern "C" fn source_malloc(size: usize, opaque: *mut c_void) -> *mut c_v
 
 unsafe extern "C" fn source_free(block: *mut c_void, opaque: *mut c_void) {
     // SAFETY: `opaque` is the test's `Source`.
-    unsafe { &*opaque.cast::<Source>() }
-        .live
-        .fetch_sub(1, Ordering::Relaxed);
+    unsafe { &*opaque.cast::<Source>() }.live.fetch_sub(1, Ordering::Relaxed);
     let free = usm_nrt::BUILTIN.free.unwrap();
     // SAFETY: came from `source_malloc`.
     unsafe { free(block, ptr::null_mut()) };
@@ -249,19 +236,11 @@ fn allocator(source: &Source) -> ExternalAllocator {
 
 #[test]
 fn external_blocks_go_back_where_they_came_from() {
-    let source = Source {
-        live: AtomicUsize::new(0),
-        fail: false,
-    };
+    let source = Source { live: AtomicUsize::new(0), fail: false };
     let table = allocator(&source);
     for align in [1, 16, 32, 4096] {
         // SAFETY: table and source outlive the block.
-        let request = unsafe {
-            Request::new(100)
-                .align(align)
-                .filled()
-                .allocator(NonNull::from(&table))
-        };
+        let request = unsafe { Request::new(100).align(align).filled().allocator(NonNull::from(&table)) };
         let mi = MemRef::allocate(request).unwrap();
         assert_eq!(source.live.load(Ordering::Relaxed), 1);
         assert_eq!(mi.data().addr() % align, 0);
@@ -274,33 +253,16 @@ fn external_blocks_go_back_where_they_came_from() {
 
 #[test]
 fn incomplete_and_failing_allocators_are_refused() {
-    let source = Source {
-        live: AtomicUsize::new(0),
-        fail: true,
-    };
+    let source = Source { live: AtomicUsize::new(0), fail: true };
     let failing = allocator(&source);
     // SAFETY: the table outlives the attempt.
     let request = unsafe { Request::new(5).allocator(NonNull::from(&failing)) };
-    assert_eq!(
-        MemRef::allocate(request).unwrap_err(),
-        Error::OutOfMemory { size: 5 }
-    );
-    for table in [
-        ExternalAllocator {
-            malloc: None,
-            ..failing
-        },
-        ExternalAllocator {
-            free: None,
-            ..failing
-        },
-    ] {
+    assert_eq!(MemRef::allocate(request).unwrap_err(), Error::OutOfMemory { size: 5 });
+    for table in [ExternalAllocator { malloc: None, ..failing }, ExternalAllocator { free: None, ..failing }]
+    {
         // SAFETY: the table outlives the attempt.
         let request = unsafe { Request::new(5).allocator(NonNull::from(&table)) };
-        assert_eq!(
-            MemRef::allocate(request).unwrap_err(),
-            Error::IncompleteAllocator
-        );
+        assert_eq!(MemRef::allocate(request).unwrap_err(), Error::IncompleteAllocator);
     }
 }
 
@@ -308,14 +270,8 @@ fn incomplete_and_failing_allocators_are_refused() {
 fn safe_blocks_are_overwritten_before_they_are_freed() {
     /// Keeps the memory of a freed block readable for the test.
     unsafe extern "C" fn keep(_: *mut c_void, _: *mut c_void) {}
-    let source = Source {
-        live: AtomicUsize::new(0),
-        fail: false,
-    };
-    let table = ExternalAllocator {
-        free: Some(keep),
-        ..allocator(&source)
-    };
+    let source = Source { live: AtomicUsize::new(0), fail: false };
+    let table = ExternalAllocator { free: Some(keep), ..allocator(&source) };
     // SAFETY: table and source outlive the block.
     let request = unsafe { Request::new(40).filled().allocator(NonNull::from(&table)) };
     let mi = MemRef::allocate(request).unwrap();
@@ -353,9 +309,8 @@ fn references_from_many_threads_add_up() {
 fn blocks_may_be_freed_by_another_thread() {
     usm_nrt::set_thread_cache(true);
     for _ in 0..50 {
-        let blocks: Vec<MemRef> = (0..200)
-            .map(|size| MemRef::allocate(Request::new(size * 8)).unwrap())
-            .collect();
+        let blocks: Vec<MemRef> =
+            (0..200).map(|size| MemRef::allocate(Request::new(size * 8)).unwrap()).collect();
         std::thread::spawn(move || drop(blocks)).join().unwrap();
     }
     usm_nrt::drain_thread_cache();

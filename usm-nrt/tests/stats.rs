@@ -16,11 +16,7 @@ fn delta(since: Stats) -> [usize; 4] {
 fn counts_are_exact() {
     assert_eq!(Stats::current(), None, "off at start");
     drop(MemRef::allocate(Request::new(1)).unwrap());
-    assert_eq!(
-        Stats::totals(),
-        Stats::default(),
-        "nothing is counted while off"
-    );
+    assert_eq!(Stats::totals(), Stats::default(), "nothing is counted while off");
 
     usm_nrt::set_stats(true);
     let start = Stats::current().unwrap();
@@ -31,11 +27,7 @@ fn counts_are_exact() {
     assert_eq!(delta(start), [1, 1, 1, 1]);
 
     let mi = MemRef::new_varsize(64).unwrap();
-    assert_eq!(
-        delta(start),
-        [3, 1, 2, 1],
-        "a varsize block is two memory blocks"
-    );
+    assert_eq!(delta(start), [3, 1, 2, 1], "a varsize block is two memory blocks");
     // SAFETY: this thread alone uses the payload.
     unsafe { mi.varsize_realloc(4000) }.unwrap();
     assert_eq!(delta(start), [3, 1, 2, 1], "resizing is neither");
@@ -60,13 +52,10 @@ fn counts_are_exact() {
     // Counts of ended threads stay, and allocation and release may happen on different threads.
     let before = Stats::totals();
     for _ in 0..20 {
-        let blocks: Vec<_> = std::thread::spawn(|| {
-            (0..100)
-                .map(|_| MemRef::allocate(Request::new(8)).unwrap())
-                .collect()
-        })
-        .join()
-        .unwrap();
+        let blocks: Vec<_> =
+            std::thread::spawn(|| (0..100).map(|_| MemRef::allocate(Request::new(8)).unwrap()).collect())
+                .join()
+                .unwrap();
         let _: &Vec<MemRef> = &blocks;
         std::thread::spawn(move || drop(blocks)).join().unwrap();
     }
@@ -78,9 +67,5 @@ fn counts_are_exact() {
     usm_nrt::set_stats(false);
     drop(mi);
     assert_eq!(Stats::current(), None);
-    assert_eq!(
-        delta(before),
-        [1, 0, 1, 0],
-        "counters keep their values while off"
-    );
+    assert_eq!(delta(before), [1, 0, 1, 0], "counters keep their values while off");
 }

@@ -98,8 +98,7 @@ impl Local {
     #[cold]
     fn open(&self) -> bool {
         let open = EXIT.try_with(|_| ()).is_ok();
-        self.phase
-            .set(if open { Phase::Active } else { Phase::Closed });
+        self.phase.set(if open { Phase::Active } else { Phase::Closed });
         open
     }
 
@@ -130,11 +129,7 @@ impl Local {
         let new = NonNull::new(unsafe { alloc(Layout::new::<Shard>()) })?.cast::<Shard>();
         let mut head = SHARDS.load(Ordering::Acquire);
         loop {
-            let shard = Shard {
-                counters: Counters::new(),
-                taken: AtomicBool::new(true),
-                next: head,
-            };
+            let shard = Shard { counters: Counters::new(), taken: AtomicBool::new(true), next: head };
             // SAFETY: fresh memory of that layout, not published yet.
             unsafe { new.write(shard) };
             match SHARDS.compare_exchange(head, new.as_ptr(), Ordering::AcqRel, Ordering::Acquire) {
@@ -166,12 +161,8 @@ impl Local {
 #[inline]
 pub(crate) fn count<const N: usize>(events: [Event; N]) {
     LOCAL.with(|local| match local.shard() {
-        Some(shard) => events
-            .into_iter()
-            .for_each(|event| shard.counters.add_owned(event)),
-        None => events
-            .into_iter()
-            .for_each(|event| ORPHANS.add_shared(event)),
+        Some(shard) => events.into_iter().for_each(|event| shard.counters.add_owned(event)),
+        None => events.into_iter().for_each(|event| ORPHANS.add_shared(event)),
     });
 }
 
@@ -212,11 +203,7 @@ pub(crate) fn put(class: u8, base: NonNull<u8>) -> bool {
         }
         let node = base.cast::<Node>();
         // SAFETY: the block has at least 64 bytes, aligned to 64, and belongs to us now.
-        unsafe {
-            node.write(Node {
-                next: magazine.head.get(),
-            })
-        };
+        unsafe { node.write(Node { next: magazine.head.get() }) };
         magazine.head.set(node.as_ptr());
         magazine.count.set(kept + 1);
         true

@@ -18,9 +18,7 @@ pub(crate) fn scratch(test: &str) -> PathBuf {
 
 /// Runs a command that must succeed.
 pub(crate) fn run(command: &mut Command) -> Output {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(
         output.status.success(),
         "{command:?}: {}\n{}{}",

@@ -1,0 +1,311 @@
+//! A control-flow graph that keeps only what pruning looks at: blocks, edges and reference operations.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use hashbrown::HashMap;
+
+/// A block, by its place in the function; block 0 is the entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockId(pub u32);
+
+/// What an operation counts: equal ids are the same value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Value(pub u32);
+
+impl Value {
+    /// The constant null; an operation on it does nothing at run time.
+    pub const NULL: Self = Self(u32::MAX);
+}
+
+/// Whether an operation adds or gives back a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OpKind {
+    /// Adds a reference.
+    Inc,
+    /// Gives a reference back.
+    Dec,
+}
+
+/// A reference operation of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// Adds or gives back.
+    pub kind: OpKind,
+    /// Of what.
+    pub value: Value,
+    /// The caller's name for the operation: its number in the order of [`CfgBuilder::op`] calls.
+    pub id: u32,
+}
+
+impl Op {
+    fn is_dec(self) -> bool {
+        self.kind == OpKind::Dec
+    }
+}
+
+/// Why a graph could not be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CfgError {
+    /// An edge or operation names a block that does not exist.
+    NoSuchBlock {
+        /// The block.
+        block: u32,
+        /// How many there are.
+        blocks: u32,
+    },
+    /// More blocks, edges or operations than 32 bits number.
+    TooLarge,
+}
+
+impl fmt::Display for CfgError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchBlock { block, blocks } => write!(f, "block {block} of {blocks} does not exist"),
+            Self::TooLarge => f.write_str("more blocks, edges or operations than 32 bits number"),
+        }
+    }
+}
+
+impl core::error::Error for CfgError {}
+
+/// Collects blocks, edges and operations, in any order of blocks.
+#[derive(Clone, Debug, Default)]
+pub struct CfgBuilder {
+    raising: Vec<bool>,
+    edges: Vec<(u32, u32)>,
+    ops: Vec<(u32, OpKind, Value)>,
+}
+
+impl CfgBuilder {
+    /// A graph without blocks.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a block; the first is the entry. `raising`: the block leaves the function with an exception.
+    pub fn block(&mut self, raising: bool) -> BlockId {
+        self.raising.push(raising);
+        BlockId((self.raising.len() - 1) as u32)
+    }
+
+    /// Adds an edge; the order of a block's edges is the order of its terminator's successors, and the same
+    /// edge may come twice.
+    pub fn edge(&mut self, from: BlockId, to: BlockId) {
+        self.edges.push((from.0, to.0));
+    }
+
+    /// Adds an operation at the end of a block and returns its id, which counts from 0.
+    pub fn op(&mut self, block: BlockId, kind: OpKind, value: Value) -> u32 {
+        self.ops.push((block.0, kind, value));
+        (self.ops.len() - 1) as u32
+    }
+
+    /// The graph, or why not.
+    pub fn build(self) -> Result<Cfg, CfgError> {
+        // One number is kept free for virtual roots.
+        let limit = u32::MAX as usize - 1;
+        if self.raising.len() >= limit || self.edges.len() >= limit || self.ops.len() >= limit {
+            return Err(CfgError::TooLarge);
+        }
+        let blocks = self.raising.len() as u32;
+        let named =
+            self.edges.iter().flat_map(|&(from, to)| [from, to]).chain(self.ops.iter().map(|op| op.0));
+        if let Some(block) = named.into_iter().find(|&block| block >= blocks) {
+            return Err(CfgError::NoSuchBlock { block, blocks });
+        }
+        let mut ops = alloc::vec![Vec::new(); blocks as usize];
+        for (id, (block, kind, value)) in self.ops.into_iter().enumerate() {
+            ops[block as usize].push(Op { kind, value, id: id as u32 });
+        }
+        Ok(Cfg {
+            raising: self.raising,
+            succ: Adjacency::new(blocks, self.edges.iter().copied()),
+            pred: Adjacency::new(blocks, self.edges.iter().map(|&(from, to)| (to, from))),
+            ops,
+        })
+    }
+}
+
+/// Neighbours of every node, in the order they were given.
+#[derive(Clone, Debug)]
+pub(crate) struct Adjacency {
+    start: Vec<u32>,
+    node: Vec<u32>,
+}
+
+impl Adjacency {
+    fn new(nodes: u32, edges: impl Iterator<Item = (u32, u32)> + Clone) -> Self {
+        let mut start = alloc::vec![0u32; nodes as usize + 1];
+        for (from, _) in edges.clone() {
+            start[from as usize + 1] += 1;
+        }
+        for node in 0..nodes as usize {
+            start[node + 1] += start[node];
+        }
+        let mut next = start.clone();
+        let mut node = alloc::vec![0u32; start[nodes as usize] as usize];
+        for (from, to) in edges {
+            node[next[from as usize] as usize] = to;
+            next[from as usize] += 1;
+        }
+        Self { start, node }
+    }
+
+    /// The neighbours of `node`.
+    #[inline]
+    pub(crate) fn of(&self, node: u32) -> &[u32] {
+        &self.node[self.start[node as usize] as usize..self.start[node as usize + 1] as usize]
+    }
+}
+
+/// A function's graph.
+#[derive(Clone, Debug)]
+pub struct Cfg {
+    raising: Vec<bool>,
+    succ: Adjacency,
+    pred: Adjacency,
+    ops: Vec<Vec<Op>>,
+}
+
+impl Cfg {
+    /// How many blocks there are.
+    pub fn len(&self) -> usize {
+        self.raising.len()
+    }
+
+    /// Whether there are no blocks.
+    pub fn is_empty(&self) -> bool {
+        self.raising.is_empty()
+    }
+
+    /// The operations of a block, in order; after pruning, those that are left.
+    ///
+    /// # Panics
+    /// When the block is not of this graph.
+    pub fn ops(&self, block: BlockId) -> &[Op] {
+        &self.ops[block.0 as usize]
+    }
+
+    /// Whether a block leaves the function with an exception.
+    ///
+    /// # Panics
+    /// When the block is not of this graph.
+    pub fn is_raising(&self, block: BlockId) -> bool {
+        self.raising[block.0 as usize]
+    }
+
+    /// The successors of a block, in order.
+    ///
+    /// # Panics
+    /// When the block is not of this graph.
+    pub fn successors(&self, block: BlockId) -> impl ExactSizeIterator<Item = BlockId> + '_ {
+        self.succ.of(block.0).iter().map(|&block| BlockId(block))
+    }
+
+    pub(crate) fn blocks(&self) -> Range<u32> {
+        0..self.raising.len() as u32
+    }
+
+    pub(crate) fn succ(&self) -> &Adjacency {
+        &self.succ
+    }
+
+    pub(crate) fn pred(&self) -> &Adjacency {
+        &self.pred
+    }
+
+    pub(crate) fn ops_mut(&mut self) -> &mut [Vec<Op>] {
+        &mut self.ops
+    }
+}
+
+/// The operations of a graph while passes remove some: what is where, without searching blocks.
+pub(crate) struct Index<'a> {
+    pub(crate) cfg: &'a mut Cfg,
+    /// Which operations are gone, by id.
+    removed: Vec<bool>,
+    /// Live decrements of a value in a block, in order.
+    decs: HashMap<(u32, Value), VecDeque<u32>>,
+    /// Live decrements of anything, per block.
+    dec_count: Vec<u32>,
+    /// Blocks where a value was decremented at the start, in function order.
+    dec_blocks: HashMap<Value, Vec<u32>>,
+}
+
+impl<'a> Index<'a> {
+    /// `ops`: one more than the largest operation id.
+    pub(crate) fn new(cfg: &'a mut Cfg) -> Self {
+        let ops = cfg.ops.iter().flatten().map(|op| op.id as usize + 1).max().unwrap_or(0);
+        let mut decs: HashMap<_, VecDeque<u32>> = HashMap::new();
+        let mut dec_blocks: HashMap<_, Vec<u32>> = HashMap::new();
+        let mut dec_count = alloc::vec![0u32; cfg.len()];
+        for block in cfg.blocks() {
+            for op in cfg.ops[block as usize].iter().filter(|op| op.is_dec()) {
+                decs.entry((block, op.value)).or_default().push_back(op.id);
+                dec_count[block as usize] += 1;
+                let blocks = dec_blocks.entry(op.value).or_default();
+                if blocks.last() != Some(&block) {
+                    blocks.push(block);
+                }
+            }
+        }
+        Self { cfg, removed: alloc::vec![false; ops], decs, dec_count, dec_blocks }
+    }
+
+    /// The live increments, in function order.
+    pub(crate) fn increments(&self) -> Vec<(u32, Op)> {
+        let live = |op: &&Op| op.kind == OpKind::Inc && !self.removed[op.id as usize];
+        self.cfg
+            .blocks()
+            .flat_map(|block| self.cfg.ops[block as usize].iter().filter(live).map(move |op| (block, *op)))
+            .collect()
+    }
+
+    /// The live operations of a block.
+    pub(crate) fn live(&self, block: u32) -> impl DoubleEndedIterator<Item = Op> + '_ {
+        self.cfg.ops[block as usize].iter().copied().filter(|op| !self.removed[op.id as usize])
+    }
+
+    /// Whether a block gives anything back.
+    pub(crate) fn has_dec(&self, block: u32) -> bool {
+        self.dec_count[block as usize] > 0
+    }
+
+    /// Whether a block gives `value` back.
+    pub(crate) fn has_dec_of(&self, block: u32, value: Value) -> bool {
+        self.has_dec(block) && self.decs.contains_key(&(block, value))
+    }
+
+    /// Blocks that gave `value` back at the start, in function order.
+    pub(crate) fn dec_blocks(&self, value: Value) -> &[u32] {
+        self.dec_blocks.get(&value).map_or(&[], Vec::as_slice)
+    }
+
+    /// Removes an increment.
+    pub(crate) fn remove_inc(&mut self, op: Op) {
+        self.removed[op.id as usize] = true;
+    }
+
+    /// Removes the first decrement of `value` in a block; false when there is none.
+    pub(crate) fn remove_dec(&mut self, block: u32, value: Value) -> bool {
+        let Some(ids) = self.decs.get_mut(&(block, value)) else { return false };
+        let Some(id) = ids.pop_front() else { return false };
+        if ids.is_empty() {
+            self.decs.remove(&(block, value));
+        }
+        self.removed[id as usize] = true;
+        self.dec_count[block as usize] -= 1;
+        true
+    }
+
+    /// Takes the removed operations out of the graph.
+    pub(crate) fn finish(self) {
+        for ops in self.cfg.ops_mut() {
+            ops.retain(|op| !self.removed[op.id as usize]);
+        }
+    }
+}

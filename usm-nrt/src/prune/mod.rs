@@ -1,0 +1,154 @@
+//! Removing reference operations that cancel out, without LLVM.
+//!
+//! A compiler may count references naively; these passes then remove increments whose decrement is certain
+//! to follow. They look at a neutral graph ([`Cfg`]): blocks, edges, operations, and which blocks raise.
+//! The premise, which the compiler must keep: only a decrement consumes a reference.
+//!
+//! ```
+//! use usm_nrt::prune::{CfgBuilder, OpKind, Options, Value, prune};
+//!
+//! let (mut graph, array) = (CfgBuilder::new(), Value(0));
+//! let (head, left, right) = (graph.block(false), graph.block(false), graph.block(false));
+//! graph.edge(head, left);
+//! graph.edge(head, right);
+//! graph.op(head, OpKind::Inc, array);
+//! graph.op(left, OpKind::Dec, array);
+//! graph.op(right, OpKind::Dec, array);
+//!
+//! let mut graph = graph.build()?;
+//! let stats = prune(&mut graph, &Options::default());
+//! assert_eq!(stats.fanout, 3);
+//! assert!(graph.ops(head).is_empty());
+//! # Ok::<(), usm_nrt::prune::CfgError>(())
+//! ```
+
+mod cfg;
+mod diamond;
+mod dominance;
+mod fanout;
+mod normalize;
+mod per_block;
+mod walk;
+
+pub use cfg::{BlockId, Cfg, CfgBuilder, CfgError, Op, OpKind, Value};
+
+use cfg::Index;
+use dominance::DominatorTree;
+use walk::Walker;
+
+/// Which passes run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passes {
+    /// Pairs inside a block, and operations on null.
+    pub per_block: bool,
+    /// Pairs in two blocks that always run together.
+    pub diamond: bool,
+    /// One increment against a decrement on every path.
+    pub fanout: bool,
+    /// As fanout, where some paths raise.
+    pub fanout_raise: bool,
+}
+
+impl Passes {
+    /// All four.
+    pub const ALL: Self = Self { per_block: true, diamond: true, fanout: true, fanout_raise: true };
+    /// None: only the order of operations within blocks changes.
+    pub const NONE: Self = Self { per_block: false, diamond: false, fanout: false, fanout_raise: false };
+
+    /// Reads a comma-separated list of `per_bb`, `diamond`, `fanout`, `fanout_raise` and `all`, the spelling of
+    /// `NUMBA_LLVM_REFPRUNE_FLAGS`; gives the first unknown name back.
+    pub fn parse(list: &str) -> Result<Self, &str> {
+        let mut passes = Self::NONE;
+        for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match name {
+                "per_bb" => passes.per_block = true,
+                "diamond" => passes.diamond = true,
+                "fanout" => passes.fanout = true,
+                "fanout_raise" => passes.fanout_raise = true,
+                "all" => passes = Self::ALL,
+                unknown => return Err(unknown),
+            }
+        }
+        Ok(passes)
+    }
+}
+
+/// How to prune. The default is that of the reference: all passes, a subgraph limit of 1000.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Which passes run.
+    pub passes: Passes,
+    /// Steps after which the search of the two fanout passes gives up on a block.
+    pub subgraph_limit: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { passes: Passes::ALL, subgraph_limit: 1000 }
+    }
+}
+
+/// Operations removed by each pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PruneStats {
+    /// Pairs inside a block, and operations on null.
+    pub per_block: usize,
+    /// Pairs in two blocks.
+    pub diamond: usize,
+    /// Increments and decrements of fans.
+    pub fanout: usize,
+    /// Increments and decrements of fans with raising paths.
+    pub fanout_raise: usize,
+}
+
+impl PruneStats {
+    /// All operations removed.
+    pub fn total(&self) -> usize {
+        self.per_block + self.diamond + self.fanout + self.fanout_raise
+    }
+}
+
+impl core::ops::AddAssign for PruneStats {
+    fn add_assign(&mut self, other: Self) {
+        self.per_block += other.per_block;
+        self.diamond += other.diamond;
+        self.fanout += other.fanout;
+        self.fanout_raise += other.fanout_raise;
+    }
+}
+
+/// Removes what cancels out, exactly as the pass of llvmlite does: same operations, same statistics.
+/// The graph is normalised first, also when no pass is selected: in a block with an increment, decrements
+/// move behind increments.
+pub fn prune(cfg: &mut Cfg, options: &Options) -> PruneStats {
+    normalize::normalize(cfg);
+    let mut stats = PruneStats::default();
+    if options.passes == Passes::NONE || cfg.is_empty() {
+        return stats;
+    }
+    let down = DominatorTree::forward(cfg);
+    let up = DominatorTree::backward(cfg);
+    let mut walker = Walker::new(cfg.len());
+    let mut index = Index::new(cfg);
+    // A removal may enable another; each round but the last removes something, so this ends.
+    loop {
+        let before = stats.total();
+        if options.passes.per_block {
+            stats.per_block += per_block::prune(&mut index);
+        }
+        if options.passes.diamond {
+            stats.diamond += diamond::prune(&mut index, &down, &up, &mut walker);
+        }
+        if options.passes.fanout {
+            stats.fanout += fanout::prune(&mut index, &mut walker, false, options.subgraph_limit);
+        }
+        if options.passes.fanout_raise {
+            stats.fanout_raise += fanout::prune(&mut index, &mut walker, true, options.subgraph_limit);
+        }
+        if stats.total() == before {
+            break;
+        }
+    }
+    index.finish();
+    stats
+}

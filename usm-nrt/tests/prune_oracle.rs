@@ -1,0 +1,115 @@
+//! The recorded answers of llvmlite's pass: same statistics, same operations left, in order.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+use usm_nrt::prune::{BlockId, Cfg, CfgBuilder, OpKind, Options, Passes, Value, prune};
+
+/// The folder of recorded answers, or a visible word that it is absent.
+fn oracle(file: &str) -> Option<String> {
+    let root = std::env::var_os("USM_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
+    let path = root.join("data/nrt").join(file);
+    let text = std::fs::read_to_string(&path);
+    if let Err(error) = &text {
+        eprintln!("skipped: {}: {error} (set USM_SHARED)", path.display());
+    }
+    text.ok()
+}
+
+/// A record's function as a graph, with the name of every value.
+fn graph(blocks: &[Json]) -> (Cfg, Vec<String>) {
+    let mut builder = CfgBuilder::new();
+    let mut ids = HashMap::new();
+    for block in blocks {
+        let id = builder.block(block["raising"].as_bool().unwrap());
+        ids.insert(block["name"].as_str().unwrap(), id);
+    }
+    let (mut values, mut names) = (HashMap::new(), Vec::new());
+    for (block, &id) in blocks.iter().zip(blocks.iter().map(|block| &ids[block["name"].as_str().unwrap()])) {
+        for successor in block["succ"].as_array().unwrap() {
+            builder.edge(id, ids[successor.as_str().unwrap()]);
+        }
+        for op in block["ops"].as_array().unwrap() {
+            let kind = if op[0] == "inc" { OpKind::Inc } else { OpKind::Dec };
+            let name = op[1].as_str().unwrap();
+            let value = if name == "null" {
+                Value::NULL
+            } else {
+                *values.entry(name.to_owned()).or_insert_with(|| {
+                    names.push(name.to_owned());
+                    Value(names.len() as u32 - 1)
+                })
+            };
+            builder.op(id, kind, value);
+        }
+    }
+    (builder.build().unwrap(), names)
+}
+
+fn after(cfg: &Cfg, names: &[String]) -> Json {
+    let blocks = (0..cfg.len() as u32).map(|block| {
+        let ops = cfg.ops(BlockId(block)).iter().map(|op| {
+            let kind = if op.kind == OpKind::Inc { "inc" } else { "dec" };
+            let name = if op.value == Value::NULL { "null" } else { &names[op.value.0 as usize] };
+            serde_json::json!([kind, name])
+        });
+        Json::Array(ops.collect())
+    });
+    Json::Array(blocks.collect())
+}
+
+fn check(records: impl Iterator<Item = Json>) {
+    let (mut checked, mut wrong) = (0, Vec::new());
+    for record in records {
+        let limit = record["subgraph_limit"].as_u64().unwrap() as usize;
+        for (passes, expected) in record["expect"].as_object().unwrap() {
+            let options = Options { passes: Passes::parse(passes).unwrap(), subgraph_limit: limit };
+            let mut sum = [0; 4];
+            let mut same = true;
+            for (name, blocks) in record["functions"].as_object().unwrap() {
+                let (mut cfg, names) = graph(blocks.as_array().unwrap());
+                let stats = prune(&mut cfg, &options);
+                for (sum, part) in
+                    sum.iter_mut().zip([stats.per_block, stats.diamond, stats.fanout, stats.fanout_raise])
+                {
+                    *sum += part;
+                }
+                same &= after(&cfg, &names) == expected["after"][name];
+            }
+            checked += 1;
+            if !same || serde_json::json!(sum) != expected["stats"] {
+                wrong.push(format!("{} {passes}: {sum:?}, reference {}", record["case"], expected["stats"]));
+            }
+        }
+    }
+    assert!(checked > 0);
+    assert!(
+        wrong.is_empty(),
+        "{} of {checked} differ:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
+}
+
+#[test]
+fn cases_agree() {
+    if let Some(text) = oracle("cases.json") {
+        check(serde_json::from_str::<Vec<Json>>(&text).unwrap().into_iter());
+    }
+}
+
+#[test]
+fn real_modules_agree() {
+    if let Some(text) = oracle("real.json") {
+        check(serde_json::from_str::<Vec<Json>>(&text).unwrap().into_iter());
+    }
+}
+
+#[test]
+fn random_graphs_agree() {
+    if let Some(text) = oracle("random.jsonl") {
+        check(text.lines().map(|line| serde_json::from_str(line).unwrap()));
+    }
+}
