@@ -2,6 +2,8 @@
 //!
 //! A backend takes part by giving a [`Provider`] to [`conformance_suite!`]; each case becomes a test of its own.
 
+#![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
+
 pub mod conformance;
 pub mod provider;
 

@@ -18,6 +18,8 @@
 //! 8. An unknown pointer is the value [`AllocKind::Unknown`]; a query that failed is an error.
 //! 9. Dropping the last clone of a context frees what its [`Deferred`] list still holds (see [`Deferred::drain`]).
 //! 10. With [`Backend::SYNCHRONOUS`] an operation has finished when its call returns.
+//! 11. A failure is not lost: an operation after a failed one, by an event or by the order of its queue, fails too.
+//!     A backend whose driver forgets failures of an in-order queue passes the last event of the queue on.
 
 mod ability;
 #[cfg(feature = "dpctl")]

@@ -169,6 +169,8 @@ struct State {
     calls: Vec<Call>,
     violations: Vec<(usize, usize)>,
     live: Vec<(usize, usize, AllocKind, u64)>,
+    /// In-order queues whose work failed, with the error that everything after it gets.
+    failed: Vec<(u64, Error)>,
     random: u64,
     lost: bool,
 }
@@ -269,7 +271,7 @@ impl Engine {
 
     /// Runs one operation whose dependencies are done. One thread at a time runs work.
     pub(super) fn step(&self) -> bool {
-        let (work, event, poison) = {
+        let (work, event, poison, in_order_queue) = {
             let mut state = self.state.lock();
             if state.lost || state.queued.iter().any(|queued| queued.work.is_none()) {
                 return false;
@@ -285,9 +287,12 @@ impl Engine {
             state.random ^= state.random << 17;
             let pick = ready[(state.random % ready.len() as u64) as usize];
             let next = &mut state.queued[pick];
-            // A failed dependency poisons what waits for it, as a driver's would.
+            // A failed dependency poisons what waits for it (contract, point 11).
             let poison = next.after.iter().find_map(MockEvent::failure).or(next.late);
-            (next.work.take(), next.event.clone(), poison)
+            let in_order_queue = (next.order == QueueOrder::InOrder).then_some(next.queue);
+            let (work, event) = (next.work.take(), next.event.clone());
+            let earlier = state.failed.iter().find(|(queue, _)| Some(*queue) == in_order_queue);
+            (work, event, poison.or(earlier.map(|(_, error)| *error)), in_order_queue)
         };
         let outcome = match (poison, work) {
             (Some(error), _) => Err(error),
@@ -297,6 +302,9 @@ impl Engine {
             }
             (None, None) => Ok(()),
         };
+        if let (Some(queue), Err(error)) = (in_order_queue, outcome) {
+            self.state.lock().failed.push((queue, error));
+        }
         event.settle(outcome);
         self.state.lock().queued.retain(|queued| !Arc::ptr_eq(&queued.event.state, &event.state));
         true

@@ -1,0 +1,144 @@
+//! Views and drops while work is in flight.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use usm_core::backend::mock::{Mock, Progress};
+use usm_core::{ErrorKind, Host, QueueOrder, Shared, UsmVec};
+
+const DELAY: Duration = Duration::from_millis(60);
+
+/// Finishes the device's work from another thread after a while.
+fn finish_later(mock: &Mock) -> thread::JoinHandle<()> {
+    let mock = mock.clone();
+    thread::spawn(move || {
+        thread::sleep(DELAY);
+        mock.finish();
+    })
+}
+
+#[test]
+fn a_view_blocks_until_the_writer_is_done() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let mut array = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+    core::mem::forget(queue.fill(&mut array, 7).expect("a fill"));
+    core::mem::forget(queue);
+    let (start, device) = (Instant::now(), finish_later(&mock));
+    assert_eq!(array.read().expect("a view")[..], [7; 4]);
+    assert!(start.elapsed() >= DELAY, "the view did not wait");
+    device.join().expect("the device's thread");
+}
+
+#[test]
+fn a_write_view_waits_for_readers_too() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let mut source = UsmVec::<u32, Shared, Mock>::from_slice(&queue, &[1; 4]).expect("memory");
+    let mut target = UsmVec::<u32, Host, Mock>::zeroed(&queue, 4).expect("memory");
+    let _ = queue.copy(&mut target, &source).expect("a copy");
+    assert_eq!(source.read().expect("nobody writes it")[..], [1; 4]);
+    let (start, device) = (Instant::now(), finish_later(&mock));
+    source.write().expect("a view").fill(2);
+    assert!(start.elapsed() >= DELAY, "the view did not wait");
+    assert_eq!(target.read().expect("a view")[..], [1; 4]);
+    device.join().expect("the device's thread");
+}
+
+#[test]
+fn a_view_gives_up_at_its_limit() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    context.set_wait_limit(Duration::from_millis(20));
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let mut array = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+    let event = queue.fill(&mut array, 7).expect("a fill");
+    assert_eq!(array.read().expect_err("in flight").kind, ErrorKind::Timeout { limit_ms: 20 });
+    let limit = Duration::from_millis(5);
+    assert_eq!(event.wait_for(limit).expect_err("in flight").kind, ErrorKind::Timeout { limit_ms: 5 });
+    mock.finish();
+    assert_eq!(array.read().expect("a view")[..], [7; 4]);
+}
+
+#[test]
+fn dropped_memory_is_freed_after_its_last_use_and_not_before() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let mut array = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+    let _ = queue.fill(&mut array, 7).expect("a fill");
+    drop(array);
+    context.collect();
+    assert_eq!((context.deferred_frees(), mock.live_blocks()), (1, 1));
+    assert_eq!(context.stats().sum.live, 1, "memory in use is not free");
+    mock.finish();
+    context.collect();
+    assert_eq!((context.deferred_frees(), mock.live_blocks()), (0, 0));
+    assert_eq!(mock.violations(), []);
+}
+
+#[test]
+fn what_never_finishes_is_leaked_and_counted() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    context.set_wait_limit(Duration::from_millis(10));
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let mut array = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+    let _ = queue.fill(&mut array, 7).expect("a fill");
+    drop((array, queue, context));
+    assert_eq!((mock.live_blocks(), mock.violations()), (1, vec![]));
+}
+
+mod without_concurrent_access {
+    use super::*;
+
+    #[test]
+    fn a_view_waits_for_all_work_and_launches_wait_for_no_view() {
+        let mock = Mock::new(Progress::Manual).without_concurrent_access();
+        let context = mock.context();
+        let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+        let mut busy = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+        let other = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+        let _ = queue.fill(&mut busy, 1).expect("a fill");
+
+        // The view is of another array, and still waits: the device must be idle.
+        let (start, device) = (Instant::now(), finish_later(&mock));
+        let view = other.read().expect("a view");
+        assert!(start.elapsed() >= DELAY, "the view did not wait");
+        device.join().expect("the device's thread");
+
+        let refused = queue.fill(&mut busy, 2).expect_err("a view lives").kind;
+        assert_eq!(refused, ErrorKind::HostViewLive { views: 1 });
+        drop(view);
+        let _ = queue.fill(&mut busy, 2).expect("no view lives");
+        mock.finish();
+    }
+
+    #[test]
+    fn a_forgotten_view_forbids_launches_for_ever() {
+        let mock = Mock::new(Progress::OnWait).without_concurrent_access();
+        let context = mock.context();
+        let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+        let mut array = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+        core::mem::forget(array.write().expect("a view"));
+        let refused = queue.fill(&mut array, 2).expect_err("a view lives").kind;
+        assert_eq!(refused, ErrorKind::HostViewLive { views: 1 });
+        assert_eq!(array.read().expect("the host may")[..], [0; 4]);
+    }
+
+    #[test]
+    fn a_view_that_times_out_opens_the_gate_again() {
+        let mock = Mock::new(Progress::Manual).without_concurrent_access();
+        let context = mock.context();
+        context.set_wait_limit(Duration::from_millis(10));
+        let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+        let mut array = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+        let other = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+        let _ = queue.fill(&mut array, 1).expect("a fill");
+        assert_eq!(other.read().expect_err("busy").kind, ErrorKind::Timeout { limit_ms: 10 });
+        let _ = queue.fill(&mut array, 2).expect("the gate is open");
+        mock.finish();
+    }
+}

@@ -1,0 +1,100 @@
+//! The limits of the device, and what happens at them.
+
+use std::sync::Barrier;
+
+use usm_core::backend::host::HostHeap;
+use usm_core::backend::mock::{Mock, Progress};
+use usm_core::{AllocKind, Context, ErrorKind, Fallback, MemorySource, MemoryType, QueueOrder, Request};
+
+const MEMORY: u64 = 10_000;
+
+fn small() -> (Mock, Context<Mock>) {
+    let mock = Mock::new(Progress::OnWait).with_device(|info| {
+        info.global_mem_size = MEMORY;
+        info.max_alloc_size = 6_000;
+    });
+    let context = mock.context();
+    (mock, context)
+}
+
+#[test]
+fn a_sum_above_the_memory_is_refused_with_both_numbers() {
+    let (_mock, context) = small();
+    let first = context.allocate(&Request::new(AllocKind::Device, 6_000)).expect("fits");
+    let refused = context.allocate(&Request::new(AllocKind::Shared, 5_000)).expect_err("too much");
+    assert_eq!(refused.kind, ErrorKind::OverMemory { requested: 5_000, in_use: 6_000, limit: MEMORY });
+    assert_eq!(
+        refused.to_string(),
+        "mock: 5000 bytes asked with 6000 bytes in use, the memory has 10000 bytes"
+    );
+    drop(first);
+    drop(context.allocate(&Request::new(AllocKind::Shared, 5_000)).expect("fits now"));
+}
+
+#[test]
+fn a_caller_may_allow_host_memory() {
+    let (_mock, context) = small();
+    let _first = context.allocate(&Request::new(AllocKind::Device, 6_000)).expect("fits");
+    let request = Request::new(AllocKind::Device, 5_000).or(Fallback::Host);
+    let second = context.allocate(&request).expect("host memory");
+    assert_eq!(second.kind(), AllocKind::Host);
+    assert_eq!(context.stats().of(MemoryType::UsmHost).current, 5_000);
+    let opaque = context.allocate_memory(MemoryType::Buffer, 5_000, 0, Fallback::Host).expect("host memory");
+    assert_eq!(opaque.memory_type(), MemoryType::UsmHost);
+    // A single allocation above the device's limit has no way out.
+    let refused =
+        context.allocate(&Request::new(AllocKind::Device, 6_001).or(Fallback::Host)).expect_err("too large");
+    assert_eq!(refused.kind, ErrorKind::OverMaxAlloc { requested: 6_001, limit: 6_000 });
+}
+
+#[test]
+fn a_launch_is_checked_against_the_memory_of_its_distinct_arguments() {
+    let (_mock, context) = small();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let allocate = |size| {
+        context.allocate(&Request::new(AllocKind::Host, size)).expect("host memory is not the device's")
+    };
+    let (mut target, source) = (allocate(5_000), allocate(5_001));
+    let refused = queue.copy_bytes(&mut target, 0, &source, 0, 8).expect_err("too much for one launch").kind;
+    assert_eq!(refused, ErrorKind::OverLaunchMemory { total: 10_001, limit: MEMORY });
+    // The same allocation twice counts once.
+    let _ = queue.copy_within(&mut target, 0, 100, 8).expect("5000 bytes");
+}
+
+#[test]
+fn threads_cannot_pass_the_limit_together() {
+    for _ in 0..50 {
+        let (_mock, context) = small();
+        let barrier = Barrier::new(4);
+        let served: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        context
+                            .allocate(&Request::new(AllocKind::Device, 4_000))
+                            .map(std::mem::forget)
+                            .is_ok()
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .filter(|_| true)
+                .map(|thread| usize::from(thread.join().expect("a thread")))
+                .sum()
+        });
+        assert_eq!(served, 2);
+        assert!(context.stats().sum.peak as u64 <= MEMORY);
+    }
+}
+
+#[test]
+fn the_host_has_the_limit_it_was_given() {
+    let context = HostHeap::with_memory(1_000).context();
+    let refused = context.allocate(&Request::new(AllocKind::Host, 1_001)).expect_err("too large").kind;
+    assert_eq!(refused, ErrorKind::OverMaxAlloc { requested: 1_001, limit: 1_000 });
+    let _first = context.allocate(&Request::new(AllocKind::Device, 800)).expect("fits");
+    let refused = context.allocate(&Request::new(AllocKind::Device, 300)).expect_err("too much").kind;
+    assert_eq!(refused, ErrorKind::OverMemory { requested: 300, in_use: 800, limit: 1_000 });
+}

@@ -1,0 +1,13 @@
+//! What a user of usm-core may rely on beyond the conformance suite: properties, faults and limits.
+
+#![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
+
+mod arena;
+mod erased;
+mod faults;
+mod flight;
+mod limits;
+mod order;
+mod registry;
+mod selector;
+mod verbose;
