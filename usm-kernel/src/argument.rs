@@ -1,0 +1,380 @@
+//! Arguments: what a kernel declares, and what a launch gives for it.
+//!
+//! A kernel declares a tuple of parameters, such as `(Read<f32>, Write<f32>, Value<f32>)`; its body receives the views
+//! `(&[f32], &mut [f32], f32)`; a launch gives `(&array, &mut array, 2.0)`. Host views are no arguments: a
+//! [`ReadView`](usm_core::ReadView) or [`WriteView`](usm_core::WriteView) cannot be sent to a launch.
+
+use core::marker::PhantomData;
+use core::slice;
+
+use bytemuck::Pod;
+use usm_core::{Access, AllocKind, Allocation, Backend, Kind, Usage, UsmVec};
+
+use crate::atomic::AtomicElement;
+
+mod sealed {
+    pub trait Sealed {}
+}
+pub(crate) use sealed::Sealed;
+
+/// What a kernel may do with an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Passing {
+    /// Global memory, read.
+    Read,
+    /// Global memory, read and written by one group at a time.
+    Write,
+    /// Global memory, read and written by atomic operations.
+    Atomic,
+    /// A small read-only table.
+    Constant,
+    /// A scalar or structure by value.
+    Value,
+}
+
+/// One row of a kernel's argument table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ParameterInfo {
+    /// How it is passed.
+    pub passing: Passing,
+    /// Bytes of one element.
+    pub element_bytes: usize,
+}
+
+/// A parameter in a kernel's declaration; sealed.
+pub trait Parameter: Sealed {
+    /// What travels to where the kernel runs.
+    type Raw: Send + 'static;
+    /// What the body receives.
+    type View<'v>;
+    /// The row of the argument table.
+    const INFO: ParameterInfo;
+
+    /// Elements of a view.
+    fn view_len(view: &Self::View<'_>) -> usize;
+
+    /// The same view for one group.
+    fn reborrow<'s>(view: &'s mut Self::View<'_>) -> Self::View<'s>;
+
+    #[doc(hidden)]
+    fn raw_len(raw: &Self::Raw) -> usize;
+
+    /// # Safety
+    /// The memory that `raw` names is live, initialised and not accessed in conflict for `'v`.
+    #[doc(hidden)]
+    unsafe fn view<'v>(raw: &'v Self::Raw) -> Self::View<'v>;
+}
+
+/// Global memory that the kernel reads: `&[T]`, given as `&UsmVec`.
+#[derive(Debug)]
+pub struct Read<T>(PhantomData<T>);
+/// Global memory that the kernel reads and writes: `&mut [T]`, given as `&mut UsmVec`.
+#[derive(Debug)]
+pub struct Write<T>(PhantomData<T>);
+/// Global memory that the kernel changes by atomic operations: `&[AtomicU32]` and so on, given as `&mut UsmVec`.
+#[derive(Debug)]
+pub struct Atomic<T>(PhantomData<T>);
+/// A scalar or structure by value: `T`.
+#[derive(Debug)]
+pub struct Value<T>(PhantomData<T>);
+
+/// A slice of USM memory on its way to a kernel.
+#[derive(Debug)]
+pub struct RawSlice<T> {
+    pointer: *mut T,
+    len: usize,
+}
+
+// SAFETY: whoever turns it into a view proves that no other thread accesses the memory in conflict.
+unsafe impl<T: Send + Sync> Send for RawSlice<T> {}
+
+impl<T> RawSlice<T> {
+    /// `len` elements at `pointer`, which is aligned for `T`.
+    #[must_use]
+    pub const fn new(pointer: *mut T, len: usize) -> Self {
+        Self { pointer, len }
+    }
+
+    /// # Safety
+    /// The elements are live and initialised for `'v`, and nothing else accesses them meanwhile.
+    pub(crate) unsafe fn view_mut<'v>(raw: &Self) -> &'v mut [T] {
+        // SAFETY: the caller's promise; `new` was given an aligned pointer.
+        unsafe { slice::from_raw_parts_mut(raw.pointer, raw.len) }
+    }
+}
+
+const fn info<T>(passing: Passing) -> ParameterInfo {
+    ParameterInfo { passing, element_bytes: size_of::<T>() }
+}
+
+impl<T> Sealed for Read<T> {}
+impl<T: Pod + Send + Sync> Parameter for Read<T> {
+    type Raw = RawSlice<T>;
+    type View<'v> = &'v [T];
+    const INFO: ParameterInfo = info::<T>(Passing::Read);
+
+    fn view_len(view: &&[T]) -> usize {
+        view.len()
+    }
+
+    #[inline]
+    fn reborrow<'s>(view: &'s mut &[T]) -> &'s [T] {
+        view
+    }
+
+    fn raw_len(raw: &RawSlice<T>) -> usize {
+        raw.len
+    }
+
+    unsafe fn view(raw: &RawSlice<T>) -> &[T] {
+        // SAFETY: the caller's promise; `Bind` proved alignment and length.
+        unsafe { slice::from_raw_parts(raw.pointer, raw.len) }
+    }
+}
+
+impl<T> Sealed for Write<T> {}
+impl<T: Pod + Send + Sync> Parameter for Write<T> {
+    type Raw = RawSlice<T>;
+    type View<'v> = &'v mut [T];
+    const INFO: ParameterInfo = info::<T>(Passing::Write);
+
+    fn view_len(view: &&mut [T]) -> usize {
+        view.len()
+    }
+
+    #[inline]
+    fn reborrow<'s>(view: &'s mut &mut [T]) -> &'s mut [T] {
+        view
+    }
+
+    fn raw_len(raw: &RawSlice<T>) -> usize {
+        raw.len
+    }
+
+    unsafe fn view(raw: &RawSlice<T>) -> &mut [T] {
+        // SAFETY: the caller's promise, which for a written argument is exclusive access.
+        unsafe { RawSlice::view_mut(raw) }
+    }
+}
+
+impl<T> Sealed for Atomic<T> {}
+impl<T: AtomicElement> Parameter for Atomic<T> {
+    type Raw = RawSlice<T>;
+    type View<'v> = &'v [T::Atomic];
+    const INFO: ParameterInfo = info::<T>(Passing::Atomic);
+
+    fn view_len(view: &&[T::Atomic]) -> usize {
+        view.len()
+    }
+
+    #[inline]
+    fn reborrow<'s>(view: &'s mut &[T::Atomic]) -> &'s [T::Atomic] {
+        view
+    }
+
+    fn raw_len(raw: &RawSlice<T>) -> usize {
+        raw.len
+    }
+
+    unsafe fn view(raw: &RawSlice<T>) -> &[T::Atomic] {
+        // SAFETY: the caller's promise, which for an atomic argument is exclusive access.
+        T::from_mut(unsafe { RawSlice::view_mut(raw) })
+    }
+}
+
+impl<T> Sealed for Value<T> {}
+impl<T: Pod + Send> Parameter for Value<T> {
+    type Raw = T;
+    type View<'v> = T;
+    const INFO: ParameterInfo = info::<T>(Passing::Value);
+
+    fn view_len(_: &T) -> usize {
+        1
+    }
+
+    #[inline]
+    fn reborrow(view: &mut T) -> T {
+        *view
+    }
+
+    fn raw_len(_: &T) -> usize {
+        1
+    }
+
+    unsafe fn view(raw: &T) -> T {
+        *raw
+    }
+}
+
+/// What a launch gives for a parameter.
+///
+/// # Safety
+/// For global memory [`usage`](Self::usage) names the allocation that [`raw`](Self::raw) lies in, all elements are
+/// initialised and aligned, written arguments say so, and `Self` holds the borrow (`&` or `&mut`) that excludes
+/// conflicting host access while the launch is submitted.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be given for the kernel parameter `{P}`",
+    label = "not an argument for `{P}`",
+    note = "`Read<T>` takes `&UsmVec<T, _, _>`; `Write<T>` and `Atomic<T>` take `&mut UsmVec<T, _, _>`; `Value<T>` \
+            takes a `T`; host views are never arguments"
+)]
+pub unsafe trait Bind<P: Parameter, B: Backend> {
+    /// What travels to where the kernel runs.
+    fn raw(&mut self) -> P::Raw;
+
+    /// The allocation that is used, and how; `None` for values.
+    fn usage(&self) -> Option<(&Allocation<B>, Access)>;
+}
+
+// SAFETY: the array proves initialisation and alignment, the usage is its allocation's, and a read needs `&`.
+unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Read<T>, B> for &UsmVec<T, K, B> {
+    fn raw(&mut self) -> RawSlice<T> {
+        RawSlice::new(self.as_ptr().cast_mut(), self.len())
+    }
+
+    fn usage(&self) -> Option<(&Allocation<B>, Access)> {
+        Some((self.allocation(), Access::Read))
+    }
+}
+
+// SAFETY: as above; a write needs `&mut`.
+unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Write<T>, B> for &mut UsmVec<T, K, B> {
+    fn raw(&mut self) -> RawSlice<T> {
+        RawSlice::new(self.as_mut_ptr(), self.len())
+    }
+
+    fn usage(&self) -> Option<(&Allocation<B>, Access)> {
+        Some((self.allocation(), Access::Write))
+    }
+}
+
+// SAFETY: as above.
+unsafe impl<T: AtomicElement, K: Kind, B: Backend> Bind<Atomic<T>, B> for &mut UsmVec<T, K, B> {
+    fn raw(&mut self) -> RawSlice<T> {
+        RawSlice::new(self.as_mut_ptr(), self.len())
+    }
+
+    fn usage(&self) -> Option<(&Allocation<B>, Access)> {
+        Some((self.allocation(), Access::Write))
+    }
+}
+
+// SAFETY: no memory is named.
+unsafe impl<T: Pod + Send, B: Backend> Bind<Value<T>, B> for T {
+    fn raw(&mut self) -> T {
+        *self
+    }
+
+    fn usage(&self) -> Option<(&Allocation<B>, Access)> {
+        None
+    }
+}
+
+/// All parameters of a kernel: a tuple of one to eight [`Parameter`]s.
+pub trait Signature: Sealed {
+    /// What travels to where the kernel runs.
+    type Raw: Send + 'static;
+    /// What the body receives: a tuple of views.
+    type Views<'v>;
+    /// Elements of each argument, an array.
+    type Lengths: AsRef<[usize]>;
+    /// The argument table.
+    const TABLE: &'static [ParameterInfo];
+
+    /// Elements of each view; values have one.
+    fn view_lengths(views: &Self::Views<'_>) -> Self::Lengths;
+
+    /// The same views for one group.
+    fn reborrow<'s>(views: &'s mut Self::Views<'_>) -> Self::Views<'s>;
+
+    #[doc(hidden)]
+    fn raw_lengths(raw: &Self::Raw) -> Self::Lengths;
+
+    /// # Safety
+    /// As [`Parameter::view`], for each of them.
+    #[doc(hidden)]
+    unsafe fn views<'v>(raw: &'v Self::Raw) -> Self::Views<'v>;
+}
+
+/// The arguments of a launch: a tuple with one [`Bind`] for each parameter of the kernel.
+pub trait Arguments<S: Signature, B: Backend> {
+    /// What travels to where the kernel runs.
+    fn raw(&mut self) -> S::Raw;
+
+    /// Calls `visit` with the kind of each allocation.
+    fn for_each_kind(&self, visit: impl FnMut(AllocKind));
+
+    /// Calls `receive` with the usages of the allocations.
+    fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R;
+}
+
+macro_rules! signature {
+    ($count:literal: $($parameter:ident $argument:ident $index:tt),+) => {
+        impl<$($parameter),+> Sealed for ($($parameter,)+) {}
+
+        impl<$($parameter: Parameter),+> Signature for ($($parameter,)+) {
+            type Raw = ($($parameter::Raw,)+);
+            type Views<'v> = ($($parameter::View<'v>,)+);
+            type Lengths = [usize; $count];
+            const TABLE: &'static [ParameterInfo] = &[$($parameter::INFO),+];
+
+            fn view_lengths(views: &Self::Views<'_>) -> [usize; $count] {
+                [$($parameter::view_len(&views.$index)),+]
+            }
+
+            #[inline]
+            fn reborrow<'s>(views: &'s mut Self::Views<'_>) -> Self::Views<'s> {
+                ($($parameter::reborrow(&mut views.$index),)+)
+            }
+
+            fn raw_lengths(raw: &Self::Raw) -> [usize; $count] {
+                [$($parameter::raw_len(&raw.$index)),+]
+            }
+
+            unsafe fn views<'v>(raw: &'v Self::Raw) -> Self::Views<'v> {
+                // SAFETY: the caller's promise.
+                unsafe { ($($parameter::view(&raw.$index),)+) }
+            }
+        }
+
+        impl<B: Backend, $($parameter: Parameter, $argument: Bind<$parameter, B>),+>
+            Arguments<($($parameter,)+), B> for ($($argument,)+)
+        {
+            fn raw(&mut self) -> ($($parameter::Raw,)+) {
+                ($(self.$index.raw(),)+)
+            }
+
+            fn for_each_kind(&self, mut visit: impl FnMut(AllocKind)) {
+                $(if let Some((allocation, _)) = self.$index.usage() {
+                    visit(allocation.kind());
+                })+
+            }
+
+            fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R {
+                let usages = [$(self.$index.usage()),+];
+                let mut usages = usages.iter().flatten();
+                let Some(first) = usages.next() else { return receive(&[]) };
+                let mut packed = [*first; $count];
+                let mut count = 1;
+                for usage in usages {
+                    packed[count] = *usage;
+                    count += 1;
+                }
+                let packed = packed.map(|(allocation, access)| Usage::of(allocation, access));
+                receive(&packed[..count])
+            }
+        }
+    };
+}
+
+impl Sealed for () {}
+signature!(1: P0 A0 0);
+signature!(2: P0 A0 0, P1 A1 1);
+signature!(3: P0 A0 0, P1 A1 1, P2 A2 2);
+signature!(4: P0 A0 0, P1 A1 1, P2 A2 2, P3 A3 3);
+signature!(5: P0 A0 0, P1 A1 1, P2 A2 2, P3 A3 3, P4 A4 4);
+signature!(6: P0 A0 0, P1 A1 1, P2 A2 2, P3 A3 3, P4 A4 4, P5 A5 5);
+signature!(7: P0 A0 0, P1 A1 1, P2 A2 2, P3 A3 3, P4 A4 4, P5 A5 5, P6 A6 6);
+signature!(8: P0 A0 0, P1 A1 1, P2 A2 2, P3 A3 3, P4 A4 4, P5 A5 5, P6 A6 6, P7 A7 7);

@@ -1,0 +1,53 @@
+//! Constant memory: small tables that a launch fixes and every work-item reads.
+
+use core::marker::PhantomData;
+
+use bytemuck::Pod;
+use usm_core::{Access, Allocation, Backend};
+
+use crate::argument::{Bind, Parameter, ParameterInfo, Passing, Sealed};
+
+/// A table of `N` elements in constant memory: `&[T; N]`, given as `[T; N]`. At most 64 KiB, which every device has.
+#[derive(Debug)]
+pub struct Constant<T, const N: usize>(PhantomData<T>);
+
+/// Constant memory of a CUDA device, and what OpenCL guarantees at least. Bytes.
+const LIMIT: usize = 64 * 1024;
+
+impl<T, const N: usize> Sealed for Constant<T, N> {}
+impl<T: Pod + Send + Sync, const N: usize> Parameter for Constant<T, N> {
+    type Raw = [T; N];
+    type View<'v> = &'v [T; N];
+    const INFO: ParameterInfo = {
+        assert!(size_of::<[T; N]>() <= LIMIT, "a constant table has at most 64 KiB");
+        ParameterInfo { passing: Passing::Constant, element_bytes: size_of::<T>() }
+    };
+
+    fn view_len(_: &&[T; N]) -> usize {
+        N
+    }
+
+    #[inline]
+    fn reborrow<'s>(view: &'s mut &[T; N]) -> &'s [T; N] {
+        view
+    }
+
+    fn raw_len(_: &[T; N]) -> usize {
+        N
+    }
+
+    unsafe fn view(raw: &[T; N]) -> &[T; N] {
+        raw
+    }
+}
+
+// SAFETY: the table travels by value, no memory is named.
+unsafe impl<T: Pod + Send + Sync, const N: usize, B: Backend> Bind<Constant<T, N>, B> for [T; N] {
+    fn raw(&mut self) -> [T; N] {
+        *self
+    }
+
+    fn usage(&self) -> Option<(&Allocation<B>, Access)> {
+        None
+    }
+}

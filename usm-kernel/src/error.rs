@@ -1,0 +1,147 @@
+//! Why a launch was refused.
+
+use core::fmt;
+
+use crate::range::RangeError;
+
+/// An argument that is shorter than the kernel needs. Elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ArgumentError {
+    /// Position of the argument, from 0.
+    pub argument: usize,
+    /// Elements that the kernel reaches.
+    pub needed: u64,
+    /// Elements that are there.
+    pub found: u64,
+}
+
+impl ArgumentError {
+    /// Refuses argument number `argument` unless it has `needed` elements; for [`Kernel::check`](crate::Kernel::check).
+    ///
+    /// # Errors
+    /// The error that this type is. An argument that does not exist has no elements.
+    pub fn at_least(lengths: &[usize], argument: usize, needed: u64) -> Result<(), Self> {
+        let found = lengths.get(argument).map_or(0, |length| *length as u64);
+        if found >= needed { Ok(()) } else { Err(Self { argument, needed, found }) }
+    }
+}
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { argument, needed, found } = self;
+        write!(f, "argument {argument} has {found} elements, the kernel reaches {needed}")
+    }
+}
+
+impl core::error::Error for ArgumentError {}
+
+/// Why a launch was refused; nothing has run then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The range.
+    Range(RangeError),
+    /// A work-group above the device's `max_work_group_size`.
+    GroupTooLarge {
+        /// Work-items in a group.
+        size: u64,
+        /// The device's limit.
+        limit: u64,
+    },
+    /// A kernel that is written for another local size.
+    WrongGroup {
+        /// The dimension.
+        dimension: usize,
+        /// Local size that the kernel is written for.
+        required: u64,
+        /// Local size of the launch.
+        found: u64,
+    },
+    /// A kernel with local memory over a range without work-groups.
+    NoGroups,
+    /// More local memory than the device has for a group. Bytes.
+    LocalMemoryTooLarge {
+        /// Bytes that the kernel needs; `u64::MAX` where they cannot be counted.
+        needed: u64,
+        /// The device's `local_mem_size`.
+        limit: u64,
+    },
+    /// Less memory for local and private arrays than the kernel needs. Bytes.
+    ArenaTooSmall {
+        /// Bytes that suffice at any address.
+        needed: u64,
+        /// Bytes given.
+        available: u64,
+    },
+    /// The caller's local memory on a backend whose work goes on after the launch: it takes memory of its own.
+    ArenaWithAsynchronous,
+    /// An argument.
+    Argument {
+        /// Name of the kernel.
+        kernel: &'static str,
+        /// What is wrong.
+        error: ArgumentError,
+    },
+    /// The memory model: context, limits, live views, or the runtime.
+    Memory(usm_core::Error),
+}
+
+impl fmt::Display for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Range(error) => error.fmt(f),
+            Self::GroupTooLarge { size, limit } => {
+                write!(f, "a work-group of {size} items, the device allows {limit}")
+            }
+            Self::WrongGroup { dimension, required, found } => {
+                write!(f, "local size {found} in dimension {dimension}, the kernel is written for {required}")
+            }
+            Self::NoGroups => f.write_str("a kernel with local memory needs an nd-range, not a plain range"),
+            Self::LocalMemoryTooLarge { needed, limit } => {
+                write!(
+                    f,
+                    "{needed} bytes of local memory needed, the device has {limit} bytes for a work-group"
+                )
+            }
+            Self::ArenaTooSmall { needed, available } => write!(
+                f,
+                "{needed} bytes needed for local and private memory, the launch was given {available} bytes"
+            ),
+            Self::ArenaWithAsynchronous => {
+                f.write_str("this backend finishes launches later and cannot borrow local memory")
+            }
+            Self::Argument { kernel, error } => write!(f, "kernel {kernel}: {error}"),
+            Self::Memory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for LaunchError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Range(error) => Some(error),
+            Self::Argument { error, .. } => Some(error),
+            Self::Memory(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<RangeError> for LaunchError {
+    fn from(error: RangeError) -> Self {
+        Self::Range(error)
+    }
+}
+
+impl From<usm_core::Error> for LaunchError {
+    fn from(error: usm_core::Error) -> Self {
+        Self::Memory(error)
+    }
+}
+
+impl From<usm_core::ErrorKind> for LaunchError {
+    fn from(kind: usm_core::ErrorKind) -> Self {
+        Self::Memory(kind.into())
+    }
+}

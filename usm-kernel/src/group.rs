@@ -1,0 +1,139 @@
+//! One work-group, as a kernel sees it.
+
+use crate::barrier::FenceSpace;
+use crate::order::Order;
+use crate::range::{Id, Item, NdRange};
+
+/// One work-group of a launch. A loop over [`items`](Self::items) is a phase; between two phases lies a barrier.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<'r, const D: usize, O: Order> {
+    range: &'r NdRange<D>,
+    id: Id<D>,
+    order: O,
+}
+
+impl<'r, const D: usize, O: Order> Group<'r, D, O> {
+    #[inline]
+    pub(crate) fn new(range: &'r NdRange<D>, linear: u64, order: O) -> Self {
+        Self { range, id: range.groups().id(linear), order }
+    }
+
+    /// The nd-range that was launched.
+    #[inline]
+    #[must_use]
+    pub fn range(&self) -> &'r NdRange<D> {
+        self.range
+    }
+
+    /// Place of the group among the groups.
+    #[inline]
+    #[must_use]
+    pub fn id(&self) -> Id<D> {
+        self.id
+    }
+
+    /// Linear number of the group: the index into an array with one element a group.
+    #[inline]
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.id.linear(self.range.groups()) as usize
+    }
+
+    /// Work-items in the group.
+    #[inline]
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.range.local().items() as usize
+    }
+
+    /// The items of the group, one after the other: a phase.
+    ///
+    /// The order is the launch's; items of one phase must not depend on what another of them does in it.
+    #[inline]
+    pub fn items(&self) -> Items<'_, D, O> {
+        self.first(self.size())
+    }
+
+    /// A phase of the first `count` items only: what `if (local_id < count)` is on a device, without the idle items.
+    #[inline]
+    pub fn first(&self, count: usize) -> Items<'_, D, O> {
+        let count = count.min(self.size());
+        Items { range: self.range, id: &self.id, order: self.order, steps: 0..count, count }
+    }
+
+    /// States what the barrier between two phases makes visible. On the host one thread runs all items of a group, and
+    /// the end of a phase orders everything already: this costs nothing and says what a device must fence.
+    #[inline]
+    pub fn barrier(&self, fence: FenceSpace) {
+        let _ = fence;
+    }
+
+    /// The part of `array` that belongs to this group when each group has `len` elements: shorter, or empty, where the
+    /// array ends earlier.
+    #[inline]
+    #[must_use]
+    pub fn chunk<'a, T>(&self, array: &'a [T], len: usize) -> &'a [T] {
+        let (start, end) = self.bounds(array.len(), len);
+        &array[start..end]
+    }
+
+    /// As [`chunk`](Self::chunk), to write.
+    #[inline]
+    #[must_use]
+    pub fn chunk_mut<'a, T>(&self, array: &'a mut [T], len: usize) -> &'a mut [T] {
+        let (start, end) = self.bounds(array.len(), len);
+        &mut array[start..end]
+    }
+
+    #[inline]
+    fn bounds(&self, array: usize, len: usize) -> (usize, usize) {
+        let start = self.index().saturating_mul(len).min(array);
+        (start, start.saturating_add(len).min(array))
+    }
+}
+
+impl<O: Order> Group<'_, 1, O> {
+    /// The elements of `array` that belong to the items of this group, in an array with one element a work-item:
+    /// `block[item.local()]` is `array[item.global()]`, without a bounds check that the compiler cannot remove.
+    #[inline]
+    #[must_use]
+    pub fn block<'a, T>(&self, array: &'a [T]) -> &'a [T] {
+        self.chunk(array, self.size())
+    }
+
+    /// As [`block`](Self::block), to write.
+    #[inline]
+    #[must_use]
+    pub fn block_mut<'a, T>(&self, array: &'a mut [T]) -> &'a mut [T] {
+        self.chunk_mut(array, self.size())
+    }
+}
+
+/// The items of one phase.
+#[derive(Clone, Debug)]
+#[must_use = "a phase runs when it is iterated"]
+pub struct Items<'g, const D: usize, O: Order> {
+    range: &'g NdRange<D>,
+    id: &'g Id<D>,
+    order: O,
+    steps: core::ops::Range<usize>,
+    count: usize,
+}
+
+impl<'g, const D: usize, O: Order> Iterator for Items<'g, D, O> {
+    type Item = Item<'g, D>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'g, D>> {
+        let step = self.steps.next()?;
+        let local = self.order.place(step as u64, self.count as u64) as usize;
+        Some(Item::new(self.range, self.id, local))
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.steps.size_hint()
+    }
+}
+
+impl<const D: usize, O: Order> ExactSizeIterator for Items<'_, D, O> {}

@@ -1,0 +1,3 @@
+//! Kernels on the host.
+
+pub mod phased;

@@ -1,0 +1,73 @@
+//! Phased execution: groups one after the other, the items of a phase one after the other, on the calling thread.
+//!
+//! The loop over the groups is compiled together with the body, so that a phase over a slice becomes the loop that one
+//! would write by hand.
+
+use crate::argument::Signature;
+use crate::error::LaunchError;
+use crate::group::Group;
+use crate::kernel::{Description, Kernel, LocalLengths, LocalViews, Views};
+use crate::local::LocalSignature;
+use crate::order::Order;
+use crate::range::NdRange;
+
+/// Runs a kernel over plain slices, without a queue: what a launch does on the host, for tests, benches and images.
+///
+/// `region` holds the local and private arrays; [`Description::local`](crate::Description) says how many bytes suffice.
+///
+/// ```
+/// use usm_kernel::host::phased;
+/// use usm_kernel::sample::Reverse;
+/// use usm_kernel::{InOrder, NdRange};
+///
+/// let mut a = [0.0, 1.0, 2.0, 3.0];
+/// phased::run(&Reverse, &NdRange::new([4], [2])?, (&mut a,), &mut [0; 16], InOrder)?;
+/// assert_eq!(a, [1.0, 1.0, 5.0, 5.0]);
+/// # Ok::<(), usm_kernel::LaunchError>(())
+/// ```
+///
+/// # Errors
+/// What the kernel refuses, and [`LaunchError::ArenaTooSmall`].
+pub fn run<const D: usize, K: Kernel<D>, O: Order>(
+    kernel: &K,
+    range: &NdRange<D>,
+    arguments: Views<'_, K::Arguments>,
+    region: &mut [u8],
+    order: O,
+) -> Result<(), LaunchError> {
+    let lengths = kernel.local(range);
+    let description = Description::with_lengths(kernel, range, &lengths)?;
+    description.admit(kernel, range, K::Arguments::view_lengths(&arguments).as_ref())?;
+    let needed = description.local.region as u64;
+    let available = region.len() as u64;
+    let local =
+        carve::<D, K>(range, region, &lengths).ok_or(LaunchError::ArenaTooSmall { needed, available })?;
+    groups(kernel, range, arguments, local, order);
+    Ok(())
+}
+
+/// Cuts the kernel's local and private arrays out of `region`; `None` where it is too small.
+pub(crate) fn carve<'v, const D: usize, K: Kernel<D>>(
+    range: &NdRange<D>,
+    region: &'v mut [u8],
+    lengths: &LocalLengths<K::Local>,
+) -> Option<LocalViews<'v, K::Local>> {
+    let group = usize::try_from(range.local().items()).ok()?;
+    K::Local::carve(region, lengths, group)
+}
+
+/// The loop over the groups.
+pub(crate) fn groups<const D: usize, K: Kernel<D>, O: Order>(
+    kernel: &K,
+    range: &NdRange<D>,
+    mut arguments: Views<'_, K::Arguments>,
+    mut local: LocalViews<'_, K::Local>,
+    order: O,
+) {
+    let count = range.groups().items();
+    for step in 0..count {
+        let group = Group::new(range, order.place(step, count), order);
+        K::Local::prepare(&mut local, O::NOISE);
+        kernel.group(&group, K::Arguments::reborrow(&mut arguments), K::Local::reborrow(&mut local));
+    }
+}

@@ -1,0 +1,146 @@
+//! What a kernel is.
+
+use crate::argument::{ParameterInfo, Signature};
+use crate::error::{ArgumentError, LaunchError};
+use crate::group::Group;
+use crate::local::{LocalSignature, LocalSize};
+use crate::order::Order;
+use crate::range::NdRange;
+
+/// The views of a kernel's arguments.
+pub type Views<'v, S> = <S as Signature>::Views<'v>;
+/// The views of a kernel's local and private arrays.
+pub type LocalViews<'v, L> = <L as LocalSignature>::Views<'v>;
+/// The lengths of a kernel's local and private arrays, in elements.
+pub type LocalLengths<L> = <L as LocalSignature>::Lengths;
+
+/// A kernel over `D` dimensions: a value with a body that runs once a work-group.
+///
+/// The body is written in phases. Each `for item in group.items()` is one phase: all items run through it before the
+/// next phase begins, which is what a barrier between the two says on a device.
+///
+/// ```
+/// use usm_kernel::{Group, Kernel, Local, NdRange, Order, Write};
+///
+/// struct Reverse;
+///
+/// impl Kernel<1> for Reverse {
+///     const NAME: &'static str = "reverse";
+///     type Arguments = (Write<f32>,);
+///     type Local = (Local<f32>,);
+///
+///     fn local(&self, range: &NdRange<1>) -> [usize; 1] {
+///         [range.local().items() as usize]
+///     }
+///
+///     fn group<O: Order>(
+///         &self,
+///         group: &Group<'_, 1, O>,
+///         (a,): (&mut [f32],),
+///         (lm,): (&mut [f32],),
+///     ) {
+///         for item in group.items() {
+///             lm[item.local()] = a[item.global()];
+///         }
+///         for item in group.items() {
+///             a[item.global()] += lm[group.size() - 1 - item.local()];
+///         }
+///     }
+/// }
+/// ```
+pub trait Kernel<const D: usize>: Send + Sync + 'static {
+    /// Name, as device code and messages use it.
+    const NAME: &'static str;
+
+    /// The parameters, a tuple.
+    type Arguments: Signature;
+
+    /// Local and private arrays of a group, a tuple; `()` for none.
+    type Local: LocalSignature;
+
+    /// The only local size that the kernel is written for, if there is one (OpenCL's `reqd_work_group_size`).
+    fn required_group(&self) -> Option<[u64; D]> {
+        None
+    }
+
+    /// The length of each array in [`Local`](Self::Local), in elements.
+    fn local(&self, range: &NdRange<D>) -> LocalLengths<Self::Local> {
+        let _ = range;
+        Default::default()
+    }
+
+    /// Refuses arguments that are shorter than what the body reaches. `lengths` has the elements of each argument.
+    ///
+    /// # Errors
+    /// [`ArgumentError::at_least`].
+    fn check(&self, range: &NdRange<D>, lengths: &[usize]) -> Result<(), ArgumentError> {
+        let _ = (range, lengths);
+        Ok(())
+    }
+
+    /// The body, for one group. Groups run in any order.
+    fn group<O: Order>(
+        &self,
+        group: &Group<'_, D, O>,
+        arguments: Views<'_, Self::Arguments>,
+        local: LocalViews<'_, Self::Local>,
+    );
+}
+
+/// What is known of a kernel and a range before anything runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Description<const D: usize> {
+    /// Name.
+    pub name: &'static str,
+    /// The argument table.
+    pub parameters: &'static [ParameterInfo],
+    /// Memory of one group, in bytes.
+    pub local: LocalSize,
+    /// The only local size that the kernel is written for, if there is one.
+    pub required_group: Option<[u64; D]>,
+}
+
+impl<const D: usize> Description<D> {
+    /// Describes `kernel` as `range` would run it.
+    ///
+    /// # Errors
+    /// [`LaunchError::LocalMemoryTooLarge`] where the bytes cannot be counted.
+    pub fn new<K: Kernel<D>>(kernel: &K, range: &NdRange<D>) -> Result<Self, LaunchError> {
+        Self::with_lengths(kernel, range, &kernel.local(range))
+    }
+
+    pub(crate) fn with_lengths<K: Kernel<D>>(
+        kernel: &K,
+        range: &NdRange<D>,
+        lengths: &LocalLengths<K::Local>,
+    ) -> Result<Self, LaunchError> {
+        let uncountable = LaunchError::LocalMemoryTooLarge { needed: u64::MAX, limit: isize::MAX as u64 };
+        let group = usize::try_from(range.local().items()).map_err(|_| uncountable)?;
+        Ok(Self {
+            name: K::NAME,
+            parameters: K::Arguments::TABLE,
+            local: K::Local::size(lengths, group).ok_or(uncountable)?,
+            required_group: kernel.required_group(),
+        })
+    }
+
+    /// Checks what the kernel itself asks for: its local size and its arguments' lengths.
+    pub(crate) fn admit<K: Kernel<D>>(
+        &self,
+        kernel: &K,
+        range: &NdRange<D>,
+        lengths: &[usize],
+    ) -> Result<(), LaunchError> {
+        let local = range.local().sizes();
+        if let Some(required) = self.required_group {
+            for dimension in 0..D {
+                let (required, found) = (required[dimension], local[dimension]);
+                if required != found {
+                    return Err(LaunchError::WrongGroup { dimension, required, found });
+                }
+            }
+        }
+        kernel.check(range, lengths).map_err(|error| LaunchError::Argument { kernel: K::NAME, error })
+    }
+}

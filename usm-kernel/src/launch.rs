@@ -1,0 +1,199 @@
+//! Launches: a kernel, a range, arguments, and a queue that orders it all.
+
+#[cfg(feature = "alloc")]
+use usm_core::MemoryType;
+use usm_core::backend::HostTasks;
+use usm_core::{AllocKind, Backend, BackendKind, DeviceInfo, ErrorKind, Event, Queue};
+
+use crate::argument::{Arguments, RawSlice, Signature};
+use crate::error::LaunchError;
+use crate::host::phased;
+use crate::kernel::{Description, Kernel};
+use crate::order::{InOrder, Order};
+use crate::range::{NdRange, Range};
+
+/// A launch in the making.
+///
+/// ```
+/// use usm_core::backend::host::HostHeap;
+/// use usm_core::{Device, QueueOrder, UsmVec};
+/// use usm_kernel::sample::Reverse;
+/// use usm_kernel::{Launch, NdRange};
+///
+/// let queue = HostHeap::new().context().queue(QueueOrder::InOrder)?;
+/// let mut a = UsmVec::<f32, Device, _>::from_slice(&queue, &[0.0, 1.0, 2.0, 3.0])?;
+/// let event = Launch::new(&queue, NdRange::new([4], [4])?).run(Reverse, (&mut a,))?;
+/// event.wait()?;
+/// assert_eq!(a.to_vec(&queue)?, [3.0; 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing runs before `run`"]
+pub struct Launch<'l, B: Backend, const D: usize, O: Order = InOrder> {
+    queue: &'l Queue<B>,
+    range: NdRange<D>,
+    grouped: bool,
+    after: &'l [Event<B>],
+    region: Option<&'l mut [u8]>,
+    order: O,
+}
+
+impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
+    /// A launch over work-groups.
+    pub fn new(queue: &'l Queue<B>, range: NdRange<D>) -> Self {
+        Self { queue, range, grouped: true, after: &[], region: None, order: InOrder }
+    }
+
+    /// A launch over work-items without groups, for kernels without local memory. The runtime chooses how to cut the
+    /// range; on the host the body sees all of it as one group.
+    pub fn over(queue: &'l Queue<B>, range: Range<D>) -> Self {
+        Self { grouped: false, ..Self::new(queue, NdRange::whole(range)) }
+    }
+}
+
+impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
+    /// Starts after these events too. What the arguments need is waited for anyway.
+    pub fn after(self, events: &'l [Event<B>]) -> Self {
+        Self { after: events, ..self }
+    }
+
+    /// Gives memory for local and private arrays, so that the launch needs no heap.
+    /// [`Description::local`] says how many bytes suffice. Only where work has finished when the launch returns.
+    pub fn local_memory(self, region: &'l mut [u8]) -> Self {
+        Self { region: Some(region), ..self }
+    }
+
+    /// Runs groups and items in another order: a correct kernel gives the same result in each.
+    pub fn order<P: Order>(self, order: P) -> Launch<'l, B, D, P> {
+        let Self { queue, range, grouped, after, region, .. } = self;
+        Launch { queue, range, grouped, after, region, order }
+    }
+
+    /// Launches `kernel`. The arguments are borrowed until this returns; afterwards they know the launch, and whoever
+    /// reads, writes or frees them waits for it.
+    ///
+    /// # Errors
+    /// [`LaunchError`]; nothing has run then.
+    pub fn run<K: Kernel<D>, A: Arguments<K::Arguments, B>>(
+        self,
+        kernel: K,
+        mut arguments: A,
+    ) -> Result<Event<B>, LaunchError> {
+        let Self { queue, range, grouped, after, region, order } = self;
+        let info = queue.context().info();
+        let lengths = kernel.local(&range);
+        let description = Description::with_lengths(&kernel, &range, &lengths)?;
+        let raw = arguments.raw();
+        description.admit(&kernel, &range, K::Arguments::raw_lengths(&raw).as_ref())?;
+        within_limits(info, &range, grouped, &description)?;
+        let mut outside = None;
+        arguments.for_each_kind(|kind| outside = outside.or((!reachable(info, kind)).then_some(kind)));
+        if let Some(kind) = outside {
+            return Err(ErrorKind::NotHostAccessible { kind }.into());
+        }
+        let needed = description.local.region;
+        let mut memory = GroupMemory::new::<B>(region, needed)?;
+        let available = memory.region().len() as u64;
+        if phased::carve::<D, K>(&range, memory.region(), &lengths).is_none() {
+            return Err(LaunchError::ArenaTooSmall { needed: needed as u64, available });
+        }
+        let task = move || {
+            // SAFETY: `submit` keeps the allocations alive and free of conflicting access until the event of this task
+            // is complete; `Bind` proved the rest.
+            let views = unsafe { K::Arguments::views(&raw) };
+            let local = phased::carve::<D, K>(&range, memory.region(), &lengths);
+            let local = local.expect("the same region was cut into the same lengths before");
+            phased::groups(&kernel, &range, views, local, order);
+        };
+        arguments.with_usages(|usages| {
+            // SAFETY: the task touches the memory of `usages`, in the way they say, and its own local memory; a `&mut`
+            // usage excludes all others of the same array; an error means that the task was not submitted.
+            let event =
+                unsafe { queue.submit(usages, after, |queue, after| B::HostTasks::run(queue, after, task)) };
+            Ok(event?)
+        })
+    }
+}
+
+/// Checks the device's limits. A range without groups has none of its own.
+fn within_limits<const D: usize>(
+    info: &DeviceInfo,
+    range: &NdRange<D>,
+    grouped: bool,
+    description: &Description<D>,
+) -> Result<(), LaunchError> {
+    let needed = description.local.local as u64;
+    if !grouped {
+        return if description.local.region == 0 { Ok(()) } else { Err(LaunchError::NoGroups) };
+    }
+    let (size, limit) = (range.local().items(), info.max_work_group_size);
+    if size > limit {
+        return Err(LaunchError::GroupTooLarge { size, limit });
+    }
+    let limit = info.local_mem_size;
+    if needed > limit {
+        return Err(LaunchError::LocalMemoryTooLarge { needed, limit });
+    }
+    Ok(())
+}
+
+/// Whether a kernel that runs on the host may touch memory of this kind. On the host backends all memory is plain; on
+/// others the host must be able to reach it beside whatever the device does.
+fn reachable(info: &DeviceInfo, kind: AllocKind) -> bool {
+    matches!(info.backend, BackendKind::Host | BackendKind::Mock)
+        || (kind.is_host_accessible() && info.capabilities.concurrent(kind))
+}
+
+/// Where the local and private arrays of a launch lie.
+enum GroupMemory {
+    /// The caller's region, borrowed for a launch that has finished when it returns.
+    Caller(RawSlice<u8>),
+    #[cfg(feature = "alloc")]
+    Heap(alloc::vec::Vec<u8>),
+}
+
+impl GroupMemory {
+    /// Local memory from the heap starts at a cache line, as a device's does.
+    #[cfg(feature = "alloc")]
+    const ALIGNMENT: usize = 64;
+
+    fn new<B: Backend>(region: Option<&mut [u8]>, needed: usize) -> Result<Self, LaunchError> {
+        match region {
+            Some(_) if !B::SYNCHRONOUS => Err(LaunchError::ArenaWithAsynchronous),
+            Some(region) => Ok(Self::Caller(RawSlice::new(region.as_mut_ptr(), region.len()))),
+            None => Self::own(needed),
+        }
+    }
+
+    #[cfg(feature = "alloc")]
+    fn own(needed: usize) -> Result<Self, LaunchError> {
+        if needed == 0 {
+            return Ok(Self::Heap(alloc::vec::Vec::new()));
+        }
+        let requested = needed as u64;
+        let out_of_memory = ErrorKind::OutOfMemory { memory_type: MemoryType::UsmHost, requested };
+        let bytes = needed.checked_add(Self::ALIGNMENT - 1).ok_or(ErrorKind::SizeOverflow)?;
+        let mut region = alloc::vec::Vec::new();
+        region.try_reserve_exact(bytes).map_err(|_| out_of_memory)?;
+        region.resize(bytes, 0);
+        Ok(Self::Heap(region))
+    }
+
+    #[cfg(not(feature = "alloc"))]
+    fn own(_: usize) -> Result<Self, LaunchError> {
+        Ok(Self::Caller(RawSlice::new(core::ptr::NonNull::dangling().as_ptr(), 0)))
+    }
+
+    fn region(&mut self) -> &mut [u8] {
+        match self {
+            // SAFETY: the region is borrowed exclusively from before `Launch::run` to its end, and by then a
+            // synchronous backend, the only one that gets here, has run or dropped the task.
+            Self::Caller(region) => unsafe { RawSlice::view_mut(region) },
+            #[cfg(feature = "alloc")]
+            Self::Heap(region) => {
+                let start = (region.as_ptr() as usize).wrapping_neg() % Self::ALIGNMENT;
+                region.get_mut(start..).unwrap_or_default()
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Local memory: one instance a work-group, carved from one region that a launch is given or takes from the heap.
+//!
+//! A kernel declares a tuple such as `(Local<f32>, Zeroed<u32>)`, says the length of each at launch, and receives
+//! `(&mut [f32], &mut [u32])`. Groups never see each other's values at the same time; what [`Local`] holds when a group
+//! starts is unspecified, as on every device.
+
+use core::marker::PhantomData;
+
+use bytemuck::Pod;
+
+use crate::argument::Sealed;
+
+/// An array in local memory with unspecified values at the start of a group: `&mut [T]`.
+#[derive(Debug)]
+pub struct Local<T>(PhantomData<T>);
+
+/// An array in local memory that is zero at the start of a group: `&mut [T]`.
+#[derive(Debug)]
+pub struct Zeroed<T>(PhantomData<T>);
+
+/// One array of a group's memory; sealed.
+pub trait LocalParameter: Sealed {
+    /// Type of the elements.
+    type Element: Pod;
+    /// What the body receives.
+    type View<'v>;
+    /// Whether the array counts as local memory of the device.
+    const IS_LOCAL: bool;
+
+    /// Elements in all, of `len` asked for a group of `group` items.
+    fn elements(len: usize, group: usize) -> Option<usize>;
+
+    /// The view of the array.
+    fn view(array: &mut [Self::Element], len: usize) -> Self::View<'_>;
+
+    /// The same view for one group.
+    fn reborrow<'s>(view: &'s mut Self::View<'_>) -> Self::View<'s>;
+
+    /// Gives the array the values that a group starts with; noise where they are unspecified and `noise` asks for it.
+    fn prepare(view: &mut Self::View<'_>, noise: bool);
+}
+
+/// Fills memory with bytes that are neither zero nor a small number.
+pub(crate) fn make_noise<T: Pod>(array: &mut [T]) {
+    bytemuck::cast_slice_mut::<T, u8>(array).fill(0xA5);
+}
+
+impl<T> Sealed for Local<T> {}
+impl<T: Pod> LocalParameter for Local<T> {
+    type Element = T;
+    type View<'v> = &'v mut [T];
+    const IS_LOCAL: bool = true;
+
+    fn elements(len: usize, _: usize) -> Option<usize> {
+        Some(len)
+    }
+
+    fn view(array: &mut [T], _: usize) -> &mut [T] {
+        array
+    }
+
+    #[inline]
+    fn reborrow<'s>(view: &'s mut &mut [T]) -> &'s mut [T] {
+        view
+    }
+
+    #[inline]
+    fn prepare(view: &mut &mut [T], noise: bool) {
+        if noise {
+            make_noise(view);
+        }
+    }
+}
+
+impl<T> Sealed for Zeroed<T> {}
+impl<T: Pod> LocalParameter for Zeroed<T> {
+    type Element = T;
+    type View<'v> = &'v mut [T];
+    const IS_LOCAL: bool = true;
+
+    fn elements(len: usize, _: usize) -> Option<usize> {
+        Some(len)
+    }
+
+    fn view(array: &mut [T], _: usize) -> &mut [T] {
+        array
+    }
+
+    #[inline]
+    fn reborrow<'s>(view: &'s mut &mut [T]) -> &'s mut [T] {
+        view
+    }
+
+    #[inline]
+    fn prepare(view: &mut &mut [T], _: bool) {
+        view.fill(T::zeroed());
+    }
+}
+
+/// Bytes that a kernel needs for one group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LocalSize {
+    /// Local memory of the device, without padding.
+    pub local: usize,
+    /// Region on the host that suffices at any address: local and private arrays with their padding.
+    pub region: usize,
+}
+
+impl LocalSize {
+    fn add<P: LocalParameter>(self, len: usize, group: usize) -> Option<Self> {
+        let bytes = P::elements(len, group)?.checked_mul(size_of::<P::Element>())?;
+        let padded = bytes.checked_add(align_of::<P::Element>() - 1)?;
+        Some(Self {
+            local: self.local.checked_add(if P::IS_LOCAL { bytes } else { 0 })?,
+            region: self.region.checked_add(padded)?,
+        })
+    }
+}
+
+/// All arrays of a group's memory: a tuple of none to four [`LocalParameter`]s.
+pub trait LocalSignature: Sealed {
+    /// What the body receives: a tuple of views.
+    type Views<'v>;
+    /// The length of each array (elements), as the kernel says at launch.
+    type Lengths: Copy + Default + Send + 'static;
+
+    /// Bytes for arrays of these lengths and a group of `group` items; `None` where they cannot be counted.
+    fn size(lengths: &Self::Lengths, group: usize) -> Option<LocalSize>;
+
+    /// Cuts the arrays out of `region`; `None` where it is too small.
+    fn carve<'v>(region: &'v mut [u8], lengths: &Self::Lengths, group: usize) -> Option<Self::Views<'v>>;
+
+    /// The same views for one group.
+    fn reborrow<'s>(views: &'s mut Self::Views<'_>) -> Self::Views<'s>;
+
+    /// Gives every array the values that a group starts with.
+    fn prepare(views: &mut Self::Views<'_>, noise: bool);
+}
+
+/// Cuts `count` elements from the front of `region`, aligned by address.
+fn take<'v, T: Pod>(region: &mut &'v mut [u8], count: usize) -> Option<&'v mut [T]> {
+    let bytes = count.checked_mul(size_of::<T>())?;
+    if bytes == 0 {
+        return Some(&mut []);
+    }
+    let padding = (region.as_ptr() as usize).wrapping_neg() % align_of::<T>();
+    let whole = core::mem::take(region);
+    let (_, aligned) = whole.split_at_mut_checked(padding)?;
+    let (array, rest) = aligned.split_at_mut_checked(bytes)?;
+    *region = rest;
+    bytemuck::try_cast_slice_mut(array).ok()
+}
+
+impl LocalSignature for () {
+    type Views<'v> = ();
+    type Lengths = [usize; 0];
+
+    fn size(_: &[usize; 0], _: usize) -> Option<LocalSize> {
+        Some(LocalSize::default())
+    }
+
+    fn carve(_: &mut [u8], _: &[usize; 0], _: usize) -> Option<()> {
+        Some(())
+    }
+
+    fn reborrow((): &mut ()) {}
+
+    fn prepare((): &mut (), _: bool) {}
+}
+
+macro_rules! local_signature {
+    ($count:literal: $($parameter:ident $index:tt),+) => {
+        impl<$($parameter: LocalParameter),+> LocalSignature for ($($parameter,)+) {
+            type Views<'v> = ($($parameter::View<'v>,)+);
+            type Lengths = [usize; $count];
+
+            fn size(lengths: &[usize; $count], group: usize) -> Option<LocalSize> {
+                let size = LocalSize::default();
+                $(let size = size.add::<$parameter>(lengths[$index], group)?;)+
+                Some(size)
+            }
+
+            fn carve<'v>(
+                mut region: &'v mut [u8],
+                lengths: &[usize; $count],
+                group: usize,
+            ) -> Option<Self::Views<'v>> {
+                Some(($({
+                    let len = lengths[$index];
+                    $parameter::view(take(&mut region, $parameter::elements(len, group)?)?, len)
+                },)+))
+            }
+
+            #[inline]
+            fn reborrow<'s>(views: &'s mut Self::Views<'_>) -> Self::Views<'s> {
+                ($($parameter::reborrow(&mut views.$index),)+)
+            }
+
+            #[inline]
+            fn prepare(views: &mut Self::Views<'_>, noise: bool) {
+                $($parameter::prepare(&mut views.$index, noise);)+
+            }
+        }
+    };
+}
+
+local_signature!(1: P0 0);
+local_signature!(2: P0 0, P1 1);
+local_signature!(3: P0 0, P1 1, P2 2);
+local_signature!(4: P0 0, P1 1, P2 2, P3 3);
