@@ -11,12 +11,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     python::virtual_environment()?;
     let mut bench = cargo(["run", "--quiet", "--release", "-p", "usm-bench", "--"]);
     bench.args(arguments);
-    let status = bench
-        .status()
-        .map_err(|error| format!("{}: {error}", describe(&bench)))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(Failure::Run(format!("{}: {status}", describe(&bench))))
-    }
+    let status = bench.status().map_err(|error| format!("{}: {error}", describe(&bench)))?;
+    if status.success() { Ok(()) } else { Err(Failure::Run(format!("{}: {status}", describe(&bench)))) }
 }

@@ -10,14 +10,8 @@ pub(crate) fn run() -> Result<(), Failure> {
     test::all(&mut report);
     report.command(
         "documentation",
-        cargo([
-            "doc",
-            "--quiet",
-            "--no-deps",
-            "--workspace",
-            "--all-features",
-        ])
-        .env("RUSTDOCFLAGS", "-D warnings"),
+        cargo(["doc", "--quiet", "--no-deps", "--workspace", "--all-features"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
     );
     features(&mut report);
     report.finish()
@@ -25,21 +19,10 @@ pub(crate) fn run() -> Result<(), Failure> {
 
 fn features(report: &mut Report) {
     if probe(&mut cargo(["hack", "--version"])).is_none() {
-        report.missing(
-            "feature pairs",
-            "cargo-hack not installed (cargo install cargo-hack)",
-        );
+        report.missing("feature pairs", "cargo-hack not installed (cargo install cargo-hack)");
         return;
     }
-    let mut hack = cargo([
-        "hack",
-        "check",
-        "--quiet",
-        "--feature-powerset",
-        "--depth",
-        "2",
-        "--no-dev-deps",
-    ]);
+    let mut hack = cargo(["hack", "check", "--quiet", "--feature-powerset", "--depth", "2", "--no-dev-deps"]);
     for name in test::NO_STD.iter().chain(&["level-zero-sys", "usm-cli"]) {
         hack.args(["-p", name]);
     }

@@ -30,10 +30,7 @@ pub(crate) struct Outcome {
 /// A command in the workspace root, without standard input.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
-    command
-        .current_dir(environment::root())
-        .stdin(Stdio::null())
-        .envs(environment::variables());
+    command.current_dir(environment::root()).stdin(Stdio::null()).envs(environment::variables());
     command
 }
 
@@ -51,19 +48,13 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> 
 /// Runs to the end, showing all output and counting tests.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     eprintln!("$ {}", describe(command));
-    let spawned = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
+    let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = match spawned {
         Ok(child) => child,
         Err(error) => {
             let status = format!("{} did not start: {error}", describe(command));
             eprintln!("{status}");
-            return Outcome {
-                status,
-                ..Outcome::default()
-            };
+            return Outcome { status, ..Outcome::default() };
         }
     };
     let seen = Mutex::new(Outcome::default());
@@ -76,9 +67,7 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
             follow(stream, &mut std::io::stdout(), &seen, true);
         }
     });
-    let mut outcome = seen
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut outcome = seen.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
     match child.wait() {
         Ok(status) => {
             outcome.success = status.success();
@@ -93,10 +82,7 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
 /// Runs quietly; the output only matters to us. `None` when it did not start or failed.
 pub(crate) fn probe(command: &mut Command) -> Option<String> {
     let output = command.stderr(Stdio::null()).output().ok()?;
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The command line as a person would type it, paths shortened to the workspace.

@@ -37,11 +37,7 @@ pub(crate) fn venv() -> PathBuf {
 
 /// The virtual environment's interpreter.
 pub(crate) fn venv_python() -> PathBuf {
-    if cfg!(windows) {
-        venv().join("Scripts").join("python.exe")
-    } else {
-        venv().join("bin").join("python")
-    }
+    if cfg!(windows) { venv().join("Scripts").join("python.exe") } else { venv().join("bin").join("python") }
 }
 
 /// The folder of downloaded ONNX models, flat.
@@ -52,10 +48,7 @@ pub(crate) fn models() -> PathBuf {
 /// Intel's OpenCL CPU runtime inside the virtual environment.
 pub(crate) fn opencl_cpu_library() -> PathBuf {
     if cfg!(windows) {
-        venv()
-            .join("Library")
-            .join("bin")
-            .join("intelocl64_emu.dll")
+        venv().join("Library").join("bin").join("intelocl64_emu.dll")
     } else {
         venv().join("lib").join("libintelocl.so")
     }

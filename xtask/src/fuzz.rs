@@ -27,9 +27,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     if let Some(name) = &only {
         if !names.contains(name) {
             let list = names.join(", ");
-            return Err(Failure::Usage(format!(
-                "no fuzz target `{name}` among {list}"
-            )));
+            return Err(Failure::Usage(format!("no fuzz target `{name}` among {list}")));
         }
     }
     if probe(command("cargo").args(["+nightly", "fuzz", "--version"])).is_none() {
@@ -38,17 +36,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         ));
     }
     let mut report = Report::new();
-    for name in names
-        .iter()
-        .filter(|name| only.as_ref().is_none_or(|only| only == *name))
-    {
+    for name in names.iter().filter(|name| only.as_ref().is_none_or(|only| only == *name)) {
         let mut fuzz = command("cargo");
         // Chosen by rustup from `+nightly`; what the outer cargo set would win over it.
         for variable in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTC"] {
             fuzz.env_remove(variable);
         }
-        fuzz.args(["+nightly", "fuzz", "run", name, "--"])
-            .arg(format!("-max_total_time={seconds}"));
+        fuzz.args(["+nightly", "fuzz", "run", name, "--"]).arg(format!("-max_total_time={seconds}"));
         report.command(&format!("fuzz {name}"), &mut fuzz);
     }
     report.finish()
@@ -56,11 +50,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
 
 fn targets() -> Result<Vec<String>, String> {
     let folder = environment::root().join("fuzz/fuzz_targets");
-    let entries =
-        fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| entry.ok()?.path().file_stem()?.to_str().map(str::to_owned))
-        .collect();
+    let entries = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.ok()?.path().file_stem()?.to_str().map(str::to_owned)).collect();
     names.sort();
     Ok(names)
 }

@@ -18,21 +18,9 @@ struct Image {
 }
 
 const IMAGES: [Image; 3] = [
-    Image {
-        name: "image: Linux without alloc",
-        binary: "linux",
-        alloc: false,
-    },
-    Image {
-        name: "image: Linux with alloc",
-        binary: "linux",
-        alloc: true,
-    },
-    Image {
-        name: "image: bare metal",
-        binary: "bare",
-        alloc: true,
-    },
+    Image { name: "image: Linux without alloc", binary: "linux", alloc: false },
+    Image { name: "image: Linux with alloc", binary: "linux", alloc: true },
+    Image { name: "image: bare metal", binary: "bare", alloc: true },
 ];
 
 /// The manifest of the images' own workspace.
@@ -66,15 +54,11 @@ pub(crate) fn parts(report: &mut Report) {
             continue;
         };
         if image.binary == "linux" {
-            report.check(image.name, || {
-                check_run(&mut command(&path), 0, image.alloc)
-            });
+            report.check(image.name, || check_run(&mut command(&path), 0, image.alloc));
         } else {
             match system::require("qemu-system-x86_64", "qemu-system-x86") {
                 Ok(qemu) => {
-                    report.check(image.name, || {
-                        check_run(&mut boot(&qemu, &path), 33, image.alloc)
-                    });
+                    report.check(image.name, || check_run(&mut boot(&qemu, &path), 33, image.alloc));
                 }
                 Err(reason) => report.missing(image.name, &reason),
             }
@@ -91,10 +75,7 @@ fn build(image: &Image) -> Result<PathBuf, String> {
     let target = environment::target_dir().join("images");
     let mut build = cargo(["build", "--quiet", "--release", "--bin", image.binary]);
     // In the folder itself, so that its .cargo/config.toml with the link arguments is read.
-    build
-        .current_dir(folder())
-        .env("CARGO_TARGET_DIR", &target)
-        .env_remove("RUSTFLAGS");
+    build.current_dir(folder()).env("CARGO_TARGET_DIR", &target).env_remove("RUSTFLAGS");
     if image.alloc {
         build.args(["--features", "alloc"]);
     }
@@ -120,10 +101,7 @@ fn check_closed(image: &Path, alloc: bool) -> Result<(), String> {
         return Err(format!("undefined symbols: {}", undefined.trim()));
     }
     let headers = inspect("readelf", &["--wide", "--program-headers"])?;
-    if let Some(line) = headers
-        .lines()
-        .find(|line| line.contains("INTERP") || line.contains("DYNAMIC"))
-    {
+    if let Some(line) = headers.lines().find(|line| line.contains("INTERP") || line.contains("DYNAMIC")) {
         return Err(format!("dynamically linked: {}", line.trim()));
     }
     let symbols = inspect("nm", &["--demangle"])?;
@@ -131,11 +109,7 @@ fn check_closed(image: &Path, alloc: bool) -> Result<(), String> {
         let name = name.trim_start_matches('<');
         name.starts_with("std::") || (!alloc && name.starts_with("alloc::"))
     };
-    match symbols
-        .lines()
-        .filter_map(|line| line.splitn(3, ' ').nth(2))
-        .find(|name| is_forbidden(name))
-    {
+    match symbols.lines().filter_map(|line| line.splitn(3, ' ').nth(2)).find(|name| is_forbidden(name)) {
         Some(name) => Err(format!("linked: {name}")),
         None => Ok(()),
     }
@@ -166,10 +140,7 @@ fn check_run(program: &mut Command, status: i32, alloc: bool) -> Result<(), Stri
     let expected_path = folder().join("expected.txt");
     let expected = fs::read_to_string(&expected_path)
         .map_err(|error| format!("{}: {error}", expected_path.display()))?;
-    let expected: Vec<&str> = expected
-        .lines()
-        .filter(|line| alloc || !line.starts_with("alloc: "))
-        .collect();
+    let expected: Vec<&str> = expected.lines().filter(|line| alloc || !line.starts_with("alloc: ")).collect();
     let outcome = command::run(program);
     let printed: Vec<&str> = outcome.output.lines().map(str::trim_end).collect();
     for index in 0..expected.len().max(printed.len()) {
@@ -186,9 +157,6 @@ fn check_run(program: &mut Command, status: i32, alloc: bool) -> Result<(), Stri
     if outcome.code == Some(status) {
         Ok(())
     } else {
-        Err(format!(
-            "exit status {status} expected, {} found",
-            outcome.status
-        ))
+        Err(format!("exit status {status} expected, {} found", outcome.status))
     }
 }

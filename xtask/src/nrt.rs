@@ -21,27 +21,14 @@ fn build() -> Result<PathBuf, String> {
     if !outcome.success {
         return Err(format!("building usm-nrt failed: {}", outcome.status));
     }
-    let name = format!(
-        "{}usm_nrt{}",
-        std::env::consts::DLL_PREFIX,
-        std::env::consts::DLL_SUFFIX
-    );
+    let name = format!("{}usm_nrt{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let library = environment::target_dir().join("release").join(name);
-    if library.exists() {
-        Ok(library)
-    } else {
-        Err(format!("{} was not built", library.display()))
-    }
+    if library.exists() { Ok(library) } else { Err(format!("{} was not built", library.display())) }
 }
 
 pub(crate) fn run() -> Result<(), Failure> {
     let library = build()?;
     println!("library  {}", library.display());
-    println!(
-        "header   {}",
-        environment::root()
-            .join("usm-nrt/include/usm_nrt.h")
-            .display()
-    );
+    println!("header   {}", environment::root().join("usm-nrt/include/usm_nrt.h").display());
     Ok(())
 }

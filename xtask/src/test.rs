@@ -8,13 +8,7 @@ use crate::report::Report;
 use crate::{Failure, environment, images, python};
 
 /// The crates that work without the standard library; each is linted and tested with no feature and with `alloc`.
-pub(crate) const NO_STD: [&str; 5] = [
-    "usm-core",
-    "usm-interface",
-    "usm-pool",
-    "usm-kernel",
-    "usm-nrt",
-];
+pub(crate) const NO_STD: [&str; 5] = ["usm-core", "usm-interface", "usm-pool", "usm-kernel", "usm-nrt"];
 
 pub(crate) fn run() -> Result<(), Failure> {
     let mut report = Report::new();
@@ -43,10 +37,7 @@ pub(crate) fn all(report: &mut Report) {
 
 fn format(report: &mut Report) {
     if probe(&mut cargo(["fmt", "--version"])).is_none() {
-        report.missing(
-            "format",
-            "cargo fmt (rustup component rustfmt) not installed",
-        );
+        report.missing("format", "cargo fmt (rustup component rustfmt) not installed");
         return;
     }
     report.command("format", &mut cargo(["fmt", "--all", "--check"]));
@@ -56,60 +47,31 @@ fn format(report: &mut Report) {
 
 fn lints(report: &mut Report) {
     if probe(&mut cargo(["clippy", "--version"])).is_none() {
-        report.missing(
-            "lints",
-            "cargo clippy (rustup component clippy) not installed",
-        );
+        report.missing("lints", "cargo clippy (rustup component clippy) not installed");
         return;
     }
     let deny = ["--", "-D", "warnings"];
     report.command(
         "lints: all features",
-        cargo([
-            "clippy",
-            "--quiet",
-            "--workspace",
-            "--all-targets",
-            "--all-features",
-        ])
-        .args(deny),
+        cargo(["clippy", "--quiet", "--workspace", "--all-targets", "--all-features"]).args(deny),
     );
     report.command(
         "lints: no feature",
-        cargo(["clippy", "--quiet", "--no-default-features", "--lib"])
-            .args(packages())
-            .args(deny),
+        cargo(["clippy", "--quiet", "--no-default-features", "--lib"]).args(packages()).args(deny),
     );
     report.command(
         "lints: alloc",
-        cargo([
-            "clippy",
-            "--quiet",
-            "--no-default-features",
-            "--features",
-            "alloc",
-            "--lib",
-        ])
-        .args(packages())
-        .args(deny),
+        cargo(["clippy", "--quiet", "--no-default-features", "--features", "alloc", "--lib"])
+            .args(packages())
+            .args(deny),
     );
 }
 
 fn tests(report: &mut Report) {
-    report.command(
-        "tests and doctests",
-        &mut cargo(["test", "--quiet", "--no-fail-fast", "--all-features"]),
-    );
+    report.command("tests and doctests", &mut cargo(["test", "--quiet", "--no-fail-fast", "--all-features"]));
     report.command(
         "tests: no feature",
-        cargo([
-            "test",
-            "--quiet",
-            "--no-fail-fast",
-            "--no-default-features",
-            "--tests",
-        ])
-        .args(packages()),
+        cargo(["test", "--quiet", "--no-fail-fast", "--no-default-features", "--tests"]).args(packages()),
     );
     report.command(
         "tests: alloc",
@@ -141,13 +103,7 @@ fn wheel(report: &mut Report) {
         let wheel = build_wheel()?;
         let outcome = command::run(
             command(environment::venv_python())
-                .args([
-                    "-m",
-                    "pip",
-                    "--quiet",
-                    "--no-input",
-                    "--disable-pip-version-check",
-                ])
+                .args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"])
                 .args(["install", "--no-deps", "--force-reinstall"])
                 .arg(wheel)
                 .env("PIP_ROOT_USER_ACTION", "ignore"),
@@ -160,15 +116,7 @@ fn wheel(report: &mut Report) {
         report.command(
             "Python tests",
             command(environment::venv_python())
-                .args([
-                    "-m",
-                    "pytest",
-                    "-q",
-                    "-rs",
-                    "-p",
-                    "no:cacheprovider",
-                    "tests",
-                ])
+                .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "tests"])
                 .current_dir(&crate_dir),
         );
     } else {
@@ -182,14 +130,7 @@ fn build_wheel() -> Result<PathBuf, String> {
     let _ = fs::remove_dir_all(&wheels);
     let outcome = command::run(
         command(environment::venv_python())
-            .args([
-                "-m",
-                "maturin",
-                "build",
-                "--quiet",
-                "--release",
-                "--manifest-path",
-            ])
+            .args(["-m", "maturin", "build", "--quiet", "--release", "--manifest-path"])
             .arg(environment::root().join("usm-python/Cargo.toml"))
             .arg("--interpreter")
             .arg(environment::venv_python())
@@ -199,8 +140,7 @@ fn build_wheel() -> Result<PathBuf, String> {
     if !outcome.success {
         return Err(format!("maturin: {}", outcome.status));
     }
-    let entries =
-        fs::read_dir(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
+    let entries = fs::read_dir(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
     entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.extension().is_some_and(|kind| kind == "whl"))

@@ -17,10 +17,7 @@ struct Bump {
 unsafe impl Sync for Bump {}
 
 #[global_allocator]
-static HEAP: Bump = Bump {
-    block: UnsafeCell::new([0; BYTES]),
-    next: AtomicUsize::new(0),
-};
+static HEAP: Bump = Bump { block: UnsafeCell::new([0; BYTES]), next: AtomicUsize::new(0) };
 
 /// Bytes of the heap that were ever handed out.
 pub(crate) fn used() -> usize {
@@ -33,15 +30,13 @@ unsafe impl GlobalAlloc for Bump {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let base = self.block.get().cast::<u8>();
         let mut piece = 0;
-        let taken = self
-            .next
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
-                let address = (base as usize).checked_add(next)?;
-                let aligned = address.checked_next_multiple_of(layout.align())?;
-                piece = aligned - base as usize;
-                let end = piece.checked_add(layout.size())?;
-                (end <= BYTES).then_some(end)
-            });
+        let taken = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
+            let address = (base as usize).checked_add(next)?;
+            let aligned = address.checked_next_multiple_of(layout.align())?;
+            piece = aligned - base as usize;
+            let end = piece.checked_add(layout.size())?;
+            (end <= BYTES).then_some(end)
+        });
         match taken {
             Ok(_) => base.wrapping_add(piece),
             Err(_) => null_mut(),

@@ -15,12 +15,7 @@ fn steps(output: &mut dyn Write) -> fmt::Result {
     {
         extern crate alloc;
         let words = alloc::vec!["heap", "of", "images"];
-        writeln!(
-            output,
-            "alloc: {} {}",
-            words.join(" "),
-            crate::heap::used() > 0
-        )?;
+        writeln!(output, "alloc: {} {}", words.join(" "), crate::heap::used() > 0)?;
     }
     writeln!(output, "usm images")
 }
