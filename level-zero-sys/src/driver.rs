@@ -1,0 +1,119 @@
+//! Initialisation and drivers.
+
+use core::ffi::c_void;
+
+use crate::error::Error;
+use crate::macros::{handle, structure, ze_enum, ze_flags};
+use crate::structure::*;
+
+handle!(ze_driver_handle_t, "A driver.");
+
+/// Bytes of a driver's identifier.
+pub const ZE_MAX_DRIVER_UUID_SIZE: usize = 16;
+
+ze_flags! {
+    /// Which drivers `zeInit` looks for; none set means all.
+    ze_init_flags_t {
+        ZE_INIT_FLAG_GPU_ONLY = 1 << 0,
+        ZE_INIT_FLAG_VPU_ONLY = 1 << 1,
+    }
+}
+
+ze_flags! {
+    /// Which drivers `zeInitDrivers` looks for.
+    ze_init_driver_type_flags_t {
+        ZE_INIT_DRIVER_TYPE_FLAG_GPU = 1 << 0,
+        ZE_INIT_DRIVER_TYPE_FLAG_NPU = 1 << 1,
+    }
+}
+
+ze_enum! {
+    /// Version of the interface: major number in the upper half, minor in the lower.
+    ze_api_version_t {
+        ZE_API_VERSION_1_0 = 0x1_0000,
+        ZE_API_VERSION_1_1 = 0x1_0001,
+        ZE_API_VERSION_1_2 = 0x1_0002,
+        ZE_API_VERSION_1_3 = 0x1_0003,
+        ZE_API_VERSION_1_4 = 0x1_0004,
+    }
+}
+
+impl ze_api_version_t {
+    /// The major number; a driver of another one speaks another binary interface.
+    #[must_use]
+    pub const fn major(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    /// The minor number; a later one only adds.
+    #[must_use]
+    pub const fn minor(self) -> u16 {
+        (self.0 & 0xffff) as u16
+    }
+
+    /// The oldest version that the required functions and structures of this crate need.
+    pub const MINIMUM: Self = ZE_API_VERSION_1_3;
+
+    /// The version itself when this crate can talk to it: the same major number, and the minor of
+    /// [`MINIMUM`](Self::MINIMUM) or a later one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnsupportedVersion`].
+    pub const fn check(self) -> Result<Self, Error> {
+        if self.major() == Self::MINIMUM.major() && self.minor() >= Self::MINIMUM.minor() {
+            Ok(self)
+        } else {
+            Err(Error::UnsupportedVersion { found: self })
+        }
+    }
+}
+
+ze_flags! {
+    /// What can be shared between processes.
+    ze_ipc_property_flags_t {
+        ZE_IPC_PROPERTY_FLAG_MEMORY = 1 << 0,
+        ZE_IPC_PROPERTY_FLAG_EVENT_POOL = 1 << 1,
+    }
+}
+
+/// A driver's identifier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ze_driver_uuid_t {
+    pub id: [u8; ZE_MAX_DRIVER_UUID_SIZE],
+}
+
+/// Answer of `zeDriverGetProperties`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct ze_driver_properties_t {
+    pub stype: ze_structure_type_t,
+    pub pNext: *mut c_void,
+    pub uuid: ze_driver_uuid_t,
+    pub driverVersion: u32,
+}
+
+structure!(ze_driver_properties_t, ZE_STRUCTURE_TYPE_DRIVER_PROPERTIES);
+
+/// Answer of `zeDriverGetIpcProperties`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct ze_driver_ipc_properties_t {
+    pub stype: ze_structure_type_t,
+    pub pNext: *mut c_void,
+    pub flags: ze_ipc_property_flags_t,
+}
+
+structure!(ze_driver_ipc_properties_t, ZE_STRUCTURE_TYPE_DRIVER_IPC_PROPERTIES);
+
+/// Argument of `zeInitDrivers`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct ze_init_driver_type_desc_t {
+    pub stype: ze_structure_type_t,
+    pub pNext: *const c_void,
+    pub flags: ze_init_driver_type_flags_t,
+}
+
+structure!(ze_init_driver_type_desc_t, ZE_STRUCTURE_TYPE_INIT_DRIVER_TYPE_DESC);
