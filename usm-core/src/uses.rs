@@ -18,6 +18,18 @@ pub struct Pending<B: Backend> {
     marker: core::marker::PhantomData<fn() -> B>,
 }
 
+/// Bytes that several later allocations take up again, each in part, are waited for by all of them.
+impl<B: Backend> Clone for Pending<B> {
+    fn clone(&self) -> Self {
+        Self {
+            #[cfg(feature = "alloc")]
+            events: self.events.clone(),
+            #[cfg(not(feature = "alloc"))]
+            marker: core::marker::PhantomData,
+        }
+    }
+}
+
 impl<B: Backend> fmt::Debug for Pending<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pending").field("events", &self.events().len()).finish()
