@@ -1,6 +1,7 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
-#![forbid(unsafe_code)]
+// One exception, where the arena proves that the parts it hands out are disjoint.
+#![deny(unsafe_code)]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
@@ -9,6 +10,9 @@ extern crate std;
 
 #[cfg(feature = "alloc")]
 pub mod alias;
+#[cfg(feature = "alloc")]
+#[allow(unsafe_code)]
+pub mod arena;
 pub mod bound;
 pub mod conflict;
 #[cfg(feature = "alloc")]

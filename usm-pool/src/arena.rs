@@ -1,0 +1,334 @@
+//! A plan made real: one allocation for each memory, and parts of it handed out tensor by tensor.
+//!
+//! The arena does not trust that the plan is followed. Bytes that somebody still holds are refused, with the name of the holder; bytes
+//! that an unfinished operation still uses are handed out together with the events to wait for. So no order of calls
+//! gives two owners the same bytes, and a plan that is wrong for its queue costs time, never data.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use usm_core::{
+    AllocKind, Allocation, Backend, Block, Context, ErrorKind, MemorySource, Pending, Reclaim, Request,
+};
+
+use crate::plan::{Memory, Plan, Row};
+
+/// Why the arena gave nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ArenaError {
+    /// The plan has no such tensor.
+    Unknown {
+        /// The id asked for.
+        id: u64,
+    },
+    /// The tensor has no bytes.
+    Empty {
+        /// The id asked for.
+        id: u64,
+    },
+    /// Another tensor that shares bytes is still held.
+    InUse {
+        /// The id asked for.
+        id: u64,
+        /// The tensor that holds the bytes.
+        held_by: u64,
+    },
+    /// The memory itself could not be had.
+    Memory(usm_core::Error),
+}
+
+impl fmt::Display for ArenaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { id } => write!(f, "tensor {id} is not in the plan"),
+            Self::Empty { id } => write!(f, "tensor {id} has no bytes"),
+            Self::InUse { id, held_by } => {
+                write!(f, "tensor {id} shares bytes with tensor {held_by}, which is still held")
+            }
+            Self::Memory(error) => write!(f, "memory of the arena: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for ArenaError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Memory(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<usm_core::Error> for ArenaError {
+    fn from(error: usm_core::Error) -> Self {
+        Self::Memory(error)
+    }
+}
+
+/// Bytes of one memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    memory: Memory,
+    low: u64,
+    high: u64,
+}
+
+impl Range {
+    fn meets(&self, other: &Self) -> bool {
+        self.memory == other.memory && self.low < other.high && other.low < self.high
+    }
+
+    fn inside(&self, other: &Self) -> bool {
+        self.memory == other.memory && other.low <= self.low && self.high <= other.high
+    }
+}
+
+/// What is in use, and what was used by operations that may be unfinished.
+struct Books<B: Backend> {
+    held: Vec<(Range, u64)>,
+    released: Vec<(Range, Pending<B>)>,
+}
+
+struct Inner<B: Backend> {
+    context: Context<B>,
+    device: Option<Allocation<B>>,
+    host: Option<Allocation<B>>,
+    rows: BTreeMap<u64, Row>,
+    books: spin::Mutex<Books<B>>,
+}
+
+impl<B: Backend> Inner<B> {
+    fn base(&self, memory: Memory) -> Option<&Allocation<B>> {
+        match memory {
+            Memory::Device => self.device.as_ref(),
+            Memory::Host => self.host.as_ref(),
+        }
+    }
+
+    fn let_go(&self, range: &Range, id: u64) {
+        let mut books = self.books.lock();
+        if let Some(at) = books.held.iter().position(|(held, holder)| held == range && *holder == id) {
+            books.held.swap_remove(at);
+        }
+    }
+}
+
+/// Memory for one run of a plan at a time. Cloning gives another handle on the same memory.
+///
+/// ```
+/// use usm_core::backend::host::HostHeap;
+/// use usm_core::{AllocKind, Device, QueueOrder, UsmVec};
+/// use usm_pool::arena::{Arena, ArenaError};
+/// use usm_pool::{Buffer, Options, Problem, plan};
+///
+/// // Two tensors whose lives do not overlap get the same bytes.
+/// let problem = Problem::from_buffers(vec![Buffer::new(7, 0, 1, 256).aligned(64), Buffer::new(8, 1, 2, 256).aligned(64)])?;
+/// let plan = plan(&problem, &Options::default())?;
+/// let context = HostHeap::new().context();
+/// let queue = context.queue(QueueOrder::InOrder)?;
+/// let arena = Arena::new(&plan, &context, AllocKind::Device)?;
+/// assert_eq!(arena.bytes(), 256);
+///
+/// let seven = UsmVec::<f32, Device, _>::zeroed_in(&queue, &arena.tensor(7)?, 64)?;
+/// assert_eq!(arena.tensor(8).unwrap_err(), ArenaError::InUse { id: 8, held_by: 7 });
+/// drop(seven);
+/// let eight = UsmVec::<f32, Device, _>::zeroed_in(&queue, &arena.tensor(8)?, 64)?;
+/// # drop(eight);
+/// # Ok::<(), Box<dyn core::error::Error>>(())
+/// ```
+pub struct Arena<B: Backend> {
+    inner: Arc<Inner<B>>,
+}
+
+impl<B: Backend> Clone for Arena<B> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Arena<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Arena")
+            .field("device", &self.inner.device)
+            .field("host", &self.inner.host)
+            .field("tensors", &self.inner.rows.len())
+            .finish()
+    }
+}
+
+impl<B: Backend> Arena<B> {
+    /// Allocates what the plan needs: `device_kind` for what lies in device memory (device or shared), host memory for the rest.
+    ///
+    /// # Errors
+    /// [`ArenaError::Memory`] when the source refuses.
+    pub fn new<S: MemorySource<B>>(
+        plan: &Plan,
+        source: &S,
+        device_kind: AllocKind,
+    ) -> Result<Self, ArenaError> {
+        let allocate = |memory: Memory, kind: AllocKind| -> Result<Option<Allocation<B>>, ArenaError> {
+            let bytes = plan.memories.iter().find(|used| used.memory == memory).map_or(0, |used| used.peak);
+            if bytes == 0 {
+                return Ok(None);
+            }
+            let rows = plan.rows.iter().filter(|row| row.memory == memory);
+            let alignment = rows.map(|row| row.alignment).max().unwrap_or(1);
+            let too_large = |_| usm_core::Error::from(ErrorKind::SizeOverflow);
+            let size = usize::try_from(bytes).map_err(too_large)?;
+            let alignment = usize::try_from(alignment).map_err(too_large)?;
+            let request = Request::new(kind, size).aligned_to(alignment.max(Request::DEFAULT_ALIGNMENT));
+            Ok(Some(source.allocate(&request)?))
+        };
+        Ok(Self {
+            inner: Arc::new(Inner {
+                context: source.context().clone(),
+                device: allocate(Memory::Device, device_kind)?,
+                host: allocate(Memory::Host, AllocKind::Host)?,
+                rows: plan.rows.iter().map(|row| (row.id, *row)).collect(),
+                books: spin::Mutex::new(Books { held: Vec::new(), released: Vec::new() }),
+            }),
+        })
+    }
+
+    /// Bytes that the arena holds in all memories.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let bases = [&self.inner.device, &self.inner.host];
+        bases.into_iter().flatten().map(|base| base.size() as u64).sum()
+    }
+
+    /// The context that the memory belongs to.
+    #[must_use]
+    pub fn context(&self) -> &Context<B> {
+        &self.inner.context
+    }
+
+    /// Claims the bytes of a tensor. The claim is a [`MemorySource`] for one typed array or allocation.
+    ///
+    /// # Errors
+    /// [`ArenaError::Unknown`], [`ArenaError::Empty`], and [`ArenaError::InUse`] as long as a tensor that shares bytes is held.
+    /// A view, or the result of work in place, shares bytes with what it is made of: let go of that first; the bytes stay as they are.
+    pub fn tensor(&self, id: u64) -> Result<Claim<B>, ArenaError> {
+        let row = self.inner.rows.get(&id).ok_or(ArenaError::Unknown { id })?;
+        if row.size == 0 {
+            return Err(ArenaError::Empty { id });
+        }
+        let range = Range { memory: row.memory, low: row.offset, high: row.offset.saturating_add(row.size) };
+        let mut books = self.inner.books.lock();
+        if let Some(&(_, held_by)) = books.held.iter().find(|(held, _)| held.meets(&range)) {
+            return Err(ArenaError::InUse { id, held_by });
+        }
+        books.held.push((range, id));
+        Ok(Claim { inner: self.inner.clone(), range, id, taken: spin::Mutex::new(false) })
+    }
+}
+
+/// The right to one tensor's bytes.
+pub struct Claim<B: Backend> {
+    inner: Arc<Inner<B>>,
+    range: Range,
+    id: u64,
+    taken: spin::Mutex<bool>,
+}
+
+impl<B: Backend> fmt::Debug for Claim<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim").field("tensor", &self.id).field("range", &self.range).finish()
+    }
+}
+
+impl<B: Backend + 'static> Claim<B> {
+    /// Bytes of the tensor.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.range.high - self.range.low
+    }
+
+    /// The tensor as one allocation.
+    ///
+    /// # Errors
+    /// As [`MemorySource::allocate`]: the claim serves once.
+    pub fn allocation(&self) -> usm_core::Result<Allocation<B>> {
+        let kind = self.inner.base(self.range.memory).map_or(AllocKind::Unknown, Allocation::kind);
+        // Fits: the whole arena's size does.
+        self.allocate(&Request::new(kind, self.bytes() as usize).aligned_to(1))
+    }
+}
+
+impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
+    fn allocate(&self, request: &Request) -> usm_core::Result<Allocation<B>> {
+        let layout = request.aligned_to(request.alignment.max(1)).layout()?;
+        let limit = self.bytes();
+        let Some(base) = self.inner.base(self.range.memory) else {
+            return Err(ErrorKind::OverMemory { requested: request.size as u64, in_use: 0, limit: 0 }.into());
+        };
+        if request.kind != base.kind() {
+            return Err(ErrorKind::WrongKind { expected: base.kind(), found: request.kind }.into());
+        }
+        let mut taken = self.taken.lock();
+        let in_use = if *taken { limit } else { 0 };
+        if *taken || request.size as u64 > limit {
+            return Err(ErrorKind::OverMemory { requested: request.size as u64, in_use, limit }.into());
+        }
+        base.check_range(self.range.low as usize, request.size)?;
+        let pointer = base.as_ptr().wrapping_add(self.range.low as usize);
+        let unaligned = ErrorKind::BadAlignment { alignment: layout.align() };
+        let pointer = core::ptr::NonNull::new(pointer).filter(|at| at.as_ptr().addr() % layout.align() == 0);
+        let pointer = pointer.ok_or(unaligned)?;
+        let block = Block { pointer, size: request.size, alignment: layout.align(), kind: base.kind() };
+        let source = Arc::new(Part { inner: self.inner.clone(), range: self.range, id: self.id });
+        // SAFETY: the block lies in the base allocation (`check_range`), which `source` keeps alive. It is disjoint from all other
+        // parts: its range is in the books from the claim on, `tensor` refuses ranges that meet it, it leaves the books only in
+        // `reclaim`, and `taken` lets each claim serve once. The base itself is never handed out.
+        let allocation = unsafe { Allocation::carved(self.inner.context.clone(), block, source) };
+        *taken = true;
+        drop(taken);
+        let mut earlier = Vec::new();
+        self.inner.books.lock().released.retain(|(range, pending)| {
+            if range.meets(&self.range) {
+                earlier.push(pending.clone());
+            }
+            // What lies inside is this allocation's to remember from now on.
+            !range.inside(&self.range)
+        });
+        for pending in earlier {
+            allocation.absorb(pending);
+        }
+        Ok(allocation)
+    }
+
+    fn context(&self) -> &Context<B> {
+        &self.inner.context
+    }
+}
+
+impl<B: Backend> Drop for Claim<B> {
+    fn drop(&mut self) {
+        if !*self.taken.get_mut() {
+            self.inner.let_go(&self.range, self.id);
+        }
+    }
+}
+
+/// Takes one part back.
+struct Part<B: Backend> {
+    inner: Arc<Inner<B>>,
+    range: Range,
+    id: u64,
+}
+
+impl<B: Backend> Reclaim<B> for Part<B> {
+    fn reclaim(&self, _: Block, pending: Pending<B>) {
+        if !pending.is_done() {
+            // The base is freed after everything that used a part of it.
+            if let Some(base) = self.inner.base(self.range.memory) {
+                base.absorb(pending.clone());
+            }
+            self.inner.books.lock().released.push((self.range, pending));
+        }
+        self.inner.let_go(&self.range, self.id);
+    }
+}
