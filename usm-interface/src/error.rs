@@ -449,6 +449,8 @@ pub enum Reason {
     Syclobj,
     /// There is no address.
     Data,
+    /// An offset without an address that it could be added to.
+    Offset,
     /// The read-only flag.
     ReadOnly,
     /// More dimensions than the target has.
@@ -472,6 +474,7 @@ impl Reason {
             Self::Device => "device",
             Self::Syclobj => "no syclobj",
             Self::Data => "no address",
+            Self::Offset => "offset without an address",
             Self::ReadOnly => "read-only flag",
             Self::Dims => "number of dimensions",
         }

@@ -120,7 +120,7 @@ impl SubShape {
         let total = len.checked_add(new).filter(|&n| n <= MAX_SUB_DIMS)?;
         self.dims.copy_within(..len, new);
         self.dims.get_mut(..new)?.copy_from_slice(group.dims());
-        self.groups = self.groups.checked_shl(u32::from(group.len)).unwrap_or(0) | 1;
+        self.groups = self.groups.checked_shl(u32::from(group.len)).unwrap_or(0) | group.groups;
         self.len = u8::try_from(total).ok()?;
         Some(())
     }

@@ -12,14 +12,17 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod array;
+mod convert;
 pub mod cuda;
 pub mod descr;
 pub mod dict;
+pub mod dlpack;
 mod dtype;
 mod error;
 mod field;
 mod layout;
 mod loose;
+pub mod pep3118;
 mod policy;
 mod raw;
 mod shape;
@@ -29,6 +32,7 @@ pub mod typestr;
 pub mod value;
 mod write;
 
+pub use convert::Target;
 pub use dtype::{ByteOrder, Dtype, Extended, Kind, MAX_ITEMSIZE, Resolution, TimeUnit};
 pub use error::{Error, ErrorKind, Key, Part, Path, Reason, Result};
 pub use field::{Field, MAX_SUB_DIMS, Name, Structure, SubShape, members};

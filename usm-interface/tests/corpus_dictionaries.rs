@@ -3,9 +3,7 @@
 mod common;
 
 use serde_json::Value;
-use usm_interface::{
-    Extended, Field, Interface, Kind, Mode, Objects, Policy, Protocol, Spelling, dict, members,
-};
+use usm_interface::{Extended, Field, Interface, Kind, Mode, Objects, Policy, Protocol, Spelling, dict};
 
 /// The producer's text without the key `__ref`, which is no part of the interface.
 fn without_ref(text: &str) -> String {
@@ -18,36 +16,6 @@ fn without_ref(text: &str) -> String {
 fn hint(expr: &str) -> Option<Extended> {
     let name = expr.split("ml_dtypes.").nth(1)?.trim_end_matches(')');
     Extended::from_name(name)
-}
-
-/// Compares members with the corpus' `[[name, offset, itemsize, subtree]...]`, padding left out.
-fn compare(table: &[Field<'_>], expect: &Value, id: &str) {
-    let Some(expect) = expect.as_array() else {
-        return;
-    };
-    let own: Vec<_> = members(table).filter(|(field, _)| !field.is_padding()).collect();
-    assert_eq!(own.len(), expect.len(), "{id}: members");
-    for ((field, inner), expect) in own.iter().zip(expect) {
-        assert_eq!(field.name().to_string(), expect[0].as_str().unwrap(), "{id}");
-        assert_eq!(
-            u64::from(field.offset()),
-            expect[1].as_u64().unwrap(),
-            "{id}: offset of {}",
-            field.name()
-        );
-        assert_eq!(u64::from(field.size()), expect[2].as_u64().unwrap(), "{id}: size of {}", field.name());
-        let mut subtree = &expect[3];
-        let mut shape = Vec::new();
-        while let Some(base) = subtree.get("base") {
-            shape.extend(subtree["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as u32));
-            subtree = base;
-        }
-        assert_eq!(field.shape().dims(), shape, "{id}: shape of {}", field.name());
-        match subtree.as_str() {
-            Some(typestr) => assert_eq!(field.dtype().to_string(), typestr, "{id}"),
-            None => compare(inner, subtree, id),
-        }
-    }
 }
 
 #[test]
@@ -122,7 +90,7 @@ fn every_dictionary_round_trips() {
         }
         // Overlapping or unordered members collapse to `[('', '|V8')]` in the producer: the dictionary no longer has them.
         if layout.dtype().kind() == Kind::Void && !array.fields().is_empty() {
-            compare(array.fields(), &expect["fields"], id);
+            common::compare(array.fields(), &expect["fields"], id);
         }
         // NumPy mode accepts what the strict mode accepts, with the same meaning.
         let mut loose_table = [Field::EMPTY; 128];

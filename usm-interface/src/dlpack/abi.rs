@@ -1,0 +1,456 @@
+//! The C structures of `dlpack.h` 1.3, and the one place with unsafe code.
+//!
+//! [`Managed`] owns a tensor that was taken from a capsule: it calls the deleter exactly once. [`export`] makes one that owns
+//! anything. The rename of capsules is the host's part: after taking ownership the capsule is called
+//! [`USED_VERSIONED`] or [`USED_LEGACY`], and its own destructor must do nothing.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+use super::validate::{DataType, RawTensor, Tensor, Version};
+use crate::error::{ErrorKind, Key, Result};
+use crate::policy::Policy;
+
+/// Name of a capsule with a legacy tensor.
+pub const LEGACY: &CStr = c"dltensor";
+/// Name of a capsule with a versioned tensor.
+pub const VERSIONED: &CStr = c"dltensor_versioned";
+/// Name of a legacy capsule that was consumed.
+pub const USED_LEGACY: &CStr = c"used_dltensor";
+/// Name of a versioned capsule that was consumed.
+pub const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
+/// Name of the capsule in `__dlpack_c_exchange_api__`.
+pub const EXCHANGE_API: &CStr = c"dlpack_exchange_api";
+/// Dimensions that are read from a C structure; more are refused before anything is dereferenced.
+pub const MAX_NDIM: usize = 64;
+
+/// `DLPackVersion`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLPackVersion {
+    /// Changes with the layout.
+    pub major: u32,
+    /// Changes with additions.
+    pub minor: u32,
+}
+
+/// `DLDevice`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLDevice {
+    /// `DLDeviceType`.
+    pub device_type: i32,
+    /// Number of the device.
+    pub device_id: i32,
+}
+
+/// `DLDataType`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLDataType {
+    /// `DLDataTypeCode`.
+    pub code: u8,
+    /// Bits of a lane.
+    pub bits: u8,
+    /// Lanes.
+    pub lanes: u16,
+}
+
+/// `DLTensor`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct DLTensor {
+    /// Data pointer.
+    pub data: *mut c_void,
+    /// Device.
+    pub device: DLDevice,
+    /// Dimensions.
+    pub ndim: i32,
+    /// Element type.
+    pub dtype: DLDataType,
+    /// Extents in elements; may be NULL for 0 dimensions.
+    pub shape: *mut i64,
+    /// Strides in elements; NULL for C order before 1.2.
+    pub strides: *mut i64,
+    /// Bytes from `data` to the first element.
+    pub byte_offset: u64,
+}
+
+/// `DLManagedTensor`, the legacy structure.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DLManagedTensor {
+    /// The tensor.
+    pub dl_tensor: DLTensor,
+    /// The producer's context.
+    pub manager_ctx: *mut c_void,
+    /// Frees the tensor; may be NULL.
+    pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
+}
+
+/// `DLManagedTensorVersioned`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DLManagedTensorVersioned {
+    /// The version; read before any other field.
+    pub version: DLPackVersion,
+    /// The producer's context.
+    pub manager_ctx: *mut c_void,
+    /// Frees the tensor; may be NULL.
+    pub deleter: Option<unsafe extern "C" fn(*mut Self)>,
+    /// Flags.
+    pub flags: u64,
+    /// The tensor.
+    pub dl_tensor: DLTensor,
+}
+
+/// Sets an error of the allocator: context, kind, message.
+pub type SetError = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char);
+/// Allocates a tensor like a prototype.
+pub type ManagedTensorAllocator =
+    unsafe extern "C" fn(*mut DLTensor, *mut *mut DLManagedTensorVersioned, *mut c_void, SetError) -> c_int;
+/// A Python object as an owned tensor, without stream synchronisation.
+pub type ManagedTensorFromPyObjectNoSync =
+    unsafe extern "C" fn(*mut c_void, *mut *mut DLManagedTensorVersioned) -> c_int;
+/// An owned tensor as a Python object.
+pub type ManagedTensorToPyObjectNoSync =
+    unsafe extern "C" fn(*mut DLManagedTensorVersioned, *mut *mut c_void) -> c_int;
+/// A Python object as a borrowed tensor.
+pub type DLTensorFromPyObjectNoSync = unsafe extern "C" fn(*mut c_void, *mut DLTensor) -> c_int;
+/// The stream that a device's current work is on.
+pub type CurrentWorkStream = unsafe extern "C" fn(i32, i32, *mut *mut c_void) -> c_int;
+
+/// `DLPackExchangeAPIHeader`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DLPackExchangeAPIHeader {
+    /// Version of the table.
+    pub version: DLPackVersion,
+    /// An older table, or NULL.
+    pub prev_api: *mut Self,
+}
+
+/// `DLPackExchangeAPI`: the table behind `__dlpack_c_exchange_api__`, with static lifetime.
+#[repr(C)]
+#[derive(Debug)]
+pub struct DLPackExchangeAPI {
+    /// Version and older table.
+    pub header: DLPackExchangeAPIHeader,
+    /// Allocates.
+    pub managed_tensor_allocator: Option<ManagedTensorAllocator>,
+    /// From Python, owned.
+    pub managed_tensor_from_py_object_no_sync: Option<ManagedTensorFromPyObjectNoSync>,
+    /// To Python.
+    pub managed_tensor_to_py_object_no_sync: Option<ManagedTensorToPyObjectNoSync>,
+    /// From Python, borrowed; may be NULL.
+    pub dltensor_from_py_object_no_sync: Option<DLTensorFromPyObjectNoSync>,
+    /// Current stream.
+    pub current_work_stream: Option<CurrentWorkStream>,
+}
+
+// The C ABI of 64-bit targets.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    assert!(size_of::<DLTensor>() == 48);
+    assert!(size_of::<DLManagedTensor>() == 64);
+    assert!(size_of::<DLManagedTensorVersioned>() == 80);
+    assert!(size_of::<DLPackExchangeAPI>() == 56);
+    assert!(core::mem::offset_of!(DLManagedTensorVersioned, dl_tensor) == 32);
+    assert!(core::mem::offset_of!(DLTensor, shape) == 24);
+};
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::DLManagedTensor {}
+    impl Sealed for super::DLManagedTensorVersioned {}
+}
+
+/// The two managed structures.
+pub trait Structure: sealed::Sealed + Sized {
+    /// The version; `None` for the legacy structure.
+    fn version(&self) -> Option<Version>;
+    /// Flags; 0 for the legacy structure.
+    fn flags(&self) -> u64;
+    /// The tensor.
+    fn tensor(&self) -> &DLTensor;
+    /// The deleter.
+    fn deleter(&self) -> Option<unsafe extern "C" fn(*mut Self)>;
+}
+
+impl Structure for DLManagedTensor {
+    fn version(&self) -> Option<Version> {
+        None
+    }
+
+    fn flags(&self) -> u64 {
+        0
+    }
+
+    fn tensor(&self) -> &DLTensor {
+        &self.dl_tensor
+    }
+
+    fn deleter(&self) -> Option<unsafe extern "C" fn(*mut Self)> {
+        self.deleter
+    }
+}
+
+impl Structure for DLManagedTensorVersioned {
+    fn version(&self) -> Option<Version> {
+        Some(Version { major: self.version.major, minor: self.version.minor })
+    }
+
+    fn flags(&self) -> u64 {
+        self.flags
+    }
+
+    fn tensor(&self) -> &DLTensor {
+        &self.dl_tensor
+    }
+
+    fn deleter(&self) -> Option<unsafe extern "C" fn(*mut Self)> {
+        self.deleter
+    }
+}
+
+/// A managed tensor that is owned here: its deleter is called once, when this is dropped.
+///
+/// A deleter may run on any thread, so the owner can be sent.
+#[derive(Debug)]
+pub struct Managed<T: Structure> {
+    tensor: NonNull<T>,
+    owned: PhantomData<T>,
+}
+
+// SAFETY: DLPack lets the consumer call the deleter on any thread, and the structure is not changed while it is shared.
+unsafe impl<T: Structure> Send for Managed<T> {}
+
+impl<T: Structure> Managed<T> {
+    /// Takes ownership.
+    ///
+    /// # Safety
+    /// `tensor` points to a structure that its producer has handed over: valid until its deleter is called, with `shape` and
+    /// `strides` NULL or valid for `ndim` integers. Nobody else calls the deleter.
+    #[must_use]
+    pub const unsafe fn from_raw(tensor: NonNull<T>) -> Self {
+        Self { tensor, owned: PhantomData }
+    }
+
+    /// Gives ownership back, for example into a capsule; the deleter is not called.
+    #[must_use]
+    pub fn into_raw(self) -> NonNull<T> {
+        let tensor = self.tensor;
+        core::mem::forget(self);
+        tensor
+    }
+
+    /// Reads and checks the tensor.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadMajor`] before any field behind the version is read; see [`RawTensor::validate`].
+    pub fn validate<const N: usize>(&self, policy: &Policy) -> Result<Tensor<N>> {
+        // SAFETY: `from_raw` requires the pointer to be valid until the deleter runs, which only `drop` does.
+        let managed = unsafe { self.tensor.as_ref() };
+        if let Some(version) = managed.version()
+            && version.major != Version::CURRENT.major
+        {
+            return Err(Key::Version.error(ErrorKind::BadMajor { major: version.major }));
+        }
+        // SAFETY: `from_raw` requires shape and strides to be NULL or valid for `ndim` integers.
+        let raw = unsafe { read(managed.tensor(), managed.version(), managed.flags()) }?;
+        raw.validate(policy)
+    }
+}
+
+impl<T: Structure> Drop for Managed<T> {
+    fn drop(&mut self) {
+        // SAFETY: the structure is valid until its deleter runs, and this is the only call of it. All versions of the versioned
+        // structure keep the deleter at the same place.
+        let deleter = unsafe { self.tensor.as_ref() }.deleter();
+        if let Some(deleter) = deleter {
+            // SAFETY: ownership was given by `from_raw`, so the deleter is ours to call, once.
+            unsafe { deleter(self.tensor.as_ptr()) };
+        }
+    }
+}
+
+/// Borrows the fields of a tensor without checking them, beyond the number of dimensions.
+///
+/// # Errors
+/// [`ErrorKind::NegativeExtent`] or [`ErrorKind::TooManyDims`] for an `ndim` outside 0 to [`MAX_NDIM`].
+///
+/// # Safety
+/// `shape` and `strides` are NULL or valid for `ndim` integers for as long as the result is used.
+pub unsafe fn read(tensor: &DLTensor, version: Option<Version>, flags: u64) -> Result<RawTensor<'_>> {
+    let ndim = usize::try_from(tensor.ndim)
+        .map_err(|_| Key::Ndim.error(ErrorKind::NegativeExtent { extent: i64::from(tensor.ndim) }))?;
+    if ndim > MAX_NDIM {
+        return Err(Key::Ndim.error(ErrorKind::TooManyDims { limit: MAX_NDIM }));
+    }
+    let slice = |pointer: *mut i64| {
+        let pointer = NonNull::new(pointer).filter(|p| ndim > 0 && p.is_aligned())?;
+        // SAFETY: not NULL, aligned, and the caller promises `ndim` readable integers.
+        Some(unsafe { core::slice::from_raw_parts(pointer.as_ptr().cast_const(), ndim) })
+    };
+    Ok(RawTensor {
+        data: u64::try_from(tensor.data.addr()).unwrap_or(u64::MAX),
+        device: (tensor.device.device_type, tensor.device.device_id),
+        ndim: tensor.ndim,
+        dtype: DataType { code: tensor.dtype.code, bits: tensor.dtype.bits, lanes: tensor.dtype.lanes },
+        shape: slice(tensor.shape),
+        strides: slice(tensor.strides),
+        byte_offset: tensor.byte_offset,
+        flags,
+        version,
+    })
+}
+
+#[cfg(feature = "alloc")]
+mod exporting {
+    extern crate alloc;
+
+    use alloc::boxed::Box;
+    use core::ffi::c_void;
+    use core::ptr::NonNull;
+
+    use super::{
+        DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, Managed,
+        Structure,
+    };
+    use crate::dlpack::validate::{Tensor, Version};
+    use crate::error::{ErrorKind, Key, Reason, Result};
+
+    /// What a managed tensor of ours points to. The structure comes first, so that both have one address.
+    #[repr(C)]
+    struct Exported<T, O, const N: usize> {
+        managed: T,
+        shape: [i64; N],
+        strides: [i64; N],
+        owner: O,
+    }
+
+    fn dl_tensor<const N: usize>(tensor: &Tensor<N>, data: *mut c_void) -> Result<DLTensor> {
+        let ndim = tensor.shape().len();
+        Ok(DLTensor {
+            data,
+            device: DLDevice { device_type: tensor.device().kind.code(), device_id: tensor.device().id },
+            ndim: i32::try_from(ndim)
+                .map_err(|_| Key::Ndim.error(ErrorKind::NotRepresentable(Reason::Dims)))?,
+            dtype: DLDataType {
+                code: tensor.dtype().code,
+                bits: tensor.dtype().bits,
+                lanes: tensor.dtype().lanes,
+            },
+            shape: core::ptr::null_mut(),
+            strides: core::ptr::null_mut(),
+            byte_offset: tensor.byte_offset().unsigned_abs(),
+        })
+    }
+
+    fn copy<const N: usize>(values: &[i64]) -> [i64; N] {
+        let mut array = [0; N];
+        for (slot, value) in array.iter_mut().zip(values) {
+            *slot = *value;
+        }
+        array
+    }
+
+    /// The pointers of a managed structure that point into its own block.
+    trait Fill: Structure {
+        fn fill(&mut self, owner: *mut c_void, shape: *mut i64, strides: *mut i64);
+    }
+
+    impl Fill for DLManagedTensor {
+        fn fill(&mut self, owner: *mut c_void, shape: *mut i64, strides: *mut i64) {
+            self.manager_ctx = owner;
+            self.dl_tensor.shape = shape;
+            self.dl_tensor.strides = strides;
+        }
+    }
+
+    impl Fill for DLManagedTensorVersioned {
+        fn fill(&mut self, owner: *mut c_void, shape: *mut i64, strides: *mut i64) {
+            self.manager_ctx = owner;
+            self.dl_tensor.shape = shape;
+            self.dl_tensor.strides = strides;
+        }
+    }
+
+    /// The deleter of what [`own`] makes.
+    ///
+    /// # Safety
+    /// `this` came from [`own`] with the same types, and this is the only call for it.
+    unsafe extern "C" fn delete<T, O, const N: usize>(this: *mut T) {
+        // SAFETY: `own` made the pointer from a box of this type, whose first field the structure is.
+        drop(unsafe { Box::from_raw(this.cast::<Exported<T, O, N>>()) });
+    }
+
+    /// Boxes the structure with its shape, strides and owner.
+    fn own<T: Fill, O: Send + 'static, const N: usize>(
+        managed: T,
+        tensor: &Tensor<N>,
+        owner: O,
+    ) -> Managed<T> {
+        let exported = Exported::<T, O, N> {
+            managed,
+            shape: copy(tensor.shape()),
+            strides: copy(tensor.strides()),
+            owner,
+        };
+        let pointer = Box::into_raw(Box::new(exported));
+        // SAFETY: the pointer is from a box just made, nothing else refers to it yet.
+        let this = unsafe { &mut *pointer };
+        let owner = (&raw mut this.owner).cast();
+        let (shape, strides) = ((&raw mut this.shape).cast(), (&raw mut this.strides).cast());
+        this.managed.fill(owner, shape, strides);
+        // SAFETY: a box is not null.
+        let pointer = unsafe { NonNull::new_unchecked(pointer.cast::<T>()) };
+        // SAFETY: valid until the deleter runs, shape and strides hold N >= ndim integers, nobody else has the pointer.
+        unsafe { Managed::from_raw(pointer) }
+    }
+
+    /// Makes a versioned tensor over `data` that keeps `owner` alive until its deleter runs.
+    ///
+    /// `data` is the pointer that the tensor's address stands for; it is only stored.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotRepresentable`] when the number of dimensions does not fit.
+    pub fn export<O: Send + 'static, const N: usize>(
+        tensor: &Tensor<N>,
+        data: *mut c_void,
+        owner: O,
+    ) -> Result<Managed<DLManagedTensorVersioned>> {
+        let managed = DLManagedTensorVersioned {
+            version: DLPackVersion { major: Version::CURRENT.major, minor: Version::CURRENT.minor },
+            manager_ctx: core::ptr::null_mut(),
+            deleter: Some(delete::<DLManagedTensorVersioned, O, N>),
+            flags: tensor.flags(),
+            dl_tensor: dl_tensor(tensor, data)?,
+        };
+        Ok(own(managed, tensor, owner))
+    }
+
+    /// Makes a legacy tensor; see [`export`]. The legacy structure cannot say read-only.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotRepresentable`] for a read-only tensor or too many dimensions.
+    pub fn export_legacy<O: Send + 'static, const N: usize>(
+        tensor: &Tensor<N>,
+        data: *mut c_void,
+        owner: O,
+    ) -> Result<Managed<DLManagedTensor>> {
+        if tensor.readonly() {
+            return Err(Key::Flags.error(ErrorKind::NotRepresentable(Reason::ReadOnly)));
+        }
+        let managed = DLManagedTensor {
+            dl_tensor: dl_tensor(tensor, data)?,
+            manager_ctx: core::ptr::null_mut(),
+            deleter: Some(delete::<DLManagedTensor, O, N>),
+        };
+        Ok(own(managed, tensor, owner))
+    }
+}
+
+#[cfg(feature = "alloc")]
+pub use exporting::{export, export_legacy};
