@@ -27,6 +27,8 @@ pub mod plan;
 pub mod planner;
 #[cfg(feature = "alloc")]
 pub mod problem;
+#[cfg(feature = "alloc")]
+pub mod svg;
 pub mod verify;
 
 pub use error::Error;
