@@ -65,6 +65,7 @@ fn lints(report: &mut Report) {
             .args(packages())
             .args(deny),
     );
+    images::lints(report);
 }
 
 fn tests(report: &mut Report) {

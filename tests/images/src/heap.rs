@@ -19,11 +19,6 @@ unsafe impl Sync for Bump {}
 #[global_allocator]
 static HEAP: Bump = Bump { block: UnsafeCell::new([0; BYTES]), next: AtomicUsize::new(0) };
 
-/// Bytes of the heap that were ever handed out.
-pub(crate) fn used() -> usize {
-    HEAP.next.load(Ordering::Relaxed)
-}
-
 // SAFETY: every piece is inside the block, aligned as asked (the block to 64 bytes, larger alignments by its address),
 // and never handed out twice, since the counter only grows.
 unsafe impl GlobalAlloc for Bump {
@@ -44,4 +39,14 @@ unsafe impl GlobalAlloc for Bump {
     }
 
     unsafe fn dealloc(&self, _block: *mut u8, _layout: Layout) {}
+}
+
+/// The compiled alloc crate refers to an unwinder. Nothing unwinds here: a panic ends the image.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}
+
+/// As above.
+#[unsafe(no_mangle)]
+extern "C" fn _Unwind_Resume() -> ! {
+    panic!("unwinding in an image that aborts")
 }

@@ -5,10 +5,11 @@ extern crate alloc;
 use alloc::vec::Vec;
 
 use usm_core::backend::host::HostHeap;
-use usm_core::{Device, QueueOrder, UsmVec};
+use usm_core::{AllocKind, Device, QueueOrder, UsmVec};
 use usm_kernel::sample::{Reverse, reverse_plain};
 use usm_kernel::{Launch, NdRange};
-use usm_pool::{Graph, Op, Options, Queue, Tensor, plan_graph, verify};
+use usm_pool::arena::Arena;
+use usm_pool::{Graph, Op, Options, Plan, Queue, Tensor, plan_graph, verify};
 
 use super::{Narrator, Refusal, check};
 
@@ -26,29 +27,53 @@ pub(super) fn memory_and_kernel(narrator: &mut Narrator<'_>) -> Result<(), Refus
     narrator.say(format_args!("reverse 500 elements in groups of 50"))
 }
 
-/// Plans a small graph for both kinds of queue, checks the plans.
+/// Tensors of the graph in bytes; the first is handed in, the last is the result.
+const SIZES: [u64; 5] = [4096, 4096, 2048, 4096, 1024];
+
+/// Plans a small graph for both kinds of queue, checks the plans, and runs a kernel on every tensor in its planned bytes.
 pub(super) fn plan(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
-    let graph = Graph::builder()
-        .tensor(Tensor::new(0, 4096))
-        .tensor(Tensor::new(1, 4096))
-        .tensor(Tensor::new(2, 2048))
-        .tensor(Tensor::new(3, 4096))
-        .tensor(Tensor::new(4, 1024))
+    let mut builder = Graph::builder();
+    for (id, size) in (0..).zip(SIZES) {
+        builder = builder.tensor(Tensor::new(id, size));
+    }
+    let graph = builder
         .op(Op::new("convolution").inputs([0]).outputs([1]))
         .op(Op::new("pooling").inputs([1]).outputs([2]))
         .op(Op::new("relu").inputs([2]).outputs([3]))
         .op(Op::new("softmax").inputs([3]).outputs([4]))
         .output(4)
         .build()?;
-    for queue in [Queue::InOrder, Queue::OutOfOrder] {
-        let options = Options { queue, ..Options::default() };
+    for order in [Queue::OutOfOrder, Queue::InOrder] {
+        let mut options = Options::default();
+        options.queue = order;
         let (problem, plan) = plan_graph(&graph, &options)?;
         plan.verify(&problem)?;
-        verify::graph(&graph, queue, &[], &plan.rows)?;
+        verify::graph(&graph, order, &[], &plan.rows)?;
         narrator.say(format_args!(
-            "{queue:?} plan: naive {}, peak {}, lower bound {}",
+            "{order:?} plan: naive {}, peak {}, lower bound {}",
             plan.naive, plan.peak, plan.lower_bound
         ))?;
+        run(&plan)?;
+    }
+    Ok(())
+}
+
+/// Takes the tensors one after another from an arena of the plan, two at a time as an operator would, and checks each.
+fn run(plan: &Plan) -> Result<(), Refusal> {
+    let context = HostHeap::new().context();
+    let queue = context.queue(QueueOrder::InOrder)?;
+    let arena = Arena::new(plan, &context, AllocKind::Device)?;
+    check(arena.bytes() == plan.peak, "bytes of the arena")?;
+    let mut input = None;
+    for (id, size) in (0..).zip(SIZES).skip(1) {
+        let elements = size / 4;
+        let mut output = UsmVec::<f32, Device, _>::zeroed_in(&queue, &arena.tensor(id)?, elements as usize)?;
+        queue.fill(&mut output, 1.5)?.wait()?;
+        let event = Launch::new(&queue, NdRange::new([elements], [16])?).run(Reverse, (&mut output,))?;
+        event.wait()?;
+        check(output.to_vec(&queue)?.iter().all(|value| *value == 3.0), "a tensor in the arena")?;
+        // The operator's input is released only now, after its output was written.
+        drop(input.replace(output));
     }
     Ok(())
 }

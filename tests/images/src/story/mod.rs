@@ -1,5 +1,7 @@
 //! What every image does: the crates' main job, once, on fixed input, with every result checked.
 
+#![allow(clippy::result_large_err, reason = "a refusal carries its text, since there may be no heap")]
+
 mod fixed;
 #[cfg(feature = "alloc")]
 mod heap;
@@ -29,6 +31,7 @@ fn steps(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
         narrator.prefix = "alloc: ";
         heap::memory_and_kernel(narrator)?;
         heap::plan(narrator)?;
+        narrator.prefix = "";
     }
     Ok(())
 }
