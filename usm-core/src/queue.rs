@@ -266,10 +266,10 @@ impl<B: Backend> Queue<B> {
         }
     }
 
-    /// Copies `len` bytes of an allocation into a buffer.
+    /// Copies `len` bytes of an allocation that the host reaches into a buffer.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::NotHostAccessible`], [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
     pub fn write_buffer(
         &self,
         buffer: &mut Buffer<B>,
@@ -280,6 +280,7 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         buffer.check_range(offset, len)?;
         src.check_range(src_offset, len)?;
+        host_side(src)?;
         let from = src.as_ptr().wrapping_add(src_offset);
         let usages = [Usage::buffer(buffer, Access::Write), Usage::read(src)];
         // SAFETY: both ranges are inside, and the usages keep both objects alive and ordered.
@@ -290,7 +291,7 @@ impl<B: Backend> Queue<B> {
         }
     }
 
-    /// Copies `len` bytes of a buffer into an allocation.
+    /// Copies `len` bytes of a buffer into an allocation that the host reaches.
     ///
     /// # Errors
     /// As [`write_buffer`](Self::write_buffer).
@@ -304,6 +305,7 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         buffer.check_range(offset, len)?;
         dst.check_range(dst_offset, len)?;
+        host_side(dst)?;
         let to = dst.as_ptr().wrapping_add(dst_offset);
         let usages = [Usage::buffer(buffer, Access::Read), Usage::write(dst)];
         // SAFETY: as in `write_buffer`.
@@ -359,6 +361,12 @@ impl<B: Backend> Queue<B> {
         self.context.collect();
         Ok(())
     }
+}
+
+/// The other side of a buffer copy is memory that the host reaches: runtimes take a host pointer there.
+fn host_side<B: Backend>(allocation: &Allocation<B>) -> Result<()> {
+    let kind = allocation.kind();
+    if kind.is_host_accessible() { Ok(()) } else { Err(ErrorKind::NotHostAccessible { kind }.into()) }
 }
 
 fn disjoint(dst: usize, src: usize, len: usize) -> Result<()> {

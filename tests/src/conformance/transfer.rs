@@ -158,6 +158,9 @@ pub fn a_buffer_range_outside_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let source = allocate(fixture, 64);
     let refused = queue.write_buffer(&mut opaque, 60, &source, 0, 8).expect_err("outside").kind;
     assert_eq!(refused, ErrorKind::OutOfBounds { offset: 60, len: 8, size: 64 });
+    let device = fixture.context.allocate(&Request::new(AllocKind::Device, 64)).expect("memory");
+    let refused = queue.write_buffer(&mut opaque, 0, &device, 0, 8).expect_err("no host pointer").kind;
+    assert_eq!(refused, ErrorKind::NotHostAccessible { kind: AllocKind::Device });
 }
 
 /// Prefetch and advice are hints, or typed refusals.

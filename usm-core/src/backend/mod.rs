@@ -29,6 +29,12 @@ mod erased;
 pub mod host;
 #[cfg(feature = "mock")]
 pub mod mock;
+#[cfg(feature = "opencl")]
+pub mod opencl;
+#[cfg(feature = "opencl")]
+mod poll;
+#[cfg(feature = "opencl")]
+mod roster;
 
 use core::alloc::Layout;
 use core::fmt::Debug;

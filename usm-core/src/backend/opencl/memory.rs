@@ -1,0 +1,279 @@
+//! Contexts: allocation, freeing, pointer queries, buffers.
+
+use alloc::sync::Arc;
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+use core::time::Duration;
+
+use super::OpenCl;
+use super::device::{self, OpenClDevice};
+use super::error::{self, check};
+use super::loader::{Bits, Handle, Library, Raw, Status, Usm};
+use super::queue::{self, OpenClEvent};
+use crate::backend::roster::Roster;
+use crate::backend::{Block, PointerInfo};
+use crate::deferred::Deferred;
+use crate::error::{ErrorKind, Result};
+use crate::shared::Shared;
+use crate::{AllocKind, MemoryType};
+
+/// Numbers of the extension's headers.
+mod info {
+    pub(super) const TYPE: u32 = 0x419A;
+    pub(super) const BASE: u32 = 0x419B;
+    pub(super) const SIZE: u32 = 0x419C;
+    pub(super) const HOST: u32 = 0x4197;
+    pub(super) const DEVICE: u32 = 0x4198;
+    pub(super) const SHARED: u32 = 0x4199;
+}
+
+const CONTEXT_PLATFORM: isize = 0x1084;
+const CONTEXT_DEVICES: u32 = 0x1081;
+const READ_WRITE: Bits = 1;
+
+/// An OpenCL context over one device.
+#[derive(Clone, Debug)]
+pub struct OpenClContext(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Shared,
+    deferred: Deferred<OpenCl>,
+    roster: Roster<queue::Inner, OpenClEvent>,
+    device: OpenClDevice,
+    context: Handle,
+}
+
+/// A `cl_mem`.
+#[derive(Debug)]
+pub struct OpenClBuffer(Handle);
+
+impl OpenClBuffer {
+    /// `cl_mem`, without a reference of its own.
+    #[must_use]
+    pub fn as_raw(&self) -> *mut c_void {
+        self.0.raw()
+    }
+}
+
+impl OpenClContext {
+    pub(super) fn over(device: &OpenClDevice) -> Result<Self> {
+        let library = device.library();
+        let properties = [CONTEXT_PLATFORM, device::platform(device), 0];
+        let id = device.as_raw();
+        let mut status = error::SUCCESS;
+        // SAFETY: one device, a list of properties that ends in 0, no callback.
+        let raw = unsafe {
+            let call = library.create_context;
+            call(properties.as_ptr(), 1, &raw const id, None, ptr::null_mut(), &raw mut status)
+        };
+        check("clCreateContext", status)?;
+        // SAFETY: the reference is the caller's.
+        Ok(Self::new(*device, unsafe { Handle::new(library, raw, library.release_context) }))
+    }
+
+    /// A foreign context, retained, with its first device.
+    ///
+    /// # Safety
+    /// `context` is a live `cl_context` of `library`.
+    pub(super) unsafe fn adopt(library: &'static Library, context: Raw) -> Result<Self> {
+        let mut bytes = 0;
+        // SAFETY: the caller's promise; only the size is asked.
+        let status =
+            unsafe { (library.context_info)(context, CONTEXT_DEVICES, 0, ptr::null_mut(), &raw mut bytes) };
+        check("clGetContextInfo", status)?;
+        let mut devices = alloc::vec![ptr::null_mut::<c_void>(); bytes / size_of::<Raw>()];
+        // SAFETY: the caller's promise; room for as many bytes as the runtime said.
+        let status = unsafe {
+            (library.context_info)(context, CONTEXT_DEVICES, bytes, devices.as_mut_ptr().cast(), ptr::null_mut())
+        };
+        check("clGetContextInfo", status)?;
+        let first = devices.first().ok_or_else(|| error::of(ErrorKind::NoDevice))?;
+        let device = device::find(library, *first)?;
+        // SAFETY: the caller's promise.
+        check("clRetainContext", unsafe { (library.retain_context)(context) })?;
+        // SAFETY: the reference was just taken.
+        Ok(Self::new(device, unsafe { Handle::new(library, context, library.release_context) }))
+    }
+
+    fn new(device: OpenClDevice, context: Handle) -> Self {
+        Self(Arc::new(Inner {
+            shared: Shared::new(device.info()),
+            deferred: Deferred::new(),
+            roster: Roster::new(),
+            device,
+            context,
+        }))
+    }
+
+    /// `cl_context`, without a reference of its own.
+    #[must_use]
+    pub fn as_raw(&self) -> *mut c_void {
+        self.0.context.raw()
+    }
+
+    pub(super) fn library(&self) -> &'static Library {
+        self.0.context.library()
+    }
+
+    pub(super) fn device(&self) -> &OpenClDevice {
+        &self.0.device
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    pub(super) fn deferred(&self) -> &Deferred<OpenCl> {
+        &self.0.deferred
+    }
+
+    pub(super) fn roster(&self) -> &Roster<queue::Inner, OpenClEvent> {
+        &self.0.roster
+    }
+
+    pub(super) fn usm(&self) -> Result<&Usm> {
+        self.0.device.usm.as_ref().ok_or_else(|| error::unsupported("unified shared memory on this platform"))
+    }
+
+    pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        let usm = self.usm()?;
+        let Ok(alignment) = u32::try_from(layout.align()) else {
+            return Err(error::of(ErrorKind::BadAlignment { alignment: layout.align() }));
+        };
+        let (context, device, size) = (self.as_raw(), self.0.device.as_raw(), layout.size());
+        let mut status = error::SUCCESS;
+        // SAFETY: live context, a device of it, no properties, a size that is not zero.
+        let raw = unsafe {
+            match kind {
+                AllocKind::Host => (usm.allocate_host)(context, ptr::null(), size, alignment, &raw mut status),
+                AllocKind::Device => {
+                    (usm.allocate_device)(context, device, ptr::null(), size, alignment, &raw mut status)
+                }
+                AllocKind::Shared | AllocKind::Unknown => {
+                    (usm.allocate_shared)(context, device, ptr::null(), size, alignment, &raw mut status)
+                }
+            }
+        };
+        let Some(pointer) = NonNull::new(raw.cast::<u8>()) else {
+            return Err(refusal(kind, layout.size(), status));
+        };
+        if pointer.as_ptr() as usize % layout.align() != 0 {
+            // Drivers answer success for alignments that they do not honour.
+            // SAFETY: just allocated in this context, used by nobody.
+            unsafe { (usm.free)(context, raw) };
+            return Err(error::of(ErrorKind::BadAlignment { alignment: layout.align() }));
+        }
+        Ok(pointer)
+    }
+
+    /// # Safety
+    /// As [`Backend::free`](crate::Backend::free).
+    pub(super) unsafe fn free(&self, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.free(block) };
+    }
+
+    pub(super) fn query(&self, address: usize) -> Result<PointerInfo> {
+        let Some(usm) = &self.0.device.usm else { return Ok(PointerInfo::UNKNOWN) };
+        let kind = match self.alloc_info::<u32>(usm, address, info::TYPE)? {
+            info::HOST => AllocKind::Host,
+            info::DEVICE => AllocKind::Device,
+            info::SHARED => AllocKind::Shared,
+            // Unknown, and whatever later versions add.
+            _ => return Ok(PointerInfo::UNKNOWN),
+        };
+        Ok(PointerInfo {
+            kind,
+            base: self.alloc_info(usm, address, info::BASE)?,
+            size: self.alloc_info(usm, address, info::SIZE)?,
+            device: (kind != AllocKind::Host).then_some(self.0.shared.info().ordinal),
+            context: self.0.shared.id(),
+        })
+    }
+
+    fn alloc_info<T: bytemuck::Pod>(&self, usm: &Usm, address: usize, query: u32) -> Result<T> {
+        let mut value = T::zeroed();
+        let answer = (&raw mut value).cast();
+        // SAFETY: a live context, room for the answer; the address is looked up, not dereferenced.
+        let status = unsafe {
+            (usm.alloc_info)(
+                self.as_raw(),
+                address as *const c_void,
+                query,
+                size_of::<T>(),
+                answer,
+                ptr::null_mut(),
+            )
+        };
+        check("clGetMemAllocInfoINTEL", status)?;
+        Ok(value)
+    }
+
+    pub(super) fn create_buffer(&self, size: usize) -> Result<OpenClBuffer> {
+        let library = self.library();
+        let mut status = error::SUCCESS;
+        // SAFETY: a live context, no host pointer.
+        let raw = unsafe {
+            (library.create_buffer)(self.as_raw(), READ_WRITE, size, ptr::null_mut(), &raw mut status)
+        };
+        if raw.is_null() {
+            let kind = ErrorKind::OutOfMemory { memory_type: MemoryType::Buffer, requested: size as u64 };
+            return Err(if is_exhaustion(status) {
+                error::of(kind).with_native(i64::from(status))
+            } else {
+                error::native("clCreateBuffer", status)
+            });
+        }
+        // SAFETY: the reference is the caller's.
+        Ok(OpenClBuffer(unsafe { Handle::new(library, raw, library.release_buffer) }))
+    }
+
+    pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.0.roster.synchronize(limit, |queue| queue.marker(&[]))
+    }
+}
+
+fn is_exhaustion(status: Status) -> bool {
+    matches!(
+        status,
+        error::OUT_OF_HOST_MEMORY | error::OUT_OF_RESOURCES | error::MEM_OBJECT_ALLOCATION_FAILURE
+    )
+}
+
+fn refusal(kind: AllocKind, size: usize, status: Status) -> crate::Error {
+    if is_exhaustion(status) {
+        let kind = ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested: size as u64 };
+        return error::of(kind).with_native(i64::from(status));
+    }
+    let operation = match kind {
+        AllocKind::Host => "clHostMemAllocINTEL",
+        AllocKind::Device => "clDeviceMemAllocINTEL",
+        AllocKind::Shared | AllocKind::Unknown => "clSharedMemAllocINTEL",
+    };
+    error::native(operation, status)
+}
+
+impl Inner {
+    /// # Safety
+    /// As [`Backend::free`](crate::Backend::free).
+    unsafe fn free(&self, block: &Block) {
+        if let Some(usm) = &self.device.usm {
+            // SAFETY: the caller's promise. A failure could not be acted on: the owner is gone.
+            let _ = unsafe { (usm.free)(self.context.raw(), block.pointer.as_ptr().cast()) };
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.deferred.drain(
+            &self.shared,
+            self.shared.wait_limit(),
+            // SAFETY: the list hands out blocks of this context, once, after their events.
+            |block| unsafe { self.free(block) },
+            drop,
+        );
+    }
+}

@@ -1,0 +1,334 @@
+//! Queues and events.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+
+use super::error::{self, check};
+use super::loader::{Bits, Handle, Raw, Status, Usm};
+use super::memory::OpenClContext;
+use crate::backend::roster::Completion;
+use crate::backend::{EventStatus, QueueOrder, poll};
+use crate::BackendKind;
+use crate::error::Result;
+use crate::sync::Mutex;
+
+const OUT_OF_ORDER: Bits = 1;
+const QUEUE_PROPERTIES: u32 = 0x1093;
+const EVENT_STATUS: u32 = 0x11D3;
+const COMPLETE: Status = 0;
+/// No `CL_MIGRATE_MEM_OBJECT_*` flag: to the queue's device.
+const TO_DEVICE: Bits = 0;
+/// `CL_FALSE`: the call does not wait.
+const NON_BLOCKING: u32 = 0;
+
+/// An OpenCL command queue.
+#[derive(Clone, Debug)]
+pub struct OpenClQueue(Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    handle: Arc<Handle>,
+    context: OpenClContext,
+    order: QueueOrder,
+    /// Event of the last operation of an in-order queue. The next one names it, so that a failure is passed on.
+    last: Mutex<Option<OpenClEvent>>,
+}
+
+/// An OpenCL event.
+#[derive(Clone, Debug)]
+pub struct OpenClEvent(Arc<EventInner>);
+
+#[derive(Debug)]
+struct EventInner {
+    handle: Handle,
+    /// Work that was not flushed may never start; whoever first asks for the event flushes its queue.
+    queue: Arc<Handle>,
+    flushed: AtomicBool,
+}
+
+impl OpenClQueue {
+    pub(super) fn create(context: &OpenClContext, order: QueueOrder) -> Result<Self> {
+        let library = context.library();
+        let properties = match order {
+            QueueOrder::InOrder => 0,
+            QueueOrder::OutOfOrder => OUT_OF_ORDER,
+        };
+        let mut status = error::SUCCESS;
+        // SAFETY: live context and a device of it.
+        let raw = unsafe {
+            (library.create_queue)(context.as_raw(), context.device().as_raw(), properties, &raw mut status)
+        };
+        check("clCreateCommandQueue", status)?;
+        // SAFETY: the reference is the caller's.
+        Ok(Self::known(unsafe { Handle::new(library, raw, library.release_queue) }, context, order))
+    }
+
+    /// A foreign queue, retained, and whether it orders its operations.
+    ///
+    /// # Safety
+    /// `queue` is a live `cl_command_queue` of the native context behind `context`.
+    pub(super) unsafe fn adopt(context: &OpenClContext, queue: Raw) -> Result<(Self, QueueOrder)> {
+        let library = context.library();
+        let mut properties: Bits = 0;
+        let answer = (&raw mut properties).cast();
+        // SAFETY: the caller's promise; room for the answer.
+        let status = unsafe {
+            (library.queue_info)(queue, QUEUE_PROPERTIES, size_of::<Bits>(), answer, ptr::null_mut())
+        };
+        check("clGetCommandQueueInfo", status)?;
+        // SAFETY: the caller's promise.
+        check("clRetainCommandQueue", unsafe { (library.retain_queue)(queue) })?;
+        let order =
+            if properties & OUT_OF_ORDER == 0 { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
+        // SAFETY: the reference was just taken.
+        let handle = unsafe { Handle::new(library, queue, library.release_queue) };
+        Ok((Self::known(handle, context, order), order))
+    }
+
+    fn known(handle: Handle, context: &OpenClContext, order: QueueOrder) -> Self {
+        let inner =
+            Arc::new(Inner { handle: Arc::new(handle), context: context.clone(), order, last: Mutex::new(None) });
+        context.roster().remember(&inner);
+        Self(inner)
+    }
+
+    /// `cl_command_queue`, without a reference of its own.
+    #[must_use]
+    pub fn as_raw(&self) -> *mut c_void {
+        self.0.handle.raw()
+    }
+
+    /// Submits by `call`, which gets the queue, the USM functions and the wait list.
+    ///
+    /// # Safety
+    /// `call` passes count and list on to an enqueue function together with arguments that are valid for it.
+    pub(super) unsafe fn submit_usm(
+        &self,
+        operation: &'static str,
+        after: &[OpenClEvent],
+        call: impl FnOnce(Raw, &Usm, u32, *const Raw, *mut Raw) -> Status,
+    ) -> Result<OpenClEvent> {
+        let usm = self.0.context.usm()?;
+        // SAFETY: the caller's promise.
+        unsafe { self.0.submit(operation, after, |queue, count, list, event| call(queue, usm, count, list, event)) }
+    }
+
+    /// As [`submit_usm`](Self::submit_usm), for calls that need no extension.
+    ///
+    /// # Safety
+    /// As there.
+    pub(super) unsafe fn submit(
+        &self,
+        operation: &'static str,
+        after: &[OpenClEvent],
+        call: impl FnOnce(Raw, u32, *const Raw, *mut Raw) -> Status,
+    ) -> Result<OpenClEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.submit(operation, after, call) }
+    }
+
+    pub(super) fn barrier(&self, after: &[OpenClEvent]) -> Result<OpenClEvent> {
+        self.0.marker(after)
+    }
+
+    /// # Safety
+    /// As [`Backend::copy`](crate::Backend::copy).
+    pub(super) unsafe fn copy(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        // SAFETY: the caller's promise for the ranges.
+        unsafe {
+            self.submit_usm("clEnqueueMemcpyINTEL", after, |queue, usm, count, list, event| {
+                (usm.copy)(queue, NON_BLOCKING, dst.cast(), src.cast(), len, count, list, event)
+            })
+        }
+    }
+
+    /// # Safety
+    /// As [`Backend::fill`](crate::Backend::fill).
+    pub(super) unsafe fn fill(
+        &self,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
+        unsafe {
+            self.submit_usm("clEnqueueMemFillINTEL", after, |queue, usm, count, list, event| {
+                (usm.fill)(queue, dst.cast(), pattern.as_ptr().cast(), pattern.len(), len, count, list, event)
+            })
+        }
+    }
+
+    /// # Safety
+    /// As [`Advice::prefetch`](crate::backend::Advice::prefetch).
+    pub(super) unsafe fn migrate(
+        &self,
+        pointer: *const u8,
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        // SAFETY: the caller's promise for the range.
+        unsafe {
+            self.submit_usm("clEnqueueMigrateMemINTEL", after, |queue, usm, count, list, event| {
+                (usm.migrate)(queue, pointer.cast(), len, TO_DEVICE, count, list, event)
+            })
+        }
+    }
+
+    /// # Safety
+    /// As [`Buffers::write`](crate::backend::Buffers::write).
+    pub(super) unsafe fn write_buffer(
+        &self,
+        buffer: Raw,
+        offset: usize,
+        src: *const u8,
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        let call = self.0.handle.library().write_buffer;
+        // SAFETY: the caller's promise for both ranges.
+        unsafe {
+            self.submit("clEnqueueWriteBuffer", after, |queue, count, list, event| {
+                call(queue, buffer, NON_BLOCKING, offset, len, src.cast(), count, list, event)
+            })
+        }
+    }
+
+    /// # Safety
+    /// As [`Buffers::read`](crate::backend::Buffers::read).
+    pub(super) unsafe fn read_buffer(
+        &self,
+        buffer: Raw,
+        offset: usize,
+        dst: *mut u8,
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        let call = self.0.handle.library().read_buffer;
+        // SAFETY: the caller's promise for both ranges.
+        unsafe {
+            self.submit("clEnqueueReadBuffer", after, |queue, count, list, event| {
+                call(queue, buffer, NON_BLOCKING, offset, len, dst.cast(), count, list, event)
+            })
+        }
+    }
+}
+
+impl Inner {
+    /// # Safety
+    /// As [`OpenClQueue::submit`].
+    unsafe fn submit(
+        &self,
+        operation: &'static str,
+        after: &[OpenClEvent],
+        call: impl FnOnce(Raw, u32, *const Raw, *mut Raw) -> Status,
+    ) -> Result<OpenClEvent> {
+        let in_order = self.order == QueueOrder::InOrder;
+        // Held over the call, so that two threads cannot both name the same predecessor.
+        let mut last = in_order.then(|| self.last.lock());
+        let mut list: Vec<Raw> = Vec::with_capacity(after.len() + 1);
+        for event in after {
+            if !Arc::ptr_eq(&event.0.queue, &self.handle) {
+                event.flush()?;
+            }
+            list.push(event.as_raw());
+        }
+        if let Some(event) = last.as_ref().and_then(|last| last.as_ref()) {
+            list.push(event.as_raw());
+        }
+        let pointer = if list.is_empty() { ptr::null() } else { list.as_ptr() };
+        let mut raw = ptr::null_mut();
+        check(operation, call(self.handle.raw(), list.len() as u32, pointer, &raw mut raw))?;
+        let library = self.handle.library();
+        // SAFETY: the reference is the caller's.
+        let handle = unsafe { Handle::new(library, raw, library.release_event) };
+        let event = OpenClEvent(Arc::new(EventInner {
+            handle,
+            queue: Arc::clone(&self.handle),
+            flushed: AtomicBool::new(false),
+        }));
+        if let Some(last) = &mut last {
+            **last = Some(event.clone());
+        }
+        Ok(event)
+    }
+
+    /// Without events, a marker stands after everything in the queue.
+    pub(super) fn marker(&self, after: &[OpenClEvent]) -> Result<OpenClEvent> {
+        let call = self.handle.library().marker;
+        // SAFETY: live queue and events.
+        unsafe {
+            self.submit("clEnqueueMarkerWithWaitList", after, |queue, count, list, event| {
+                call(queue, count, list, event)
+            })
+        }
+    }
+}
+
+impl Drop for Inner {
+    /// A queue's work outlives it; the context remembers what to wait for. Releasing the queue flushes it.
+    fn drop(&mut self) {
+        let last = match self.last.get_mut().take() {
+            Some(event) => Some(event),
+            None if self.order == QueueOrder::OutOfOrder => self.marker(&[]).ok(),
+            None => None,
+        };
+        if let Some(event) = last {
+            self.context.roster().inherit(event);
+        }
+    }
+}
+
+impl OpenClEvent {
+    /// `cl_event`, without a reference of its own.
+    #[must_use]
+    pub fn as_raw(&self) -> *mut c_void {
+        self.0.handle.raw()
+    }
+
+    fn flush(&self) -> Result<()> {
+        if !self.0.flushed.load(Ordering::Relaxed) {
+            // SAFETY: a live queue.
+            check("clFlush", unsafe { (self.0.handle.library().flush)(self.0.queue.raw()) })?;
+            self.0.flushed.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    pub(super) fn status(&self) -> Result<EventStatus> {
+        self.flush()?;
+        let mut status: Status = 0;
+        let answer = (&raw mut status).cast();
+        // SAFETY: a live event, room for the answer.
+        let asked = unsafe {
+            let call = self.0.handle.library().event_info;
+            call(self.as_raw(), EVENT_STATUS, size_of::<Status>(), answer, ptr::null_mut())
+        };
+        check("clGetEventInfo", asked)?;
+        match status {
+            COMPLETE => Ok(EventStatus::Complete),
+            status if status > COMPLETE => Ok(EventStatus::Pending),
+            failed => Err(error::native("the operation of an event", failed)),
+        }
+    }
+}
+
+impl Completion for OpenClEvent {
+    fn is_complete(&self) -> bool {
+        matches!(self.status(), Ok(EventStatus::Complete))
+    }
+
+    fn wait(&self, limit: Duration) -> Result<()> {
+        poll::until_complete(limit, || self.status()).map_err(|error| error.in_backend(BackendKind::OpenCl))
+    }
+}
