@@ -9,6 +9,8 @@ pub struct Fixture<'f, B: Backend> {
     pub context: &'f Context<B>,
     /// A second context of the same backend.
     pub other: &'f Context<B>,
+    /// Whether the two are separate for the runtime too. SYCL gives every caller the same default context of a device.
+    pub separate: bool,
 }
 
 /// Makes fixtures of one backend.

@@ -13,7 +13,7 @@ impl Provider for Heap {
 
     fn with(case: impl FnOnce(Fixture<'_, HostHeap>)) -> Result<(), String> {
         let backend = HostHeap::new();
-        case(Fixture { context: &backend.context(), other: &backend.context() });
+        case(Fixture { context: &backend.context(), other: &backend.context(), separate: true });
         Ok(())
     }
 }
@@ -29,14 +29,14 @@ impl Provider for FixedArena {
             Box::leak(Box::new(Arena::new(Box::leak(vec![0; bytes].into_boxed_slice()))))
         };
         let (arena, other) = (arena(1 << 20), arena(1 << 16));
-        case(Fixture { context: &arena.context(), other: &other.context() });
+        case(Fixture { context: &arena.context(), other: &other.context(), separate: true });
         Ok(())
     }
 }
 
 fn on_mock(mock: &Mock, case: impl FnOnce(Fixture<'_, Mock>)) {
     let (context, other) = (mock.context(), mock.context());
-    case(Fixture { context: &context, other: &other });
+    case(Fixture { context: &context, other: &other, separate: true });
     assert_eq!(mock.violations(), [], "freed while in use");
     drop((context, other));
     assert_eq!(mock.violations(), [], "freed while in use");
@@ -69,7 +69,7 @@ impl Provider for MockWithoutConcurrency {
 fn on_erased(backend: Dyn, case: impl FnOnce(Fixture<'_, Dyn>)) {
     let device = &backend.devices().expect("devices")[0];
     let context = || -> Context<Dyn> { device.context().expect("a context") };
-    case(Fixture { context: &context(), other: &context() });
+    case(Fixture { context: &context(), other: &context(), separate: true });
 }
 
 struct ErasedHeap;

@@ -86,7 +86,13 @@ impl OpenClContext {
         let mut devices = alloc::vec![ptr::null_mut::<c_void>(); bytes / size_of::<Raw>()];
         // SAFETY: the caller's promise; room for as many bytes as the runtime said.
         let status = unsafe {
-            (library.context_info)(context, CONTEXT_DEVICES, bytes, devices.as_mut_ptr().cast(), ptr::null_mut())
+            (library.context_info)(
+                context,
+                CONTEXT_DEVICES,
+                bytes,
+                devices.as_mut_ptr().cast(),
+                ptr::null_mut(),
+            )
         };
         check("clGetContextInfo", status)?;
         let first = devices.first().ok_or_else(|| error::of(ErrorKind::NoDevice))?;
@@ -147,7 +153,9 @@ impl OpenClContext {
         // SAFETY: live context, a device of it, no properties, a size that is not zero.
         let raw = unsafe {
             match kind {
-                AllocKind::Host => (usm.allocate_host)(context, ptr::null(), size, alignment, &raw mut status),
+                AllocKind::Host => {
+                    (usm.allocate_host)(context, ptr::null(), size, alignment, &raw mut status)
+                }
                 AllocKind::Device => {
                     (usm.allocate_device)(context, device, ptr::null(), size, alignment, &raw mut status)
                 }

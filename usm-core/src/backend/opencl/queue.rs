@@ -10,9 +10,9 @@ use core::time::Duration;
 use super::error::{self, check};
 use super::loader::{Bits, Handle, Raw, Status, Usm};
 use super::memory::OpenClContext;
+use crate::BackendKind;
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, QueueOrder, poll};
-use crate::BackendKind;
 use crate::error::Result;
 use crate::sync::Mutex;
 
@@ -82,16 +82,19 @@ impl OpenClQueue {
         check("clGetCommandQueueInfo", status)?;
         // SAFETY: the caller's promise.
         check("clRetainCommandQueue", unsafe { (library.retain_queue)(queue) })?;
-        let order =
-            if properties & OUT_OF_ORDER == 0 { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
+        let order = if properties & OUT_OF_ORDER == 0 { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
         // SAFETY: the reference was just taken.
         let handle = unsafe { Handle::new(library, queue, library.release_queue) };
         Ok((Self::known(handle, context, order), order))
     }
 
     fn known(handle: Handle, context: &OpenClContext, order: QueueOrder) -> Self {
-        let inner =
-            Arc::new(Inner { handle: Arc::new(handle), context: context.clone(), order, last: Mutex::new(None) });
+        let inner = Arc::new(Inner {
+            handle: Arc::new(handle),
+            context: context.clone(),
+            order,
+            last: Mutex::new(None),
+        });
         context.roster().remember(&inner);
         Self(inner)
     }
@@ -114,7 +117,9 @@ impl OpenClQueue {
     ) -> Result<OpenClEvent> {
         let usm = self.0.context.usm()?;
         // SAFETY: the caller's promise.
-        unsafe { self.0.submit(operation, after, |queue, count, list, event| call(queue, usm, count, list, event)) }
+        unsafe {
+            self.0.submit(operation, after, |queue, count, list, event| call(queue, usm, count, list, event))
+        }
     }
 
     /// As [`submit_usm`](Self::submit_usm), for calls that need no extension.
@@ -178,11 +183,16 @@ impl OpenClQueue {
         after: &[OpenClEvent],
     ) -> Result<OpenClEvent> {
         // SAFETY: the caller's promise for the range.
-        unsafe {
+        let migrated = unsafe {
             self.submit_usm("clEnqueueMigrateMemINTEL", after, |queue, usm, count, list, event| {
                 (usm.migrate)(queue, pointer.cast(), len, TO_DEVICE, count, list, event)
             })
-        }
+        };
+        // Intel's CPU runtime knows no migration without a flag.
+        migrated.map_err(|error| match error.native {
+            Some(code) if code == i64::from(error::INVALID_VALUE) => error::unsupported("prefetch"),
+            _ => error,
+        })
     }
 
     /// # Safety

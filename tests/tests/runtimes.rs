@@ -1,0 +1,100 @@
+//! The conformance suite on the runtimes of this machine. One that is not here is skipped with its reason in one line;
+//! `USM_REQUIRE=opencl,sycl` turns that into a failure.
+
+use std::io::Write;
+
+use usm_core::backend::Dyn;
+use usm_core::backend::dpctl::Dpctl;
+use usm_core::backend::opencl::OpenCl;
+use usm_core::{AllocKind, Backend, Context, DeviceInfo};
+use usm_tests::{Fixture, Provider, conformance_suite};
+
+/// The first device that has USM memory.
+fn usm_device<B: Backend>(backend: &B) -> Result<B::Device, String> {
+    let mut found = None;
+    let mut seen = Vec::new();
+    let usable =
+        |info: &DeviceInfo| AllocKind::ALL.iter().all(|kind| !info.capabilities.of(*kind).is_empty());
+    backend
+        .for_each_device(&mut |device| {
+            let info = B::device_info(&device);
+            seen.push(info.name.to_string());
+            if found.is_none() && usable(&info) {
+                found = Some(device);
+            }
+        })
+        .map_err(|error| error.to_string())?;
+    found.ok_or_else(|| format!("no device with unified shared memory among {seen:?}"))
+}
+
+fn context<B: Backend>(backend: &B) -> Result<Context<B>, String> {
+    Context::new(backend, &usm_device(backend)?).map_err(|error| error.to_string())
+}
+
+struct OpenClRuntime;
+
+impl Provider for OpenClRuntime {
+    type Backend = OpenCl;
+
+    fn with(case: impl FnOnce(Fixture<'_, OpenCl>)) -> Result<(), String> {
+        let backend = OpenCl::load().map_err(|error| error.to_string())?;
+        case(Fixture { context: &context(&backend)?, other: &context(&backend)?, separate: true });
+        Ok(())
+    }
+}
+
+struct SyclRuntime;
+
+impl Provider for SyclRuntime {
+    type Backend = Dpctl;
+
+    fn with(case: impl FnOnce(Fixture<'_, Dpctl>)) -> Result<(), String> {
+        let backend = Dpctl::load().map_err(|error| error.to_string())?;
+        case(Fixture { context: &context(&backend)?, other: &context(&backend)?, separate: false });
+        Ok(())
+    }
+}
+
+/// OpenCL behind the erased backend: what Python and the command line use.
+struct ErasedOpenCl;
+
+impl Provider for ErasedOpenCl {
+    type Backend = Dyn;
+
+    fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
+        let native = OpenCl::load().map_err(|error| error.to_string())?;
+        usm_device(&native)?;
+        let devices = Dyn::new(native).devices().map_err(|error| error.to_string())?;
+        let usable = |info: DeviceInfo| !info.capabilities.shared.is_empty();
+        let device = devices.iter().find(|device| usable(device.info())).expect("found above");
+        let context = || device.context().map_err(|error| error.to_string());
+        case(Fixture { context: &context()?, other: &context()?, separate: true });
+        Ok(())
+    }
+}
+
+conformance_suite!(opencl, OpenClRuntime);
+conformance_suite!(opencl_erased, ErasedOpenCl);
+conformance_suite!(sycl, SyclRuntime);
+
+/// The tests above pass where a runtime is missing; this says so, past the test harness's capture of output.
+#[test]
+fn summary_of_runtimes() {
+    let outcomes = [
+        (
+            "opencl",
+            OpenCl::load().map_err(|error| error.to_string()).and_then(|backend| context(&backend).map(drop)),
+        ),
+        (
+            "sycl",
+            Dpctl::load().map_err(|error| error.to_string()).and_then(|backend| context(&backend).map(drop)),
+        ),
+    ];
+    for (name, outcome) in outcomes {
+        let line = match outcome {
+            Ok(()) => format!("runtime {name}: conformance suite ran"),
+            Err(reason) => format!("runtime {name}: skipped: {reason}"),
+        };
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+}
