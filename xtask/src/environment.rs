@@ -74,11 +74,19 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     if let Some(library) = dpctl_library() {
         variables.push(("USM_DPCTL_LIBRARY", library.into_os_string()));
     }
+    let loader = venv().join("lib/libOpenCL.so.1");
+    if loader.exists() && std::env::var_os("USM_OPENCL_LIBRARY").is_none() {
+        variables.push(("USM_OPENCL_LIBRARY", loader.into_os_string()));
+    }
+    // The conformance suite may skip a runtime on a developer's machine, never in CI.
+    if is_ci() && std::env::var_os("USM_REQUIRE").is_none() {
+        variables.push(("USM_REQUIRE", "opencl,opencl_erased,sycl".into()));
+    }
     if venv_python().exists() {
         variables.push(("USM_PYTHON", venv_python().into_os_string()));
     }
     if models().exists() {
-        variables.push(("USM_MODELS", models().into_os_string()));
+        variables.push(("USM_ONNX_MODELS", models().into_os_string()));
     }
     variables
 }
