@@ -159,15 +159,34 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
     if let Some(library) = opened.iter().find(|library| library.path == path) {
         return Ok(library);
     }
-    // SAFETY: loading runs the initialisers of the loader, which depend on nothing of ours.
-    let handle = unsafe { libloading::Library::new(path) }
-        .map_err(|_| error::of(ErrorKind::LibraryNotFound { library: NAMES[0] }))?;
+    let handle = load(path)
+        .or_else(|| {
+            load_companions(path);
+            load(path)
+        })
+        .ok_or_else(|| error::of(ErrorKind::LibraryNotFound { library: NAMES[0] }))?;
     // SAFETY: the signatures are those of the OpenCL specification, which never changes one.
     let library = unsafe { Library::bind(&handle, path) }?;
     core::mem::forget(handle);
     let library: &'static Library = Box::leak(Box::new(library));
     opened.push(library);
     Ok(library)
+}
+
+fn load(path: &Path) -> Option<libloading::Library> {
+    // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours.
+    unsafe { libloading::Library::new(path) }.ok()
+}
+
+/// The loader in Intel's wheel needs compiler libraries that lie beside it, and does not say where. Once they are in the
+/// process, it finds them by name.
+fn load_companions(path: &Path) {
+    let Some(folder) = path.parent().filter(|folder| folder.is_absolute()) else { return };
+    for name in ["libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"] {
+        if let Some(library) = load(&folder.join(name)) {
+            core::mem::forget(library);
+        }
+    }
 }
 
 /// An object of the runtime that is released when its last owner is gone.
