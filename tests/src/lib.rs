@@ -8,3 +8,8 @@ pub mod conformance;
 pub mod provider;
 
 pub use provider::{Fixture, Provider};
+
+/// The examples of the front page.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub mod readme {}
