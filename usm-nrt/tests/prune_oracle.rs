@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
-use usm_nrt::prune::{BlockId, Cfg, CfgBuilder, OpKind, Options, Passes, Value, prune};
+use usm_nrt::prune::{BlockId, Cfg, CfgBuilder, Method, OpKind, Options, Passes, Value, prune};
 
 /// The folder of recorded answers, or a visible word that it is absent.
 fn oracle(file: &str) -> Option<String> {
@@ -65,7 +65,11 @@ fn check(records: impl Iterator<Item = Json>) {
     for record in records {
         let limit = record["subgraph_limit"].as_u64().unwrap() as usize;
         for (passes, expected) in record["expect"].as_object().unwrap() {
-            let options = Options { passes: Passes::parse(passes).unwrap(), subgraph_limit: limit };
+            let options = Options {
+                passes: Passes::parse(passes).unwrap(),
+                subgraph_limit: limit,
+                ..Options::default()
+            };
             let mut sum = [0; 4];
             let mut same = true;
             for (name, blocks) in record["functions"].as_object().unwrap() {
@@ -112,4 +116,25 @@ fn random_graphs_agree() {
     if let Some(text) = oracle("random.jsonl") {
         check(text.lines().map(|line| serde_json::from_str(line).unwrap()));
     }
+}
+
+/// Operations left on the real modules, of 715: the two figures of llvmlite, and ours.
+#[test]
+fn methods_on_real_modules() {
+    let Some(text) = oracle("real.json") else { return };
+    let records: Vec<Json> = serde_json::from_str(&text).unwrap();
+    let left = |method| {
+        let options = Options { method, ..Options::default() };
+        let functions = records.iter().flat_map(|record| record["functions"].as_object().unwrap().values());
+        functions
+            .map(|blocks| {
+                let (mut cfg, _) = graph(blocks.as_array().unwrap());
+                prune(&mut cfg, &options);
+                (0..cfg.len() as u32).map(|block| cfg.ops(BlockId(block)).len()).sum::<usize>()
+            })
+            .sum::<usize>()
+    };
+    assert_eq!(left(Method::Reference), 182);
+    assert_eq!(left(Method::Legacy), 303);
+    assert_eq!(left(Method::Extended), 172);
 }

@@ -228,7 +228,8 @@ pub(crate) struct Index<'a> {
     pub(crate) cfg: &'a mut Cfg,
     /// Which operations are gone, by id.
     removed: Vec<bool>,
-    /// Live decrements of a value in a block, in order.
+    /// Live increments and decrements of a value in a block, in order.
+    incs: HashMap<(u32, Value), VecDeque<u32>>,
     decs: HashMap<(u32, Value), VecDeque<u32>>,
     /// Live decrements of anything, per block.
     dec_count: Vec<u32>,
@@ -236,38 +237,46 @@ pub(crate) struct Index<'a> {
     dec_blocks: HashMap<Value, Vec<u32>>,
 }
 
+/// Which of several equal operations of a block.
+#[derive(Clone, Copy)]
+pub(crate) enum Pick {
+    First,
+    Last,
+    Id(u32),
+}
+
 impl<'a> Index<'a> {
-    /// `ops`: one more than the largest operation id.
     pub(crate) fn new(cfg: &'a mut Cfg) -> Self {
         let ops = cfg.ops.iter().flatten().map(|op| op.id as usize + 1).max().unwrap_or(0);
-        let mut decs: HashMap<_, VecDeque<u32>> = HashMap::new();
+        let (mut incs, mut decs) = (HashMap::new(), HashMap::new());
         let mut dec_blocks: HashMap<_, Vec<u32>> = HashMap::new();
         let mut dec_count = alloc::vec![0u32; cfg.len()];
         for block in cfg.blocks() {
-            for op in cfg.ops[block as usize].iter().filter(|op| op.is_dec()) {
-                decs.entry((block, op.value)).or_default().push_back(op.id);
-                dec_count[block as usize] += 1;
-                let blocks = dec_blocks.entry(op.value).or_default();
-                if blocks.last() != Some(&block) {
-                    blocks.push(block);
+            for op in &cfg.ops[block as usize] {
+                let side: &mut HashMap<_, VecDeque<u32>> = if op.is_dec() { &mut decs } else { &mut incs };
+                side.entry((block, op.value)).or_default().push_back(op.id);
+                if op.is_dec() {
+                    dec_count[block as usize] += 1;
+                    let blocks = dec_blocks.entry(op.value).or_default();
+                    if blocks.last() != Some(&block) {
+                        blocks.push(block);
+                    }
                 }
             }
         }
-        Self { cfg, removed: alloc::vec![false; ops], decs, dec_count, dec_blocks }
+        Self { cfg, removed: alloc::vec![false; ops], incs, decs, dec_count, dec_blocks }
     }
 
     /// The live increments, in function order.
     pub(crate) fn increments(&self) -> Vec<(u32, Op)> {
-        let live = |op: &&Op| op.kind == OpKind::Inc && !self.removed[op.id as usize];
-        self.cfg
-            .blocks()
-            .flat_map(|block| self.cfg.ops[block as usize].iter().filter(live).map(move |op| (block, *op)))
-            .collect()
+        let blocks = self.cfg.blocks();
+        blocks.flat_map(|block| self.live(block, OpKind::Inc).map(move |op| (block, op))).collect()
     }
 
-    /// The live operations of a block.
-    pub(crate) fn live(&self, block: u32) -> impl DoubleEndedIterator<Item = Op> + '_ {
-        self.cfg.ops[block as usize].iter().copied().filter(|op| !self.removed[op.id as usize])
+    /// The live operations of a kind in a block.
+    pub(crate) fn live(&self, block: u32, kind: OpKind) -> impl DoubleEndedIterator<Item = Op> + '_ {
+        let ops = self.cfg.ops[block as usize].iter().copied();
+        ops.filter(move |op| op.kind == kind && !self.removed[op.id as usize])
     }
 
     /// Whether a block gives anything back.
@@ -275,9 +284,12 @@ impl<'a> Index<'a> {
         self.dec_count[block as usize] > 0
     }
 
-    /// Whether a block gives `value` back.
-    pub(crate) fn has_dec_of(&self, block: u32, value: Value) -> bool {
-        self.has_dec(block) && self.decs.contains_key(&(block, value))
+    /// Whether a block has an operation of that kind on `value`.
+    pub(crate) fn has(&self, kind: OpKind, block: u32, value: Value) -> bool {
+        match kind {
+            OpKind::Inc => self.incs.contains_key(&(block, value)),
+            OpKind::Dec => self.has_dec(block) && self.decs.contains_key(&(block, value)),
+        }
     }
 
     /// Blocks that gave `value` back at the start, in function order.
@@ -285,20 +297,23 @@ impl<'a> Index<'a> {
         self.dec_blocks.get(&value).map_or(&[], Vec::as_slice)
     }
 
-    /// Removes an increment.
-    pub(crate) fn remove_inc(&mut self, op: Op) {
-        self.removed[op.id as usize] = true;
-    }
-
-    /// Removes the first decrement of `value` in a block; false when there is none.
-    pub(crate) fn remove_dec(&mut self, block: u32, value: Value) -> bool {
-        let Some(ids) = self.decs.get_mut(&(block, value)) else { return false };
-        let Some(id) = ids.pop_front() else { return false };
+    /// Removes an operation on `value` from a block; false when there is none.
+    pub(crate) fn remove(&mut self, kind: OpKind, block: u32, value: Value, pick: Pick) -> bool {
+        let side = if kind == OpKind::Dec { &mut self.decs } else { &mut self.incs };
+        let Some(ids) = side.get_mut(&(block, value)) else { return false };
+        let id = match pick {
+            Pick::First => ids.pop_front(),
+            Pick::Last => ids.pop_back(),
+            Pick::Id(id) => ids.iter().position(|&other| other == id).and_then(|at| ids.remove(at)),
+        };
+        let Some(id) = id else { return false };
         if ids.is_empty() {
-            self.decs.remove(&(block, value));
+            side.remove(&(block, value));
         }
         self.removed[id as usize] = true;
-        self.dec_count[block as usize] -= 1;
+        if kind == OpKind::Dec {
+            self.dec_count[block as usize] -= 1;
+        }
         true
     }
 

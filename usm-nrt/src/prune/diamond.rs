@@ -1,6 +1,6 @@
 //! An increment and a decrement of the same value in two blocks that always run together.
 
-use super::cfg::Index;
+use super::cfg::{Index, OpKind, Pick};
 use super::dominance::DominatorTree;
 use super::walk::Walker;
 
@@ -17,15 +17,15 @@ pub(crate) fn prune(
     for (head, inc) in index.increments() {
         let found = index.dec_blocks(inc.value).iter().copied().find(|&tail| {
             tail != head
-                && index.has_dec_of(tail, inc.value)
+                && index.has(OpKind::Dec, tail, inc.value)
                 && down.dominates(head, tail)
                 && up.dominates(tail, head)
                 && walker.tails_follow_head(index, head, &[tail], false)
                 && !walker.has_dec_between(index, head, tail)
         });
         if let Some(tail) = found {
-            index.remove_inc(inc);
-            index.remove_dec(tail, inc.value);
+            index.remove(OpKind::Inc, head, inc.value, Pick::Id(inc.id));
+            index.remove(OpKind::Dec, tail, inc.value, Pick::First);
             removed += 2;
         }
     }

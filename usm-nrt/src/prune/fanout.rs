@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::cfg::{BlockId, Index, Value};
+use super::cfg::{BlockId, Index, OpKind, Pick, Value};
 use super::walk::Walker;
 
 /// Blocks on one path, the head included, at which the search gives up.
@@ -38,9 +38,9 @@ pub(crate) fn prune(
             Step::Bad => bad[head as usize] = true,
             Step::Good if walker.tails_follow_head(index, head, &search.tails, raising) => {
                 for &tail in &search.tails {
-                    index.remove_dec(tail, inc.value);
+                    index.remove(OpKind::Dec, tail, inc.value, Pick::First);
                 }
-                index.remove_inc(inc);
+                index.remove(OpKind::Inc, head, inc.value, Pick::Id(inc.id));
                 removed += 1 + search.tails.len();
             }
             Step::Good | Step::Fail => {}
@@ -91,7 +91,7 @@ impl Search {
             if self.path.iter().any(|&(on_path, _)| on_path == child) {
                 continue;
             }
-            if index.has_dec_of(child, value) {
+            if index.has(OpKind::Dec, child, value) {
                 if !self.tails.contains(&child) {
                     self.tails.push(child);
                 }

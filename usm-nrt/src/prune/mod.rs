@@ -29,6 +29,7 @@ mod fanout;
 mod normalize;
 mod per_block;
 mod walk;
+mod web;
 
 pub use cfg::{BlockId, Cfg, CfgBuilder, CfgError, Op, OpKind, Value};
 
@@ -73,18 +74,37 @@ impl Passes {
     }
 }
 
+/// How far pruning goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Method {
+    /// Pairs inside a block only, as before llvmlite had a pass: `NUMBA_LLVM_REFPRUNE_PASS=0`.
+    Legacy,
+    /// The pass of llvmlite: same operations removed, same statistics.
+    #[default]
+    Reference,
+    /// Pairs inside blocks and webs, which cover diamonds and fans, and also increments that join before a
+    /// decrement, loops and large regions. Unlike the reference this keeps the net count of every path also
+    /// where the increment's block can repeat before the decrement.
+    Extended,
+}
+
 /// How to prune. The default is that of the reference: all passes, a subgraph limit of 1000.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Which passes run.
+    /// How far.
+    pub method: Method,
+    /// Which passes of the reference run; the legacy method has only its own.
     pub passes: Passes,
     /// Steps after which the search of the two fanout passes gives up on a block.
     pub subgraph_limit: usize,
+    /// Blocks after which the search for one web gives up.
+    pub web_limit: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { passes: Passes::ALL, subgraph_limit: 1000 }
+        Self { method: Method::Reference, passes: Passes::ALL, subgraph_limit: 1000, web_limit: 10_000 }
     }
 }
 
@@ -99,12 +119,16 @@ pub struct PruneStats {
     pub fanout: usize,
     /// Increments and decrements of fans with raising paths.
     pub fanout_raise: usize,
+    /// Increments and decrements of webs; always 0 for the reference.
+    pub web: usize,
+    /// As web, where some paths raise.
+    pub web_raise: usize,
 }
 
 impl PruneStats {
     /// All operations removed.
     pub fn total(&self) -> usize {
-        self.per_block + self.diamond + self.fanout + self.fanout_raise
+        self.per_block + self.diamond + self.fanout + self.fanout_raise + self.web + self.web_raise
     }
 }
 
@@ -114,36 +138,52 @@ impl core::ops::AddAssign for PruneStats {
         self.diamond += other.diamond;
         self.fanout += other.fanout;
         self.fanout_raise += other.fanout_raise;
+        self.web += other.web;
+        self.web_raise += other.web_raise;
     }
 }
 
-/// Removes what cancels out, exactly as the pass of llvmlite does: same operations, same statistics.
-/// The graph is normalised first, also when no pass is selected: in a block with an increment, decrements
-/// move behind increments.
+/// Removes what cancels out. The graph is normalised first, also when no pass is selected: in a block with an
+/// increment, decrements move behind increments.
 pub fn prune(cfg: &mut Cfg, options: &Options) -> PruneStats {
     normalize::normalize(cfg);
     let mut stats = PruneStats::default();
-    if options.passes == Passes::NONE || cfg.is_empty() {
+    if cfg.is_empty() {
         return stats;
     }
-    let down = DominatorTree::forward(cfg);
-    let up = DominatorTree::backward(cfg);
+    let (down, up) = (DominatorTree::forward(cfg), DominatorTree::backward(cfg));
     let mut walker = Walker::new(cfg.len());
+    let mut search = web::Search::new(cfg.len());
     let mut index = Index::new(cfg);
+    if options.method == Method::Legacy {
+        stats.per_block = per_block::prune_legacy(&mut index);
+        index.finish();
+        return stats;
+    }
+    let Passes { per_block, diamond, fanout, fanout_raise } = options.passes;
     // A removal may enable another; each round but the last removes something, so this ends.
     loop {
         let before = stats.total();
-        if options.passes.per_block {
+        if per_block {
             stats.per_block += per_block::prune(&mut index);
         }
-        if options.passes.diamond {
-            stats.diamond += diamond::prune(&mut index, &down, &up, &mut walker);
-        }
-        if options.passes.fanout {
-            stats.fanout += fanout::prune(&mut index, &mut walker, false, options.subgraph_limit);
-        }
-        if options.passes.fanout_raise {
-            stats.fanout_raise += fanout::prune(&mut index, &mut walker, true, options.subgraph_limit);
+        if options.method == Method::Extended {
+            if diamond || fanout {
+                stats.web += web::prune(&mut index, &mut search, false, options.web_limit);
+            }
+            if fanout_raise {
+                stats.web_raise += web::prune(&mut index, &mut search, true, options.web_limit);
+            }
+        } else {
+            if diamond {
+                stats.diamond += diamond::prune(&mut index, &down, &up, &mut walker);
+            }
+            if fanout {
+                stats.fanout += fanout::prune(&mut index, &mut walker, false, options.subgraph_limit);
+            }
+            if fanout_raise {
+                stats.fanout_raise += fanout::prune(&mut index, &mut walker, true, options.subgraph_limit);
+            }
         }
         if stats.total() == before {
             break;

@@ -1,0 +1,230 @@
+//! Sets of increments and decrements that cancel on every path, however they branch and join.
+//!
+//! A *web* of a value is the least set of its operations such that every path leaving one of its sources
+//! meets one of its sinks before anything forbidden, and every path coming to a sink comes from a source.
+//! Sources and sinks then alternate on every path, so removing all of them leaves the net count of every
+//! path as it was. An operation like a source's inside the region stays. Two kinds:
+//!
+//! - increments to decrements: the count is lower in between, so nothing else may be given back there;
+//! - decrements to increments: the count is higher in between, which lets an object live longer, never
+//!   shorter; anything may happen there.
+//!
+//! A web never spans a definition of its value: the definition dominates all operations, so it is reached
+//! for the first time without a source behind it, and the backward search comes to the entry and gives up.
+//! Between the two operations of any path the value is therefore the same object.
+
+use alloc::vec::Vec;
+
+use super::cfg::{BlockId, Index, Op, OpKind, Pick, Value};
+
+/// Removes webs of both kinds, or, with `raising`, webs from increments to decrements some of whose paths
+/// raise first. Such a path must not give anything back any more: what it kept was leaked. `limit`: blocks
+/// after which the search for one web gives up. Returns how many operations were removed.
+pub(crate) fn prune(index: &mut Index<'_>, search: &mut Search, raising: bool, limit: usize) -> usize {
+    search.limit = limit;
+    search.raises.clear();
+    if raising {
+        search.raises.extend(final_raises(index));
+    }
+    let kinds: &[OpKind] = if raising { &[OpKind::Inc] } else { &[OpKind::Inc, OpKind::Dec] };
+    let mut removed = 0;
+    for &kind in kinds {
+        for block in index.cfg.blocks() {
+            let sources: Vec<Op> = index.live(block, kind).collect();
+            for source in sources {
+                removed += remove_web(index, search, kind, block, source.value);
+            }
+        }
+    }
+    removed
+}
+
+/// Removes the web with sources of `kind` to which those of `block` belong, if there is one.
+fn remove_web(index: &mut Index<'_>, search: &mut Search, kind: OpKind, block: u32, value: Value) -> usize {
+    if value == Value::NULL || !index.has(kind, block, value) || !search.find(index, kind, block, value) {
+        return 0;
+    }
+    let opposite = if kind == OpKind::Inc { OpKind::Dec } else { OpKind::Inc };
+    // Of several equal operations of a block, those next to the region between.
+    for &block in &search.sources {
+        index.remove(kind, block, value, Pick::Last);
+    }
+    for &block in &search.sinks {
+        index.remove(opposite, block, value, Pick::First);
+    }
+    search.sources.len() + search.sinks.len()
+}
+
+/// Which blocks raise with nothing given back there or later.
+fn final_raises(index: &Index<'_>) -> Vec<bool> {
+    let mut gives_back: Vec<bool> = index.cfg.blocks().map(|block| index.has_dec(block)).collect();
+    let mut stack: Vec<u32> = index.cfg.blocks().filter(|&block| gives_back[block as usize]).collect();
+    while let Some(block) = stack.pop() {
+        for &before in index.cfg.pred().of(block) {
+            if !core::mem::replace(&mut gives_back[before as usize], true) {
+                stack.push(before);
+            }
+        }
+    }
+    index
+        .cfg
+        .blocks()
+        .map(|block| index.cfg.is_raising(BlockId(block)) && !gives_back[block as usize])
+        .collect()
+}
+
+/// What a block is to a web.
+#[derive(PartialEq, Eq)]
+enum Role {
+    Source,
+    Sink,
+    /// No operation that matters: the region goes through.
+    Pass,
+    /// An operation that the region may not contain.
+    Barrier,
+}
+
+fn role(index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> Role {
+    let inc = index.has(OpKind::Inc, block, value);
+    let dec = index.has(OpKind::Dec, block, value);
+    match (kind, inc, dec) {
+        // Within a block decrements come last, so a pair there is not for us.
+        (_, true, true) => Role::Barrier,
+        (OpKind::Inc, true, false) => {
+            if index.has_dec(block) {
+                Role::Barrier
+            } else {
+                Role::Source
+            }
+        }
+        (OpKind::Inc, false, true) => Role::Sink,
+        (OpKind::Inc, false, false) => {
+            if index.has_dec(block) {
+                Role::Barrier
+            } else {
+                Role::Pass
+            }
+        }
+        (OpKind::Dec, false, true) => Role::Source,
+        (OpKind::Dec, true, false) => Role::Sink,
+        (OpKind::Dec, false, false) => Role::Pass,
+    }
+}
+
+/// The search for one web, with marks that are not cleared between searches.
+pub(crate) struct Search {
+    sources: Vec<u32>,
+    sinks: Vec<u32>,
+    /// In which search the region was found to include a block's start, and its end.
+    start: Vec<u32>,
+    end: Vec<u32>,
+    run: u32,
+    /// Ends whose successors, and starts whose predecessors, are still to be looked at.
+    forward: Vec<u32>,
+    backward: Vec<u32>,
+    /// Blocks at which a path may end well by raising.
+    raises: Vec<bool>,
+    limit: usize,
+}
+
+impl Search {
+    pub(crate) fn new(blocks: usize) -> Self {
+        Self {
+            sources: Vec::new(),
+            sinks: Vec::new(),
+            start: alloc::vec![0; blocks],
+            end: alloc::vec![0; blocks],
+            run: 0,
+            forward: Vec::new(),
+            backward: Vec::new(),
+            raises: Vec::new(),
+            limit: usize::MAX,
+        }
+    }
+
+    /// Whether the operations of `kind` in `block` belong to a web; leaves its members behind.
+    fn find(&mut self, index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> bool {
+        if role(index, kind, block, value) != Role::Source {
+            return false;
+        }
+        self.run = self.run.wrapping_add(1);
+        if self.run == 0 {
+            self.start.fill(0);
+            self.end.fill(0);
+            self.run = 1;
+        }
+        self.sources.clear();
+        self.sinks.clear();
+        self.forward.clear();
+        self.backward.clear();
+        self.include_end(block);
+        self.sources.push(block);
+        let mut steps = 0;
+        loop {
+            if let Some(block) = self.forward.pop() {
+                let next = index.cfg.succ().of(block);
+                // A path that ends inside the region never comes to a sink.
+                if next.is_empty() {
+                    return false;
+                }
+                for &next in next {
+                    if self.start[next as usize] != self.run && !self.include_start(index, kind, next, value)
+                    {
+                        return false;
+                    }
+                }
+            } else if let Some(block) = self.backward.pop() {
+                for &before in index.cfg.pred().of(block) {
+                    if self.end[before as usize] == self.run {
+                        continue;
+                    }
+                    match role(index, kind, before, value) {
+                        Role::Source => {
+                            self.include_end(before);
+                            self.sources.push(before);
+                        }
+                        Role::Pass if self.include_start(index, kind, before, value) => {}
+                        _ => return false,
+                    }
+                }
+            } else {
+                // A source that the region came to from before is not one: the region goes through it.
+                let (start, run) = (&self.start, self.run);
+                self.sources.retain(|&source| start[source as usize] != run);
+                return !self.sources.is_empty() && !self.sinks.is_empty();
+            }
+            steps += 1;
+            if steps > self.limit {
+                return false;
+            }
+        }
+    }
+
+    fn include_end(&mut self, block: u32) {
+        if core::mem::replace(&mut self.end[block as usize], self.run) != self.run {
+            self.forward.push(block);
+        }
+    }
+
+    /// Takes a block's start into the region; false when it may not be there.
+    fn include_start(&mut self, index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> bool {
+        // The function itself begins at block 0, without a source behind it.
+        if block == 0 {
+            return false;
+        }
+        if core::mem::replace(&mut self.start[block as usize], self.run) == self.run {
+            return true;
+        }
+        // Paths from elsewhere may come here too: nothing of theirs is removed.
+        if self.raises.get(block as usize) == Some(&true) {
+            return true;
+        }
+        match role(index, kind, block, value) {
+            Role::Sink => self.sinks.push(block),
+            Role::Pass | Role::Source => self.include_end(block),
+            Role::Barrier => return false,
+        }
+        self.backward.push(block);
+        true
+    }
+}

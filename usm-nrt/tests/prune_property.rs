@@ -1,0 +1,177 @@
+//! What pruning may never do, checked on every short path of random graphs.
+//!
+//! Operations of a block count as the passes see them: increments first, then decrements as one group. On
+//! every path, for every set of values that may be one object:
+//! 1. after each block the lowest count so far is no lower than it was without pruning, so nothing is
+//!    freed earlier;
+//! 2. at each exit the net count of every value is what it was, so nothing is freed twice or leaked.
+
+use proptest::prelude::*;
+use usm_nrt::prune::{BlockId, Cfg, CfgBuilder, Method, OpKind, Options, Passes, Value, prune};
+
+const VALUES: usize = 3;
+/// Most blocks of a path, and most steps along all paths of a graph, that are looked at.
+const MAX_PATH: usize = 12;
+const MAX_STEPS: usize = 2000;
+
+#[derive(Clone, Debug)]
+struct Graph {
+    edges: Vec<Vec<usize>>,
+    raising: Vec<bool>,
+    ops: Vec<Vec<(bool, usize)>>,
+}
+
+/// Random graphs; raising blocks leave the function, as compilers make them.
+fn graphs(loops: bool) -> impl Strategy<Value = Graph> {
+    (2usize..10).prop_flat_map(move |blocks| {
+        let edges = prop::collection::vec(prop::collection::vec(0usize..100, 0..4), blocks);
+        let raising = prop::collection::vec(prop::bool::weighted(0.2), blocks);
+        let op = (any::<bool>(), 0usize..VALUES);
+        let ops = prop::collection::vec(
+            prop_oneof![3 => Just(vec![]), 4 => prop::collection::vec(op, 1..3)],
+            blocks,
+        );
+        (edges, raising, ops).prop_map(move |(mut edges, raising, ops)| {
+            for (from, targets) in edges.iter_mut().enumerate() {
+                if raising[from] {
+                    targets.clear();
+                }
+                // Block 0 is entered from outside only.
+                for to in targets.iter_mut() {
+                    *to = if loops { 1 + *to % (blocks - 1) } else { from + 1 + *to };
+                }
+                targets.retain(|&to| to < blocks);
+            }
+            Graph { edges, raising, ops }
+        })
+    })
+}
+
+fn build(graph: &Graph) -> Cfg {
+    let mut builder = CfgBuilder::new();
+    let ids: Vec<BlockId> = graph.raising.iter().map(|&raising| builder.block(raising)).collect();
+    for (from, targets) in graph.edges.iter().enumerate() {
+        targets.iter().for_each(|&to| builder.edge(ids[from], ids[to]));
+    }
+    for (block, ops) in graph.ops.iter().enumerate() {
+        for &(inc, value) in ops {
+            builder.op(ids[block], if inc { OpKind::Inc } else { OpKind::Dec }, Value(value as u32));
+        }
+    }
+    builder.build().unwrap()
+}
+
+/// Changes of each value's count in a block: by its increments, then by its decrements.
+fn changes(cfg: &Cfg, block: usize) -> [[i32; VALUES]; 2] {
+    let mut changes = [[0; VALUES]; 2];
+    for op in cfg.ops(BlockId(block as u32)) {
+        match op.kind {
+            OpKind::Inc => changes[0][op.value.0 as usize] += 1,
+            OpKind::Dec => changes[1][op.value.0 as usize] -= 1,
+        }
+    }
+    changes
+}
+
+/// Counts along one path: of each value, and the lowest of each set of values.
+#[derive(Clone)]
+struct Run {
+    net: [i32; VALUES],
+    lowest: [i32; 1 << VALUES],
+}
+
+impl Run {
+    fn step(&mut self, changes: &[[i32; VALUES]; 2]) {
+        for part in changes {
+            self.net.iter_mut().zip(part).for_each(|(net, change)| *net += change);
+            for (set, lowest) in self.lowest.iter_mut().enumerate() {
+                let sum =
+                    (0..VALUES).filter(|value| set >> value & 1 == 1).map(|value| self.net[value]).sum();
+                *lowest = (*lowest).min(sum);
+            }
+        }
+    }
+}
+
+fn check(graph: &Graph, options: &Options, strict_on_raise: bool) -> Result<usize, TestCaseError> {
+    let (before, mut after) = (build(graph), build(graph));
+    let stats = prune(&mut after, options);
+    let left = |cfg: &Cfg| (0..cfg.len()).map(|block| cfg.ops(BlockId(block as u32)).len()).sum::<usize>();
+    prop_assert_eq!(left(&before) - left(&after), stats.total());
+    let before: Vec<_> = (0..graph.edges.len()).map(|block| changes(&before, block)).collect();
+    let after: Vec<_> = (0..graph.edges.len()).map(|block| changes(&after, block)).collect();
+    let start = Run { net: [0; VALUES], lowest: [0; 1 << VALUES] };
+    let mut stack = vec![(0usize, vec![0usize], start.clone(), start)];
+    let mut steps = 0;
+    while let Some((block, path, mut old, mut new)) = stack.pop() {
+        old.step(&before[block]);
+        new.step(&after[block]);
+        let raised = graph.raising[block];
+        if !raised || strict_on_raise {
+            for set in 0..1 << VALUES {
+                prop_assert!(new.lowest[set] >= old.lowest[set], "set {:b} dips on {:?}", set, path);
+            }
+        }
+        if graph.edges[block].is_empty() {
+            if !raised || strict_on_raise {
+                prop_assert_eq!(new.net, old.net, "exit of {:?}", path);
+            }
+        }
+        steps += 1;
+        if steps > MAX_STEPS || path.len() >= MAX_PATH {
+            continue;
+        }
+        for &to in &graph.edges[block] {
+            let mut longer = path.clone();
+            longer.push(to);
+            stack.push((to, longer, old.clone(), new.clone()));
+        }
+    }
+    Ok(stats.total())
+}
+
+fn options(method: Method, passes: &str) -> Options {
+    Options { method, passes: Passes::parse(passes).unwrap(), ..Options::default() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn webs_alone_keep_every_path(graph in prop_oneof![graphs(false), graphs(true)]) {
+        check(&graph, &options(Method::Extended, "diamond"), true)?;
+    }
+
+    #[test]
+    fn extended_keeps_every_path(graph in prop_oneof![graphs(false), graphs(true)]) {
+        check(&graph, &options(Method::Extended, "per_bb,diamond,fanout"), true)?;
+    }
+
+    #[test]
+    fn legacy_keeps_every_path(graph in prop_oneof![graphs(false), graphs(true)]) {
+        check(&graph, &options(Method::Legacy, ""), true)?;
+    }
+
+    /// With `fanout_raise` a path that raises may keep less than it leaked before; all others are exact.
+    #[test]
+    fn raise_passes_keep_every_path_that_returns(graph in graphs(true)) {
+        check(&graph, &options(Method::Extended, "all"), false)?;
+    }
+
+    /// Without loops the reference keeps every path too, and the extended method removes no less.
+    #[test]
+    fn extended_removes_no_less(graph in graphs(false)) {
+        let passes = "per_bb,diamond,fanout";
+        let reference = check(&graph, &options(Method::Reference, passes), true)?;
+        let extended = check(&graph, &options(Method::Extended, passes), true)?;
+        prop_assert!(extended >= reference, "{} < {}", extended, reference);
+    }
+
+    /// Pruning a pruned graph removes nothing more.
+    #[test]
+    fn pruning_is_idempotent(graph in graphs(true), method in prop_oneof![Just(Method::Reference), Just(Method::Extended)]) {
+        let mut cfg = build(&graph);
+        prune(&mut cfg, &options(method, "all"));
+        prop_assert_eq!(prune(&mut cfg, &options(method, "all")).total(), 0);
+    }
+}
