@@ -3,6 +3,7 @@
 pub mod best_fit;
 pub mod greedy;
 mod offset_list;
+pub mod search;
 pub mod whole_buffer;
 
 use alloc::vec::Vec;
@@ -17,6 +18,7 @@ use crate::problem::Problem;
 use crate::{Buffer, ConflictGraph, Error};
 
 pub use offset_list::Fit;
+pub use search::Progress;
 
 /// How a plan is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -73,6 +75,8 @@ pub struct Options<'a> {
     pub nodes: u64,
     /// Asked now and then; `true` ends the search with the best plan so far. This is how a time limit works without a clock.
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
+    /// Told about every better plan and every better bound that the search finds.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
 
 impl fmt::Debug for Options<'_> {
@@ -83,13 +87,21 @@ impl fmt::Debug for Options<'_> {
             .field("capacity", &self.capacity)
             .field("nodes", &self.nodes)
             .field("stop", &self.stop.is_some())
+            .field("progress", &self.progress.is_some())
             .finish()
     }
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { strategy: Strategy::Auto, queue: Queue::InOrder, capacity: None, nodes: 1 << 20, stop: None }
+        Self {
+            strategy: Strategy::Auto,
+            queue: Queue::InOrder,
+            capacity: None,
+            nodes: 1 << 16,
+            stop: None,
+            progress: None,
+        }
     }
 }
 
@@ -152,27 +164,41 @@ fn prove(problem: &Problem) -> Result<Proof, Error> {
 /// # Errors
 /// [`Error::OutOfMemory`] when the planner's tables do not fit.
 pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
-    let proof = prove(problem)?;
+    let (bound, certificate) = prove(problem)?;
     let instance = Instance::of(problem);
-    let (strategy, offsets, nodes) = solve(instance, options, proof.0);
+    let (strategy, offsets, outcome) = solve(instance, options, bound);
+    let proof = match outcome.infeasible {
+        Some(capacity) if capacity >= bound => {
+            (capacity.saturating_add(1), Certificate::Search { nodes: outcome.nodes, capacity })
+        }
+        _ => (bound, certificate),
+    };
     let mut plan = Plan::new(problem, offsets, strategy, proof);
     plan.capacity = options.capacity;
-    plan.nodes = nodes;
+    plan.nodes = outcome.nodes;
     Ok(plan)
 }
 
-/// Runs the strategy that was asked for; answers the one that won, the offsets and the search nodes.
-fn solve(instance: Instance<'_>, options: &Options<'_>, bound: u64) -> (Strategy, Vec<u64>, u64) {
-    match options.strategy {
-        Strategy::GreedyBySize => (Strategy::GreedyBySize, greedy::by_size(instance), 0),
-        Strategy::BestFit => (Strategy::BestFit, best_fit::best_fit(instance), 0),
-        Strategy::WholeBuffer => (Strategy::WholeBuffer, whole_buffer::whole_buffer(instance), 0),
+/// Runs the strategy that was asked for; answers the one that won, the offsets, and what the search did.
+fn solve(instance: Instance<'_>, options: &Options<'_>, bound: u64) -> (Strategy, Vec<u64>, search::Outcome) {
+    let (strategy, offsets) = match options.strategy {
+        Strategy::GreedyBySize => (Strategy::GreedyBySize, greedy::by_size(instance)),
+        Strategy::BestFit => (Strategy::BestFit, best_fit::best_fit(instance)),
+        Strategy::WholeBuffer => (Strategy::WholeBuffer, whole_buffer::whole_buffer(instance)),
         Strategy::Search | Strategy::Auto => simple(instance, options.capacity.unwrap_or(0).max(bound)),
+    };
+    if !matches!(options.strategy, Strategy::Search | Strategy::Auto) {
+        return (strategy, offsets, search::Outcome::default());
+    }
+    let mut outcome = search::search(instance, options, bound, instance.peak(&offsets));
+    match outcome.offsets.take() {
+        Some(offsets) => (Strategy::Search, offsets, outcome),
+        None => (strategy, offsets, outcome),
     }
 }
 
 /// The best of the simple strategies; stops at the first that reaches `target`.
-fn simple(instance: Instance<'_>, target: u64) -> (Strategy, Vec<u64>, u64) {
+fn simple(instance: Instance<'_>, target: u64) -> (Strategy, Vec<u64>) {
     type Attempt = fn(Instance<'_>) -> Vec<u64>;
     let attempts: [(Strategy, Attempt); 5] = [
         (Strategy::GreedyBySize, greedy::by_size),
@@ -192,7 +218,7 @@ fn simple(instance: Instance<'_>, target: u64) -> (Strategy, Vec<u64>, u64) {
             break;
         }
     }
-    best.map_or((Strategy::GreedyBySize, Vec::new(), 0), |(_, strategy, offsets)| (strategy, offsets, 0))
+    best.map_or((Strategy::GreedyBySize, Vec::new()), |(_, strategy, offsets)| (strategy, offsets))
 }
 
 /// Makes a plan for the activations of a graph, with in-place permits used as far as they help.

@@ -1,0 +1,274 @@
+//! The decision: is there a placement below a capacity? Depth first, on an explicit stack.
+//!
+//! Only compacted placements are tried: the items are placed in ascending offset, each on top of what it conflicts with. Ties go by
+//! the rank of the item, so that every placement is met once. An item is no candidate when another one fits entirely below it.
+
+use alloc::vec::Vec;
+
+use super::model::Model;
+use super::order::Order;
+use super::state::{State, UNPLACED};
+
+/// The answer for one capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The state holds a placement.
+    Found,
+    /// There is none.
+    Infeasible,
+    /// The nodes ran out.
+    Limit,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    offset: u64,
+    rank: u32,
+    item: u32,
+}
+
+/// Items that are placed independently of all others.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Range in `Search::members`, in order of rank.
+    members: (u32, u32),
+    /// Cliques in question.
+    cliques: (u32, u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Frame {
+    /// One of the candidates is placed next.
+    Choice(Choice),
+    /// All parts must be solved, one after the other. The last item was placed at this offset.
+    Parts { next: u32, end: u32, offset: u64 },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    part: u32,
+    /// First, next and end in `Search::candidates`.
+    first: u32,
+    next: u32,
+    end: u32,
+    /// Lengths of the trail, the parts and the members to return to.
+    marks: (u32, u32, u32),
+    /// The candidate tried last stood free: no other can do better.
+    settled: bool,
+}
+
+/// The search with its tables, used again for every restart.
+#[derive(Debug)]
+pub(super) struct Search<'m> {
+    model: &'m Model,
+    pub(super) state: State<'m>,
+    candidates: Vec<Candidate>,
+    parts: Vec<Part>,
+    members: Vec<u32>,
+    frames: Vec<Frame>,
+    borders: Vec<u32>,
+}
+
+impl<'m> Search<'m> {
+    pub(super) fn new(model: &'m Model) -> Self {
+        Self {
+            model,
+            state: State::new(model),
+            candidates: Vec::new(),
+            parts: Vec::new(),
+            members: Vec::new(),
+            frames: Vec::new(),
+            borders: Vec::new(),
+        }
+    }
+
+    /// Looks for a placement with all ends at or below `capacity`, ranks by `order`. Every node takes one from `nodes`;
+    /// `stop` is asked once in many nodes.
+    pub(super) fn decide(
+        &mut self,
+        capacity: u64,
+        order: &Order,
+        nodes: &mut u64,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Answer {
+        if !self.state.reset(capacity) {
+            return Answer::Infeasible;
+        }
+        self.candidates.clear();
+        self.parts.clear();
+        self.members.clear();
+        self.frames.clear();
+        let cliques = self.model.cliques.len();
+        self.members.extend(0..self.model.items.len() as u32);
+        self.borders.clear();
+        if self.model.chain {
+            self.state.borders(0, cliques, &mut self.borders);
+        }
+        self.split((0, self.members.len() as u32), (0, cliques as u32), 0);
+        let mut node = 0_u64;
+        while let Some(frame) = self.frames.last_mut() {
+            match frame {
+                Frame::Parts { next, end, offset } => {
+                    if next < end {
+                        let (part, offset) = (*next, *offset);
+                        *next += 1;
+                        self.rank_part(part, order);
+                        self.expand(part, offset, 0);
+                    } else {
+                        self.frames.pop();
+                        self.part_solved();
+                        if self.frames.is_empty() {
+                            return Answer::Found;
+                        }
+                    }
+                }
+                Frame::Choice(choice) => {
+                    if choice.next >= choice.end || choice.settled {
+                        self.part_failed();
+                        continue;
+                    }
+                    let Candidate { offset, rank, item } = self.candidates[choice.next as usize];
+                    choice.next += 1;
+                    if *nodes == 0 || (node & 0xfff == 0xfff && stop()) {
+                        return Answer::Limit;
+                    }
+                    (*nodes, node) = (*nodes - 1, node + 1);
+                    let (part, mark) = (choice.part, choice.marks.0);
+                    let Part { members, cliques } = self.parts[part as usize];
+                    let placed = self.state.place(item as usize, cliques.0 as usize..cliques.1 as usize);
+                    choice.settled = placed.free;
+                    if !placed.fits {
+                        self.state.undo(mark as usize);
+                        continue;
+                    }
+                    self.borders.clear();
+                    if self.model.chain {
+                        let (first, last) = self.model.sections(item as usize);
+                        self.state.borders(first, last, &mut self.borders);
+                    }
+                    if self.borders.is_empty() {
+                        if !self.expand(part, offset, rank) {
+                            self.part_solved();
+                            if self.frames.is_empty() {
+                                return Answer::Found;
+                            }
+                        }
+                    } else {
+                        self.split(members, cliques, offset);
+                    }
+                }
+            }
+        }
+        Answer::Infeasible
+    }
+
+    /// Cuts a part at `borders` into smaller ones that remain to be solved.
+    fn split(&mut self, members: (u32, u32), cliques: (u32, u32), offset: u64) {
+        let begin = self.parts.len() as u32;
+        let mut first = cliques.0;
+        for at in 0..=self.borders.len() {
+            let last = self.borders.get(at).copied().unwrap_or(cliques.1);
+            let start = self.members.len() as u32;
+            for at in members.0..members.1 {
+                let item = self.members[at as usize];
+                if self.state.offset[item as usize] != UNPLACED {
+                    continue;
+                }
+                if self.model.chain {
+                    let section = self.model.sections(item as usize).0 as u32;
+                    if section < first || section >= last {
+                        continue;
+                    }
+                }
+                self.members.push(item);
+            }
+            let end = self.members.len() as u32;
+            if end > start {
+                self.parts.push(Part { members: (start, end), cliques: (first, last) });
+            }
+            first = last;
+        }
+        self.frames.push(Frame::Parts { next: begin, end: self.parts.len() as u32, offset });
+    }
+
+    fn rank_part(&mut self, part: u32, order: &Order) {
+        let (start, end) = self.parts[part as usize].members;
+        let members = &mut self.members[start as usize..end as usize];
+        order.sort(self.model, &self.state.rest, members);
+    }
+
+    /// Pushes a choice among the candidates of a part, at or after (`offset`, `rank`). `false` when everything is placed.
+    fn expand(&mut self, part: u32, offset: u64, rank: u32) -> bool {
+        let Part { members: (start, end), .. } = self.parts[part as usize];
+        let first = self.candidates.len();
+        let members = &self.members[start as usize..end as usize];
+        let mut lid = UNPLACED;
+        for &item in members {
+            let low = self.state.low[item as usize];
+            if low != UNPLACED {
+                lid = lid.min(low + self.model.items[item as usize].size);
+            }
+        }
+        if lid == UNPLACED {
+            return false;
+        }
+        // Members of a part are in order of rank.
+        for (at, &item) in members.iter().enumerate() {
+            let (low, at) = (self.state.low[item as usize], at as u32);
+            if low < lid && (low > offset || (low == offset && at >= rank)) {
+                self.candidates.push(Candidate { offset: low, rank: at, item });
+            }
+        }
+        let candidates = &mut self.candidates[first..];
+        candidates.sort_unstable_by_key(|candidate| (candidate.offset, candidate.rank));
+        self.drop_twins(first);
+        self.frames.push(Frame::Choice(Choice {
+            part,
+            first: first as u32,
+            next: first as u32,
+            end: self.candidates.len() as u32,
+            marks: (self.state.mark() as u32, self.parts.len() as u32, self.members.len() as u32),
+            settled: false,
+        }));
+        true
+    }
+
+    /// Of items that can take each other's place, only the first one is tried.
+    fn drop_twins(&mut self, first: usize) {
+        let class = |candidate: &Candidate| self.model.items[candidate.item as usize].class;
+        let mut kept = first;
+        for at in first..self.candidates.len() {
+            let candidate = self.candidates[at];
+            let twin =
+                |other: &Candidate| other.offset == candidate.offset && class(other) == class(&candidate);
+            if !self.candidates[first..kept].iter().any(twin) {
+                self.candidates[kept] = candidate;
+                kept += 1;
+            }
+        }
+        self.candidates.truncate(kept);
+    }
+
+    /// The current part has no unplaced item: back to the parts that it is one of.
+    fn part_solved(&mut self) {
+        while let Some(Frame::Choice(_)) = self.frames.last() {
+            self.frames.pop();
+        }
+    }
+
+    /// The choice on top has no candidate left. When it began a part, that part cannot be solved, nor can the choice behind it.
+    fn part_failed(&mut self) {
+        let Some(Frame::Choice(choice)) = self.frames.pop() else { return };
+        self.candidates.truncate(choice.first as usize);
+        if let Some(Frame::Parts { .. }) = self.frames.last() {
+            self.frames.pop();
+        }
+        if let Some(Frame::Choice(choice)) = self.frames.last() {
+            let (trail, parts, members) = choice.marks;
+            self.state.undo(trail as usize);
+            self.parts.truncate(parts as usize);
+            self.members.truncate(members as usize);
+            self.candidates.truncate(choice.end as usize);
+        }
+    }
+}
