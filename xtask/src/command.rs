@@ -130,8 +130,11 @@ fn count(line: &str, outcome: &mut Outcome) {
         add(counts.split(';'), outcome);
     } else if let Some(rest) = pytest_summary(line) {
         add(rest.split(','), outcome);
-    } else if let Some(reason) = line.strip_prefix("skipped: ") {
-        outcome.skips.push(reason.to_owned());
+    } else if let Some((place, reason)) = line.split_once("skipped: ") {
+        // At the start of a line, or after the name of what was skipped.
+        if place.is_empty() || place.ends_with(": ") {
+            outcome.skips.push(format!("{place}{reason}"));
+        }
     } else if let Some(reason) = line.strip_prefix("SKIPPED ") {
         outcome.skips.push(reason.to_owned());
     }
@@ -206,8 +209,10 @@ mod tests {
             "2 in 3s",
             "Finished `dev` profile in 3.20s",
             "skipped: qemu: qemu-system-x86_64 not found",
+            "runtime opencl: skipped: no platform",
+            "bytes that were skipped: 3",
         ]);
         assert_eq!((passed, failed), (0, 0));
-        assert_eq!(skips, ["qemu: qemu-system-x86_64 not found"]);
+        assert_eq!(skips, ["qemu: qemu-system-x86_64 not found", "runtime opencl: no platform"]);
     }
 }

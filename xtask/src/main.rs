@@ -6,6 +6,7 @@ mod bench;
 mod ci;
 mod command;
 mod environment;
+mod features;
 mod fuzz;
 mod images;
 mod nrt;
@@ -26,6 +27,7 @@ usage: cargo xtask <command>
   fuzz [TARGET] [--seconds N]
                         every fuzz target (or one) for N seconds each, default 60; needs nightly and cargo-fuzz
   images                the freestanding and bare-metal images alone
+  features              every pair of features of every crate alone
   nrt                   the C library of usm-nrt; prints where it and its header are
 
 environment:
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         "test" => no_arguments(rest).and_then(|()| test::run()),
         "ci" => no_arguments(rest).and_then(|()| ci::run()),
         "images" => no_arguments(rest).and_then(|()| images::run_alone()),
+        "features" => no_arguments(rest).and_then(|()| features::run_alone()),
         "nrt" => no_arguments(rest).and_then(|()| nrt::run()),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),

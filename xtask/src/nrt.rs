@@ -17,6 +17,10 @@ fn build() -> Result<PathBuf, String> {
         "cdylib",
         "--features",
         "std",
+        // Only the C library exports the C names: two copies of the crate in one program must not clash.
+        "--",
+        "--cfg",
+        "usm_nrt_export",
     ]));
     if !outcome.success {
         return Err(format!("building usm-nrt failed: {}", outcome.status));

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use crate::command::{self, cargo, command, probe};
 use crate::report::Report;
@@ -69,24 +70,20 @@ fn lints(report: &mut Report) {
 }
 
 fn tests(report: &mut Report) {
-    report.command("tests and doctests", &mut cargo(["test", "--quiet", "--no-fail-fast", "--all-features"]));
+    report.command("tests and doctests", &mut test(["--all-features"].into_iter()));
     report.command(
         "tests: no feature",
-        cargo(["test", "--quiet", "--no-fail-fast", "--no-default-features", "--tests"]).args(packages()),
+        &mut test(["--no-default-features", "--tests"].into_iter().chain(packages())),
     );
-    report.command(
-        "tests: alloc",
-        cargo([
-            "test",
-            "--quiet",
-            "--no-fail-fast",
-            "--no-default-features",
-            "--features",
-            "alloc",
-            "--tests",
-        ])
-        .args(packages()),
-    );
+    let alloc = ["--no-default-features", "--features", "alloc", "--tests"];
+    report.command("tests: alloc", &mut test(alloc.into_iter().chain(packages())));
+}
+
+/// `cargo test`, with the output of tests that pass: skips are announced there.
+fn test(arguments: impl Iterator<Item = &'static str>) -> Command {
+    let mut test = cargo(["test", "--quiet", "--no-fail-fast"]);
+    test.args(arguments).args(["--", "--show-output"]);
+    test
 }
 
 fn packages() -> impl Iterator<Item = &'static str> {
