@@ -1,1 +1,57 @@
-fn main() {}
+#![doc = include_str!("../README.md")]
+#![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
+
+mod backends;
+mod devices;
+mod error;
+mod input;
+mod interface;
+mod output;
+mod plan;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use error::{Exit, Result};
+
+/// Unified Shared Memory: devices, memory plans, array interfaces.
+#[derive(Debug, Parser)]
+#[command(name = "usm", version, arg_required_else_help = true)]
+struct Cli {
+    /// Print one JSON document on standard output.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// What is compiled in, which runtimes were found, their devices with limits and capabilities.
+    Devices,
+    /// Plan the memory of a model: where every tensor lies, and how good that is.
+    Plan(plan::Arguments),
+    /// Check array-interface dictionaries: one on each line of standard input, one JSON answer a line.
+    Interface(interface::Arguments),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(&cli) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            eprintln!("usm: {error}");
+            error.exit().into()
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<Exit> {
+    match &cli.command {
+        Command::Devices => devices::run(cli.json),
+        Command::Plan(arguments) => plan::run(arguments, cli.json),
+        Command::Interface(arguments) => interface::run(arguments),
+    }
+}

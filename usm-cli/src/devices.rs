@@ -1,0 +1,152 @@
+//! `usm devices`.
+
+use comfy_table::{Table, presets::NOTHING};
+use serde::Serialize;
+use usm_core::{AccessFlags, DeviceInfo};
+
+use crate::backends::{self, Runtime};
+use crate::error::{Exit, Result};
+use crate::output;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    backends: Vec<BackendReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct BackendReport<'a> {
+    name: &'a str,
+    compiled: bool,
+    found: bool,
+    library: Option<&'a str>,
+    error: Option<&'a str>,
+    devices: Vec<DeviceReport>,
+}
+
+#[derive(Serialize)]
+struct DeviceReport {
+    selector: String,
+    name: String,
+    vendor: String,
+    r#type: &'static str,
+    max_alloc_size: u64,
+    global_mem_size: u64,
+    local_mem_size: u64,
+    max_work_group_size: u64,
+    capabilities: CapabilityReport,
+}
+
+#[derive(Serialize)]
+struct CapabilityReport {
+    host: u32,
+    device: u32,
+    shared: u32,
+    cross_device_shared: u32,
+    system: u32,
+}
+
+impl<'a> BackendReport<'a> {
+    fn of(runtime: &'a Runtime) -> Self {
+        let devices = runtime.devices.as_deref().unwrap_or_default();
+        Self {
+            name: runtime.name,
+            compiled: runtime.compiled,
+            found: runtime.devices.is_ok(),
+            library: runtime.library.as_deref(),
+            error: runtime.devices.as_ref().err().map(String::as_str),
+            devices: devices.iter().map(|device| DeviceReport::of(&device.info())).collect(),
+        }
+    }
+}
+
+impl DeviceReport {
+    fn of(info: &DeviceInfo) -> Self {
+        let capabilities = &info.capabilities;
+        Self {
+            selector: backends::name(info),
+            name: info.name.to_string(),
+            vendor: info.vendor.to_string(),
+            r#type: info.device_type.name(),
+            max_alloc_size: info.max_alloc_size,
+            global_mem_size: info.global_mem_size,
+            local_mem_size: info.local_mem_size,
+            max_work_group_size: info.max_work_group_size,
+            capabilities: CapabilityReport {
+                host: capabilities.host.bits(),
+                device: capabilities.device.bits(),
+                shared: capabilities.shared.bits(),
+                cross_device_shared: capabilities.cross_device_shared.bits(),
+                system: capabilities.system.bits(),
+            },
+        }
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(json: bool) -> Result<Exit> {
+    let runtimes = backends::all();
+    if json {
+        output::json(&Report { backends: runtimes.iter().map(BackendReport::of).collect() })?;
+    } else {
+        output::text(&describe(&runtimes))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The runtimes and their devices for people.
+pub(crate) fn describe(runtimes: &[Runtime]) -> String {
+    let mut text = String::new();
+    for runtime in runtimes {
+        let state = match (&runtime.devices, &runtime.library) {
+            (Err(reason), _) => reason.clone(),
+            (Ok(_), Some(library)) => format!("found as {library}"),
+            (Ok(_), None) => "always there".to_owned(),
+        };
+        text += &format!("{:<11} {state}\n", runtime.name);
+    }
+    for device in runtimes.iter().filter_map(|runtime| runtime.devices.as_ref().ok()).flatten() {
+        text += &format!("\n{}\n", device_lines(&device.info()));
+    }
+    text
+}
+
+fn device_lines(info: &DeviceInfo) -> String {
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    let mut row = |what: &str, value: String| {
+        table.add_row([what, value.as_str()]);
+    };
+    row("name", info.name.to_string());
+    if !info.vendor.as_str().is_empty() {
+        row("vendor", info.vendor.to_string());
+    }
+    row("type", info.device_type.to_string());
+    row("memory", size(info.global_mem_size));
+    row("largest allocation", size(info.max_alloc_size));
+    row("local memory of a work-group", size(info.local_mem_size));
+    row("largest work-group", format!("{} work-items", info.max_work_group_size));
+    let kinds = &info.capabilities;
+    row("host memory", flags(kinds.host));
+    row("device memory", flags(kinds.device));
+    row("shared memory", flags(kinds.shared));
+    row("shared with other devices", flags(kinds.cross_device_shared));
+    row("memory of the system", flags(kinds.system));
+    let lines: Vec<String> = table.lines().map(|line| format!(" {}", line.trim_end())).collect();
+    format!("{}\n{}", backends::name(info), lines.join("\n"))
+}
+
+fn size(bytes: u64) -> String {
+    output::human(bytes).unwrap_or_else(|| format!("{bytes} bytes"))
+}
+
+fn flags(flags: AccessFlags) -> String {
+    let names = [
+        (AccessFlags::ACCESS, "access"),
+        (AccessFlags::ATOMIC, "atomic"),
+        (AccessFlags::CONCURRENT, "concurrent"),
+        (AccessFlags::CONCURRENT_ATOMIC, "concurrent atomic"),
+    ];
+    let set: Vec<_> =
+        names.into_iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, name)| name).collect();
+    if set.is_empty() { "none".to_owned() } else { set.join(", ") }
+}

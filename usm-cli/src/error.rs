@@ -1,0 +1,101 @@
+//! What can go wrong for the user: an exit code, a place, a reason.
+
+use core::fmt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub(crate) type Result<T, E = Error> = core::result::Result<T, E>;
+
+/// How the command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// 0: done.
+    Done,
+    /// 1: understood, but it could not be done.
+    Unable,
+    /// 2: bad input or usage.
+    Bad,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Done => Self::SUCCESS,
+            Exit::Unable => Self::from(1),
+            Exit::Bad => Self::from(2),
+        }
+    }
+}
+
+/// A failure. Prints as `file:line: field: reason`, each part as far as it is known.
+#[derive(Debug)]
+pub(crate) struct Error {
+    exit: Exit,
+    file: Option<PathBuf>,
+    line: Option<u64>,
+    field: Option<String>,
+    reason: String,
+}
+
+impl Error {
+    /// Bad input or usage.
+    pub(crate) fn bad(reason: impl fmt::Display) -> Self {
+        Self::new(Exit::Bad, reason)
+    }
+
+    /// Understood, but it could not be done.
+    pub(crate) fn unable(reason: impl fmt::Display) -> Self {
+        Self::new(Exit::Unable, reason)
+    }
+
+    fn new(exit: Exit, reason: impl fmt::Display) -> Self {
+        Self { exit, file: None, line: None, field: None, reason: reason.to_string() }
+    }
+
+    pub(crate) fn in_file(mut self, file: &Path) -> Self {
+        self.file.get_or_insert_with(|| file.to_path_buf());
+        self
+    }
+
+    pub(crate) fn at_line(mut self, line: u64) -> Self {
+        self.line.get_or_insert(line);
+        self
+    }
+
+    pub(crate) fn in_field(mut self, field: impl fmt::Display) -> Self {
+        self.field.get_or_insert_with(|| field.to_string());
+        self
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{}:{line}: ", file.display())?,
+            (Some(file), None) => write!(f, "{}: ", file.display())?,
+            (None, Some(line)) => write!(f, "line {line}: ")?,
+            (None, None) => {}
+        }
+        if let Some(field) = &self.field {
+            write!(f, "{field}: ")?;
+        }
+        f.write_str(&self.reason)
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// Reads a whole file.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| Error::bad(format!("cannot be read: {error}")).in_file(path))
+}
+
+/// Writes a whole file that the user asked for.
+pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text)
+        .map_err(|error| Error::unable(format!("cannot be written: {error}")).in_file(path))
+}

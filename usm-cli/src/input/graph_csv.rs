@@ -1,0 +1,81 @@
+//! `NAME.graph.csv`: op,inputs,outputs (tensor ids separated by semicolons, ops in processing order), with the tensors in
+//! `NAME.csv` and the ids of the graph's outputs in `NAME.outputs`.
+
+use std::path::{Path, PathBuf};
+
+use usm_pool::{Graph, Op, Tensor, TensorKind};
+
+use super::Hints;
+use super::buffers_csv::{self, Buffers};
+use super::table::{Table, number};
+use crate::error::{Error, Result, read_file};
+use crate::output;
+
+const OP: usize = 0;
+const INPUTS: usize = 1;
+const OUTPUTS: usize = 2;
+
+/// Reads the three files.
+pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Graph> {
+    let table = Table::read(path, ["op", "inputs", "outputs"], 3)?;
+    let tensors_path = beside(path, "csv");
+    let Buffers { buffers, lines } =
+        buffers_csv::rows(&tensors_path, hints).map_err(|error| error.in_file(&tensors_path))?;
+
+    let mut builder = Graph::builder();
+    let mut produced = std::collections::BTreeSet::new();
+    for (index, row) in table.rows().enumerate() {
+        let place = |error: Error| error.in_file(path);
+        // A column of plain indices names nothing.
+        let name = Some(row.text(OP)).filter(|name| *name != index.to_string()).unwrap_or("");
+        let outputs = row.numbers(OUTPUTS).map_err(place)?;
+        produced.extend(outputs.iter().copied());
+        let inputs = row.numbers(INPUTS).map_err(place)?;
+        builder = builder.op(Op::new(name).inputs(inputs).outputs(outputs));
+    }
+    for buffer in &buffers {
+        let mut tensor = Tensor::new(buffer.id, buffer.size).alignment(buffer.alignment);
+        if !produced.contains(&buffer.id) {
+            tensor = tensor.kind(TensorKind::Input);
+        }
+        builder = builder.tensor(tensor);
+    }
+    for id in output_ids(&beside(path, "outputs"))? {
+        builder = builder.output(id);
+    }
+    let graph = builder.build().map_err(|error| Error::bad(error).in_file(path))?;
+    for (buffer, line) in buffers.iter().zip(lines) {
+        let Some(tensor) = graph.tensor_index(buffer.id) else { continue };
+        let life = graph.lifetime(tensor);
+        if life != buffer.lifetime() {
+            output::warning(format_args!(
+                "{}:{line}: tensor {} lives [{}, {}) there, but [{}, {}) in the graph, which counts",
+                tensors_path.display(),
+                buffer.id,
+                buffer.lower,
+                buffer.upper,
+                life.lower,
+                life.upper
+            ));
+        }
+    }
+    Ok(graph)
+}
+
+/// `NAME.<extension>` for `NAME.graph.csv`.
+fn beside(path: &Path, extension: &str) -> PathBuf {
+    path.with_extension("").with_extension(extension)
+}
+
+/// Tensor ids separated by semicolons, commas or white space.
+fn output_ids(path: &Path) -> Result<Vec<u64>> {
+    let bytes = read_file(path)?;
+    let text = core::str::from_utf8(&bytes).map_err(|_| Error::bad("not UTF-8 text").in_file(path))?;
+    let mut ids = Vec::new();
+    for (line, text) in (1..).zip(text.lines()) {
+        for part in text.split([';', ',', ' ', '\t', '\r']).filter(|part| !part.is_empty()) {
+            ids.push(number(part).map_err(|reason| Error::bad(reason).in_file(path).at_line(line))?);
+        }
+    }
+    Ok(ids)
+}

@@ -1,0 +1,249 @@
+//! `model.onnx`: topology from the file, sizes from the model's own shapes, the rest by shape inference.
+
+mod element;
+mod infer;
+mod shape;
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto};
+use tract_onnx::prelude::Framework as _;
+use usm_pool::{Graph, Op, Tensor, TensorKind};
+
+use super::{GRAPH_ALIGNMENT, Hints};
+use crate::error::{Error, Result, read_file};
+use shape::Shape;
+
+/// Reads a file.
+pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Graph> {
+    parse(&read_file(path)?, hints).map_err(|error| error.in_file(path))
+}
+
+/// Reads the bytes of a file. Ids of activations count in the order of their production, those of inputs and constants follow.
+pub(crate) fn parse(bytes: &[u8], hints: &Hints) -> Result<Graph> {
+    let mut model: ModelProto = tract_onnx::onnx()
+        .proto_model_for_read(&mut &*bytes)
+        .map_err(|error| Error::bad(format!("not an ONNX file: {error:#}")))?;
+    let Some(graph) = &mut model.graph else {
+        return Err(Error::bad("not an ONNX file: there is no graph in it"));
+    };
+    let names = Names::of(graph)?;
+    shape::bind(graph, &names.inputs, &hints.dims)?;
+    let outside = outside(graph, &names)?;
+    let mut shapes = stated(graph);
+    // Weights are done with; the planner needs their sizes only, and inference a handful of values.
+    let described = Description::of(graph);
+    let wanting = described.activations().any(|name| !shapes.contains_key(name));
+    let mut complaint = None;
+    if wanting {
+        let inferred = infer::shapes(model);
+        complaint = inferred.complaint;
+        for (name, shape) in inferred.shapes {
+            shapes.entry(name).or_insert(shape);
+        }
+    }
+    described.build(&outside, &shapes, complaint.as_deref(), hints)
+}
+
+/// Whether a node only carries a constant.
+fn is_constant(node: &NodeProto) -> bool {
+    node.op_type == "Constant" && matches!(node.domain.as_str(), "" | "ai.onnx")
+}
+
+/// How messages call a node: `node 12 "conv1" (Conv)`.
+fn title(index: usize, node: &NodeProto) -> String {
+    if node.name.is_empty() {
+        format!("node {index} ({})", node.op_type)
+    } else {
+        format!("node {index} {:?} ({})", node.name, node.op_type)
+    }
+}
+
+/// Which names a graph knows before its first node.
+struct Names {
+    /// Inputs that the caller must fill, in order.
+    inputs: Vec<String>,
+}
+
+impl Names {
+    /// Collects the names, and checks that every node reads what is there already and writes what is not.
+    fn of(graph: &GraphProto) -> Result<Self> {
+        let sparse = graph.sparse_initializer.iter().filter_map(|tensor| tensor.values.as_ref());
+        let mut known: HashSet<&str> = HashSet::new();
+        for tensor in graph.initializer.iter().chain(sparse) {
+            if !known.insert(&tensor.name) {
+                return Err(Error::bad("the name is used twice")
+                    .in_field(format_args!("initializer {:?}", tensor.name)));
+            }
+        }
+        let mut inputs = Vec::new();
+        for input in &graph.input {
+            // Older files list the initializers among the inputs.
+            if known.insert(&input.name) {
+                inputs.push(input.name.clone());
+            } else if inputs.contains(&input.name) {
+                return Err(
+                    Error::bad("the name is used twice").in_field(format_args!("input {:?}", input.name))
+                );
+            }
+        }
+        for (index, node) in graph.node.iter().enumerate() {
+            let place = || title(index, node);
+            if node.attribute.iter().any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty()) {
+                let reason = "operators with a subgraph (If, Loop, Scan) cannot be planned";
+                return Err(Error::bad(reason).in_field(place()));
+            }
+            if let Some(stranger) =
+                node.input.iter().find(|name| !name.is_empty() && !known.contains(name.as_str()))
+            {
+                let reason = format!("reads {stranger:?}, which nothing before it provides");
+                return Err(Error::bad(reason).in_field(place()));
+            }
+            for name in node.output.iter().filter(|name| !name.is_empty()) {
+                if !known.insert(name) {
+                    return Err(
+                        Error::bad(format!("writes {name:?}, which exists already")).in_field(place())
+                    );
+                }
+            }
+        }
+        if let Some(output) = graph.output.iter().find(|output| !known.contains(output.name.as_str())) {
+            return Err(Error::bad("nothing provides it").in_field(format_args!("output {:?}", output.name)));
+        }
+        Ok(Self { inputs })
+    }
+}
+
+/// Inputs and constants: what lies outside of the arena.
+struct Outside {
+    tensors: Vec<(String, TensorKind, u64)>,
+}
+
+fn outside(graph: &GraphProto, names: &Names) -> Result<Outside> {
+    let mut tensors = Vec::new();
+    for input in graph.input.iter().filter(|input| names.inputs.contains(&input.name)) {
+        let place = || format!("input {:?}", input.name);
+        let tensor =
+            shape::tensor_type(input).ok_or_else(|| Error::bad("is not a tensor").in_field(place()))?;
+        if tensor.shape.is_none() {
+            return Err(Error::bad("has no shape").in_field(place()));
+        }
+        let complaint = || Error::bad(element::complaint(tensor.elem_type)).in_field(place());
+        let shape = shape::known(input).ok_or_else(complaint)?;
+        let bytes = shape.bytes().map_err(|error| error.in_field(place()))?;
+        tensors.push((input.name.clone(), TensorKind::Input, bytes));
+    }
+    for tensor in &graph.initializer {
+        let bytes = constant_bytes(tensor)
+            .map_err(|error| error.in_field(format_args!("initializer {:?}", tensor.name)))?;
+        tensors.push((tensor.name.clone(), TensorKind::Constant, bytes));
+    }
+    for tensor in graph.sparse_initializer.iter().filter_map(|tensor| tensor.values.as_ref()) {
+        tensors.push((tensor.name.clone(), TensorKind::Constant, tensor.raw_data.len() as u64));
+    }
+    for (index, node) in graph.node.iter().enumerate().filter(|(_, node)| is_constant(node)) {
+        let value = node.attribute.iter().find_map(|attribute| attribute.t.as_ref());
+        // Other attributes hold scalars and lists; nothing outside of the arena is counted.
+        let bytes =
+            value.map_or(Ok(0), constant_bytes).map_err(|error| error.in_field(title(index, node)))?;
+        for name in node.output.iter().filter(|name| !name.is_empty()) {
+            tensors.push((name.clone(), TensorKind::Constant, bytes));
+        }
+    }
+    Ok(Outside { tensors })
+}
+
+/// Size of a constant in bytes, checked against the data in the file.
+fn constant_bytes(tensor: &TensorProto) -> Result<u64> {
+    let (data, strings) = (tensor.raw_data.len() as u64, tensor.string_data.len());
+    if element::bits(tensor.data_type).is_none() && strings > 0 {
+        return Ok(0);
+    }
+    let bytes = Shape::new(tensor.data_type, &tensor.dims)?.bytes()?;
+    if data != 0 && data != bytes {
+        return Err(Error::bad(format!(
+            "{data} bytes of data, but the shape {:?} needs {bytes}",
+            tensor.dims
+        )));
+    }
+    Ok(bytes)
+}
+
+/// The shapes that the file states.
+fn stated(graph: &GraphProto) -> HashMap<String, Shape> {
+    let values = graph.value_info.iter().chain(&graph.output);
+    values.filter_map(|value| Some((value.name.clone(), shape::known(value)?))).collect()
+}
+
+/// Topology without the weights.
+struct Description {
+    nodes: Vec<(String, NodeProto)>,
+    outputs: Vec<String>,
+}
+
+impl Description {
+    fn of(graph: &GraphProto) -> Self {
+        let nodes = graph.node.iter().enumerate().filter(|(_, node)| !is_constant(node));
+        let bare = |node: &NodeProto| NodeProto { attribute: Vec::new(), ..node.clone() };
+        Self {
+            nodes: nodes.map(|(index, node)| (title(index, node), bare(node))).collect(),
+            outputs: graph.output.iter().map(|output| output.name.clone()).collect(),
+        }
+    }
+
+    /// Names of what the nodes give, in order.
+    fn activations(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().flat_map(|(_, node)| outputs(node))
+    }
+
+    fn build(
+        &self,
+        outside: &Outside,
+        shapes: &HashMap<String, Shape>,
+        complaint: Option<&str>,
+        hints: &Hints,
+    ) -> Result<Graph> {
+        let mut builder = Graph::builder().default_alignment(hints.alignment.unwrap_or(GRAPH_ALIGNMENT));
+        let mut ids: HashMap<&str, u64> = HashMap::new();
+        let mut next = 0..;
+        let mut id_of = |name| *ids.entry(name).or_insert_with(|| next.next().unwrap_or(u64::MAX));
+        for (title, node) in &self.nodes {
+            for name in outputs(node) {
+                let shape = shapes.get(name).ok_or_else(|| unknown(name, complaint).in_field(title))?;
+                let bytes = shape
+                    .bytes()
+                    .map_err(|error| error.in_field(format_args!("{title}, output {name:?}")))?;
+                builder = builder.tensor(Tensor::new(id_of(name), bytes));
+            }
+        }
+        for (name, kind, bytes) in &outside.tensors {
+            builder = builder.tensor(Tensor::new(id_of(name), *bytes).kind(*kind));
+        }
+        for (_, node) in &self.nodes {
+            let name = if node.name.is_empty() { &node.op_type } else { &node.name };
+            let inputs: Vec<u64> =
+                node.input.iter().filter(|name| !name.is_empty()).map(|name| id_of(name)).collect();
+            let outputs: Vec<u64> = outputs(node).map(&mut id_of).collect();
+            builder = builder.op(Op::new(name.clone()).inputs(inputs).outputs(outputs));
+        }
+        for output in &self.outputs {
+            builder = builder.output(id_of(output));
+        }
+        builder.build().map_err(Error::bad)
+    }
+}
+
+/// The outputs that a node really has.
+fn outputs(node: &NodeProto) -> impl Iterator<Item = &str> {
+    node.output.iter().map(String::as_str).filter(|name| !name.is_empty())
+}
+
+/// Nobody knows the shape of an activation.
+fn unknown(name: &str, complaint: Option<&str>) -> Error {
+    let reason = format!("the shape of its output {name:?} is not in the file and could not be inferred");
+    Error::bad(match complaint {
+        Some(complaint) => format!("{reason}: {complaint}"),
+        None => format!("{reason}: it depends on the data"),
+    })
+}

@@ -1,0 +1,133 @@
+//! Shapes of tensors, and the values of symbolic dimensions.
+
+use std::collections::BTreeMap;
+
+use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension::Value as Dim};
+use tract_onnx::pb::type_proto::Value as Type;
+use tract_onnx::pb::{GraphProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto};
+
+use super::element;
+use crate::error::{Error, Result};
+
+/// Element type and extents of a tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Bits of one element.
+    pub(crate) bits: u64,
+    /// Extents in elements.
+    pub(crate) dims: Vec<u64>,
+}
+
+impl Shape {
+    /// Size in bytes: the elements packed, the last byte filled up.
+    pub(crate) fn bytes(&self) -> Result<u64> {
+        let too_large = || Error::bad(format!("shape {:?} exceeds 64 bits", self.dims));
+        if self.dims.contains(&0) {
+            return Ok(0);
+        }
+        let elements = self.dims.iter().try_fold(1_u64, |n, &dim| n.checked_mul(dim));
+        let bits = elements.map(|n| u128::from(n) * u128::from(self.bits)).ok_or_else(too_large)?;
+        u64::try_from(bits.div_ceil(8)).map_err(|_| too_large())
+    }
+
+    /// Element type and extents from the fields of the file.
+    pub(crate) fn new(data_type: i32, dims: &[i64]) -> Result<Self> {
+        let bits = element::bits(data_type).ok_or_else(|| Error::bad(element::complaint(data_type)))?;
+        let dims = dims.iter().map(|&dim| u64::try_from(dim)).collect::<Result<_, _>>();
+        Ok(Self { bits, dims: dims.map_err(|_| Error::bad("a negative extent"))? })
+    }
+}
+
+/// The tensor type of a value; `None` for sequences, maps and values without a type.
+pub(crate) fn tensor_type(value: &ValueInfoProto) -> Option<&type_proto::Tensor> {
+    match value.r#type.as_ref()?.value.as_ref()? {
+        Type::TensorType(tensor) => Some(tensor),
+    }
+}
+
+/// The shape of a value when the file says all of it.
+pub(crate) fn known(value: &ValueInfoProto) -> Option<Shape> {
+    let tensor = tensor_type(value)?;
+    let extent = |dim: &Dimension| match dim.value {
+        Some(Dim::DimValue(extent)) => Some(extent),
+        _ => None,
+    };
+    let dims: Option<Vec<i64>> = tensor.shape.as_ref()?.dim.iter().map(extent).collect();
+    Shape::new(tensor.elem_type, &dims?).ok()
+}
+
+/// A value of a known shape, for shape inference.
+pub(crate) fn value_info(name: &str, data_type: i32, dims: &[i64]) -> ValueInfoProto {
+    let dim = |&extent: &i64| Dimension { value: Some(Dim::DimValue(extent)), ..Dimension::default() };
+    let shape = Some(TensorShapeProto { dim: dims.iter().map(dim).collect() });
+    let tensor = type_proto::Tensor { elem_type: data_type, shape };
+    let r#type = Some(TypeProto { value: Some(Type::TensorType(tensor)), ..TypeProto::default() });
+    ValueInfoProto { name: name.to_owned(), r#type, ..ValueInfoProto::default() }
+}
+
+/// Gives every symbolic dimension the value that the user says.
+///
+/// A dimension is named by its symbol, or by `INPUT.AXIS` when the file gives it none (`?`, nothing, a negative extent).
+/// All dimensions of `inputs` must get a value; those of other tensors may be inferred from them.
+pub(crate) fn bind(graph: &mut GraphProto, inputs: &[String], values: &[(String, u64)]) -> Result<()> {
+    let mut given = BTreeMap::new();
+    for (name, value) in values {
+        let extent = i64::try_from(*value)
+            .map_err(|_| Error::bad(format!("{value} is above {}", i64::MAX)).in_field("--dim"))?;
+        if let Some(before) = given.insert(name.as_str(), extent).filter(|before| *before != extent) {
+            return Err(Error::bad(format!("{name} is given as {before} and as {extent}")).in_field("--dim"));
+        }
+    }
+    let mut used = std::collections::BTreeSet::new();
+    let mut missing: Vec<String> = Vec::new();
+    let GraphProto { input, output, value_info, .. } = graph;
+    for (is_input, value) in
+        input.iter_mut().map(|v| (true, v)).chain(output.iter_mut().chain(value_info).map(|v| (false, v)))
+    {
+        let must_be_known = is_input && inputs.contains(&value.name);
+        let Some(Type::TensorType(tensor)) = value.r#type.as_mut().and_then(|t| t.value.as_mut()) else {
+            continue;
+        };
+        for (axis, dim) in tensor.shape.iter_mut().flat_map(|shape| &mut shape.dim).enumerate() {
+            let symbol = match &dim.value {
+                Some(Dim::DimValue(extent)) if *extent >= 0 => continue,
+                Some(Dim::DimParam(symbol)) if !symbol.is_empty() => Some(symbol.clone()),
+                _ => None,
+            };
+            let position = format!("{}.{axis}", value.name);
+            let names = [is_input.then_some(position.as_str()), symbol.as_deref()];
+            let found = names.into_iter().flatten().find_map(|name| given.get_key_value(name));
+            match found {
+                Some((name, &extent)) => {
+                    used.insert(*name);
+                    dim.value = Some(Dim::DimValue(extent));
+                }
+                None if must_be_known => {
+                    let name = symbol.filter(|symbol| symbol != "?").unwrap_or(position);
+                    if !missing.contains(&name) {
+                        missing.push(name);
+                    }
+                }
+                // Inference finds it.
+                None => dim.value = None,
+            }
+        }
+    }
+    if !missing.is_empty() {
+        let reason = format!(
+            "no value for {}; say --dim {}=VALUE",
+            quoted(&missing),
+            missing.first().map_or("", String::as_str)
+        );
+        return Err(Error::bad(reason).in_field("symbolic dimensions of the inputs"));
+    }
+    if let Some(stranger) = given.keys().find(|name| !used.contains(*name)) {
+        return Err(Error::bad(format!("the model has no symbolic dimension `{stranger}`")).in_field("--dim"));
+    }
+    Ok(())
+}
+
+/// Names in back quotes, separated by commas.
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,116 @@
+//! CSV with named columns in any order. Every complaint has file, line and column.
+
+use std::path::Path;
+
+use csv::{ReaderBuilder, StringRecord, Trim};
+
+use crate::error::{Error, Result};
+use crate::output;
+
+/// The rows of a file, with the position of each wanted column.
+pub(crate) struct Table<const N: usize> {
+    rows: Vec<StringRecord>,
+    names: [&'static str; N],
+    columns: [Option<usize>; N],
+}
+
+/// One row of a table.
+#[derive(Clone, Copy)]
+pub(crate) struct Row<'a, const N: usize> {
+    record: &'a StringRecord,
+    names: &'a [&'static str; N],
+    columns: &'a [Option<usize>; N],
+}
+
+impl<const N: usize> Table<N> {
+    /// Reads a file whose first line names the columns. The first `required` of `names` must be there.
+    pub(crate) fn read(path: &Path, names: [&'static str; N], required: usize) -> Result<Self> {
+        Self::parse(&crate::error::read_file(path)?, names, required).map_err(|error| error.in_file(path))
+    }
+
+    fn parse(bytes: &[u8], names: [&'static str; N], required: usize) -> Result<Self> {
+        let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(bytes);
+        let header = reader.headers().map_err(|error| malformed(&error))?.clone();
+        let mut columns = [None; N];
+        let mut ignored = Vec::new();
+        for (index, found) in header.iter().enumerate() {
+            let Some(which) = names.iter().position(|name| *name == found) else {
+                ignored.push(found);
+                continue;
+            };
+            if columns[which].replace(index).is_some() {
+                return Err(Error::bad("the column is there twice").at_line(1).in_field(found));
+            }
+        }
+        for (name, column) in names.iter().zip(&columns).take(required) {
+            if column.is_none() {
+                let found: Vec<_> = header.iter().collect();
+                let reason = format!("the column is missing; the header has {}", found.join(","));
+                return Err(Error::bad(reason).at_line(1).in_field(name));
+            }
+        }
+        if !ignored.is_empty() {
+            output::warning(format_args!("columns that are not used: {}", ignored.join(",")));
+        }
+        let rows = reader.records().collect::<Result<Vec<_>, _>>().map_err(|error| malformed(&error))?;
+        Ok(Self { rows, names, columns })
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row<'_, N>> {
+        self.rows.iter().map(|record| Row { record, names: &self.names, columns: &self.columns })
+    }
+}
+
+impl<'a, const N: usize> Row<'a, N> {
+    /// Line in the file, counted from 1.
+    pub(crate) fn line(self) -> u64 {
+        self.record.position().map_or(0, csv::Position::line)
+    }
+
+    /// An error in one column of this row.
+    pub(crate) fn error(self, column: usize, reason: impl core::fmt::Display) -> Error {
+        Error::bad(reason).at_line(self.line()).in_field(self.names[column])
+    }
+
+    /// The text of a column; empty when the file has no such column.
+    pub(crate) fn text(self, column: usize) -> &'a str {
+        self.columns[column].and_then(|index| self.record.get(index)).unwrap_or("")
+    }
+
+    /// The whole number in a column.
+    pub(crate) fn number(self, column: usize) -> Result<u64> {
+        number(self.text(column)).map_err(|reason| self.error(column, reason))
+    }
+
+    /// The whole numbers in a column, separated by semicolons.
+    pub(crate) fn numbers(self, column: usize) -> Result<Vec<u64>> {
+        let parts = self.text(column).split(';').map(str::trim).filter(|part| !part.is_empty());
+        parts.map(|part| number(part).map_err(|reason| self.error(column, reason))).collect()
+    }
+}
+
+/// A whole number of at most 64 bits.
+pub(crate) fn number(text: &str) -> Result<u64, String> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(value) if digits => Ok(value),
+        Err(_) if digits => Err(format!("{text} is above {}", u64::MAX)),
+        _ => Err(format!("{text:?} is not a whole number")),
+    }
+}
+
+fn malformed(error: &csv::Error) -> Error {
+    let line = error.position().map(csv::Position::line);
+    let reason = match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("{len} fields, but the header has {expected_len}")
+        }
+        csv::ErrorKind::Utf8 { .. } => "not UTF-8 text".to_owned(),
+        _ => error.to_string(),
+    };
+    let error = Error::bad(reason);
+    match line {
+        Some(line) => error.at_line(line),
+        None => error,
+    }
+}

@@ -1,0 +1,220 @@
+//! `usm interface`: dictionaries in, answers out, a line each.
+
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use usm_interface::{
+    Allocation, Error as Refusal, ErrorKind, Field, Interface, Key, MissingData, Mode, Policy, Protocol,
+    dict, members,
+};
+
+use crate::error::{Error, Exit, Result};
+use crate::input::number;
+
+/// Dimensions that NumPy has at most.
+const DIMS: usize = 64;
+
+/// Members that are tried first, and at most.
+const FIELDS: [usize; 2] = [256, 65_536];
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Which protocol the dictionaries follow.
+    #[arg(long, value_enum, default_value = "auto")]
+    protocol: ProtocolArgument,
+    /// Which spellings of types are read: the standard's, or also what NumPy was seen to read.
+    #[arg(long, value_enum, default_value = "strict")]
+    compat: Compat,
+    /// Refuse arrays that do not lie inside this block of memory.
+    #[arg(long, value_name = "BASE:LEN", value_parser = allocation)]
+    allocation: Option<(u64, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProtocolArgument {
+    Auto,
+    Array,
+    Cuda,
+    Sycl,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Compat {
+    Strict,
+    Numpy,
+}
+
+impl ProtocolArgument {
+    fn protocol(self) -> Option<Protocol> {
+        match self {
+            Self::Auto => None,
+            Self::Array => Some(Protocol::Array),
+            Self::Cuda => Some(Protocol::Cuda),
+            Self::Sycl => Some(Protocol::Sycl),
+        }
+    }
+}
+
+fn allocation(text: &str) -> Result<(u64, u64), String> {
+    let (base, len) = text.split_once(':').ok_or("not BASE:LEN")?;
+    let base = match base.strip_prefix("0x") {
+        Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).map_err(|error| error.to_string())?,
+        None => number(base)?,
+    };
+    Ok((base, number(len)?))
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer {
+    Accepted(Accepted),
+    Refused(Refused),
+}
+
+#[derive(Serialize)]
+struct Accepted {
+    ok: bool,
+    protocol: &'static str,
+    dtype: String,
+    itemsize: u32,
+    shape: Vec<i64>,
+    strides_bytes: Vec<i64>,
+    offset_bytes: i64,
+    readonly: bool,
+    extent: [i64; 2],
+    fields: Vec<Member>,
+}
+
+#[derive(Serialize)]
+struct Member {
+    name: String,
+    title: Option<String>,
+    offset: u32,
+    itemsize: u32,
+    typestr: String,
+    shape: Vec<u32>,
+    fields: Vec<Self>,
+}
+
+#[derive(Serialize)]
+struct Refused {
+    ok: bool,
+    error: Reason,
+}
+
+#[derive(Serialize)]
+struct Reason {
+    kind: &'static str,
+    field: Option<String>,
+    message: String,
+}
+
+impl Answer {
+    fn refused(kind: &'static str, field: Option<String>, message: String) -> Self {
+        Self::Refused(Refused { ok: false, error: Reason { kind, field, message } })
+    }
+}
+
+impl From<Refusal> for Answer {
+    fn from(refusal: Refusal) -> Self {
+        let path = refusal.path();
+        let field = (path.root() != Key::Document).then(|| path.to_string());
+        Self::refused(refusal.kind().name(), field, refusal.to_string())
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
+    let mut input = BufReader::with_capacity(1 << 16, io::stdin().lock());
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = input
+            .read_until(b'\n', &mut line)
+            .map_err(|error| Error::bad(format!("standard input: {error}")))?;
+        if read == 0 {
+            break;
+        }
+        let result = answer(&line, arguments).map_or(Ok(()), |answer| {
+            serde_json::to_writer(&mut out, &answer)?;
+            writeln!(out)?;
+            // Whoever waits for an answer before the next question gets it.
+            if input.buffer().is_empty() { out.flush() } else { Ok(()) }
+        });
+        if !crate::output::alive(result)? {
+            return Ok(Exit::Done);
+        }
+    }
+    crate::output::alive(out.flush())?;
+    Ok(Exit::Done)
+}
+
+/// The answer to one line; none to a blank one.
+fn answer(line: &[u8], arguments: &Arguments) -> Option<Answer> {
+    let text = match core::str::from_utf8(line) {
+        Ok(text) => text.trim(),
+        Err(error) => {
+            let message = format!("not UTF-8 text from byte {}", error.valid_up_to());
+            return Some(Answer::refused("not_utf8", None, message));
+        }
+    };
+    if text.is_empty() {
+        return None;
+    }
+    let policy = Policy {
+        mode: match arguments.compat {
+            Compat::Strict => Mode::Strict,
+            Compat::Numpy => Mode::Numpy,
+        },
+        missing_data: MissingData::Allow,
+        ..Policy::default()
+    };
+    let [first, most] = FIELDS;
+    let answer = match check(text, arguments, &policy, first) {
+        Err(refusal) if matches!(refusal.kind(), ErrorKind::TooManyFields { .. }) => {
+            check(text, arguments, &policy, most)
+        }
+        other => other,
+    };
+    Some(answer.unwrap_or_else(Answer::from))
+}
+
+fn check(text: &str, arguments: &Arguments, policy: &Policy, fields: usize) -> Result<Answer, Refusal> {
+    let mut table = vec![Field::EMPTY; fields];
+    let array: Interface<'_, '_, DIMS> =
+        dict::parse(text, arguments.protocol.protocol(), policy, &mut table)?;
+    if let Some((base, len)) = arguments.allocation {
+        array.check_inside(Allocation { base, len })?;
+    }
+    let layout = array.layout();
+    Ok(Answer::Accepted(Accepted {
+        ok: true,
+        protocol: array.protocol().name(),
+        dtype: layout.dtype().to_string(),
+        itemsize: layout.itemsize(),
+        shape: layout.shape().to_vec(),
+        strides_bytes: layout.strides().to_vec(),
+        offset_bytes: layout.offset(),
+        readonly: array.readonly(),
+        extent: [layout.extent().low, layout.extent().high],
+        fields: named(array.fields()),
+    }))
+}
+
+/// The members of one level, padding left out. Recursive, but the parser bounds the depth.
+fn named(table: &[Field<'_>]) -> Vec<Member> {
+    members(table)
+        .filter(|(field, _)| !field.is_padding())
+        .map(|(field, own)| Member {
+            name: field.name().to_string(),
+            title: field.title().map(|title| title.to_string()),
+            offset: field.offset(),
+            itemsize: field.size(),
+            typestr: field.dtype().to_string(),
+            shape: field.shape().dims().to_vec(),
+            fields: named(own),
+        })
+        .collect()
+}

@@ -1,0 +1,304 @@
+//! `usm plan`.
+
+use core::time::Duration;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use usm_pool::{Certificate, Graph, Options, Plan, Problem, Queue, Strategy, verify};
+
+use crate::error::{Error, Exit, Result, write_file};
+use crate::input::{self, Hints, Input, number};
+use crate::output;
+use crate::progress::Progress;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// model.onnx, graph.json, buffers.csv or NAME.graph.csv (with NAME.csv and NAME.outputs beside it).
+    input: PathBuf,
+    /// The queue that will run the plan.
+    #[arg(long, value_enum, default_value = "in-order")]
+    queue: QueueArgument,
+    /// How the plan is made.
+    #[arg(long, value_enum, default_value = "auto")]
+    strategy: StrategyArgument,
+    /// Decide whether a plan fits in so many bytes; exit code 1 when none was found.
+    #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
+    capacity: Option<u64>,
+    /// Search at most so long.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    time_limit: Option<Duration>,
+    /// Value of a symbolic dimension of an ONNX model; dimensions without a name are called INPUT.AXIS.
+    #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = dimension)]
+    dims: Vec<(String, u64)>,
+    /// Alignment of tensors that do not say their own [default: 64; 1 for a CSV without the column].
+    #[arg(long, value_name = "BYTES", value_parser = alignment, allow_negative_numbers = true)]
+    alignment: Option<u64>,
+    /// Write the plan: id,lower,upper,size,alignment,offset,memory.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum QueueArgument {
+    /// One operator after the other.
+    InOrder,
+    /// Any order that the data dependencies allow.
+    OutOfOrder,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum StrategyArgument {
+    /// All simple strategies, then the search.
+    Auto,
+    /// Descending size, each at the lowest free offset.
+    GreedyBySize,
+    /// Each in the smallest gap that fits.
+    BestFit,
+    /// Whole buffers are used again.
+    WholeBuffer,
+    /// The search alone.
+    Search,
+}
+
+impl From<QueueArgument> for Queue {
+    fn from(argument: QueueArgument) -> Self {
+        match argument {
+            QueueArgument::InOrder => Self::InOrder,
+            QueueArgument::OutOfOrder => Self::OutOfOrder,
+        }
+    }
+}
+
+impl From<StrategyArgument> for Strategy {
+    fn from(argument: StrategyArgument) -> Self {
+        match argument {
+            StrategyArgument::Auto => Self::Auto,
+            StrategyArgument::GreedyBySize => Self::GreedyBySize,
+            StrategyArgument::BestFit => Self::BestFit,
+            StrategyArgument::WholeBuffer => Self::WholeBuffer,
+            StrategyArgument::Search => Self::Search,
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn alignment(text: &str) -> Result<u64, String> {
+    let bytes = number(text)?;
+    if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is not a power of two")) }
+}
+
+/// The name may contain the sign itself: exporters write expressions.
+fn dimension(text: &str) -> Result<(String, u64), String> {
+    let (name, value) = text.rsplit_once('=').ok_or("not NAME=VALUE")?;
+    Ok((name.to_owned(), number(value)?))
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    buffers: usize,
+    lower_bound: u64,
+    peak: Option<u64>,
+    naive: u64,
+    optimal: bool,
+    feasible: bool,
+    strategy: &'static str,
+    seconds: f64,
+    queue: &'static str,
+    certificate: CertificateReport<'a>,
+    ordering_edges: Vec<[&'a str; 2]>,
+    memories: Vec<MemoryReport>,
+    spilled: &'a [u64],
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum CertificateReport<'a> {
+    TimeCut { time: u64, buffers: &'a [u64] },
+    Antichain { buffers: &'a [u64] },
+    Search { nodes: u64, capacity: u64 },
+}
+
+#[derive(Serialize)]
+struct MemoryReport {
+    memory: &'static str,
+    peak: u64,
+    buffers: usize,
+}
+
+/// A plan, what it was made for, and how long that took.
+pub(crate) struct Outcome {
+    /// None for a file of buffers.
+    pub(crate) graph: Option<Graph>,
+    pub(crate) problem: Problem,
+    pub(crate) plan: Plan,
+    pub(crate) seconds: f64,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
+    let hints = Hints { alignment: arguments.alignment, dims: arguments.dims.clone() };
+    let input = {
+        let _sign_of_life = Progress::start(format!("reading {}", arguments.input.display()));
+        input::read(&arguments.input, &hints)?
+    };
+    let outcome = {
+        let _sign_of_life = Progress::start("planning");
+        make(input, arguments)?
+    };
+    check(&outcome)?;
+    let feasible = outcome.plan.feasible();
+    if let Some(path) = arguments.output.as_ref().filter(|_| feasible) {
+        write_file(path, &outcome.plan.to_csv())?;
+    }
+    if json {
+        output::json(&Report::of(&outcome))?;
+    } else {
+        output::text(&describe(&outcome))?;
+        if let Some(path) = arguments.output.as_ref().filter(|_| feasible) {
+            output::line(format_args!("plan written to {}", path.display()))?;
+        }
+    }
+    Ok(if feasible { Exit::Done } else { Exit::Unable })
+}
+
+fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {
+    let start = Instant::now();
+    let stop = || arguments.time_limit.is_some_and(|limit| start.elapsed() >= limit);
+    let mut options = Options::default();
+    options.strategy = arguments.strategy.into();
+    options.queue = arguments.queue.into();
+    options.capacity = arguments.capacity;
+    if arguments.time_limit.is_some() {
+        // The clock decides, not the count.
+        options.nodes = u64::MAX;
+        options.stop = Some(&stop);
+    }
+    let named = |error| Error::bad(error).in_file(&arguments.input);
+    let (graph, problem, plan) = match input {
+        Input::Buffers(_) if options.queue == Queue::OutOfOrder => {
+            let reason = "buffers have lifetimes, which only an in-order queue keeps; give a graph";
+            return Err(Error::bad(reason).in_field("--queue").in_file(&arguments.input));
+        }
+        Input::Buffers(problem) => {
+            let plan = usm_pool::plan(&problem, &options).map_err(named)?;
+            (None, problem, plan)
+        }
+        Input::Graph(graph) => {
+            let (problem, plan) = usm_pool::plan_graph(&graph, &options).map_err(named)?;
+            (Some(graph), problem, plan)
+        }
+    };
+    Ok(Outcome { graph, problem, plan, seconds: start.elapsed().as_secs_f64() })
+}
+
+/// No plan leaves the command unchecked.
+pub(crate) fn check(outcome: &Outcome) -> Result<()> {
+    let Outcome { graph, problem, plan, .. } = outcome;
+    plan.verify(problem).map_err(wrong)?;
+    if let Some(graph) = graph {
+        verify::graph(graph, plan.queue, &plan.ordering_edges, &plan.rows).map_err(wrong)?;
+    }
+    Ok(())
+}
+
+fn wrong(violation: verify::Violation) -> Error {
+    Error::unable(format!("the planner made a wrong plan, please report it: {violation}"))
+}
+
+impl<'a> Report<'a> {
+    fn of(outcome: &'a Outcome) -> Self {
+        let Outcome { graph, plan, seconds, .. } = outcome;
+        let feasible = plan.feasible();
+        let name = |op: usize| {
+            graph.as_ref().and_then(|graph| graph.ops().get(op)).map_or("", |op| op.name.as_str())
+        };
+        Self {
+            buffers: plan.buffers(),
+            lower_bound: plan.lower_bound,
+            peak: feasible.then_some(plan.peak),
+            naive: plan.naive,
+            optimal: feasible && plan.optimal(),
+            feasible,
+            strategy: plan.strategy.name(),
+            seconds: *seconds,
+            queue: plan.queue.name(),
+            certificate: CertificateReport::of(&plan.certificate),
+            ordering_edges: plan.ordering_edges.iter().map(|&(a, b)| [name(a), name(b)]).collect(),
+            memories: plan
+                .memories
+                .iter()
+                .filter(|_| feasible)
+                .map(|used| MemoryReport {
+                    memory: used.memory.name(),
+                    peak: used.peak,
+                    buffers: used.buffers,
+                })
+                .collect(),
+            spilled: if feasible { &plan.spilled } else { &[] },
+        }
+    }
+}
+
+impl<'a> CertificateReport<'a> {
+    fn of(certificate: &'a Certificate) -> Self {
+        match certificate {
+            Certificate::TimeCut { time, buffers } => Self::TimeCut { time: *time, buffers },
+            Certificate::Antichain { buffers } => Self::Antichain { buffers },
+            Certificate::Search { nodes, capacity } => Self::Search { nodes: *nodes, capacity: *capacity },
+            // The enum may grow; an unknown proof is no proof that scripts could check.
+            _ => Self::Antichain { buffers: &[] },
+        }
+    }
+}
+
+/// A plan for people.
+pub(crate) fn describe(outcome: &Outcome) -> String {
+    let Outcome { graph, plan, seconds, .. } = outcome;
+    let mut text = String::new();
+    let mut row = |what: &str, value: String| text += &format!("  {what:<12} {value}\n");
+    let ops = graph.as_ref().map(|graph| format!("{} operators, ", graph.ops().len())).unwrap_or_default();
+    row("problem", format!("{ops}{} buffers, {} queue", plan.buffers(), plan.queue.name()));
+    row("plain sum", output::bytes(plan.naive));
+    row("lower bound", format!("{}, {}", output::bytes(plan.lower_bound), proof(&plan.certificate)));
+    if plan.feasible() {
+        let quality = match plan.peak {
+            peak if plan.optimal() => {
+                let times = plan.naive as f64 / peak.max(1) as f64;
+                format!("optimal, {times:.1} times less than the plain sum")
+            }
+            peak => format!(
+                "{:.2} % above the bound",
+                100.0 * (peak as f64 / plan.lower_bound.max(1) as f64 - 1.0)
+            ),
+        };
+        row("peak", format!("{}, {quality}", output::bytes(plan.peak)));
+    } else {
+        let capacity = plan.capacity.unwrap_or(0);
+        let proven = if plan.lower_bound > capacity { "no plan can" } else { "no plan was found that does" };
+        row("peak", format!("{proven} fit in {}", output::bytes(capacity)));
+    }
+    for used in plan.memories.iter().filter(|_| plan.memories.len() > 1) {
+        row(used.memory.name(), format!("{}, {} buffers", output::bytes(used.peak), used.buffers));
+    }
+    row("strategy", format!("{}, {seconds:.3} s, verified", plan.strategy.name()));
+    text
+}
+
+fn proof(certificate: &Certificate) -> String {
+    match certificate {
+        Certificate::TimeCut { time, buffers } => format!("{} buffers live at time {time}", buffers.len()),
+        Certificate::Antichain { buffers } => {
+            format!("{} buffers that may all be live together", buffers.len())
+        }
+        Certificate::Search { nodes, capacity } => {
+            format!("nothing fits in {capacity} bytes ({nodes} nodes searched)")
+        }
+        _ => String::new(),
+    }
+}

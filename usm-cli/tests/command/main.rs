@@ -1,0 +1,10 @@
+//! The command as scripts see it: standard output, exit codes, messages. Every test runs the binary.
+#![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
+
+mod devices;
+mod interface;
+#[cfg(feature = "onnx")]
+mod onnx;
+mod plan;
+mod support;
+mod usage;

@@ -1,0 +1,327 @@
+//! `usm plan model.onnx`: small models made here, real ones from a folder, broken ones.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use prost::Message as _;
+use serde_json::{Value, json};
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};
+use tract_onnx::pb::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
+    TypeProto, ValueInfoProto, type_proto,
+};
+
+use crate::support::{Ran, file, folder, shared, skip, text, usm};
+
+const FLOAT: i32 = 1;
+const INT64: i32 = 7;
+const STRING: i32 = 8;
+
+/// A value whose dimensions are numbers, symbols, or `-` for nothing.
+fn value(name: &str, data_type: i32, dims: &[&str]) -> ValueInfoProto {
+    let dim = |text: &&str| Dimension {
+        value: match text.parse() {
+            Ok(extent) => Some(dimension::Value::DimValue(extent)),
+            Err(_) if *text == "-" => None,
+            Err(_) => Some(dimension::Value::DimParam((*text).to_owned())),
+        },
+        ..Dimension::default()
+    };
+    let shape = Some(TensorShapeProto { dim: dims.iter().map(dim).collect() });
+    let tensor = type_proto::Value::TensorType(type_proto::Tensor { elem_type: data_type, shape });
+    let r#type = Some(TypeProto { value: Some(tensor), ..TypeProto::default() });
+    ValueInfoProto { name: name.to_owned(), r#type, ..ValueInfoProto::default() }
+}
+
+fn node(op_type: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    NodeProto {
+        op_type: op_type.to_owned(),
+        input: names(inputs),
+        output: names(outputs),
+        ..NodeProto::default()
+    }
+}
+
+fn floats(name: &str, dims: &[i64]) -> TensorProto {
+    let bytes = dims.iter().product::<i64>() * 4;
+    TensorProto {
+        name: name.to_owned(),
+        data_type: FLOAT,
+        dims: dims.to_vec(),
+        raw_data: vec![0; usize::try_from(bytes).unwrap()],
+        ..TensorProto::default()
+    }
+}
+
+fn int64s(name: &str, values: &[i64]) -> TensorProto {
+    let dims = vec![i64::try_from(values.len()).unwrap()];
+    TensorProto {
+        name: name.to_owned(),
+        data_type: INT64,
+        dims,
+        int64_data: values.to_vec(),
+        ..TensorProto::default()
+    }
+}
+
+fn bytes(graph: GraphProto) -> Vec<u8> {
+    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 13 }];
+    ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..ModelProto::default() }.encode_to_vec()
+}
+
+/// x[N, 8] -> MatMul(w[8, 16]) -> Relu -> Reshape(0, 4, 4) -> y: no shape between input and output is stated.
+fn chain() -> GraphProto {
+    GraphProto {
+        name: "chain".to_owned(),
+        node: vec![
+            node("MatMul", &["x", "w"], &["a"]),
+            node("Relu", &["a"], &["b"]),
+            node("Reshape", &["b", "to"], &["y"]),
+        ],
+        input: vec![value("x", FLOAT, &["N", "8"])],
+        output: vec![value("y", FLOAT, &["M", "4", "4"])],
+        initializer: vec![floats("w", &[8, 16]), int64s("to", &[0, 4, 4])],
+        ..GraphProto::default()
+    }
+}
+
+fn plan(name: &str, graph: GraphProto, arguments: &[&str]) -> Ran {
+    plan_bytes(name, &bytes(graph), arguments)
+}
+
+fn plan_bytes(name: &str, model: &[u8], arguments: &[&str]) -> Ran {
+    let path = file(&folder(name), "model.onnx", model);
+    let arguments: Vec<&str> =
+        ["plan", &path, "--json"].into_iter().chain(arguments.iter().copied()).collect();
+    usm(&arguments)
+}
+
+#[test]
+fn missing_shapes_are_inferred_from_the_inputs() {
+    let ran = plan("onnx_chain", chain(), &["--dim", "N=10"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let report = ran.json();
+    // Three results of 10 x 16 floats, two of them live at a time.
+    assert_eq!((&report["buffers"], &report["naive"]), (&json!(3), &json!(3 * 640)));
+    assert_eq!((&report["peak"], &report["lower_bound"]), (&json!(2 * 640), &json!(2 * 640)));
+}
+
+#[test]
+fn shapes_in_the_file_count_and_need_no_inference() {
+    let mut graph = chain();
+    // An operator that nobody knows, with a stated result.
+    graph.node[1] = NodeProto { domain: "example".to_owned(), ..node("Mystery", &["a"], &["b"]) };
+    graph.value_info = vec![value("a", FLOAT, &["2", "3"]), value("b", 10, &["5"])];
+    graph.output = vec![value("y", FLOAT, &["N", "4", "4"])];
+    let ran = plan("onnx_stated", graph, &["--dim", "N=1"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.json()["naive"], 2 * 3 * 4 + 5 * 2 + 16 * 4);
+}
+
+#[test]
+fn symbolic_dimensions_without_a_value_are_named() {
+    plan("onnx_symbols", chain(), &[]).refused(&["model.onnx", "`N`", "--dim N=VALUE"]);
+    plan("onnx_symbols_other", chain(), &["--dim", "N=1", "--dim", "K=2"]).refused(&["--dim", "`K`"]);
+    plan("onnx_symbols_twice", chain(), &["--dim", "N=1", "--dim", "N=2"]).refused(&["N", "1", "2"]);
+    let mut graph = chain();
+    graph.input = vec![value("x", FLOAT, &["-1", "8"])];
+    plan("onnx_negative", graph.clone(), &[]).refused(&["`x.0`"]);
+    assert_eq!(plan("onnx_negative_given", graph.clone(), &["--dim", "x.0=10"]).json()["naive"], 3 * 640);
+    for nothing in ["-", "?"] {
+        graph.input = vec![value("x", FLOAT, &[nothing, "8"])];
+        plan("onnx_nothing", graph.clone(), &[]).refused(&["`x.0`"]);
+        assert_eq!(plan("onnx_nothing_given", graph.clone(), &["--dim", "x.0=10"]).code, 0);
+    }
+    // Exporters write expressions; the name is everything before the last sign.
+    graph.input = vec![value("x", FLOAT, &["past=1 + 1", "8"])];
+    assert_eq!(plan("onnx_expression", graph, &["--dim", "past=1 + 1=10"]).json()["naive"], 3 * 640);
+}
+
+#[test]
+fn weights_are_constants_and_outside_of_the_arena() {
+    let mut graph = chain();
+    // Old files list initializers among the inputs; constants may also be nodes.
+    graph.input.push(value("w", FLOAT, &["8", "16"]));
+    let to = graph.initializer.pop().unwrap();
+    let attribute = AttributeProto {
+        name: "value".to_owned(),
+        r#type: AttributeType::Tensor.into(),
+        t: Some(to),
+        ..AttributeProto::default()
+    };
+    graph.node.insert(0, NodeProto { attribute: vec![attribute], ..node("Constant", &[], &["to"]) });
+    let report = plan("onnx_constants", graph, &["--dim", "N=10"]).json();
+    assert_eq!((&report["buffers"], &report["naive"]), (&json!(3), &json!(3 * 640)));
+}
+
+#[test]
+fn refusals_name_the_place() {
+    let mut graph = chain();
+    graph.node[1].name = "activate".to_owned();
+    let good = graph.clone();
+
+    graph.node[1].input[0] = "ghost".to_owned();
+    plan("onnx_ghost", graph, &["--dim", "N=1"]).refused(&["node 1", "activate", "Relu", "ghost"]);
+
+    let mut graph = good.clone();
+    graph.node.swap(0, 1);
+    plan("onnx_order", graph, &["--dim", "N=1"]).refused(&["node 0", "activate", "\"a\""]);
+
+    let mut graph = good.clone();
+    graph.node[1].output[0] = "a".to_owned();
+    plan("onnx_twice", graph, &["--dim", "N=1"]).refused(&["activate", "\"a\"", "exists"]);
+
+    let mut graph = good.clone();
+    graph.output[0].name = "z".to_owned();
+    plan("onnx_output", graph, &["--dim", "N=1"]).refused(&["output", "\"z\""]);
+
+    let mut graph = good.clone();
+    graph.initializer[0].raw_data.truncate(100);
+    plan("onnx_data", graph, &["--dim", "N=1"]).refused(&["\"w\"", "100", "512"]);
+
+    let mut graph = good.clone();
+    let body = AttributeProto {
+        name: "then_branch".to_owned(),
+        r#type: AttributeType::Graph.into(),
+        g: Some(GraphProto::default()),
+        ..AttributeProto::default()
+    };
+    graph.node[1] =
+        NodeProto { name: "choose".to_owned(), attribute: vec![body], ..node("If", &["a"], &["b"]) };
+    plan("onnx_subgraph", graph, &["--dim", "N=1"]).refused(&["choose", "If", "subgraph"]);
+
+    let mut graph = good.clone();
+    graph.node[1] =
+        NodeProto { name: "odd".to_owned(), domain: "example".to_owned(), ..node("Mystery", &["a"], &["b"]) };
+    plan("onnx_unknown", graph, &["--dim", "N=1"]).refused(&["odd", "Mystery", "\"b\""]);
+
+    let mut graph = good.clone();
+    graph.input[0] = value("x", STRING, &["N", "8"]);
+    plan("onnx_string", graph, &["--dim", "N=1"]).refused(&["\"x\"", "strings"]);
+
+    let mut graph = good.clone();
+    graph.value_info = vec![value("a", FLOAT, &["4611686018427387904", "4611686018427387904"])];
+    plan("onnx_huge", graph, &["--dim", "N=1"]).refused(&["\"a\"", "4611686018427387904", "64 bits"]);
+
+    // Shapes that contradict each other.
+    let mut graph = good;
+    graph.initializer[1] = int64s("to", &[0, 5, 5]);
+    graph.output[0] = value("y", FLOAT, &["M", "5", "5"]);
+    plan("onnx_clash", graph, &["--dim", "N=10"]).refused(&["node 2", "Reshape", "\"y\""]);
+}
+
+#[test]
+fn files_that_are_not_onnx_are_refused() {
+    for (index, content) in
+        [&b""[..], b"hello", b"{\"tensors\": []}", &[0xff; 64], &[0; 64]].into_iter().enumerate()
+    {
+        plan_bytes(&format!("onnx_not_{index}"), content, &[]).refused(&["model.onnx", "ONNX"]);
+    }
+}
+
+/// The models of `USM_MODELS` (a folder, or several as in PATH), by file name.
+fn models() -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    let Some(folders) = std::env::var_os("USM_MODELS") else {
+        skip("USM_MODELS names no folder with ONNX models");
+        return found;
+    };
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "onnx") {
+                found.insert(entry.file_name().to_string_lossy().into_owned(), path);
+            }
+        }
+    }
+    if found.is_empty() {
+        skip("there is no .onnx file under USM_MODELS");
+    }
+    found
+}
+
+/// Dimensions for the models that are known by name; the instance that others extracted at the same dimensions.
+fn known(name: &str) -> Option<(&'static [&'static str], &'static str)> {
+    Some(match name {
+        "ch_PP-OCRv4_det_infer.onnx" => {
+            (&["p2o.DynamicDimension.0=1", "p2o.DynamicDimension.1=320", "p2o.DynamicDimension.2=320"], "")
+        }
+        "ch_PP-OCRv4_rec_infer.onnx" => {
+            (&["p2o.DynamicDimension.0=6", "x.2=48", "p2o.DynamicDimension.1=320"], "ppocr4_rec_b6")
+        }
+        "ch_ppocr_mobile_v2.0_cls_infer.onnx" => (&["x.0=6", "x.2=48", "x.3=192"], "ppocr2_cls_b6"),
+        "magika.onnx" | "model.onnx" => (&["unk__214=32"], "magika33_b32"),
+        _ => return None,
+    })
+}
+
+/// Real models, in order and out of order: planned, verified, and of the size that an independent extraction found.
+#[test]
+fn real_models_are_planned_on_both_queues() {
+    let mut planned = 0;
+    for (name, path) in models() {
+        let Some((dims, instance)) = known(&name) else {
+            skip(&format!("{name}: its dimensions are not known here"));
+            continue;
+        };
+        let path = text(&path);
+        let plan = |queue: &str| {
+            let mut arguments = vec!["plan", &path, "--json", "--queue", queue];
+            arguments.extend(dims.iter().flat_map(|dim| ["--dim", dim]));
+            let ran = usm(&arguments);
+            assert_eq!(ran.code, 0, "{name}: {}", ran.stderr);
+            ran.json()
+        };
+        let (in_order, out_of_order) = (plan("in-order"), plan("out-of-order"));
+        let number = |report: &Value, key: &str| report[key].as_u64().unwrap();
+        assert!(number(&in_order, "lower_bound") <= number(&in_order, "peak"));
+        assert!(number(&in_order, "peak") < number(&in_order, "naive") / 4, "{name}: {in_order}");
+        assert!(number(&in_order, "lower_bound") <= number(&out_of_order, "lower_bound"), "{name}");
+        assert_eq!(in_order["naive"], out_of_order["naive"]);
+        planned += 1;
+        let Some(data) = shared("planner").filter(|_| !instance.is_empty()) else { continue };
+        let other = usm(&["plan", &text(&data.join(format!("{instance}.graph.csv"))), "--json"]).json();
+        assert_eq!(in_order["buffers"], other["buffers"], "{name}");
+        // The instance rounds every size up to 64 bytes.
+        let slack = 64 * number(&other, "buffers");
+        for key in ["lower_bound", "naive"] {
+            let (mine, theirs) = (number(&in_order, key), number(&other, key));
+            assert!(mine <= theirs && theirs < mine + slack, "{key} of {name}: {mine}, there {theirs}");
+        }
+    }
+    if planned == 0 {
+        skip("no real ONNX model was planned");
+    }
+}
+
+#[test]
+fn real_models_name_the_dimensions_that_they_need() {
+    for (name, path) in models() {
+        let Some((dims, _)) = known(&name) else { continue };
+        let first = dims[0].split_once('=').unwrap().0;
+        usm(&["plan", &text(&path)]).refused(&[
+            &name,
+            &format!("`{first}`"),
+            &format!("--dim {first}=VALUE"),
+        ]);
+    }
+}
+
+/// The start of a real model, at every kind of place, is refused and does not crash anything.
+#[test]
+fn truncated_real_models_are_refused() {
+    for (name, path) in models() {
+        let content = std::fs::read(&path).unwrap();
+        for part in [1, 2, 3, 5, 8, 13] {
+            let cut = &content[..content.len() * part / 16];
+            let ran = plan_bytes("onnx_truncated", cut, &[]);
+            ran.refused(&["model.onnx"]);
+            assert!(ran.stderr.contains("not an ONNX file"), "{name}: {}", ran.stderr);
+        }
+    }
+}
