@@ -541,7 +541,23 @@ impl<'a, 't> Parser<'a, 't> {
             field.name = Name::Given(Str::new(""));
         }
         self.frame()?.offset = end;
+        if padding {
+            self.merge(index);
+        }
         Ok(())
+    }
+
+    /// Joins padding with the padding in front of it: `xxxx` is one entry.
+    fn merge(&mut self, index: usize) {
+        let Some(previous) = index.checked_sub(1).filter(|_| index.checked_add(1) == Some(self.count)) else {
+            return;
+        };
+        let Some([before, last]) = self.table.get_mut(previous..self.count) else { return };
+        if before.padding && before.depth == last.depth {
+            before.size = before.size.saturating_add(last.size);
+            before.dtype.size = before.size;
+            self.count = index;
+        }
     }
 
     fn check_new(&mut self, index: usize, name: Name<'a>) -> Result<()> {
