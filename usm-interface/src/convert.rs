@@ -43,7 +43,7 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         if self.stream != Stream::None {
             return Err(refuse(Key::Stream, Reason::Stream));
         }
-        let descr = self.descr.filter(|descr| !descr.is_trivial());
+        let descr = self.descr.filter(|descr| !descr.repeats(self.layout.dtype()));
         Ok(Common { layout: self.layout, descr, data: self.data, readonly: self.readonly })
     }
 
@@ -216,8 +216,11 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
         if !spelled(dtype) || !members {
             return Err(refuse(Key::Typestr, Reason::Dtype));
         }
-        let address = self.folded()?;
-        let layout = self.without_offset()?;
+        let absent = matches!(self.data, Data::Absent | Data::Object);
+        // Without an address the offset stays where the target has a key for it.
+        let keeps_offset = absent && protocol != Protocol::Cuda && self.layout.offset() != 0;
+        let (address, layout) =
+            if keeps_offset { (None, self.layout) } else { (self.folded()?, self.without_offset()?) };
         let data = match address {
             // CUDA: the address of an array without bytes is 0.
             Some(_) if protocol == Protocol::Cuda && layout.nbytes() == 0 => {
@@ -234,7 +237,10 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
                 (crate::sycl::VERSION, dtype.itemsize(), Some(syclobj))
             }
         };
-        let layout = if unit == 1 { layout } else { in_elements(&layout)?.0 };
+        let layout = if protocol == Protocol::Sycl { in_elements(&layout)?.0 } else { layout };
+        if layout.offset() != 0 && layout.offset().checked_rem(i64::from(unit)) != Some(0) {
+            return Err(refuse(Key::Offset, Reason::Units));
+        }
         Ok(Interface {
             protocol,
             layout,
@@ -245,7 +251,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
             stream: Stream::None,
             syclobj,
             // SYCL: written although 0, so that no reader takes the dictionary for one of `dpctl.memory`.
-            offset_given: protocol == Protocol::Sycl,
+            offset_given: keeps_offset || protocol == Protocol::Sycl,
             unit,
         })
     }

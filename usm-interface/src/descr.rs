@@ -130,6 +130,11 @@ pub(crate) fn refuse_objects(fields: &[Field<'_>], policy: &Policy, key: Key) ->
     }
 }
 
+/// Whether a member is its type alone: `('', typestr)`.
+fn is_plain(field: &Field<'_>) -> bool {
+    !field.nested && field.title.is_none() && field.shape.dims().is_empty()
+}
+
 /// The path of an entry of a table, found again from the depths.
 #[cold]
 fn path_of(fields: &[Field<'_>], index: usize, key: Key) -> Path {
@@ -328,7 +333,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         let count = self.count;
         let frame = *self.frame()?;
         if let Some(unnamed) = frame.unnamed
-            && (depth > 0 || frame.items > 1)
+            && (depth > 0 || frame.items > 1 || !self.table.first().is_some_and(is_plain))
         {
             let frame = self.frame()?;
             frame.items = unnamed.saturating_add(1);

@@ -312,6 +312,7 @@ fn data<'a, S: Source<'a>>(reader: &mut Reader<S>, value: &Token<'a>, policy: &P
             return Ok(Data::Buffer { address, len, readonly });
         }
         Token::Opaque(_) | Token::Bytes(_) => return Ok(Data::Object),
+        Token::Str(text) if is_object(text) => return Ok(Data::Object),
         Token::Tuple | Token::List => {}
         ref other => return Err(wrong_type(key, "(address, flag), a buffer or None", other)),
     }
@@ -344,11 +345,16 @@ fn data<'a, S: Source<'a>>(reader: &mut Reader<S>, value: &Token<'a>, policy: &P
     }
 }
 
+/// `'<queue>'`: what stands in text for an object.
+fn is_object(text: Str<'_>) -> bool {
+    text.raw.starts_with('<') && text.raw.ends_with('>')
+}
+
 /// A filter string, a string in angle brackets for an object, or an object the host recognised.
 fn syclobj<'a>(value: &Token<'a>) -> Result<SyclObject<'a>> {
     Ok(match *value {
         Token::Str(text) => {
-            if text.raw.starts_with('<') && text.raw.ends_with('>') {
+            if is_object(text) {
                 SyclObject::Unknown
             } else {
                 SyclObject::Filter(text)

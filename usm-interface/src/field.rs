@@ -259,17 +259,19 @@ impl<'a, 'f> Structure<'a, 'f> {
         self.size
     }
 
+    /// The one member, when it is alone and has neither name nor title nor shape: `[('', type)]`.
+    pub(crate) fn only_unnamed(&self) -> Option<&'f Field<'a>> {
+        let [only] = self.fields else { return None };
+        let unnamed = match only.name {
+            Name::Given(name) => name.is_empty(),
+            Name::Numbered(_) => true,
+        };
+        (unnamed && only.title.is_none() && only.shape.len == 0 && !only.nested).then_some(only)
+    }
+
     /// Whether this is `[('', typestr)]`, which says no more than the type string.
     #[must_use]
-    pub fn is_trivial(&self) -> bool {
-        match self.fields {
-            [only] => {
-                matches!(only.name, Name::Given(name) if name.is_empty())
-                    && only.title.is_none()
-                    && only.shape.len == 0
-                    && !only.nested
-            }
-            _ => false,
-        }
+    pub fn repeats(&self, dtype: Dtype) -> bool {
+        self.only_unnamed().is_some_and(|only| only.dtype == dtype)
     }
 }

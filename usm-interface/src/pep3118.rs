@@ -831,7 +831,8 @@ fn write_scalar<W: Write>(out: &mut W, dtype: Dtype, natural: bool, order: &mut 
         _ => '=',
     };
     // What has no byte order and no alignment needs no switch.
-    let indifferent = dtype.itemsize() <= 1 || matches!(dtype.kind(), Kind::Bytes | Kind::Void);
+    let single = dtype.itemsize() <= 1 && dtype.byte_order() == ByteOrder::None;
+    let indifferent = single || matches!(dtype.kind(), Kind::Bytes | Kind::Void);
     if *order != wanted && !indifferent {
         out.write_char(wanted)?;
         *order = wanted;

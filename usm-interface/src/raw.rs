@@ -4,7 +4,7 @@
 //! [`Raw::validate`]; nothing is parsed but the type string, nothing is copied but shape and strides.
 
 use crate::dtype::{Dtype, Extended, Kind};
-use crate::error::{ErrorKind, Key, Result};
+use crate::error::{Error, ErrorKind, Key, Part, Result};
 use crate::field::{Field, Structure};
 use crate::layout::{Allocation, Layout};
 use crate::policy::{Mode, Null, Objects, Policy};
@@ -214,6 +214,15 @@ impl<'a, 'f> Raw<'a, 'f> {
                 ErrorKind::DescrSize { descr: u64::from(descr.size), typestr: u64::from(dtype.itemsize()) };
             return Err(Key::Descr.error(kind));
         }
+        if descr.only_unnamed().is_some() && !descr.repeats(dtype) {
+            match policy.mode {
+                Mode::Strict => {
+                    return Err(Error::new(ErrorKind::UnnamedField, Key::Descr.at(0).part(Part::Name)));
+                }
+                Mode::Numpy if dtype.kind() != Kind::Void => return Ok(None),
+                Mode::Numpy => {}
+            }
+        }
         Ok(Some(descr))
     }
 
@@ -222,7 +231,7 @@ impl<'a, 'f> Raw<'a, 'f> {
     pub(crate) fn check_data<const N: usize>(&self, layout: &Layout<N>, policy: &Policy) -> Result<()> {
         match self.data {
             Data::Absent | Data::Object => Ok(()),
-            Data::Pointer { address: 0, .. } => {
+            Data::Pointer { address: 0, .. } | Data::Buffer { address: 0, .. } => {
                 if layout.nbytes() == 0 && policy.null == Null::ZeroSize {
                     Ok(())
                 } else {
@@ -231,6 +240,7 @@ impl<'a, 'f> Raw<'a, 'f> {
             }
             Data::Pointer { address, .. } => layout.check_address(address),
             Data::Buffer { address, len, .. } => {
+                layout.check_address(address)?;
                 layout.check_inside(address, Allocation { base: address, len })
             }
         }
@@ -279,7 +289,7 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
     #[must_use]
     pub fn fields(&self) -> &'f [Field<'a>] {
         match self.descr {
-            Some(descr) if !descr.is_trivial() => descr.fields,
+            Some(descr) if !descr.repeats(self.layout.dtype()) => descr.fields,
             _ => &[],
         }
     }

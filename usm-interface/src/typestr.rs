@@ -41,7 +41,7 @@ pub(crate) const fn resolve(mut dtype: Dtype, allowed: bool) -> Result<Dtype, Er
 }
 
 /// Whether elements of this kind and size have a byte order at all.
-const fn has_order(kind: Kind, size: u32) -> bool {
+pub(crate) const fn has_order(kind: Kind, size: u32) -> bool {
     match kind {
         Kind::Int | Kind::Uint | Kind::Float => size > 1,
         Kind::Complex | Kind::Timedelta | Kind::Datetime | Kind::Unicode => true,
@@ -156,8 +156,9 @@ fn grammar(text: &[u8], loose: bool) -> Result<Dtype, ErrorKind> {
 }
 
 fn size_in_bytes(kind: Kind, number: Option<u64>, at: Cursor<'_>) -> Result<u32, ErrorKind> {
+    let pointer = u32::try_from(size_of::<usize>()).unwrap_or(8);
     let Some(number) = number else {
-        return if kind == Kind::Object { Ok(8) } else { Err(at.unexpected()) };
+        return if kind == Kind::Object { Ok(pointer) } else { Err(at.unexpected()) };
     };
     let bad = ErrorKind::BadItemsize { kind: kind.char(), size: number };
     let bytes = match kind {
@@ -173,7 +174,7 @@ fn size_in_bytes(kind: Kind, number: Option<u64>, at: Cursor<'_>) -> Result<u32,
         Kind::Float => matches!(bytes, 2 | 4 | 8 | 12 | 16),
         Kind::Complex => matches!(bytes, 8 | 16 | 24 | 32),
         Kind::Timedelta | Kind::Datetime => bytes == 8,
-        Kind::Object => matches!(bytes, 4 | 8),
+        Kind::Object => bytes == u64::from(pointer),
         _ => true,
     };
     if !allowed {

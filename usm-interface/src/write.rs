@@ -2,7 +2,7 @@
 
 use core::fmt::{self, Write};
 
-use crate::dtype::{ByteOrder, Dtype, Kind};
+use crate::dtype::{ByteOrder, Dtype};
 use crate::field::{Field, Structure};
 use crate::raw::{Data, Interface, Protocol, Stream, SyclObject};
 
@@ -111,6 +111,11 @@ pub(crate) fn descr<W: Write>(
 ) -> fmt::Result {
     out.write_char('[')?;
     let fields = structure.fields();
+    if spelling == Spelling::Json
+        && fields.iter().any(|f| f.shape.groups().count() > if f.nested { 1 } else { 2 })
+    {
+        return Err(fmt::Error);
+    }
     // Owners of the open nested structures, one entry a level.
     let mut owners: [usize; crate::descr::MAX_NESTING] = [0; crate::descr::MAX_NESTING];
     let mut depth = 0usize;
@@ -192,13 +197,20 @@ fn end_of_item<W: Write>(out: &mut W, spelling: Spelling, field: &Field<'_>) -> 
 /// Writes a type string; SYCL dictionaries spell native order `|`, as dpctl does.
 fn typestr<W: Write>(out: &mut W, spelling: Spelling, protocol: Protocol, dtype: Dtype) -> fmt::Result {
     let quote = spelling.quote();
+    let native = dtype.is_native() && crate::typestr::has_order(dtype.kind(), dtype.itemsize());
     let dtype =
-        if protocol == Protocol::Sycl && dtype.is_native() && !matches!(dtype.kind(), Kind::Extended(_)) {
-            Dtype { order: ByteOrder::None, ..dtype }
-        } else {
-            dtype
-        };
+        if protocol == Protocol::Sycl && native { Dtype { order: ByteOrder::None, ..dtype } } else { dtype };
     write!(out, "{quote}{dtype}{quote}")
+}
+
+impl Structure<'_, '_> {
+    /// Writes the structure as a `descr`.
+    ///
+    /// # Errors
+    /// Those of `out`; and in JSON sub-arrays of sub-arrays that JSON, having only lists, cannot tell from a list of members.
+    pub fn write<W: Write>(&self, out: &mut W, spelling: Spelling) -> fmt::Result {
+        descr(out, spelling, Protocol::Array, *self)
+    }
 }
 
 /// Writes `key: ` with its comma.
@@ -244,7 +256,7 @@ impl<const N: usize> Interface<'_, '_, N> {
                 self.write_descr(&mut keys, "descr")?;
                 self.write_data(&mut keys)?;
                 self.write_strides(&mut keys)?;
-                if self.version >= 3 {
+                if self.version >= 3 || self.stream != Stream::None {
                     let out = keys.key("stream")?;
                     match self.stream {
                         Stream::None => out.write_str(spelling.none())?,
@@ -274,6 +286,8 @@ impl<const N: usize> Interface<'_, '_, N> {
         let quote = spelling.quote();
         match self.data {
             Data::Absent => Ok(()),
+            // Without `data` the producer's buffer stands in.
+            Data::Buffer { .. } | Data::Object if self.protocol == Protocol::Sycl => Ok(()),
             Data::Pointer { address, flag } => {
                 write!(
                     keys.key("data")?,
