@@ -1,2 +1,37 @@
-//! Benchmarks beside their peers.
-fn main() {}
+//! Benchmarks side by side with their peers: `usm-bench NAME [--json]`.
+//!
+//! Each row compares one of ours with one peer in the same process, measured in turns. Never part of the tests.
+
+mod kernel;
+mod row;
+
+use std::process::ExitCode;
+
+use row::Row;
+
+/// A benchmark and what it measures.
+type Bench = (&'static str, fn() -> Vec<Row>);
+
+/// Every benchmark by name.
+const BENCHES: &[Bench] = &[("kernel", kernel::rows)];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let json = arguments.iter().any(|argument| argument == "--json");
+    let names: Vec<&str> =
+        arguments.iter().map(String::as_str).filter(|argument| !argument.starts_with("--")).collect();
+    let known = |name: &&str| BENCHES.iter().any(|(bench, _)| bench == name);
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        let all: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();
+        eprintln!("no benchmark {unknown}; there are: {}", all.join(", "));
+        return ExitCode::from(2);
+    }
+    let chosen = BENCHES.iter().filter(|(name, _)| names.is_empty() || names.contains(name));
+    let rows: Vec<Row> = chosen.flat_map(|(_, rows)| rows()).collect();
+    if json {
+        println!("{}", serde_json::to_string(&rows).expect("rows are plain data"));
+    } else {
+        row::print(&rows);
+    }
+    ExitCode::SUCCESS
+}

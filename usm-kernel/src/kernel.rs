@@ -58,7 +58,8 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     /// Local and private arrays of a group, a tuple; `()` for none.
     type Local: LocalSignature;
 
-    /// The only local size that the kernel is written for, if there is one (OpenCL's `reqd_work_group_size`).
+    /// The only local size that the kernel is written for, if there is one (OpenCL's `reqd_work_group_size`); 0 in a
+    /// dimension where any will do.
     fn required_group(&self) -> Option<[u64; D]> {
         None
     }
@@ -136,7 +137,7 @@ impl<const D: usize> Description<D> {
         if let Some(required) = self.required_group {
             for dimension in 0..D {
                 let (required, found) = (required[dimension], local[dimension]);
-                if required != found {
+                if required != 0 && required != found {
                     return Err(LaunchError::WrongGroup { dimension, required, found });
                 }
             }

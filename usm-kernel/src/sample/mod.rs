@@ -1,5 +1,22 @@
-//! Sample kernels: each with a plain loop that says what it must compute.
+//! Sample kernels, each with the plain loop that says what it computes.
+//!
+//! They show how phases are written so that they compile to the loop one would write by hand: cut slices to the group's
+//! size first, and the compiler proves the indices.
 
+mod histogram;
+mod matmul;
+mod reduce;
 mod reverse;
+mod saxpy;
+mod scan;
 
+pub use histogram::{Histogram, histogram_plain};
+pub use matmul::{Matmul, matmul_plain};
+#[cfg(feature = "alloc")]
+pub use reduce::reduce;
+pub use reduce::{Reduce, reduce_plain};
 pub use reverse::{Reverse, ReverseOneGroup, reverse_plain};
+pub use saxpy::{Saxpy, saxpy_plain};
+#[cfg(feature = "alloc")]
+pub use scan::scan;
+pub use scan::{ScanCarry, ScanParts, scan_plain};

@@ -1,0 +1,56 @@
+//! One comparison, and how it is measured.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+/// Ours beside one peer.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) case: String,
+    pub(crate) peer: String,
+    pub(crate) unit: &'static str,
+    pub(crate) ours: f64,
+    pub(crate) theirs: f64,
+    pub(crate) ratio: f64,
+}
+
+impl Row {
+    pub(crate) fn new(case: &str, peer: &str, unit: &'static str, ours: f64, theirs: f64) -> Self {
+        Self { case: case.into(), peer: peer.into(), unit, ours, theirs, ratio: ours / theirs }
+    }
+}
+
+/// Microseconds of one call of each, medians of samples taken in turns so that a busy machine hurts both alike.
+pub(crate) fn microseconds(mut ours: impl FnMut(), mut theirs: impl FnMut()) -> (f64, f64) {
+    const SAMPLES: usize = 101;
+    const SAMPLE: Duration = Duration::from_micros(500);
+    let mut calls = 1_u32;
+    while sample(&mut theirs, calls) < SAMPLE.as_secs_f64() * 1e6 / f64::from(calls) {
+        calls *= 2;
+    }
+    sample(&mut ours, calls);
+    let (mut our_samples, mut their_samples): (Vec<f64>, Vec<f64>) =
+        (0..SAMPLES).map(|_| (sample(&mut ours, calls), sample(&mut theirs, calls))).unzip();
+    (median(&mut our_samples), median(&mut their_samples))
+}
+
+fn sample(work: &mut impl FnMut(), calls: u32) -> f64 {
+    let start = Instant::now();
+    (0..calls).for_each(|_| work());
+    start.elapsed().as_secs_f64() * 1e6 / f64::from(calls)
+}
+
+fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// A table for people.
+pub(crate) fn print(rows: &[Row]) {
+    println!("{:40} {:24} {:>8} {:>12} {:>12} {:>8}", "case", "peer", "unit", "ours", "theirs", "ratio");
+    for row in rows {
+        let Row { case, peer, unit, ours, theirs, ratio } = row;
+        println!("{case:40} {peer:24} {unit:>8} {ours:12.3} {theirs:12.3} {ratio:8.2}");
+    }
+}
