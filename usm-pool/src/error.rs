@@ -64,8 +64,13 @@ pub enum Error {
         /// Bytes asked for.
         bytes: u64,
     },
-    /// An in-order queue has one order already: ordering edges belong to out-of-order queues.
-    OrderingEdgesInOrder,
+    /// An ordering edge that names no operator, or closes a cycle with the data dependencies and the other edges.
+    OrderingEdge {
+        /// Operator that must be finished.
+        earlier: usize,
+        /// Operator that waits.
+        later: usize,
+    },
 }
 
 impl fmt::Display for Error {
@@ -93,7 +98,12 @@ impl fmt::Display for Error {
             Self::OutOfMemory { bytes } => {
                 write!(f, "the planner could not allocate {bytes} bytes for its tables")
             }
-            Self::OrderingEdgesInOrder => f.write_str("ordering edges were asked for on an in-order queue"),
+            Self::OrderingEdge { earlier, later } => {
+                write!(
+                    f,
+                    "ordering edge from op {earlier} to op {later}: no such operators, or it closes a cycle"
+                )
+            }
         }
     }
 }

@@ -113,7 +113,44 @@ impl Problem {
     pub fn with_reachability(graph: &Graph, reach: &Reachability, in_place: InPlace) -> Result<Self, Error> {
         let blocks = Blocks::new(graph, in_place, Some(reach))?;
         let conflicts = out_of_order(&blocks, reach)?;
-        Self::from_blocks(graph, &blocks, Some(conflicts))
+        let mut problem = Self::from_blocks(graph, &blocks, Some(conflicts))?;
+        if reach.order().iter().enumerate().any(|(at, &op)| at != op) {
+            problem.retime(graph, &blocks, reach);
+        }
+        Ok(problem)
+    }
+
+    /// Lives in the order of submission, where ordering edges go against the processing order.
+    fn retime(&mut self, graph: &Graph, blocks: &Blocks, reach: &Reachability) {
+        let n = reach.len() as u64;
+        let mut position = alloc::vec![0_u64; reach.len()];
+        for (at, &op) in reach.order().iter().enumerate() {
+            position[op] = at as u64;
+        }
+        let life = |ops: &mut dyn Iterator<Item = usize>, from_start: bool, to_end: bool| {
+            let (mut lower, mut upper) = (u64::MAX, 0);
+            for op in ops {
+                lower = lower.min(position[op]);
+                upper = upper.max(position[op] + 1);
+            }
+            let lower = if from_start { 0 } else { lower.min(n.saturating_sub(1)) };
+            (lower, if to_end { n.max(1) } else { upper.max(lower + 1) })
+        };
+        for (buffer, block) in self.buffers.iter_mut().zip(blocks.blocks()) {
+            (buffer.lower, buffer.upper) =
+                life(&mut block.ops.iter().copied(), block.from_start, block.to_end);
+        }
+        for member in &mut self.members {
+            let Some(tensor) = graph.tensor_index(member.tensor.id) else { continue };
+            let node = &graph.tensors()[tensor];
+            let views =
+                if node.alias.is_none() { graph.family(tensor) } else { core::slice::from_ref(&tensor) };
+            let nodes = || views.iter().map(|&view| &graph.tensors()[view]);
+            let mut ops = nodes().flat_map(|node| node.users.iter().copied().chain(node.producer));
+            let from_start = node.alias.is_none() && blocks.blocks()[member.buffer].from_start;
+            let to_end = nodes().any(|node| node.is_output);
+            (member.tensor.lower, member.tensor.upper) = life(&mut ops, from_start, to_end);
+        }
     }
 
     fn from_blocks(graph: &Graph, blocks: &Blocks, conflicts: Option<ConflictGraph>) -> Result<Self, Error> {

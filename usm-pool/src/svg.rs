@@ -53,7 +53,7 @@ pub fn render(plan: &Plan, title: &str) -> String {
 }
 
 fn heading(svg: &mut String, plan: &Plan, title: &str) {
-    let unit = Unit::of(plan.naive);
+    let (unit, whole) = (Unit::of(plan.peak), Unit::of(plan.naive));
     let percent = if plan.naive == 0 { 100.0 } else { 100.0 * plan.peak as f64 / plan.naive as f64 };
     let proof = if plan.optimal() {
         String::from("proven optimal")
@@ -73,7 +73,7 @@ fn heading(svg: &mut String, plan: &Plan, title: &str) {
         escaped(title),
         plan.buffers(),
         unit.exact(plan.peak),
-        unit.exact(plan.naive),
+        whole.exact(plan.naive),
         plan.strategy.name()
     );
 }

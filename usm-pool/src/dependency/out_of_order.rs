@@ -1,27 +1,32 @@
 //! What may run at the same time when only data dependencies order the operators.
 
+use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use crate::alias::{Block, Blocks};
 use crate::conflict::{words_per_row, zeroed_words};
 use crate::graph::Graph;
 use crate::{ConflictGraph, Error};
 
-/// Transitive closure of the operator graph as bitsets, in both directions.
+/// Transitive closure of the operator graph as bitsets.
 #[derive(Clone, Debug)]
 pub struct Reachability {
     n: usize,
     descendants: Vec<u64>,
+    /// A topological order of the operators; the processing order unless an edge goes against it.
+    order: Vec<usize>,
 }
 
 impl Reachability {
     /// Largest number of operators: at 65,536 the bits take 512 MiB.
     pub const LIMIT: usize = 1 << 16;
 
-    /// The closure of the data dependencies and of `edges` (earlier, later; an edge that goes backwards in processing order is ignored).
+    /// The closure of the data dependencies and of `edges` (earlier, later), which may go against the processing order.
     ///
     /// # Errors
-    /// [`Error::TooManyBuffers`] above [`Self::LIMIT`] operators, [`Error::OutOfMemory`] when the bits cannot be allocated.
+    /// [`Error::TooManyBuffers`] above [`Self::LIMIT`] operators, [`Error::OrderingEdge`] for an edge that names no operator or
+    /// closes a cycle, [`Error::OutOfMemory`] when the bits cannot be allocated.
     pub fn new(graph: &Graph, edges: &[(usize, usize)]) -> Result<Self, Error> {
         let n = graph.ops().len();
         if n > Self::LIMIT {
@@ -30,37 +35,51 @@ impl Reachability {
         let mut successors: Vec<Vec<usize>> = (0..n).map(|_| Vec::new()).collect();
         for op in 0..n {
             for before in graph.predecessors(op) {
+                // A read of the iteration before orders nothing within one.
                 if before < op {
                     successors[before].push(op);
                 }
             }
         }
-        for &(before, after) in edges {
-            if before < after && after < n {
-                successors[before].push(after);
+        for &(earlier, later) in edges {
+            if earlier >= n || later >= n {
+                return Err(Error::OrderingEdge { earlier, later });
             }
+            successors[earlier].push(later);
         }
+        let order = topological(&successors).map_err(|later| {
+            let earlier = edges.iter().find(|edge| edge.1 == later).map_or(later, |edge| edge.0);
+            Error::OrderingEdge { earlier, later }
+        })?;
         let width = words_per_row(n);
+        let mut position = alloc::vec![0; n];
+        for (at, &op) in order.iter().enumerate() {
+            position[op] = at;
+        }
         let mut descendants = zeroed_words(n * width)?;
-        // Processing order is topological: all successors of an operator are finished before it.
-        for op in (0..n).rev() {
-            successors[op].sort_unstable();
-            successors[op].dedup();
-            let (head, tail) = descendants.split_at_mut((op + 1) * width);
-            let row = &mut head[op * width..];
+        let mut row = alloc::vec![0_u64; width];
+        for &op in order.iter().rev() {
+            // Nearest successors first: what they reach needs no second pass.
+            successors[op].sort_unstable_by_key(|&next| position[next]);
+            row.fill(0);
             for &next in &successors[op] {
-                // Nearest successors first: what they reach needs no second pass.
                 if row[next / 64] >> (next % 64) & 1 == 1 {
                     continue;
                 }
                 row[next / 64] |= 1 << (next % 64);
-                let from = (next - op - 1) * width;
-                for (mine, theirs) in row.iter_mut().zip(&tail[from..from + width]) {
+                for (mine, theirs) in row.iter_mut().zip(&descendants[next * width..(next + 1) * width]) {
                     *mine |= theirs;
                 }
             }
+            descendants[op * width..(op + 1) * width].copy_from_slice(&row);
         }
-        Ok(Self { n, descendants })
+        Ok(Self { n, descendants, order })
+    }
+
+    /// A topological order of the operators, in which they may be submitted: the processing order, unless an edge goes against it.
+    #[must_use]
+    pub fn order(&self) -> &[usize] {
+        &self.order
     }
 
     /// Number of operators.
@@ -86,6 +105,30 @@ impl Reachability {
     pub fn row(&self, op: usize) -> &[u64] {
         let width = words_per_row(self.n);
         if op >= self.n { &[] } else { &self.descendants[op * width..(op + 1) * width] }
+    }
+}
+
+/// The topological order that stays closest to the indices, or an operator on a cycle.
+fn topological(successors: &[Vec<usize>]) -> Result<Vec<usize>, usize> {
+    let mut waiting = alloc::vec![0_usize; successors.len()];
+    for &next in successors.iter().flatten() {
+        waiting[next] += 1;
+    }
+    let ready = (0..successors.len()).filter(|&op| waiting[op] == 0).map(Reverse);
+    let mut ready: BinaryHeap<Reverse<usize>> = ready.collect();
+    let mut order = Vec::with_capacity(successors.len());
+    while let Some(Reverse(op)) = ready.pop() {
+        order.push(op);
+        for &next in &successors[op] {
+            waiting[next] -= 1;
+            if waiting[next] == 0 {
+                ready.push(Reverse(next));
+            }
+        }
+    }
+    match waiting.iter().position(|&left| left > 0) {
+        Some(op) => Err(op),
+        None => Ok(order),
     }
 }
 
@@ -132,7 +175,7 @@ pub(crate) fn strictly_before(blocks: &Blocks, reach: &Reachability) -> Result<C
 }
 
 /// Accesses that no other access of the block leads to; none when the content is there before the run.
-fn first_accesses(block: &Block, reach: &Reachability) -> Vec<usize> {
+pub(crate) fn first_accesses(block: &Block, reach: &Reachability) -> Vec<usize> {
     if block.from_start {
         return Vec::new();
     }
@@ -146,7 +189,7 @@ fn first_accesses(block: &Block, reach: &Reachability) -> Vec<usize> {
 }
 
 /// Accesses that lead to no other access of the block.
-fn last_accesses(block: &Block, reach: &Reachability) -> Vec<usize> {
+pub(crate) fn last_accesses(block: &Block, reach: &Reachability) -> Vec<usize> {
     let mut found: Vec<usize> = Vec::new();
     for &op in block.ops.iter().rev() {
         if !found.iter().any(|&later| reach.precedes(op, later)) {

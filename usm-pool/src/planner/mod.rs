@@ -1,22 +1,23 @@
 //! The planners behind one entry point.
 
 pub mod best_fit;
+mod graph_plan;
 pub mod greedy;
 mod offset_list;
+pub mod order;
 pub mod search;
 pub mod whole_buffer;
 
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::alias::InPlace;
 use crate::bound;
-use crate::dependency::{Queue, Reachability};
-use crate::graph::Graph;
+use crate::dependency::Queue;
 use crate::plan::{Certificate, Plan};
 use crate::problem::Problem;
 use crate::{Buffer, ConflictGraph, Error};
 
+pub use graph_plan::plan_graph;
 pub use offset_list::Fit;
 pub use search::Progress;
 
@@ -69,6 +70,10 @@ pub struct Options<'a> {
     pub strategy: Strategy,
     /// The queue of a graph; problems know theirs.
     pub queue: Queue,
+    /// Ordering edges (events) that an out-of-order plan of a graph may add, at most.
+    pub ordering_edges: usize,
+    /// Only ordering edges that leave the critical path as it is.
+    pub keep_critical_path: bool,
     /// Decide whether the plan fits in so many bytes; the search stops when it does.
     pub capacity: Option<u64>,
     /// Search nodes at most. Counting nodes keeps plans the same on every machine.
@@ -84,6 +89,8 @@ impl fmt::Debug for Options<'_> {
         f.debug_struct("Options")
             .field("strategy", &self.strategy)
             .field("queue", &self.queue)
+            .field("ordering_edges", &self.ordering_edges)
+            .field("keep_critical_path", &self.keep_critical_path)
             .field("capacity", &self.capacity)
             .field("nodes", &self.nodes)
             .field("stop", &self.stop.is_some())
@@ -97,6 +104,8 @@ impl Default for Options<'_> {
         Self {
             strategy: Strategy::Auto,
             queue: Queue::InOrder,
+            ordering_edges: 0,
+            keep_critical_path: false,
             capacity: None,
             nodes: 1 << 16,
             stop: None,
@@ -219,31 +228,4 @@ fn simple(instance: Instance<'_>, target: u64) -> (Strategy, Vec<u64>) {
         }
     }
     best.map_or((Strategy::GreedyBySize, Vec::new()), |(_, strategy, offsets)| (strategy, offsets))
-}
-
-/// Makes a plan for the activations of a graph, with in-place permits used as far as they help.
-///
-/// # Errors
-/// Sizes whose sum exceeds 64 bits, or tables that do not fit.
-pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan), Error> {
-    let permits = graph.ops().iter().any(|op| !op.in_place.is_empty());
-    let choices: &[InPlace] =
-        if permits { &[InPlace::SameSize, InPlace::Always, InPlace::Never] } else { &[InPlace::Never] };
-    let reach = match options.queue {
-        Queue::OutOfOrder => Some(Reachability::new(graph, &[])?),
-        Queue::InOrder => None,
-    };
-    let mut best: Option<(Problem, Plan)> = None;
-    for &choice in choices {
-        let problem = match &reach {
-            Some(reach) => Problem::with_reachability(graph, reach, choice)?,
-            None => Problem::from_graph(graph, Queue::InOrder, choice)?,
-        };
-        let plan = plan(&problem, options)?;
-        if best.as_ref().is_none_or(|(_, least)| plan.peak < least.peak) {
-            best = Some((problem, plan));
-        }
-    }
-    // `choices` is never empty, so this is the last plan made.
-    best.ok_or(Error::OutOfMemory { bytes: 0 })
 }

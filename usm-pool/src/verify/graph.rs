@@ -279,15 +279,13 @@ struct Paths {
 impl Paths {
     fn new(graph: &Graph, edges: &[(usize, usize)]) -> Self {
         let n = graph.ops().len();
-        let mut ancestors: Vec<Vec<u64>> = Vec::with_capacity(n);
+        let mut direct: Vec<Vec<usize>> = Vec::with_capacity(n);
         for (op, node) in graph.ops().iter().enumerate() {
-            let mut mine = alloc::vec![0_u64; n.div_ceil(64)];
-            let mut direct: Vec<usize> =
-                edges.iter().filter(|edge| edge.1 == op).map(|edge| edge.0).collect();
+            let mut mine: Vec<usize> = Vec::new();
             for &input in &node.inputs {
                 let tensor = &graph.tensors()[input];
                 if let Some(producer) = tensor.producer {
-                    direct.push(producer);
+                    mine.push(producer);
                     continue;
                 }
                 for &member in graph.family(tensor.root) {
@@ -299,16 +297,34 @@ impl Paths {
                         let inputs = &graph.ops()[*op].inputs;
                         !inputs.iter().any(|&input| graph.tensors()[input].root == tensor.root)
                     };
-                    direct.extend(under.producer.filter(|op| shares && writes(op)));
+                    mine.extend(under.producer.filter(|op| shares && writes(op)));
                 }
             }
-            for before in direct.into_iter().filter(|&before| before < op) {
-                mine[before / 64] |= 1 << (before % 64);
-                for (word, theirs) in mine.iter_mut().zip(&ancestors[before]) {
-                    *word |= theirs;
+            mine.retain(|&before| before < op);
+            mine.extend(edges.iter().filter(|edge| edge.1 == op && edge.0 < n).map(|edge| edge.0));
+            direct.push(mine);
+        }
+        // Edges may go against the processing order: repeat until nothing is new. A cycle makes an operator its own ancestor, which
+        // claims more order than there is; such a claim is taken back below.
+        let mut ancestors = alloc::vec![alloc::vec![0_u64; n.div_ceil(64)]; n];
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for op in 0..n {
+                let mut mine = ancestors[op].clone();
+                for &before in &direct[op] {
+                    mine[before / 64] |= 1 << (before % 64);
+                    for (word, theirs) in mine.iter_mut().zip(&ancestors[before]) {
+                        *word |= theirs;
+                    }
                 }
+                changed |= mine != ancestors[op];
+                ancestors[op] = mine;
             }
-            ancestors.push(mine);
+        }
+        let cyclic = (0..n).any(|op| ancestors[op][op / 64] >> (op % 64) & 1 == 1);
+        if cyclic && !edges.is_empty() {
+            return Self::new(graph, &[]);
         }
         Self { ancestors }
     }

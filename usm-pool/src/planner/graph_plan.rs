@@ -1,0 +1,118 @@
+//! Plans of graphs: in-place permits used as far as they help, ordering edges where they are allowed, one bound for all of it.
+
+use super::order::{Lever, ordering_edges};
+use super::{Options, plan};
+use crate::Error;
+use crate::alias::InPlace;
+use crate::bound;
+use crate::dependency::{Queue, Reachability};
+use crate::graph::Graph;
+use crate::plan::{Certificate, Plan};
+use crate::problem::Problem;
+
+/// Makes a plan for the activations of a graph on the queue of the options; answers the problem that it solves beside it.
+///
+/// In-place permits are tried three ways (equal sizes, all that are legal, none) and the lowest peak wins. On an out-of-order queue at
+/// most `options.ordering_edges` edges are added, as long as they lower the bound; the executor must enforce them.
+///
+/// # Errors
+/// Sizes whose sum exceeds 64 bits, or tables that do not fit.
+pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan), Error> {
+    let permits = graph.ops().iter().any(|op| !op.in_place.is_empty());
+    let choices: &[InPlace] =
+        if permits { &[InPlace::SameSize, InPlace::Always, InPlace::Never] } else { &[InPlace::Never] };
+    let edges = match options.queue {
+        Queue::OutOfOrder if options.ordering_edges > 0 => edges(graph, options)?,
+        _ => alloc::vec::Vec::new(),
+    };
+    let reach = match options.queue {
+        Queue::OutOfOrder => Some(Reachability::new(graph, &edges)?),
+        Queue::InOrder => None,
+    };
+    let mut best: Option<(Problem, Plan)> = None;
+    for &choice in choices {
+        let problem = match &reach {
+            Some(reach) => Problem::with_reachability(graph, reach, choice)?,
+            None => Problem::from_graph(graph, Queue::InOrder, choice)?,
+        };
+        let plan = plan(&problem, options)?;
+        if best.as_ref().is_none_or(|(_, least)| plan.peak < least.peak) {
+            best = Some((problem, plan));
+        }
+    }
+    // `choices` is never empty.
+    let (problem, mut plan) = best.ok_or(Error::OutOfMemory { bytes: 0 })?;
+    if permits {
+        // A bound proven for one choice of permits says nothing about the others.
+        let (bytes, certificate) = common_bound(graph, reach.as_ref())?;
+        plan.lower_bound = bytes;
+        plan.certificate = certificate;
+        // Every tensor counts in the plain sum, also those that found room in another one.
+        plan.naive = plain_sum(graph);
+    }
+    plan.ordering_edges = edges;
+    Ok((problem, plan))
+}
+
+/// Edges down to the in-order bound, for the choice of permits that is used most.
+fn edges(graph: &Graph, options: &Options<'_>) -> Result<alloc::vec::Vec<(usize, usize)>, Error> {
+    let in_order = Problem::from_graph(graph, Queue::InOrder, InPlace::SameSize)?;
+    let target = options.capacity.unwrap_or(0).max(bound::time_cut(in_order.buffers()).bytes);
+    let mut lever = Lever::new(options.ordering_edges, target);
+    lever.keep_critical_path = options.keep_critical_path;
+    lever.in_place = InPlace::SameSize;
+    Ok(ordering_edges(graph, &lever)?.edges)
+}
+
+fn plain_sum(graph: &Graph) -> u64 {
+    let roots = graph.tensors().iter().filter(|node| node.alias.is_none());
+    let placed = roots.filter(|node| node.kind == crate::graph::TensorKind::Activation);
+    placed.map(|node| node.size).fold(0, u64::saturating_add)
+}
+
+/// A bound for every choice of permits: an output that may take its input's place is not counted beside it.
+fn common_bound(graph: &Graph, reach: Option<&Reachability>) -> Result<(u64, Certificate), Error> {
+    let problem = match reach {
+        Some(reach) => Problem::with_reachability(graph, reach, InPlace::Never)?,
+        None => Problem::from_graph(graph, Queue::InOrder, InPlace::Never)?,
+    };
+    let index = |tensor: usize| {
+        let root = graph.tensors()[graph.tensors()[tensor].root].id;
+        problem.buffers().iter().position(|buffer| buffer.id == root)
+    };
+    let permits = graph
+        .ops()
+        .iter()
+        .enumerate()
+        .flat_map(|(op, node)| node.in_place.iter().map(move |&pair| (op, pair)));
+    // What any legal use of a permit needs: room, and on an in-order queue an input that dies here.
+    let usable = |&(op, (input, output)): &(usize, (usize, usize))| {
+        let dies = graph.lifetime(input).upper == op as u64 + 1;
+        graph.tensors()[output].size <= graph.tensors()[input].size && (dies || reach.is_some())
+    };
+    let pairs =
+        permits.filter(usable).filter_map(|(_, (input, output))| Some((index(input)?, index(output)?)));
+    let mut buffers = problem.buffers().to_vec();
+    match problem.conflicts() {
+        Some(conflicts) => {
+            let mut relaxed = conflicts.clone();
+            for (input, output) in pairs {
+                relaxed.remove(input, output);
+            }
+            let (_, set) = bound::antichain(&buffers, &relaxed)?;
+            let bytes = bound::stacked(set.iter().map(|&i| &buffers[i])).unwrap_or(0);
+            let buffers = set.into_iter().map(|i| buffers[i].id).collect();
+            Ok((bytes, Certificate::Antichain { buffers }))
+        }
+        None => {
+            // The output counts from the instant after its operator on, when the input is over.
+            for (_, output) in pairs {
+                let buffer = &mut buffers[output];
+                buffer.lower = buffer.upper.min(problem.buffers()[output].lower + 1);
+            }
+            let cut = bound::time_cut(&buffers);
+            let live = buffers.iter().filter(|b| b.lower <= cut.time && cut.time < b.upper && b.size > 0);
+            Ok((cut.bytes, Certificate::TimeCut { time: cut.time, buffers: live.map(|b| b.id).collect() }))
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Order as a lever on an out-of-order queue: a few ordering edges (events) let more tensors share.
+//!
+//! The bound of an out-of-order graph is its heaviest antichain of tensors. An edge from operator `u` to operator `v` puts everything that
+//! is over by `u` before everything that begins at or after `v`, so it takes the lighter of the two sides out of the antichain.
+//! Edges that keep the critical path may go against the processing order, all others follow it: with enough of them the in-order
+//! bound is reached.
+
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use crate::alias::{Block, Blocks, InPlace};
+use crate::bound;
+use crate::conflict::ones;
+use crate::dependency::{Reachability, first_accesses, last_accesses};
+use crate::graph::Graph;
+use crate::problem::Problem;
+use crate::{Buffer, Error};
+
+/// How far the lever may go.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Lever {
+    /// Edges at most.
+    pub limit: usize,
+    /// Only edges that leave the critical path as it is.
+    pub keep_critical_path: bool,
+    /// Stop when the bound is at or below this many bytes; the in-order bound is the least that edges can reach.
+    pub target: u64,
+    /// In-place permits that the plan will use.
+    pub in_place: InPlace,
+}
+
+impl Lever {
+    /// At most `limit` edges, down to `target` bytes.
+    #[must_use]
+    pub const fn new(limit: usize, target: u64) -> Self {
+        Self { limit, keep_critical_path: false, target, in_place: InPlace::Never }
+    }
+
+    /// The same with the critical path left as it is.
+    #[must_use]
+    pub const fn keeping_critical_path(mut self) -> Self {
+        self.keep_critical_path = true;
+        self
+    }
+}
+
+/// One point of the curve of peak against edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Point {
+    /// Number of edges.
+    pub edges: usize,
+    /// Least possible peak with them in bytes (the heaviest antichain).
+    pub bound: u64,
+}
+
+/// Ordering edges and what they buy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ordering {
+    /// Edges (earlier, later operator); every prefix in `curve` is a working set of edges.
+    pub edges: Vec<(usize, usize)>,
+    /// Bound after each round, falling; the Pareto curve.
+    pub curve: Vec<Point>,
+}
+
+/// Longest path through the graph in units of operator cost, `edges` included.
+#[must_use]
+pub fn critical_path(graph: &Graph, edges: &[(usize, usize)]) -> u64 {
+    // Edges that close a cycle have no longest path.
+    Reachability::new(graph, edges).map_or(u64::MAX, |reach| Depths::new(graph, edges, reach.order()).longest)
+}
+
+/// Least peak in bytes of any execution that is as long as the critical path, whatever edges enforce it, and the instant that proves it.
+///
+/// Between the latest start of its producer and the earliest end of its last user a tensor is live in every such execution.
+///
+/// # Errors
+/// Tables that do not fit.
+pub fn critical_path_bound(graph: &Graph, in_place: InPlace) -> Result<bound::TimeCut, Error> {
+    let reach = Reachability::new(graph, &[])?;
+    let depths = Depths::new(graph, &[], reach.order());
+    let blocks = Blocks::new(graph, in_place, Some(&reach))?;
+    let forced = |block: &Block| {
+        let starts = block.ops.iter().map(|&op| depths.longest.saturating_sub(depths.tail[op]));
+        let ends = block.ops.iter().map(|&op| depths.head[op]);
+        let lower = if block.from_start { 0 } else { starts.min().unwrap_or(0) };
+        let upper = if block.to_end { depths.longest } else { ends.max().unwrap_or(0) };
+        Buffer { lower, upper: upper.max(lower), ..buffer(graph, block) }
+    };
+    let buffers: Vec<Buffer> = blocks.blocks().iter().map(forced).collect();
+    Ok(bound::time_cut(&buffers))
+}
+
+/// Finds ordering edges, each chosen for what it takes out of the heaviest antichain.
+///
+/// # Errors
+/// As for an out-of-order plan: tables that do not fit.
+pub fn ordering_edges(graph: &Graph, lever: &Lever) -> Result<Ordering, Error> {
+    let mut found = Ordering { edges: Vec::new(), curve: Vec::new() };
+    let budget = critical_path(graph, &[]);
+    loop {
+        let mut reach = Reachability::new(graph, &found.edges)?;
+        let problem = Problem::with_reachability(graph, &reach, lever.in_place)?;
+        let blocks = Blocks::new(graph, lever.in_place, Some(&reach))?;
+        let Some(conflicts) = problem.conflicts() else { break };
+        let (bytes, set) = bound::antichain(problem.buffers(), conflicts)?;
+        found.curve.push(Point { edges: found.edges.len(), bound: bytes });
+        if bytes <= lever.target || found.edges.len() >= lever.limit {
+            break;
+        }
+        let set: Vec<&Block> = set.into_iter().map(|i| &blocks.blocks()[i]).collect();
+        // A few edges for each antichain: the flow is the dear part.
+        let batch = (set.len() / 8).max(1).min(lever.limit - found.edges.len());
+        let before = found.edges.len();
+        let mut cut = Cut::new(graph, &reach, &set);
+        for _ in 0..batch {
+            let depths = Depths::new(graph, &found.edges, reach.order());
+            let mut edge = cut.best_edge(&reach, &depths, Some(budget));
+            if edge.is_none() && !lever.keep_critical_path {
+                edge = cut.best_edge(&reach, &depths, None);
+            }
+            let Some((u, v)) = edge else { break };
+            found.edges.push((u, v));
+            cut.apply(u, v);
+            if cut.left() <= lever.target {
+                break;
+            }
+            reach = Reachability::new(graph, &found.edges)?;
+        }
+        if found.edges.len() == before {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn buffer(graph: &Graph, block: &Block) -> Buffer {
+    Buffer {
+        id: graph.tensors()[block.root].id,
+        lower: block.lifetime.lower,
+        upper: block.lifetime.upper,
+        size: block.size,
+        alignment: block.alignment,
+    }
+}
+
+/// Longest paths that end and that begin at each operator, its own cost included.
+struct Depths {
+    head: Vec<u64>,
+    tail: Vec<u64>,
+    longest: u64,
+}
+
+impl Depths {
+    /// `order` is a topological order of the graph with the edges, or nearly so while a round adds edges.
+    fn new(graph: &Graph, edges: &[(usize, usize)], order: &[usize]) -> Self {
+        let n = graph.ops().len();
+        let mut before: Vec<Vec<usize>> = (0..n).map(|op| graph.predecessors(op)).collect();
+        for (op, before) in before.iter_mut().enumerate() {
+            before.retain(|&other| other < op);
+        }
+        for &(u, v) in edges {
+            before[v].push(u);
+        }
+        let mut head = alloc::vec![0_u64; n];
+        let mut tail = alloc::vec![0_u64; n];
+        for &v in order {
+            let longest = before[v].iter().map(|&u| head[u]).max().unwrap_or(0);
+            head[v] = longest.saturating_add(graph.ops()[v].cost);
+        }
+        for &v in order.iter().rev() {
+            tail[v] = tail[v].saturating_add(graph.ops()[v].cost);
+            for &u in &before[v] {
+                tail[u] = tail[u].max(tail[v]);
+            }
+        }
+        let longest = head.iter().copied().max().unwrap_or(0);
+        Self { head, tail, longest }
+    }
+}
+
+/// What each operator would separate in one antichain.
+struct Cut {
+    sizes: Vec<u64>,
+    /// For each member the operators by which it is over.
+    over: Vec<Vec<usize>>,
+    /// For each member the operators at or after which it begins.
+    begins: Vec<Vec<usize>>,
+    /// Bytes that are over by each operator.
+    before: Vec<u64>,
+    /// Bytes that begin at or after each operator.
+    after: Vec<u64>,
+}
+
+impl Cut {
+    fn new(graph: &Graph, reach: &Reachability, set: &[&Block]) -> Self {
+        let n = graph.ops().len();
+        let mut cut = Self {
+            sizes: set.iter().map(|block| block.size).collect(),
+            over: Vec::with_capacity(set.len()),
+            begins: Vec::with_capacity(set.len()),
+            before: alloc::vec![0; n],
+            after: alloc::vec![0; n],
+        };
+        for block in set {
+            cut.over.push(if block.to_end { Vec::new() } else { over_by(block, reach) });
+            let first = first_accesses(block, reach);
+            let covers = |op: &usize| first.iter().all(|&begin| begin == *op || reach.precedes(*op, begin));
+            let ops = if first.is_empty() { 0..0 } else { 0..n };
+            cut.begins.push(ops.filter(covers).collect());
+        }
+        for (k, &size) in cut.sizes.iter().enumerate() {
+            for &op in &cut.over[k] {
+                cut.before[op] += size;
+            }
+            for &op in &cut.begins[k] {
+                cut.after[op] += size;
+            }
+        }
+        cut
+    }
+
+    /// The edge that takes most out of the antichain; of equals the one that waits for what ends last, so that what is made early for
+    /// nothing moves to where it is needed. With a budget only edges that keep the longest path within it; without, only edges in
+    /// processing order.
+    fn best_edge(
+        &self,
+        reach: &Reachability,
+        depths: &Depths,
+        budget: Option<u64>,
+    ) -> Option<(usize, usize)> {
+        let heavy = |side: &[u64]| {
+            let mut ops: Vec<usize> = (0..side.len()).filter(|&op| side[op] > 0).collect();
+            ops.sort_by_key(|&op| (Reverse(side[op]), Reverse(depths.head[op]), op));
+            ops
+        };
+        let (earlier, later) = (heavy(&self.before), heavy(&self.after));
+        let mut best: Option<(u64, u64, usize, usize)> = None;
+        for &v in &later {
+            if best.is_some_and(|(gain, ..)| self.after[v] < gain) {
+                break;
+            }
+            for &u in &earlier {
+                let gain = self.before[u].min(self.after[v]);
+                if best.is_some_and(|(most, ..)| gain < most) {
+                    break;
+                }
+                if best.is_some_and(|(most, head, ..)| gain == most && depths.head[u] <= head) {
+                    continue;
+                }
+                let allowed = match budget {
+                    Some(budget) => depths.head[u].saturating_add(depths.tail[v]) <= budget,
+                    None => u < v,
+                };
+                if allowed && u != v && !reach.precedes(u, v) && !reach.precedes(v, u) {
+                    best = Some((gain, depths.head[u], u, v));
+                }
+            }
+        }
+        best.map(|(_, _, u, v)| (u, v))
+    }
+
+    /// Takes the lighter side of an edge out of the antichain.
+    fn apply(&mut self, u: usize, v: usize) {
+        let side = if self.before[u] < self.after[v] { &self.over } else { &self.begins };
+        let at = if self.before[u] < self.after[v] { u } else { v };
+        let gone: Vec<usize> = (0..self.sizes.len()).filter(|&k| side[k].contains(&at)).collect();
+        for k in gone {
+            for op in core::mem::take(&mut self.over[k]) {
+                self.before[op] -= self.sizes[k];
+            }
+            for op in core::mem::take(&mut self.begins[k]) {
+                self.after[op] -= self.sizes[k];
+            }
+            self.sizes[k] = 0;
+        }
+    }
+
+    fn left(&self) -> u64 {
+        self.sizes.iter().sum()
+    }
+}
+
+/// Operators at which all accesses of a block are over: its last accesses and what follows all of them.
+fn over_by(block: &Block, reach: &Reachability) -> Vec<usize> {
+    let last = last_accesses(block, reach);
+    let Some(&any) = last.first() else { return Vec::new() };
+    let covers = |op: &usize| last.iter().all(|&end| end == *op || reach.precedes(end, *op));
+    core::iter::once(any).chain(ones(reach.row(any))).filter(covers).collect()
+}
