@@ -36,7 +36,8 @@ proptest! {
         if found.edges.iter().all(|&(u, v)| u < v) {
             prop_assert!(plan.lower_bound + 128 >= least, "the processing order obeys these edges");
         }
-        prop_assert_eq!(Some(plan.lower_bound), found.curve.last().map(|point| point.bound));
+        // The search may prove more than the antichain does.
+        prop_assert!(found.curve.last().is_some_and(|point| point.bound <= plan.lower_bound));
         verify::graph(&graph, Queue::OutOfOrder, &found.edges, &plan.rows).expect("verified against the graph");
         let mut random = Random(seed);
         for _ in 0..4 {
