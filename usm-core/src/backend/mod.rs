@@ -22,6 +22,8 @@
 //!     A backend whose driver forgets failures of an in-order queue passes the last event of the queue on.
 
 mod ability;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 #[cfg(feature = "dpctl")]
 pub mod dpctl;
 #[cfg(feature = "alloc")]
@@ -31,9 +33,9 @@ pub mod host;
 pub mod mock;
 #[cfg(feature = "opencl")]
 pub mod opencl;
-#[cfg(feature = "opencl")]
+#[cfg(any(feature = "opencl", feature = "cuda"))]
 mod poll;
-#[cfg(feature = "opencl")]
+#[cfg(any(feature = "opencl", feature = "cuda"))]
 mod roster;
 
 use core::alloc::Layout;

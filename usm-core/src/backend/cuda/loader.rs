@@ -1,0 +1,161 @@
+//! Opening the driver, and the table of its functions.
+//!
+//! Rows have a name of their own beside the driver's symbol, so that a driver with the same functions under other names
+//! (HIP's `hipMemcpyAsync` for `cuMemcpyAsync`) would be another [`Names`], not another table.
+
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ffi::{c_char, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use super::error;
+use crate::error::{ErrorKind, Result};
+
+#[cfg(target_os = "windows")]
+const LIBRARIES: [&str; 1] = ["nvcuda.dll"];
+#[cfg(not(target_os = "windows"))]
+const LIBRARIES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
+
+/// `CUresult`.
+pub(super) type Code = i32;
+/// Context, stream or event.
+pub(super) type Raw = *mut c_void;
+/// `CUdevice`.
+pub(super) type DeviceId = i32;
+/// `CUdeviceptr`.
+pub(super) type Address = usize;
+
+macro_rules! table {
+    ($($field:ident = $symbol:literal ($($argument:ty),*);)*) => {
+        /// What one vendor calls the functions of the table.
+        struct Names {
+            $($field: &'static str,)*
+        }
+
+        /// NVIDIA's names, with the version that has the signature of the table.
+        const CUDA: Names = Names { $($field: $symbol,)* };
+
+        /// The functions that are used, all present once the driver is open.
+        pub(super) struct Driver {
+            $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> Code,)*
+            pub(super) path: PathBuf,
+        }
+
+        impl Driver {
+            /// # Safety
+            /// The library's functions have the signatures of the table.
+            unsafe fn bind(library: &libloading::Library, path: &Path, names: &Names) -> Result<Self> {
+                Ok(Self {
+                    $($field: {
+                        // SAFETY: the caller's promise.
+                        let found = unsafe { library.get(names.$field.as_bytes()) };
+                        *found.map_err(|_| {
+                            let (library, symbol) = (LIBRARIES[0], names.$field);
+                            error::of(ErrorKind::SymbolMissing { library, symbol })
+                        })?
+                    },)*
+                    path: path.to_owned(),
+                })
+            }
+        }
+    };
+}
+
+table! {
+    init = "cuInit"(u32);
+    device_count = "cuDeviceGetCount"(*mut i32);
+    device_get = "cuDeviceGet"(*mut DeviceId, i32);
+    device_name = "cuDeviceGetName"(*mut c_char, i32, DeviceId);
+    device_memory = "cuDeviceTotalMem_v2"(*mut usize, DeviceId);
+    device_attribute = "cuDeviceGetAttribute"(*mut i32, i32, DeviceId);
+
+    retain_context = "cuDevicePrimaryCtxRetain"(*mut Raw, DeviceId);
+    release_context = "cuDevicePrimaryCtxRelease_v2"(DeviceId);
+    push_context = "cuCtxPushCurrent_v2"(Raw);
+    pop_context = "cuCtxPopCurrent_v2"(*mut Raw);
+
+    allocate_device = "cuMemAlloc_v2"(*mut Address, usize);
+    allocate_host = "cuMemHostAlloc"(*mut *mut c_void, usize, u32);
+    allocate_managed = "cuMemAllocManaged"(*mut Address, usize, u32);
+    free_device = "cuMemFree_v2"(Address);
+    free_host = "cuMemFreeHost"(*mut c_void);
+    pointer_attributes = "cuPointerGetAttributes"(u32, *const i32, *const *mut c_void, Address);
+
+    create_stream = "cuStreamCreate"(*mut Raw, u32);
+    destroy_stream = "cuStreamDestroy_v2"(Raw);
+    stream_wait = "cuStreamWaitEvent"(Raw, Raw, u32);
+    copy = "cuMemcpyAsync"(Address, Address, usize, Raw);
+    fill8 = "cuMemsetD8Async"(Address, u8, usize, Raw);
+    fill16 = "cuMemsetD16Async"(Address, u16, usize, Raw);
+    fill32 = "cuMemsetD32Async"(Address, u32, usize, Raw);
+    fill32_2d = "cuMemsetD2D32Async"(Address, usize, u32, usize, usize, Raw);
+    prefetch = "cuMemPrefetchAsync"(Address, usize, DeviceId, Raw);
+    advise = "cuMemAdvise"(Address, usize, i32, DeviceId);
+
+    create_event = "cuEventCreate"(*mut Raw, u32);
+    destroy_event = "cuEventDestroy_v2"(Raw);
+    record_event = "cuEventRecord"(Raw, Raw);
+    query_event = "cuEventQuery"(Raw);
+}
+
+impl core::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Driver").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Opens the driver under its usual names.
+pub(super) fn open_usual() -> Result<&'static Driver> {
+    let mut opened = Err(error::of(ErrorKind::LibraryNotFound { library: LIBRARIES[0] }));
+    for name in LIBRARIES {
+        opened = open(Path::new(name));
+        if opened.is_ok() {
+            break;
+        }
+    }
+    opened
+}
+
+/// Opens and initialises the driver at `path`, once per path and process. Never closed: it keeps threads.
+pub(super) fn open(path: &Path) -> Result<&'static Driver> {
+    static OPENED: Mutex<Vec<&'static Driver>> = Mutex::new(Vec::new());
+    let mut opened = OPENED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(driver) = opened.iter().find(|driver| driver.path == path) {
+        return Ok(driver);
+    }
+    // SAFETY: loading runs the initialisers of the driver, which depend on nothing of ours.
+    let handle = unsafe { libloading::Library::new(path) }
+        .map_err(|_| error::of(ErrorKind::LibraryNotFound { library: LIBRARIES[0] }))?;
+    // SAFETY: the signatures are those of `cuda.h`; a function that changed has a new name.
+    let driver = unsafe { Driver::bind(&handle, path, &CUDA) }?;
+    // SAFETY: the driver is open, the flags must be 0.
+    match unsafe { (driver.init)(0) } {
+        error::SUCCESS | error::NO_DEVICE => {}
+        code => return Err(error::native("cuInit", code)),
+    }
+    core::mem::forget(handle);
+    let driver: &'static Driver = Box::leak(Box::new(driver));
+    opened.push(driver);
+    Ok(driver)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_library_is_a_typed_error() {
+        let kind = ErrorKind::LibraryNotFound { library: LIBRARIES[0] };
+        assert_eq!(open(Path::new("/nonexistent/libcuda.so")).unwrap_err().kind, kind);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_library_without_the_functions_names_the_first_missing_one() {
+        // The C library is there on every Linux, and it is no driver.
+        let error = open(Path::new("libc.so.6")).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::SymbolMissing { library: LIBRARIES[0], symbol: "cuInit" });
+    }
+}

@@ -1,0 +1,325 @@
+//! Contexts: allocation, freeing and pointer queries.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+use core::time::Duration;
+
+use super::Cuda;
+use super::device::CudaDevice;
+use super::error::{self, check};
+use super::loader::{Driver, Raw};
+use super::queue::{self, CudaEvent};
+use crate::backend::roster::Roster;
+use crate::backend::{Block, PointerInfo};
+use crate::deferred::Deferred;
+use crate::error::{ErrorKind, Result};
+use crate::shared::Shared;
+use crate::sync::Mutex;
+use crate::{AllocKind, MemoryType};
+
+/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`.
+const PORTABLE_AND_MAPPED: u32 = 1 | 2;
+/// `CU_MEM_ATTACH_GLOBAL`.
+const ATTACH_GLOBAL: u32 = 1;
+/// What every allocation of the driver is aligned to at least.
+const DRIVER_ALIGNMENT: usize = 256;
+/// Page-locked memory comes in pages.
+const PAGE: usize = 4096;
+
+/// The primary context of a device: the one that the CUDA runtime and every library on it use.
+#[derive(Debug)]
+pub(super) struct Primary {
+    device: CudaDevice,
+    raw: Raw,
+}
+
+// SAFETY: the driver's contexts may be made current on any thread.
+unsafe impl Send for Primary {}
+// SAFETY: as above.
+unsafe impl Sync for Primary {}
+
+impl Primary {
+    fn retain(device: &CudaDevice) -> Result<Arc<Self>> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: a device of the driver, room for the answer.
+        let code = unsafe { (device.driver().retain_context)(&raw mut raw, device.as_raw()) };
+        check("cuDevicePrimaryCtxRetain", code)?;
+        Ok(Arc::new(Self { device: *device, raw }))
+    }
+
+    pub(super) fn driver(&self) -> &'static Driver {
+        self.device.driver()
+    }
+
+    /// Makes the context current on this thread until the guard is dropped.
+    fn current(&self) -> Result<Current<'_>> {
+        // SAFETY: a live context.
+        check("cuCtxPushCurrent", unsafe { (self.driver().push_context)(self.raw) })?;
+        Ok(Current { primary: self })
+    }
+}
+
+impl Drop for Primary {
+    fn drop(&mut self) {
+        // SAFETY: retained once. A failure could not be acted on.
+        let _ = unsafe { (self.driver().release_context)(self.device.as_raw()) };
+    }
+}
+
+/// The context is current on this thread.
+#[derive(Debug)]
+pub(super) struct Current<'p> {
+    primary: &'p Primary,
+}
+
+impl Drop for Current<'_> {
+    fn drop(&mut self) {
+        let mut popped = ptr::null_mut();
+        // SAFETY: pushed by `Primary::current` on this thread (the guard holds a raw pointer's owner and is not sent:
+        // it lives inside one call).
+        let _ = unsafe { (self.primary.driver().pop_context)(&raw mut popped) };
+    }
+}
+
+/// A context over one CUDA device. All contexts of a device share its primary context, hence its pointers.
+#[derive(Clone, Debug)]
+pub struct CudaContext(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Shared,
+    deferred: Deferred<Cuda>,
+    roster: Roster<queue::Inner, CudaEvent>,
+    /// Blocks that were placed inside a larger one for their alignment.
+    placed: Mutex<Vec<Placed>>,
+    primary: Arc<Primary>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    /// What the driver gave.
+    base: usize,
+    address: usize,
+    size: usize,
+}
+
+/// `CUpointer_attribute`.
+mod attribute {
+    pub(super) const MEMORY_TYPE: i32 = 2;
+    pub(super) const IS_MANAGED: i32 = 8;
+    pub(super) const DEVICE_ORDINAL: i32 = 9;
+    pub(super) const RANGE_START: i32 = 11;
+    pub(super) const RANGE_SIZE: i32 = 12;
+}
+
+impl CudaContext {
+    pub(super) fn over(device: &CudaDevice) -> Result<Self> {
+        Ok(Self(Arc::new(Inner {
+            shared: Shared::new(device.info()),
+            deferred: Deferred::new(),
+            roster: Roster::new(),
+            placed: Mutex::new(Vec::new()),
+            primary: Primary::retain(device)?,
+        })))
+    }
+
+    /// `CUcontext`: the device's primary context.
+    #[must_use]
+    pub fn as_raw(&self) -> *mut c_void {
+        self.0.primary.raw
+    }
+
+    pub(super) fn driver(&self) -> &'static Driver {
+        self.0.primary.driver()
+    }
+
+    pub(super) fn primary(&self) -> &Arc<Primary> {
+        &self.0.primary
+    }
+
+    pub(super) fn current(&self) -> Result<Current<'_>> {
+        self.0.primary.current()
+    }
+
+    pub(super) fn device(&self) -> &CudaDevice {
+        &self.0.primary.device
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    pub(super) fn deferred(&self) -> &Deferred<Cuda> {
+        &self.0.deferred
+    }
+
+    pub(super) fn roster(&self) -> &Roster<queue::Inner, CudaEvent> {
+        &self.0.roster
+    }
+
+    pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        let own = if kind == AllocKind::Host { PAGE } else { DRIVER_ALIGNMENT };
+        if layout.align() <= own {
+            let base = self.allocate_bytes(kind, layout.size())?;
+            if base % layout.align() == 0 {
+                return Ok(pointer(base));
+            }
+            // SAFETY: just allocated in this context, used by nobody.
+            unsafe { self.0.free_at(kind, base) };
+        }
+        let bytes = layout.size().checked_add(layout.align()).ok_or(ErrorKind::SizeOverflow)?;
+        let base = self.allocate_bytes(kind, bytes)?;
+        // Inside: `base + align - 1` at most, and `align` more bytes were asked for.
+        let address = base.next_multiple_of(layout.align());
+        self.0.placed.lock().push(Placed { base, address, size: layout.size() });
+        Ok(pointer(address))
+    }
+
+    fn allocate_bytes(&self, kind: AllocKind, size: usize) -> Result<usize> {
+        let driver = self.driver();
+        let _current = self.current()?;
+        let mut address: usize = 0;
+        let (operation, code) = match kind {
+            AllocKind::Device => {
+                // SAFETY: the context is current, room for the answer.
+                ("cuMemAlloc", unsafe { (driver.allocate_device)(&raw mut address, size) })
+            }
+            AllocKind::Shared | AllocKind::Unknown => {
+                // SAFETY: as above.
+                let code = unsafe { (driver.allocate_managed)(&raw mut address, size, ATTACH_GLOBAL) };
+                ("cuMemAllocManaged", code)
+            }
+            AllocKind::Host => {
+                let mut pointer: *mut c_void = ptr::null_mut();
+                // SAFETY: as above.
+                let code = unsafe { (driver.allocate_host)(&raw mut pointer, size, PORTABLE_AND_MAPPED) };
+                address = pointer as usize;
+                ("cuMemHostAlloc", code)
+            }
+        };
+        match code {
+            error::SUCCESS if address != 0 => Ok(address),
+            error::OUT_OF_MEMORY => {
+                let (memory_type, requested) = (MemoryType::of(kind), size as u64);
+                let kind = ErrorKind::OutOfMemory { memory_type, requested };
+                Err(error::of(kind).with_native(i64::from(code)))
+            }
+            _ => Err(error::native(operation, code)),
+        }
+    }
+
+    /// May block until the device is idle: the driver says that its own frees may.
+    ///
+    /// # Safety
+    /// As [`Backend::free`](crate::Backend::free).
+    pub(super) unsafe fn free(&self, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.free(block) };
+    }
+
+    pub(super) fn query(&self, address: usize) -> Result<PointerInfo> {
+        const HOST: u32 = 1;
+        const DEVICE: u32 = 2;
+        let (mut memory_type, mut managed, mut ordinal) = (0_u32, 0_u32, -1_i32);
+        let (mut start, mut size) = (0_usize, 0_usize);
+        let which = [
+            attribute::MEMORY_TYPE,
+            attribute::IS_MANAGED,
+            attribute::DEVICE_ORDINAL,
+            attribute::RANGE_START,
+            attribute::RANGE_SIZE,
+        ];
+        let answers: [*mut c_void; 5] = [
+            (&raw mut memory_type).cast(),
+            (&raw mut managed).cast(),
+            (&raw mut ordinal).cast(),
+            (&raw mut start).cast(),
+            (&raw mut size).cast(),
+        ];
+        let _current = self.current()?;
+        // SAFETY: as many answers as questions, each with room for its type; the address is looked up only.
+        let code = unsafe {
+            let call = self.driver().pointer_attributes;
+            call(which.len() as u32, which.as_ptr(), answers.as_ptr(), address)
+        };
+        match code {
+            error::SUCCESS => {}
+            // Some drivers refuse pointers that they do not know.
+            error::INVALID_VALUE => return Ok(PointerInfo::UNKNOWN),
+            _ => return Err(error::native("cuPointerGetAttributes", code)),
+        }
+        let kind = match (memory_type, managed != 0) {
+            (HOST | DEVICE, true) => AllocKind::Shared,
+            (HOST, false) => AllocKind::Host,
+            (DEVICE, false) => AllocKind::Device,
+            _ => return Ok(PointerInfo::UNKNOWN),
+        };
+        // Ordinary memory of a machine whose GPU reaches it is "host" without a range: not an allocation of the driver.
+        if kind == AllocKind::Host && size == 0 {
+            return Ok(PointerInfo::UNKNOWN);
+        }
+        if let Some(placed) = self.0.placed.lock().iter().find(|placed| placed.base == start) {
+            (start, size) = (placed.address, placed.size);
+        }
+        if address < start || address - start >= size {
+            return Ok(PointerInfo::UNKNOWN);
+        }
+        let device = (kind != AllocKind::Host).then(|| u32::try_from(ordinal).ok()).flatten();
+        Ok(PointerInfo { kind, base: start, size, device, context: self.0.shared.id() })
+    }
+
+    pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.0.roster.synchronize(limit, |queue| queue.barrier(&[]))
+    }
+}
+
+impl Inner {
+    /// # Safety
+    /// As [`Backend::free`](crate::Backend::free).
+    unsafe fn free(&self, block: &Block) {
+        let mut base = block.address();
+        if block.alignment > DRIVER_ALIGNMENT {
+            let mut placed = self.placed.lock();
+            if let Some(index) = placed.iter().position(|placed| placed.address == base) {
+                base = placed.swap_remove(index).base;
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.free_at(block.kind, base) };
+    }
+
+    /// # Safety
+    /// The driver gave `base` for `kind`, it was not freed yet, and no operation uses it.
+    unsafe fn free_at(&self, kind: AllocKind, base: usize) {
+        let driver = self.primary.driver();
+        // A failure could not be acted on: the owner is gone.
+        let Ok(_current) = self.primary.current() else { return };
+        // SAFETY: the caller's promise; host memory has a free of its own.
+        let _ = unsafe {
+            match kind {
+                AllocKind::Host => (driver.free_host)(ptr::with_exposed_provenance_mut(base)),
+                _ => (driver.free_device)(base),
+            }
+        };
+    }
+}
+
+/// The driver's addresses are numbers, never 0.
+fn pointer(address: usize) -> NonNull<u8> {
+    NonNull::new(ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling())
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.deferred.drain(
+            &self.shared,
+            self.shared.wait_limit(),
+            // SAFETY: the list hands out blocks of this context, once, after their events.
+            |block| unsafe { self.free(block) },
+            |buffer| match buffer {},
+        );
+    }
+}

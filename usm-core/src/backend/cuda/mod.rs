@@ -1,0 +1,194 @@
+//! The CUDA driver, opened at run time.
+//!
+//! Host memory is page-locked and mapped, shared memory is managed memory, device memory is plain device memory; each
+//! has its own call to free it. All contexts of a device share its primary context, the one of the CUDA runtime.
+//!
+//! # What the driver does
+//! - A stream is in order. An out-of-order queue deals work out to several streams, and events order what must be.
+//! - Alignments above its own 256 bytes cannot be asked for: more is allocated and the block placed inside.
+//! - `cuMemFree` may wait for the device; blocks are freed after their events, so it waits for others' work at most.
+//! - Fills of page-locked and managed memory may finish before their call returns.
+//! - After a fault inside a kernel every call of the process on that device fails.
+
+mod device;
+mod error;
+mod loader;
+mod memory;
+mod queue;
+
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::ptr::NonNull;
+use core::time::Duration;
+use std::path::Path;
+
+pub use device::CudaDevice;
+pub use memory::CudaContext;
+pub use queue::{CudaEvent, CudaQueue};
+
+use crate::backend::roster::Completion;
+use crate::backend::{Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Unsupported};
+use crate::context::Context;
+use crate::deferred::Deferred;
+use crate::error::Result;
+use crate::queue::Queue;
+use crate::shared::Shared;
+use crate::{AllocKind, DeviceInfo};
+
+/// The backend: the opened driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Cuda {
+    driver: &'static loader::Driver,
+}
+
+impl Cuda {
+    /// Opens and initialises the driver under its usual name. A driver without a device is no error.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LibraryNotFound`](crate::ErrorKind::LibraryNotFound),
+    /// [`ErrorKind::SymbolMissing`](crate::ErrorKind::SymbolMissing), or `cuInit`'s.
+    pub fn load() -> Result<Self> {
+        loader::open_usual().map(|driver| Self { driver })
+    }
+
+    /// Opens the driver at `path`. A path opened before gives the same driver.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn open(path: &Path) -> Result<Self> {
+        loader::open(path).map(|driver| Self { driver })
+    }
+
+    /// The file that was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.driver.path
+    }
+
+    /// An in-order queue over a foreign stream, which is borrowed and not destroyed.
+    ///
+    /// # Safety
+    /// `stream` is a live `CUstream` of the primary context of `context`'s device, and outlives the queue and its work.
+    #[must_use]
+    pub unsafe fn adopt_stream(context: &Context<Self>, stream: *mut c_void) -> Queue<Self> {
+        // SAFETY: the caller's promise.
+        let raw = unsafe { CudaQueue::adopt(context.raw(), stream) };
+        // SAFETY: of this context by the caller's promise, and a stream is in order.
+        unsafe { Queue::from_raw(context, raw, QueueOrder::InOrder) }
+    }
+}
+
+// SAFETY: the driver gives disjoint memory of the kind asked for, and alignments above its own are made by allocating more
+// (2); a stream waits for every event (3); work whose event could not be recorded is never reported complete, and
+// what was refused was not enqueued (4, 6); waiting polls the event up to the limit, and streams need no flush (5);
+// blocks are freed by the call that belongs to their kind (7); pointers that the driver does not know are a value (8);
+// the context drains its list (9); a failure poisons the whole context, so that nothing after it succeeds (11).
+unsafe impl Backend for Cuda {
+    const SYNCHRONOUS: bool = false;
+
+    type Device = CudaDevice;
+    type Context = CudaContext;
+    type Queue = CudaQueue;
+    type Event = CudaEvent;
+    type Buffers = Unsupported;
+    type HostTasks = Unsupported;
+    type Advice = Self;
+
+    fn for_each_device(&self, visit: &mut dyn FnMut(CudaDevice)) -> Result<()> {
+        device::for_each(self.driver, visit)
+    }
+
+    fn device_info(device: &CudaDevice) -> DeviceInfo {
+        device.info()
+    }
+
+    fn create_context(&self, device: &CudaDevice) -> Result<CudaContext> {
+        CudaContext::over(device)
+    }
+
+    fn shared(context: &CudaContext) -> &Shared {
+        context.shared()
+    }
+
+    fn deferred(context: &CudaContext) -> Option<&Deferred<Self>> {
+        Some(context.deferred())
+    }
+
+    fn create_queue(context: &CudaContext, order: QueueOrder) -> Result<CudaQueue> {
+        CudaQueue::create(context, order)
+    }
+
+    fn allocate(context: &CudaContext, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        context.allocate(kind, layout)
+    }
+
+    unsafe fn free(context: &CudaContext, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { context.free(block) };
+    }
+
+    fn query(context: &CudaContext, address: usize) -> Result<PointerInfo> {
+        context.query(address)
+    }
+
+    unsafe fn copy(
+        queue: &CudaQueue,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.copy(dst, src, len, after) }
+    }
+
+    unsafe fn fill(
+        queue: &CudaQueue,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.fill(dst, pattern, len, after) }
+    }
+
+    fn barrier(queue: &CudaQueue, after: &[CudaEvent]) -> Result<CudaEvent> {
+        queue.barrier(after)
+    }
+
+    fn status(event: &CudaEvent) -> Result<EventStatus> {
+        event.status()
+    }
+
+    fn wait(event: &CudaEvent, limit: Duration) -> Result<()> {
+        event.wait(limit)
+    }
+
+    fn synchronize(context: &CudaContext, limit: Duration) -> Result<()> {
+        context.synchronize(limit)
+    }
+}
+
+impl Advice<Self> for Cuda {
+    unsafe fn prefetch(
+        queue: &CudaQueue,
+        pointer: *const u8,
+        len: usize,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.prefetch(pointer, len, after) }
+    }
+
+    unsafe fn advise(
+        queue: &CudaQueue,
+        pointer: *const u8,
+        len: usize,
+        advice: MemAdvice,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.advise(pointer, len, advice, after) }
+    }
+}

@@ -1,0 +1,343 @@
+//! Queues over streams, and events.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ffi::c_void;
+use core::ptr;
+use core::time::Duration;
+
+use super::error::{self, check};
+use super::loader::{Code, Raw};
+use super::memory::{CudaContext, Current, Primary};
+use crate::backend::roster::Completion;
+use crate::backend::{EventStatus, MemAdvice, QueueOrder, poll};
+use crate::error::{ErrorKind, Result};
+use crate::sync::{AtomicUsize, Ordering};
+use crate::{AllocKind, BackendKind};
+
+/// A stream is in order by itself. An out-of-order queue deals its work out to this many.
+const STREAMS_OUT_OF_ORDER: usize = 4;
+/// `CU_STREAM_NON_BLOCKING`: no order against the legacy default stream.
+const NON_BLOCKING: u32 = 1;
+/// `CU_EVENT_DISABLE_TIMING`.
+const DISABLE_TIMING: u32 = 2;
+/// `CU_DEVICE_CPU`.
+const CPU: i32 = -1;
+
+/// A queue: one stream when in order, several when out of order.
+#[derive(Clone, Debug)]
+pub struct CudaQueue(Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    context: CudaContext,
+    streams: Vec<Stream>,
+    next: AtomicUsize,
+}
+
+/// A `CUstream`, destroyed with its last owner; its work goes on.
+#[derive(Debug)]
+struct Stream {
+    raw: Raw,
+    primary: Arc<Primary>,
+    owned: bool,
+}
+
+/// A `CUevent`.
+#[derive(Clone, Debug)]
+pub struct CudaEvent(Arc<EventInner>);
+
+#[derive(Debug)]
+struct EventInner {
+    raw: Raw,
+    primary: Arc<Primary>,
+    /// Why the event was not recorded: what it stands for can then never be known to be complete.
+    unrecorded: Option<Code>,
+}
+
+// SAFETY: the driver's handles may be used from any thread that has the context current, which every call sees to.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+// SAFETY: as above.
+unsafe impl Send for EventInner {}
+// SAFETY: as above.
+unsafe impl Sync for EventInner {}
+
+impl Stream {
+    fn create(primary: &Arc<Primary>, _: &Current<'_>) -> Result<Self> {
+        let mut raw = ptr::null_mut();
+        // SAFETY: the context is current, room for the answer.
+        let code = unsafe { (primary.driver().create_stream)(&raw mut raw, NON_BLOCKING) };
+        check("cuStreamCreate", code)?;
+        Ok(Self { raw, primary: Arc::clone(primary), owned: true })
+    }
+
+    fn wait(&self, event: &CudaEvent, _: &Current<'_>) -> Result<()> {
+        event.status()?;
+        // SAFETY: live stream and event.
+        check("cuStreamWaitEvent", unsafe { (self.primary.driver().stream_wait)(self.raw, event.0.raw, 0) })
+    }
+
+    /// An event after everything that the stream was given up to the end of `work`.
+    ///
+    /// The event is made first: when that fails, nothing was submitted. When recording it fails the work is under way,
+    /// so there is an event all the same, one that never completes.
+    fn record(&self, _: &Current<'_>, work: impl FnOnce() -> Result<()>) -> Result<CudaEvent> {
+        let driver = self.primary.driver();
+        let mut raw = ptr::null_mut();
+        // SAFETY: the context is current, room for the answer.
+        check("cuEventCreate", unsafe { (driver.create_event)(&raw mut raw, DISABLE_TIMING) })?;
+        let mut event = EventInner { raw, primary: Arc::clone(&self.primary), unrecorded: None };
+        work()?;
+        // SAFETY: live event and stream.
+        let code = unsafe { (driver.record_event)(raw, self.raw) };
+        event.unrecorded = (code != error::SUCCESS).then_some(code);
+        Ok(CudaEvent(Arc::new(event)))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.owned {
+            // SAFETY: owned, destroyed once; the driver finishes its work first. A failure could not be acted on.
+            let _ = unsafe { (self.primary.driver().destroy_stream)(self.raw) };
+        }
+    }
+}
+
+impl Drop for EventInner {
+    fn drop(&mut self) {
+        // SAFETY: owned, destroyed once. A failure could not be acted on.
+        let _ = unsafe { (self.primary.driver().destroy_event)(self.raw) };
+    }
+}
+
+impl CudaQueue {
+    pub(super) fn create(context: &CudaContext, order: QueueOrder) -> Result<Self> {
+        let current = context.current()?;
+        let count = match order {
+            QueueOrder::InOrder => 1,
+            QueueOrder::OutOfOrder => STREAMS_OUT_OF_ORDER,
+        };
+        let streams =
+            (0..count).map(|_| Stream::create(context.primary(), &current)).collect::<Result<_>>()?;
+        Ok(Self::known(context, streams))
+    }
+
+    /// A queue over a foreign stream, which is borrowed: it is not destroyed.
+    ///
+    /// # Safety
+    /// `stream` is a live `CUstream` of the primary context behind `context`, and outlives the queue and its work.
+    pub(super) unsafe fn adopt(context: &CudaContext, stream: Raw) -> Self {
+        let stream = Stream { raw: stream, primary: Arc::clone(context.primary()), owned: false };
+        Self::known(context, alloc::vec![stream])
+    }
+
+    fn known(context: &CudaContext, streams: Vec<Stream>) -> Self {
+        let inner = Arc::new(Inner { context: context.clone(), streams, next: AtomicUsize::new(0) });
+        context.roster().remember(&inner);
+        Self(inner)
+    }
+
+    /// `CUstream` of an in-order queue, the first of several otherwise.
+    #[must_use]
+    pub fn as_raw(&self) -> *mut c_void {
+        self.0.streams[0].raw
+    }
+
+    /// Submits by `call`, which gets a stream that waits for `after`.
+    fn submit(
+        &self,
+        operation: &'static str,
+        after: &[CudaEvent],
+        call: impl FnOnce(Raw) -> Code,
+    ) -> Result<CudaEvent> {
+        let current = self.0.context.current()?;
+        let turn = self.0.next.fetch_add(1, Ordering::Relaxed);
+        let stream = &self.0.streams[turn % self.0.streams.len()];
+        for event in after {
+            stream.wait(event, &current)?;
+        }
+        stream.record(&current, || check(operation, call(stream.raw)))
+    }
+
+    /// # Safety
+    /// As [`Backend::copy`](crate::Backend::copy).
+    pub(super) unsafe fn copy(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        let call = self.0.context.driver().copy;
+        // SAFETY: the caller's promise; unified addressing tells the driver which memory each side is.
+        self.submit("cuMemcpyAsync", after, |stream| unsafe { call(dst as usize, src as usize, len, stream) })
+    }
+
+    /// # Safety
+    /// As [`Backend::fill`](crate::Backend::fill).
+    pub(super) unsafe fn fill(
+        &self,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        let driver = self.0.context.driver();
+        let dst = dst as usize;
+        // In each call the range is the caller's promise, its length a multiple of the pattern's.
+        match *pattern {
+            // SAFETY: see above.
+            [byte] => self
+                .submit("cuMemsetD8Async", after, |stream| unsafe { (driver.fill8)(dst, byte, len, stream) }),
+            [a, b] => {
+                let value = u16::from_ne_bytes([a, b]);
+                // SAFETY: see above; counted in elements.
+                self.submit("cuMemsetD16Async", after, |stream| unsafe {
+                    (driver.fill16)(dst, value, len / 2, stream)
+                })
+            }
+            [a, b, c, d] => {
+                let value = u32::from_ne_bytes([a, b, c, d]);
+                // SAFETY: see above; counted in elements.
+                self.submit("cuMemsetD32Async", after, |stream| unsafe {
+                    (driver.fill32)(dst, value, len / 4, stream)
+                })
+            }
+            _ => self.submit("cuMemsetD2D32Async", after, |stream| {
+                // Wider patterns are columns of words: one strided call for each word of the pattern.
+                let width = pattern.len();
+                for (word, bytes) in pattern.chunks_exact(4).enumerate() {
+                    let value = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                    let (column, rows) = (dst + 4 * word, len / width);
+                    // SAFETY: see above.
+                    let code = unsafe { (driver.fill32_2d)(column, width, value, 1, rows, stream) };
+                    if code != error::SUCCESS {
+                        return code;
+                    }
+                }
+                error::SUCCESS
+            }),
+        }
+    }
+
+    /// # Safety
+    /// As [`Advice::prefetch`](crate::backend::Advice::prefetch).
+    pub(super) unsafe fn prefetch(
+        &self,
+        pointer: *const u8,
+        len: usize,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        let context = &self.0.context;
+        self.migrates(pointer, "prefetch")?;
+        let (call, device) = (context.driver().prefetch, context.device().as_raw());
+        self.submit("cuMemPrefetchAsync", after, |stream| {
+            // SAFETY: the caller's promise; managed memory.
+            unsafe { call(pointer as usize, len, device, stream) }
+        })
+    }
+
+    /// Takes effect at once, as the driver's call does; the event orders what follows.
+    ///
+    /// # Safety
+    /// As [`Advice::advise`](crate::backend::Advice::advise).
+    pub(super) unsafe fn advise(
+        &self,
+        pointer: *const u8,
+        len: usize,
+        advice: MemAdvice,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        const SET_READ_MOSTLY: i32 = 1;
+        const UNSET_READ_MOSTLY: i32 = 2;
+        const SET_PREFERRED_LOCATION: i32 = 3;
+        const UNSET_PREFERRED_LOCATION: i32 = 4;
+        let context = &self.0.context;
+        self.migrates(pointer, "memory advice")?;
+        let device = context.device().as_raw();
+        let steps: &[(i32, i32)] = match advice {
+            MemAdvice::Reset => &[(UNSET_READ_MOSTLY, device), (UNSET_PREFERRED_LOCATION, device)],
+            MemAdvice::ReadMostly => &[(SET_READ_MOSTLY, device)],
+            MemAdvice::PreferDevice => &[(SET_PREFERRED_LOCATION, device)],
+            MemAdvice::PreferHost => &[(SET_PREFERRED_LOCATION, CPU)],
+        };
+        let current = context.current()?;
+        for (advice, location) in steps {
+            // SAFETY: the caller's promise; managed memory, the context is current.
+            let code = unsafe { (context.driver().advise)(pointer as usize, len, *advice, *location) };
+            check("cuMemAdvise", code)?;
+        }
+        drop(current);
+        self.0.barrier(after)
+    }
+
+    /// Hints are for managed memory; the driver calls others invalid.
+    fn migrates(&self, pointer: *const u8, operation: &'static str) -> Result<()> {
+        match self.0.context.query(pointer as usize)?.kind {
+            AllocKind::Shared => Ok(()),
+            _ => Err(error::of(ErrorKind::Unsupported { operation })),
+        }
+    }
+
+    pub(super) fn barrier(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
+        self.0.barrier(after)
+    }
+}
+
+impl Inner {
+    pub(super) fn barrier(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
+        let current = self.context.current()?;
+        let (first, others) = self.streams.split_first().ok_or(ErrorKind::NoDevice)?;
+        if after.is_empty() {
+            for other in others {
+                first.wait(&other.record(&current, || Ok(()))?, &current)?;
+            }
+        }
+        for event in after {
+            first.wait(event, &current)?;
+        }
+        first.record(&current, || Ok(()))
+    }
+}
+
+impl Drop for Inner {
+    /// A queue's work outlives it; the context remembers what to wait for.
+    fn drop(&mut self) {
+        if let Ok(event) = self.barrier(&[]) {
+            self.context.roster().inherit(event);
+        }
+    }
+}
+
+impl CudaEvent {
+    /// `CUevent`.
+    #[must_use]
+    pub fn as_raw(&self) -> *mut c_void {
+        self.0.raw
+    }
+
+    pub(super) fn status(&self) -> Result<EventStatus> {
+        if let Some(code) = self.0.unrecorded {
+            return Err(error::native("cuEventRecord", code));
+        }
+        // SAFETY: a live event.
+        match unsafe { (self.0.primary.driver().query_event)(self.0.raw) } {
+            error::SUCCESS => Ok(EventStatus::Complete),
+            error::NOT_READY => Ok(EventStatus::Pending),
+            code => Err(error::native("the operation of an event", code)),
+        }
+    }
+}
+
+impl Completion for CudaEvent {
+    fn is_complete(&self) -> bool {
+        matches!(self.status(), Ok(EventStatus::Complete))
+    }
+
+    fn wait(&self, limit: Duration) -> Result<()> {
+        poll::until_complete(limit, || self.status()).map_err(|error| error.in_backend(BackendKind::Cuda))
+    }
+}
