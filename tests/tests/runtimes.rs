@@ -4,6 +4,7 @@
 use std::io::Write;
 
 use usm_core::backend::Dyn;
+use usm_core::backend::cuda::Cuda;
 use usm_core::backend::dpctl::Dpctl;
 use usm_core::backend::opencl::OpenCl;
 use usm_core::{AllocKind, Backend, Context, DeviceInfo};
@@ -55,6 +56,18 @@ impl Provider for SyclRuntime {
     }
 }
 
+struct CudaRuntime;
+
+impl Provider for CudaRuntime {
+    type Backend = Cuda;
+
+    fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
+        let backend = Cuda::load().map_err(|error| error.to_string())?;
+        case(Fixture { context: &context(&backend)?, other: &context(&backend)?, separate: false });
+        Ok(())
+    }
+}
+
 /// OpenCL behind the erased backend: what Python and the command line use.
 struct ErasedOpenCl;
 
@@ -76,6 +89,7 @@ impl Provider for ErasedOpenCl {
 conformance_suite!(opencl, OpenClRuntime);
 conformance_suite!(opencl_erased, ErasedOpenCl);
 conformance_suite!(sycl, SyclRuntime);
+conformance_suite!(cuda, CudaRuntime);
 
 /// The tests above pass where a runtime is missing; this says so, past the test harness's capture of output.
 #[test]
