@@ -94,15 +94,13 @@ conformance_suite!(cuda, CudaRuntime);
 /// The tests above pass where a runtime is missing; this says so, past the test harness's capture of output.
 #[test]
 fn summary_of_runtimes() {
+    fn outcome<B: Backend>(backend: usm_core::Result<B>) -> Result<(), String> {
+        context(&backend.map_err(|error| error.to_string())?).map(drop)
+    }
     let outcomes = [
-        (
-            "opencl",
-            OpenCl::load().map_err(|error| error.to_string()).and_then(|backend| context(&backend).map(drop)),
-        ),
-        (
-            "sycl",
-            Dpctl::load().map_err(|error| error.to_string()).and_then(|backend| context(&backend).map(drop)),
-        ),
+        ("opencl", outcome(OpenCl::load())),
+        ("cuda", outcome(Cuda::load())),
+        ("sycl", outcome(Dpctl::load())),
     ];
     for (name, outcome) in outcomes {
         let line = match outcome {

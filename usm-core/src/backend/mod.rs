@@ -34,6 +34,8 @@ pub mod mock;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 #[cfg(any(feature = "opencl", feature = "cuda"))]
+mod placed;
+#[cfg(any(feature = "opencl", feature = "cuda"))]
 mod poll;
 #[cfg(any(feature = "opencl", feature = "cuda"))]
 mod roster;

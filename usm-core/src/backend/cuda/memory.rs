@@ -1,7 +1,6 @@
 //! Contexts: allocation, freeing and pointer queries.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -12,22 +11,18 @@ use super::device::CudaDevice;
 use super::error::{self, check};
 use super::loader::{Driver, Raw};
 use super::queue::{self, CudaEvent};
+use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
 use crate::backend::{Block, PointerInfo};
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
-use crate::sync::Mutex;
 use crate::{AllocKind, MemoryType};
 
 /// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`.
 const PORTABLE_AND_MAPPED: u32 = 1 | 2;
 /// `CU_MEM_ATTACH_GLOBAL`.
 const ATTACH_GLOBAL: u32 = 1;
-/// What every allocation of the driver is aligned to at least.
-const DRIVER_ALIGNMENT: usize = 256;
-/// Page-locked memory comes in pages.
-const PAGE: usize = 4096;
 
 /// The primary context of a device: the one that the CUDA runtime and every library on it use.
 #[derive(Debug)]
@@ -93,17 +88,8 @@ struct Inner {
     shared: Shared,
     deferred: Deferred<Cuda>,
     roster: Roster<queue::Inner, CudaEvent>,
-    /// Blocks that were placed inside a larger one for their alignment.
-    placed: Mutex<Vec<Placed>>,
+    placed: Placed,
     primary: Arc<Primary>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Placed {
-    /// What the driver gave.
-    base: usize,
-    address: usize,
-    size: usize,
 }
 
 /// `CUpointer_attribute`.
@@ -121,7 +107,7 @@ impl CudaContext {
             shared: Shared::new(device.info()),
             deferred: Deferred::new(),
             roster: Roster::new(),
-            placed: Mutex::new(Vec::new()),
+            placed: Placed::new(),
             primary: Primary::retain(device)?,
         })))
     }
@@ -161,21 +147,15 @@ impl CudaContext {
     }
 
     pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        let own = if kind == AllocKind::Host { PAGE } else { DRIVER_ALIGNMENT };
-        if layout.align() <= own {
-            let base = self.allocate_bytes(kind, layout.size())?;
-            if base % layout.align() == 0 {
-                return Ok(pointer(base));
-            }
+        let address = self.0.placed.allocate(
+            layout,
+            |bytes| self.allocate_bytes(kind, bytes),
             // SAFETY: just allocated in this context, used by nobody.
-            unsafe { self.0.free_at(kind, base) };
-        }
-        let bytes = layout.size().checked_add(layout.align()).ok_or(ErrorKind::SizeOverflow)?;
-        let base = self.allocate_bytes(kind, bytes)?;
-        // Inside: `base + align - 1` at most, and `align` more bytes were asked for.
-        let address = base.next_multiple_of(layout.align());
-        self.0.placed.lock().push(Placed { base, address, size: layout.size() });
-        Ok(pointer(address))
+            |base| unsafe { self.0.free_at(kind, base) },
+        )?;
+        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
+        // `allocate_bytes` never gives 0.
+        pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
     }
 
     fn allocate_bytes(&self, kind: AllocKind, size: usize) -> Result<usize> {
@@ -261,12 +241,9 @@ impl CudaContext {
         if kind == AllocKind::Host && size == 0 {
             return Ok(PointerInfo::UNKNOWN);
         }
-        if let Some(placed) = self.0.placed.lock().iter().find(|placed| placed.base == start) {
-            (start, size) = (placed.address, placed.size);
-        }
-        if address < start || address - start >= size {
+        let Some((start, size)) = self.0.placed.narrow(address, start, size) else {
             return Ok(PointerInfo::UNKNOWN);
-        }
+        };
         let device = (kind != AllocKind::Host).then(|| u32::try_from(ordinal).ok()).flatten();
         Ok(PointerInfo { kind, base: start, size, device, context: self.0.shared.id() })
     }
@@ -280,13 +257,7 @@ impl Inner {
     /// # Safety
     /// As [`Backend::free`](crate::Backend::free).
     unsafe fn free(&self, block: &Block) {
-        let mut base = block.address();
-        if block.alignment > DRIVER_ALIGNMENT {
-            let mut placed = self.placed.lock();
-            if let Some(index) = placed.iter().position(|placed| placed.address == base) {
-                base = placed.swap_remove(index).base;
-            }
-        }
+        let base = self.placed.take(block);
         // SAFETY: the caller's promise.
         unsafe { self.free_at(block.kind, base) };
     }
@@ -305,11 +276,6 @@ impl Inner {
             }
         };
     }
-}
-
-/// The driver's addresses are numbers, never 0.
-fn pointer(address: usize) -> NonNull<u8> {
-    NonNull::new(ptr::with_exposed_provenance_mut(address)).unwrap_or(NonNull::dangling())
 }
 
 impl Drop for Inner {

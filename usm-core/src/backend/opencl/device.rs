@@ -5,6 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ffi::c_void;
 use core::ptr;
+use std::sync::{Mutex, PoisonError};
 
 use super::error::{self, check};
 use super::loader::{Bits, Library, Raw, Status, Usm};
@@ -83,11 +84,19 @@ fn list(
 /// Calls `visit` with each device of each platform, in the loader's order. A platform that cannot be asked hides itself
 /// and not the others.
 pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(OpenClDevice)) -> Result<()> {
+    enumerate(library)?.into_iter().for_each(visit);
+    Ok(())
+}
+
+/// One thread at a time: drivers set themselves up at the first question, and not all do it safely.
+fn enumerate(library: &'static Library) -> Result<Vec<OpenClDevice>> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: pointer and count agree.
     let platforms = list("clGetPlatformIDs", error::PLATFORM_NOT_FOUND, |count, found, total| unsafe {
         (library.platforms)(count, found, total)
     })?;
-    let mut seen: Vec<DeviceInfo> = Vec::new();
+    let mut seen: Vec<OpenClDevice> = Vec::new();
     for platform in platforms {
         // SAFETY: a platform of this library; pointer and count agree.
         let devices = list("clGetDeviceIDs", error::DEVICE_NOT_FOUND, |count, found, total| unsafe {
@@ -97,14 +106,13 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(OpenClDe
         let usm = unsafe { Usm::of_platform(library, platform) };
         for raw in devices.unwrap_or_default() {
             let mut info = describe(library, raw, usm.is_some());
-            let same_type = seen.iter().filter(|other| other.device_type == info.device_type);
+            let same_type = seen.iter().filter(|other| other.info.device_type == info.device_type);
             info.index = same_type.count() as u32;
             info.ordinal = seen.len() as u32;
-            seen.push(info);
-            visit(OpenClDevice { library, raw, usm, info });
+            seen.push(OpenClDevice { library, raw, usm, info });
         }
     }
-    Ok(())
+    Ok(seen)
 }
 
 /// The device that has this id.

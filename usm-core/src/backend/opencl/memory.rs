@@ -11,6 +11,7 @@ use super::device::{self, OpenClDevice};
 use super::error::{self, check};
 use super::loader::{Bits, Handle, Library, Raw, Status, Usm};
 use super::queue::{self, OpenClEvent};
+use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
 use crate::backend::{Block, PointerInfo};
 use crate::deferred::Deferred;
@@ -41,6 +42,7 @@ struct Inner {
     shared: Shared,
     deferred: Deferred<OpenCl>,
     roster: Roster<queue::Inner, OpenClEvent>,
+    placed: Placed,
     device: OpenClDevice,
     context: Handle,
 }
@@ -108,6 +110,7 @@ impl OpenClContext {
             shared: Shared::new(device.info()),
             deferred: Deferred::new(),
             roster: Roster::new(),
+            placed: Placed::new(),
             device,
             context,
         }))
@@ -144,11 +147,24 @@ impl OpenClContext {
     }
 
     pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        let usm = self.usm()?;
         let Ok(alignment) = u32::try_from(layout.align()) else {
             return Err(error::of(ErrorKind::BadAlignment { alignment: layout.align() }));
         };
-        let (context, device, size) = (self.as_raw(), self.0.device.as_raw(), layout.size());
+        // The alignment is asked for, but success does not mean that it was honoured.
+        let address = self.0.placed.allocate(
+            layout,
+            |bytes| self.allocate_bytes(kind, bytes, alignment),
+            // SAFETY: just allocated in this context, used by nobody.
+            |base| unsafe { self.0.free_at(base) },
+        )?;
+        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
+        // `allocate_bytes` never gives 0.
+        pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
+    }
+
+    fn allocate_bytes(&self, kind: AllocKind, size: usize, alignment: u32) -> Result<usize> {
+        let usm = self.usm()?;
+        let (context, device) = (self.as_raw(), self.0.device.as_raw());
         let mut status = error::SUCCESS;
         // SAFETY: live context, a device of it, no properties, a size that is not zero.
         let raw = unsafe {
@@ -164,16 +180,7 @@ impl OpenClContext {
                 }
             }
         };
-        let Some(pointer) = NonNull::new(raw.cast::<u8>()) else {
-            return Err(refusal(kind, layout.size(), status));
-        };
-        if pointer.as_ptr() as usize % layout.align() != 0 {
-            // Drivers answer success for alignments that they do not honour.
-            // SAFETY: just allocated in this context, used by nobody.
-            unsafe { (usm.free)(context, raw) };
-            return Err(error::of(ErrorKind::BadAlignment { alignment: layout.align() }));
-        }
-        Ok(pointer)
+        if raw.is_null() { Err(refusal(kind, size, status)) } else { Ok(raw.expose_provenance()) }
     }
 
     /// # Safety
@@ -185,6 +192,10 @@ impl OpenClContext {
 
     pub(super) fn query(&self, address: usize) -> Result<PointerInfo> {
         let Some(usm) = &self.0.device.usm else { return Ok(PointerInfo::UNKNOWN) };
+        if address == 0 {
+            // Some drivers call a question about NULL an error.
+            return Ok(PointerInfo::UNKNOWN);
+        }
         let kind = match self.alloc_info::<u32>(usm, address, info::TYPE)? {
             info::HOST => AllocKind::Host,
             info::DEVICE => AllocKind::Device,
@@ -192,10 +203,15 @@ impl OpenClContext {
             // Unknown, and whatever later versions add.
             _ => return Ok(PointerInfo::UNKNOWN),
         };
+        let base = self.alloc_info(usm, address, info::BASE)?;
+        let size = self.alloc_info(usm, address, info::SIZE)?;
+        let Some((base, size)) = self.0.placed.narrow(address, base, size) else {
+            return Ok(PointerInfo::UNKNOWN);
+        };
         Ok(PointerInfo {
             kind,
-            base: self.alloc_info(usm, address, info::BASE)?,
-            size: self.alloc_info(usm, address, info::SIZE)?,
+            base,
+            size,
             device: (kind != AllocKind::Host).then_some(self.0.shared.info().ordinal),
             context: self.0.shared.id(),
         })
@@ -267,9 +283,16 @@ impl Inner {
     /// # Safety
     /// As [`Backend::free`](crate::Backend::free).
     unsafe fn free(&self, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { self.free_at(self.placed.take(block)) };
+    }
+
+    /// # Safety
+    /// The driver gave `base`, it was not freed yet, and no operation uses it.
+    unsafe fn free_at(&self, base: usize) {
         if let Some(usm) = &self.device.usm {
             // SAFETY: the caller's promise. A failure could not be acted on: the owner is gone.
-            let _ = unsafe { (usm.free)(self.context.raw(), block.pointer.as_ptr().cast()) };
+            let _ = unsafe { (usm.free)(self.context.raw(), ptr::with_exposed_provenance_mut(base)) };
         }
     }
 }

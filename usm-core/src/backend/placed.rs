@@ -1,0 +1,100 @@
+//! Alignments that a driver does not honour: blocks placed inside larger ones.
+
+use alloc::vec::Vec;
+use core::alloc::Layout;
+
+use super::Block;
+use crate::error::{ErrorKind, Result};
+use crate::sync::Mutex;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// What the driver gave.
+    base: usize,
+    address: usize,
+    size: usize,
+}
+
+/// The placed blocks of one context; empty for ordinary alignments.
+#[derive(Debug)]
+pub(super) struct Placed {
+    entries: Mutex<Vec<Entry>>,
+}
+
+impl Placed {
+    pub(super) const fn new() -> Self {
+        Self { entries: Mutex::new(Vec::new()) }
+    }
+
+    /// The address of a block for `layout`. `allocate` asks the driver for bytes, `free` gives them back.
+    ///
+    /// Asks plainly first, because drivers often give more than they promise.
+    pub(super) fn allocate(
+        &self,
+        layout: Layout,
+        allocate: impl Fn(usize) -> Result<usize>,
+        free: impl FnOnce(usize),
+    ) -> Result<usize> {
+        let base = allocate(layout.size())?;
+        if base % layout.align() == 0 {
+            return Ok(base);
+        }
+        free(base);
+        let bytes = layout.size().checked_add(layout.align()).ok_or(ErrorKind::SizeOverflow)?;
+        let base = allocate(bytes)?;
+        // At most `base + align - 1`, and `align` bytes more were asked for.
+        let address = base.next_multiple_of(layout.align());
+        self.entries.lock().push(Entry { base, address, size: layout.size() });
+        Ok(address)
+    }
+
+    /// What the driver gave for a block that is about to be freed.
+    pub(super) fn take(&self, block: &Block) -> usize {
+        let address = block.address();
+        let mut entries = self.entries.lock();
+        match entries.iter().position(|entry| entry.address == address) {
+            Some(index) => entries.swap_remove(index).base,
+            None => address,
+        }
+    }
+
+    /// Base and size of the placed block that contains `address`, where the driver knows the block around it, which
+    /// starts at `base`. `None` for the bytes around a placed block; `Some` of the same for all others.
+    pub(super) fn narrow(&self, address: usize, base: usize, size: usize) -> Option<(usize, usize)> {
+        let entries = self.entries.lock();
+        match entries.iter().find(|entry| entry.base == base) {
+            Some(entry) if address < entry.address || address - entry.address >= entry.size => None,
+            Some(entry) => Some((entry.address, entry.size)),
+            None => Some((base, size)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn a_block_is_placed_only_where_the_driver_does_not_align() {
+        let placed = Placed::new();
+        let asked = RefCell::new(Vec::new());
+        let driver = |bytes: usize| {
+            asked.borrow_mut().push(bytes);
+            Ok(4096 + 256)
+        };
+        let layout = |align| Layout::from_size_align(100, align).unwrap();
+        let refuse = |_| panic!("nothing to free");
+        assert_eq!(placed.allocate(layout(256), driver, refuse), Ok(4352));
+        assert_eq!(placed.allocate(layout(1024), driver, |base| assert_eq!(base, 4352)), Ok(5120));
+        assert_eq!(*asked.borrow(), [100, 100, 1124]);
+        assert_eq!(placed.narrow(5120, 4352, 1124), Some((5120, 100)));
+        assert_eq!(placed.narrow(5219, 4352, 1124), Some((5120, 100)));
+        assert_eq!((placed.narrow(5220, 4352, 1124), placed.narrow(5119, 4352, 1124)), (None, None));
+        assert_eq!(placed.narrow(9000, 8000, 5000), Some((8000, 5000)));
+        let pointer = core::ptr::NonNull::new(core::ptr::without_provenance_mut(5120)).unwrap();
+        let block = Block { pointer, size: 100, alignment: 1024, kind: crate::AllocKind::Device };
+        assert_eq!((placed.take(&block), placed.take(&block)), (4352, 5120));
+    }
+}
