@@ -112,10 +112,8 @@ fn check(graph: &Graph, options: &Options, strict_on_raise: bool) -> Result<usiz
                 prop_assert!(new.lowest[set] >= old.lowest[set], "set {:b} dips on {:?}", set, path);
             }
         }
-        if graph.edges[block].is_empty() {
-            if !raised || strict_on_raise {
-                prop_assert_eq!(new.net, old.net, "exit of {:?}", path);
-            }
+        if graph.edges[block].is_empty() && (!raised || strict_on_raise) {
+            prop_assert_eq!(new.net, old.net, "exit of {:?}", path);
         }
         steps += 1;
         if steps > MAX_STEPS || path.len() >= MAX_PATH {

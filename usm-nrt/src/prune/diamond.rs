@@ -20,7 +20,7 @@ pub(crate) fn prune(
                 && index.has(OpKind::Dec, tail, inc.value)
                 && down.dominates(head, tail)
                 && up.dominates(tail, head)
-                && walker.tails_follow_head(index, head, &[tail], false)
+                && walker.tails_follow_head(index, head, &[tail], &[])
                 && !walker.has_dec_between(index, head, tail)
         });
         if let Some(tail) = found {

@@ -36,7 +36,7 @@ pub(crate) fn prune(
         }
         match search.run(index, head, inc.value, raising, subgraph_limit) {
             Step::Bad => bad[head as usize] = true,
-            Step::Good if walker.tails_follow_head(index, head, &search.tails, raising) => {
+            Step::Good if walker.tails_follow_head(index, head, &search.tails, &search.raises) => {
                 for &tail in &search.tails {
                     index.remove(OpKind::Dec, tail, inc.value, Pick::First);
                 }
@@ -54,6 +54,8 @@ pub(crate) fn prune(
 struct Search {
     /// Blocks that give the value back, each once.
     tails: Vec<u32>,
+    /// Blocks that raise, each once.
+    raises: Vec<u32>,
     /// Blocks of the current path, with the number of successors taken.
     path: Vec<(u32, u32)>,
 }
@@ -68,9 +70,10 @@ impl Search {
         subgraph_limit: usize,
     ) -> Step {
         self.tails.clear();
+        self.raises.clear();
         self.path.clear();
         self.path.push((head, 0));
-        let (mut visited, mut raises) = (0usize, false);
+        let mut visited = 0usize;
         // A head or inner block without successors ends a path without giving the value back.
         if index.cfg.succ().of(head).is_empty() {
             return Step::Fail;
@@ -98,13 +101,15 @@ impl Search {
             } else if index.has_dec(child) {
                 return Step::Bad;
             } else if raising && index.cfg.is_raising(BlockId(child)) {
-                raises = true;
+                if !self.raises.contains(&child) {
+                    self.raises.push(child);
+                }
             } else if index.cfg.succ().of(child).is_empty() {
                 return Step::Fail;
             } else {
                 self.path.push((child, 0));
             }
         }
-        if self.tails.is_empty() || (raising && !raises) { Step::Fail } else { Step::Good }
+        if self.tails.is_empty() || (raising && self.raises.is_empty()) { Step::Fail } else { Step::Good }
     }
 }

@@ -26,12 +26,15 @@ mod cfg;
 mod diamond;
 mod dominance;
 mod fanout;
+mod llvm_lex;
+mod llvm_text;
 mod normalize;
 mod per_block;
 mod walk;
 mod web;
 
 pub use cfg::{BlockId, Cfg, CfgBuilder, CfgError, Op, OpKind, Value};
+pub use llvm_text::{PrunedText, TextError, TextErrorKind, prune_llvm};
 
 use cfg::Index;
 use dominance::DominatorTree;

@@ -30,17 +30,17 @@ impl Walker {
     }
 
     /// Whether every path that comes to a tail comes from `head` and through no other tail: then each tail
-    /// runs at most once for each run of the head, and never without it. With `skip_raising`, what
-    /// comes to a raising block is not looked at, be it a tail.
+    /// runs at most once for each run of the head, and never without it. `raises`: blocks where
+    /// paths from the head end by raising; when given, what comes to a tail that raises is not looked at.
     pub(crate) fn tails_follow_head(
         &mut self,
         index: &Index<'_>,
         head: u32,
         tails: &[u32],
-        skip_raising: bool,
+        raises: &[u32],
     ) -> bool {
         self.begin();
-        for &tail in tails {
+        for &tail in tails.iter().chain(raises) {
             self.tail[tail as usize] = self.walk;
         }
         for &tail in tails {
@@ -49,7 +49,7 @@ impl Walker {
                 if core::mem::replace(&mut self.seen[block as usize], self.walk) == self.walk {
                     continue;
                 }
-                if skip_raising && index.cfg.is_raising(super::BlockId(block)) {
+                if !raises.is_empty() && index.cfg.is_raising(super::BlockId(block)) {
                     continue;
                 }
                 if block == 0 {
