@@ -133,6 +133,15 @@ impl<B: Backend> Allocation<B> {
         self.host_guard(access).map(drop)
     }
 
+    /// Blocks until every operation that conflicts with this access has finished, whatever the memory's kind, at most
+    /// the context's wait limit: before the memory is handed to somebody who knows nothing of its events.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`], or the failure of an operation that used it.
+    pub fn wait_for_uses(&self, access: Access) -> Result<()> {
+        self.uses.wait(access, self.context.shared().wait_limit())
+    }
+
     pub(crate) fn host_guard(&self, access: Access) -> Result<ViewGuard<'_>> {
         let kind = self.block.kind;
         if !kind.is_host_accessible() {

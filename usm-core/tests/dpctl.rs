@@ -200,8 +200,8 @@ fn a_foreign_queue_leads_to_the_same_memory() {
             assert!(other.raw().serves_context(whole));
             let third = backend.context_of_context(whole).unwrap();
             assert_eq!(third.info().ordinal, context.info().ordinal);
-            context.raw().delete_native(whole);
-            queue.raw().delete_native(native);
+            backend.delete_native_context(whole);
+            backend.delete_native_queue(native);
         }
     }
 }

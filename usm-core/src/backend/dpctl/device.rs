@@ -58,13 +58,8 @@ impl DpctlDevice {
     }
 }
 
-impl PartialEq for DpctlDevice {
-    fn eq(&self, other: &Self) -> bool {
-        same(&self.handle, &other.handle)
-    }
-}
-
-fn same(one: &Handle, other: &Handle) -> bool {
+/// Whether two device references name the same device.
+pub(super) fn same(one: &Handle, other: &Handle) -> bool {
     core::ptr::eq(one.library(), other.library())
         // SAFETY: both are live device references of this library.
         && unsafe { (one.library().device_equal)(one.raw(), other.raw()) }

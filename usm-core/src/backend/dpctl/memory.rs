@@ -9,7 +9,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use super::Dpctl;
-use super::device::DpctlDevice;
+use super::device::{self, DpctlDevice};
 use super::error::{self, not_null};
 use super::loader::{Handle, Library};
 use super::queue::{self, DpctlEvent};
@@ -103,12 +103,16 @@ impl DpctlContext {
     pub unsafe fn serves_queue(&self, queue: NonNull<c_void>) -> Result<bool> {
         let library = self.library();
         // SAFETY: the caller's promise.
-        let (device, context) = unsafe {
-            (queue::device_of(library, queue.as_ptr())?, queue::context_of(library, queue.as_ptr())?)
-        };
+        let context = unsafe { queue::context_of(library, queue.as_ptr()) }?;
         // SAFETY: both are live contexts of this library.
-        let same = unsafe { (library.context_equal)(self.0.context.raw(), context.raw()) };
-        Ok(same && device == self.0.device)
+        if !unsafe { (library.context_equal)(self.0.context.raw(), context.raw()) } {
+            return Ok(false);
+        }
+        // SAFETY: the caller's promise.
+        let device = not_null("DPCTLQueue_GetDevice", unsafe { (library.queue_device)(queue.as_ptr()) })?;
+        // SAFETY: the reference is the caller's.
+        let device = unsafe { Handle::new(library, device, library.device_delete) };
+        Ok(device::same(&device, self.0.device.handle()))
     }
 
     /// Whether the native context behind `self` is the foreign `sycl::context`.
@@ -122,22 +126,13 @@ impl DpctlContext {
     }
 
     /// A new `sycl::context` object that refers to the same native context: what a `SyclContextRef` capsule holds. The
-    /// receiver deletes it with [`delete_native`](Self::delete_native).
+    /// receiver deletes it with [`Dpctl::delete_native_context`].
     ///
     /// # Errors
     /// [`ErrorKind::Native`] when the runtime cannot copy it.
     pub fn copy_native(&self) -> Result<NonNull<c_void>> {
         // SAFETY: a live context.
         not_null("DPCTLContext_Copy", unsafe { (self.library().context_copy)(self.0.context.raw()) })
-    }
-
-    /// Deletes what [`copy_native`](Self::copy_native) gave.
-    ///
-    /// # Safety
-    /// `native` came from `copy_native` of a context of the same library and is not used afterwards.
-    pub unsafe fn delete_native(&self, native: NonNull<c_void>) {
-        // SAFETY: the caller's promise.
-        unsafe { (self.library().context_delete)(native.as_ptr()) };
     }
 
     pub(super) fn library(&self) -> &'static Library {
@@ -232,9 +227,7 @@ impl DpctlContext {
         let raw = NonNull::new(unsafe { (library.pointer_device)(pointer, self.0.context.raw()) })?;
         // SAFETY: the reference is the caller's.
         let device = unsafe { Handle::new(library, raw, library.device_delete) };
-        // SAFETY: both are live device references.
-        let ours = unsafe { (library.device_equal)(device.raw(), self.0.device.handle().raw()) };
-        ours.then(|| self.0.device.info().ordinal)
+        device::same(&device, self.0.device.handle()).then(|| self.0.device.info().ordinal)
     }
 
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {

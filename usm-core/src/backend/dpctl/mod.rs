@@ -119,6 +119,24 @@ impl Dpctl {
         // SAFETY: `adopt` has checked the context and asked for the order.
         Ok(unsafe { Queue::from_raw(context, raw, order) })
     }
+
+    /// Deletes what [`DpctlQueue::copy_native`] gave.
+    ///
+    /// # Safety
+    /// `native` came from `copy_native` of a queue of this library, and is not used afterwards.
+    pub unsafe fn delete_native_queue(&self, native: NonNull<c_void>) {
+        // SAFETY: the caller's promise.
+        unsafe { (self.library.queue_delete)(native.as_ptr()) };
+    }
+
+    /// Deletes what [`DpctlContext::copy_native`] gave.
+    ///
+    /// # Safety
+    /// `native` came from `copy_native` of a context of this library, and is not used afterwards.
+    pub unsafe fn delete_native_context(&self, native: NonNull<c_void>) {
+        // SAFETY: the caller's promise.
+        unsafe { (self.library.context_delete)(native.as_ptr()) };
+    }
 }
 
 // SAFETY: the runtime gives disjoint memory of the kind asked for, and its alignment is verified (2); copies take their

@@ -106,7 +106,7 @@ impl DpctlQueue {
     }
 
     /// A new `sycl::queue` object that refers to the same queue: what a `SyclQueueRef` capsule holds. The receiver
-    /// deletes it with [`delete_native`](Self::delete_native).
+    /// deletes it with [`Dpctl::delete_native_queue`](super::Dpctl::delete_native_queue).
     ///
     /// # Errors
     /// [`ErrorKind::Native`] when the runtime cannot copy it.
@@ -114,15 +114,6 @@ impl DpctlQueue {
         let handle = &self.0.handle;
         // SAFETY: a live queue.
         not_null("DPCTLQueue_Copy", unsafe { (handle.library().queue_copy)(handle.raw()) })
-    }
-
-    /// Deletes what [`copy_native`](Self::copy_native) gave.
-    ///
-    /// # Safety
-    /// `native` came from `copy_native` of a queue of the same library and is not used afterwards.
-    pub unsafe fn delete_native(&self, native: NonNull<c_void>) {
-        // SAFETY: the caller's promise.
-        unsafe { (self.0.handle.library().queue_delete)(native.as_ptr()) };
     }
 
     /// # Safety
