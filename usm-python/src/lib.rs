@@ -1,2 +1,40 @@
-#![no_std]
 #![doc = include_str!("../README.md")]
+
+mod array;
+mod buffer;
+mod capsule;
+mod construct;
+mod context;
+mod device;
+mod dictionary;
+mod error;
+mod export;
+mod import;
+mod memory;
+mod queue;
+mod runtime;
+mod scalar;
+mod stats;
+mod storage;
+mod sycl;
+mod transfer;
+mod view;
+
+/// The extension module behind the package `usm`.
+#[pyo3::pymodule]
+mod _usm {
+    #[pymodule_export]
+    use crate::array::Array;
+    #[pymodule_export]
+    use crate::construct::{asarray, copy, empty, to_numpy, zeros};
+    #[pymodule_export]
+    use crate::context::PyContext;
+    #[pymodule_export]
+    use crate::device::{PyDevice, devices};
+    #[pymodule_export]
+    use crate::memory::{Device, Host, Memory, Shared, _rebuild_memory, as_usm_memory};
+    #[pymodule_export]
+    use crate::queue::{PyEvent, PyQueue};
+    #[pymodule_export]
+    use crate::stats::{history, stats};
+}

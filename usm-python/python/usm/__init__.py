@@ -1,0 +1,70 @@
+"""Unified Shared Memory: arrays and memory that SYCL, dpctl, dpnp, NumPy and others share without a copy."""
+
+import os as _os
+import sys as _sys
+
+
+def _register_opencl_runtime():
+    """Makes Intel's OpenCL CPU runtime known to the OpenCL loader.
+
+    ``pip install intel-opencl-rt`` does not: the loader then finds no device. The C library reads the variable when it
+    first looks for devices, so this must happen before; a value that is there already is left alone.
+    """
+    if "OCL_ICD_FILENAMES" in _os.environ:
+        return
+    library = _os.path.join(_sys.prefix, "lib", "libintelocl.so")
+    if _os.path.isfile(library):
+        _os.environ["OCL_ICD_FILENAMES"] = library
+
+
+_register_opencl_runtime()
+
+from ._usm import (  # noqa: E402
+    Array,
+    Context,
+    Device,
+    Event,
+    Queue,
+    asarray,
+    copy,
+    devices,
+    empty,
+    history,
+    stats,
+    to_numpy,
+    zeros,
+)
+from . import memory  # noqa: E402
+from .errors import (  # noqa: E402
+    AccessError,
+    AllocationError,
+    DeviceError,
+    Error,
+    InterfaceError,
+    RequestError,
+    WaitTimeout,
+)
+
+__all__ = [
+    "AccessError",
+    "AllocationError",
+    "Array",
+    "Context",
+    "Device",
+    "DeviceError",
+    "Error",
+    "Event",
+    "InterfaceError",
+    "Queue",
+    "RequestError",
+    "WaitTimeout",
+    "asarray",
+    "copy",
+    "devices",
+    "empty",
+    "history",
+    "memory",
+    "stats",
+    "to_numpy",
+    "zeros",
+]

@@ -1,0 +1,321 @@
+//! `usm.Array`.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
+use usm_core::{AllocKind, BackendKind};
+
+use crate::context::PyContext;
+use crate::device::PyDevice;
+use crate::error::OrRaise;
+use crate::export;
+use crate::import;
+use crate::queue::PyQueue;
+use crate::scalar;
+use crate::storage::Storage;
+use crate::transfer::{self, Side};
+use crate::view::View;
+
+/// An n-dimensional array in USM memory: a view of a storage that other arrays may share.
+#[pyclass(frozen, module = "usm", name = "Array")]
+#[derive(Clone, Debug)]
+pub(crate) struct Array(Side);
+
+impl Array {
+    pub(crate) fn new(side: Side) -> Self {
+        Self(side)
+    }
+
+    pub(crate) fn side(&self) -> Side {
+        self.0.clone()
+    }
+
+    pub(crate) fn with_view(&self, view: View) -> Self {
+        let Side { storage, stream, readonly, .. } = &self.0;
+        Self(Side { storage: Arc::clone(storage), stream: Arc::clone(stream), view, readonly: *readonly })
+    }
+
+    fn view(&self) -> &View {
+        &self.0.view
+    }
+
+    pub(crate) fn storage(&self) -> &Storage {
+        &self.0.storage
+    }
+}
+
+#[pymethods]
+impl Array {
+    /// Extents in elements.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.view().shape.iter())
+    }
+
+    /// Strides in bytes.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.view().strides.iter())
+    }
+
+    /// The element type as a type string, which `numpy.dtype` takes.
+    #[getter]
+    fn dtype(&self) -> String {
+        self.view().dtype.to_string()
+    }
+
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.view().ndim()
+    }
+
+    /// Elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.view().len()
+    }
+
+    /// Bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.view().itemsize()
+    }
+
+    /// Elements times bytes of one.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.view().nbytes()
+    }
+
+    /// `"host"`, `"device"` or `"shared"`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.storage().kind().name()
+    }
+
+    #[getter]
+    fn readonly(&self) -> bool {
+        self.0.readonly
+    }
+
+    /// Address of the element with all indices 0.
+    #[getter]
+    fn pointer(&self) -> usize {
+        self.storage().address() + self.view().offset
+    }
+
+    #[getter]
+    fn queue(&self) -> PyQueue {
+        PyQueue(Arc::clone(&self.0.stream))
+    }
+
+    #[getter]
+    fn context(&self) -> PyContext {
+        PyContext(self.0.stream.scope())
+    }
+
+    #[getter]
+    fn device(&self, py: Python<'_>) -> Option<PyDevice> {
+        self.context().device(py)
+    }
+
+    /// The producer of imported memory, `None` for usm's own.
+    #[getter]
+    fn base<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyAny>> {
+        self.storage().owner().map(|owner| owner.bind(py))
+    }
+
+    #[getter]
+    fn is_c_contiguous(&self) -> bool {
+        self.view().is_c_contiguous()
+    }
+
+    #[getter]
+    fn is_f_contiguous(&self) -> bool {
+        self.view().is_f_contiguous()
+    }
+
+    /// The same memory with the axes reversed.
+    #[getter(T)]
+    fn transposed(&self) -> Self {
+        self.with_view(self.view().transposed())
+    }
+
+    /// The same memory with another shape; one extent may be -1.
+    #[pyo3(signature = (*shape))]
+    fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let shape: Vec<isize> = match shape.get_item(0) {
+            Ok(first) if shape.len() == 1 && !first.is_instance_of::<pyo3::types::PyInt>() => first.extract()?,
+            _ => shape.extract()?,
+        };
+        Ok(self.with_view(self.view().reshaped(&shape)?))
+    }
+
+    /// A C-contiguous copy, by default in memory of the same kind, device and context.
+    #[pyo3(signature = (*, kind=None, queue=None))]
+    fn copy(&self, py: Python<'_>, kind: Option<&str>, queue: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let kind = kind.map(import::kind).transpose()?.unwrap_or(self.storage().kind());
+        let stream = match queue.filter(|queue| !queue.is_none()) {
+            Some(queue) => import::stream(py, Some(queue))?,
+            None => Arc::clone(&self.0.stream),
+        };
+        transfer::duplicate(py, &self.0, &stream, kind, 0).map(Self)
+    }
+
+    /// Sets every element.
+    fn fill(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let bytes = scalar::store(self.view().dtype, value)?;
+        transfer::fill(py, &self.0, &bytes[..self.view().itemsize()])
+    }
+
+    /// Waits for the work on this array that usm knows of.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.storage().settle()).or_raise()
+    }
+
+    /// The one element of an array of size 1.
+    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.view().len() != 1 {
+            let message = format!("only an array of one element has an item; this one has {}", self.view().len());
+            return Err(PyValueError::new_err(message));
+        }
+        scalar::load(py, self.view().dtype, &transfer::to_bytes(py, &self.0)?)
+    }
+
+    /// The elements as nested lists; an array of 0 dimensions gives its element.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.view().ndim() == 0 {
+            return self.item(py);
+        }
+        let bytes = transfer::to_bytes(py, &self.0)?;
+        nested(py, self.view(), &self.view().shape, &bytes)
+    }
+
+    /// The elements in C order.
+    fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &transfer::to_bytes(py, &self.0)?))
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        match self.view().shape.first() {
+            Some(extent) => Ok(extent.unsigned_abs()),
+            None => Err(PyTypeError::new_err("an array of 0 dimensions has no length")),
+        }
+    }
+
+    fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(self.with_view(self.view().indexed(key)?))
+    }
+
+    /// Copies an array, or one value, into the elements that the key names; the source is broadcast.
+    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = key.py();
+        let target = self.with_view(self.view().indexed(key)?);
+        let dtype = target.view().dtype;
+        if let Ok(array) = value.cast::<Self>() {
+            return transfer::copy(py, &target.0, &array.get().0);
+        }
+        if let Some(side) = import::without_copy(value)? {
+            return transfer::copy(py, &target.0, &side);
+        }
+        if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+            let side = crate::construct::of_values(value, Some(dtype))?;
+            return transfer::copy(py, &target.0, &side);
+        }
+        target.fill(py, value)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let len = self.__len__()?;
+        let rows = (0..len).map(|index| self.__getitem__(&index.into_pyobject(py)?.into_any()));
+        let rows: Vec<Self> = rows.collect::<PyResult<_>>()?;
+        PyList::new(py, rows)?.try_iter()
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<pyo3::types::PyInt>().call1((self.item(py)?,))
+    }
+
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        self.item(py)?.extract()
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        self.item(py)?.is_truthy()
+    }
+
+    fn __repr__(&self) -> String {
+        let view = self.view();
+        let shape: Vec<_> = view.shape.iter().map(ToString::to_string).collect();
+        let comma = if shape.len() == 1 { "," } else { "" };
+        let selector = usm_core::Selector::of(self.0.stream.context().info());
+        format!(
+            "usm.Array(shape=({}{comma}), dtype={:?}, kind={:?}, device=\"{selector}\")",
+            shape.join(", "),
+            view.dtype.to_string(),
+            self.kind()
+        )
+    }
+
+    /// SYCL memory only. Waits for work that is in flight.
+    #[getter]
+    fn __sycl_usm_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        export::sycl_dictionary(py, &self.0)
+    }
+
+    /// Host and shared memory only. Waits for work that is in flight.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        export::array_dictionary(py, &self.0)
+    }
+
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        raw: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let array = slf.get();
+        transfer::expose_to_host(slf.py(), array.storage())?;
+        let pointer = array.pointer() as *mut u8;
+        let Side { view, readonly, .. } = array.side();
+        // SAFETY: the structure is Python's; the view's elements are host memory that the object keeps alive.
+        unsafe { crate::buffer::fill(raw, flags, slf.into_any(), pointer, &view, readonly) }
+    }
+
+    unsafe fn __releasebuffer__(&self, raw: *mut ffi::Py_buffer) {
+        // SAFETY: Python hands back what `__getbuffer__` filled.
+        unsafe { crate::buffer::release(raw) };
+    }
+}
+
+impl Array {
+    /// Where DLPack says that the memory is: `(type, id)`.
+    pub(crate) fn dlpack_device(&self) -> (i32, i32) {
+        const CPU: i32 = 1;
+        const ONE_API: i32 = 14;
+        match self.0.stream.context().info() {
+            info if info.backend == BackendKind::Sycl => (ONE_API, info.ordinal as i32),
+            _ => (CPU, 0),
+        }
+    }
+
+    pub(crate) fn is_device_memory(&self) -> bool {
+        self.storage().kind() == AllocKind::Device
+    }
+}
+
+/// Nested lists over elements in C order.
+fn nested<'py>(py: Python<'py>, view: &View, shape: &[isize], bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let Some((extent, inner)) = shape.split_first() else {
+        return scalar::load(py, view.dtype, bytes);
+    };
+    let extent = extent.unsigned_abs();
+    let step = bytes.len().checked_div(extent).unwrap_or(0);
+    let rows = (0..extent).map(|index| nested(py, view, inner, &bytes[index * step..][..step]));
+    let rows = rows.collect::<PyResult<Vec<_>>>()?;
+    Ok(PyList::new(py, rows)?.into_any())
+}

@@ -1,0 +1,168 @@
+//! The buffer protocol, both ways.
+
+use std::ffi::{CString, c_int, c_void};
+use std::mem::MaybeUninit;
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use usm_interface::{ByteOrder, Dtype, Kind};
+
+use crate::view::View;
+
+/// A held buffer of another object: one run of bytes.
+pub(crate) struct Held {
+    /// On the heap, because exporters may keep a pointer to it.
+    raw: Box<ffi::Py_buffer>,
+}
+
+impl Held {
+    /// # Errors
+    /// The exporter's, when it has no buffer, no contiguous one, or no writable one where that is asked for.
+    pub(crate) fn new(object: &Bound<'_, PyAny>, writable: bool) -> PyResult<Self> {
+        let flags = if writable { ffi::PyBUF_WRITABLE } else { ffi::PyBUF_SIMPLE };
+        let mut raw = Box::new(MaybeUninit::<ffi::Py_buffer>::zeroed());
+        // SAFETY: an object, and room for the structure; with these flags the buffer is one run of bytes.
+        if unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), raw.as_mut_ptr(), flags) } != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        // SAFETY: the call has filled it.
+        Ok(Self { raw: unsafe { Box::from_raw(Box::into_raw(raw).cast()) } })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.raw.len.unsigned_abs()
+    }
+
+    pub(crate) fn pointer(&self) -> *mut u8 {
+        self.raw.buf.cast()
+    }
+
+    /// The bytes; other threads of Python's may change them meanwhile, as through any buffer.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if self.len() == 0 {
+            return &[];
+        }
+        // SAFETY: the exporter keeps them alive and in place while the buffer is held.
+        unsafe { std::slice::from_raw_parts(self.pointer(), self.len()) }
+    }
+
+    /// The bytes of a buffer that was asked for as writable.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        if self.len() == 0 || self.raw.readonly != 0 {
+            return &mut [];
+        }
+        // SAFETY: as in `bytes`, and the exporter said that they may be written.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.len()) }
+    }
+}
+
+// SAFETY: the structure is only handed back to its exporter, with the interpreter attached, by `drop`.
+unsafe impl Send for Held {}
+// SAFETY: shared access reads plain fields.
+unsafe impl Sync for Held {}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // SAFETY: filled by `PyObject_GetBuffer`, released once, with the interpreter attached.
+        Python::attach(|_| unsafe { ffi::PyBuffer_Release(&mut *self.raw) });
+    }
+}
+
+/// The `struct` character of a type; `None` where PEP 3118 as CPython knows it has none.
+pub(crate) fn format(dtype: Dtype) -> Option<String> {
+    let code = match (dtype.kind(), dtype.itemsize()) {
+        (Kind::Bool, 1) => "?",
+        (Kind::Int, 1) => "b",
+        (Kind::Int, 2) => "h",
+        (Kind::Int, 4) => "i",
+        (Kind::Int, 8) => "q",
+        (Kind::Uint, 1) => "B",
+        (Kind::Uint, 2) => "H",
+        (Kind::Uint, 4) => "I",
+        (Kind::Uint, 8) => "Q",
+        (Kind::Float, 2) => "e",
+        (Kind::Float, 4) => "f",
+        (Kind::Float, 8) => "d",
+        (Kind::Complex, 8) => "Zf",
+        (Kind::Complex, 16) => "Zd",
+        _ => return None,
+    };
+    let order = match dtype.byte_order() {
+        _ if dtype.is_native() => "",
+        ByteOrder::Big => ">",
+        _ => "<",
+    };
+    Some(format!("{order}{code}"))
+}
+
+/// What an export keeps until it is released: the strings and arrays that the structure points to.
+struct Export {
+    format: CString,
+    shape: Box<[isize]>,
+    strides: Box<[isize]>,
+}
+
+/// Fills a buffer for `owner`, whose element with all indices 0 lies at `pointer`.
+///
+/// # Safety
+/// `raw` is what `__getbuffer__` was given; the view's elements lie in host memory that `owner` keeps alive.
+pub(crate) unsafe fn fill(
+    raw: *mut ffi::Py_buffer,
+    flags: c_int,
+    owner: Bound<'_, PyAny>,
+    pointer: *mut u8,
+    view: &View,
+    readonly: bool,
+) -> PyResult<()> {
+    if raw.is_null() {
+        return Err(PyBufferError::new_err("no buffer to fill"));
+    }
+    // SAFETY: not null, and the caller's promise: the protocol wants `obj` NULL when an error is raised.
+    unsafe { (*raw).obj = std::ptr::null_mut() };
+    let asked = |flag: c_int| flags & flag == flag;
+    if readonly && asked(ffi::PyBUF_WRITABLE) {
+        return Err(PyBufferError::new_err("the array is read-only"));
+    }
+    let contiguous = view.is_c_contiguous();
+    let refused = (asked(ffi::PyBUF_C_CONTIGUOUS) && !contiguous)
+        || (asked(ffi::PyBUF_F_CONTIGUOUS) && !view.is_f_contiguous())
+        || (asked(ffi::PyBUF_ANY_CONTIGUOUS) && !contiguous && !view.is_f_contiguous())
+        || (!asked(ffi::PyBUF_STRIDES) && !contiguous);
+    if refused {
+        return Err(PyBufferError::new_err("the array is not contiguous in the way that is asked for"));
+    }
+    let Some(format) = format(view.dtype) else {
+        return Err(PyBufferError::new_err(format!("elements of type {} have no buffer format", view.dtype)));
+    };
+    let format = CString::new(format).unwrap_or_default();
+    let export = Box::new(Export { format, shape: view.shape.clone(), strides: view.strides.clone() });
+    let with = |flag: c_int, array: &[isize]| {
+        if asked(flag) { array.as_ptr().cast_mut() } else { std::ptr::null_mut() }
+    };
+    // SAFETY: the caller's promise; what the structure points to lives in `internal` until it is released.
+    unsafe {
+        (*raw).buf = pointer.cast::<c_void>();
+        (*raw).len = view.nbytes() as isize;
+        (*raw).itemsize = view.itemsize() as isize;
+        (*raw).readonly = c_int::from(readonly);
+        (*raw).ndim = view.ndim() as c_int;
+        (*raw).format =
+            if asked(ffi::PyBUF_FORMAT) { export.format.as_ptr().cast_mut() } else { std::ptr::null_mut() };
+        (*raw).shape = with(ffi::PyBUF_ND, &export.shape);
+        (*raw).strides = with(ffi::PyBUF_STRIDES, &export.strides);
+        (*raw).suboffsets = std::ptr::null_mut();
+        (*raw).internal = Box::into_raw(export).cast();
+        (*raw).obj = owner.into_ptr();
+    }
+    Ok(())
+}
+
+/// Gives back what `fill` keeps.
+///
+/// # Safety
+/// `raw` was filled by [`fill`] and is being released.
+pub(crate) unsafe fn release(raw: *mut ffi::Py_buffer) {
+    // SAFETY: the caller's promise; `internal` is the box that `fill` made.
+    unsafe { drop(Box::from_raw((*raw).internal.cast::<Export>())) };
+}

@@ -1,0 +1,101 @@
+//! `usm.Context`.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+
+use crate::capsule;
+use crate::device::PyDevice;
+use crate::error::OrRaise;
+use crate::queue::{PyQueue, seconds};
+use crate::runtime::{self, Scope};
+use crate::stats;
+
+/// The scope of pointers, statistics and limits: a context over one device.
+#[pyclass(frozen, module = "usm", name = "Context")]
+#[derive(Clone, Debug)]
+pub(crate) struct PyContext(pub(crate) Arc<Scope>);
+
+#[pymethods]
+impl PyContext {
+    #[new]
+    #[pyo3(signature = (device=None))]
+    fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let device = device_of(py, device)?;
+        Ok(Self(Scope::new(device.0.device.context().or_raise()?)))
+    }
+
+    #[getter]
+    pub(crate) fn device(&self, py: Python<'_>) -> Option<PyDevice> {
+        let info = self.0.context.info();
+        let mut entries = runtime::entries(py).iter();
+        entries
+            .find(|entry| entry.info.backend == info.backend && entry.info.ordinal == info.ordinal)
+            .map(|entry| PyDevice(Arc::clone(entry)))
+    }
+
+    /// The in-order queue that work without a queue of its own goes to.
+    #[getter]
+    fn queue(&self) -> PyResult<PyQueue> {
+        self.0.queue().map(PyQueue)
+    }
+
+    /// Waits until all queues of the context are idle, at most `timeout` seconds.
+    #[pyo3(signature = (timeout=30.0))]
+    fn synchronize(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        let limit = seconds(timeout)?;
+        py.detach(|| self.0.context.synchronize(limit)).or_raise()
+    }
+
+    /// Counters of live memory per kind, and of the sum.
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        stats::table(py, &self.0.context.stats())
+    }
+
+    /// Keeps the last `records` allocations and frees; 0 keeps none.
+    fn keep_history(&self, records: usize) {
+        self.0.context.keep_history(records);
+    }
+
+    /// The kept allocations and frees, oldest first.
+    fn history<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        stats::records(py, &self.0.context.history())
+    }
+
+    /// What a pointer is: `(kind, base, size)`; base and size are 0 where only the runtime knows the pointer.
+    fn query(&self, pointer: usize) -> PyResult<(&'static str, usize, usize)> {
+        let info = self.0.context.query(pointer as *const u8).or_raise()?;
+        Ok((info.kind.name(), info.base, info.size))
+    }
+
+    /// A fresh `SyclContextRef` capsule; SYCL only.
+    fn _get_capsule<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        capsule::of_context(py, &self.0)
+    }
+
+    fn __repr__(&self) -> String {
+        let selector = usm_core::Selector::of(self.0.context.info());
+        format!("<usm.Context {} on {selector}>", self.0.context.id())
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| other.get().0.context.id() == self.0.context.id())
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.0.context.id()
+    }
+}
+
+/// A device, a selector, or the default.
+pub(crate) fn device_of(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<PyDevice> {
+    let Some(given) = given.filter(|given| !given.is_none()) else {
+        return runtime::default_entry(py).map(|entry| PyDevice(Arc::clone(entry)));
+    };
+    if let Ok(device) = given.cast::<PyDevice>() {
+        return Ok(device.get().clone());
+    }
+    let selector: String = given.extract()?;
+    runtime::select(py, &selector).map(|entry| PyDevice(Arc::clone(entry)))
+}

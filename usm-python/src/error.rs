@@ -1,0 +1,94 @@
+//! From typed errors to the exceptions of `usm.errors`.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use usm_core::ErrorKind;
+
+/// The classes of `usm.errors`, by name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Class {
+    Allocation,
+    Request,
+    Interface,
+    Access,
+    Device,
+    Timeout,
+}
+
+impl Class {
+    const ALL: [(Self, &'static str); 6] = [
+        (Self::Allocation, "AllocationError"),
+        (Self::Request, "RequestError"),
+        (Self::Interface, "InterfaceError"),
+        (Self::Access, "AccessError"),
+        (Self::Device, "DeviceError"),
+        (Self::Timeout, "WaitTimeout"),
+    ];
+
+    /// The exception with this message.
+    pub(crate) fn error(self, message: impl Into<String>) -> PyErr {
+        let message = message.into();
+        Python::attach(|py| match self.class(py) {
+            Ok(class) => PyErr::from_type(class, (message,)),
+            Err(error) => error,
+        })
+    }
+
+    fn class(self, py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+        static CLASSES: PyOnceLock<Vec<Py<PyType>>> = PyOnceLock::new();
+        let classes = CLASSES.get_or_try_init(py, || {
+            let module = py.import("usm.errors")?;
+            Self::ALL
+                .iter()
+                .map(|(_, name)| Ok(module.getattr(*name)?.cast_into::<PyType>()?.unbind()))
+                .collect::<PyResult<Vec<_>>>()
+        })?;
+        Ok(classes[self as usize].bind(py).clone())
+    }
+}
+
+/// The exception for an error of the model or of a runtime.
+pub(crate) fn core(error: usm_core::Error) -> PyErr {
+    let class = match error.kind {
+        ErrorKind::BadAlignment { .. }
+        | ErrorKind::OverMaxAlloc { .. }
+        | ErrorKind::OverMemory { .. }
+        | ErrorKind::OverLaunchMemory { .. }
+        | ErrorKind::OutOfMemory { .. }
+        | ErrorKind::TooManyBlocks { .. } => Class::Allocation,
+        ErrorKind::NotHostAccessible { .. } | ErrorKind::HostViewLive { .. } => Class::Access,
+        ErrorKind::Timeout { .. } => Class::Timeout,
+        ErrorKind::LibraryNotFound { .. }
+        | ErrorKind::SymbolMissing { .. }
+        | ErrorKind::LibraryVersion { .. }
+        | ErrorKind::NoDevice
+        | ErrorKind::DeviceLost
+        | ErrorKind::Native { .. }
+        | ErrorKind::Unsupported { .. } => Class::Device,
+        _ => Class::Request,
+    };
+    class.error(error.to_string())
+}
+
+/// The exception for a refusal of the codec.
+pub(crate) fn interface(error: usm_interface::Error) -> PyErr {
+    Class::Interface.error(error.to_string())
+}
+
+/// Shortens `map_err(error::core)`.
+pub(crate) trait OrRaise<T> {
+    fn or_raise(self) -> PyResult<T>;
+}
+
+impl<T> OrRaise<T> for usm_core::Result<T> {
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(core)
+    }
+}
+
+impl<T> OrRaise<T> for usm_interface::Result<T> {
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(interface)
+    }
+}

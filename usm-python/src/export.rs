@@ -1,0 +1,78 @@
+//! Arrays as dictionaries for others.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyAttributeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::error::Class;
+use crate::runtime::Stream;
+use crate::sycl;
+use crate::transfer::{self, Side};
+
+/// The attribute does not exist on other memory: `hasattr` says so.
+pub(crate) fn require_sycl(stream: &Stream) -> PyResult<()> {
+    if stream.is_sycl() {
+        return Ok(());
+    }
+    Err(PyAttributeError::new_err("memory that is not SYCL's has no __sycl_usm_array_interface__"))
+}
+
+/// `__sycl_usm_array_interface__`: strides and offset in elements, the pointer of the storage, true = read-only.
+pub(crate) fn sycl_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
+    require_sycl(&side.stream)?;
+    let view = &side.view;
+    let itemsize = view.itemsize().max(1);
+    let (Some(strides), 0) = (view.element_strides(), view.offset % itemsize) else {
+        let strides = &view.strides;
+        return Err(Class::Interface.error(format!(
+            "strides {strides:?} and offset {} are not multiples of {itemsize} bytes, which SYCL's dictionary cannot say",
+            view.offset
+        )));
+    };
+    transfer::expose(py, &side.storage)?;
+    let dict = PyDict::new(py);
+    dict.set_item(intern!(py, "data"), (side.storage.address(), side.readonly))?;
+    dict.set_item(intern!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
+    let strides = if view.is_c_contiguous() { py.None() } else { PyTuple::new(py, strides)?.into_any().unbind() };
+    dict.set_item(intern!(py, "strides"), strides)?;
+    // `|` for every type, as dpctl writes it: its consumers know no other order.
+    let typestr = format!("|{}", &view.dtype.to_string()[1..]);
+    dict.set_item(intern!(py, "typestr"), if view.dtype.is_native() { typestr } else { view.dtype.to_string() })?;
+    if let Some(descr) = &view.descr {
+        dict.set_item(intern!(py, "typedescr"), literal(py, descr)?)?;
+    }
+    dict.set_item(intern!(py, "version"), 1)?;
+    dict.set_item(intern!(py, "syclobj"), sycl::syclobj(py, &side.stream)?)?;
+    dict.set_item(intern!(py, "offset"), view.offset / itemsize)?;
+    Ok(dict)
+}
+
+/// `__array_interface__`: strides in bytes, the pointer of the first element.
+pub(crate) fn array_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
+    if !side.storage.is_host_accessible() {
+        let kind = side.storage.kind();
+        return Err(PyAttributeError::new_err(format!("{kind} memory has no __array_interface__; copy it explicitly")));
+    }
+    transfer::expose_to_host(py, &side.storage)?;
+    let view = &side.view;
+    let dict = PyDict::new(py);
+    dict.set_item(intern!(py, "data"), (side.storage.address() + view.offset, side.readonly))?;
+    dict.set_item(intern!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
+    let strides =
+        if view.is_c_contiguous() { py.None() } else { PyTuple::new(py, view.strides.iter())?.into_any().unbind() };
+    dict.set_item(intern!(py, "strides"), strides)?;
+    dict.set_item(intern!(py, "typestr"), view.dtype.to_string())?;
+    if let Some(descr) = &view.descr {
+        dict.set_item(intern!(py, "descr"), literal(py, descr)?)?;
+    }
+    dict.set_item(intern!(py, "version"), 3)?;
+    Ok(dict)
+}
+
+/// The members of a structured type as Python's objects. The text is a literal: the codec has read it as one.
+fn literal<'py>(py: Python<'py>, text: &Arc<str>) -> PyResult<Bound<'py, PyAny>> {
+    py.import("ast")?.getattr("literal_eval")?.call1((&**text,))
+}

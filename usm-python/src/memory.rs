@@ -1,0 +1,415 @@
+//! `usm.memory`: the surface of `dpctl.memory`, so that code and tests work with the import swapped.
+
+use std::ffi::c_int;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyTuple};
+use usm_core::AllocKind;
+use usm_interface::Dtype;
+
+use crate::array::Array;
+use crate::buffer::Held;
+use crate::error::{Class, OrRaise};
+use crate::import;
+use crate::queue::PyQueue;
+use crate::runtime::Stream;
+use crate::storage::Storage;
+use crate::sycl;
+use crate::transfer::{self, Side};
+use crate::view::View;
+
+/// A run of bytes of USM memory.
+#[pyclass(frozen, subclass, module = "usm.memory", name = "_Memory")]
+#[derive(Debug)]
+pub(crate) struct Memory {
+    storage: Arc<Storage>,
+    stream: Arc<Stream>,
+    /// Bytes from the storage's start.
+    offset: usize,
+    nbytes: usize,
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $python:literal, $kind:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[pyclass(frozen, subclass, extends = Memory, module = "usm.memory", name = $python)]
+            #[derive(Debug)]
+            pub(crate) struct $name;
+
+            #[pymethods]
+            impl $name {
+                #[new]
+                #[pyo3(signature = (other, *, alignment=0, queue=None, copy=false))]
+                fn new(
+                    other: &Bound<'_, PyAny>,
+                    alignment: i64,
+                    queue: Option<&Bound<'_, PyAny>>,
+                    copy: bool,
+                ) -> PyResult<PyClassInitializer<Self>> {
+                    let memory = Memory::new(AllocKind::$kind, other, alignment, queue, copy)?;
+                    Ok(PyClassInitializer::from(memory).add_subclass(Self))
+                }
+            }
+        )*
+
+        /// An object of the class that suits the memory's kind.
+        pub(crate) fn wrap<'py>(py: Python<'py>, memory: Memory) -> PyResult<Bound<'py, PyAny>> {
+            match memory.storage.kind() {
+                $(AllocKind::$kind => {
+                    let object = PyClassInitializer::from(memory).add_subclass($name);
+                    Ok(Bound::new(py, object)?.into_any())
+                })*
+                AllocKind::Unknown => Err(Class::Interface.error("memory of unknown kind")),
+            }
+        }
+    };
+}
+
+kinds! {
+    /// USM host memory.
+    Host = "MemoryUSMHost", Host;
+    /// USM device memory.
+    Device = "MemoryUSMDevice", Device;
+    /// USM shared memory.
+    Shared = "MemoryUSMShared", Shared;
+}
+
+impl Memory {
+    fn new(
+        kind: AllocKind,
+        other: &Bound<'_, PyAny>,
+        alignment: i64,
+        queue: Option<&Bound<'_, PyAny>>,
+        copy: bool,
+    ) -> PyResult<Self> {
+        let py = other.py();
+        // As dpctl: what is not positive is ignored.
+        let alignment = usize::try_from(alignment).unwrap_or(0);
+        let Some(source) = Self::source(other)? else {
+            let nbytes = size(other)?;
+            let stream = import::stream(py, queue)?;
+            let storage =
+                py.detach(|| Storage::allocate(stream.context(), kind, nbytes, alignment)).or_raise()?;
+            return Ok(Self { storage, stream, offset: 0, nbytes });
+        };
+        if copy {
+            let stream = match queue.filter(|queue| !queue.is_none()) {
+                Some(queue) => import::stream(py, Some(queue))?,
+                None => Arc::clone(&source.stream),
+            };
+            return Ok(Self::over(transfer::duplicate(py, &source.side()?, &stream, kind, alignment)?));
+        }
+        let found = source.storage.kind();
+        if found != kind {
+            let class = other.get_type().name()?;
+            return Err(Class::Request.error(format!(
+                "the argument of type {class} holds {found} memory, not {kind} memory; use copy=True, or the \
+                 constructor for {found} memory"
+            )));
+        }
+        Ok(source)
+    }
+
+    /// Memory that another object holds, without a copy; `None` for what may be a size.
+    fn source(other: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        if let Ok(memory) = other.cast::<Self>() {
+            return Ok(Some(memory.get().share()));
+        }
+        if let Ok(array) = other.cast::<Array>() {
+            return Ok(Some(Self::over(array.get().side())));
+        }
+        Ok(import::sycl_memory(other, true)?.map(Self::over))
+    }
+
+    /// The bytes that a view spans.
+    fn over(side: Side) -> Self {
+        let span = side.view.span();
+        // A span without bytes still names one: the storage has at least that.
+        let nbytes = span.len().max(1).min(side.storage.size());
+        let offset = span.start.min(side.storage.size() - nbytes);
+        Self { storage: side.storage, stream: side.stream, offset, nbytes }
+    }
+
+    fn share(&self) -> Self {
+        let Self { storage, stream, offset, nbytes } = self;
+        Self { storage: Arc::clone(storage), stream: Arc::clone(stream), offset: *offset, nbytes: *nbytes }
+    }
+
+    pub(crate) fn side(&self) -> PyResult<Side> {
+        let mut view = View::contiguous(Dtype::U8, &[self.nbytes as i64])?;
+        view.offset = self.offset;
+        Ok(Side { storage: Arc::clone(&self.storage), stream: Arc::clone(&self.stream), view, readonly: false })
+    }
+
+    fn pointer(&self) -> usize {
+        self.storage.address() + self.offset
+    }
+
+    /// The kind that `syclobj` sees, by default the memory's own.
+    fn kind_for(&self, syclobj: Option<&Bound<'_, PyAny>>) -> PyResult<AllocKind> {
+        let Some(syclobj) = syclobj.filter(|syclobj| !syclobj.is_none()) else {
+            return Ok(self.storage.kind());
+        };
+        if !sycl::looks_like_queue(syclobj)? {
+            return Err(PyTypeError::new_err("syclobj is neither a queue nor a context"));
+        }
+        let stream = sycl::stream_of(syclobj)?;
+        Ok(stream.context().query(self.pointer() as *const u8).or_raise()?.kind)
+    }
+}
+
+/// A number of bytes by `__index__`.
+fn size(value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let name = || value.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+    let index = value.call_method0(intern!(value.py(), "__index__")).map_err(|_| {
+        Class::Request.error(format!(
+            "an object of type {} is no number of bytes and does not expose __sycl_usm_array_interface__",
+            name()
+        ))
+    })?;
+    match index.extract::<i128>() {
+        Ok(nbytes) if nbytes > 0 => usize::try_from(nbytes)
+            .map_err(|_| Class::Allocation.error(format!("{nbytes} bytes do not fit the address space"))),
+        Ok(_) => Err(Class::Request.error("Number of bytes of request allocation must be positive.")),
+        Err(_) => Err(Class::Allocation.error("the number of bytes does not fit the address space")),
+    }
+}
+
+#[pymethods]
+impl Memory {
+    /// Bytes.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.nbytes
+    }
+
+    /// Bytes, as `nbytes`.
+    #[getter]
+    fn size(&self) -> usize {
+        self.nbytes
+    }
+
+    /// Address of the first byte.
+    #[getter]
+    fn _pointer(&self) -> usize {
+        self.pointer()
+    }
+
+    /// The queue: usm's own class.
+    #[getter]
+    fn queue(&self) -> PyQueue {
+        PyQueue(Arc::clone(&self.stream))
+    }
+
+    /// The queue as dpctl's class for SYCL memory, else usm's own.
+    #[getter]
+    fn sycl_queue<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.stream.is_sycl() {
+            return sycl::dpctl_queue(py, &self.stream);
+        }
+        Ok(Bound::new(py, self.queue())?.into_any())
+    }
+
+    #[getter]
+    fn _queue<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.sycl_queue(py)
+    }
+
+    #[getter]
+    fn sycl_context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let name = if self.stream.is_sycl() { "sycl_context" } else { "context" };
+        self.sycl_queue(py)?.getattr(name)
+    }
+
+    #[getter]
+    fn _context<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.sycl_context(py)
+    }
+
+    #[getter]
+    fn sycl_device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let name = if self.stream.is_sycl() { "sycl_device" } else { "device" };
+        self.sycl_queue(py)?.getattr(name)
+    }
+
+    /// The producer of imported memory, `None` for usm's own.
+    #[getter]
+    fn reference_obj<'py>(&self, py: Python<'py>) -> Option<&Bound<'py, PyAny>> {
+        self.storage.owner().map(|owner| owner.bind(py))
+    }
+
+    /// `"host"`, `"device"` or `"shared"`; with `syclobj`, a queue or a context, `"unknown"` when it does not know the
+    /// memory.
+    #[pyo3(signature = (syclobj=None))]
+    fn get_usm_type(&self, syclobj: Option<&Bound<'_, PyAny>>) -> PyResult<&'static str> {
+        self.kind_for(syclobj).map(AllocKind::name)
+    }
+
+    /// As `get_usm_type`, by SYCL's numbers: unknown 0, device 1, shared 2, host 3.
+    #[pyo3(signature = (syclobj=None))]
+    fn get_usm_type_enum(&self, syclobj: Option<&Bound<'_, PyAny>>) -> PyResult<u32> {
+        Ok(match self.kind_for(syclobj)? {
+            AllocKind::Unknown => 0,
+            AllocKind::Device => 1,
+            AllocKind::Shared => 2,
+            AllocKind::Host => 3,
+        })
+    }
+
+    /// Copies to the host: into `obj`, a writable buffer of as many bytes or more, or into a new bytearray.
+    #[pyo3(signature = (obj=None))]
+    fn copy_to_host<'py>(
+        &self,
+        py: Python<'py>,
+        obj: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let target = match obj {
+            Some(obj) => obj.clone(),
+            None => PyByteArray::new_with(py, self.nbytes, |_| Ok(()))?.into_any(),
+        };
+        let mut held = Held::new(&target, true)?;
+        self.check_room("destination", held.len() >= self.nbytes, held.len())?;
+        py.detach(|| {
+            let bytes = &mut held.bytes_mut()[..self.nbytes];
+            self.storage.read(&self.stream.queue, self.offset, bytes)
+        })
+        .or_raise()?;
+        Ok(target)
+    }
+
+    /// Copies the bytes of a buffer into the memory's first ones.
+    fn copy_from_host(&self, py: Python<'_>, obj: &Bound<'_, PyAny>) -> PyResult<()> {
+        let held = Held::new(obj, false)?;
+        self.check_room("source", held.len() <= self.nbytes, held.len())?;
+        py.detach(|| self.storage.write(&self.stream.queue, self.offset, held.bytes())).or_raise()
+    }
+
+    /// Copies the bytes of other USM memory into the memory's first ones.
+    fn copy_from_device(&self, py: Python<'_>, sycl_usm_ary: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Some(source) = Self::source(sycl_usm_ary)? else {
+            return Err(PyTypeError::new_err("the source does not expose __sycl_usm_array_interface__"));
+        };
+        self.check_room("source", source.nbytes <= self.nbytes, source.nbytes)?;
+        let mut target = self.share();
+        target.nbytes = source.nbytes;
+        transfer::copy(py, &target.side()?, &source.side()?)
+    }
+
+    /// Sets every byte.
+    #[pyo3(signature = (val=0))]
+    fn memset(&self, py: Python<'_>, val: u8) -> PyResult<()> {
+        py.detach(|| self.storage.fill(&self.stream.queue, self.offset, self.nbytes, val)?.wait()).or_raise()
+    }
+
+    fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        PyBytes::new_with(py, self.nbytes, |bytes| {
+            py.detach(|| self.storage.read(&self.stream.queue, self.offset, bytes)).or_raise()
+        })
+    }
+
+    fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.tobytes(py)
+    }
+
+    fn __len__(&self) -> usize {
+        self.nbytes
+    }
+
+    fn __sizeof__(&self) -> usize {
+        self.nbytes + size_of::<Self>()
+    }
+
+    fn __repr__(&self) -> String {
+        let kind = self.storage.kind();
+        format!("<SYCL(TM) USM-{kind} allocation of {} bytes at {:#x}>", self.nbytes, self.pointer())
+    }
+
+    /// By way of the host, and rebuilt on the default queue.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let rebuild = py.import("usm._usm")?.getattr("_rebuild_memory")?;
+        let arguments = PyTuple::new(py, [
+            self.tobytes(py)?.into_any(),
+            self.storage.kind().name().into_pyobject(py)?.into_any(),
+        ])?;
+        PyTuple::new(py, [rebuild, arguments.into_any()])
+    }
+
+    /// Bytes `|u1`, writable; `syclobj` is the queue. SYCL memory only. Waits for work that is in flight.
+    #[getter]
+    fn __sycl_usm_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        crate::export::require_sycl(&self.stream)?;
+        transfer::expose(py, &self.storage)?;
+        let dict = PyDict::new(py);
+        // dpctl's own memory says True here and means writable; the documents, and dpnp, say True = read-only.
+        dict.set_item(intern!(py, "data"), (self.pointer(), false))?;
+        dict.set_item(intern!(py, "shape"), (self.nbytes,))?;
+        dict.set_item(intern!(py, "strides"), py.None())?;
+        dict.set_item(intern!(py, "typestr"), "|u1")?;
+        dict.set_item(intern!(py, "version"), 1)?;
+        dict.set_item(intern!(py, "syclobj"), sycl::syclobj(py, &self.stream)?)?;
+        Ok(dict)
+    }
+
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        raw: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        let memory = slf.get();
+        transfer::expose_to_host(slf.py(), &memory.storage)?;
+        let pointer = memory.pointer() as *mut u8;
+        let view = memory.side()?.view;
+        // SAFETY: the structure is Python's; the bytes are host memory that the object keeps alive.
+        unsafe { crate::buffer::fill(raw, flags, slf.into_any(), pointer, &view, false) }
+    }
+
+    unsafe fn __releasebuffer__(&self, raw: *mut ffi::Py_buffer) {
+        // SAFETY: Python hands back what `__getbuffer__` filled.
+        unsafe { crate::buffer::release(raw) };
+    }
+}
+
+impl Memory {
+    fn check_room(&self, what: &str, fits: bool, given: usize) -> PyResult<()> {
+        if fits {
+            return Ok(());
+        }
+        Err(Class::Request.error(format!("the {what} has {given} bytes, the memory {}", self.nbytes)))
+    }
+}
+
+/// USM memory behind an object, without a copy: an object of the class that suits its kind.
+#[pyfunction]
+pub(crate) fn as_usm_memory<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let Some(memory) = Memory::source(obj)? else {
+        let class = obj.get_type().name()?;
+        return Err(Class::Interface.error(format!(
+            "an object of type {class} does not expose __sycl_usm_array_interface__"
+        )));
+    };
+    wrap(obj.py(), memory)
+}
+
+/// The other half of `__reduce__`.
+#[pyfunction]
+pub(crate) fn _rebuild_memory<'py>(
+    py: Python<'py>,
+    content: &Bound<'py, PyBytes>,
+    kind: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let kind = import::kind(kind)?;
+    let stream = import::stream(py, None)?;
+    let bytes = content.as_bytes();
+    let storage = py
+        .detach(|| {
+            let storage = Storage::allocate(stream.context(), kind, bytes.len(), 0)?;
+            storage.write(&stream.queue, 0, bytes).map(|()| storage)
+        })
+        .or_raise()?;
+    wrap(py, Memory { storage, stream, offset: 0, nbytes: bytes.len().max(1) })
+}

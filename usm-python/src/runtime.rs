@@ -1,0 +1,262 @@
+//! The runtimes of this process: opened once, at first need, and their devices, contexts and default queues.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use usm_core::backend::dpctl::{self, Dpctl};
+use usm_core::backend::host::HostHeap;
+use usm_core::{BackendKind, Context, DeviceInfo, DeviceType, Queue, QueueOrder, Selector};
+use usm_core::backend::{Dyn, DynDevice};
+
+use crate::error::{Class, OrRaise};
+
+/// A context with its default queue, made at first need.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    pub(crate) context: Context<Dyn>,
+    queue: OnceLock<Arc<Stream>>,
+}
+
+/// A queue as Python's handles share it.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) queue: Queue<Dyn>,
+    /// Weak, because a scope keeps its default queue.
+    scope: Weak<Scope>,
+    /// The `dpctl.SyclQueue` that this is a view of, or that was made as a view of this.
+    pub(crate) foreign: OnceLock<Py<PyAny>>,
+}
+
+impl Stream {
+    pub(crate) fn new(queue: Queue<Dyn>, scope: &Arc<Scope>) -> Arc<Self> {
+        Arc::new(Self { queue, scope: Arc::downgrade(scope), foreign: OnceLock::new() })
+    }
+
+    pub(crate) fn scope(&self) -> Arc<Scope> {
+        self.scope.upgrade().unwrap_or_else(|| Scope::new(self.context().clone()))
+    }
+
+    pub(crate) fn context(&self) -> &Context<Dyn> {
+        self.queue.context()
+    }
+
+    pub(crate) fn is_sycl(&self) -> bool {
+        self.context().info().backend == BackendKind::Sycl
+    }
+}
+
+impl Scope {
+    pub(crate) fn new(context: Context<Dyn>) -> Arc<Self> {
+        Arc::new(Self { context, queue: OnceLock::new() })
+    }
+
+    /// The in-order queue that work without a queue of its own goes to.
+    pub(crate) fn queue(self: &Arc<Self>) -> PyResult<Arc<Stream>> {
+        if let Some(queue) = self.queue.get() {
+            return Ok(Arc::clone(queue));
+        }
+        let made = Stream::new(self.context.queue(QueueOrder::InOrder).or_raise()?, self);
+        Ok(Arc::clone(self.queue.get_or_init(|| made)))
+    }
+}
+
+/// A device of a runtime, with its default context.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) device: DynDevice,
+    pub(crate) info: DeviceInfo,
+    scope: OnceLock<Arc<Scope>>,
+}
+
+impl Entry {
+    pub(crate) fn scope(&self) -> PyResult<Arc<Scope>> {
+        if let Some(scope) = self.scope.get() {
+            return Ok(Arc::clone(scope));
+        }
+        let made = Scope::new(self.device.context().or_raise()?);
+        let scope = Arc::clone(self.scope.get_or_init(|| made));
+        if self.info.backend == BackendKind::Sycl {
+            remember(&scope);
+        }
+        Ok(scope)
+    }
+
+    pub(crate) fn selector(&self) -> String {
+        Selector::of(&self.info).to_string()
+    }
+}
+
+/// What became of SYCL in this process.
+struct Sycl {
+    library: Result<Dpctl, String>,
+}
+
+/// Every device that was found, best first among equals of a runtime, and the runtimes that are not there.
+struct Found {
+    sycl: Sycl,
+    entries: Vec<Arc<Entry>>,
+}
+
+static FOUND: OnceLock<Found> = OnceLock::new();
+
+/// Contexts over native SYCL contexts, so that the same native context is always the same context here. A bounded list:
+/// what falls out lives on in the memory that was allocated or imported through it.
+static CONTEXTS: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
+const REMEMBERED_CONTEXTS: usize = 64;
+
+fn remember(scope: &Arc<Scope>) {
+    let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if contexts.len() == REMEMBERED_CONTEXTS {
+        contexts.remove(0);
+    }
+    contexts.push(Arc::clone(scope));
+}
+
+/// A remembered context of SYCL for which `test` answers true.
+pub(crate) fn known_context(test: impl Fn(&dpctl::DpctlContext) -> bool) -> Option<Arc<Scope>> {
+    let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    contexts.into_iter().find(|scope| {
+        scope.context.raw().downcast_ref::<dpctl::DpctlContext>().is_some_and(&test)
+    })
+}
+
+/// Wraps a context of SYCL and remembers it.
+pub(crate) fn adopt_context(context: &Context<Dpctl>) -> Arc<Scope> {
+    let scope = Scope::new(Context::from_raw(Dyn::erase_context::<Dpctl>(context.raw().clone())));
+    remember(&scope);
+    scope
+}
+
+/// Where Python would import dpctl from; importing it is not needed.
+fn library_path(py: Python<'_>) -> PyResult<Option<PathBuf>> {
+    if std::env::var_os("USM_DPCTL_LIBRARY").is_some() {
+        return Ok(dpctl::find_library());
+    }
+    let spec = py.import("importlib.util")?.call_method1("find_spec", ("dpctl",))?;
+    if spec.is_none() {
+        return Ok(None);
+    }
+    let locations = spec.getattr("submodule_search_locations")?;
+    let Ok(locations) = locations.cast_into::<PyList>() else { return Ok(None) };
+    let names = ["libDPCTLSyclInterface.so", "DPCTLSyclInterface.dll"];
+    for location in locations {
+        let folder = PathBuf::from(location.extract::<String>()?);
+        if let Some(file) = names.iter().map(|name| folder.join(name)).find(|file| file.is_file()) {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
+}
+
+fn open_sycl(py: Python<'_>) -> Sycl {
+    let library = match library_path(py) {
+        Err(error) => Err(error.to_string()),
+        Ok(None) => Err("the package dpctl is not installed".to_owned()),
+        // Opening runs the initialisers of the SYCL runtime, which take a while.
+        Ok(Some(path)) => py.detach(|| {
+            Dpctl::open(&path).map_err(|error| format!("{}: {error}", path.display()))
+        }),
+    };
+    Sycl { library }
+}
+
+fn find(py: Python<'_>) -> Found {
+    let mut sycl = open_sycl(py);
+    let mut entries = Vec::new();
+    if let Ok(library) = sycl.library {
+        match py.detach(|| Dyn::new(library).devices()) {
+            Ok(devices) => entries.extend(devices),
+            Err(error) => sycl.library = Err(error.to_string()),
+        }
+    }
+    // A host without devices does not exist, and cannot fail.
+    entries.extend(Dyn::new(HostHeap::new()).devices().unwrap_or_default());
+    let entries = entries
+        .into_iter()
+        .map(|device| {
+            let info = device.info();
+            Arc::new(Entry { device, info, scope: OnceLock::new() })
+        })
+        .collect();
+    Found { sycl, entries }
+}
+
+fn found(py: Python<'_>) -> &'static Found {
+    if let Some(found) = FOUND.get() {
+        return found;
+    }
+    // Not under the cell's lock: finding gives up the interpreter, and a second thread that waited for the lock with
+    // the interpreter held would never let the first come back.
+    let fresh = find(py);
+    FOUND.get_or_init(|| fresh)
+}
+
+/// All devices: SYCL's in the runtime's order, then the host.
+pub(crate) fn entries(py: Python<'_>) -> &'static [Arc<Entry>] {
+    &found(py).entries
+}
+
+/// The opened library.
+pub(crate) fn sycl(py: Python<'_>) -> PyResult<Dpctl> {
+    match &found(py).sycl.library {
+        Ok(library) => Ok(*library),
+        Err(reason) => Err(Class::Device.error(format!("no SYCL runtime: {reason}"))),
+    }
+}
+
+/// The opened library, for destructors: nothing is opened and nothing raised.
+pub(crate) fn sycl_if_open() -> Option<Dpctl> {
+    FOUND.get().and_then(|found| found.sycl.library.as_ref().ok().copied())
+}
+
+/// Why there are no devices of SYCL, for messages.
+pub(crate) fn absent(py: Python<'_>) -> Option<&'static str> {
+    found(py).sycl.library.as_ref().err().map(String::as_str)
+}
+
+/// The host.
+pub(crate) fn host(py: Python<'_>) -> PyResult<&'static Arc<Entry>> {
+    let host = entries(py).iter().find(|entry| entry.info.backend == BackendKind::Host);
+    host.ok_or_else(|| Class::Device.error("no host backend"))
+}
+
+/// The device that a selector names.
+pub(crate) fn select(py: Python<'_>, text: &str) -> PyResult<&'static Arc<Entry>> {
+    let selector: Selector =
+        text.parse().map_err(|error| Class::Device.error(format!("device selector {text:?}: {error}")))?;
+    let mut matches = entries(py).iter().filter(|entry| selector.matches(&entry.info));
+    matches.nth(selector.index.unwrap_or(0) as usize).ok_or_else(|| {
+        let known: Vec<_> = entries(py).iter().map(|entry| entry.selector()).collect();
+        let reason = absent(py).map(|reason| format!("; no SYCL runtime: {reason}")).unwrap_or_default();
+        Class::Device.error(format!("no device matches {text:?}; there are {}{reason}", known.join(", ")))
+    })
+}
+
+/// The device that is used when none is named: `USM_DEVICE`, else SYCL's best, else the host.
+pub(crate) fn default_entry(py: Python<'_>) -> PyResult<&'static Arc<Entry>> {
+    if let Ok(text) = std::env::var("USM_DEVICE") {
+        return select(py, &text);
+    }
+    let rank = |entry: &&Arc<Entry>| match (entry.info.backend, entry.info.device_type) {
+        (BackendKind::Host, _) => 3,
+        (_, DeviceType::Gpu) => 0,
+        (_, DeviceType::Accelerator) => 1,
+        _ => 2,
+    };
+    entries(py).iter().min_by_key(rank).ok_or_else(|| Class::Device.error("no device"))
+}
+
+/// Every context that this process has made default or met, for statistics.
+pub(crate) fn scopes(py: Python<'_>) -> Vec<Arc<Scope>> {
+    let mut scopes: Vec<Arc<Scope>> =
+        entries(py).iter().filter_map(|entry| entry.scope.get().map(Arc::clone)).collect();
+    let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    for scope in contexts.iter() {
+        if !scopes.iter().any(|known| known.context.id() == scope.context.id()) {
+            scopes.push(Arc::clone(scope));
+        }
+    }
+    scopes
+}

@@ -1,0 +1,128 @@
+//! Single values between Python and memory.
+
+use half::f16;
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyInt};
+use usm_interface::{Dtype, Kind};
+
+use crate::error::Class;
+
+/// Bytes of the widest value that Python has a scalar for: a complex of two doubles.
+pub(crate) const MAX_BYTES: usize = 16;
+
+fn no_scalar(dtype: Dtype) -> PyErr {
+    Class::Request.error(format!("elements of type {dtype} have no Python scalar"))
+}
+
+/// Bytes of each part that has a byte order of its own.
+fn part(dtype: Dtype) -> usize {
+    let size = dtype.itemsize() as usize;
+    if dtype.kind() == Kind::Complex { size / 2 } else { size }
+}
+
+fn swap(bytes: &mut [u8], dtype: Dtype) {
+    if !dtype.is_native() {
+        bytes.chunks_exact_mut(part(dtype).max(1)).for_each(<[u8]>::reverse);
+    }
+}
+
+/// The value of one element.
+pub(crate) fn load<'py>(py: Python<'py>, dtype: Dtype, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let mut native = [0; MAX_BYTES];
+    let native = native.get_mut(..bytes.len()).ok_or_else(|| no_scalar(dtype))?;
+    native.copy_from_slice(bytes);
+    swap(native, dtype);
+    macro_rules! number {
+        ($type:ty) => {
+            match native.first_chunk() {
+                Some(bytes) => <$type>::from_ne_bytes(*bytes).into_bound_py_any(py),
+                None => Err(no_scalar(dtype)),
+            }
+        };
+    }
+    match (dtype.kind(), native.len()) {
+        (Kind::Bool, 1) => (native[0] != 0).into_bound_py_any(py),
+        (Kind::Int, 1) => number!(i8),
+        (Kind::Int, 2) => number!(i16),
+        (Kind::Int, 4) => number!(i32),
+        (Kind::Int, 8) => number!(i64),
+        (Kind::Uint, 1) => number!(u8),
+        (Kind::Uint, 2) => number!(u16),
+        (Kind::Uint, 4) => number!(u32),
+        (Kind::Uint, 8) => number!(u64),
+        (Kind::Float, 2) => f16::from_ne_bytes([native[0], native[1]]).to_f64().into_bound_py_any(py),
+        (Kind::Float, 4) => number!(f32),
+        (Kind::Float, 8) => number!(f64),
+        (Kind::Complex, 8 | 16) => {
+            let (re, im) = native.split_at(part(dtype));
+            Ok(PyComplex::from_doubles(py, float(re), float(im)).into_any())
+        }
+        _ => Err(no_scalar(dtype)),
+    }
+}
+
+fn float(bytes: &[u8]) -> f64 {
+    match (bytes.first_chunk::<8>(), bytes.first_chunk::<4>()) {
+        (Some(wide), _) => f64::from_ne_bytes(*wide),
+        (None, Some(narrow)) => f64::from(f32::from_ne_bytes(*narrow)),
+        (None, None) => 0.0,
+    }
+}
+
+/// The bytes of one element, as many as the type has.
+pub(crate) fn store(dtype: Dtype, value: &Bound<'_, PyAny>) -> PyResult<[u8; MAX_BYTES]> {
+    let mut bytes = [0; MAX_BYTES];
+    let mut put = |part: &[u8]| bytes[..part.len()].copy_from_slice(part);
+    macro_rules! integer {
+        ($type:ty) => {{
+            let value: $type = integer(value)?.extract().map_err(|_| {
+                PyOverflowError::new_err(format!("the value does not fit an element of type {dtype}"))
+            })?;
+            put(&value.to_ne_bytes());
+        }};
+    }
+    match (dtype.kind(), dtype.itemsize()) {
+        (Kind::Bool, 1) => put(&[u8::from(value.is_truthy()?)]),
+        (Kind::Int, 1) => integer!(i8),
+        (Kind::Int, 2) => integer!(i16),
+        (Kind::Int, 4) => integer!(i32),
+        (Kind::Int, 8) => integer!(i64),
+        (Kind::Uint, 1) => integer!(u8),
+        (Kind::Uint, 2) => integer!(u16),
+        (Kind::Uint, 4) => integer!(u32),
+        (Kind::Uint, 8) => integer!(u64),
+        (Kind::Float, 2) => put(&f16::from_f64(value.extract()?).to_ne_bytes()),
+        (Kind::Float, 4) => put(&(value.extract::<f64>()? as f32).to_ne_bytes()),
+        (Kind::Float, 8) => put(&value.extract::<f64>()?.to_ne_bytes()),
+        (Kind::Complex, 8) => {
+            let (re, im) = complex(value)?;
+            put(&[(re as f32).to_ne_bytes(), (im as f32).to_ne_bytes()].concat());
+        }
+        (Kind::Complex, 16) => {
+            let (re, im) = complex(value)?;
+            put(&[re.to_ne_bytes(), im.to_ne_bytes()].concat());
+        }
+        _ => return Err(no_scalar(dtype)),
+    }
+    swap(&mut bytes[..dtype.itemsize() as usize], dtype);
+    Ok(bytes)
+}
+
+/// An integer by `__index__`, so that a float is refused rather than cut.
+fn integer<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if value.is_instance_of::<PyInt>() { Ok(value.clone()) } else { value.call_method0("__index__") }
+}
+
+fn complex(value: &Bound<'_, PyAny>) -> PyResult<(f64, f64)> {
+    if let Ok(value) = value.cast::<PyComplex>() {
+        return Ok((value.real(), value.imag()));
+    }
+    if let Ok(value) = value.extract::<f64>() {
+        return Ok((value, 0.0));
+    }
+    let value = value.call_method0("__complex__")?;
+    let value = value.cast::<PyComplex>()?;
+    Ok((value.real(), value.imag()))
+}

@@ -1,0 +1,80 @@
+//! `usm.stats` and `usm.history`.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use usm_core::history::{Operation, Record};
+use usm_core::{Counters, MemoryType, Stats};
+
+use crate::runtime;
+
+fn row<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
+    let Counters { current, peak, total, live, count, .. } = *counters;
+    let dict = PyDict::new(py);
+    for (name, value) in
+        [("current", current), ("peak", peak), ("total", total), ("live", live), ("count", count)]
+    {
+        dict.set_item(name, value)?;
+    }
+    Ok(dict)
+}
+
+/// Statistics as a dictionary of dictionaries.
+pub(crate) fn table<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for memory_type in MemoryType::ALL {
+        dict.set_item(memory_type.name(), row(py, stats.of(memory_type))?)?;
+    }
+    dict.set_item("sum", row(py, &stats.sum)?)?;
+    dict.set_item("leaked", stats.leaked)?;
+    Ok(dict)
+}
+
+/// Records as dictionaries; `text` is the line of the log.
+pub(crate) fn records<'py>(py: Python<'py>, records: &[Record]) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for record in records {
+        let dict = PyDict::new(py);
+        let operation = match record.operation {
+            Operation::Allocate => "allocate",
+            Operation::Free => "free",
+        };
+        dict.set_item("operation", operation)?;
+        dict.set_item("type", record.memory_type.name())?;
+        dict.set_item("address", record.address)?;
+        dict.set_item("bytes", record.bytes)?;
+        dict.set_item("current", record.current)?;
+        dict.set_item("peak", record.peak)?;
+        dict.set_item("text", record.to_string())?;
+        list.append(dict)?;
+    }
+    Ok(list)
+}
+
+/// Counters of live memory per context that is in use, by the device's selector.
+#[pyfunction]
+pub(crate) fn stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    for scope in runtime::scopes(py) {
+        let selector = usm_core::Selector::of(scope.context.info()).to_string();
+        let key = if all.contains(&selector)? { format!("{selector}#{}", scope.context.id()) } else { selector };
+        all.set_item(key, table(py, &scope.context.stats())?)?;
+    }
+    Ok(all)
+}
+
+/// The kept allocations and frees of the contexts in use, oldest first within each; `keep` sets how many each keeps from
+/// now on.
+#[pyfunction]
+#[pyo3(signature = (keep=None))]
+pub(crate) fn history(py: Python<'_>, keep: Option<usize>) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    for scope in runtime::scopes(py) {
+        if let Some(keep) = keep {
+            scope.context.keep_history(keep);
+        }
+        let selector = usm_core::Selector::of(scope.context.info()).to_string();
+        let key = if all.contains(&selector)? { format!("{selector}#{}", scope.context.id()) } else { selector };
+        all.set_item(key, records(py, &scope.context.history())?)?;
+    }
+    Ok(all)
+}

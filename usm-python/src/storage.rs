@@ -1,0 +1,205 @@
+//! Blocks of memory as Python's handles share them, and the transfers between them.
+
+use std::any::Any;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::prelude::*;
+use usm_core::backend::Dyn;
+use usm_core::{
+    Access, AllocKind, Allocation, Backend, BackendKind, Block, Context, ErrorKind, Event, MemorySource, Queue, Request,
+    Result, Usage,
+};
+
+/// Memory that several arrays may look at. The last one gives it back.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    allocation: ManuallyDrop<Allocation<Dyn>>,
+    /// Held from looking at the uses of the block to noting a new one: handles are shared, so nothing else keeps two
+    /// threads from submitting at once and missing each other's event.
+    turn: Mutex<()>,
+    /// The producer of imported memory.
+    owner: Option<Py<PyAny>>,
+}
+
+/// Keeps a producer alive inside an allocation, until the last operation is done.
+struct Owner(#[expect(dead_code, reason = "held for its drop")] Py<PyAny>);
+
+impl Storage {
+    /// `size` bytes, at least one: an array without elements has an address too.
+    pub(crate) fn allocate(
+        context: &Context<Dyn>,
+        kind: AllocKind,
+        size: usize,
+        alignment: usize,
+    ) -> Result<Arc<Self>> {
+        let request = Request::new(kind, size.max(1)).aligned_to(alignment);
+        Ok(Self::over(context.allocate(&request)?, None))
+    }
+
+    /// Memory of somebody else's, kept alive by `owner`.
+    ///
+    /// # Safety
+    /// As [`Allocation::foreign`].
+    pub(crate) unsafe fn foreign(
+        context: &Context<Dyn>,
+        kind: AllocKind,
+        pointer: NonNull<u8>,
+        size: usize,
+        owner: &Bound<'_, PyAny>,
+    ) -> Arc<Self> {
+        let block = Block { pointer, size, alignment: 1, kind };
+        let keeper: Box<dyn Any + Send + Sync> = Box::new(Owner(owner.clone().unbind()));
+        // SAFETY: the caller's promise.
+        let allocation = unsafe { Allocation::foreign(context.clone(), block, keeper) };
+        Self::over(allocation, Some(owner.clone().unbind()))
+    }
+
+    fn over(allocation: Allocation<Dyn>, owner: Option<Py<PyAny>>) -> Arc<Self> {
+        Arc::new(Self { allocation: ManuallyDrop::new(allocation), turn: Mutex::new(()), owner })
+    }
+
+    pub(crate) fn allocation(&self) -> &Allocation<Dyn> {
+        &self.allocation
+    }
+
+    pub(crate) fn context(&self) -> &Context<Dyn> {
+        self.allocation.context()
+    }
+
+    pub(crate) fn kind(&self) -> AllocKind {
+        self.allocation.kind()
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.allocation.size()
+    }
+
+    pub(crate) fn address(&self) -> usize {
+        self.allocation.block().address()
+    }
+
+    /// The producer of imported memory, `None` for our own.
+    pub(crate) fn owner(&self) -> Option<&Py<PyAny>> {
+        self.owner.as_ref()
+    }
+
+    pub(crate) fn is_host_accessible(&self) -> bool {
+        self.kind().is_host_accessible()
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits, whatever the kind, until the memory may be handed to somebody who knows nothing of our events.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.allocation.wait_for_uses(Access::Write)
+    }
+
+    /// Copies bytes out, through host memory of the context where the host may not look.
+    pub(crate) fn read(&self, queue: &Queue<Dyn>, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        self.allocation.check_range(offset, bytes.len())?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if self.is_host_accessible() {
+            self.allocation.wait_for_host(Access::Read)?;
+            // SAFETY: inside the live block; writers have finished; `bytes` is ours alone.
+            unsafe { copy_from(self.allocation.as_ptr().add(offset), bytes) };
+            return Ok(());
+        }
+        let staging = Self::allocate(self.context(), AllocKind::Host, bytes.len(), 0)?;
+        let _ = copy(queue, (&staging, 0), (self, offset), bytes.len())?;
+        staging.read(queue, 0, bytes)
+    }
+
+    /// Copies bytes in, through host memory of the context where the host may not write, and waits for it.
+    pub(crate) fn write(&self, queue: &Queue<Dyn>, offset: usize, bytes: &[u8]) -> Result<()> {
+        self.allocation.check_range(offset, bytes.len())?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if self.is_host_accessible() {
+            let _turn = self.turn();
+            self.allocation.wait_for_host(Access::Write)?;
+            // SAFETY: inside the live block; everything that used it has finished, and nothing new starts meanwhile.
+            unsafe { self.allocation.as_ptr().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            return Ok(());
+        }
+        let staging = Self::allocate(self.context(), AllocKind::Host, bytes.len(), 0)?;
+        staging.write(queue, 0, bytes)?;
+        copy(queue, (self, offset), (&staging, 0), bytes.len())?.wait()
+    }
+
+    /// Sets bytes without waiting for it.
+    pub(crate) fn fill(&self, queue: &Queue<Dyn>, offset: usize, len: usize, byte: u8) -> Result<Event<Dyn>> {
+        self.allocation.check_range(offset, len)?;
+        let to = self.allocation.as_ptr().wrapping_add(offset);
+        let _turn = self.turn();
+        // SAFETY: the range lies inside a live block, which the usage keeps alive and ordered; the turn keeps other
+        // submissions over it apart.
+        unsafe {
+            queue.submit(&[Usage::write(&self.allocation)], &[], |queue, after| match len {
+                0 => Dyn::barrier(queue, after),
+                _ => Dyn::fill(queue, to, &[byte], len, after),
+            })
+        }
+    }
+}
+
+/// # Safety
+/// `from` is readable for the length of `bytes`.
+unsafe fn copy_from(from: *const u8, bytes: &mut [u8]) {
+    // SAFETY: the caller's promise; `bytes` is borrowed exclusively.
+    unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(from, bytes.len()) };
+}
+
+/// Copies between two blocks of one context, without waiting for it. To be called without the interpreter: it takes
+/// locks that another thread may hold while it waits for a device.
+pub(crate) fn copy(
+    queue: &Queue<Dyn>,
+    (dst, dst_offset): (&Storage, usize),
+    (src, src_offset): (&Storage, usize),
+    len: usize,
+) -> Result<Event<Dyn>> {
+    dst.allocation.check_range(dst_offset, len)?;
+    src.allocation.check_range(src_offset, len)?;
+    let to = dst.allocation.as_ptr().wrapping_add(dst_offset);
+    let from = src.allocation.as_ptr().wrapping_add(src_offset);
+    if (to as usize).abs_diff(from as usize) < len {
+        return Err(ErrorKind::Overlap { dst: to as usize, src: from as usize, len }.into());
+    }
+    // Always in the order of addresses, so that two copies the opposite way do not wait for each other.
+    let (first, second) = if std::ptr::from_ref(dst) <= src { (dst, src) } else { (src, dst) };
+    let _first = first.turn();
+    let _second = (!std::ptr::eq(first, second)).then(|| second.turn());
+    let usages = [Usage::write(&dst.allocation), Usage::read(&src.allocation)];
+    // SAFETY: both ranges lie inside live blocks of the queue's context (`submit` checks that), do not overlap, and the
+    // usages keep both alive and ordered; the turns keep other submissions over them apart.
+    unsafe {
+        queue.submit(&usages, &[], |queue, after| match len {
+            0 => Dyn::barrier(queue, after),
+            _ => Dyn::copy(queue, to, from, len, after),
+        })
+    }
+}
+
+impl Drop for Storage {
+    /// A driver's free may block, and what it waits for may need the interpreter: it is given up meanwhile. Without
+    /// the interpreter (a finalizer on another thread, the end of the process) the block is freed all the same.
+    fn drop(&mut self) {
+        // SAFETY: drop runs once, and nothing reads the field afterwards.
+        let allocation = unsafe { ManuallyDrop::take(&mut self.allocation) };
+        if self.owner.is_some() || allocation.context().info().backend == BackendKind::Host {
+            return drop(allocation);
+        }
+        let mut allocation = Some(allocation);
+        Python::try_attach(|py| {
+            let taken = allocation.take();
+            py.detach(|| drop(taken));
+        });
+        drop(allocation);
+    }
+}

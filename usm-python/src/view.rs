@@ -1,0 +1,288 @@
+//! How an array lies in its storage: element type, shape, strides and offset, always proven to stay inside.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyEllipsis, PySlice, PyTuple};
+use usm_interface::{Dtype, Layout};
+
+use crate::error::{Class, OrRaise};
+
+/// As many dimensions as NumPy and the buffer protocol allow.
+pub(crate) const MAX_DIMS: usize = 64;
+
+/// Strides and offset in bytes. Every element lies inside the storage that the view was made for: constructors prove
+/// it, and indexing only narrows.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    pub(crate) dtype: Dtype,
+    /// The members of a structured type, as the text of a `descr` that the codec has accepted.
+    pub(crate) descr: Option<Arc<str>>,
+    /// Elements.
+    pub(crate) shape: Box<[isize]>,
+    /// Bytes.
+    pub(crate) strides: Box<[isize]>,
+    /// Bytes from the start of the storage to the element with all indices 0.
+    pub(crate) offset: usize,
+}
+
+impl View {
+    /// C-contiguous from the start of a storage.
+    pub(crate) fn contiguous(dtype: Dtype, shape: &[i64]) -> PyResult<Self> {
+        Self::of_layout(&Layout::<MAX_DIMS>::new(dtype, shape, None, 0).or_raise()?, 0)
+    }
+
+    /// A checked layout, `start` bytes from its `data[0]` to the storage's start.
+    pub(crate) fn of_layout(layout: &Layout<MAX_DIMS>, start: i64) -> PyResult<Self> {
+        let wide = |values: &[i64]| values.iter().map(|value| *value as isize).collect();
+        if layout.nbytes() == 0 {
+            // Nothing is ever read through the strides and the offset of such an array, and they may be anything.
+            let strides = vec![0; layout.ndim()].into();
+            let shape = wide(layout.shape());
+            return Ok(Self { dtype: layout.dtype(), descr: None, shape, strides, offset: 0 });
+        }
+        let offset = usize::try_from(layout.offset() + start)
+            .map_err(|_| Class::Interface.error("the offset leaves the address space"))?;
+        Ok(Self {
+            dtype: layout.dtype(),
+            descr: None,
+            shape: wide(layout.shape()),
+            strides: wide(layout.strides()),
+            offset,
+        })
+    }
+
+    pub(crate) fn itemsize(&self) -> usize {
+        self.dtype.itemsize() as usize
+    }
+
+    pub(crate) fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Elements.
+    pub(crate) fn len(&self) -> usize {
+        self.shape.iter().product::<isize>().unsigned_abs()
+    }
+
+    /// Elements times itemsize.
+    pub(crate) fn nbytes(&self) -> usize {
+        self.len() * self.itemsize()
+    }
+
+    /// The bytes of the storage from the lowest to one past the highest; empty at the offset without elements.
+    pub(crate) fn span(&self) -> std::ops::Range<usize> {
+        if self.nbytes() == 0 {
+            return self.offset..self.offset;
+        }
+        let reach = |sign: isize| -> usize {
+            let steps = self.shape.iter().zip(&self.strides).map(|(extent, stride)| (extent - 1) * stride);
+            steps.filter(|step| step.signum() == sign).map(isize::unsigned_abs).sum()
+        };
+        self.offset - reach(-1)..self.offset + reach(1) + self.itemsize()
+    }
+
+    fn packed<'a>(&'a self, dims: impl Iterator<Item = (&'a isize, &'a isize)>) -> bool {
+        if self.nbytes() == 0 {
+            return true;
+        }
+        let mut expected = self.itemsize() as isize;
+        for (extent, stride) in dims {
+            if *extent != 1 {
+                if *stride != expected {
+                    return false;
+                }
+                expected *= extent;
+            }
+        }
+        true
+    }
+
+    pub(crate) fn is_c_contiguous(&self) -> bool {
+        self.packed(self.shape.iter().zip(&self.strides).rev())
+    }
+
+    pub(crate) fn is_f_contiguous(&self) -> bool {
+        self.packed(self.shape.iter().zip(&self.strides))
+    }
+
+    /// Strides in elements, when they are whole ones.
+    pub(crate) fn element_strides(&self) -> Option<Vec<isize>> {
+        let itemsize = (self.itemsize() as isize).max(1);
+        self.strides.iter().map(|stride| (stride % itemsize == 0).then_some(stride / itemsize)).collect()
+    }
+
+    /// The same storage with axes reversed.
+    pub(crate) fn transposed(&self) -> Self {
+        let mut view = self.clone();
+        view.shape.reverse();
+        view.strides.reverse();
+        view
+    }
+
+    /// The same elements with another shape; only without a copy.
+    pub(crate) fn reshaped(&self, shape: &[isize]) -> PyResult<Self> {
+        let refused = |reason: &str| Class::Request.error(format!("cannot reshape {:?} to {shape:?}: {reason}", self.shape));
+        let mut shape = shape.to_vec();
+        let mut known = shape.iter().filter(|extent| **extent != -1);
+        let known = known.try_fold(1_isize, |product, extent| {
+            if *extent < 0 { None } else { product.checked_mul(*extent) }
+        });
+        let known = known.ok_or_else(|| refused("an extent is negative or too large"))?;
+        let len = self.len() as isize;
+        let mut guesses = shape.iter_mut().filter(|extent| **extent == -1);
+        match (guesses.next(), guesses.next()) {
+            (Some(guess), None) if known != 0 && len % known == 0 => *guess = len / known,
+            (None, _) if known == len => {}
+            (Some(_), Some(_)) => return Err(refused("more than one -1")),
+            _ => return Err(refused("the number of elements differs")),
+        }
+        if !self.is_c_contiguous() {
+            return Err(refused("the array is not C-contiguous; copy it first"));
+        }
+        if shape.len() > MAX_DIMS {
+            return Err(refused("more than 64 dimensions"));
+        }
+        let extents: Vec<i64> = shape.iter().map(|extent| *extent as i64).collect();
+        let mut view = Self::contiguous(self.dtype, &extents)?;
+        view.offset = self.offset;
+        view.descr = self.descr.clone();
+        Ok(view)
+    }
+
+    /// The elements that an index of Python names: integers, slices, an ellipsis, `None`.
+    pub(crate) fn indexed(&self, key: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let single;
+        let keys: &Bound<'_, PyTuple> = match key.cast::<PyTuple>() {
+            Ok(keys) => keys,
+            Err(_) => {
+                single = PyTuple::new(key.py(), [key])?;
+                &single
+            }
+        };
+        let consuming = keys.iter().filter(|key| !key.is_none() && !key.is_instance_of::<PyEllipsis>()).count();
+        if consuming > self.ndim() {
+            let message = format!("{consuming} indices for an array of {} dimensions", self.ndim());
+            return Err(PyIndexError::new_err(message));
+        }
+        let mut shape = Vec::with_capacity(self.ndim());
+        let mut strides = Vec::with_capacity(self.ndim());
+        let mut offset = self.offset as isize;
+        let mut axis = 0;
+        let mut ellipsis = false;
+        for key in keys.iter() {
+            if key.is_none() {
+                shape.push(1);
+                strides.push(0);
+            } else if key.is_instance_of::<PyEllipsis>() {
+                if ellipsis {
+                    return Err(PyIndexError::new_err("an index has only one ellipsis"));
+                }
+                ellipsis = true;
+                for _ in 0..self.ndim() - consuming {
+                    shape.push(self.shape[axis]);
+                    strides.push(self.strides[axis]);
+                    axis += 1;
+                }
+            } else if let Ok(slice) = key.cast::<PySlice>() {
+                let indices = slice.indices(self.shape[axis])?;
+                shape.push(indices.slicelength as isize);
+                // A slice of at most one element takes no step; the product could leave the range.
+                strides.push(if indices.slicelength > 1 { indices.step * self.strides[axis] } else { self.strides[axis] });
+                if indices.slicelength > 0 {
+                    offset += indices.start * self.strides[axis];
+                }
+                axis += 1;
+            } else {
+                let extent = self.shape[axis];
+                let index: isize = key.extract().map_err(|_| {
+                    PyTypeError::new_err("an index is an integer, a slice, an ellipsis or None")
+                })?;
+                let from_start = if index < 0 { index.checked_add(extent) } else { Some(index) };
+                let Some(position) = from_start.filter(|position| (0..extent).contains(position)) else {
+                    let message = format!("index {index} is out of bounds for axis {axis} of {extent} elements");
+                    return Err(PyIndexError::new_err(message));
+                };
+                offset += position * self.strides[axis];
+                axis += 1;
+            }
+        }
+        shape.extend_from_slice(&self.shape[axis..]);
+        strides.extend_from_slice(&self.strides[axis..]);
+        if shape.len() > MAX_DIMS {
+            return Err(PyIndexError::new_err("more than 64 dimensions"));
+        }
+        let offset = offset.unsigned_abs();
+        let descr = self.descr.clone();
+        Ok(Self { dtype: self.dtype, descr, shape: shape.into(), strides: strides.into(), offset })
+    }
+
+    /// The view of a source stretched to `shape` by the rules of broadcasting: missing axes in front, extents of 1
+    /// repeated.
+    pub(crate) fn broadcast_to(&self, shape: &[isize]) -> PyResult<Self> {
+        let refused = || {
+            Class::Request.error(format!("shape {:?} cannot be broadcast to {shape:?}", self.shape))
+        };
+        let missing = shape.len().checked_sub(self.ndim()).ok_or_else(refused)?;
+        let mut strides = vec![0; shape.len()];
+        for (axis, (extent, stride)) in self.shape.iter().zip(&self.strides).enumerate() {
+            let wanted = shape[missing + axis];
+            if *extent == wanted {
+                strides[missing + axis] = *stride;
+            } else if *extent != 1 {
+                return Err(refused());
+            }
+        }
+        let (descr, offset) = (self.descr.clone(), self.offset);
+        Ok(Self { dtype: self.dtype, descr, shape: shape.into(), strides: strides.into(), offset })
+    }
+}
+
+/// Copies elements between two regions of host memory that have views of equal shape and element size. `dst_shift` and
+/// `src_shift` are what the views' offsets are counted from: the byte of the storage at which the region starts.
+///
+/// # Safety
+/// Every element of the views lies inside its region, which is valid for reads or writes; the regions do not overlap.
+pub(crate) unsafe fn copy_elements(
+    dst: *mut u8,
+    (dst_view, dst_shift): (&View, usize),
+    src: *const u8,
+    (src_view, src_shift): (&View, usize),
+) {
+    let itemsize = dst_view.itemsize();
+    let mut to = dst_view.offset - dst_shift;
+    let mut from = src_view.offset - src_shift;
+    if dst_view.is_c_contiguous() && src_view.is_c_contiguous() {
+        // SAFETY: both are one run of the same length, inside by the caller's promise.
+        unsafe { dst.add(to).copy_from_nonoverlapping(src.add(from), dst_view.nbytes()) };
+        return;
+    }
+    if dst_view.len() == 0 {
+        return;
+    }
+    let axes = dst_view.ndim();
+    let mut index = vec![0_isize; axes];
+    loop {
+        // SAFETY: the element that `index` names, inside by the caller's promise.
+        unsafe { dst.add(to).copy_from_nonoverlapping(src.add(from), itemsize) };
+        // The odometer: the last axis that has a next element steps, those behind it go back to 0.
+        let mut axis = axes;
+        loop {
+            if axis == 0 {
+                return;
+            }
+            axis -= 1;
+            let (step_to, step_from) = (dst_view.strides[axis], src_view.strides[axis]);
+            if index[axis] + 1 < dst_view.shape[axis] {
+                index[axis] += 1;
+                to = to.wrapping_add_signed(step_to);
+                from = from.wrapping_add_signed(step_from);
+                break;
+            }
+            to = to.wrapping_sub((step_to * index[axis]) as usize);
+            from = from.wrapping_sub((step_from * index[axis]) as usize);
+            index[axis] = 0;
+        }
+    }
+}
