@@ -7,7 +7,6 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
-use usm_core::{AllocKind, BackendKind};
 
 use crate::context::PyContext;
 use crate::device::PyDevice;
@@ -149,7 +148,9 @@ impl Array {
     #[pyo3(signature = (*shape))]
     fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let shape: Vec<isize> = match shape.get_item(0) {
-            Ok(first) if shape.len() == 1 && !first.is_instance_of::<pyo3::types::PyInt>() => first.extract()?,
+            Ok(first) if shape.len() == 1 && !first.is_instance_of::<pyo3::types::PyInt>() => {
+                first.extract()?
+            }
             _ => shape.extract()?,
         };
         Ok(self.with_view(self.view().reshaped(&shape)?))
@@ -180,7 +181,8 @@ impl Array {
     /// The one element of an array of size 1.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.view().len() != 1 {
-            let message = format!("only an array of one element has an item; this one has {}", self.view().len());
+            let message =
+                format!("only an array of one element has an item; this one has {}", self.view().len());
             return Err(PyValueError::new_err(message));
         }
         scalar::load(py, self.view().dtype, &transfer::to_bytes(py, &self.0)?)
@@ -273,11 +275,7 @@ impl Array {
         export::array_dictionary(py, &self.0)
     }
 
-    unsafe fn __getbuffer__(
-        slf: Bound<'_, Self>,
-        raw: *mut ffi::Py_buffer,
-        flags: c_int,
-    ) -> PyResult<()> {
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, raw: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let array = slf.get();
         transfer::expose_to_host(slf.py(), array.storage())?;
         let pointer = array.pointer() as *mut u8;
@@ -289,22 +287,6 @@ impl Array {
     unsafe fn __releasebuffer__(&self, raw: *mut ffi::Py_buffer) {
         // SAFETY: Python hands back what `__getbuffer__` filled.
         unsafe { crate::buffer::release(raw) };
-    }
-}
-
-impl Array {
-    /// Where DLPack says that the memory is: `(type, id)`.
-    pub(crate) fn dlpack_device(&self) -> (i32, i32) {
-        const CPU: i32 = 1;
-        const ONE_API: i32 = 14;
-        match self.0.stream.context().info() {
-            info if info.backend == BackendKind::Sycl => (ONE_API, info.ordinal as i32),
-            _ => (CPU, 0),
-        }
-    }
-
-    pub(crate) fn is_device_memory(&self) -> bool {
-        self.storage().kind() == AllocKind::Device
     }
 }
 

@@ -72,7 +72,9 @@ unsafe extern "C" fn delete_queue(capsule: *mut ffi::PyObject) {
 
 unsafe extern "C" fn delete_context(capsule: *mut ffi::PyObject) {
     // SAFETY: as above, with a context.
-    unsafe { delete(capsule, [CONTEXT, USED_CONTEXT], |library, native| library.delete_native_context(native)) };
+    unsafe {
+        delete(capsule, [CONTEXT, USED_CONTEXT], |library, native| library.delete_native_context(native))
+    };
 }
 
 /// # Safety

@@ -259,9 +259,10 @@ fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
             )))
         }
     };
-    let highest = values.iter().map(rank).try_fold(None, |highest: Option<u8>, rank| {
-        Ok::<_, PyErr>(highest.max(Some(rank?)))
-    })?;
+    let highest = values
+        .iter()
+        .map(rank)
+        .try_fold(None, |highest: Option<u8>, rank| Ok::<_, PyErr>(highest.max(Some(rank?))))?;
     let (kind, size) = match highest {
         Some(0) => (Kind::Bool, 1),
         Some(1) => (Kind::Int, 8),
@@ -287,5 +288,6 @@ pub(crate) fn to_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
         let stream = runtime::host(py)?.scope()?.queue()?;
         side = transfer::duplicate(py, &side, &stream, AllocKind::Host, 0)?;
     }
-    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (Bound::new(py, Array::new(side))?,))
+    py.import(intern!(py, "numpy"))?
+        .call_method1(intern!(py, "asarray"), (Bound::new(py, Array::new(side))?,))
 }

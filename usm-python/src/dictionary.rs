@@ -44,9 +44,11 @@ pub(crate) fn read<'py>(
         None => None,
     };
     let typestr = match dict.get_item(intern!(py, "typestr"))? {
-        Some(value) => Some(value.cast_into::<PyString>().map_err(|error| {
-            wrong(Key::Typestr.path(), "a type string", &error.into_inner())
-        })?),
+        Some(value) => Some(
+            value
+                .cast_into::<PyString>()
+                .map_err(|error| wrong(Key::Typestr.path(), "a type string", &error.into_inner()))?,
+        ),
         None => None,
     };
     let typestr = typestr.as_ref().map(|text| text.to_str()).transpose()?;
@@ -125,20 +127,18 @@ fn integer(value: &Bound<'_, PyAny>, path: Path) -> PyResult<i64> {
     if value.is_instance_of::<PyBool>() {
         return Err(wrong(path, "an integer", value));
     }
-    let range = |_| crate::error::interface(Error::new(ErrorKind::IntegerRange { range: "-2^63..2^63" }, path));
+    let range =
+        |_| crate::error::interface(Error::new(ErrorKind::IntegerRange { range: "-2^63..2^63" }, path));
     if let Ok(exact) = value.cast_exact::<PyInt>() {
         return exact.extract().map_err(range);
     }
-    let index = value.getattr(intern!(value.py(), "__index__")).map_err(|_| wrong(path, "an integer", value))?;
+    let index =
+        value.getattr(intern!(value.py(), "__index__")).map_err(|_| wrong(path, "an integer", value))?;
     index.call0()?.extract().map_err(range)
 }
 
 /// A tuple or list of at most [`MAX_DIMS`] integers.
-fn integers<'a>(
-    value: &Bound<'_, PyAny>,
-    key: Key,
-    buffer: &'a mut [i64; MAX_DIMS],
-) -> PyResult<&'a [i64]> {
+fn integers<'a>(value: &Bound<'_, PyAny>, key: Key, buffer: &'a mut [i64; MAX_DIMS]) -> PyResult<&'a [i64]> {
     let tuple;
     let values = if let Ok(tuple) = value.cast::<PyTuple>() {
         tuple

@@ -36,11 +36,15 @@ pub(crate) fn sycl_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bou
     let dict = PyDict::new(py);
     dict.set_item(intern!(py, "data"), (side.storage.address(), side.readonly))?;
     dict.set_item(intern!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
-    let strides = if view.is_c_contiguous() { py.None() } else { PyTuple::new(py, strides)?.into_any().unbind() };
+    let strides =
+        if view.is_c_contiguous() { py.None() } else { PyTuple::new(py, strides)?.into_any().unbind() };
     dict.set_item(intern!(py, "strides"), strides)?;
     // `|` for every type, as dpctl writes it: its consumers know no other order.
     let typestr = format!("|{}", &view.dtype.to_string()[1..]);
-    dict.set_item(intern!(py, "typestr"), if view.dtype.is_native() { typestr } else { view.dtype.to_string() })?;
+    dict.set_item(
+        intern!(py, "typestr"),
+        if view.dtype.is_native() { typestr } else { view.dtype.to_string() },
+    )?;
     if let Some(descr) = &view.descr {
         dict.set_item(intern!(py, "typedescr"), literal(py, descr)?)?;
     }
@@ -54,15 +58,20 @@ pub(crate) fn sycl_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bou
 pub(crate) fn array_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
     if !side.storage.is_host_accessible() {
         let kind = side.storage.kind();
-        return Err(PyAttributeError::new_err(format!("{kind} memory has no __array_interface__; copy it explicitly")));
+        return Err(PyAttributeError::new_err(format!(
+            "{kind} memory has no __array_interface__; copy it explicitly"
+        )));
     }
     transfer::expose_to_host(py, &side.storage)?;
     let view = &side.view;
     let dict = PyDict::new(py);
     dict.set_item(intern!(py, "data"), (side.storage.address() + view.offset, side.readonly))?;
     dict.set_item(intern!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
-    let strides =
-        if view.is_c_contiguous() { py.None() } else { PyTuple::new(py, view.strides.iter())?.into_any().unbind() };
+    let strides = if view.is_c_contiguous() {
+        py.None()
+    } else {
+        PyTuple::new(py, view.strides.iter())?.into_any().unbind()
+    };
     dict.set_item(intern!(py, "strides"), strides)?;
     dict.set_item(intern!(py, "typestr"), view.dtype.to_string())?;
     if let Some(descr) = &view.descr {

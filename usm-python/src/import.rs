@@ -96,7 +96,10 @@ pub(crate) fn any(object: &Bound<'_, PyAny>) -> PyResult<Side> {
 }
 
 /// The queue that an argument `queue=` means; the default one for `None`.
-pub(crate) fn stream(py: Python<'_>, queue: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<crate::runtime::Stream>> {
+pub(crate) fn stream(
+    py: Python<'_>,
+    queue: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Arc<crate::runtime::Stream>> {
     let Some(queue) = queue.filter(|queue| !queue.is_none()) else {
         return runtime::default_entry(py)?.scope()?.queue();
     };

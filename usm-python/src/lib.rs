@@ -1,4 +1,9 @@
 #![doc = include_str!("../README.md")]
+#![allow(
+    clippy::std_instead_of_core,
+    clippy::std_instead_of_alloc,
+    reason = "a Python extension: the standard library is always there"
+)]
 
 mod array;
 mod buffer;
@@ -32,7 +37,7 @@ mod _usm {
     #[pymodule_export]
     use crate::device::{PyDevice, devices};
     #[pymodule_export]
-    use crate::memory::{Device, Host, Memory, Shared, _rebuild_memory, as_usm_memory};
+    use crate::memory::{_rebuild_memory, Device, Host, Memory, Shared, as_usm_memory};
     #[pymodule_export]
     use crate::queue::{PyEvent, PyQueue};
     #[pymodule_export]

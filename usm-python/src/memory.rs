@@ -143,7 +143,12 @@ impl Memory {
     pub(crate) fn side(&self) -> PyResult<Side> {
         let mut view = View::contiguous(Dtype::U8, &[self.nbytes as i64])?;
         view.offset = self.offset;
-        Ok(Side { storage: Arc::clone(&self.storage), stream: Arc::clone(&self.stream), view, readonly: false })
+        Ok(Side {
+            storage: Arc::clone(&self.storage),
+            stream: Arc::clone(&self.stream),
+            view,
+            readonly: false,
+        })
     }
 
     fn pointer(&self) -> usize {
@@ -332,10 +337,10 @@ impl Memory {
     /// By way of the host, and rebuilt on the default queue.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let rebuild = py.import("usm._usm")?.getattr("_rebuild_memory")?;
-        let arguments = PyTuple::new(py, [
-            self.tobytes(py)?.into_any(),
-            self.storage.kind().name().into_pyobject(py)?.into_any(),
-        ])?;
+        let arguments = PyTuple::new(
+            py,
+            [self.tobytes(py)?.into_any(), self.storage.kind().name().into_pyobject(py)?.into_any()],
+        )?;
         PyTuple::new(py, [rebuild, arguments.into_any()])
     }
 
@@ -355,11 +360,7 @@ impl Memory {
         Ok(dict)
     }
 
-    unsafe fn __getbuffer__(
-        slf: Bound<'_, Self>,
-        raw: *mut ffi::Py_buffer,
-        flags: c_int,
-    ) -> PyResult<()> {
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, raw: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let memory = slf.get();
         transfer::expose_to_host(slf.py(), &memory.storage)?;
         let pointer = memory.pointer() as *mut u8;
@@ -388,9 +389,8 @@ impl Memory {
 pub(crate) fn as_usm_memory<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let Some(memory) = Memory::source(obj)? else {
         let class = obj.get_type().name()?;
-        return Err(Class::Interface.error(format!(
-            "an object of type {class} does not expose __sycl_usm_array_interface__"
-        )));
+        return Err(Class::Interface
+            .error(format!("an object of type {class} does not expose __sycl_usm_array_interface__")));
     };
     wrap(obj.py(), memory)
 }

@@ -114,5 +114,6 @@ impl PyEvent {
 
 /// A time limit from Python.
 pub(crate) fn seconds(value: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(value).map_err(|_| PyValueError::new_err("a timeout is a number of seconds, not negative"))
+    Duration::try_from_secs_f64(value)
+        .map_err(|_| PyValueError::new_err("a timeout is a number of seconds, not negative"))
 }

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use usm_core::backend::dpctl::{self, Dpctl};
 use usm_core::backend::host::HostHeap;
-use usm_core::{BackendKind, Context, DeviceInfo, DeviceType, Queue, QueueOrder, Selector};
 use usm_core::backend::{Dyn, DynDevice};
+use usm_core::{BackendKind, Context, DeviceInfo, DeviceType, Queue, QueueOrder, Selector};
 
 use crate::error::{Class, OrRaise};
 
@@ -117,9 +117,9 @@ fn remember(scope: &Arc<Scope>) {
 /// A remembered context of SYCL for which `test` answers true.
 pub(crate) fn known_context(test: impl Fn(&dpctl::DpctlContext) -> bool) -> Option<Arc<Scope>> {
     let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    contexts.into_iter().find(|scope| {
-        scope.context.raw().downcast_ref::<dpctl::DpctlContext>().is_some_and(&test)
-    })
+    contexts
+        .into_iter()
+        .find(|scope| scope.context.raw().downcast_ref::<dpctl::DpctlContext>().is_some_and(&test))
 }
 
 /// Wraps a context of SYCL and remembers it.
@@ -155,9 +155,9 @@ fn open_sycl(py: Python<'_>) -> Sycl {
         Err(error) => Err(error.to_string()),
         Ok(None) => Err("the package dpctl is not installed".to_owned()),
         // Opening runs the initialisers of the SYCL runtime, which take a while.
-        Ok(Some(path)) => py.detach(|| {
-            Dpctl::open(&path).map_err(|error| format!("{}: {error}", path.display()))
-        }),
+        Ok(Some(path)) => {
+            py.detach(|| Dpctl::open(&path).map_err(|error| format!("{}: {error}", path.display())))
+        }
     };
     Sycl { library }
 }

@@ -56,7 +56,8 @@ pub(crate) fn stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let all = PyDict::new(py);
     for scope in runtime::scopes(py) {
         let selector = usm_core::Selector::of(scope.context.info()).to_string();
-        let key = if all.contains(&selector)? { format!("{selector}#{}", scope.context.id()) } else { selector };
+        let key =
+            if all.contains(&selector)? { format!("{selector}#{}", scope.context.id()) } else { selector };
         all.set_item(key, table(py, &scope.context.stats())?)?;
     }
     Ok(all)
@@ -73,7 +74,8 @@ pub(crate) fn history(py: Python<'_>, keep: Option<usize>) -> PyResult<Bound<'_,
             scope.context.keep_history(keep);
         }
         let selector = usm_core::Selector::of(scope.context.info()).to_string();
-        let key = if all.contains(&selector)? { format!("{selector}#{}", scope.context.id()) } else { selector };
+        let key =
+            if all.contains(&selector)? { format!("{selector}#{}", scope.context.id()) } else { selector };
         all.set_item(key, records(py, &scope.context.history())?)?;
     }
     Ok(all)

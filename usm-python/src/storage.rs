@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 use usm_core::backend::Dyn;
 use usm_core::{
-    Access, AllocKind, Allocation, Backend, BackendKind, Block, Context, ErrorKind, Event, MemorySource, Queue, Request,
-    Result, Usage,
+    Access, AllocKind, Allocation, Backend, BackendKind, Block, Context, ErrorKind, Event, MemorySource,
+    Queue, Request, Result, Usage,
 };
 
 /// Memory that several arrays may look at. The last one gives it back.
@@ -125,7 +125,9 @@ impl Storage {
             let _turn = self.turn();
             self.allocation.wait_for_host(Access::Write)?;
             // SAFETY: inside the live block; everything that used it has finished, and nothing new starts meanwhile.
-            unsafe { self.allocation.as_ptr().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            unsafe {
+                self.allocation.as_ptr().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+            };
             return Ok(());
         }
         let staging = Self::allocate(self.context(), AllocKind::Host, bytes.len(), 0)?;

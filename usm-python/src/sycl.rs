@@ -102,9 +102,9 @@ pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Arc<Stream>> {
         ));
     };
     let capsule = method.call0()?;
-    let capsule = capsule.cast::<PyCapsule>().map_err(|_| {
-        Class::Interface.error("syclobj: _get_capsule() gave an object that is no capsule")
-    })?;
+    let capsule = capsule
+        .cast::<PyCapsule>()
+        .map_err(|_| Class::Interface.error("syclobj: _get_capsule() gave an object that is no capsule"))?;
     let stream = of_capsule(capsule)?;
     if is_exact(value) {
         if value.hasattr(intern!(value.py(), "sycl_context"))? {
@@ -119,9 +119,8 @@ pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Arc<Stream>> {
 /// A filter string has SYCL's meaning: the default context of a root device.
 fn of_filter(py: Python<'_>, filter: &str) -> PyResult<Arc<Stream>> {
     let text = if filter.starts_with("sycl:") { filter.to_owned() } else { format!("sycl:{filter}") };
-    let entry = runtime::select(py, &text).map_err(|error| {
-        Class::Interface.error(format!("syclobj: {}", error.value(py)))
-    })?;
+    let entry = runtime::select(py, &text)
+        .map_err(|error| Class::Interface.error(format!("syclobj: {}", error.value(py))))?;
     entry.scope()?.queue()
 }
 

@@ -112,12 +112,11 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
     let zero = element.iter().all(|byte| *byte == element[0]);
     if zero && dst.view.is_c_contiguous() {
         let (to, len) = dst.span();
-        return py
-            .detach(|| dst.storage.fill(&dst.stream.queue, to, len, element[0])?.wait())
-            .or_raise();
+        return py.detach(|| dst.storage.fill(&dst.stream.queue, to, len, element[0])?.wait()).or_raise();
     }
     let shape = vec![1; dst.view.ndim()];
-    let one = View { strides: vec![0; shape.len()].into(), shape: shape.into(), offset: 0, ..dst.view.clone() };
+    let one =
+        View { strides: vec![0; shape.len()].into(), shape: shape.into(), offset: 0, ..dst.view.clone() };
     let view = one.broadcast_to(&dst.view.shape)?;
     py.detach(|| store_elements(dst, element, &view, 0)).or_raise()
 }

@@ -123,12 +123,17 @@ impl View {
 
     /// The same elements with another shape; only without a copy.
     pub(crate) fn reshaped(&self, shape: &[isize]) -> PyResult<Self> {
-        let refused = |reason: &str| Class::Request.error(format!("cannot reshape {:?} to {shape:?}: {reason}", self.shape));
+        let refused = |reason: &str| {
+            Class::Request.error(format!("cannot reshape {:?} to {shape:?}: {reason}", self.shape))
+        };
         let mut shape = shape.to_vec();
         let mut known = shape.iter().filter(|extent| **extent != -1);
-        let known = known.try_fold(1_isize, |product, extent| {
-            if *extent < 0 { None } else { product.checked_mul(*extent) }
-        });
+        let known = known.try_fold(
+            1_isize,
+            |product, extent| {
+                if *extent < 0 { None } else { product.checked_mul(*extent) }
+            },
+        );
         let known = known.ok_or_else(|| refused("an extent is negative or too large"))?;
         let len = self.len() as isize;
         let mut guesses = shape.iter_mut().filter(|extent| **extent == -1);
@@ -161,7 +166,8 @@ impl View {
                 &single
             }
         };
-        let consuming = keys.iter().filter(|key| !key.is_none() && !key.is_instance_of::<PyEllipsis>()).count();
+        let consuming =
+            keys.iter().filter(|key| !key.is_none() && !key.is_instance_of::<PyEllipsis>()).count();
         if consuming > self.ndim() {
             let message = format!("{consuming} indices for an array of {} dimensions", self.ndim());
             return Err(PyIndexError::new_err(message));
@@ -189,7 +195,11 @@ impl View {
                 let indices = slice.indices(self.shape[axis])?;
                 shape.push(indices.slicelength as isize);
                 // A slice of at most one element takes no step; the product could leave the range.
-                strides.push(if indices.slicelength > 1 { indices.step * self.strides[axis] } else { self.strides[axis] });
+                strides.push(if indices.slicelength > 1 {
+                    indices.step * self.strides[axis]
+                } else {
+                    self.strides[axis]
+                });
                 if indices.slicelength > 0 {
                     offset += indices.start * self.strides[axis];
                 }
@@ -201,7 +211,8 @@ impl View {
                 })?;
                 let from_start = if index < 0 { index.checked_add(extent) } else { Some(index) };
                 let Some(position) = from_start.filter(|position| (0..extent).contains(position)) else {
-                    let message = format!("index {index} is out of bounds for axis {axis} of {extent} elements");
+                    let message =
+                        format!("index {index} is out of bounds for axis {axis} of {extent} elements");
                     return Err(PyIndexError::new_err(message));
                 };
                 offset += position * self.strides[axis];
@@ -221,9 +232,8 @@ impl View {
     /// The view of a source stretched to `shape` by the rules of broadcasting: missing axes in front, extents of 1
     /// repeated.
     pub(crate) fn broadcast_to(&self, shape: &[isize]) -> PyResult<Self> {
-        let refused = || {
-            Class::Request.error(format!("shape {:?} cannot be broadcast to {shape:?}", self.shape))
-        };
+        let refused =
+            || Class::Request.error(format!("shape {:?} cannot be broadcast to {shape:?}", self.shape));
         let missing = shape.len().checked_sub(self.ndim()).ok_or_else(refused)?;
         let mut strides = vec![0; shape.len()];
         for (axis, (extent, stride)) in self.shape.iter().zip(&self.strides).enumerate() {
