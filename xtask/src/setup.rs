@@ -1,0 +1,34 @@
+//! `cargo xtask setup`: everything that the tests and benchmarks need beside the toolchain.
+
+use crate::report::Report;
+use crate::{Failure, debian, environment, folder, python, system};
+
+pub(crate) fn run() -> Result<(), Failure> {
+    let mut report = Report::new();
+    let _ = parts(&mut report);
+    println!("\nvirtual environment  {}", environment::venv().display());
+    for model in folder::files(&environment::models(), "onnx").unwrap_or_default() {
+        println!("model                {}", model.display());
+    }
+    println!("to use it by hand:");
+    for (name, value) in environment::variables() {
+        println!("  export {name}={}", value.to_string_lossy());
+    }
+    report.finish()
+}
+
+/// All set-up, into one report. False when Python cannot be had.
+pub(crate) fn parts(report: &mut Report) -> bool {
+    let python_stands = report.check("set-up: Python and OpenCL", python::virtual_environment);
+    if python_stands {
+        report.check("set-up: ONNX models", python::models);
+    } else {
+        report.missing("set-up: ONNX models", "no virtual environment");
+    }
+    if debian::stand() || system::can_install() {
+        report.check("set-up: Debian's runtimes", debian::runtimes);
+    } else {
+        report.missing("set-up: Debian's runtimes", "Level Zero and PoCL need Debian with root");
+    }
+    python_stands
+}
