@@ -1,8 +1,13 @@
-//! The runtimes that this build knows.
+//! The runtimes that this build knows, and the devices that selectors name.
 
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::{Dyn, DynDevice};
-use usm_core::{DeviceInfo, Selector};
+use usm_core::{BackendKind, Context, DeviceInfo, Selector};
+
+use crate::error::{Error, Result};
+
+/// Environment variable with the selector that is used when none is given.
+pub(crate) const VARIABLE: &str = "USM_DEVICE";
 
 /// One runtime, asked for its devices.
 pub(crate) struct Runtime {
@@ -14,26 +19,124 @@ pub(crate) struct Runtime {
     pub(crate) library: Option<String>,
     /// Its devices, or why there are none.
     pub(crate) devices: Result<Vec<DynDevice>, String>,
+    backend: Option<Dyn>,
 }
+
+/// Lets SYCL find the OpenCL CPU runtime that pip installed beside it, which pip does not register. To be called first in `main`.
+pub(crate) fn prepare() {
+    #[cfg(feature = "dpctl")]
+    if let Some(path) = usm_core::backend::dpctl::find_library() {
+        // SAFETY: the program has only this thread yet.
+        let _ = unsafe { usm_core::backend::dpctl::use_opencl_runtime_beside(&path) };
+    }
+}
+
+/// What to say of a runtime that cannot be used; its name stands beside it already.
+fn reason(error: usm_core::Error) -> String {
+    match error.native {
+        Some(code) => format!("{} (native code {code})", error.kind),
+        None => error.kind.to_string(),
+    }
+}
+
+/// An opened backend and the file of its library.
+type Opened = Result<(Dyn, Option<String>), String>;
+
+/// How a runtime is opened; None: not in this build.
+type Open = Option<fn() -> Opened>;
+
+/// The runtimes in the order in which a default device is looked for.
+const RUNTIMES: [(BackendKind, Open); 5] = [
+    (BackendKind::Sycl, SYCL),
+    (BackendKind::LevelZero, None),
+    (BackendKind::Cuda, None),
+    (BackendKind::OpenCl, OPENCL),
+    (BackendKind::Host, Some(|| Ok((Dyn::new(HostHeap::new()), None)))),
+];
+
+#[cfg(feature = "dpctl")]
+const SYCL: Open = Some(|| {
+    use usm_core::backend::dpctl::Dpctl;
+    let backend = Dpctl::load().map_err(reason)?;
+    let path = backend.path().display().to_string();
+    Ok((Dyn::new(backend), Some(path)))
+});
+#[cfg(not(feature = "dpctl"))]
+const SYCL: Open = None;
+
+#[cfg(feature = "opencl")]
+const OPENCL: Open = Some(|| {
+    use usm_core::backend::opencl::OpenCl;
+    let backend = OpenCl::load().map_err(reason)?;
+    let path = backend.path().display().to_string();
+    Ok((Dyn::new(backend), Some(path)))
+});
+#[cfg(not(feature = "opencl"))]
+const OPENCL: Open = None;
 
 impl Runtime {
-    fn of(name: &'static str, library: Option<String>, backend: Result<Dyn, String>) -> Self {
-        let devices = backend.and_then(|backend| backend.devices().map_err(|error| error.to_string()));
-        Self { name, compiled: true, library, devices }
-    }
-
-    fn absent(name: &'static str) -> Self {
-        let reason = "this build does not contain it".to_owned();
-        Self { name, compiled: false, library: None, devices: Err(reason) }
+    fn ask(kind: BackendKind, open: Open) -> Self {
+        let absent = || Err("not in this build".to_owned());
+        let (name, compiled) = (kind.name(), open.is_some());
+        match open.map_or_else(absent, |open| open()) {
+            Ok((backend, library)) => {
+                let devices = backend.devices().map_err(reason);
+                Self { name, compiled, library, devices, backend: Some(backend) }
+            }
+            Err(reason) => Self { name, compiled, library: None, devices: Err(reason), backend: None },
+        }
     }
 }
 
-/// All runtimes, in the order in which a default device is looked for.
+/// All runtimes.
 pub(crate) fn all() -> Vec<Runtime> {
-    let host = Runtime::of("host", None, Ok(Dyn::new(HostHeap::new())));
-    let mut runtimes: Vec<_> = ["sycl", "level_zero", "cuda", "opencl"].map(Runtime::absent).into();
-    runtimes.push(host);
-    runtimes
+    RUNTIMES.into_iter().map(|(kind, open)| Runtime::ask(kind, open)).collect()
+}
+
+/// A context over the device that `USM_DEVICE` names, or `fallback` when it is unset or empty.
+pub(crate) fn from_environment(fallback: &str) -> Result<Context<Dyn>> {
+    match std::env::var(VARIABLE) {
+        Ok(text) if !text.is_empty() => select(&text).map_err(|error| error.in_field(VARIABLE)),
+        Err(std::env::VarError::NotUnicode(_)) => Err(Error::bad("not UTF-8 text").in_field(VARIABLE)),
+        _ => select(fallback),
+    }
+}
+
+/// A context over the device that a selector names. Only runtimes that can answer it are opened.
+pub(crate) fn select(text: &str) -> Result<Context<Dyn>> {
+    let selector: Selector = text.parse().map_err(|error| Error::bad(format!("{text:?}: {error}")))?;
+    let wanted = |kind: BackendKind| match selector.backend {
+        _ if selector.sycl => kind == BackendKind::Sycl,
+        Some(backend) => kind == backend,
+        None => kind != BackendKind::Sycl,
+    };
+    let asked: Vec<Runtime> = RUNTIMES
+        .into_iter()
+        .filter(|(kind, _)| wanted(*kind))
+        .map(|(kind, open)| Runtime::ask(kind, open))
+        .collect();
+    let mut known = Vec::new();
+    let mut matching = Vec::new();
+    for runtime in &asked {
+        match (&runtime.devices, &runtime.backend) {
+            (Ok(devices), Some(backend)) => {
+                known.extend(devices.iter().map(|device| name(&device.info())));
+                let here = devices.iter().filter(|device| selector.matches(&device.info()));
+                matching.extend(here.map(|device| (backend, device)));
+            }
+            (Err(reason), _) => known.push(format!("{}: {reason}", runtime.name)),
+            (Ok(_), None) => {}
+        }
+    }
+    let index = selector.index.unwrap_or(0) as usize;
+    let Some((backend, device)) = matching.get(index) else {
+        let reason = match matching.len() {
+            0 => "no device matches".to_owned(),
+            count => format!("index {index}, but {count} devices match"),
+        };
+        return Err(Error::bad(format!("{text:?}: {reason}; found were {}", known.join(", "))));
+    };
+    Context::new(*backend, *device).map_err(|error| Error::unable(format!("{text:?}: {error}")))
 }
 
 /// The selector that names exactly this device.

@@ -2,6 +2,7 @@
 #![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
 
 mod backends;
+mod demo;
 mod devices;
 mod error;
 mod input;
@@ -29,6 +30,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// A tour on real input, on this machine, in a few seconds.
+    Demo(demo::Arguments),
     /// What is compiled in, which runtimes were found, their devices with limits and capabilities.
     Devices,
     /// Plan the memory of a model: where every tensor lies, and how good that is.
@@ -38,6 +41,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    backends::prepare();
     let cli = Cli::parse();
     match run(&cli) {
         Ok(exit) => exit.into(),
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Result<Exit> {
     match &cli.command {
+        Command::Demo(arguments) => demo::run(arguments),
         Command::Devices => devices::run(cli.json),
         Command::Plan(arguments) => plan::run(arguments, cli.json),
         Command::Interface(arguments) => interface::run(arguments),

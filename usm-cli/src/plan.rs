@@ -1,12 +1,12 @@
 //! `usm plan`.
 
 use core::time::Duration;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use usm_pool::{Certificate, Graph, Options, Plan, Problem, Queue, Strategy, verify};
+use usm_pool::{Certificate, Graph, Options, Plan, Problem, Queue, Strategy, svg, verify};
 
 use crate::error::{Error, Exit, Result, write_file};
 use crate::input::{self, Hints, Input, number};
@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// Write the plan: id,lower,upper,size,alignment,offset,memory.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Draw the plan: time across, address up, one block a tensor.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -153,18 +156,29 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
     };
     check(&outcome)?;
     let feasible = outcome.plan.feasible();
+    let mut written = Vec::new();
     if let Some(path) = arguments.output.as_ref().filter(|_| feasible) {
         write_file(path, &outcome.plan.to_csv())?;
+        written.push(("plan", path));
+    }
+    if let Some(path) = arguments.svg.as_ref().filter(|_| feasible) {
+        write_file(path, &svg::render(&outcome.plan, &title(&arguments.input)))?;
+        written.push(("picture", path));
     }
     if json {
         output::json(&Report::of(&outcome))?;
     } else {
         output::text(&describe(&outcome))?;
-        if let Some(path) = arguments.output.as_ref().filter(|_| feasible) {
-            output::line(format_args!("plan written to {}", path.display()))?;
+        for (what, path) in written {
+            output::line(format_args!("  {what:<12} {}", path.display()))?;
         }
     }
     Ok(if feasible { Exit::Done } else { Exit::Unable })
+}
+
+/// How the picture calls the input.
+fn title(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {

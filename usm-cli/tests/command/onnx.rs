@@ -221,11 +221,11 @@ fn files_that_are_not_onnx_are_refused() {
     }
 }
 
-/// The models of `USM_MODELS` (a folder, or several as in PATH), by file name.
+/// The models of `USM_ONNX_MODELS` (a folder, or several as in PATH), by file name.
 fn models() -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
-    let Some(folders) = std::env::var_os("USM_MODELS") else {
-        skip("USM_MODELS names no folder with ONNX models");
+    let Some(folders) = std::env::var_os("USM_ONNX_MODELS") else {
+        skip("USM_ONNX_MODELS names no folder with ONNX models");
         return found;
     };
     let mut folders: Vec<PathBuf> = std::env::split_paths(&folders).collect();
@@ -240,7 +240,7 @@ fn models() -> BTreeMap<String, PathBuf> {
         }
     }
     if found.is_empty() {
-        skip("there is no .onnx file under USM_MODELS");
+        skip("there is no .onnx file under USM_ONNX_MODELS");
     }
     found
 }

@@ -108,6 +108,19 @@ fn a_graph_is_planned_and_the_report_has_the_keys_of_the_contract() {
 }
 
 #[test]
+fn the_picture_has_a_block_for_each_tensor_and_names_the_numbers() {
+    let folder = folder("plan_svg");
+    let graph = file(&folder, "g.json", GRAPH);
+    let picture = folder.join("plan.svg");
+    let ran = usm(&["plan", &graph, "--svg", &text(&picture)]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains(&text(&picture)));
+    let svg = std::fs::read_to_string(&picture).unwrap();
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>") && svg.contains("g.json"));
+    assert!(svg.matches("<rect").count() > 3);
+}
+
+#[test]
 fn an_out_of_order_queue_has_an_antichain_as_certificate() {
     let folder = folder("plan_out_of_order");
     let graph = file(
