@@ -79,6 +79,8 @@ typedef struct usm_nrt_stats {
     size_t mi_free;  /* MemInfos destroyed */
 } usm_nrt_stats;
 
+typedef struct usm_nrt_slots usm_nrt_slots;
+
 #define USM_NRT_API_VERSION 1
 #define USM_NRT_FILL 1u /* flag of allocate: 0xCB over fresh data, 0xDE over dead data */
 
@@ -113,6 +115,16 @@ typedef struct usm_nrt_api {
     void (*set_thread_cache)(bool on);
     void (*drain_thread_cache)(void);
     void (*set_shutdown)(bool on);
+
+    /* Symbols that are called before they are defined: a slot is a pointer-sized cell that never moves and
+     * holds `abort` until resolved. Load it with acquire order at every call. Names are UTF-8, length in
+     * bytes. */
+    usm_nrt_slots *(*slots_new)(void *abort);
+    void (*slots_free)(usm_nrt_slots *slots);
+    void **(*slots_get)(const usm_nrt_slots *slots, const char *name, size_t length);
+    bool (*slots_resolve)(const usm_nrt_slots *slots, const char *name, size_t length, void *address);
+    size_t (*slots_unresolved)(const usm_nrt_slots *slots,
+                               void (*visit)(const char *name, size_t length, void *context), void *context);
 } usm_nrt_api;
 
 /* ---- Symbols of the C library ------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 //! Function tables for C: Numba's six entries, and this runtime's own versioned table.
 
-use core::ffi::c_void;
+use alloc::boxed::Box;
+use core::ffi::{c_char, c_void};
 use core::ptr::{self, NonNull};
 
 use crate::destructor::{Dtor, ManagedDtor, Owner};
@@ -9,6 +10,7 @@ use crate::external::ExternalAllocator;
 use crate::local;
 use crate::meminfo::{MemInfo, Request};
 use crate::stats::Stats;
+use crate::symbols::{Slot, SlotTable};
 use crate::system;
 
 /// Numba's public table, `NRT_api_functions`: same entries, same order, same meaning.
@@ -116,6 +118,26 @@ pub struct Api {
     pub drain_thread_cache: unsafe extern "C" fn(),
     /// Enters or leaves shutdown, in which foreign destructors are skipped.
     pub set_shutdown: unsafe extern "C" fn(on: bool),
+    /// A table of symbol slots that hold `abort` until resolved; null for null.
+    pub slots_new: unsafe extern "C" fn(abort: *mut c_void) -> *mut SlotTable,
+    /// Frees a table; no code may call through its slots any more.
+    pub slots_free: unsafe extern "C" fn(slots: *mut SlotTable),
+    /// The slot of a symbol; null unless the name (length in bytes) is UTF-8.
+    pub slots_get:
+        unsafe extern "C" fn(slots: *const SlotTable, name: *const c_char, length: usize) -> *const Slot,
+    /// Defines a symbol; false when it is defined otherwise, or the name is not UTF-8, or the address null.
+    pub slots_resolve: unsafe extern "C" fn(
+        slots: *const SlotTable,
+        name: *const c_char,
+        length: usize,
+        address: *mut c_void,
+    ) -> bool,
+    /// Calls `visit` (may be null) with every unresolved name and returns how many there are.
+    pub slots_unresolved: unsafe extern "C" fn(
+        slots: *const SlotTable,
+        visit: Option<unsafe extern "C" fn(name: *const c_char, length: usize, context: *mut c_void)>,
+        context: *mut c_void,
+    ) -> usize,
 }
 
 // SAFETY: constant function pointers and a pointer to a static.
@@ -146,6 +168,11 @@ pub static API: Api = Api {
     set_thread_cache: api_set_thread_cache,
     drain_thread_cache: api_drain_thread_cache,
     set_shutdown: api_set_shutdown,
+    slots_new: api_slots_new,
+    slots_free: api_slots_free,
+    slots_get: api_slots_get,
+    slots_resolve: api_slots_resolve,
+    slots_unresolved: api_slots_unresolved,
 };
 
 /// The outcome of an entry of [`Api`]: zero, or why nothing was done.
@@ -417,4 +444,71 @@ unsafe extern "C" fn api_drain_thread_cache() {
 
 unsafe extern "C" fn api_set_shutdown(on: bool) {
     system::set_shutdown(on);
+}
+
+unsafe extern "C" fn api_slots_new(abort: *mut c_void) -> *mut SlotTable {
+    NonNull::new(abort).map_or(ptr::null_mut(), |abort| Box::into_raw(Box::new(SlotTable::new(abort))))
+}
+
+unsafe extern "C" fn api_slots_free(slots: *mut SlotTable) {
+    if !slots.is_null() {
+        // SAFETY: made by `api_slots_new`, and the C caller gives it up.
+        drop(unsafe { Box::from_raw(slots) });
+    }
+}
+
+/// A name of C.
+///
+/// # Safety
+/// `name` is null or points to `length` readable bytes that live for `'a`.
+unsafe fn name_of<'a>(name: *const c_char, length: usize) -> Option<&'a str> {
+    let name = NonNull::new(name.cast_mut())?;
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { core::slice::from_raw_parts(name.as_ptr().cast::<u8>(), length) };
+    core::str::from_utf8(bytes).ok()
+}
+
+unsafe extern "C" fn api_slots_get(
+    slots: *const SlotTable,
+    name: *const c_char,
+    length: usize,
+) -> *const Slot {
+    // SAFETY: null or a live table.
+    let slots = unsafe { slots.as_ref() };
+    // SAFETY: null or the C caller's readable bytes.
+    let name = unsafe { name_of(name, length) };
+    slots.zip(name).map_or(ptr::null(), |(slots, name)| slots.slot(name))
+}
+
+unsafe extern "C" fn api_slots_resolve(
+    slots: *const SlotTable,
+    name: *const c_char,
+    length: usize,
+    address: *mut c_void,
+) -> bool {
+    // SAFETY: null or a live table.
+    let slots = unsafe { slots.as_ref() };
+    // SAFETY: null or the C caller's readable bytes.
+    let name = unsafe { name_of(name, length) };
+    match (slots, name, NonNull::new(address)) {
+        (Some(slots), Some(name), Some(address)) => slots.resolve(name, address).is_ok(),
+        _ => false,
+    }
+}
+
+unsafe extern "C" fn api_slots_unresolved(
+    slots: *const SlotTable,
+    visit: Option<unsafe extern "C" fn(name: *const c_char, length: usize, context: *mut c_void)>,
+    context: *mut c_void,
+) -> usize {
+    // SAFETY: null or a live table.
+    let Some(slots) = (unsafe { slots.as_ref() }) else { return 0 };
+    let names = slots.unresolved();
+    if let Some(visit) = visit {
+        for name in &names {
+            // SAFETY: the C caller's function, with readable bytes.
+            unsafe { visit(name.as_ptr().cast(), name.len(), context) };
+        }
+    }
+    names.len()
 }

@@ -7,9 +7,11 @@ extern crate alloc;
 extern crate std;
 
 mod refcount;
+mod symbols;
 mod sync;
 
 pub use refcount::{MAX_REFCOUNT, RefCount, Release};
+pub use symbols::{Slot, SlotError, SlotTable};
 
 // The models of `tests/loom.rs` replace the atomics, whose doubles have no C layout.
 #[cfg(not(loom))]
