@@ -1,6 +1,6 @@
 //! Phased kernels beside the loops one would write by hand, in the cache (n = 65,536) where the difference shows.
 
-use std::hint::black_box;
+use core::hint::black_box;
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{Host, Queue, QueueOrder, UsmVec};

@@ -1,6 +1,7 @@
 //! One comparison, and how it is measured.
 
-use std::time::{Duration, Instant};
+use core::time::Duration;
+use std::time::Instant;
 
 use serde::Serialize;
 

@@ -1,0 +1,17 @@
+//! Host views are for the host: a launch does not take them.
+
+use usm_core::backend::host::HostHeap;
+use usm_core::{QueueOrder, Shared, UsmVec};
+use usm_kernel::sample::Saxpy;
+use usm_kernel::{Launch, Range};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder)?;
+    let x = UsmVec::<f32, Shared, HostHeap>::zeroed(&queue, 10)?;
+    let mut y = UsmVec::<f32, Shared, HostHeap>::zeroed(&queue, 10)?;
+    let view = x.read()?;
+    let _ = Launch::over(&queue, Range::new([10])?).run(Saxpy, (2.0, &view, &mut y))?;
+    let mut view = y.write()?;
+    let _ = Launch::over(&queue, Range::new([10])?).run(Saxpy, (2.0, &x, &mut view))?;
+    Ok(())
+}
