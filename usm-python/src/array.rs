@@ -6,10 +6,11 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyTuple};
 
 use crate::context::PyContext;
 use crate::device::PyDevice;
+use crate::dlpack::{self, Wishes};
 use crate::error::OrRaise;
 use crate::export;
 use crate::import;
@@ -273,6 +274,25 @@ impl Array {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         export::array_dictionary(py, &self.0)
+    }
+
+    /// DLPack. Waits for work that is in flight.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        dlpack::export(py, &self.0, &Wishes { stream, max_version, dl_device, copy })
+    }
+
+    /// `(type, id)`: USM of SYCL is type 14, and its id counts root devices; the host is `(1, 0)`.
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        let device = dlpack::device(&self.0);
+        (device.kind.code(), device.id)
     }
 
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, raw: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {

@@ -20,14 +20,22 @@ impl Held {
     /// # Errors
     /// The exporter's, when it has no buffer, no contiguous one, or no writable one where that is asked for.
     pub(crate) fn new(object: &Bound<'_, PyAny>, writable: bool) -> PyResult<Self> {
-        let flags = if writable { ffi::PyBUF_WRITABLE } else { ffi::PyBUF_SIMPLE };
+        Self::with_flags(object, if writable { ffi::PyBUF_WRITABLE } else { ffi::PyBUF_SIMPLE })
+    }
+
+    /// As [`new`](Self::new), with flags of the protocol; only the plain ones promise one run of bytes.
+    pub(crate) fn with_flags(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<Self> {
         let mut raw = Box::new(MaybeUninit::<ffi::Py_buffer>::zeroed());
-        // SAFETY: an object, and room for the structure; with these flags the buffer is one run of bytes.
+        // SAFETY: an object, and room for the structure.
         if unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), raw.as_mut_ptr(), flags) } != 0 {
             return Err(PyErr::fetch(object.py()));
         }
         // SAFETY: the call has filled it.
         Ok(Self { raw: unsafe { Box::from_raw(Box::into_raw(raw).cast()) } })
+    }
+
+    pub(crate) fn raw(&self) -> &ffi::Py_buffer {
+        &self.raw
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -64,8 +72,9 @@ unsafe impl Sync for Held {}
 
 impl Drop for Held {
     fn drop(&mut self) {
+        // At the very end of the process there is no interpreter to give it back to.
         // SAFETY: filled by `PyObject_GetBuffer`, released once, with the interpreter attached.
-        Python::attach(|_| unsafe { ffi::PyBuffer_Release(&mut *self.raw) });
+        Python::try_attach(|_| unsafe { ffi::PyBuffer_Release(&mut *self.raw) });
     }
 }
 

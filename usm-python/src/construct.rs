@@ -10,6 +10,7 @@ use usm_core::AllocKind;
 use usm_interface::{Dtype, Kind, Mode, typestr};
 
 use crate::array::Array;
+use crate::dlpack;
 use crate::error::{Class, OrRaise};
 use crate::import;
 use crate::memory::Memory;
@@ -270,6 +271,13 @@ fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
         _ => (Kind::Float, 8),
     };
     Dtype::number(kind, size).ok_or_else(|| Class::Request.error("no such element type"))
+}
+
+/// Memory behind an object's `__dlpack__`, without a copy.
+#[pyfunction]
+pub(crate) fn from_dlpack(obj: &Bound<'_, PyAny>) -> PyResult<Array> {
+    let side = dlpack::import(obj)?;
+    side.map(Array::new).ok_or_else(|| Class::Interface.error("the object has no __dlpack__"))
 }
 
 /// Copies the elements of `src` into `dst`, across kinds, devices and contexts, and waits for it. Shapes are broadcast;

@@ -14,7 +14,7 @@ use crate::error::OrRaise;
 use crate::view::MAX_DIMS;
 
 /// Members that a structured type may have, padding included.
-const MAX_FIELDS: usize = 256;
+pub(crate) const MAX_FIELDS: usize = 256;
 
 /// What is kept of a dictionary once it is checked.
 pub(crate) struct Checked<'py> {

@@ -10,7 +10,9 @@ use usm_core::AllocKind;
 use usm_interface::{Policy, Protocol, SyclFlag, SyclObject};
 
 use crate::dictionary::{self, Checked};
+use crate::dlpack;
 use crate::error::Class;
+use crate::pep3118;
 use crate::runtime;
 use crate::storage::Storage;
 use crate::sycl::{self, Imported};
@@ -69,9 +71,11 @@ fn host_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
     let (Ok(size), Some(pointer)) = (usize::try_from(size), NonNull::new(low as *mut u8)) else {
         return Err(Class::Interface.error("data: the array does not fit the address space"));
     };
+    // The dictionary too: a producer may keep a temporary alive in it, as NumPy's scalars do.
+    let keeper = Box::new((object.clone().unbind(), dict.clone().unbind()));
     // SAFETY: plain memory is host memory of the host's context; the producer says that these bytes are its own, and is
     // kept alive.
-    let storage = unsafe { Storage::foreign(&scope.context, AllocKind::Host, pointer, size, object) };
+    let storage = unsafe { Storage::foreign(&scope.context, AllocKind::Host, pointer, size, object, keeper) };
     let view = View { descr, ..View::of_layout(&layout, -layout.extent().low)? };
     Ok(Some(Side { storage, stream, view, readonly }))
 }
@@ -81,7 +85,13 @@ pub(crate) fn without_copy(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> 
     if let Some(side) = sycl_memory(object, false)? {
         return Ok(Some(side));
     }
-    host_memory(object)
+    if let Some(side) = host_memory(object)? {
+        return Ok(Some(side));
+    }
+    if let Some(side) = dlpack::import(object)? {
+        return Ok(Some(side));
+    }
+    pep3118::import(object)
 }
 
 /// As [`without_copy`], or an error that names the protocols.

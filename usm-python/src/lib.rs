@@ -12,10 +12,12 @@ mod construct;
 mod context;
 mod device;
 mod dictionary;
+mod dlpack;
 mod error;
 mod export;
 mod import;
 mod memory;
+mod pep3118;
 mod queue;
 mod runtime;
 mod scalar;
@@ -31,7 +33,7 @@ mod _usm {
     #[pymodule_export]
     use crate::array::Array;
     #[pymodule_export]
-    use crate::construct::{asarray, copy, empty, to_numpy, zeros};
+    use crate::construct::{asarray, copy, empty, from_dlpack, to_numpy, zeros};
     #[pymodule_export]
     use crate::context::PyContext;
     #[pymodule_export]

@@ -23,9 +23,6 @@ pub(crate) struct Storage {
     owner: Option<Py<PyAny>>,
 }
 
-/// Keeps a producer alive inside an allocation, until the last operation is done.
-struct Owner(#[expect(dead_code, reason = "held for its drop")] Py<PyAny>);
-
 impl Storage {
     /// `size` bytes, at least one: an array without elements has an address too.
     pub(crate) fn allocate(
@@ -38,7 +35,8 @@ impl Storage {
         Ok(Self::over(context.allocate(&request)?, None))
     }
 
-    /// Memory of somebody else's, kept alive by `owner`.
+    /// Memory of somebody else's. `keeper` keeps it alive until the last operation is done; `owner` is the object it was
+    /// imported from.
     ///
     /// # Safety
     /// As [`Allocation::foreign`].
@@ -48,9 +46,9 @@ impl Storage {
         pointer: NonNull<u8>,
         size: usize,
         owner: &Bound<'_, PyAny>,
+        keeper: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
         let block = Block { pointer, size, alignment: 1, kind };
-        let keeper: Box<dyn Any + Send + Sync> = Box::new(Owner(owner.clone().unbind()));
         // SAFETY: the caller's promise.
         let allocation = unsafe { Allocation::foreign(context.clone(), block, keeper) };
         Self::over(allocation, Some(owner.clone().unbind()))

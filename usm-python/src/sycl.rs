@@ -216,13 +216,16 @@ pub(crate) fn import(
     let (Some(size), Some(pointer)) = (size, NonNull::new(low as *mut u8)) else {
         return Err(Class::Interface.error("data: the array does not fit the address space"));
     };
+    // The dictionary too: a producer may keep a temporary alive in it, as NumPy's scalars do.
+    let keeper = Box::new((producer.clone().unbind(), dict.clone().unbind()));
     // SAFETY: the bytes are USM of this context and of that kind, as the runtime says; the producer keeps them alive.
-    let storage = unsafe { Storage::foreign(context, kind, pointer, size, producer) };
+    let storage = unsafe { Storage::foreign(context, kind, pointer, size, producer, keeper) };
     let view = View { descr, ..View::of_layout(&layout, -layout.extent().low)? };
     Ok(Imported { storage, view, stream, readonly })
 }
 
-fn bounds(
+/// The kind of memory that both ends of a layout lie in.
+pub(crate) fn bounds(
     context: &Context<Dyn>,
     layout: &usm_interface::Layout<{ crate::view::MAX_DIMS }>,
     address: u64,

@@ -1,0 +1,113 @@
+//! Memory behind the buffer protocol.
+
+use std::ffi::{CStr, c_int};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use usm_core::AllocKind;
+use usm_interface::pep3118::{Padding, RawBuffer};
+use usm_interface::{Field, Policy, Protocol, Spelling, Target};
+
+use crate::buffer::Held;
+use crate::dictionary::MAX_FIELDS;
+use crate::error::{Class, OrRaise};
+use crate::runtime;
+use crate::storage::Storage;
+use crate::transfer::Side;
+use crate::view::{MAX_DIMS, View};
+
+/// `PyBUF_FULL_RO`: shape, strides, format, suboffsets, read-only welcome.
+const FULL: c_int = ffi::PyBUF_FULL_RO;
+
+/// The object's buffer as an array of host memory, without a copy; `None` when it has none. The buffer is held for as
+/// long as the memory is used, so that a `bytearray` does not move meanwhile.
+pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
+    let py = object.py();
+    // SAFETY: an object.
+    if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
+        return Ok(None);
+    }
+    let held = match Held::with_flags(object, FULL) {
+        Ok(held) => held,
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let raw = held.raw();
+    let ndim = usize::try_from(raw.ndim).unwrap_or(usize::MAX);
+    if ndim > MAX_DIMS {
+        return Err(
+            Class::Interface.error(format!("ndim: {} dimensions, at most {MAX_DIMS} are read", raw.ndim))
+        );
+    }
+    let axes = |pointer: *mut isize| -> Option<Vec<i64>> {
+        // SAFETY: the protocol promises `ndim` entries behind a pointer that is not NULL.
+        (!pointer.is_null())
+            .then(|| unsafe { std::slice::from_raw_parts(pointer, ndim) }.iter().map(|n| *n as i64).collect())
+    };
+    let (shape, strides, suboffsets) = (axes(raw.shape), axes(raw.strides), axes(raw.suboffsets));
+    let shape = if ndim == 0 { Some(Vec::new()) } else { shape };
+    let strides = if ndim == 0 { None } else { strides };
+    let format = if raw.format.is_null() {
+        None
+    } else {
+        // SAFETY: the protocol promises a terminated string that lives as long as the buffer is held.
+        let text = unsafe { CStr::from_ptr(raw.format) };
+        Some(text.to_str().map_err(|_| Class::Interface.error("format: not UTF-8"))?)
+    };
+    let fields = RawBuffer {
+        format,
+        itemsize: raw.itemsize as i64,
+        shape: shape.as_deref(),
+        strides: strides.as_deref(),
+        suboffsets: suboffsets.is_some_and(|values| values.iter().any(|value| *value >= 0)),
+        address: raw.buf as u64,
+        len: raw.len as i64,
+        readonly: raw.readonly != 0,
+    };
+    let mut table = [Field::EMPTY; MAX_FIELDS];
+    let buffer = fields.validate::<MAX_DIMS>(padding(object)?, &Policy::default(), &mut table).or_raise()?;
+    let layout = *buffer.layout();
+    let descr = match buffer.structure() {
+        Some(_) => {
+            let interface = buffer.to_interface(Protocol::Array, &Target::default()).or_raise()?;
+            Some(descr(py, &interface)?)
+        }
+        None => None,
+    };
+    let readonly = buffer.readonly();
+    let scope = runtime::host(py)?.scope()?;
+    let stream = scope.queue()?;
+    let storage = match NonNull::new((raw.buf as *mut u8).wrapping_offset(layout.extent().low as isize)) {
+        Some(pointer) if layout.nbytes() > 0 => {
+            let size = (layout.extent().high - layout.extent().low).unsigned_abs() as usize;
+            // SAFETY: plain memory is host memory of the host's context; the exporter keeps these bytes alive and in
+            // place while the buffer is held.
+            unsafe {
+                Storage::foreign(&scope.context, AllocKind::Host, pointer, size, object, Box::new(held))
+            }
+        }
+        _ => Storage::allocate(&scope.context, AllocKind::Host, 1, 0).or_raise()?,
+    };
+    let view = View { descr, ..View::of_layout(&layout, -layout.extent().low)? };
+    Ok(Some(Side { storage, stream, view, readonly }))
+}
+
+/// ctypes leaves all padding of C out of its formats, NumPy the trailing one.
+fn padding(object: &Bound<'_, PyAny>) -> PyResult<Padding> {
+    let metaclass = object.get_type().get_type();
+    let ctypes = metaclass.getattr("__module__")?.extract::<String>().is_ok_and(|module| module == "_ctypes");
+    Ok(if ctypes { Padding::Natural } else { Padding::Trailing })
+}
+
+/// The members as the text of a `descr`.
+fn descr(py: Python<'_>, interface: &usm_interface::Interface<'_, '_, MAX_DIMS>) -> PyResult<Arc<str>> {
+    let mut text = String::new();
+    interface
+        .write(&mut text, Spelling::Python)
+        .map_err(|_| Class::Interface.error("format: the members cannot be spelled"))?;
+    let dict = py.import("ast")?.getattr("literal_eval")?.call1((text,))?;
+    Ok(dict.get_item("descr")?.repr()?.to_str()?.into())
+}
