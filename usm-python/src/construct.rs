@@ -153,9 +153,12 @@ pub(crate) fn asarray(
     }
     let stream = match queue {
         Some(queue) => Some(import::stream(py, Some(queue))?),
-        // Values that are in no memory yet, and host memory that is to become another kind, go to the default device.
-        None if fresh || (kind.is_some_and(|kind| kind != side.storage.kind()) && !side.stream.is_sycl()) => {
-            Some(import::stream(py, None)?)
+        // Values that are in no USM memory yet go to the default device: numbers always, foreign host memory when it is
+        // to become another kind.
+        None if fresh => Some(import::stream(py, None)?),
+        None if side.storage.owner().is_some() && !side.stream.is_sycl() => {
+            let other = kind.is_some_and(|kind| kind != side.storage.kind());
+            other.then(|| import::stream(py, None)).transpose()?
         }
         None => None,
     };

@@ -1,0 +1,398 @@
+"""``usm.Array``: what NumPy says is the oracle."""
+
+import gc
+import pickle
+import random
+import weakref
+import zlib
+
+import pytest
+
+import usm
+
+NUMBERS = ["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"]
+KINDS = ["host", "device", "shared"]
+
+
+def build(np, queue, kind, data):
+    """A usm array with the content of a NumPy array."""
+    array = usm.empty(data.shape, data.dtype.str, kind=kind, queue=queue)
+    usm.copy(array, np.ascontiguousarray(data).reshape(data.shape))
+    return array
+
+
+def same(np, array, expected):
+    assert array.shape == expected.shape
+    assert array.dtype == expected.dtype.str
+    assert np.array_equal(np.array(array.tolist(), dtype=expected.dtype).reshape(expected.shape), expected)
+    assert array.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_every_number_makes_the_round_trip(np, queue, kind, dtype):
+    data = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    array = build(np, queue, kind, data)
+    same(np, array, data)
+    assert (array.kind, array.ndim, array.size) == (kind, 3, 24)
+    assert (array.itemsize, array.nbytes) == (data.itemsize, data.nbytes)
+    assert np.array_equal(usm.to_numpy(array), data)
+
+
+def random_key(rng, shape):
+    """An index of integers, slices, an ellipsis and new axes."""
+    key = []
+    for extent in shape[: rng.randint(0, len(shape))]:
+        choice = rng.random()
+        if choice < 0.3 and extent:
+            key.append(rng.randrange(-extent, extent))
+        else:
+            bound = lambda: rng.choice([None, rng.randint(-extent - 2, extent + 2)])  # noqa: E731
+            step = rng.choice([None, 1, 2, 3, -1, -2, -5])
+            key.append(slice(bound(), bound(), step))
+    if rng.random() < 0.3:
+        key.insert(rng.randint(0, len(key)), None)
+    if rng.random() < 0.3:
+        key.insert(rng.randint(0, len(key)), Ellipsis)
+    return tuple(key)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_indexing_agrees_with_numpy(np, queue, kind, seed):
+    rng = random.Random(seed)
+    shape = tuple(rng.randint(0, 5) for _ in range(rng.randint(0, 4)))
+    data = np.arange(np.prod(shape, dtype=int), dtype="<i4").reshape(shape)
+    array = build(np, queue, kind, data)
+    for _ in range(20):
+        view, expected = array, data
+        for _ in range(rng.randint(1, 3)):
+            key = random_key(rng, expected.shape)
+            try:
+                # NumPy gives a copy for an index of integers only, and a view when there is an ellipsis.
+                expected = expected[key if Ellipsis in key else (*key, Ellipsis)]
+            except IndexError:
+                # An ellipsis in front moved an integer to another axis.
+                with pytest.raises(IndexError):
+                    view[key]
+                continue
+            view = view[key]
+        same(np, view, expected)
+        if expected.size:
+            assert view.is_c_contiguous == expected.flags.c_contiguous
+            assert view.is_f_contiguous == expected.flags.f_contiguous
+            # The same place in memory, and the same step along each axis that has a next element.
+            assert view.pointer - array.pointer == expected.ctypes.data - data.ctypes.data
+            steps = zip(view.strides, expected.strides, expected.shape)
+            assert all(ours == theirs for ours, theirs, extent in steps if extent > 1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_assignment_agrees_with_numpy(np, queue, kind, seed):
+    rng = random.Random(seed)
+    shape = tuple(rng.randint(1, 5) for _ in range(rng.randint(1, 3)))
+    data = np.arange(np.prod(shape, dtype=int), dtype="<i4").reshape(shape)
+    array = build(np, queue, kind, data)
+    for _ in range(10):
+        key = random_key(rng, shape)
+        target = np.asarray(data[key])
+        value = rng.choice([5, "array", "row"])
+        if value == "array":
+            value = np.arange(100, 100 + target.size, dtype="<i4").reshape(target.shape)
+        elif value == "row":
+            value = np.arange(target.shape[-1] if target.ndim else 1, dtype="<i4")
+            value = value if target.ndim else value[0]
+        data[key] = value
+        array[key] = value
+        same(np, array, data)
+
+
+def test_copies_between_overlapping_views_are_as_if_by_way_of_a_copy(np, queue, kind):
+    data = np.arange(10, dtype="<i8")
+    array = build(np, queue, kind, data)
+    array[2:] = array[:-2]
+    data[2:] = data[:-2].copy()
+    same(np, array, data)
+    array[:] = array[::-1]
+    data[:] = data[::-1].copy()
+    same(np, array, data)
+
+
+def test_views_share_memory_and_keep_it_alive(queue, kind):
+    array = usm.zeros((4, 4), "<i4", kind=kind, queue=queue)
+    row = array[1]
+    row.fill(7)
+    assert array.tolist()[1] == [7] * 4
+    del array
+    gc.collect()
+    assert row.tolist() == [7] * 4
+
+
+def test_memory_is_given_back(queue, kind):
+    context = usm.Context(queue.device)
+    before = context.stats()["sum"]
+    array = usm.zeros(1 << 16, kind=kind, queue=context)
+    view = array[::2]
+    live = context.stats()["sum"]
+    assert live["current"] - before["current"] == array.nbytes
+    del array
+    assert context.stats()["sum"]["live"] == live["live"]
+    del view
+    gc.collect()
+    context.synchronize()
+    assert context.stats()["sum"]["current"] == before["current"]
+
+
+def test_reshape_keeps_the_memory_or_says_why_not(queue):
+    array = usm.asarray([[1, 2, 3], [4, 5, 6]], queue=queue)
+    assert array.reshape(3, 2).tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert array.reshape((-1,)).pointer == array.pointer
+    assert array.reshape(-1, 2).shape == (3, 2)
+    for shape in [(4, 2), (-1, -1), (-2, 3), (-1, 4), (1 << 40, 1 << 40)]:
+        with pytest.raises(usm.RequestError, match="cannot reshape"):
+            array.reshape(shape)
+    with pytest.raises(usm.RequestError, match="contiguous"):
+        array.T.reshape(6)
+
+
+def test_scalars_and_their_ranges(queue):
+    array = usm.zeros((), "<i2", queue=queue)
+    array[()] = -3
+    assert array.item() == int(array) == -3 and float(array) == -3.0 and bool(array)
+    for value in [40000, -40000, 1 << 70]:
+        with pytest.raises(OverflowError):
+            array.fill(value)
+    with pytest.raises((TypeError, AttributeError)):
+        array.fill(1.5)
+    assert array.item() == -3
+    with pytest.raises(ValueError):
+        usm.zeros(2, queue=queue).item()
+    half = usm.asarray([1.5, -2.0], dtype="<f2", queue=queue)
+    assert half.tolist() == [1.5, -2.0]
+    swapped = usm.asarray([1, 258], dtype=">i2", queue=queue)
+    assert swapped.tolist() == [1, 258] and swapped.tobytes() == b"\0\1\1\2"
+
+
+def test_bad_indices_are_index_errors(queue):
+    array = usm.zeros((2, 3), queue=queue)
+    for key in [2, -3, (0, 3), (0, 0, 0), (Ellipsis, Ellipsis), (None,) * 63]:
+        with pytest.raises(IndexError):
+            array[key]
+    for key in ["a", 1.0, [0, 1]]:
+        with pytest.raises(TypeError):
+            array[key]
+    assert [row.tolist() for row in array] == [[0.0] * 3] * 2
+    assert len(array) == 2
+    with pytest.raises(TypeError):
+        len(array[0, 0])
+
+
+def test_nested_lists_become_arrays(queue):
+    assert usm.asarray([True, False], queue=queue).dtype == "|b1"
+    assert usm.asarray([1, True], queue=queue).dtype == "<i8"
+    assert usm.asarray([1, 2.5], queue=queue).tolist() == [1.0, 2.5]
+    assert usm.asarray([[1j], [2]], queue=queue).tolist() == [[1j], [2 + 0j]]
+    assert usm.asarray([], queue=queue).shape == (0,)
+    assert usm.asarray(3, queue=queue).shape == ()
+    for uneven in [[1, [2]], [[1], 2], [[1, 2], [3]], [[], [1]]]:
+        with pytest.raises(ValueError):
+            usm.asarray(uneven, queue=queue)
+    deep = 1
+    for _ in range(1000):
+        deep = [deep]
+    with pytest.raises(ValueError):
+        usm.asarray(deep, queue=queue)
+    with pytest.raises(usm.InterfaceError, match="str"):
+        usm.asarray("text", queue=queue)
+
+
+def test_types_are_not_converted_behind_the_back(np, queue):
+    array = usm.zeros(3, "<f4", queue=queue)
+    with pytest.raises(usm.RequestError, match="does not convert"):
+        usm.copy(array, np.zeros(3, "<f8"))
+    with pytest.raises(usm.RequestError, match="does not convert"):
+        usm.asarray(array, dtype="<f8")
+    with pytest.raises(usm.RequestError, match="broadcast"):
+        usm.copy(array, np.zeros(4, "<f4"))
+    for dtype in ["|O", "<i3", "", "?!", "<q8"]:
+        with pytest.raises(usm.Error):
+            usm.zeros(3, dtype, queue=queue)
+
+
+@pytest.mark.parametrize("spelling", ["float32", "<f4", "=f4", "np", "np.dtype"])
+def test_dtypes_have_many_names(np, queue, spelling):
+    dtype = {"np": np.float32, "np.dtype": np.dtype("f4")}.get(spelling, spelling)
+    assert usm.zeros(2, dtype, queue=queue).dtype == "<f4"
+    assert [usm.zeros(1, dtype, queue=queue).dtype for dtype in (bool, int, float, complex)] == [
+        "|b1",
+        "<i8",
+        "<f8",
+        "<c16",
+    ]
+
+
+def test_sizes_that_do_not_fit_are_refused(queue, kind):
+    with pytest.raises(usm.AllocationError):
+        usm.empty(1 << 50, "|u1", kind=kind, queue=queue)
+    for shape in [(-1,), (1 << 62, 4), (1 << 40, 1 << 40), (1 << 62, 4, 0)]:
+        with pytest.raises(usm.InterfaceError):
+            usm.empty(shape, "<f8", kind=kind, queue=queue)
+    with pytest.raises(usm.RequestError):
+        usm.empty(3, kind="managed", queue=queue)
+    empty = usm.zeros((0, 3), kind=kind, queue=queue)
+    assert (empty.size, empty.nbytes, empty.tolist()) == (0, 0, [])
+
+
+def test_the_buffer_protocol_follows_the_kind(np, queue, kind):
+    array = build(np, queue, kind, np.arange(12, dtype="<i4").reshape(3, 4))
+    if kind == "device":
+        for use in (memoryview, np.frombuffer):
+            with pytest.raises(BufferError, match="device memory"):
+                use(array)
+        assert not hasattr(array, "__array_interface__")
+        return
+    view = memoryview(array)
+    assert (view.shape, view.strides, view.format, view.readonly) == ((3, 4), (16, 4), "i", False)
+    view[1, 2] = 99
+    assert array[1, 2].item() == 99
+    assert memoryview(array[:, ::-1]).tolist() == [row[::-1] for row in array.tolist()]
+    with pytest.raises(BufferError, match="contiguous"):
+        zlib.crc32(array[:, ::2])
+    assert zlib.crc32(array) == zlib.crc32(array.tobytes())
+    seen = np.asarray(array)
+    assert seen.ctypes.data == array.pointer
+    del array, view
+    gc.collect()
+    assert seen[1, 2] == 99
+
+
+def test_a_transposed_array_keeps_its_order(np, queue):
+    data = np.arange(6, dtype="<f4").reshape(2, 3)
+    array = build(np, queue, "shared", data)
+    same(np, array.T, data.T)
+    assert memoryview(array.T).f_contiguous
+    assert np.asarray(array.T).flags.f_contiguous
+
+
+def test_read_only_memory_stays_read_only(np, queue):
+    data = np.arange(4.0)
+    data.flags.writeable = False
+    array = usm.asarray(data)
+    assert array.readonly and array[1:].readonly and array.T.readonly
+    for write in (
+        lambda: array.fill(1),
+        lambda: array.__setitem__(0, 1.0),
+        lambda: usm.copy(array, np.zeros(4)),
+        lambda: memoryview(array).__setitem__(0, 1.0),
+    ):
+        with pytest.raises((usm.AccessError, TypeError)):
+            write()
+    assert memoryview(array).readonly
+    assert not np.asarray(array).flags.writeable
+    assert array.__array_interface__["data"][1] is True
+    with pytest.raises(BufferError):
+        array.__dlpack__()
+    assert not np.from_dlpack(array).flags.writeable
+    assert not array.copy().readonly
+    assert data.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_copy_goes_anywhere(np, queue, kind):
+    data = np.arange(1000, dtype="<f8")
+    source = build(np, queue, kind, data)
+    for device in usm.devices():
+        for other in KINDS:
+            made = source.copy(kind=other, queue=device)
+            assert (made.kind, made.device) == (other, device)
+            same(np, made, data)
+            target = usm.zeros(1000, kind=other, queue=device)
+            usm.copy(target[::2], source[500:])
+            assert target.tolist()[::2] == data[500:].tolist() and not any(target.tolist()[1::2])
+
+
+def test_asarray_copies_only_when_it_must(np, queue):
+    array = usm.zeros(3, kind="shared", queue=queue)
+    assert usm.asarray(array).pointer == array.pointer
+    assert usm.asarray(array, copy=False).pointer == array.pointer
+    assert usm.asarray(array, kind="shared", copy=False).pointer == array.pointer
+    assert usm.asarray(array, copy=True).pointer != array.pointer
+    assert usm.asarray(array, kind="device").kind == "device"
+    with pytest.raises(BufferError, match="another kind"):
+        usm.asarray(array, kind="host", copy=False)
+    with pytest.raises(BufferError, match="no memory"):
+        usm.asarray([1, 2], copy=False)
+    other = usm.Context(queue.device)
+    with pytest.raises(BufferError, match="another context"):
+        usm.asarray(array, queue=other, copy=False)
+    assert usm.asarray(array, queue=other).context == other
+
+
+def test_asynchronous_copies_say_when_they_are_done(np, queue, kind):
+    data = np.arange(1 << 18, dtype="<i4")
+    source = build(np, queue, kind, data)
+    target = usm.zeros(1 << 18, "<i4", kind=kind, queue=queue)
+    event = queue.copy(target, source)
+    event.wait()
+    assert event.done
+    same(np, target, data)
+    # A view of the host waits by itself.
+    queue.copy(target, usm.zeros(1 << 18, "<i4", kind=kind, queue=queue))
+    assert not any(target[:100].tolist())
+    queue.barrier().wait()
+    queue.wait()
+    with pytest.raises(usm.RequestError):
+        queue.copy(target[::2], source[::2])
+    with pytest.raises(usm.RequestError):
+        queue.copy(target, source[1:])
+    with pytest.raises(usm.RequestError):
+        usm.Queue(usm.Context(queue.device)).copy(target, source)
+
+
+def test_imported_owners_are_released(np):
+    class Producer:
+        def __init__(self):
+            self.memory = np.arange(4)
+
+        @property
+        def __array_interface__(self):
+            return self.memory.__array_interface__
+
+    producer = Producer()
+    alive = weakref.ref(producer)
+    array = usm.asarray(producer)
+    assert array.base is producer
+    view = array[1:]
+    del producer, array
+    gc.collect()
+    assert alive() is not None
+    assert view.tolist() == [1, 2, 3]
+    del view
+    gc.collect()
+    assert alive() is None
+
+
+def test_memory_pickles_and_arrays_say_that_they_do_not(queue):
+    memory = usm.memory.MemoryUSMHost(16)
+    memory.copy_from_host(bytes(range(16)))
+    assert pickle.loads(pickle.dumps(memory)).tobytes() == bytes(range(16))
+    with pytest.raises(TypeError):
+        pickle.dumps(usm.zeros(1, queue=queue))
+
+
+def test_statistics_and_history(queue):
+    context = usm.Context(queue.device)
+    context.keep_history(10)
+    array = usm.zeros(100, "|u1", kind="shared", queue=context)
+    stats = context.stats()
+    assert stats["usm_shared"] == {"current": 100, "peak": 100, "total": 100, "live": 1, "count": 1}
+    assert stats["sum"]["current"] == 100 and stats["leaked"] == 0
+    assert context.query(array.pointer + 99) == ("shared", array.pointer, 100)
+    assert context.query(0)[0] == "unknown"
+    pointer = array.pointer
+    del array
+    context.synchronize()
+    lines = [record["text"] for record in context.history() if record["address"] == pointer]
+    assert lines == [
+        "GPU_Debug: Allocate 100 bytes of usm_shared allocation type (current=100; max=100)",
+        "GPU_Debug: Free 100 bytes of usm_shared allocation type (current=0; max=100)",
+    ]
+    assert usm.stats()[queue.device.selector]["sum"]["count"] >= 0
+    assert isinstance(usm.history(keep=2), dict)

@@ -1,0 +1,114 @@
+"""What ``import usm`` costs and touches."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from conftest import CI
+
+
+def run(code, **env):
+    """Runs code in a fresh interpreter; variables set to None are removed."""
+    environment = {**os.environ, **{k: v for k, v in env.items() if v is not None}}
+    for name in [name for name, value in env.items() if value is None]:
+        environment.pop(name, None)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_usm_imports_nothing_of_others():
+    out = run("""
+        import sys
+        import usm
+        print(*sorted({name.split(".")[0] for name in sys.modules} & {"numpy", "dpctl", "dpnp", "torch", "cupy", "numba"}))
+    """)
+    assert out == ""
+
+
+def test_working_on_the_host_and_on_sycl_does_not_import_dpctl():
+    out = run("""
+        import sys
+        import usm
+        for device in usm.devices():
+            array = usm.zeros(4, "<f4", queue=usm.Queue(device))
+            assert array.tolist() == [0.0] * 4
+        print("dpctl" in sys.modules)
+    """)
+    assert out == "False"
+
+
+def test_devices_are_found_without_any_environment_variable():
+    if importlib.util.find_spec("dpctl") is None:
+        assert not CI, "dpctl is needed under CI"
+        pytest.skip("dpctl is not installed: no SYCL devices")
+    out = run("import usm; print(*usm.devices())", OCL_ICD_FILENAMES=None, USM_DPCTL_LIBRARY=None)
+    assert "sycl:opencl:cpu:0" in out
+    # And dpctl itself finds them, once usm is imported.
+    out = run("import usm, dpctl; print(len(dpctl.get_devices()))", OCL_ICD_FILENAMES=None, USM_DPCTL_LIBRARY=None)
+    assert int(out) > 0
+
+
+def test_a_variable_that_is_set_is_left_alone():
+    out = run("import os, usm; print(os.environ['OCL_ICD_FILENAMES'])", OCL_ICD_FILENAMES="/somewhere/else.so")
+    assert out == "/somewhere/else.so"
+
+
+def test_without_sycl_the_host_serves_everything():
+    out = run(
+        """
+        import usm
+        from usm.memory import MemoryUSMShared
+        print(*[device.selector for device in usm.devices()])
+        memory = MemoryUSMShared(4)
+        memory.copy_from_host(b"abcd")
+        print(memory.tobytes(), memory.queue.device.selector)
+        try:
+            usm.Queue("sycl:gpu")
+        except usm.DeviceError as error:
+            print(error)
+        """,
+        USM_DPCTL_LIBRARY="/nonexistent/libDPCTLSyclInterface.so",
+    )
+    devices, memory, error = out.splitlines()
+    assert devices == "host:host:0"
+    assert memory == "b'abcd' host:host:0"
+    assert "sycl:gpu" in error and "libDPCTLSyclInterface" in error
+
+
+def test_usm_device_names_the_default():
+    out = run("import usm; print(usm.Device().selector)", USM_DEVICE="host")
+    assert out == "host:host:0"
+    out = run(
+        """
+        import usm
+        try:
+            usm.zeros(3)
+        except usm.DeviceError as error:
+            print(error)
+        """,
+        USM_DEVICE="host:gpu:7",
+    )
+    assert "host:gpu:7" in out
+
+
+def test_the_process_ends_quietly_whatever_is_alive():
+    """Arrays, memory, capsules and queues that outlive the interpreter's end do not crash it."""
+    run("""
+        import sys
+        import usm
+        keep = []
+        for device in usm.devices():
+            queue = usm.Queue(device)
+            array = usm.zeros(1000, queue=queue)
+            keep += [queue, array, array[::2], memoryview(array), array.__dlpack__(), usm.memory.MemoryUSMHost(5)]
+            if device.backend == "sycl":
+                keep += [queue._get_capsule(), queue.context._get_capsule(), array.__sycl_usm_array_interface__]
+        sys.modules["kept"] = keep
+    """)
