@@ -61,7 +61,8 @@ enum {
     USM_NRT_OUT_OF_MEMORY = 3,
     USM_NRT_INCOMPLETE_ALLOCATOR = 4,
     USM_NRT_NOT_VARSIZE = 5,
-    USM_NRT_NULL = 6
+    USM_NRT_NULL = 6,
+    USM_NRT_RESERVED_TAG = 7 /* owner tags of the library's own language side */
 };
 
 /* Who keeps foreign memory alive. Tags are eight ASCII characters; unknown tags are carried as they are. */
@@ -108,6 +109,7 @@ typedef struct usm_nrt_api {
 
     size_t (*refcount)(const NRT_MemInfo *mi);
     size_t (*data_size)(const NRT_MemInfo *mi);
+    uint32_t (*kind)(const NRT_MemInfo *mi); /* USM: 0 unknown or plain memory, 1 host, 2 device, 3 shared */
     bool (*owner)(const NRT_MemInfo *mi, usm_nrt_owner *out);
 
     bool (*stats)(usm_nrt_stats *out); /* returns whether counting is on */

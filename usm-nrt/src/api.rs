@@ -4,6 +4,8 @@ use alloc::boxed::Box;
 use core::ffi::{c_char, c_void};
 use core::ptr::{self, NonNull};
 
+use usm_core::AllocKind;
+
 use crate::destructor::{Dtor, ManagedDtor, Owner};
 use crate::error::Error;
 use crate::external::ExternalAllocator;
@@ -106,6 +108,8 @@ pub struct Api {
     pub refcount: unsafe extern "C" fn(mi: *const MemInfo) -> usize,
     /// Bytes at the data pointer.
     pub data_size: unsafe extern "C" fn(mi: *const MemInfo) -> usize,
+    /// Kind of USM: 0 unknown or plain memory, 1 host, 2 device, 3 shared (the numbers of Level Zero).
+    pub kind: unsafe extern "C" fn(mi: *const MemInfo) -> u32,
     /// Copies the owner record; false when there is none.
     pub owner: unsafe extern "C" fn(mi: *const MemInfo, out: *mut Owner) -> bool,
     /// Copies the counts so far; returns whether counting is on.
@@ -162,6 +166,7 @@ pub static API: Api = Api {
     call_dtor: api_call_dtor,
     refcount: api_refcount,
     data_size: api_data_size,
+    kind: api_kind,
     owner: api_owner,
     stats: api_stats,
     set_stats: api_set_stats,
@@ -195,6 +200,8 @@ impl Status {
     pub const NOT_VARSIZE: Self = Self(5);
     /// A null pointer where none is allowed.
     pub const NULL: Self = Self(6);
+    /// The owner's tag is kept for Rust values.
+    pub const RESERVED_TAG: Self = Self(7);
 }
 
 impl From<Error> for Status {
@@ -206,6 +213,7 @@ impl From<Error> for Status {
             Error::IncompleteAllocator => Self::INCOMPLETE_ALLOCATOR,
             Error::NotVarsize => Self::NOT_VARSIZE,
             Error::Null => Self::NULL,
+            Error::ReservedTag => Self::RESERVED_TAG,
         }
     }
 }
@@ -406,6 +414,16 @@ unsafe extern "C" fn api_refcount(mi: *const MemInfo) -> usize {
 unsafe extern "C" fn api_data_size(mi: *const MemInfo) -> usize {
     // SAFETY: null or a live block.
     unsafe { mi.as_ref() }.map_or(0, MemInfo::size)
+}
+
+unsafe extern "C" fn api_kind(mi: *const MemInfo) -> u32 {
+    // SAFETY: null or a live block.
+    match unsafe { mi.as_ref() }.map_or(AllocKind::Unknown, MemInfo::kind) {
+        AllocKind::Unknown => 0,
+        AllocKind::Host => 1,
+        AllocKind::Device => 2,
+        AllocKind::Shared => 3,
+    }
 }
 
 unsafe extern "C" fn api_owner(mi: *const MemInfo, out: *mut Owner) -> bool {

@@ -3,6 +3,8 @@
 use core::ffi::c_void;
 use core::ptr::NonNull;
 
+use usm_core::AllocKind;
+
 /// A block's destructor: called once, with the block's data, size in bytes and info pointer, on whatever
 /// thread released last. No lock of this runtime is held during the call.
 pub type Dtor = unsafe extern "C" fn(data: *mut c_void, size: usize, info: *mut c_void);
@@ -28,6 +30,36 @@ impl OwnerTag {
     pub const PYTHON: Self = Self(u64::from_be_bytes(*b"PyObject"));
     /// A Rust value made by [`MemRef::with_owner`](crate::MemRef::with_owner).
     pub const RUST: Self = Self(u64::from_be_bytes(*b"RustAny\0"));
+    /// An allocation of usm-core of unknown kind.
+    pub const USM_UNKNOWN: Self = Self(u64::from_be_bytes(*b"usm_unkn"));
+    /// An allocation of usm-core in host memory.
+    pub const USM_HOST: Self = Self(u64::from_be_bytes(*b"usm_host"));
+    /// An allocation of usm-core in device memory.
+    pub const USM_DEVICE: Self = Self(u64::from_be_bytes(*b"usm_devi"));
+    /// An allocation of usm-core in shared memory.
+    pub const USM_SHARED: Self = Self(u64::from_be_bytes(*b"usm_shar"));
+
+    /// The tag of an allocation of that kind.
+    pub(crate) const fn of_kind(kind: AllocKind) -> Self {
+        match kind {
+            AllocKind::Host => Self::USM_HOST,
+            AllocKind::Device => Self::USM_DEVICE,
+            AllocKind::Shared => Self::USM_SHARED,
+            AllocKind::Unknown => Self::USM_UNKNOWN,
+        }
+    }
+
+    /// The kind of allocation that the tag stands for, if it does for one.
+    pub(crate) fn kind(self) -> Option<AllocKind> {
+        let kinds = [AllocKind::Host, AllocKind::Device, AllocKind::Shared, AllocKind::Unknown];
+        kinds.into_iter().find(|&kind| Self::of_kind(kind) == self)
+    }
+
+    /// Whether the object behind the tag is a Rust value with its type before it; only this crate makes
+    /// such owners.
+    pub(crate) fn is_rust(self) -> bool {
+        self == Self::RUST || self.kind().is_some()
+    }
 }
 
 /// The record behind a block that wraps foreign memory: who owns that memory, and how to let go of it.

@@ -27,6 +27,8 @@ pub enum Error {
     IncompleteAllocator,
     /// The block's data is not a variable-size payload of this runtime.
     NotVarsize,
+    /// The owner's tag is kept for Rust values.
+    ReservedTag,
     /// A null pointer where a block was needed.
     Null,
 }
@@ -43,6 +45,7 @@ impl fmt::Display for Error {
             Self::OutOfMemory { size } => write!(f, "the allocator has no {size} bytes"),
             Self::IncompleteAllocator => f.write_str("the external allocator lacks malloc or free"),
             Self::NotVarsize => f.write_str("not a variable-size block of this runtime"),
+            Self::ReservedTag => f.write_str("the owner's tag is kept for Rust values"),
             Self::Null => f.write_str("null block"),
         }
     }

@@ -5,6 +5,7 @@ use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
+use crate::destructor::{Owner, OwnerTag};
 use crate::error::Error;
 use crate::meminfo::{MemInfo, Request};
 
@@ -42,14 +43,27 @@ impl MemRef {
         size: usize,
         owner: T,
     ) -> Result<Self, Error> {
-        use crate::destructor::{Owner, OwnerTag};
+        // SAFETY: same contract.
+        unsafe { Self::with_tagged_owner(data, size, OwnerTag::RUST, owner) }
+    }
+
+    /// [`with_owner`](Self::with_owner) with one of the tags of Rust values.
+    ///
+    /// # Safety
+    /// `data` stays valid while `owner` lives, also when `owner` is moved; `tag.is_rust()`.
+    pub(crate) unsafe fn with_tagged_owner<T: Send + Sync + 'static>(
+        data: *mut c_void,
+        size: usize,
+        tag: OwnerTag,
+        owner: T,
+    ) -> Result<Self, Error> {
         let object = alloc::boxed::Box::into_raw(alloc::boxed::Box::new(Tagged {
             type_id: core::any::TypeId::of::<T>(),
             value: owner,
         }));
-        let record = Owner { tag: OwnerTag::RUST, object: object.cast(), release: Some(drop_tagged::<T>) };
+        let record = Owner { tag, object: object.cast(), release: Some(drop_tagged::<T>) };
         // SAFETY: the caller answers for `data`; `drop_tagged` frees the box; `T: Send` may drop anywhere.
-        let mi = unsafe { MemInfo::wrap_owned(data, size, record) };
+        let mi = unsafe { MemInfo::wrap_owner(data, size, record) };
         if mi.is_err() {
             // SAFETY: made above, and no block took it.
             drop(unsafe { alloc::boxed::Box::from_raw(object) });
@@ -60,7 +74,7 @@ impl MemRef {
     /// The Rust owner given to [`MemRef::with_owner`], if there is one and it is a `T`.
     pub fn owner<T: Send + Sync + 'static>(&self) -> Option<&T> {
         let owner = MemInfo::owner(self)?;
-        if owner.tag != crate::destructor::OwnerTag::RUST {
+        if !owner.tag.is_rust() {
             return None;
         }
         // SAFETY: the tag says that the object starts with a `TypeId`; alive while we hold a reference.

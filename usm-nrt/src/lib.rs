@@ -24,6 +24,7 @@ mod runtime {
     #[cfg(feature = "std")]
     pub use crate::local::drain_thread_cache;
     pub use crate::meminfo::{MemInfo, Request};
+    pub use crate::source::SourceAllocator;
     pub use crate::stats::Stats;
     pub use crate::system::{
         is_shutdown, set_shutdown, set_stats, set_thread_cache, stats_enabled, thread_cache_enabled,
@@ -52,6 +53,8 @@ mod local;
 mod meminfo;
 #[cfg(not(loom))]
 pub mod prune;
+#[cfg(not(loom))]
+mod source;
 #[cfg(not(loom))]
 mod stats;
 #[cfg(not(loom))]

@@ -226,11 +226,28 @@ impl MemInfo {
         unsafe { Self::wrap(data, 0, Some(destructor::call_managed), info) }
     }
 
-    /// [`wrap`](Self::wrap) with an owner that is released instead of the memory being freed.
+    /// [`wrap`](Self::wrap) with an owner that is released instead of the memory being freed. The tags of Rust
+    /// values are refused: only [`MemRef`](crate::MemRef) makes such owners.
     ///
     /// # Safety
     /// `data` stays valid until `owner.release`, which may be called once, on any thread, with `owner.object`.
     pub unsafe fn wrap_owned(data: *mut c_void, size: usize, owner: Owner) -> Result<NonNull<Self>, Error> {
+        if owner.tag.is_rust() {
+            return Err(Error::ReservedTag);
+        }
+        // SAFETY: same contract.
+        unsafe { Self::wrap_owner(data, size, owner) }
+    }
+
+    /// [`wrap_owned`](Self::wrap_owned) for all tags.
+    ///
+    /// # Safety
+    /// As there; behind a tag of Rust values is such a value.
+    pub(crate) unsafe fn wrap_owner(
+        data: *mut c_void,
+        size: usize,
+        owner: Owner,
+    ) -> Result<NonNull<Self>, Error> {
         let record = alloc::boxed::Box::into_raw(alloc::boxed::Box::new(owner));
         // SAFETY: `drop_owner` reads the record as what it is; the caller answers for the data.
         let mi = unsafe { Self::wrap(data, size, Some(destructor::drop_owner), record.cast()) };

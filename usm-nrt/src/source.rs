@@ -1,0 +1,192 @@
+//! Blocks in the memory of a usm-core backend: any kind, from any [`MemorySource`] (contexts, arenas, pools).
+
+use alloc::sync::{Arc, Weak};
+use core::ffi::c_void;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ptr::{self, NonNull};
+
+use usm_core::backend::Backend;
+use usm_core::{AllocKind, Allocation, MemorySource, Request as UsmRequest};
+
+use crate::destructor::OwnerTag;
+use crate::error::Error;
+use crate::external::ExternalAllocator;
+use crate::handle::MemRef;
+use crate::meminfo::MemInfo;
+
+impl MemRef {
+    /// A block around an allocation, which lives as long as the block. The header is on the heap, so that
+    /// counting never touches device or migrating memory. [`MemRef::owner`] gives the allocation.
+    ///
+    /// ```
+    /// use usm_core::backend::host::HostHeap;
+    /// use usm_core::{AllocKind, Allocation, MemorySource, Request};
+    /// use usm_nrt::MemRef;
+    ///
+    /// let context = HostHeap::new().context();
+    /// let allocation = MemorySource::allocate(&context, &Request::new(AllocKind::Shared, 4096))?;
+    /// let block = MemRef::from_allocation(allocation)?;
+    /// assert_eq!((block.kind(), block.size()), (AllocKind::Shared, 4096));
+    /// assert!(block.owner::<Allocation<HostHeap>>().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_allocation<B: Backend + 'static>(allocation: Allocation<B>) -> Result<Self, Error>
+    where
+        Allocation<B>: Send + Sync,
+    {
+        let (data, size, tag) =
+            (allocation.as_ptr().cast(), allocation.size(), OwnerTag::of_kind(allocation.kind()));
+        // SAFETY: the memory stays where it is while the allocation lives, also when the value moves.
+        unsafe { Self::with_tagged_owner(data, size, tag, allocation) }
+    }
+}
+
+impl MemInfo {
+    /// What kind of USM the data is; `Unknown` when it is plain heap or foreign memory, or not known.
+    pub fn kind(&self) -> AllocKind {
+        match self.owner().and_then(|owner| owner.tag.kind()) {
+            Some(kind) => kind,
+            None => KINDS.into_iter().find(|&kind| self.is_from(kind)).unwrap_or(AllocKind::Unknown),
+        }
+    }
+
+    /// Whether the block came from a [`SourceAllocator`] of that kind.
+    fn is_from(&self, kind: AllocKind) -> bool {
+        // SAFETY: null, or an allocator that outlives its blocks.
+        let malloc = unsafe { self.external_allocator().as_ref() }.and_then(|allocator| allocator.realloc);
+        malloc.is_some_and(|refuse| ptr::fn_addr_eq(refuse, refusal(kind)))
+    }
+}
+
+/// The kinds that a [`SourceAllocator`] may have: its blocks hold their own headers.
+const KINDS: [AllocKind; 2] = [AllocKind::Host, AllocKind::Shared];
+
+/// The `realloc` of a source allocator. It refuses, as C allows, and its address tells the kind.
+fn refusal(kind: AllocKind) -> crate::external::ReallocFn {
+    match kind {
+        AllocKind::Shared => refuse_shared,
+        _ => refuse_host,
+    }
+}
+
+/// A static per kind keeps the two functions from being merged into one.
+static REFUSED: [core::sync::atomic::AtomicUsize; 2] = [const { core::sync::atomic::AtomicUsize::new(0) }; 2];
+
+unsafe extern "C" fn refuse_host(_: *mut c_void, _: usize, _: *mut c_void) -> *mut c_void {
+    REFUSED[0].fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+    ptr::null_mut()
+}
+
+unsafe extern "C" fn refuse_shared(_: *mut c_void, _: usize, _: *mut c_void) -> *mut c_void {
+    REFUSED[1].fetch_add(1, core::sync::atomic::Ordering::Relaxed);
+    ptr::null_mut()
+}
+
+/// A memory source as an external allocator: for C consumers of the six-entry table, and for compiled code
+/// that asks for header and data in one block. Host or shared memory only.
+///
+/// Every block keeps the source alive, so this handle may be dropped before them.
+///
+/// ```
+/// use usm_core::backend::host::HostHeap;
+/// use usm_core::AllocKind;
+/// use usm_nrt::{MemRef, Request, SourceAllocator};
+///
+/// let allocator = SourceAllocator::new(HostHeap::new().context(), AllocKind::Host).expect("a host kind");
+/// let block = MemRef::allocate(allocator.request(1000).align(64))?;
+/// assert_eq!(block.kind(), AllocKind::Host);
+/// drop(allocator);
+/// assert_eq!(block.size(), 1000);
+/// # Ok::<(), usm_nrt::Error>(())
+/// ```
+pub struct SourceAllocator<B: Backend + 'static, S>(Arc<Inner<B, S>>);
+
+struct Inner<B: Backend, S> {
+    table: ExternalAllocator,
+    source: S,
+    kind: AllocKind,
+    backend: PhantomData<fn() -> B>,
+}
+
+/// What lies before every block of a source allocator.
+#[repr(C, align(64))]
+struct Kept<B: Backend, S> {
+    allocation: Allocation<B>,
+    inner: Arc<Inner<B, S>>,
+}
+
+impl<B: Backend + 'static, S> fmt::Debug for SourceAllocator<B, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceAllocator").field("kind", &self.0.kind).finish_non_exhaustive()
+    }
+}
+
+impl<B: Backend + 'static, S: MemorySource<B> + Send + Sync + 'static> SourceAllocator<B, S>
+where
+    Allocation<B>: Send + Sync,
+{
+    /// An allocator over `source`; `None` unless the kind is host or shared.
+    pub fn new(source: S, kind: AllocKind) -> Option<Self> {
+        KINDS.contains(&kind).then(|| {
+            Self(Arc::new_cyclic(|inner: &Weak<Inner<B, S>>| Inner {
+                table: ExternalAllocator {
+                    malloc: Some(malloc::<B, S>),
+                    realloc: Some(refusal(kind)),
+                    free: Some(free::<B, S>),
+                    opaque: inner.as_ptr().cast_mut().cast(),
+                },
+                source,
+                kind,
+                backend: PhantomData,
+            }))
+        })
+    }
+
+    /// A request for `size` bytes from this allocator.
+    pub fn request(&self, size: usize) -> crate::Request {
+        // SAFETY: every block keeps the table alive, and the functions may be called from any thread.
+        unsafe { crate::Request::new(size).allocator(self.as_table()) }
+    }
+
+    /// The table to hand to C. It lives while this handle or any of its blocks does.
+    pub fn as_table(&self) -> NonNull<ExternalAllocator> {
+        NonNull::from(&self.0.table)
+    }
+}
+
+unsafe extern "C" fn malloc<B: Backend + 'static, S: MemorySource<B>>(
+    size: usize,
+    opaque: *mut c_void,
+) -> *mut c_void {
+    let inner: *const Inner<B, S> = opaque.cast_const().cast();
+    // SAFETY: the caller holds the table, hence a handle or a block, hence the `Inner`.
+    unsafe { Arc::increment_strong_count(inner) };
+    // SAFETY: the count raised above is ours.
+    let inner = unsafe { Arc::from_raw(inner) };
+    let lead = size_of::<Kept<B, S>>();
+    let Some(total) = size.checked_add(lead) else { return ptr::null_mut() };
+    let request = UsmRequest::new(inner.kind, total).aligned_to(align_of::<Kept<B, S>>());
+    let Ok(allocation) = inner.source.allocate(&request) else { return ptr::null_mut() };
+    let base = allocation.as_ptr();
+    if base.is_null() || base.addr() % align_of::<Kept<B, S>>() != 0 || allocation.size() < total {
+        return ptr::null_mut();
+    }
+    // SAFETY: the allocation is host-accessible, aligned, has room for this and is used by nobody yet.
+    unsafe { base.cast::<Kept<B, S>>().write(Kept { allocation, inner }) };
+    // SAFETY: `lead <= total`.
+    unsafe { base.add(lead) }.cast()
+}
+
+unsafe extern "C" fn free<B: Backend + 'static, S>(block: *mut c_void, _: *mut c_void) {
+    if block.is_null() {
+        return;
+    }
+    // SAFETY: `malloc` put what it keeps right before the block.
+    let kept = unsafe { block.cast::<Kept<B, S>>().sub(1) };
+    // SAFETY: written there, and read out once: the memory goes with the allocation, now on our stack.
+    let Kept { allocation, inner } = unsafe { kept.read() };
+    drop(allocation);
+    // Last, because it may hold the table through which we were called.
+    drop(inner);
+}
