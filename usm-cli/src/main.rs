@@ -10,6 +10,7 @@ mod interface;
 mod output;
 mod plan;
 mod progress;
+mod run;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,8 @@ enum Command {
     Plan(plan::Arguments),
     /// Check array-interface dictionaries: one on each line of standard input, one JSON answer a line.
     Interface(interface::Arguments),
+    /// Run a sample kernel, check it against a plain loop and time both.
+    Run(run::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -58,5 +61,6 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Devices => devices::run(cli.json),
         Command::Plan(arguments) => plan::run(arguments, cli.json),
         Command::Interface(arguments) => interface::run(arguments),
+        Command::Run(arguments) => run::run(arguments, cli.json),
     }
 }

@@ -7,5 +7,6 @@ mod interface;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod plan;
+mod run;
 mod support;
 mod usage;

@@ -1,0 +1,350 @@
+//! `usm run`: a sample kernel on a device, checked against a plain loop and timed beside it.
+
+use core::fmt;
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use usm_core::backend::Dyn;
+use usm_core::{Device, Queue, QueueOrder, UsmVec};
+use usm_kernel::sample::{
+    Histogram, Matmul, Reverse, Saxpy, histogram_plain, matmul_plain, reduce, reduce_plain, reverse_plain,
+    saxpy_plain, scan, scan_plain,
+};
+use usm_kernel::{Launch, LaunchError, NdRange};
+
+use crate::backends;
+use crate::error::{Error, Exit, Result};
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The kernel.
+    #[arg(value_enum)]
+    kernel: Sample,
+    /// Where it runs [default: USM_DEVICE, else host].
+    #[arg(long, value_name = "SELECTOR")]
+    device: Option<String>,
+    /// Elements; rows and columns of each matrix for matmul [default: 1048576; 512 for matmul].
+    #[arg(long)]
+    size: Option<usize>,
+    /// Work-items in a group; must divide the size for reverse and saxpy, which have one item an element [default: 64 for
+    /// matmul, else 256 or the largest divisor below].
+    #[arg(long)]
+    group: Option<u64>,
+    /// Runs; all are checked, the fastest is reported.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+enum Sample {
+    /// Each group adds its own reverse, through local memory.
+    Reverse,
+    /// The sum of an array.
+    Reduce,
+    /// The product of two square matrices, in tiles.
+    Matmul,
+    /// Counts of byte values.
+    Histogram,
+    /// y += alpha * x.
+    Saxpy,
+    /// Running sums.
+    Scan,
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Report {
+    kernel: Sample,
+    device: String,
+    size: usize,
+    group: u64,
+    repeat: u32,
+    ok: bool,
+    max_error: f64,
+    seconds: f64,
+    reference_seconds: f64,
+}
+
+/// What the runs gave: the largest absolute difference from the plain loop, and the fastest time of each.
+#[derive(Clone, Copy)]
+struct Outcome {
+    max_error: f64,
+    seconds: f64,
+    reference_seconds: f64,
+}
+
+struct Job {
+    queue: Queue<Dyn>,
+    size: usize,
+    group: u64,
+    repeat: u32,
+}
+
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
+    let context = match &arguments.device {
+        Some(selector) => backends::select(selector).map_err(|error| error.in_field("--device"))?,
+        None => backends::from_environment("host")?,
+    };
+    let sample = arguments.kernel;
+    let size = arguments.size.unwrap_or(if sample == Sample::Matmul { 512 } else { 1 << 20 });
+    let job = Job {
+        queue: context.queue(QueueOrder::InOrder).map_err(Error::unable)?,
+        size,
+        group: arguments.group.unwrap_or_else(|| usual_group(sample, size as u64)),
+        repeat: arguments.repeat,
+    };
+    job.check_memory(sample)?;
+    let outcome = match sample {
+        Sample::Reverse => job.reverse(),
+        Sample::Reduce => job.reduce(),
+        Sample::Matmul => job.matmul(),
+        Sample::Histogram => job.histogram(),
+        Sample::Saxpy => job.saxpy(),
+        Sample::Scan => job.scan(),
+    }?;
+    let report = Report {
+        kernel: sample,
+        device: backends::name(context.info()),
+        size,
+        group: job.group,
+        repeat: job.repeat,
+        // The inputs are small whole numbers, so that every order of additions is exact.
+        ok: outcome.max_error == 0.0,
+        max_error: outcome.max_error,
+        seconds: outcome.seconds,
+        reference_seconds: outcome.reference_seconds,
+    };
+    if json {
+        output::json(&report)?;
+    } else {
+        output::line(&report)?;
+    }
+    Ok(if report.ok { Exit::Done } else { Exit::Unable })
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.kernel.to_possible_value();
+        let name = name.as_ref().map_or("", |value| value.get_name());
+        let verdict = if self.ok { "as the plain loop" } else { "WRONG" };
+        writeln!(f, "{name} on {}, size {}, groups of {}: {verdict}", self.device, self.size, self.group)?;
+        writeln!(f, "  largest error  {}", self.max_error)?;
+        writeln!(f, "  kernel         {:.6} s, fastest of {}", self.seconds, self.repeat)?;
+        write!(f, "  plain loop     {:.6} s", self.reference_seconds)
+    }
+}
+
+/// The group size without `--group`.
+fn usual_group(sample: Sample, size: u64) -> u64 {
+    match sample {
+        Sample::Matmul => 64,
+        Sample::Reverse | Sample::Saxpy => {
+            (1..=256).rev().find(|group| size.is_multiple_of(*group)).unwrap_or(1)
+        }
+        Sample::Reduce | Sample::Histogram | Sample::Scan => 256,
+    }
+}
+
+/// What a refused launch means for the user: the range and the group are input, the rest is the device.
+fn refused(error: LaunchError) -> Error {
+    match error {
+        LaunchError::Memory(error) => Error::unable(error),
+        LaunchError::Range(_)
+        | LaunchError::GroupTooLarge { .. }
+        | LaunchError::LocalMemoryTooLarge { .. } => Error::bad(error).in_field("--group"),
+        error => Error::bad(error),
+    }
+}
+
+fn timed<R>(work: impl FnOnce() -> R) -> (f64, R) {
+    let start = Instant::now();
+    let result = work();
+    (start.elapsed().as_secs_f64(), result)
+}
+
+impl Job {
+    /// Refuses sizes that the machine cannot hold, before anything of that size is allocated.
+    fn check_memory(&self, sample: Sample) -> Result<()> {
+        let elements = self.size as u128;
+        // Bytes of all arrays that live at the same time: inputs and results, on the device, the host and in the plain loop.
+        let needed = match sample {
+            Sample::Matmul => elements.saturating_mul(elements).saturating_mul(4 * 8),
+            Sample::Histogram => elements * 2,
+            Sample::Reverse | Sample::Reduce => elements * 4 * 4,
+            Sample::Saxpy | Sample::Scan => elements * 4 * 7,
+        };
+        let available = self.queue.context().info().global_mem_size;
+        if needed <= u128::from(available) {
+            return Ok(());
+        }
+        Err(Error::unable(format!("{needed} bytes needed, the device has {available}")).in_field("--size"))
+    }
+
+    /// One item an element, so the group must divide the size.
+    fn line(&self) -> Result<NdRange<1>> {
+        NdRange::new([self.size as u64], [self.group]).map_err(|error| refused(error.into()))
+    }
+
+    fn device<T: bytemuck::Pod>(&self, values: &[T]) -> Result<UsmVec<T, Device, Dyn>> {
+        UsmVec::from_slice(&self.queue, values).map_err(Error::unable)
+    }
+
+    /// Small whole numbers around zero.
+    fn numbers(count: usize, step: usize) -> Vec<f32> {
+        (0..count).map(|i| (i.wrapping_mul(step) % 17) as f32 - 8.0).collect()
+    }
+
+    /// Runs both `repeat` times; each gives its seconds and its result.
+    fn compare<T: Copy + Into<f64>>(
+        &self,
+        mut ours: impl FnMut() -> Result<(f64, Vec<T>)>,
+        mut plain: impl FnMut() -> (f64, Vec<T>),
+    ) -> Result<Outcome> {
+        let mut outcome =
+            Outcome { max_error: 0.0, seconds: f64::INFINITY, reference_seconds: f64::INFINITY };
+        for _ in 0..self.repeat {
+            let (seconds, found) = ours()?;
+            let (reference_seconds, expected) = plain();
+            if found.len() != expected.len() {
+                return Err(Error::unable("the result has another length"));
+            }
+            for (found, expected) in found.into_iter().zip(expected) {
+                let error = (found.into() - expected.into()).abs();
+                // Not a number is the worst of errors, and JSON has no infinity.
+                let error = if error.is_finite() { error } else { f64::MAX };
+                outcome.max_error = outcome.max_error.max(error);
+            }
+            outcome.seconds = outcome.seconds.min(seconds);
+            outcome.reference_seconds = outcome.reference_seconds.min(reference_seconds);
+        }
+        Ok(outcome)
+    }
+
+    /// The time from the launch to its end.
+    fn finish(
+        &self,
+        launch: impl FnOnce() -> core::result::Result<usm_core::Event<Dyn>, LaunchError>,
+    ) -> Result<f64> {
+        let (seconds, done) = timed(|| launch().and_then(|event| Ok(event.wait()?)));
+        done.map_err(refused)?;
+        Ok(seconds)
+    }
+
+    fn reverse(&self) -> Result<Outcome> {
+        let range = self.line()?;
+        // A group that does not fit an array index was refused as too large for the range.
+        let group = self.group as usize;
+        let numbers = Self::numbers(self.size, 5);
+        self.compare(
+            || {
+                let mut a = self.device(&numbers)?;
+                let seconds = self.finish(|| Launch::new(&self.queue, range).run(Reverse, (&mut a,)))?;
+                Ok((seconds, a.to_vec(&self.queue).map_err(Error::unable)?))
+            },
+            || {
+                let mut a = numbers.clone();
+                let (seconds, ()) = timed(|| reverse_plain(&mut a, group));
+                (seconds, a)
+            },
+        )
+    }
+
+    fn reduce(&self) -> Result<Outcome> {
+        let numbers = Self::numbers(self.size, 5);
+        let a = self.device(&numbers)?;
+        self.compare(
+            || {
+                let (seconds, sum) = timed(|| reduce(&self.queue, &a, self.group));
+                Ok((seconds, vec![sum.map_err(refused)?]))
+            },
+            || {
+                let (seconds, sum) = timed(|| reduce_plain(&numbers));
+                (seconds, vec![sum])
+            },
+        )
+    }
+
+    fn matmul(&self) -> Result<Outcome> {
+        let (size, elements) = (self.size, self.size * self.size);
+        let kernel = Matmul::new(size, size, size);
+        let range = kernel.range(self.group).map_err(|error| refused(error.into()))?;
+        let (a, b) = (Self::numbers(elements, 5), Self::numbers(elements, 7));
+        let (device_a, device_b) = (self.device(&a)?, self.device(&b)?);
+        self.compare(
+            || {
+                let mut c =
+                    UsmVec::<f32, Device, Dyn>::zeroed(&self.queue, elements).map_err(Error::unable)?;
+                let arguments = (&device_a, &device_b, &mut c);
+                let seconds = self.finish(|| Launch::new(&self.queue, range).run(kernel, arguments))?;
+                Ok((seconds, c.to_vec(&self.queue).map_err(Error::unable)?))
+            },
+            || {
+                let mut c = vec![0.0; elements];
+                let (seconds, ()) = timed(|| matmul_plain(&kernel, &a, &b, &mut c));
+                (seconds, c)
+            },
+        )
+    }
+
+    fn histogram(&self) -> Result<Outcome> {
+        let kernel = Histogram::default();
+        let groups = kernel.groups(self.size, usize::try_from(self.group).unwrap_or(usize::MAX));
+        let range = NdRange::new([self.group.saturating_mul(groups as u64)], [self.group])
+            .map_err(|error| refused(error.into()))?;
+        let values: Vec<u8> = (0..self.size).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 16) as u8).collect();
+        let device_values = self.device(&values)?;
+        self.compare(
+            || {
+                let mut counts = self.device(&[0_u32; Histogram::BINS])?;
+                let arguments = (&device_values, &mut counts);
+                let seconds = self.finish(|| Launch::new(&self.queue, range).run(kernel, arguments))?;
+                Ok((seconds, counts.to_vec(&self.queue).map_err(Error::unable)?))
+            },
+            || {
+                let mut counts = [0; Histogram::BINS];
+                let (seconds, ()) = timed(|| histogram_plain(&values, &mut counts));
+                (seconds, counts.to_vec())
+            },
+        )
+    }
+
+    fn saxpy(&self) -> Result<Outcome> {
+        let range = self.line()?;
+        let (alpha, x, y) = (0.5, Self::numbers(self.size, 5), Self::numbers(self.size, 7));
+        let device_x = self.device(&x)?;
+        self.compare(
+            || {
+                let mut device_y = self.device(&y)?;
+                let arguments = (alpha, &device_x, &mut device_y);
+                let seconds = self.finish(|| Launch::new(&self.queue, range).run(Saxpy, arguments))?;
+                Ok((seconds, device_y.to_vec(&self.queue).map_err(Error::unable)?))
+            },
+            || {
+                let mut y = y.clone();
+                let (seconds, ()) = timed(|| saxpy_plain(alpha, &x, &mut y));
+                (seconds, y)
+            },
+        )
+    }
+
+    fn scan(&self) -> Result<Outcome> {
+        let input: Vec<u32> = (0..self.size).map(|i| (i % 1_000) as u32).collect();
+        let device_input = self.device(&input)?;
+        self.compare(
+            || {
+                let zeros = UsmVec::<u32, Device, Dyn>::zeroed(&self.queue, self.size);
+                let mut result = zeros.map_err(Error::unable)?;
+                let seconds = self.finish(|| scan(&self.queue, &device_input, &mut result, self.group))?;
+                Ok((seconds, result.to_vec(&self.queue).map_err(Error::unable)?))
+            },
+            || {
+                let mut result = vec![0; self.size];
+                let (seconds, ()) = timed(|| scan_plain(&input, &mut result));
+                (seconds, result)
+            },
+        )
+    }
+}
