@@ -68,6 +68,13 @@ pub(crate) fn dpctl_library() -> Option<PathBuf> {
         .find(|library| library.exists())
 }
 
+/// The Level Zero driver of the tests, once it is built.
+pub(crate) fn level_zero_driver() -> PathBuf {
+    let name =
+        format!("{}usm_level_zero_driver{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    target_dir().join("debug").join(name)
+}
+
 /// What every test and benchmark gets to see of the set-up.
 ///
 /// The wheel of the OpenCL runtime carries an ICD file with an unrelocated path, so the library is named here.
@@ -92,6 +99,9 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     if unpacked.exists() {
         variables.push(("USM_DEBIAN_LIBRARIES", unpacked.into_os_string()));
         variables.push(("LEVEL_ZERO_INCLUDE", debian().join("usr/include").into_os_string()));
+    }
+    if level_zero_driver().exists() {
+        variables.push(("USM_LEVEL_ZERO_DRIVER", level_zero_driver().into_os_string()));
     }
     if venv_python().exists() {
         variables.push(("USM_PYTHON", venv_python().into_os_string()));

@@ -65,6 +65,7 @@ fn lints(report: &mut Report) {
 }
 
 fn tests(report: &mut Report) {
+    report.command("test driver", &mut cargo(["build", "--quiet", "-p", "usm-level-zero-driver"]));
     report.command("tests and doctests", &mut test(["--all-features"].into_iter()));
     report.command(
         "tests: no feature",

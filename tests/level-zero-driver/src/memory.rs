@@ -1,0 +1,83 @@
+//! Allocations: host memory of every kind.
+
+use alloc::alloc::{alloc, dealloc};
+use core::alloc::Layout;
+
+use level_zero_sys::*;
+
+use crate::device::{MAX_ALLOC, MEMORY};
+use crate::state::{Answer, State};
+
+/// Alignment of every allocation at least, in bytes.
+const MINIMUM_ALIGNMENT: usize = 64;
+
+/// A live allocation.
+#[derive(Debug)]
+pub(crate) struct Allocation {
+    pub(crate) layout: Layout,
+    /// Bytes as asked for.
+    pub(crate) size: usize,
+    pub(crate) kind: ze_memory_type_t,
+    pub(crate) device: Option<usize>,
+    pub(crate) context: usize,
+    pub(crate) id: u64,
+}
+
+impl State {
+    /// Allocates memory of one kind. Strict where real drivers are lax: no empty sizes, no odd alignments.
+    pub(crate) fn allocate(
+        &mut self,
+        context: ze_context_handle_t,
+        kind: ze_memory_type_t,
+        device: Option<usize>,
+        size: usize,
+        alignment: usize,
+    ) -> Answer<usize> {
+        let context = self.context(context)?;
+        if size == 0 || size as u64 > MAX_ALLOC {
+            return Err(ZE_RESULT_ERROR_UNSUPPORTED_SIZE);
+        }
+        let alignment = alignment.max(MINIMUM_ALIGNMENT);
+        let layout =
+            Layout::from_size_align(size, alignment).map_err(|_| ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT)?;
+        let used: u64 = self.allocations.values().map(|live| live.size as u64).sum();
+        if used + size as u64 > MEMORY {
+            return Err(ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY);
+        }
+        // SAFETY: the size is not zero.
+        let base = unsafe { alloc(layout) } as usize;
+        if base == 0 {
+            return Err(ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY);
+        }
+        let id = self.number() as u64;
+        self.allocations.insert(base, Allocation { layout, size, kind, device, context, id });
+        Ok(base)
+    }
+
+    /// Frees what starts at an address.
+    pub(crate) fn free(&mut self, context: ze_context_handle_t, address: usize) -> Answer {
+        let context = self.context(context)?;
+        match self.allocations.get(&address) {
+            Some(live) if live.context == context => {}
+            _ => return Err(ZE_RESULT_ERROR_INVALID_ARGUMENT),
+        }
+        if let Some(live) = self.allocations.remove(&address) {
+            // SAFETY: allocated above with this layout, and no longer in the table.
+            unsafe { dealloc(address as *mut u8, live.layout) };
+        }
+        Ok(())
+    }
+
+    /// The allocation of a context that an address lies in.
+    pub(crate) fn lookup(
+        &self,
+        context: ze_context_handle_t,
+        address: usize,
+    ) -> Answer<Option<(usize, &Allocation)>> {
+        let context = self.context(context)?;
+        let below = self.allocations.range(..=address).next_back();
+        Ok(below
+            .filter(|(base, live)| live.context == context && address - **base < live.size)
+            .map(|(base, live)| (*base, live)))
+    }
+}

@@ -1,0 +1,133 @@
+//! Everything that the driver knows, behind one lock.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard};
+
+use level_zero_sys::*;
+
+use crate::command::Command;
+use crate::fault::Faults;
+use crate::kernel::Kernel;
+use crate::memory::Allocation;
+
+/// An answer before it becomes a code.
+pub(crate) type Answer<T = ()> = Result<T, ze_result_t>;
+
+/// Handles are numbers that are never used twice, so that a destroyed object is known as such.
+#[derive(Debug)]
+pub(crate) struct State {
+    next: usize,
+    pub(crate) faults: Faults,
+    pub(crate) lazy: bool,
+    pub(crate) devices: Vec<usize>,
+    pub(crate) contexts: BTreeSet<usize>,
+    pub(crate) allocations: BTreeMap<usize, Allocation>,
+    pub(crate) queues: BTreeMap<usize, VecDeque<Command>>,
+    pub(crate) lists: BTreeMap<usize, List>,
+    pub(crate) pools: BTreeMap<usize, Pool>,
+    /// Whether each event is signalled.
+    pub(crate) events: BTreeMap<usize, bool>,
+    /// Whether each fence is signalled.
+    pub(crate) fences: BTreeMap<usize, bool>,
+    pub(crate) modules: BTreeMap<usize, Vec<String>>,
+    pub(crate) kernels: BTreeMap<usize, Kernel>,
+}
+
+/// A command list. The queue of an immediate one has the same number.
+#[derive(Debug, Default)]
+pub(crate) struct List {
+    pub(crate) immediate: bool,
+    pub(crate) closed: bool,
+    pub(crate) commands: Vec<Command>,
+}
+
+/// An event pool: which slots hold an event.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub(crate) slots: Vec<Option<usize>>,
+}
+
+static STATE: Mutex<Option<State>> = Mutex::new(None);
+
+impl State {
+    fn new() -> Self {
+        let count = std::env::var("USM_ZE_DEVICES").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+        let faults = std::env::var("USM_ZE_FAULTS").unwrap_or_default();
+        let faults = Faults::parse(&faults).unwrap_or_else(|part| panic!("USM_ZE_FAULTS: {part}"));
+        Self {
+            next: DRIVER + 0x1000,
+            faults,
+            lazy: std::env::var_os("USM_ZE_LAZY").is_some_and(|value| value != "0"),
+            devices: (1..=count).map(|index| DRIVER + 16 * index).collect(),
+            contexts: BTreeSet::new(),
+            allocations: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            lists: BTreeMap::new(),
+            pools: BTreeMap::new(),
+            events: BTreeMap::new(),
+            fences: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            kernels: BTreeMap::new(),
+        }
+    }
+
+    /// A number for a new object.
+    pub(crate) fn number(&mut self) -> usize {
+        self.next += 16;
+        self.next
+    }
+
+    /// The device of a handle.
+    pub(crate) fn device(&self, handle: ze_device_handle_t) -> Answer<usize> {
+        let number = number(handle.0)?;
+        self.devices.contains(&number).then_some(number).ok_or(ZE_RESULT_ERROR_INVALID_ARGUMENT)
+    }
+
+    /// The context of a handle.
+    pub(crate) fn context(&self, handle: ze_context_handle_t) -> Answer<usize> {
+        let number = number(handle.0)?;
+        self.contexts.contains(&number).then_some(number).ok_or(ZE_RESULT_ERROR_INVALID_ARGUMENT)
+    }
+}
+
+/// The driver's own number; devices follow it.
+pub(crate) const DRIVER: usize = 0x5a00_0000;
+
+/// A handle as a number; null is an error of its own.
+pub(crate) fn number(handle: *mut core::ffi::c_void) -> Answer<usize> {
+    if handle.is_null() { Err(ZE_RESULT_ERROR_INVALID_NULL_HANDLE) } else { Ok(handle as usize) }
+}
+
+/// A number as a handle.
+pub(crate) fn handle(number: usize) -> *mut core::ffi::c_void {
+    core::ptr::without_provenance_mut(number)
+}
+
+/// The object of a handle, or the error that there is none.
+pub(crate) fn find<T>(objects: &mut BTreeMap<usize, T>, handle: *mut core::ffi::c_void) -> Answer<&mut T> {
+    objects.get_mut(&number(handle)?).ok_or(ZE_RESULT_ERROR_INVALID_ARGUMENT)
+}
+
+/// Takes the object of a handle out.
+pub(crate) fn take<T>(objects: &mut BTreeMap<usize, T>, handle: *mut core::ffi::c_void) -> Answer<T> {
+    objects.remove(&number(handle)?).ok_or(ZE_RESULT_ERROR_INVALID_ARGUMENT)
+}
+
+/// The state, made on first use.
+pub(crate) fn lock() -> MutexGuard<'static, Option<State>> {
+    let mut guard = STATE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if guard.is_none() {
+        *guard = Some(State::new());
+    }
+    guard
+}
+
+/// Runs the body of a function: its fault, or its own answer.
+pub(crate) fn enter(function: &str, body: impl FnOnce(&mut State) -> Answer<ze_result_t>) -> ze_result_t {
+    let mut guard = lock();
+    let Some(state) = guard.as_mut() else { return ZE_RESULT_ERROR_UNINITIALIZED };
+    if let Some(fault) = state.faults.of(function) {
+        return fault;
+    }
+    body(state).unwrap_or_else(|error| error)
+}
