@@ -187,19 +187,25 @@ pub(crate) fn copy(
 }
 
 impl Drop for Storage {
-    /// A driver's free may block, and what it waits for may need the interpreter: it is given up meanwhile. Without
-    /// the interpreter (a finalizer on another thread, the end of the process) the block is freed all the same.
+    /// A driver's free may block, and what it waits for may need the interpreter: it is given up meanwhile. Producers are
+    /// let go with the interpreter attached, at once. Without an interpreter (the end of the process) the block is freed
+    /// all the same.
     fn drop(&mut self) {
         // SAFETY: drop runs once, and nothing reads the field afterwards.
         let allocation = unsafe { ManuallyDrop::take(&mut self.allocation) };
-        if self.owner.is_some() || allocation.context().info().backend == BackendKind::Host {
-            return drop(allocation);
+        let mut dropped = Some((allocation, self.owner.take()));
+        let (foreign, host) = match &dropped {
+            Some((allocation, owner)) => {
+                (owner.is_some(), allocation.context().info().backend == BackendKind::Host)
+            }
+            None => return,
+        };
+        if !foreign && host {
+            return;
         }
-        let mut allocation = Some(allocation);
         Python::try_attach(|py| {
-            let taken = allocation.take();
-            py.detach(|| drop(taken));
+            let dropped = dropped.take();
+            if foreign { drop(dropped) } else { py.detach(|| drop(dropped)) }
         });
-        drop(allocation);
     }
 }

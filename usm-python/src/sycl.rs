@@ -232,7 +232,12 @@ pub(crate) fn bounds(
     low: u64,
     last: u64,
 ) -> PyResult<AllocKind> {
-    let first = context.query(low as *const u8).or_raise()?;
+    let mut first = context.query(low as *const u8).or_raise()?;
+    if first.base == 0 && address != low {
+        // Where the pointer lies in memory of ours, the error can say how far the layout leaves it.
+        let data = context.query(address as *const u8).or_raise()?;
+        first = if data.base == 0 { first } else { data };
+    }
     let refused = |what: &str, at: u64, kind: AllocKind| {
         let backend = context.info().backend;
         Class::Interface.error(format!(

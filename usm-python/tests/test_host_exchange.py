@@ -1,0 +1,268 @@
+"""Memory shared with NumPy and everything that speaks DLPack or the buffer protocol, on the host."""
+
+import array as stdlib_array
+import ctypes
+import gc
+import weakref
+
+import pytest
+
+import usm
+from conftest import require
+
+DTYPES = ["?", "i1", "u2", "<i4", ">i4", "u8", "f2", "f4", ">f8", "c8", "c16", "M8[ns]", "m8[25us]", "S5", "U3", "V7"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numpy_arrays_become_ours_and_back(np, dtype):
+    data = np.zeros((3, 4), dtype)
+    data.reshape(-1).view("u1")[:] = 1
+    for view in (data, data[::-1, ::2], data.T, data[1, 2, ...], data[:0]):
+        ours = usm.asarray(view)
+        assert ours.dtype == data.dtype.str and ours.shape == view.shape
+        back = np.asarray(ours)
+        assert back.dtype == data.dtype and back.tobytes() == view.tobytes()
+        if view.size:
+            assert ours.pointer == view.ctypes.data == back.ctypes.data
+            assert back.strides == view.strides
+
+
+def test_structures_keep_their_members(np):
+    dtype = np.dtype([("x", "<i2"), (("a title", "y"), ">f4", (2, 2)), ("z", [("inner", "u1"), ("deep", "f8")])])
+    data = np.zeros(4, dtype)
+    data["y"] = 2.5
+    ours = usm.asarray(data)
+    back = np.asarray(ours)
+    assert back.dtype == dtype and np.array_equal(back["y"], data["y"])
+    back["x"] = 7
+    assert data["x"].tolist() == [7] * 4
+    aligned = np.zeros(2, np.dtype([("a", "i1"), ("b", "f8")], align=True))
+    assert np.asarray(usm.asarray(aligned)).dtype.itemsize == 16
+
+
+def test_temporaries_inside_a_dictionary_are_kept(np):
+    """NumPy's scalars export the address of a temporary that only the dictionary keeps."""
+    for value in range(100):
+        ours = usm.asarray(np.float64(value))
+        gc.collect(0)
+        assert ours.item() == value
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: bytearray(b"abcd"),
+        lambda: memoryview(bytearray(b"abcdefgh"))[::2],
+        lambda: stdlib_array.array("i", [1, 2, 3]),
+        lambda: (ctypes.c_double * 3)(1, 2, 3),
+        lambda: ((ctypes.c_int16 * 2) * 3)(),
+    ],
+)
+def test_buffers_become_arrays(make):
+    buffer = make()
+    ours = usm.asarray(buffer)
+    seen = memoryview(buffer)
+    assert ours.shape == seen.shape and ours.strides == seen.strides and not ours.readonly
+    assert ours.tobytes() == seen.tobytes()
+    ours.fill(5)
+    assert seen.tobytes() == ours.tobytes()
+
+
+def test_a_buffer_does_not_move_while_it_is_shared():
+    buffer = bytearray(8)
+    ours = usm.asarray(buffer)
+    with pytest.raises(BufferError):
+        buffer.extend(b"more")
+    del ours
+    gc.collect()
+    buffer.extend(b"more")
+    assert usm.asarray(b"fixed").readonly
+
+
+def test_ctypes_structures_have_their_padding():
+    class Pair(ctypes.Structure):
+        _fields_ = [("a", ctypes.c_byte), ("b", ctypes.c_double)]
+
+    pairs = (Pair * 3)(Pair(1, 1.5), Pair(2, 2.5), Pair(3, 3.5))
+    ours = usm.asarray(pairs)
+    assert ours.itemsize == 16
+    np = require("numpy", "reads the members")
+    assert np.asarray(ours)["b"].tolist() == [1.5, 2.5, 3.5]
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8", "c16"])
+def test_dlpack_with_numpy(np, dtype):
+    data = np.arange(12).reshape(3, 4).astype(dtype)
+    for view in (data, data[::-1], data[:, ::2], data.T, data[1], data[0, 0:0]):
+        ours = usm.from_dlpack(view)
+        assert np.array_equal(np.asarray(ours), view)
+        theirs = np.from_dlpack(ours)
+        assert np.array_equal(theirs, view)
+        if view.size:
+            assert ours.pointer == view.ctypes.data == theirs.ctypes.data
+    ours = usm.from_dlpack(data)
+    theirs = np.from_dlpack(ours)
+    theirs[0] = 1
+    assert data[0].tolist() == np.ones(4, dtype).tolist() and ours.tolist() == data.tolist()
+
+
+def names(capsule):
+    return repr(capsule).split('"')[1]
+
+
+def test_capsules_are_renamed_and_deleted_once(np):
+    ours = usm.zeros(4, queue="host")
+    context = ours.context
+    live = lambda: context.stats()["sum"]["live"]  # noqa: E731
+    before = live()
+    capsule, legacy = ours.__dlpack__(max_version=(1, 3)), ours.__dlpack__()
+    assert (names(capsule), names(legacy)) == ("dltensor_versioned", "dltensor")
+    assert names(ours.__dlpack__(max_version=(0, 8))) == "dltensor"
+    del ours
+    gc.collect()
+    assert live() == before
+
+    class Producer:
+        def __init__(self, capsule):
+            self.capsule = capsule
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **_):
+            return self.capsule
+
+    taken = usm.from_dlpack(Producer(capsule))
+    assert names(capsule) == "used_dltensor_versioned"
+    with pytest.raises(usm.InterfaceError, match="fresh"):
+        usm.from_dlpack(Producer(capsule))
+    # A legacy tensor cannot say that it may be written.
+    old = usm.from_dlpack(Producer(legacy))
+    assert names(legacy) == "used_dltensor" and old.readonly and not taken.readonly
+    del capsule, legacy
+    gc.collect()
+    assert live() == before
+    taken.fill(3)
+    assert old.tolist() == [3.0] * 4
+    del taken, old
+    gc.collect()
+    assert live() == before - 1
+
+
+def test_producers_without_versions_are_asked_again(np):
+    data = np.arange(3.0)
+
+    class Old:
+        calls = []
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, stream=None):
+            self.calls.append(stream)
+            return data.__dlpack__()
+
+    assert usm.asarray(Old()).tolist() == [0.0, 1.0, 2.0]
+    for result in (None, 5, "dltensor"):
+        wrong = type("Wrong", (), {"__dlpack__": lambda self, **_: result})()
+        with pytest.raises(usm.InterfaceError, match="capsule"):
+            usm.asarray(wrong)
+
+
+def test_what_dlpack_is_asked_for(queue):
+    array = usm.zeros((2, 3), "<f4", queue=queue)
+    device = array.__dlpack_device__()
+    assert device == ((1, 0) if array.device.backend == "host" else (14, 0))
+    assert array.__dlpack__(dl_device=(1, 0), copy=False) is not None
+    assert array.__dlpack__(dl_device=device, copy=True) is not None
+    for wish in ({"dl_device": (2, 0)}, {"dl_device": (14, 99)}, {"dl_device": (77, 0)}):
+        with pytest.raises(usm.Error):
+            array.__dlpack__(**wish)
+    with pytest.raises((usm.InterfaceError, TypeError)):
+        array.__dlpack__(stream=0)
+    with pytest.raises(TypeError):
+        array.__dlpack__(stream="stream")
+    hidden = usm.zeros(3, kind="device", queue=queue)
+    if device[0] == 14:
+        with pytest.raises(BufferError, match="copy"):
+            hidden.__dlpack__(dl_device=(1, 0), copy=False)
+        copied = usm.from_dlpack(type("P", (), {"__dlpack__": lambda _, **k: hidden.__dlpack__(dl_device=(1, 0), **k)})())
+        assert copied.tolist() == [0.0] * 3 and copied.device.backend == "host"
+    with pytest.raises(BufferError, match="type"):
+        usm.zeros(2, ">f8", queue=queue).__dlpack__()
+
+
+def test_torch_shares_memory():
+    torch = pytest.importorskip("torch", reason="torch is not installed: a consumer of DLPack beside NumPy")
+    tensor = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+    ours = usm.asarray(tensor)
+    assert ours.pointer == tensor.data_ptr() and ours.tolist() == tensor.tolist()
+    ours[0] = 9.0
+    assert tensor[0].tolist() == [9.0] * 3
+    back = torch.from_dlpack(usm.zeros(3, queue="host"))
+    assert back.tolist() == [0.0] * 3
+
+
+def test_the_exporter_lives_until_the_consumer_is_done(np):
+    class Exporter(bytearray):
+        pass
+
+    exporter = Exporter(b"abcd")
+    alive = weakref.ref(exporter)
+    ours = usm.asarray(exporter)
+    seen = np.from_dlpack(ours)
+    del exporter, ours
+    gc.collect()
+    assert alive() is not None and seen.tobytes() == b"abcd"
+    del seen
+    gc.collect()
+    assert alive() is None
+
+
+HOSTILE = [
+    {"shape": (1 << 62,), "typestr": "<f8"},
+    {"shape": (1 << 40, 1 << 40), "typestr": "|u1"},
+    {"shape": (4,), "strides": ((1 << 63) - 1,)},
+    {"shape": (4,), "strides": (-(1 << 63),)},
+    {"shape": (-1,)},
+    {"shape": (True,)},
+    {"shape": (1,) * 1000},
+    {"shape": "4"},
+    {"typestr": "|O"},
+    {"typestr": "|V-4"},
+    {"typestr": "<f3"},
+    {"typestr": "<i4 "},
+    {"typestr": "|V99999999999999999999"},
+    {"data": (0, False)},
+    {"data": ((1 << 64) - 1, False), "shape": (4,)},
+    {"data": (1 << 64, False)},
+    {"data": None},
+    {"mask": [1]},
+    {"descr": [("a", "<i4")], "typestr": "|V8"},
+    {"descr": [("a", "|V2147483647")] * 4, "typestr": "|V4"},
+    {"descr": [("a", "|O8")], "typestr": "|V8"},
+    {"descr": "[('a', '<i4')", "typestr": "|V4"},
+]
+
+
+@pytest.mark.parametrize("change", HOSTILE, ids=repr)
+def test_hostile_dictionaries_raise(np, change):
+    data = np.zeros(16, "u1")
+    fields = {"shape": (8,), "typestr": "|u1", "data": (data.ctypes.data, False), "version": 3, **change}
+    producer = type("Producer", (), {"__array_interface__": fields})()
+    with pytest.raises(usm.InterfaceError):
+        usm.asarray(producer)
+
+
+def test_deep_and_cyclic_members_raise(np):
+    data = np.zeros(16, "u1")
+    deep = [("a", "<i4")]
+    for _ in range(3000):
+        deep = [("a", deep)]
+    cyclic = []
+    cyclic.append(("a", cyclic))
+    for descr in (deep, cyclic):
+        fields = {"shape": (1,), "typestr": "|V4", "descr": descr, "data": (data.ctypes.data, False), "version": 3}
+        producer = type("Producer", (), {"__array_interface__": fields})()
+        with pytest.raises((usm.InterfaceError, RecursionError)):
+            usm.asarray(producer)
