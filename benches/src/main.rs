@@ -2,6 +2,7 @@
 //!
 //! Each row compares one of ours with one peer in the same process, measured in turns. Never part of the tests.
 
+mod backends;
 mod kernel;
 mod row;
 
@@ -13,7 +14,7 @@ use row::Row;
 type Bench = (&'static str, fn() -> Vec<Row>);
 
 /// Every benchmark by name.
-const BENCHES: &[Bench] = &[("kernel", kernel::rows)];
+const BENCHES: &[Bench] = &[("backends", backends::rows), ("kernel", kernel::rows)];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

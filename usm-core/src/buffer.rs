@@ -69,7 +69,7 @@ impl<B: Backend> Drop for Buffer<B> {
         crate::allocation::settle(&self.context, crate::deferred::Release::Buffer(raw, self.size), pending);
         #[cfg(not(feature = "alloc"))]
         {
-            drop(pending);
+            let _nothing_in_flight = pending;
             self.context.shared().freed(crate::MemoryType::Buffer, None, self.size);
             // SAFETY: created by this context, dropped once, and without `alloc` nothing is in flight.
             unsafe { B::Buffers::destroy(self.context.raw(), raw) };

@@ -9,7 +9,7 @@ use core::time::Duration;
 use crate::MemoryType;
 use crate::backend::{Backend, Block, Buffers};
 use crate::shared::Shared;
-use crate::sync::Mutex;
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::uses::Pending;
 
 /// What is given back once the events are done.
@@ -31,6 +31,8 @@ struct Entry<B: Backend> {
 /// [`drain`](Self::drain) before it destroys that.
 pub struct Deferred<B: Backend> {
     entries: Mutex<Vec<Entry<B>>>,
+    /// Length of the list, so that the usual question whether there is anything costs one load.
+    len: AtomicUsize,
 }
 
 impl<B: Backend> fmt::Debug for Deferred<B> {
@@ -49,13 +51,13 @@ impl<B: Backend> Deferred<B> {
     /// An empty list.
     #[must_use]
     pub const fn new() -> Self {
-        Self { entries: Mutex::new(Vec::new()) }
+        Self { entries: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
     }
 
     /// Blocks that still wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.entries.lock().len()
+        self.len.load(Ordering::Acquire)
     }
 
     /// Whether nothing waits.
@@ -64,8 +66,20 @@ impl<B: Backend> Deferred<B> {
         self.len() == 0
     }
 
+    fn take(&self) -> Vec<Entry<B>> {
+        let mut entries = self.entries.lock();
+        self.len.store(0, Ordering::Release);
+        core::mem::take(&mut entries)
+    }
+
+    fn extend(&self, more: impl IntoIterator<Item = Entry<B>>) {
+        let mut entries = self.entries.lock();
+        entries.extend(more);
+        self.len.store(entries.len(), Ordering::Release);
+    }
+
     pub(crate) fn push(&self, pending: Pending<B>, release: Release<B>) {
-        self.entries.lock().push(Entry { pending, release });
+        self.extend([Entry { pending, release }]);
     }
 
     /// Frees what has finished; never blocks.
@@ -74,10 +88,10 @@ impl<B: Backend> Deferred<B> {
             return;
         }
         // Drivers are asked, and foreign owners dropped, without the lock held.
-        let entries = core::mem::take(&mut *self.entries.lock());
+        let entries = self.take();
         let (done, waiting): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|entry| entry.pending.is_done());
-        self.entries.lock().extend(waiting);
+        self.extend(waiting);
         for entry in done {
             // SAFETY: the block was handed over by its owner, and all its events are complete.
             unsafe { release(context, entry.release) };
@@ -95,7 +109,7 @@ impl<B: Backend> Deferred<B> {
         mut free: impl FnMut(&Block),
         mut destroy: impl FnMut(<B::Buffers as Buffers<B>>::Raw),
     ) {
-        let entries = core::mem::take(&mut *self.entries.lock());
+        let entries = self.take();
         for entry in entries {
             if entry.pending.wait(limit).is_ok() {
                 settle(shared, entry.release, &mut free, &mut destroy);

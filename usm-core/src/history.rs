@@ -6,7 +6,7 @@
 use core::fmt;
 
 use crate::MemoryType;
-use crate::sync::Mutex;
+use crate::sync::{AtomicBool, Mutex, Ordering};
 
 /// Allocation or free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +55,8 @@ pub type Observer = fn(&Record);
 /// Records the last events of a context and tells the observer.
 #[derive(Debug)]
 pub(crate) struct History {
+    /// Whether anybody wants records; most of the time nobody does, and then an event costs one load.
+    active: AtomicBool,
     observer: Mutex<Option<Observer>>,
     #[cfg(feature = "alloc")]
     ring: Mutex<ring::Ring>,
@@ -63,6 +65,7 @@ pub(crate) struct History {
 impl History {
     pub(crate) const fn new() -> Self {
         Self {
+            active: AtomicBool::new(false),
             observer: Mutex::new(None),
             #[cfg(feature = "alloc")]
             ring: Mutex::new(ring::Ring::new()),
@@ -81,9 +84,21 @@ impl History {
 
     pub(crate) fn set_observer(&self, observer: Option<Observer>) {
         *self.observer.lock() = observer;
+        self.activate();
+    }
+
+    fn activate(&self) {
+        #[cfg(feature = "alloc")]
+        let keeps = self.ring.lock().keeps();
+        #[cfg(not(feature = "alloc"))]
+        let keeps = false;
+        self.active.store(keeps || self.observer.lock().is_some(), Ordering::Release);
     }
 
     pub(crate) fn record(&self, record: Record) {
+        if !self.active.load(Ordering::Acquire) {
+            return;
+        }
         #[cfg(feature = "alloc")]
         self.ring.lock().push(record);
         // The lock is released before the call, so that an observer may be changed from inside one.
@@ -96,6 +111,7 @@ impl History {
     #[cfg(feature = "alloc")]
     pub(crate) fn set_capacity(&self, records: usize) {
         self.ring.lock().set_capacity(records);
+        self.activate();
     }
 
     #[cfg(feature = "alloc")]
@@ -145,6 +161,10 @@ mod ring {
             while self.records.len() > capacity {
                 self.records.pop_front();
             }
+        }
+
+        pub(super) fn keeps(&self) -> bool {
+            self.capacity > 0
         }
 
         pub(super) fn push(&mut self, record: Record) {

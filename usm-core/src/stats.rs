@@ -59,50 +59,63 @@ impl fmt::Display for Stats {
     }
 }
 
+/// Current value and its maximum.
 #[derive(Debug, Default)]
-struct AtomicCounters {
+struct Level {
     current: AtomicUsize,
     peak: AtomicUsize,
+}
+
+impl Level {
+    const fn new() -> Self {
+        Self { current: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
+    }
+
+    /// Returns (current, peak) after the addition. A maximum by `fetch_max` cannot lose an update, unlike
+    /// compare-then-store; it is skipped where the peak stands above already, which it never leaves again.
+    fn add(&self, bytes: usize) -> (usize, usize) {
+        let current = self.current.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
+        let peak = self.peak.load(Ordering::Relaxed);
+        if peak >= current {
+            return (current, peak);
+        }
+        (current, self.peak.fetch_max(current, Ordering::Relaxed).max(current))
+    }
+
+    fn remove(&self, bytes: usize) -> (usize, usize) {
+        let current = self.current.fetch_sub(bytes, Ordering::Relaxed).wrapping_sub(bytes);
+        (current, self.peak.load(Ordering::Relaxed))
+    }
+}
+
+#[derive(Debug, Default)]
+struct AtomicCounters {
+    level: Level,
     total: AtomicUsize,
-    live: AtomicUsize,
     count: AtomicUsize,
+    freed: AtomicUsize,
 }
 
 impl AtomicCounters {
     const fn new() -> Self {
         Self {
-            current: AtomicUsize::new(0),
-            peak: AtomicUsize::new(0),
+            level: Level::new(),
             total: AtomicUsize::new(0),
-            live: AtomicUsize::new(0),
             count: AtomicUsize::new(0),
+            freed: AtomicUsize::new(0),
         }
     }
 
-    /// Returns (current, peak) after the addition. A maximum by `fetch_max` cannot lose an update, unlike
-    /// compare-then-store.
-    fn add(&self, bytes: usize) -> (usize, usize) {
-        let current = self.current.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
-        let peak = self.peak.fetch_max(current, Ordering::Relaxed).max(current);
-        self.total.fetch_add(bytes, Ordering::Relaxed);
-        self.live.fetch_add(1, Ordering::Relaxed);
-        self.count.fetch_add(1, Ordering::Relaxed);
-        (current, peak)
-    }
-
-    fn remove(&self, bytes: usize) -> (usize, usize) {
-        let current = self.current.fetch_sub(bytes, Ordering::Relaxed).wrapping_sub(bytes);
-        self.live.fetch_sub(1, Ordering::Relaxed);
-        (current, self.peak.load(Ordering::Relaxed))
-    }
-
     fn snapshot(&self) -> Counters {
+        // Frees first: one that happens in between then counts as live, never as minus one.
+        let freed = self.freed.load(Ordering::Acquire);
+        let count = self.count.load(Ordering::Relaxed);
         Counters {
-            current: self.current.load(Ordering::Relaxed),
-            peak: self.peak.load(Ordering::Relaxed),
+            current: self.level.current.load(Ordering::Relaxed),
+            peak: self.level.peak.load(Ordering::Relaxed),
             total: self.total.load(Ordering::Relaxed),
-            live: self.live.load(Ordering::Relaxed),
-            count: self.count.load(Ordering::Relaxed),
+            live: count.wrapping_sub(freed),
+            count,
         }
     }
 }
@@ -111,28 +124,31 @@ impl AtomicCounters {
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     by_type: [AtomicCounters; 4],
-    sum: AtomicCounters,
+    /// Of all types. Counts and totals of the sum are sums.
+    sum: Level,
     leaked: AtomicUsize,
 }
 
 impl Ledger {
     pub(crate) const fn new() -> Self {
-        Self {
-            by_type: [const { AtomicCounters::new() }; 4],
-            sum: AtomicCounters::new(),
-            leaked: AtomicUsize::new(0),
-        }
+        Self { by_type: [const { AtomicCounters::new() }; 4], sum: Level::new(), leaked: AtomicUsize::new(0) }
     }
 
     /// Returns (current, peak) of the type, as the log line prints them.
     pub(crate) fn add(&self, memory_type: MemoryType, bytes: usize) -> (usize, usize) {
+        let counters = &self.by_type[memory_type.index()];
         self.sum.add(bytes);
-        self.by_type[memory_type.index()].add(bytes)
+        counters.total.fetch_add(bytes, Ordering::Relaxed);
+        counters.count.fetch_add(1, Ordering::Relaxed);
+        counters.level.add(bytes)
     }
 
     pub(crate) fn remove(&self, memory_type: MemoryType, bytes: usize) -> (usize, usize) {
+        let counters = &self.by_type[memory_type.index()];
         self.sum.remove(bytes);
-        self.by_type[memory_type.index()].remove(bytes)
+        let levels = counters.level.remove(bytes);
+        counters.freed.fetch_add(1, Ordering::Release);
+        levels
     }
 
     #[cfg(feature = "alloc")]
@@ -141,10 +157,17 @@ impl Ledger {
     }
 
     pub(crate) fn snapshot(&self) -> Stats {
-        Stats {
-            by_type: core::array::from_fn(|index| self.by_type[index].snapshot()),
-            sum: self.sum.snapshot(),
-            leaked: self.leaked.load(Ordering::Relaxed),
+        let by_type: [Counters; 4] = core::array::from_fn(|index| self.by_type[index].snapshot());
+        let mut sum = Counters {
+            current: self.sum.current.load(Ordering::Relaxed),
+            peak: self.sum.peak.load(Ordering::Relaxed),
+            ..Counters::default()
+        };
+        for row in &by_type {
+            sum.total = sum.total.wrapping_add(row.total);
+            sum.live = sum.live.wrapping_add(row.live);
+            sum.count = sum.count.wrapping_add(row.count);
         }
+        Stats { by_type, sum, leaked: self.leaked.load(Ordering::Relaxed) }
     }
 }

@@ -1,7 +1,7 @@
 //! The one place that names atomics and locks, so that a target without compare-and-swap, or a model checker, can be
 //! served by changing this file alone.
 
-pub(crate) use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// A spin lock: critical sections of this crate are a few instructions long and never call user code or a driver.
 pub(crate) type Mutex<T> = spin::Mutex<T>;

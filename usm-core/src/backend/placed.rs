@@ -5,7 +5,7 @@ use core::alloc::Layout;
 
 use super::Block;
 use crate::error::{ErrorKind, Result};
-use crate::sync::Mutex;
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -19,11 +19,13 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct Placed {
     entries: Mutex<Vec<Entry>>,
+    /// Length of the list: usually 0, and then nobody takes the lock.
+    len: AtomicUsize,
 }
 
 impl Placed {
     pub(super) const fn new() -> Self {
-        Self { entries: Mutex::new(Vec::new()) }
+        Self { entries: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
     }
 
     /// The address of a block for `layout`. `allocate` asks the driver for bytes, `free` gives them back.
@@ -44,18 +46,23 @@ impl Placed {
         let base = allocate(bytes)?;
         // At most `base + align - 1`, and `align` bytes more were asked for.
         let address = base.next_multiple_of(layout.align());
-        self.entries.lock().push(Entry { base, address, size: layout.size() });
+        let mut entries = self.entries.lock();
+        entries.push(Entry { base, address, size: layout.size() });
+        self.len.store(entries.len(), Ordering::Release);
         Ok(address)
     }
 
     /// What the driver gave for a block that is about to be freed.
     pub(super) fn take(&self, block: &Block) -> usize {
         let address = block.address();
-        let mut entries = self.entries.lock();
-        match entries.iter().position(|entry| entry.address == address) {
-            Some(index) => entries.swap_remove(index).base,
-            None => address,
+        if self.len.load(Ordering::Acquire) == 0 {
+            return address;
         }
+        let mut entries = self.entries.lock();
+        let Some(index) = entries.iter().position(|entry| entry.address == address) else { return address };
+        let base = entries.swap_remove(index).base;
+        self.len.store(entries.len(), Ordering::Release);
+        base
     }
 
     /// Base and size of the placed block that contains `address`, where the driver knows the block around it, which
