@@ -44,8 +44,9 @@ impl<'a> ConflictView<'a> {
 
     /// Whether `i` and `j` may be live together; false when either is out of range.
     #[must_use]
-    pub fn contains(&self, i: usize, j: usize) -> bool {
-        j < self.n && self.row(i).get(j / 64).is_some_and(|word| word >> (j % 64) & 1 == 1)
+    pub const fn contains(&self, i: usize, j: usize) -> bool {
+        // The length was checked when the view was made.
+        i < self.n && j < self.n && self.words[i * words_per_row(self.n) + j / 64] >> (j % 64) & 1 == 1
     }
 
     /// The bits of row `i`; empty when out of range.

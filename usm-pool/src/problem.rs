@@ -211,6 +211,24 @@ impl Problem {
         Ok(Self { buffers, members, conflicts, queue })
     }
 
+    /// The problem of some of the buffers (by index, ascending), with the tensors in them.
+    ///
+    /// # Errors
+    /// As [`Self::from_conflicts`].
+    pub(crate) fn subset(&self, keep: &[usize]) -> Result<Self, Error> {
+        let mut renumber = alloc::vec![None; self.buffers.len()];
+        for (new, &old) in keep.iter().enumerate() {
+            renumber[old] = Some(new);
+        }
+        let members = self.members.iter();
+        let members = members
+            .filter_map(|member| Some(Member { buffer: renumber[member.buffer]?, ..*member }))
+            .collect();
+        let buffers = keep.iter().map(|&i| self.buffers[i]).collect();
+        let conflicts = self.conflicts.as_ref().map(|graph| graph.induced(keep));
+        Self::checked(buffers, members, conflicts, self.queue)
+    }
+
     /// The buffers to place.
     #[must_use]
     pub fn buffers(&self) -> &[Buffer] {

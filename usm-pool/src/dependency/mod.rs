@@ -4,10 +4,12 @@
 //! [`out_of_order`] is exact too: two blocks may share if every access to one is a strict ancestor of every access to the other.
 
 mod basic;
+mod lists;
 mod out_of_order;
 mod skipped_branch;
 
 pub use basic::basic;
+pub use lists::{lists, lists_text};
 pub use out_of_order::{Reachability, out_of_order};
 pub(crate) use out_of_order::{first_accesses, last_accesses};
 pub use skipped_branch::skipped_branch;

@@ -1,0 +1,211 @@
+//! Device memory first, within limits; host memory for what does not fit.
+//!
+//! Two restrictions hold for device memory: no single object above `max_alloc`, and no operator whose inputs and outputs together exceed
+//! the memory. What breaks one of them goes to host memory; so does, tensor by tensor, what makes the plan exceed the memory,
+//! chosen so that few bytes move. A buffer and everything in it lies in one memory.
+
+use alloc::vec::Vec;
+
+use crate::Error;
+use crate::bound;
+use crate::graph::Graph;
+use crate::plan::{Certificate, Memory, Plan};
+use crate::planner::{Options, Strategy, plan, plan_graph};
+use crate::problem::Problem;
+
+/// Sizes of device memory in bytes; `None` where there is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of device memory for this arena.
+    pub device_memory: Option<u64>,
+    /// Largest single object.
+    pub max_alloc: Option<u64>,
+}
+
+impl Limits {
+    /// Both limits.
+    #[must_use]
+    pub const fn new(device_memory: Option<u64>, max_alloc: Option<u64>) -> Self {
+        Self { device_memory, max_alloc }
+    }
+}
+
+/// Plans a graph within limits. The arena itself is one object: with `max_alloc` the device part stays below it too.
+///
+/// # Errors
+/// As [`plan_graph`].
+pub fn plan_graph_within(
+    graph: &Graph,
+    options: &Options<'_>,
+    limits: &Limits,
+) -> Result<(Problem, Plan), Error> {
+    let (problem, free) = plan_graph(graph, options)?;
+    if fits(&free, limits) && operators_fit(graph, &problem, limits) {
+        return Ok((problem, free));
+    }
+    let mut placement = alloc::vec![Memory::Device; problem.buffers().len()];
+    if let Some(limit) = limits.device_memory {
+        spill_for_operators(graph, &problem, limit, &mut placement);
+    }
+    let mut plan = plan_placed(&problem, options, limits, placement)?;
+    plan.ordering_edges = free.ordering_edges;
+    Ok((problem, plan))
+}
+
+/// Plans a problem within limits.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_within(problem: &Problem, options: &Options<'_>, limits: &Limits) -> Result<Plan, Error> {
+    let free = plan(problem, options)?;
+    if fits(&free, limits) {
+        return Ok(free);
+    }
+    plan_placed(problem, options, limits, alloc::vec![Memory::Device; problem.buffers().len()])
+}
+
+fn fits(plan: &Plan, limits: &Limits) -> bool {
+    room(limits).is_none_or(|room| plan.peak <= room)
+}
+
+/// What the device part may need.
+fn room(limits: &Limits) -> Option<u64> {
+    match (limits.device_memory, limits.max_alloc) {
+        (Some(memory), Some(object)) => Some(memory.min(object)),
+        (memory, object) => memory.or(object),
+    }
+}
+
+/// Distinct device buffers of one operator.
+fn operands(graph: &Graph, problem: &Problem, op: usize) -> Vec<usize> {
+    let node = &graph.ops()[op];
+    let ids = node.inputs.iter().chain(&node.outputs).map(|&tensor| graph.tensors()[tensor].id);
+    let mut found: Vec<usize> = ids
+        .filter_map(|id| {
+            problem.members().iter().find(|member| member.tensor.id == id).map(|member| member.buffer)
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn operators_fit(graph: &Graph, problem: &Problem, limits: &Limits) -> bool {
+    let Some(limit) = limits.device_memory else { return true };
+    // Operands of one operator are live together, so a plan that fits has room for them; only the sum over 64 bits could lie.
+    (0..graph.ops().len()).all(|op| {
+        let sizes = operands(graph, problem, op).into_iter().map(|buffer| problem.buffers()[buffer].size);
+        sizes.fold(0, u64::saturating_add) <= limit
+    })
+}
+
+/// Sends the largest operands of every operator that cannot run from device memory to host memory.
+fn spill_for_operators(graph: &Graph, problem: &Problem, limit: u64, placement: &mut [Memory]) {
+    for op in 0..graph.ops().len() {
+        let mut operands = operands(graph, problem, op);
+        operands.retain(|&buffer| placement[buffer] == Memory::Device);
+        operands.sort_by_key(|&buffer| problem.buffers()[buffer].size);
+        let mut sum =
+            operands.iter().map(|&buffer| problem.buffers()[buffer].size).fold(0, u64::saturating_add);
+        while sum > limit {
+            let Some(largest) = operands.pop() else { break };
+            placement[largest] = Memory::Host;
+            sum = operands.iter().map(|&buffer| problem.buffers()[buffer].size).fold(0, u64::saturating_add);
+        }
+    }
+}
+
+/// Moves buffers to host memory until the device part fits, then plans both parts.
+fn plan_placed(
+    problem: &Problem,
+    options: &Options<'_>,
+    limits: &Limits,
+    mut placement: Vec<Memory>,
+) -> Result<Plan, Error> {
+    for (buffer, memory) in problem.buffers().iter().zip(&mut placement) {
+        if limits.max_alloc.is_some_and(|limit| buffer.size > limit) {
+            *memory = Memory::Host;
+        }
+    }
+    let mut options = *options;
+    let capacity = options.capacity.take();
+    let wanted = options.strategy;
+    let room = room(limits).unwrap_or(u64::MAX);
+    let device = loop {
+        let here: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Device).collect();
+        let part = problem.subset(&here)?;
+        // The cheap strategy says what must go; the one that was asked for gets the last word when it is close.
+        options.strategy = Strategy::GreedyBySize;
+        let mut found = plan(&part, &options)?;
+        if found.peak > room && found.lower_bound <= room && wanted != Strategy::GreedyBySize {
+            options.strategy = wanted;
+            options.capacity = Some(room);
+            found = plan(&part, &options)?;
+            options.capacity = None;
+        }
+        if found.peak <= room {
+            options.strategy = wanted;
+            let last = plan(&part, &options)?;
+            break if last.peak <= room { last } else { found };
+        }
+        match evicted(&part, &found, room) {
+            Some(buffer) => placement[here[buffer]] = Memory::Host,
+            None => break found,
+        }
+    };
+    options.strategy = wanted;
+    let there: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Host).collect();
+    let host = plan(&problem.subset(&there)?, &options)?;
+    let mut offsets = alloc::vec![0; placement.len()];
+    let (mut from_device, mut from_host) = (device.offsets.iter(), host.offsets.iter());
+    for (offset, memory) in offsets.iter_mut().zip(&placement) {
+        let next = if *memory == Memory::Device { from_device.next() } else { from_host.next() };
+        *offset = next.copied().unwrap_or(0);
+    }
+    let mut whole = Plan::new(problem, offsets, device.strategy, shared_bound(problem)?);
+    whole.spilled = there.iter().map(|&buffer| problem.buffers()[buffer].id).collect();
+    whole.placement = placement;
+    whole.capacity = capacity;
+    whole.nodes = device.nodes.saturating_add(host.nodes);
+    whole.fill(problem);
+    Ok(whole)
+}
+
+/// The buffer to move out of a part that needs too much: of those in the bound's certificate when the bound itself is too high, else of those
+/// that end above the room. The smallest that suffices, else the largest.
+fn evicted(part: &Problem, plan: &Plan, room: u64) -> Option<usize> {
+    let buffers = part.buffers();
+    let proven = plan.lower_bound > room;
+    let excess = if proven { plan.lower_bound - room } else { plan.peak.saturating_sub(room) };
+    let listed: &[u64] = match &plan.certificate {
+        Certificate::TimeCut { buffers, .. } | Certificate::Antichain { buffers } => buffers,
+        Certificate::Search { .. } => &[],
+    };
+    let listed: alloc::collections::BTreeSet<u64> = listed.iter().copied().collect();
+    let candidates = || {
+        (0..buffers.len()).filter(|&i| {
+            let above = plan.offsets[i].saturating_add(buffers[i].size) > room;
+            buffers[i].size > 0
+                && if proven && !listed.is_empty() { listed.contains(&buffers[i].id) } else { above }
+        })
+    };
+    let enough = candidates().filter(|&i| buffers[i].size >= excess).min_by_key(|&i| (buffers[i].size, i));
+    enough.or_else(|| candidates().max_by_key(|&i| (buffers[i].size, core::cmp::Reverse(i))))
+}
+
+/// A bound on the sum over several memories: sizes alone, because each memory has a topmost buffer that needs no rounding.
+fn shared_bound(problem: &Problem) -> Result<(u64, Certificate), Error> {
+    let plain: Vec<crate::Buffer> = problem.buffers().iter().map(|buffer| buffer.aligned(1)).collect();
+    match problem.conflicts() {
+        Some(conflicts) => {
+            let (bytes, set) = bound::antichain(&plain, conflicts)?;
+            Ok((bytes, Certificate::Antichain { buffers: set.into_iter().map(|i| plain[i].id).collect() }))
+        }
+        None => {
+            let cut = bound::time_cut(&plain);
+            let live = plain.iter().filter(|b| b.lower <= cut.time && cut.time < b.upper && b.size > 0);
+            Ok((cut.bytes, Certificate::TimeCut { time: cut.time, buffers: live.map(|b| b.id).collect() }))
+        }
+    }
+}
