@@ -2,6 +2,8 @@
 //!
 //! Each row compares one of ours with one peer in the same process, measured in turns. Never part of the tests.
 
+#![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
+
 mod backends;
 mod kernel;
 mod row;
