@@ -5,6 +5,8 @@
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
 mod backends;
+mod cpu_time;
+mod interface;
 mod kernel;
 mod row;
 
@@ -16,7 +18,8 @@ use row::Row;
 type Bench = (&'static str, fn() -> Vec<Row>);
 
 /// Every benchmark by name.
-const BENCHES: &[Bench] = &[("backends", backends::rows), ("kernel", kernel::rows)];
+const BENCHES: &[Bench] =
+    &[("backends", backends::rows), ("interface", interface::rows), ("kernel", kernel::rows)];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

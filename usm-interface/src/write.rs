@@ -335,6 +335,13 @@ impl<const N: usize> Interface<'_, '_, N> {
     fn write_descr<W: Write>(&self, keys: &mut Keys<'_, W>, key: &str) -> fmt::Result {
         let spelling = keys.spelling;
         match self.descr {
+            Some(structure) if structure.repeats(self.layout.dtype()) => {
+                let (open, close, quote) = (spelling.open(), spelling.close(), spelling.quote());
+                let out = keys.key(key)?;
+                write!(out, "[{open}{quote}{quote}, ")?;
+                typestr(out, spelling, self.protocol, self.layout.dtype())?;
+                write!(out, "{close}]")
+            }
             Some(structure) => descr(keys.key(key)?, spelling, self.protocol, structure),
             None => Ok(()),
         }

@@ -3,7 +3,9 @@
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Arc;
+extern crate alloc;
+
+use alloc::sync::Arc;
 
 use usm_interface::dlpack::abi::{
     self, DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor, Managed,

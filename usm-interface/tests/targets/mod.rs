@@ -471,15 +471,86 @@ pub fn fields(data: &[u8]) {
     }
 }
 
+/// Dictionaries that follow the grammar, with any numbers: every byte is a choice.
+pub fn grammar(data: &[u8]) {
+    let mut choices = Numbers(data);
+    let mut text = String::from("{");
+    let ndim = usize::from(choices.byte() % 5);
+    let ints = |n: Vec<i64>| n.iter().map(|n| format!("{n},")).collect::<String>();
+    text += &format!("'shape': ({}), ", ints(choices.ints(ndim)));
+    if choices.byte() % 2 == 0 {
+        text += &format!("'strides': [{}], ", ints(choices.ints(ndim)));
+    }
+    text += &format!(
+        "'data': ({}, {}), ",
+        choices.int() as u64,
+        if choices.byte() % 2 == 0 { "True" } else { "false" }
+    );
+    match choices.byte() % 4 {
+        0 => text += "'version': 3, ",
+        1 => text += &format!("'version': 3, 'stream': {}, ", choices.byte()),
+        2 => text += &format!("'version': 1, 'syclobj': 'cpu', 'offset': {}, ", choices.byte()),
+        _ => text += "'version': 1, 'syclobj': <queue>, ",
+    }
+    let mut members = String::new();
+    let count = choices.byte() % 5;
+    members_of(&mut choices, &mut members, count, 0);
+    let members = format!("[{members}]");
+    descr(members.as_bytes());
+    let mut table = [Field::EMPTY; 64];
+    let parsed = descr::parse(text::Lexer::new(&members), true, &policy(Mode::Numpy), &mut table);
+    let size = parsed.map_or_else(|_| u32::from(choices.byte()), |s| s.size());
+    let key = if choices.byte() % 2 == 0 { "descr" } else { "typedescr" };
+    text += &format!("'typestr': '|V{size}', '{key}': {members}}}");
+    dictionary(text.as_bytes());
+}
+
+/// Writes `count` members; a choice nests them up to three levels.
+fn members_of(choices: &mut Numbers<'_>, out: &mut String, count: u8, depth: u8) {
+    const TYPES: [&str; 10] = ["|u1", "<f4", ">i8", "|b1", "<c16", "|V3", "<M8[us]", "|S7", "<U3", "|f8"];
+    for index in 0..count {
+        let choice = choices.byte();
+        let name = match choice % 8 {
+            0 => "''".to_owned(),
+            1 => format!("('title {index}', 'n{index}')"),
+            2 => format!("'\\u00e9{index}'"),
+            _ => format!("'f{index}'"),
+        };
+        out.push_str(&format!("({name}, "));
+        let tuple = choice & 8 == 8;
+        if tuple {
+            out.push('(');
+        }
+        if choice & 16 == 16 && depth < 3 {
+            out.push('[');
+            let inner = choices.byte() % 4;
+            members_of(choices, out, inner, depth + 1);
+            out.push(']');
+        } else {
+            out.push_str(&format!("'{}'", TYPES[usize::from(choices.byte()) % TYPES.len()]));
+        }
+        if tuple {
+            out.push_str(&format!(", ({}, 2))", choices.byte() % 5));
+        }
+        match choice >> 6 {
+            0 => out.push_str(&format!(", {}", choices.byte())),
+            1 => out.push_str(&format!(", ({},)", choices.byte() % 4)),
+            _ => {}
+        }
+        out.push_str("), ");
+    }
+}
+
 /// A target: it panics when an invariant does not hold.
 pub type Check = fn(&[u8]);
 
 /// Every target by the name of its corpus.
-pub const TARGETS: [(&str, Check); 6] = [
+pub const TARGETS: [(&str, Check); 7] = [
     ("typestr", typestr),
     ("descr", descr),
     ("dictionary", dictionary),
     ("format", format),
     ("tensor", tensor),
     ("fields", fields),
+    ("grammar", grammar),
 ];

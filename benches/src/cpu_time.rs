@@ -1,0 +1,67 @@
+//! Measurement by thread CPU time, for calls of nanoseconds on a machine that others use too.
+
+use core::hint::black_box;
+
+use crate::row::Row;
+
+/// CPU time of this thread in nanoseconds: what other processes do on the machine does not count.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec that the call fills in.
+    let code = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    assert_eq!(code, 0, "no thread CPU clock");
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// Nanoseconds per call of one batch.
+fn batch(calls: u32, work: &mut dyn FnMut()) -> f64 {
+    let start = now();
+    for _ in 0..calls {
+        work();
+    }
+    (now() - start) as f64 / f64::from(calls)
+}
+
+/// How many calls take about 0.2 ms.
+fn calibrate(work: &mut dyn FnMut()) -> u32 {
+    let mut calls = 8u32;
+    loop {
+        let took = batch(calls, work) * f64::from(calls);
+        if took > 200_000.0 || calls > 1 << 20 {
+            return calls;
+        }
+        calls *= 2;
+    }
+}
+
+/// Medians in nanoseconds per call; the candidates take turns, so that all see the same machine.
+pub(crate) fn medians(candidates: &mut [(&str, &mut dyn FnMut())]) -> Vec<f64> {
+    const ROUNDS: usize = 101;
+    let calls: Vec<u32> = candidates.iter_mut().map(|(_, work)| calibrate(*work)).collect();
+    let mut times = vec![Vec::with_capacity(ROUNDS); candidates.len()];
+    for _ in 0..ROUNDS {
+        for (((_, work), calls), times) in candidates.iter_mut().zip(&calls).zip(&mut times) {
+            times.push(batch(*calls, *work));
+        }
+    }
+    times
+        .into_iter()
+        .map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            times[ROUNDS / 2]
+        })
+        .collect()
+}
+
+/// Measures the first candidate against each of the others.
+pub(crate) fn compare(case: &str, candidates: &mut [(&str, &mut dyn FnMut())]) -> Vec<Row> {
+    let medians = medians(candidates);
+    let ours = medians[0];
+    let rows = candidates.iter().zip(&medians).skip(1);
+    rows.map(|((peer, _), &theirs)| Row::new(case, peer, "ns", ours, theirs)).collect()
+}
+
+/// Keeps a result from being optimised away.
+pub(crate) fn keep<T>(value: T) {
+    black_box(value);
+}
