@@ -17,7 +17,7 @@ pub const VERSION: i64 = 3;
 /// A refusal that names the key.
 #[inline]
 pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> Result<Interface<'a, 'f, N>> {
-    let shape = raw.shape.ok_or(Key::Shape.error(ErrorKind::Missing))?;
+    let shape = raw.shape.ok_or_else(|| Key::Shape.error(ErrorKind::Missing))?;
     let dtype = raw.dtype(false, policy)?;
     let descr = raw.structure(dtype, policy)?;
     raw.refuse_mask()?;

@@ -115,7 +115,7 @@ impl<const N: usize> Tensor<N> {
         if self.is_packed() {
             return Err(refuse(Key::Dtype, Reason::SubByte));
         }
-        let dtype = self.to_dtype().ok_or(refuse(Key::Dtype, Reason::Dtype))?;
+        let dtype = self.to_dtype().ok_or_else(|| refuse(Key::Dtype, Reason::Dtype))?;
         let itemsize = i64::from(dtype.itemsize());
         let mut strides = Dims::<N>::new();
         let fits =
@@ -191,7 +191,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
         match self.data {
             Data::Pointer { address, .. } | Data::Buffer { address, .. } => {
                 let moved = address.checked_add_signed(offset);
-                moved.map(Some).ok_or(Key::Offset.error(ErrorKind::AddressOverflow { address }))
+                moved.map(Some).ok_or_else(|| Key::Offset.error(ErrorKind::AddressOverflow { address }))
             }
             _ if offset == 0 => Ok(None),
             _ => Err(refuse(Key::Offset, Reason::Offset)),
@@ -233,7 +233,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
             Protocol::Array => (crate::array::VERSION, 1, None),
             Protocol::Cuda => (crate::cuda::VERSION, 1, None),
             Protocol::Sycl => {
-                let syclobj = target.syclobj.ok_or(refuse(Key::Syclobj, Reason::Syclobj))?;
+                let syclobj = target.syclobj.ok_or_else(|| refuse(Key::Syclobj, Reason::Syclobj))?;
                 (crate::sycl::VERSION, dtype.itemsize(), Some(syclobj))
             }
         };
@@ -267,7 +267,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
             return Err(refuse(Key::Descr, Reason::Descr));
         }
         let dtype = self.layout.dtype();
-        let code = DataType::of(dtype).ok_or(refuse(Key::Typestr, Reason::Dtype))?;
+        let code = DataType::of(dtype).ok_or_else(|| refuse(Key::Typestr, Reason::Dtype))?;
         if !dtype.is_native() {
             return Err(refuse(Key::Typestr, Reason::ByteOrder));
         }
@@ -287,7 +287,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
             data,
             device,
             dtype: code,
-            shape: Dims::from_slice(self.layout.shape()).ok_or(refuse(Key::Shape, Reason::Dims))?,
+            shape: Dims::from_slice(self.layout.shape()).ok_or_else(|| refuse(Key::Shape, Reason::Dims))?,
             strides: Dims::new(),
             byte_offset: self.layout.offset(),
             extent: crate::layout::Extent::default(),
@@ -316,7 +316,7 @@ fn in_elements<const N: usize>(layout: &Layout<N>) -> Result<(Layout<N>, Dims<N>
         };
         let pushed =
             bytes.push(stride).and_then(|()| elements.push(stride.checked_div(itemsize).unwrap_or(0)));
-        pushed.ok_or(refuse(Key::Shape, Reason::Dims))?;
+        pushed.ok_or_else(|| refuse(Key::Shape, Reason::Dims))?;
     }
     let strides = layout.strides_given().then(|| bytes.as_slice());
     Ok((Layout::new(layout.dtype(), shape, strides, layout.offset())?, elements))

@@ -32,11 +32,11 @@ pub fn stream(number: Int) -> Result<Stream> {
 /// A refusal that names the key.
 #[inline]
 pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> Result<Interface<'a, 'f, N>> {
-    let shape = raw.shape.ok_or(Key::Shape.error(ErrorKind::Missing))?;
+    let shape = raw.shape.ok_or_else(|| Key::Shape.error(ErrorKind::Missing))?;
     let dtype = raw.dtype(false, policy)?;
     let descr = raw.structure(dtype, policy)?;
     raw.refuse_mask()?;
-    let version = raw.version.ok_or(Key::Version.error(ErrorKind::Missing))?;
+    let version = raw.version.ok_or_else(|| Key::Version.error(ErrorKind::Missing))?;
     if !(0..=VERSION).contains(&version) {
         return Err(Key::Version.error(ErrorKind::BadVersion { version, allowed: "0 to 3" }));
     }

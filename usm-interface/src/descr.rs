@@ -191,7 +191,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
     fn frame(&mut self) -> Result<&mut Frame> {
         // The depth is checked where it grows; the limit is named here too so that nothing can panic.
         let key = self.key;
-        self.frames.get_mut(self.depth).ok_or(key.error(ErrorKind::TooDeep { limit: MAX_NESTING }))
+        self.frames.get_mut(self.depth).ok_or_else(|| key.error(ErrorKind::TooDeep { limit: MAX_NESTING }))
     }
 
     fn run(&mut self) -> Result<Parsed> {
@@ -472,8 +472,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
     /// Refuses a name that a sibling has. One word of hashes answers nearly always; only a hit walks the siblings.
     #[inline]
     fn check_new(&mut self, index: usize, name: Name<'a>) -> Result<()> {
-        let hash = name.chars().fold(0x811c_9dc5_u32, |h, c| (h ^ u32::from(c)).wrapping_mul(0x0100_0193));
-        let bit = 1u64.rotate_left((hash ^ hash.rotate_left(15)) & 63);
+        let bit = 1u64.rotate_left(name.hash() & 63);
         let frame = self.frame()?;
         let seen = frame.seen & bit != 0;
         frame.seen |= bit;

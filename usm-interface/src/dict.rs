@@ -276,10 +276,10 @@ fn integers<'a, S: Source<'a>, const N: usize>(
     loop {
         match reader.next(key)? {
             Token::Int(int) => {
-                let value = int
-                    .to_i64()
-                    .ok_or(Error::new(ErrorKind::IntegerRange { range: "-2^63..2^63" }, key.at(index)))?;
-                dims.push(value).ok_or(key.error(ErrorKind::TooManyDims { limit: N }))?;
+                let value = int.to_i64().ok_or_else(|| {
+                    Error::new(ErrorKind::IntegerRange { range: "-2^63..2^63" }, key.at(index))
+                })?;
+                dims.push(value).ok_or_else(|| key.error(ErrorKind::TooManyDims { limit: N }))?;
             }
             Token::End => return Ok(()),
             other => {
@@ -318,7 +318,7 @@ fn data<'a, S: Source<'a>>(reader: &mut Reader<S>, value: &Token<'a>, policy: &P
     }
     let address = match reader.next(key)? {
         Token::Int(int) => {
-            int.to_u64().ok_or(Error::new(ErrorKind::IntegerRange { range: "0..2^64" }, key.at(0)))?
+            int.to_u64().ok_or_else(|| Error::new(ErrorKind::IntegerRange { range: "0..2^64" }, key.at(0)))?
         }
         Token::End => return Err(key.error(ErrorKind::WrongLength { expected: 2 })),
         other => {

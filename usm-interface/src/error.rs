@@ -129,6 +129,8 @@ impl Key {
         self.path().index(index)
     }
 
+    #[cold]
+    #[inline(never)]
     pub(crate) const fn error(self, kind: ErrorKind) -> Error {
         Error { kind, path: self.path() }
     }
@@ -333,12 +335,12 @@ pub enum ErrorKind {
         /// The address in `data`.
         address: u64,
     },
-    /// The array does not lie inside its allocation or buffer.
+    /// The array does not lie inside its allocation or buffer. The numbers are saturated to 64 bits.
     OutsideAllocation {
         /// Lowest byte, from the start of the allocation.
-        low: i128,
+        low: i64,
         /// One past the highest byte, from the start of the allocation.
-        high: i128,
+        high: i64,
         /// Bytes of the allocation.
         len: u64,
     },

@@ -30,6 +30,35 @@ impl Name<'_> {
     }
 }
 
+impl Name<'_> {
+    /// The same for equal names, and different for those that structures usually have: length, first and last byte.
+    #[inline]
+    pub(crate) fn hash(&self) -> u32 {
+        let of = |first: u8, last: u8, len: usize| {
+            let len = u32::try_from(len & 0xff).unwrap_or(0);
+            u32::from(first).wrapping_mul(7).wrapping_add(u32::from(last)).wrapping_add(len.wrapping_mul(29))
+        };
+        match self {
+            Self::Given(Str { raw, escaped: false }) => {
+                let bytes = raw.as_bytes();
+                of(bytes.first().copied().unwrap_or(0), bytes.last().copied().unwrap_or(0), bytes.len())
+            }
+            _ => {
+                let (mut first, mut last, mut len) = (None, 0u8, 0usize);
+                for c in self.chars() {
+                    let mut buffer = [0u8; 4];
+                    for &byte in c.encode_utf8(&mut buffer).as_bytes() {
+                        first = first.or(Some(byte));
+                        last = byte;
+                        len = len.wrapping_add(1);
+                    }
+                }
+                of(first.unwrap_or(0), last, len)
+            }
+        }
+    }
+}
+
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -64,10 +64,10 @@ impl<const N: usize> Layout<N> {
         offset: i64,
         unit: i64,
     ) -> Result<Self> {
-        let too_many = Key::Shape.error(ErrorKind::TooManyDims { limit: N });
+        let too_many = || Key::Shape.error(ErrorKind::TooManyDims { limit: N });
         let mut layout = Self {
             dtype,
-            shape: Dims::from_slice(shape).ok_or(too_many)?,
+            shape: Dims::from_slice(shape).ok_or_else(too_many)?,
             strides: Dims::new(),
             offset: 0,
             nbytes: 0,
@@ -81,7 +81,7 @@ impl<const N: usize> Layout<N> {
                     let kind = ErrorKind::StrideCount { strides: strides.len(), shape: shape.len() };
                     return Err(Key::Strides.error(kind));
                 }
-                layout.strides = Dims::from_slice(strides).ok_or(too_many)?;
+                layout.strides = Dims::from_slice(strides).ok_or_else(too_many)?;
             }
         }
         if offset < 0 {
@@ -108,19 +108,19 @@ impl<const N: usize> Layout<N> {
             if strides.is_none() {
                 *stride = size;
             } else if unit != 1 {
-                *stride = stride
-                    .checked_mul(unit)
-                    .ok_or(crate::error::Error::new(ErrorKind::ExtentOverflow, Key::Strides.at(index)))?;
+                *stride = stride.checked_mul(unit).ok_or_else(|| {
+                    crate::error::Error::new(ErrorKind::ExtentOverflow, Key::Strides.at(index))
+                })?;
             }
             if *extent == 0 {
                 empty = true;
             } else {
-                size = size.checked_mul(*extent).ok_or(Key::Shape.error(ErrorKind::SizeOverflow))?;
+                size = size.checked_mul(*extent).ok_or_else(|| Key::Shape.error(ErrorKind::SizeOverflow))?;
             }
         }
         if itemsize == 0 {
             // Elements of no bytes: their count must still be countable.
-            count(shape).ok_or(Key::Shape.error(ErrorKind::SizeOverflow))?;
+            count(shape).ok_or_else(|| Key::Shape.error(ErrorKind::SizeOverflow))?;
         }
         if empty || itemsize == 0 {
             return Ok(layout);
@@ -129,10 +129,10 @@ impl<const N: usize> Layout<N> {
         layout.extent = if strides.is_none() {
             Extent {
                 low: offset,
-                high: offset.checked_add(size).ok_or(Key::Offset.error(ErrorKind::ExtentOverflow))?,
+                high: offset.checked_add(size).ok_or_else(|| Key::Offset.error(ErrorKind::ExtentOverflow))?,
             }
         } else {
-            layout.two_sided().ok_or(Key::Strides.error(ErrorKind::ExtentOverflow))?
+            layout.two_sided().ok_or_else(|| Key::Strides.error(ErrorKind::ExtentOverflow))?
         };
         Ok(layout)
     }
@@ -299,7 +299,7 @@ impl<const N: usize> Layout<N> {
         let low = start.saturating_add(i128::from(self.extent.low));
         let high = start.saturating_add(i128::from(self.extent.high));
         if low < 0 || high > i128::from(allocation.len) {
-            return Err(Key::Data.error(ErrorKind::OutsideAllocation { low, high, len: allocation.len }));
+            return Err(Key::Data.error(outside(low, high, allocation.len)));
         }
         Ok(())
     }
@@ -313,6 +313,13 @@ impl<const N: usize> Layout<N> {
         }
         Ok(())
     }
+}
+
+/// The refusal with its numbers, saturated to 64 bits.
+#[cold]
+pub(crate) fn outside(low: i128, high: i128, len: u64) -> ErrorKind {
+    let clamp = |n: i128| i64::try_from(n).unwrap_or(if n < 0 { i64::MIN } else { i64::MAX });
+    ErrorKind::OutsideAllocation { low: clamp(low), high: clamp(high), len }
 }
 
 fn count(shape: &[i64]) -> Option<i64> {

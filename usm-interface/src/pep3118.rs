@@ -177,7 +177,9 @@ impl<'a, 't> Parser<'a, 't> {
     }
 
     fn frame(&mut self) -> Result<&mut Frame> {
-        self.frames.get_mut(self.depth).ok_or(Key::Format.error(ErrorKind::TooDeep { limit: MAX_NESTING }))
+        self.frames
+            .get_mut(self.depth)
+            .ok_or_else(|| Key::Format.error(ErrorKind::TooDeep { limit: MAX_NESTING }))
     }
 
     fn run(mut self) -> Result<Parsed> {
@@ -281,7 +283,7 @@ impl<'a, 't> Parser<'a, 't> {
             let digit = u32::from(digit.wrapping_sub(b'0'));
             let next =
                 value.checked_mul(10).and_then(|v| v.checked_add(digit)).filter(|&v| v <= MAX_ITEMSIZE);
-            value = next.ok_or(Key::Format.error(ErrorKind::IntegerRange { range: "0..2^31" }))?;
+            value = next.ok_or_else(|| Key::Format.error(ErrorKind::IntegerRange { range: "0..2^31" }))?;
             self.bump();
         }
         Ok((self.pos > start).then_some(value))
@@ -342,8 +344,8 @@ impl<'a, 't> Parser<'a, 't> {
                     _ => Kind::Unicode,
                 };
                 let size = repeat.unwrap_or(1).checked_mul(unit).filter(|&n| n <= MAX_ITEMSIZE);
-                let size =
-                    size.ok_or(Key::Format.error(ErrorKind::IntegerRange { range: "0..2^31 bytes" }))?;
+                let size = size
+                    .ok_or_else(|| Key::Format.error(ErrorKind::IntegerRange { range: "0..2^31 bytes" }))?;
                 let order = if unit == 4 { self.byte_order() } else { ByteOrder::None };
                 return Ok((Dtype::plain(kind, order, size), unit));
             }
@@ -440,7 +442,8 @@ impl<'a, 't> Parser<'a, 't> {
         let limit = self.table.len();
         let index = self.count;
         let depth = u8::try_from(self.depth).unwrap_or(u8::MAX);
-        let slot = self.table.get_mut(index).ok_or(Key::Format.error(ErrorKind::TooManyFields { limit }))?;
+        let slot =
+            self.table.get_mut(index).ok_or_else(|| Key::Format.error(ErrorKind::TooManyFields { limit }))?;
         *slot = Field { depth, ..field };
         self.count = index.saturating_add(1);
         Ok(index)
@@ -561,8 +564,7 @@ impl<'a, 't> Parser<'a, 't> {
     }
 
     fn check_new(&mut self, index: usize, name: Name<'a>) -> Result<()> {
-        let hash = name.chars().fold(0x811c_9dc5_u32, |h, c| (h ^ u32::from(c)).wrapping_mul(0x0100_0193));
-        let bit = 1u64.rotate_left((hash ^ hash.rotate_left(15)) & 63);
+        let bit = 1u64.rotate_left(name.hash() & 63);
         let frame = self.frame()?;
         let seen = frame.seen & bit != 0;
         frame.seen |= bit;
@@ -658,11 +660,11 @@ impl<'a> RawBuffer<'a, '_> {
         let shape = self.shape.unwrap_or(&flat);
         let layout = Layout::<N>::new(element.dtype, shape, self.strides, 0)?;
         if i64::try_from(layout.nbytes()) != Ok(self.len) {
-            return Err(Key::Shape.error(ErrorKind::OutsideAllocation {
-                low: 0,
-                high: i128::from(layout.nbytes()),
-                len: self.len.unsigned_abs(),
-            }));
+            return Err(Key::Shape.error(crate::layout::outside(
+                0,
+                i128::from(layout.nbytes()),
+                self.len.unsigned_abs(),
+            )));
         }
         if self.address == 0 && (layout.nbytes() > 0 || policy.null == Null::Refuse) {
             return Err(Key::Data.error(ErrorKind::NullPointer { nbytes: layout.nbytes() }));
@@ -707,7 +709,7 @@ impl<'a, 'f, const N: usize> Buffer<'a, 'f, N> {
     /// # Errors
     /// [`ErrorKind::OutsideAllocation`]; [`ErrorKind::Missing`] without an address.
     pub fn check_inside(&self, allocation: Allocation) -> Result<()> {
-        self.layout.check_inside(self.address.ok_or(Key::Data.error(ErrorKind::Missing))?, allocation)
+        self.layout.check_inside(self.address.ok_or_else(|| Key::Data.error(ErrorKind::Missing))?, allocation)
     }
 
     /// Writes the format. Native single elements are one native code (`d`), which is all that `memoryview` indexes.

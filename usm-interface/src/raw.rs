@@ -179,7 +179,7 @@ impl<'a, 'f> Raw<'a, 'f> {
     /// The element type; `native_bar` says that `|` on a multi-byte type is native order.
     #[inline]
     pub(crate) fn dtype(&self, native_bar: bool, policy: &Policy) -> Result<Dtype> {
-        let text = self.typestr.ok_or(Key::Typestr.error(ErrorKind::Missing))?;
+        let text = self.typestr.ok_or_else(|| Key::Typestr.error(ErrorKind::Missing))?;
         let parsed = match text.as_str() {
             Some(text) => typestr::parse_unresolved(text.as_bytes(), policy.mode, policy.hint),
             None => {

@@ -31,11 +31,11 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
         }
         None => return Err(Key::Version.error(ErrorKind::Missing)),
     }
-    let shape = raw.shape.ok_or(Key::Shape.error(ErrorKind::Missing))?;
+    let shape = raw.shape.ok_or_else(|| Key::Shape.error(ErrorKind::Missing))?;
     let dtype = raw.dtype(true, policy)?;
     let descr = raw.structure(dtype, policy)?;
     raw.refuse_mask()?;
-    let syclobj = raw.syclobj.ok_or(Key::Syclobj.error(ErrorKind::Missing))?;
+    let syclobj = raw.syclobj.ok_or_else(|| Key::Syclobj.error(ErrorKind::Missing))?;
     if let SyclObject::Filter(filter) = syclobj
         && filter.is_empty()
     {

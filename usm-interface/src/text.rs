@@ -60,6 +60,15 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(pos).copied()
     }
 
+    /// The byte at `pos`; 0 behind the end, which no grammar rule takes outside of strings.
+    #[inline]
+    fn at(&self, pos: usize) -> u8 {
+        match self.text.as_bytes().get(pos) {
+            Some(&byte) => byte,
+            None => 0,
+        }
+    }
+
     #[cold]
     fn expected(&self, expected: &'static str) -> Error {
         let offset = self.pos;
@@ -72,12 +81,15 @@ impl<'a> Lexer<'a> {
 
     /// Skips blanks and returns the byte at the cursor.
     #[inline]
-    fn blanks(&mut self) -> Option<u8> {
+    fn blanks(&mut self) -> u8 {
+        let mut pos = self.pos;
         loop {
-            match self.byte(self.pos) {
-                Some(b' ' | b'\t' | b'\n' | b'\r') => self.pos = self.pos.wrapping_add(1),
-                other => return other,
+            let byte = self.at(pos);
+            if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+                self.pos = pos;
+                return byte;
             }
+            pos = pos.wrapping_add(1);
         }
     }
 
@@ -136,32 +148,39 @@ impl<'a> Lexer<'a> {
     }
 
     /// A number at the cursor.
+    #[inline]
     fn number(&mut self) -> Result<Token<'a>> {
-        let negative = self.byte(self.pos) == Some(b'-');
-        if negative {
-            self.pos = self.pos.wrapping_add(1);
+        let negative = self.at(self.pos) == b'-';
+        let start = self.pos.wrapping_add(usize::from(negative));
+        let digits = self.text.as_bytes().get(start..).unwrap_or_default();
+        let mut value = 0u64;
+        let mut count = 0usize;
+        for &byte in digits {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            count = count.wrapping_add(1);
         }
-        let start = self.pos;
-        let mut magnitude = Some(0u64);
-        while let Some(digit @ b'0'..=b'9') = self.byte(self.pos) {
-            let digit = u64::from(digit.wrapping_sub(b'0'));
-            magnitude = magnitude.and_then(|m| m.checked_mul(10)).and_then(|m| m.checked_add(digit));
-            self.pos = self.pos.wrapping_add(1);
-        }
-        let digits = self.pos.wrapping_sub(start);
-        if digits == 0 {
+        self.pos = start.wrapping_add(count);
+        if count == 0 {
             return Err(self.expected("a digit"));
         }
-        match self.byte(self.pos) {
-            Some(b'.' | b'e' | b'E') => self.fraction(),
-            _ if digits > 1 && self.byte(start) == Some(b'0') => {
-                self.pos = start;
-                Err(self.expected("a number without leading zero"))
-            }
-            _ => Ok(Token::Int(Int::new(negative, magnitude))),
+        if matches!(self.at(self.pos), b'.' | b'e' | b'E') {
+            return self.fraction();
         }
+        if count > 1 && self.at(start) == b'0' {
+            self.pos = start;
+            return Err(self.expected("a number without leading zero"));
+        }
+        // 19 digits cannot wrap; more are counted again with checks.
+        let magnitude =
+            if count <= 19 { Some(value) } else { checked(digits.get(..count).unwrap_or_default()) };
+        Ok(Token::Int(Int::new(negative, magnitude)))
     }
 
+    #[cold]
     fn fraction(&mut self) -> Result<Token<'a>> {
         let mut exponent = false;
         while let Some(byte) = self.byte(self.pos) {
@@ -184,15 +203,33 @@ impl<'a> Lexer<'a> {
     #[inline]
     fn string(&mut self, quote: u8) -> Result<Str<'a>> {
         let start = self.pos.wrapping_add(1);
-        let mut end = start;
-        let mut escaped = false;
+        let rest = self.text.as_bytes().get(start..).unwrap_or_default();
+        let mut len = 0usize;
+        for &byte in rest {
+            if STOPS.get(usize::from(byte)) == Some(&true) {
+                if byte == quote {
+                    self.pos = start.wrapping_add(len).wrapping_add(1);
+                    // Both ends are next to ASCII quotes, so the slice is on character boundaries.
+                    let raw = self.text.get(start..start.wrapping_add(len)).unwrap_or_default();
+                    return Ok(Str { raw, escaped: false });
+                }
+                if byte != b'\'' && byte != b'"' {
+                    break;
+                }
+            }
+            len = len.wrapping_add(1);
+        }
+        self.string_with_escapes(quote, start, start.wrapping_add(len))
+    }
+
+    /// The rest of a string from its first escape on.
+    #[cold]
+    fn string_with_escapes(&mut self, quote: u8, start: usize, from: usize) -> Result<Str<'a>> {
+        let mut end = from;
         loop {
             match self.byte(end) {
                 Some(byte) if byte == quote => break,
-                Some(b'\\') => {
-                    escaped = true;
-                    end = self.escape(end)?;
-                }
+                Some(b'\\') => end = self.escape(end)?,
                 Some(b'\n' | b'\r') | None => {
                     self.pos = end;
                     return Err(self.expected("the closing quote"));
@@ -201,9 +238,7 @@ impl<'a> Lexer<'a> {
             }
         }
         self.pos = end.wrapping_add(1);
-        // Both ends are next to ASCII quotes, so the slice is on character boundaries.
-        let raw = self.text.get(start..end).unwrap_or_default();
-        Ok(Str { raw, escaped })
+        Ok(Str { raw: self.text.get(start..end).unwrap_or_default(), escaped: true })
     }
 
     /// Validates the escape at `at` and returns the offset behind it.
@@ -247,7 +282,24 @@ impl<'a> Lexer<'a> {
     }
 
     /// A name at the cursor: a constant, a string prefix, or an object that has no literal.
+    #[inline]
     fn word(&mut self) -> Result<Token<'a>> {
+        let rest = self.text.as_bytes().get(self.pos..).unwrap_or_default();
+        let (token, len) = match rest {
+            [b'N', b'o', b'n', b'e', b',' | b'}' | b')' | b']', ..]
+            | [b'n', b'u', b'l', b'l', b',' | b'}' | b')' | b']', ..] => (Token::None, 4),
+            [b'T', b'r', b'u', b'e', b',' | b'}' | b')' | b']', ..]
+            | [b't', b'r', b'u', b'e', b',' | b'}' | b')' | b']', ..] => (Token::Bool(true), 4),
+            [b'F', b'a', b'l', b's', b'e', b',' | b'}' | b')' | b']', ..]
+            | [b'f', b'a', b'l', b's', b'e', b',' | b'}' | b')' | b']', ..] => (Token::Bool(false), 5),
+            _ => return self.any_word(),
+        };
+        self.pos = self.pos.wrapping_add(len);
+        Ok(token)
+    }
+
+    /// A word that is not followed by a separator at once, or is none of the constants.
+    fn any_word(&mut self) -> Result<Token<'a>> {
         let start = self.pos;
         let mut end = start;
         while self.byte(end).is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.')) {
@@ -324,35 +376,35 @@ impl<'a> Source<'a> for Lexer<'a> {
     fn next(&mut self) -> Result<Token<'a>> {
         let mut byte = self.blanks();
         if self.state == State::After {
+            if byte != b',' {
+                return if self.depth > 0 && matches!(byte, b')' | b']' | b'}') {
+                    self.close(byte)
+                } else {
+                    Err(self.expected("a comma or the closing bracket"))
+                };
+            }
             if self.depth == 0 {
                 return Err(self.expected("the end of the text"));
             }
-            match byte {
-                Some(b',') => {
-                    self.pos = self.pos.wrapping_add(1);
-                    self.state = State::Comma;
-                    self.commas |= self.level();
-                    self.key = self.maps & self.level() != 0;
-                    byte = self.blanks();
-                }
-                Some(bracket @ (b')' | b']' | b'}')) => return self.close(bracket),
-                _ => return Err(self.expected("a comma or the closing bracket")),
-            }
+            self.pos = self.pos.wrapping_add(1);
+            let level = self.level();
+            self.state = State::Comma;
+            self.commas |= level;
+            self.key = self.maps & level != 0;
+            byte = self.blanks();
         }
         let token = match byte {
-            Some(quote @ (b'\'' | b'"')) => Token::Str(self.string(quote)?),
-            Some(b'-' | b'0'..=b'9') => self.number()?,
-            Some(b'(') => return self.open(false, true),
-            Some(b'[') => return self.open(false, false),
-            Some(b'{') => return self.open(true, false),
-            Some(bracket @ (b')' | b']' | b'}')) if self.state != State::Value => {
-                return self.close(bracket);
-            }
-            Some(b'<') => self.angle()?,
+            b'\'' | b'"' => Token::Str(self.string(byte)?),
+            b'-' | b'0'..=b'9' => self.number()?,
+            b'(' => return self.open(false, true),
+            b'[' => return self.open(false, false),
+            b'{' => return self.open(true, false),
+            b')' | b']' | b'}' if self.state != State::Value => return self.close(byte),
+            b'<' => self.angle()?,
             _ => self.word()?,
         };
         if self.key {
-            if self.blanks() != Some(b':') {
+            if self.blanks() != b':' {
                 return Err(self.expected("a colon behind the key"));
             }
             self.pos = self.pos.wrapping_add(1);
@@ -365,9 +417,32 @@ impl<'a> Source<'a> for Lexer<'a> {
     }
 
     fn finish(&mut self) -> Result<()> {
-        match self.blanks() {
-            None if self.depth == 0 && self.state == State::After => Ok(()),
-            _ => Err(self.expected("the end of the text")),
+        self.blanks();
+        if self.pos >= self.text.len() && self.depth == 0 && self.state == State::After {
+            return Ok(());
         }
+        Err(self.expected("the end of the text"))
     }
+}
+
+/// Bytes that end the fast scan of a string: both quotes, the backslash, line ends.
+static STOPS: [bool; 256] = stops();
+
+#[allow(clippy::indexing_slicing)] // Evaluated at compile time, with indices below 256.
+const fn stops() -> [bool; 256] {
+    let mut stops = [false; 256];
+    stops[0x27] = true;
+    stops[0x22] = true;
+    stops[0x5c] = true;
+    stops[0x0a] = true;
+    stops[0x0d] = true;
+    stops
+}
+
+/// A decimal number with overflow checks.
+#[cold]
+fn checked(digits: &[u8]) -> Option<u64> {
+    digits
+        .iter()
+        .try_fold(0u64, |value, byte| value.checked_mul(10)?.checked_add(u64::from(byte.wrapping_sub(b'0'))))
 }

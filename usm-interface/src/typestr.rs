@@ -160,11 +160,11 @@ fn size_in_bytes(kind: Kind, number: Option<u64>, at: Cursor<'_>) -> Result<u32,
     let Some(number) = number else {
         return if kind == Kind::Object { Ok(pointer) } else { Err(at.unexpected()) };
     };
-    let bad = ErrorKind::BadItemsize { kind: kind.char(), size: number };
+    let bad = || ErrorKind::BadItemsize { kind: kind.char(), size: number };
     let bytes = match kind {
-        Kind::Unicode => number.checked_mul(4).ok_or(bad)?,
+        Kind::Unicode => number.checked_mul(4).ok_or_else(bad)?,
         Kind::BitField if number % 8 == 0 => number / 8,
-        Kind::BitField => return Err(bad),
+        Kind::BitField => return Err(bad()),
         _ => number,
     };
     let allowed = match kind {
@@ -178,7 +178,7 @@ fn size_in_bytes(kind: Kind, number: Option<u64>, at: Cursor<'_>) -> Result<u32,
         _ => true,
     };
     if !allowed {
-        return Err(bad);
+        return Err(bad());
     }
     match u32::try_from(bytes) {
         Ok(size) if size <= MAX_ITEMSIZE => Ok(size),

@@ -190,15 +190,15 @@ impl RawTensor<'_> {
         self.dtype.check()?;
         let ndim = usize::try_from(self.ndim)
             .map_err(|_| Key::Ndim.error(ErrorKind::NegativeExtent { extent: i64::from(self.ndim) }))?;
-        let too_many = Key::Ndim.error(ErrorKind::TooManyDims { limit: N });
+        let too_many = || Key::Ndim.error(ErrorKind::TooManyDims { limit: N });
         if ndim > N {
-            return Err(too_many);
+            return Err(too_many());
         }
         let exact = |values: &[i64], key: Key| -> Result<Dims<N>> {
             if values.len() != ndim {
                 return Err(key.error(ErrorKind::WrongLength { expected: ndim }));
             }
-            Dims::from_slice(values).ok_or(too_many)
+            Dims::from_slice(values).ok_or_else(too_many)
         };
         let shape = match self.shape {
             _ if ndim == 0 => Dims::new(),
@@ -241,12 +241,12 @@ impl RawTensor<'_> {
 impl<const N: usize> Tensor<N> {
     /// Fills in strides and extent.
     pub(crate) fn bounded(mut self, strides: Option<&[i64]>) -> Result<Self> {
-        let size_overflow = Key::Shape.error(ErrorKind::SizeOverflow);
+        let size_overflow = || Key::Shape.error(ErrorKind::SizeOverflow);
         let bits = i128::from(self.element_step_bits());
         let mut count = 1i64;
         let mut empty = false;
         self.strides = match strides {
-            Some(strides) => Dims::from_slice(strides).ok_or(size_overflow)?,
+            Some(strides) => Dims::from_slice(strides).ok_or_else(size_overflow)?,
             None => self.shape,
         };
         for (index, (&extent, stride)) in
@@ -261,11 +261,11 @@ impl<const N: usize> Tensor<N> {
             if extent == 0 {
                 empty = true;
             } else {
-                count = count.checked_mul(extent).ok_or(size_overflow)?;
+                count = count.checked_mul(extent).ok_or_else(size_overflow)?;
             }
         }
         let total = i128::from(count).checked_mul(bits).filter(|&bits| bits / 8 < i128::from(i64::MAX));
-        total.ok_or(size_overflow)?;
+        total.ok_or_else(size_overflow)?;
         if empty {
             return Ok(self);
         }
@@ -274,22 +274,22 @@ impl<const N: usize> Tensor<N> {
         for (index, (&extent, &stride)) in
             self.shape.as_slice().iter().zip(self.strides.as_slice()).enumerate()
         {
-            let overflow = Error::new(ErrorKind::ExtentOverflow, Key::Strides.at(index));
+            let overflow = || Error::new(ErrorKind::ExtentOverflow, Key::Strides.at(index));
             let reach =
-                i128::from(stride).checked_mul(i128::from(extent).saturating_sub(1)).ok_or(overflow)?;
+                i128::from(stride).checked_mul(i128::from(extent).saturating_sub(1)).ok_or_else(overflow)?;
             let end = if reach < 0 { &mut low } else { &mut high };
-            *end = end.checked_add(reach).ok_or(overflow)?;
+            *end = end.checked_add(reach).ok_or_else(overflow)?;
         }
         let bytes = |elements: i128, up: bool| -> Result<i64> {
-            let overflow = Key::Strides.error(ErrorKind::ExtentOverflow);
-            let bits = elements.checked_mul(bits).ok_or(overflow)?;
-            let bytes = bits.checked_div_euclid(8).ok_or(overflow)?;
+            let overflow = || Key::Strides.error(ErrorKind::ExtentOverflow);
+            let bits = elements.checked_mul(bits).ok_or_else(overflow)?;
+            let bytes = bits.checked_div_euclid(8).ok_or_else(overflow)?;
             let partial = i128::from(up && bits.checked_rem_euclid(8) != Some(0));
             let bytes = bytes
                 .checked_add(partial)
                 .and_then(|b| b.checked_add(i128::from(self.byte_offset)))
-                .ok_or(overflow)?;
-            i64::try_from(bytes).map_err(|_| overflow)
+                .ok_or_else(overflow)?;
+            i64::try_from(bytes).map_err(|_| overflow())
         };
         self.extent = Extent { low: bytes(low, false)?, high: bytes(high, true)? };
         Ok(self)
@@ -383,7 +383,7 @@ impl<const N: usize> Tensor<N> {
     /// # Errors
     /// [`ErrorKind::OutsideAllocation`]; [`ErrorKind::Missing`] without an address.
     pub fn check_inside(&self, allocation: Allocation) -> Result<()> {
-        let address = self.data.ok_or(Key::Data.error(ErrorKind::Missing))?;
+        let address = self.data.ok_or_else(|| Key::Data.error(ErrorKind::Missing))?;
         if self.nbytes() == 0 {
             return Ok(());
         }
@@ -391,7 +391,7 @@ impl<const N: usize> Tensor<N> {
         let low = start.saturating_add(i128::from(self.extent.low));
         let high = start.saturating_add(i128::from(self.extent.high));
         if low < 0 || high > i128::from(allocation.len) {
-            return Err(Key::Data.error(ErrorKind::OutsideAllocation { low, high, len: allocation.len }));
+            return Err(Key::Data.error(crate::layout::outside(low, high, allocation.len)));
         }
         Ok(())
     }
