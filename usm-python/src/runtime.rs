@@ -114,12 +114,25 @@ fn remember(scope: &Arc<Scope>) {
     contexts.push(Arc::clone(scope));
 }
 
-/// A remembered context of SYCL for which `test` answers true.
-pub(crate) fn known_context(test: impl Fn(&dpctl::DpctlContext) -> bool) -> Option<Arc<Scope>> {
-    let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    contexts
-        .into_iter()
-        .find(|scope| scope.context.raw().downcast_ref::<dpctl::DpctlContext>().is_some_and(&test))
+/// The context of SYCL for which `test` answers true, among those that were met and the default ones of all devices.
+pub(crate) fn known_context(
+    py: Python<'_>,
+    test: impl Fn(&dpctl::DpctlContext) -> bool,
+) -> PyResult<Option<Arc<Scope>>> {
+    let find = || {
+        let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        contexts
+            .into_iter()
+            .find(|scope| scope.context.raw().downcast_ref::<dpctl::DpctlContext>().is_some_and(&test))
+    };
+    if let Some(scope) = find() {
+        return Ok(Some(scope));
+    }
+    // A default context that nobody has needed yet must not be taken for a foreign one, or it would be there twice.
+    for entry in entries(py).iter().filter(|entry| entry.info.backend == BackendKind::Sycl) {
+        entry.scope()?;
+    }
+    Ok(find())
 }
 
 /// Wraps a context of SYCL and remembers it.

@@ -130,12 +130,13 @@ fn of_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Arc<Stream>> {
             "syclobj: the capsule is neither a fresh SyclQueueRef nor a fresh SyclContextRef; each serves once",
         ));
     };
-    let library = runtime::sycl(capsule.py())?;
+    let py = capsule.py();
+    let library = runtime::sycl(py)?;
     // SAFETY: the names promise live objects of the SYCL runtime that dpctl uses, which is the one opened.
     let stream = unsafe {
         match content {
-            Content::Queue(native) => of_native_queue(&library, native),
-            Content::Context(native) => of_native_context(&library, native),
+            Content::Queue(native) => of_native_queue(py, &library, native),
+            Content::Context(native) => of_native_context(py, &library, native),
         }
     }?;
     capsule::mark_used(capsule, content)?;
@@ -144,9 +145,10 @@ fn of_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Arc<Stream>> {
 
 /// # Safety
 /// `native` is a live `sycl::queue` of the library.
-unsafe fn of_native_queue(library: &Dpctl, native: NonNull<c_void>) -> PyResult<Arc<Stream>> {
+unsafe fn of_native_queue(py: Python<'_>, library: &Dpctl, native: NonNull<c_void>) -> PyResult<Arc<Stream>> {
     // SAFETY: the caller's promise.
-    let known = runtime::known_context(|context| unsafe { context.serves_queue(native) }.unwrap_or(false));
+    let known =
+        runtime::known_context(py, |context| unsafe { context.serves_queue(native) }.unwrap_or(false))?;
     let scope = match known {
         Some(scope) => scope,
         // SAFETY: the caller's promise.
@@ -164,9 +166,13 @@ unsafe fn of_native_queue(library: &Dpctl, native: NonNull<c_void>) -> PyResult<
 
 /// # Safety
 /// `native` is a live `sycl::context` of the library.
-unsafe fn of_native_context(library: &Dpctl, native: NonNull<c_void>) -> PyResult<Arc<Stream>> {
+unsafe fn of_native_context(
+    py: Python<'_>,
+    library: &Dpctl,
+    native: NonNull<c_void>,
+) -> PyResult<Arc<Stream>> {
     // SAFETY: the caller's promise.
-    let known = runtime::known_context(|context| unsafe { context.serves_context(native) });
+    let known = runtime::known_context(py, |context| unsafe { context.serves_context(native) })?;
     let scope: Arc<Scope> = match known {
         Some(scope) => scope,
         // SAFETY: the caller's promise.

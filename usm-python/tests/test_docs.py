@@ -1,0 +1,89 @@
+"""What is written holds: the examples of the README, the types, the list of names."""
+
+import ast
+import doctest
+import inspect
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import usm
+import usm.errors
+import usm.memory
+from usm import _usm
+
+ROOT = pathlib.Path(__file__).parents[1]
+STUB = pathlib.Path(usm.__file__).with_name("_usm.pyi")
+
+
+def test_the_examples_of_the_readme():
+    result = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert result.attempted > 10 and result.failed == 0
+
+
+def stubbed():
+    """Names that the stub declares, and the members of its classes."""
+    tree = ast.parse(STUB.read_text())
+    names = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            names[node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            names[node.name] = {member.name: member for member in node.body if isinstance(member, ast.FunctionDef)}
+    return names
+
+
+# Written by Python, or by the types of the stub alone.
+IMPLIED = {"__delitem__", "__doc__", "__module__", "__new__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__repr__"}
+TYPES_ONLY = {"Counters", "Record"}
+# Filled from C, without a name in Python before 3.12.
+BUFFER = {"__buffer__", "__release_buffer__"}
+
+
+def test_the_stub_names_what_is_there_and_nothing_else():
+    declared = stubbed()
+    public = {name for name in vars(_usm) if not name.startswith("__")}
+    assert set(declared) - TYPES_ONLY == public
+    for name in public:
+        actual = getattr(_usm, name)
+        if not inspect.isclass(actual):
+            continue
+        members = {member for member in vars(actual) if member not in IMPLIED}
+        written = set(declared[name]) - IMPLIED - BUFFER
+        assert members - BUFFER == written, name
+
+
+def test_the_stub_has_the_parameters_that_are_there():
+    for name, node in stubbed().items():
+        if isinstance(node, dict) or name in TYPES_ONLY:
+            continue
+        written = [argument.arg for argument in node.args.args + node.args.kwonlyargs]
+        assert list(inspect.signature(getattr(_usm, name)).parameters) == written, name
+
+
+def test_everything_is_exported_and_documented():
+    for module in (usm, usm.memory, usm.errors):
+        assert module.__doc__
+        for name in module.__all__:
+            assert getattr(module, name).__doc__ if name != "memory" else True, name
+    assert pathlib.Path(usm.__file__).with_name("py.typed").exists()
+
+
+def test_every_error_is_of_the_tree():
+    for name in usm.errors.__all__:
+        error = getattr(usm.errors, name)
+        assert issubclass(error, usm.Error) and getattr(usm, name) is error
+    assert usm.memory.USMAllocationError is usm.AllocationError
+    assert issubclass(usm.InterfaceError, ValueError) and issubclass(usm.AllocationError, MemoryError)
+
+
+def test_mypy_sees_the_types(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed: types are checked by name only")
+    source = tmp_path / "user.py"
+    source.write_text("import usm\nreveal_type(usm.zeros(3).shape)\nreveal_type(usm.devices())\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-incremental", str(source)], capture_output=True, text=True, timeout=300
+    )
+    assert 'tuple[int, ...]"' in done.stdout and "_usm.Device]" in done.stdout, done.stdout

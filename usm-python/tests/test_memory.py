@@ -1,0 +1,117 @@
+"""``usm.memory`` on every backend; dpctl's own tests cover SYCL further."""
+
+import pytest
+
+import usm
+from usm.memory import MemoryUSMDevice, MemoryUSMHost, MemoryUSMShared, USMAllocationError, as_usm_memory
+
+CLASSES = {"host": MemoryUSMHost, "device": MemoryUSMDevice, "shared": MemoryUSMShared}
+
+
+@pytest.fixture
+def make(queue, kind):
+    return lambda *args, **kwargs: CLASSES[kind](*args, queue=queue, **kwargs)
+
+
+def test_memory_has_a_size_an_address_and_a_kind(make, kind, queue):
+    memory = make(1000, alignment=4096)
+    assert (memory.nbytes, memory.size, len(memory)) == (1000, 1000, 1000)
+    assert memory._pointer % 4096 == 0
+    assert memory.get_usm_type() == kind
+    assert memory.get_usm_type_enum() == {"device": 1, "shared": 2, "host": 3}[kind]
+    assert memory.reference_obj is None
+    assert kind in repr(memory) and memory.__sizeof__() > 1000
+    assert memory.queue.device == queue.device
+
+
+def test_bytes_go_in_and_out(make, kind):
+    memory = make(16)
+    memory.memset()
+    assert memory.tobytes() == bytes(memory) == bytes(16)
+    memory.memset(7)
+    memory.copy_from_host(b"abc")
+    assert memory.tobytes() == b"abc" + bytes([7] * 13)
+    room = bytearray(20)
+    assert memory.copy_to_host(room) is room
+    assert room == b"abc" + bytes([7] * 13) + bytes(4)
+    assert memory.copy_to_host() == bytearray(room[:16])
+    if kind == "device":
+        with pytest.raises(BufferError):
+            memoryview(memory)
+    else:
+        memoryview(memory)[0] = ord("X")
+        assert memory.tobytes()[:1] == b"X"
+
+
+def test_sizes_that_do_not_fit_are_refused(make):
+    memory = make(16)
+    for call in (
+        lambda: memory.copy_from_host(bytes(17)),
+        lambda: memory.copy_to_host(bytearray(15)),
+        lambda: memory.copy_from_device(make(17)),
+    ):
+        with pytest.raises(ValueError, match="bytes"):
+            call()
+    with pytest.raises((BufferError, TypeError)):
+        memory.copy_to_host(b"fixed bytes that are read-only")
+    with pytest.raises(OverflowError):
+        memory.memset(256)
+
+
+def test_what_cannot_be_allocated_is_refused(make):
+    for nbytes in (0, -1, -(1 << 70)):
+        with pytest.raises(ValueError, match="positive"):
+            make(nbytes)
+    for nbytes in (1 << 46, 1 << 62, 1 << 70, 1 << 200):
+        with pytest.raises(USMAllocationError):
+            make(nbytes)
+    with pytest.raises(USMAllocationError, match="alignment 3"):
+        make(16, alignment=3)
+    make(16, alignment=-5)
+    for wrong in ("16", 1.5, None, object(), [16]):
+        with pytest.raises(ValueError):
+            make(wrong)
+
+
+def test_kinds_are_copied_only_on_request(queue, kind):
+    memory = CLASSES[kind](8, queue=queue)
+    memory.copy_from_host(b"01234567")
+    for other, constructor in CLASSES.items():
+        copied = constructor(memory, copy=True)
+        assert copied.get_usm_type() == other and bytes(copied) == b"01234567"
+        assert copied._pointer != memory._pointer
+        if other == kind:
+            shared = constructor(memory)
+            assert shared._pointer == memory._pointer and shared.reference_obj is None
+        else:
+            with pytest.raises(ValueError, match="copy=True"):
+                constructor(memory)
+    assert type(as_usm_memory(memory)) is CLASSES[kind]
+
+
+def test_an_array_is_memory_too(queue, kind):
+    array = usm.zeros((4, 4), "<i2", kind=kind, queue=queue)
+    part = as_usm_memory(array[1:3])
+    assert part._pointer == array.pointer + 8 and part.nbytes == 16
+    part.memset(1)
+    assert array.tolist() == [[0] * 4, [257] * 4, [257] * 4, [0] * 4]
+    assert usm.asarray(part).tobytes() == bytes([1] * 16)
+
+
+def test_subclasses_keep_their_class():
+    class Mine(MemoryUSMShared):
+        def hello(self):
+            return self.nbytes
+
+    assert Mine(5).hello() == 5 and isinstance(Mine(5), MemoryUSMShared)
+
+
+def test_the_host_has_no_dictionary_of_sycl():
+    memory = MemoryUSMShared(8, queue="host")
+    assert not hasattr(memory, "__sycl_usm_array_interface__")
+    assert memory.sycl_queue.device.selector == "host:host:0"
+    with pytest.raises(TypeError):
+        memory.get_usm_type(syclobj=...)
+    assert memory.get_usm_type(syclobj=memory.queue) == "shared"
+    with pytest.raises(usm.DeviceError):
+        memory.queue._get_capsule()
