@@ -5,6 +5,7 @@ mod graph_plan;
 pub mod greedy;
 mod offset_list;
 pub mod order;
+pub mod reorder;
 pub mod search;
 pub mod whole_buffer;
 
