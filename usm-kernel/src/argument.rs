@@ -5,10 +5,11 @@
 //! [`ReadView`](usm_core::ReadView) or [`WriteView`](usm_core::WriteView) cannot be sent to a launch.
 
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 use core::slice;
 
 use bytemuck::Pod;
-use usm_core::{Access, AllocKind, Allocation, Backend, Kind, Usage, UsmVec};
+use usm_core::{Access, AllocKind, Allocation, Backend, Kind, UninitVec, Usage, UsmVec};
 
 use crate::atomic::AtomicElement;
 
@@ -25,6 +26,8 @@ pub enum Passing {
     Read,
     /// Global memory, read and written by one group at a time.
     Write,
+    /// Global memory without values, written.
+    Output,
     /// Global memory, read and written by atomic operations.
     Atomic,
     /// A small read-only table.
@@ -73,6 +76,9 @@ pub struct Read<T>(PhantomData<T>);
 /// Global memory that the kernel reads and writes: `&mut [T]`, given as `&mut UsmVec`.
 #[derive(Debug)]
 pub struct Write<T>(PhantomData<T>);
+/// Global memory without values that the kernel fills: `&mut [MaybeUninit<T>]`, given as `&mut UninitVec`.
+#[derive(Debug)]
+pub struct Output<T>(PhantomData<T>);
 /// Global memory that the kernel changes by atomic operations: `&[AtomicU32]` and so on, given as `&mut UsmVec`.
 #[derive(Debug)]
 pub struct Atomic<T>(PhantomData<T>);
@@ -159,6 +165,31 @@ impl<T: Pod + Send + Sync> Parameter for Write<T> {
     }
 }
 
+impl<T> Sealed for Output<T> {}
+impl<T: Pod + Send + Sync> Parameter for Output<T> {
+    type Raw = RawSlice<MaybeUninit<T>>;
+    type View<'v> = &'v mut [MaybeUninit<T>];
+    const INFO: ParameterInfo = info::<T>(Passing::Output);
+
+    fn view_len(view: &&mut [MaybeUninit<T>]) -> usize {
+        view.len()
+    }
+
+    #[inline]
+    fn reborrow<'s>(view: &'s mut &mut [MaybeUninit<T>]) -> &'s mut [MaybeUninit<T>] {
+        view
+    }
+
+    fn raw_len(raw: &RawSlice<MaybeUninit<T>>) -> usize {
+        raw.len
+    }
+
+    unsafe fn view(raw: &RawSlice<MaybeUninit<T>>) -> &mut [MaybeUninit<T>] {
+        // SAFETY: the caller's promise, which for a written argument is exclusive access; any bits are valid.
+        unsafe { RawSlice::view_mut(raw) }
+    }
+}
+
 impl<T> Sealed for Atomic<T> {}
 impl<T: AtomicElement> Parameter for Atomic<T> {
     type Raw = RawSlice<T>;
@@ -212,7 +243,7 @@ impl<T: Pod + Send> Parameter for Value<T> {
 ///
 /// # Safety
 /// For global memory [`usage`](Self::usage) names the allocation that [`raw`](Self::raw) lies in, all elements are
-/// initialised and aligned, written arguments say so, and `Self` holds the borrow (`&` or `&mut`) that excludes
+/// aligned and, except for [`Output`], initialised, written arguments say so, and `Self` holds the borrow (`&` or `&mut`) that excludes
 /// conflicting host access while the launch is submitted.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for the kernel parameter `{P}`",
@@ -243,6 +274,17 @@ unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Read<T>, B> for &Usm
 unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Write<T>, B> for &mut UsmVec<T, K, B> {
     fn raw(&mut self) -> RawSlice<T> {
         RawSlice::new(self.as_mut_ptr(), self.len())
+    }
+
+    fn usage(&self) -> Option<(&Allocation<B>, Access)> {
+        Some((self.allocation(), Access::Write))
+    }
+}
+
+// SAFETY: as above; the elements need no value.
+unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Output<T>, B> for &mut UninitVec<T, K, B> {
+    fn raw(&mut self) -> RawSlice<MaybeUninit<T>> {
+        RawSlice::new(self.allocation_mut().as_ptr().cast(), self.len())
     }
 
     fn usage(&self) -> Option<(&Allocation<B>, Access)> {

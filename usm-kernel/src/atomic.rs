@@ -1,8 +1,6 @@
 //! Elements that kernels may change by atomic operations.
 
 use core::fmt::Debug;
-use core::slice;
-use core::sync::atomic;
 
 use bytemuck::Pod;
 
@@ -21,15 +19,15 @@ macro_rules! atomic_elements {
     ($($integer:ident $atomic:ident),+) => {$(
         impl Sealed for $integer {}
         impl AtomicElement for $integer {
-            type Atomic = atomic::$atomic;
+            type Atomic = core::sync::atomic::$atomic;
 
-            fn from_mut(values: &mut [$integer]) -> &[atomic::$atomic] {
+            fn from_mut(values: &mut [$integer]) -> &[core::sync::atomic::$atomic] {
                 const {
-                    assert!(size_of::<$integer>() == size_of::<atomic::$atomic>());
-                    assert!(align_of::<$integer>() == align_of::<atomic::$atomic>());
+                    assert!(size_of::<$integer>() == size_of::<core::sync::atomic::$atomic>());
+                    assert!(align_of::<$integer>() == align_of::<core::sync::atomic::$atomic>());
                 }
                 // SAFETY: same size, alignment and valid bits; the exclusive borrow ends all plain access meanwhile.
-                unsafe { slice::from_raw_parts(values.as_mut_ptr().cast(), values.len()) }
+                unsafe { core::slice::from_raw_parts(values.as_mut_ptr().cast(), values.len()) }
             }
         }
     )+};

@@ -23,7 +23,7 @@ mod range;
 pub mod sample;
 
 pub use argument::{
-    Arguments, Atomic, Bind, Parameter, ParameterInfo, Passing, Read, Signature, Value, Write,
+    Arguments, Atomic, Bind, Output, Parameter, ParameterInfo, Passing, Read, Signature, Value, Write,
 };
 pub use atomic::AtomicElement;
 pub use barrier::FenceSpace;

@@ -1,7 +1,9 @@
 //! Local, private, constant and atomic memory, and what a launch does with a kernel that misbehaves.
 
+use core::mem::MaybeUninit;
+use core::panic::AssertUnwindSafe;
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::catch_unwind;
 
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::Mock;
@@ -10,7 +12,7 @@ use usm_kernel::host::phased;
 use usm_kernel::sample::Reverse;
 use usm_kernel::{
     Atomic, Constant, Description, FenceSpace, Group, InOrder, Kernel, Launch, LaunchError, Local, NdRange,
-    Order, Passing, Private, PrivateArrays, Read, Reversed, Shuffled, Value, Write, Zeroed,
+    Order, Output, Passing, Private, PrivateArrays, Range, Read, Reversed, Shuffled, Value, Write, Zeroed,
 };
 
 fn queue() -> Queue<HostHeap> {
@@ -86,6 +88,32 @@ fn all_kinds_of_memory_work_together_in_every_order() {
     assert_eq!(once(InOrder, taps, &x), (plain.clone(), below));
     assert_eq!(once(Reversed, taps, &x), (plain.clone(), below));
     assert_eq!(once(Shuffled(7), taps, &x), (plain, below));
+}
+
+/// Doubles into memory that has no value yet.
+struct Doubled;
+
+impl Kernel<1> for Doubled {
+    const NAME: &'static str = "doubled";
+    type Arguments = (Read<f32>, Output<f32>);
+    type Local = ();
+
+    fn group<O: Order>(&self, group: &Group<'_, 1, O>, (x, y): (&[f32], &mut [MaybeUninit<f32>]), (): ()) {
+        for item in group.items() {
+            y[item.global()].write(2.0 * x[item.global()]);
+        }
+    }
+}
+
+#[test]
+fn a_kernel_fills_memory_that_has_no_value() {
+    let queue = queue();
+    let x = UsmVec::<f32, Host, _>::from_slice(&queue, &[1.0, 2.0, 3.0]).unwrap();
+    let mut y = UsmVec::<f32, Host, _>::uninit(queue.context(), 3).unwrap();
+    let _ = Launch::over(&queue, Range::new([3]).unwrap()).run(Doubled, (&x, &mut y)).unwrap();
+    // SAFETY: the range has one item for each element, and each writes its own.
+    let y = unsafe { y.assume_init() };
+    assert_eq!(y.read().unwrap()[..], [2.0, 4.0, 6.0]);
 }
 
 #[test]
