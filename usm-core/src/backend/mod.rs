@@ -33,11 +33,11 @@ pub mod host;
 pub mod mock;
 #[cfg(feature = "opencl")]
 pub mod opencl;
-#[cfg(any(feature = "opencl", feature = "cuda"))]
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
 mod placed;
-#[cfg(any(feature = "opencl", feature = "cuda"))]
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
 mod poll;
-#[cfg(any(feature = "opencl", feature = "cuda"))]
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
 mod roster;
 
 use core::alloc::Layout;

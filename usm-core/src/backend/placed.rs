@@ -12,6 +12,8 @@ struct Entry {
     /// What the driver gave.
     base: usize,
     address: usize,
+    /// Bytes asked for; read where a driver can be asked for base and size.
+    #[cfg_attr(not(any(feature = "opencl", feature = "cuda")), allow(dead_code))]
     size: usize,
 }
 
@@ -67,6 +69,7 @@ impl Placed {
 
     /// Base and size of the placed block that contains `address`, where the driver knows the block around it, which
     /// starts at `base`. `None` for the bytes around a placed block; `Some` of the same for all others.
+    #[cfg(any(feature = "opencl", feature = "cuda", test))]
     pub(super) fn narrow(&self, address: usize, base: usize, size: usize) -> Option<(usize, usize)> {
         let entries = self.entries.lock();
         match entries.iter().find(|entry| entry.base == base) {

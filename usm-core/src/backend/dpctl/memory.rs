@@ -1,23 +1,22 @@
 //! Contexts: allocation, freeing and pointer queries.
 
-use alloc::sync::{Arc, Weak};
-use alloc::vec::Vec;
+use alloc::sync::Arc;
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use core::time::Duration;
-use std::time::Instant;
 
 use super::Dpctl;
 use super::device::{self, DpctlDevice};
 use super::error::{self, not_null};
 use super::loader::{Handle, Library};
 use super::queue::{self, DpctlEvent};
+use crate::backend::placed::Placed;
+use crate::backend::roster::Roster;
 use crate::backend::{Block, PointerInfo};
 use crate::deferred::Deferred;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
-use crate::sync::Mutex;
 use crate::{AllocKind, MemoryType};
 
 /// A context over one SYCL device. Contexts made from a device use the runtime's default context of that device, the
@@ -29,10 +28,11 @@ pub struct DpctlContext(Arc<Inner>);
 struct Inner {
     shared: Shared,
     deferred: Deferred<Dpctl>,
-    queues: Mutex<Vec<Weak<queue::Inner>>>,
-    /// The last events of queues that are gone: their work goes on.
-    orphans: Mutex<Vec<DpctlEvent>>,
+    roster: Roster<queue::Inner, DpctlEvent>,
+    placed: Placed,
     device: DpctlDevice,
+    /// Whether the context has no other device, so that pointers need not be asked for theirs.
+    sole_device: bool,
     /// Allocations name a queue in the C library; this one runs nothing.
     allocator: Handle,
     context: Handle,
@@ -69,10 +69,7 @@ impl DpctlContext {
         let copy = not_null("DPCTLContext_Copy", unsafe { (library.context_copy)(context.as_ptr()) })?;
         // SAFETY: the copy is the caller's.
         let copy = unsafe { Handle::new(library, copy, library.context_delete) };
-        // SAFETY: a live context.
-        let devices = not_null("DPCTLContext_GetDevices", unsafe { (library.context_devices)(copy.raw()) })?;
-        // SAFETY: the vector is the caller's.
-        let devices = unsafe { Handle::new(library, devices, library.device_vector_delete) };
+        let (devices, _) = devices_of(&copy)?;
         // SAFETY: a live vector; a context has at least one device, and the call is checked otherwise.
         let first = unsafe { (library.device_vector_at)(devices.raw(), 0) };
         // SAFETY: the element is a copy that is the caller's.
@@ -85,8 +82,9 @@ impl DpctlContext {
         Ok(Self(Arc::new(Inner {
             shared: Shared::new(device.info()),
             deferred: Deferred::new(),
-            queues: Mutex::new(Vec::new()),
-            orphans: Mutex::new(Vec::new()),
+            roster: Roster::new(),
+            placed: Placed::new(),
+            sole_device: devices_of(&context)?.1 == 1,
             device,
             allocator,
             context,
@@ -155,18 +153,8 @@ impl DpctlContext {
         &self.0.deferred
     }
 
-    pub(super) fn remember(&self, queue: &Arc<queue::Inner>) {
-        let mut queues = self.0.queues.lock();
-        queues.retain(|queue| queue.strong_count() > 0);
-        queues.push(Arc::downgrade(queue));
-    }
-
-    /// Keeps the last event of a queue that is being dropped.
-    pub(super) fn inherit(&self, event: DpctlEvent) {
-        let old = core::mem::take(&mut *self.0.orphans.lock());
-        let unfinished = old.into_iter().filter(|event| !event.is_complete());
-        let kept: Vec<_> = unfinished.chain([event]).collect();
-        self.0.orphans.lock().extend(kept);
+    pub(super) fn roster(&self) -> &Roster<queue::Inner, DpctlEvent> {
+        &self.0.roster
     }
 
     pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
@@ -180,18 +168,23 @@ impl DpctlContext {
             AllocKind::Device => library.allocate_device,
             AllocKind::Shared | AllocKind::Unknown => library.allocate_shared,
         };
-        // SAFETY: a live queue, a power of two, a size that is not zero, and the device has the kind's aspect.
-        let raw = unsafe { call(layout.align(), layout.size(), self.0.allocator.raw()) };
-        let Some(pointer) = NonNull::new(raw.cast::<u8>()) else {
-            let requested = layout.size() as u64;
-            return Err(error::of(ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested }));
-        };
-        if pointer.as_ptr() as usize % layout.align() != 0 {
+        let address = self.0.placed.allocate(
+            layout,
+            |bytes| {
+                // SAFETY: a live queue, a power of two, a size that is not zero, and the device has the kind's aspect.
+                let raw = unsafe { call(layout.align(), bytes, self.0.allocator.raw()) };
+                if raw.is_null() {
+                    let (memory_type, requested) = (MemoryType::of(kind), bytes as u64);
+                    return Err(error::of(ErrorKind::OutOfMemory { memory_type, requested }));
+                }
+                Ok(raw.expose_provenance())
+            },
             // SAFETY: just allocated in this context, used by nobody.
-            unsafe { (library.free_with_context)(raw, self.0.context.raw()) };
-            return Err(error::of(ErrorKind::BadAlignment { alignment: layout.align() }));
-        }
-        Ok(pointer)
+            |base| unsafe { self.0.free_at(base) },
+        )?;
+        let pointer = NonNull::new(core::ptr::with_exposed_provenance_mut(address));
+        // The call above never gives 0.
+        pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
     }
 
     /// # Safety
@@ -221,9 +214,13 @@ impl DpctlContext {
 
     /// Ordinal of the device that owns a pointer whose type is known.
     fn owner_of(&self, pointer: *const c_void) -> Option<u32> {
+        if self.0.sole_device {
+            return Some(self.0.device.info().ordinal);
+        }
         let library = self.library();
-        // SAFETY: the type query has just said that the pointer is the context's; a free by another thread in between
-        // would be a use after free of that thread's.
+        // SAFETY: the type query has just said that the pointer is the context's. Only where contexts have several
+        // devices does it matter that a free by another thread must not come in between; the blocks of this crate are
+        // answered by the registry and never get here.
         let raw = NonNull::new(unsafe { (library.pointer_device)(pointer, self.0.context.raw()) })?;
         // SAFETY: the reference is the caller's.
         let device = unsafe { Handle::new(library, raw, library.device_delete) };
@@ -231,29 +228,35 @@ impl DpctlContext {
     }
 
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
-        let start = Instant::now();
-        let queues: Vec<_> = self.0.queues.lock().iter().filter_map(Weak::upgrade).collect();
-        let mut events = self.0.orphans.lock().clone();
-        for queue in &queues {
-            events.push(queue.barrier(&[])?);
-        }
-        for event in &events {
-            event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
-                ErrorKind::Timeout { .. } => error::of(Error::timeout(limit).kind),
-                _ => error,
-            })?;
-        }
-        self.0.orphans.lock().retain(|event| !event.is_complete());
-        Ok(())
+        self.0.roster.synchronize(limit, |queue| queue.barrier(&[]))
     }
+}
+
+/// The devices of a context, a vector of the library's, and their number.
+fn devices_of(context: &Handle) -> Result<(Handle, usize)> {
+    let library = context.library();
+    // SAFETY: a live context.
+    let devices = not_null("DPCTLContext_GetDevices", unsafe { (library.context_devices)(context.raw()) })?;
+    // SAFETY: the vector is the caller's.
+    let devices = unsafe { Handle::new(library, devices, library.device_vector_delete) };
+    // SAFETY: a live vector.
+    let count = unsafe { (library.device_vector_size)(devices.raw()) };
+    Ok((devices, count))
 }
 
 impl Inner {
     /// # Safety
     /// As [`Backend::free`](crate::Backend::free).
     unsafe fn free(&self, block: &Block) {
-        let pointer = block.pointer.as_ptr().cast();
         // SAFETY: the caller's promise.
+        unsafe { self.free_at(self.placed.take(block)) };
+    }
+
+    /// # Safety
+    /// The library gave `base` in this context, it was not freed yet, and no operation uses it.
+    unsafe fn free_at(&self, base: usize) {
+        let pointer = core::ptr::with_exposed_provenance_mut(base);
+        // SAFETY: the caller's promise; memory of this context, so that the library does not throw.
         unsafe { (self.context.library().free_with_context)(pointer, self.context.raw()) };
     }
 }

@@ -34,6 +34,7 @@ pub use loader::{find_library, opencl_runtime_beside, use_opencl_runtime_beside}
 pub use memory::DpctlContext;
 pub use queue::{DpctlEvent, DpctlQueue};
 
+use crate::backend::roster::Completion;
 use crate::backend::{Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Unsupported};
 use crate::context::Context;
 use crate::deferred::Deferred;

@@ -5,23 +5,18 @@ use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
 use core::time::Duration;
-use std::thread;
-use std::time::Instant;
 
 use super::device::DpctlDevice;
 use super::error::{self, not_null};
 use super::loader::{Handle, Library, Raw};
 use super::memory::DpctlContext;
-use crate::backend::{EventStatus, QueueOrder};
-use crate::error::{Error, ErrorKind, Result};
+use crate::BackendKind;
+use crate::backend::roster::Completion;
+use crate::backend::{EventStatus, QueueOrder, poll};
+use crate::error::{ErrorKind, Result};
 
 /// `DPCTL_IN_ORDER` of the C headers.
 const IN_ORDER: c_int = 1 << 1;
-
-/// Polls without giving the processor away before a wait begins to sleep: about the time of a small kernel.
-const SPINS: u32 = 64;
-const FIRST_SLEEP: Duration = Duration::from_micros(10);
-const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// A SYCL queue.
 #[derive(Clone, Debug)]
@@ -101,7 +96,7 @@ impl DpctlQueue {
 
     fn known(handle: Handle, context: &DpctlContext) -> Self {
         let inner = Arc::new(Inner { handle, context: context.clone() });
-        context.remember(&inner);
+        context.roster().remember(&inner);
         Self(inner)
     }
 
@@ -251,9 +246,7 @@ impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for.
     fn drop(&mut self) {
         if let Ok(event) = self.barrier(&[]) {
-            if !event.is_complete() {
-                self.context.inherit(event);
-            }
+            self.context.roster().inherit(event);
         }
     }
 }
@@ -279,31 +272,15 @@ impl DpctlEvent {
             _ => Err(error::native("DPCTLEvent_GetCommandExecutionStatus")),
         }
     }
+}
 
-    pub(super) fn is_complete(&self) -> bool {
+impl Completion for DpctlEvent {
+    fn is_complete(&self) -> bool {
         matches!(self.status(), Ok(EventStatus::Complete))
     }
 
     /// Polls: the library has no wait with a limit. Submitting has flushed already.
-    pub(super) fn wait(&self, limit: Duration) -> Result<()> {
-        let mut start = None;
-        let mut sleep = FIRST_SLEEP;
-        for round in 0_u64.. {
-            if self.status()? == EventStatus::Complete {
-                return Ok(());
-            }
-            let start = *start.get_or_insert_with(Instant::now);
-            let elapsed = start.elapsed();
-            if elapsed >= limit {
-                break;
-            }
-            if round < u64::from(SPINS) {
-                thread::yield_now();
-            } else {
-                thread::sleep(sleep.min(limit - elapsed));
-                sleep = (sleep * 2).min(LONGEST_SLEEP);
-            }
-        }
-        Err(error::of(Error::timeout(limit).kind))
+    fn wait(&self, limit: Duration) -> Result<()> {
+        poll::until_complete(limit, || self.status()).map_err(|error| error.in_backend(BackendKind::Sycl))
     }
 }
