@@ -267,10 +267,6 @@ impl<'a> Cursor<'a> {
             None if loose && name == "μs".as_bytes() => TimeUnit::Microsecond,
             None => return Err(ErrorKind::BadTimeUnit),
         };
-        // Strict: the count is written only when it is not 1, and 0 ticks of time are no resolution.
-        if !loose && count == 0 {
-            return Err(ErrorKind::BadTimeUnit);
-        }
         Ok(Some(Resolution { count, unit }))
     }
 }

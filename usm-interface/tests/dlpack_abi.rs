@@ -1,3 +1,4 @@
+#![cfg(feature = "alloc")]
 //! The C structures: ownership, deleters, and what is read before the version is known.
 
 use core::ffi::c_void;

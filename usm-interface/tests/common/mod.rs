@@ -19,7 +19,7 @@ pub(crate) fn shared() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    eprintln!("SKIPPED: no corpus at {} (set USM_SHARED)", folder.display());
+    println!("skipped: the corpus of real exports: no {} (set USM_SHARED)", folder.display());
     None
 }
 
