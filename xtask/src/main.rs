@@ -5,6 +5,7 @@
 mod bench;
 mod ci;
 mod command;
+mod cuda;
 mod debian;
 mod environment;
 mod features;
@@ -25,6 +26,9 @@ usage: cargo xtask <command>
 
   setup                 Python, OpenCL CPU runtime, Level Zero, PoCL and ONNX models in .setup/
   test                  set-up, format, lints, tests, doctests, images, wheel, Python tests
+  test --cuda           the tests that need an NVIDIA GPU
+  test --cuda --prebuilt FOLDER
+                        builds them into FOLDER, with a run.sh for a machine without cargo
   ci                    test, then documentation and every pair of features of every crate
   bench NAME [--json]   a benchmark of usm-bench, release build
   fuzz [TARGET] [--seconds N]
@@ -47,7 +51,7 @@ fn main() -> ExitCode {
     };
     let result = match command {
         "setup" => no_arguments(rest).and_then(|()| setup::run()),
-        "test" => no_arguments(rest).and_then(|()| test::run()),
+        "test" => test::run(rest),
         "ci" => no_arguments(rest).and_then(|()| ci::run()),
         "images" => no_arguments(rest).and_then(|()| images::run_alone()),
         "features" => no_arguments(rest).and_then(|()| features::run_alone()),

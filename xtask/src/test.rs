@@ -6,12 +6,20 @@ use std::process::Command;
 
 use crate::command::{self, cargo, command, probe};
 use crate::report::Report;
-use crate::{Failure, environment, images, setup};
+use crate::{Failure, cuda, environment, images, setup};
 
 /// The crates that work without the standard library; each is linted and tested with no feature and with `alloc`.
 pub(crate) const NO_STD: [&str; 5] = ["usm-core", "usm-interface", "usm-pool", "usm-kernel", "usm-nrt"];
 
-pub(crate) fn run() -> Result<(), Failure> {
+pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => {}
+        ["--cuda"] => return cuda::test(None),
+        ["--cuda", "--prebuilt", folder] => {
+            return cuda::test(Some(&std::path::absolute(folder).unwrap_or_else(|_| folder.into())));
+        }
+        _ => return Err(Failure::Usage(format!("test does not take `{}`", arguments.join(" ")))),
+    }
     let mut report = Report::new();
     all(&mut report);
     report.finish()

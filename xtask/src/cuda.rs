@@ -1,0 +1,78 @@
+//! `cargo xtask test --cuda`: the tests that need an NVIDIA GPU, here or packed for a machine without cargo.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::command::{cargo, command, describe, run};
+use crate::report::Report;
+use crate::{Failure, folder, system};
+
+/// Test executables with CUDA cases: package, target. Cases have `cuda` in their names.
+const TESTS: [(&str, &str); 1] = [("usm-tests", "runtimes")];
+
+/// Runs on the machine with the GPU.
+const SCRIPT: &str = "\
+#!/bin/sh
+# Tests of usm on CUDA, built elsewhere: needs the NVIDIA driver and nothing else. A missing driver is a failure.
+cd \"$(dirname \"$0\")\" || exit 1
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+status=0
+for test in ./*.test; do
+    USM_REQUIRE=cuda \"$test\" cuda || status=1
+done
+exit $status
+";
+
+/// Builds the executables; runs them, or leaves them in a folder with a script.
+pub(crate) fn test(prebuilt: Option<&Path>) -> Result<(), Failure> {
+    let mut report = Report::new();
+    for (package, target) in TESTS {
+        let mut executable = None;
+        report.check(&format!("build: {target}"), || {
+            executable = Some(build(package, target)?);
+            Ok(())
+        });
+        let Some(executable) = executable else { continue };
+        match prebuilt {
+            Some(folder) => {
+                report.check(&format!("pack: {target}"), || pack(&executable, folder, target));
+            }
+            None => {
+                let mut test = command(&executable);
+                report.command(&format!("CUDA: {target}"), test.arg("cuda").env("USM_REQUIRE", "cuda"));
+            }
+        }
+    }
+    if let Some(folder) = prebuilt {
+        report.check("pack: run.sh", || {
+            let script = folder.join("run.sh");
+            fs::write(&script, SCRIPT).map_err(|error| folder::at(&script, &error))
+        });
+        println!("on the machine with the GPU: sh {}", folder.join("run.sh").display());
+    }
+    report.finish()
+}
+
+/// Builds one test target and finds it in what cargo says: `Executable tests/runtimes.rs (target/debug/deps/runtimes-1f)`.
+fn build(package: &str, target: &str) -> Result<PathBuf, String> {
+    let mut build = cargo(["test", "--no-run", "-p", package, "--test", target]);
+    let output = build.output().map_err(|error| format!("{}: {error}", describe(&build)))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let executable = said
+        .lines()
+        .filter(|line| line.trim_start().starts_with("Executable"))
+        .find_map(|line| line.rsplit_once('(')?.1.strip_suffix(')'))
+        .map(|path| crate::environment::root().join(path));
+    executable.filter(|_| output.status.success()).ok_or_else(|| format!("{}\n{said}", describe(&build)))
+}
+
+/// Copies an executable, without its debugging information where `strip` is at hand.
+fn pack(executable: &Path, folder: &Path, name: &str) -> Result<(), String> {
+    fs::create_dir_all(folder).map_err(|error| folder::at(folder, &error))?;
+    let packed = folder.join(format!("{name}.test"));
+    fs::copy(executable, &packed).map_err(|error| folder::at(&packed, &error))?;
+    if system::find("strip").is_some() {
+        run(command("strip").arg(&packed));
+    }
+    Ok(())
+}
