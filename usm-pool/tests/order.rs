@@ -68,6 +68,10 @@ fn real_graphs_come_down_to_the_in_order_bound_with_the_critical_path_unchanged(
         verify::graph(&graph, Queue::OutOfOrder, &found.edges, &plan.rows)
             .expect("verified against the graph");
         let ratio = |bytes: u64| bytes as f64 / least as f64;
+        if name.contains("resnet50_fwd") {
+            assert!(ratio(plan.peak) <= 1.10, "{name}: {} of the in-order bound {least}", plan.peak);
+        }
+        assert!(plan.peak <= found.curve[0].bound.max(plan.lower_bound), "{name}: edges never cost memory");
         println!(
             "{name:40} {:.3} {:6.3}x {:6.3}x {:6.3}x {:6} {:6} {seconds:.2}",
             ratio(critical_path_bound(&graph, InPlace::Never).expect("bound").bytes),

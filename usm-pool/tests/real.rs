@@ -78,12 +78,16 @@ fn every_strategy_makes_a_plan_that_verifies() {
             peaks[3]
         );
         assert!(peaks[0] <= peaks[3], "{name}: above the whole-buffer pool");
+        assert!(
+            (peaks[0] - 1.0).abs() < f64::EPSILON,
+            "{name}: the optimum is the bound, and the portfolio finds it"
+        );
         log_sum += (peaks[0] / peaks[3]).ln();
         count += 1;
     }
     let mean = (log_sum / f64::from(count)).exp();
     println!("geometric mean against the whole-buffer pool: {mean:.4}");
-    assert!(mean <= 0.87, "geometric mean {mean} against the whole-buffer pool");
+    assert!(mean <= 0.864, "geometric mean {mean} against the whole-buffer pool");
 }
 
 #[test]
@@ -119,6 +123,12 @@ fn out_of_order_plans_verify_and_come_close_to_the_antichain() {
             verify::load_of(problem.buffers(), view, &set),
             Some(auto.lower_bound),
             "{name}: sizes are multiples of 64"
+        );
+        assert!(
+            auto.peak as f64 <= 1.01 * auto.lower_bound as f64,
+            "{name}: {} above {}",
+            auto.peak,
+            auto.lower_bound
         );
         let base = usm_pool::bound::time_cut(in_order.buffers()).bytes;
         assert!(auto.lower_bound >= base, "{name}: out-of-order bound below the in-order one");
