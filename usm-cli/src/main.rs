@@ -41,6 +41,10 @@ enum Command {
     Interface(interface::Arguments),
     /// Run a sample kernel, check it against a plain loop and time both.
     Run(run::Arguments),
+    /// Part of `plan model.onnx`; not for use by hand.
+    #[cfg(feature = "onnx")]
+    #[command(hide = true, name = input::onnx::infer::CHILD)]
+    InferShapes,
 }
 
 fn main() -> ExitCode {
@@ -62,5 +66,7 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Plan(arguments) => plan::run(arguments, cli.json),
         Command::Interface(arguments) => interface::run(arguments),
         Command::Run(arguments) => run::run(arguments, cli.json),
+        #[cfg(feature = "onnx")]
+        Command::InferShapes => input::onnx::infer::run_child(),
     }
 }

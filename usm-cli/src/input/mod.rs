@@ -4,7 +4,7 @@ mod buffers_csv;
 mod graph_csv;
 pub(crate) mod graph_json;
 #[cfg(feature = "onnx")]
-mod onnx;
+pub(crate) mod onnx;
 mod table;
 
 use std::path::Path;

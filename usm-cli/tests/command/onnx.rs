@@ -325,3 +325,54 @@ fn truncated_real_models_are_refused() {
         }
     }
 }
+
+/// Inference works on values too. A value that does not fit in memory must not take the command down.
+#[test]
+fn values_that_would_fill_the_memory_are_refused() {
+    let huge = 1_i64 << 42;
+    let scalar = |name: &str, value: i64| TensorProto { dims: Vec::new(), ..int64s(name, &[value]) };
+    let large = 1_i64 << 30;
+    let cases = [
+        ("ConstantOfShape", vec!["n"], vec![int64s("n", &[huge])]),
+        ("ConstantOfShape", vec!["n"], vec![int64s("n", &[large, large])]),
+        ("Expand", vec!["one", "n"], vec![int64s("one", &[1]), int64s("n", &[huge])]),
+        (
+            "Range",
+            vec!["zero", "end", "step"],
+            vec![scalar("zero", 0), scalar("end", huge), scalar("step", 1)],
+        ),
+        ("Tile", vec!["one", "n"], vec![int64s("one", &[1]), int64s("n", &[huge])]),
+    ];
+    for (op, inputs, initializer) in cases {
+        let graph = GraphProto {
+            node: vec![node(op, &inputs, &["big"]), node("Identity", &["big"], &["y"])],
+            output: vec![value("y", FLOAT, &["M"])],
+            initializer,
+            ..GraphProto::default()
+        };
+        let ran = plan(&format!("onnx_memory_{op}"), graph, &[]);
+        assert!(matches!(ran.code, 0 | 2), "{op}: {} {}", ran.code, ran.stderr);
+        if ran.code == 0 {
+            assert!(ran.json()["naive"].as_u64() > Some(1 << 42), "{op}: {}", ran.stdout);
+        }
+    }
+    // As many dimensions as there are stars.
+    let graph = GraphProto {
+        node: vec![node("ConstantOfShape", &["n"], &["big"]), node("Identity", &["big"], &["y"])],
+        input: vec![value("n", INT64, &["1099511627776"])],
+        output: vec![value("y", FLOAT, &["M"])],
+        ..GraphProto::default()
+    };
+    plan("onnx_memory_rank", graph, &[]).refused(&["model.onnx", "\"big\""]);
+}
+
+#[test]
+fn constants_of_a_shape_are_32_bit_floats_unless_they_say_otherwise() {
+    let graph = GraphProto {
+        node: vec![node("ConstantOfShape", &["n"], &["c"]), node("Identity", &["c"], &["y"])],
+        output: vec![value("y", FLOAT, &["M"])],
+        initializer: vec![int64s("n", &[100])],
+        ..GraphProto::default()
+    };
+    assert_eq!(plan("onnx_constant_of_shape", graph, &[]).json()["naive"], 800);
+}

@@ -1,75 +1,173 @@
-//! Shape inference by tract, on a graph without weights.
+//! Shape inference by tract, on a graph without weights, in a process of its own.
 //!
-//! tract is written for models that it runs, not for arbitrary files: a panic inside it becomes an error here.
+//! tract is written for models that somebody wants to run, not for arbitrary files: it may panic, ask for more memory than there is, or
+//! loop. None of that can be caught in the process that it happens in, so the command starts itself once more, gives the child a
+//! limit of memory and of time, and takes its answer or its end as the result.
 
+use core::time::Duration;
 use std::collections::{HashMap, HashSet};
-use std::panic;
+use std::io::{self, Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
 use std::thread;
+use std::time::Instant;
 
-use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
+use prost::Message as _;
+use serde::{Deserialize, Serialize};
+use tract_onnx::pb::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, attribute_proto::AttributeType,
+};
 use tract_onnx::prelude::{DatumType, InferenceModelExt as _, TractResult};
 use tract_onnx::tract_hir::internal::Factoid as _;
 
-use super::is_constant;
 use super::shape::{self, Shape};
+use super::{is_constant, is_standard};
+use crate::error::{Error, Exit, Result};
+
+/// The argument that makes the command do the child's part.
+pub(crate) const CHILD: &str = "infer-shapes";
 
 /// Tensors above so many elements are not the shape of anything: inference gets their type instead of their content.
 const LARGEST_VALUE: u64 = 4096;
 
-/// Stack of the thread that infers, in bytes.
-const STACK: usize = 64 << 20;
+/// `TensorProto.DataType` of 32-bit floats and of 64-bit integers.
+const FLOAT: i32 = 1;
+const INT64: i32 = 7;
 
-const THREAD: &str = "shape inference";
+/// Address space of the child in bytes.
+const MEMORY: u64 = 2 << 30;
+
+/// Time that the child has.
+const TIME: Duration = Duration::from_secs(120);
 
 /// What inference found.
-#[derive(Default)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Inferred {
     pub(crate) shapes: HashMap<String, Shape>,
     /// Why it stopped, or the first operator that it could not understand.
     pub(crate) complaint: Option<String>,
 }
 
+impl Inferred {
+    fn nothing(complaint: String) -> Self {
+        Self { complaint: Some(complaint), ..Self::default() }
+    }
+}
+
 /// Infers shapes of what the operators give. Dimensions of the inputs have values already.
-pub(crate) fn shapes(model: ModelProto) -> Inferred {
-    silence_panics();
-    let worker = thread::Builder::new().name(THREAD.to_owned()).stack_size(STACK).spawn(move || {
-        infer(model)
-            .unwrap_or_else(|error| Inferred { complaint: Some(format!("{error:#}")), ..Inferred::default() })
+pub(crate) fn shapes(mut model: ModelProto) -> Inferred {
+    if let Some(graph) = &mut model.graph {
+        if let Some(complaint) = beyond(graph) {
+            return Inferred::nothing(complaint);
+        }
+        strip(graph);
+    }
+    ask_child(&model.encode_to_vec())
+        .unwrap_or_else(|error| Inferred::nothing(format!("no process to infer shapes: {error}")))
+}
+
+/// Operators that make a shape out of numbers.
+const SHAPE_GIVING: [&str; 8] =
+    ["ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Reshape", "Resize", "Tile"];
+
+/// tract cuts some extents to 32 bits: larger ones are refused rather than inferred wrongly.
+fn beyond(graph: &GraphProto) -> Option<String> {
+    let giving = |node: &&NodeProto| SHAPE_GIVING.iter().any(|op_type| is_standard(node, op_type));
+    let shapes: HashSet<&String> = graph.node.iter().filter(giving).flat_map(|node| &node.input).collect();
+    let constants = graph.initializer.iter().map(|tensor| (&tensor.name, tensor));
+    let nodes = graph.node.iter().filter(|node| is_constant(node)).filter_map(|node| {
+        Some((node.output.first()?, node.attribute.iter().find_map(|attribute| attribute.t.as_ref())?))
     });
-    let result = match worker {
-        Ok(worker) => worker.join(),
-        Err(error) => {
-            return Inferred { complaint: Some(format!("no thread: {error}")), ..Inferred::default() };
-        }
-    };
-    result.unwrap_or_else(|payload| {
-        let message = payload.downcast_ref::<String>().map(String::as_str);
-        let message = message.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("unknown");
-        Inferred {
-            complaint: Some(format!("panic in the inference library: {message}")),
-            ..Inferred::default()
-        }
+    let numbers = |tensor: &TensorProto| tensor.data_type == INT64 && keep(tensor);
+    let used = constants.chain(nodes).filter(|(name, tensor)| shapes.contains(name) && numbers(tensor));
+    let stated = used.flat_map(|(_, tensor)| {
+        let raw = tensor.raw_data.chunks_exact(8).map(|bytes| bytes.try_into().map_or(0, i64::from_le_bytes));
+        tensor.int64_data.iter().copied().chain(raw).map(i64::unsigned_abs)
+    });
+    let inputs = graph.input.iter().filter_map(shape::known).flat_map(|shape| shape.dims);
+    let largest = inputs.chain(stated).max()?;
+    let limit = i32::MAX as u64;
+    (largest > limit).then(|| format!("extents above {limit} are not inferred, and one is {largest}"))
+}
+
+fn ask_child(model: &[u8]) -> io::Result<Inferred> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .arg(CHILD)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (answer, remarks, ended) = thread::scope(|scope| {
+        scope.spawn(|| stdin.map(|mut stdin| stdin.write_all(model)));
+        let answer = scope.spawn(|| read(stdout));
+        let remarks = scope.spawn(|| read(stderr));
+        let ended = wait(&mut child);
+        (answer.join().unwrap_or_default(), remarks.join().unwrap_or_default(), ended)
+    });
+    Ok(match serde_json::from_slice(&answer) {
+        Ok(inferred) if ended? => inferred,
+        _ => Inferred::nothing(last_words(&String::from_utf8_lossy(&remarks))),
     })
 }
 
-/// A panic of the inference thread is reported as an error; the default hook would print it as a bug of ours.
-fn silence_panics() {
-    static ONCE: std::sync::Once = std::sync::Once::new();
-    ONCE.call_once(|| {
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            if thread::current().name() != Some(THREAD) {
-                before(info);
-            }
-        }));
-    });
+fn read(pipe: Option<impl io::Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // A child that dies leaves half an answer, which is no answer.
+    let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+    bytes
 }
 
-fn infer(mut model: ModelProto) -> TractResult<Inferred> {
-    if let Some(graph) = &mut model.graph {
-        strip(graph);
+/// Waits for the child, and ends it when its time is over. Answers whether it ended well.
+fn wait(child: &mut Child) -> io::Result<bool> {
+    let start = Instant::now();
+    let mut pause = Duration::from_micros(500);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.success());
+        }
+        if start.elapsed() >= TIME {
+            child.kill()?;
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(50));
     }
-    let mut parsed = tract_onnx::onnx().parse(&model, None)?;
+}
+
+/// The reason that a child which did not answer gave: of a panic the message, not the trace.
+fn last_words(remarks: &str) -> String {
+    let mut lines = remarks.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    let message = if first.contains("panicked at") { lines.next().unwrap_or(first) } else { first };
+    match message {
+        "" => format!(
+            "the inference library ended without an answer, within {} s and {} GiB",
+            TIME.as_secs(),
+            MEMORY >> 30
+        ),
+        message => format!("the inference library failed: {message}"),
+    }
+}
+
+/// The child's part: a model on standard input, what was inferred on standard output.
+pub(crate) fn run_child() -> Result<Exit> {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let maximum = getrlimit(Resource::As).maximum;
+        let current = Some(maximum.map_or(MEMORY, |maximum| maximum.min(MEMORY)));
+        // Without the limit it is less safe, not wrong.
+        let _ = setrlimit(Resource::As, Rlimit { current, maximum });
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes).map_err(Error::bad)?;
+    let model = ModelProto::decode(&*bytes).map_err(Error::bad)?;
+    let inferred = infer(&model).unwrap_or_else(|error| Inferred::nothing(format!("{error:#}")));
+    crate::output::json(&inferred)?;
+    Ok(Exit::Done)
+}
+
+fn infer(model: &ModelProto) -> TractResult<Inferred> {
+    let mut parsed = tract_onnx::onnx().parse(model, None)?;
     // Obstinate: what follows an operator that it does not know may still be known from elsewhere.
     let complaint = parsed.model.analyse(true).err().map(|error| format!("{error:#}"));
     let mut shapes = HashMap::new();
@@ -105,6 +203,7 @@ fn strip(graph: &mut GraphProto) {
             _ => true,
         }
     });
+    graph.node.iter_mut().for_each(spell_out);
     // Old files list initializers among the inputs.
     let listed: HashSet<&String> = graph.input.iter().map(|input| &input.name).collect();
     weights.retain(|weight| !listed.contains(&weight.name));
@@ -113,6 +212,20 @@ fn strip(graph: &mut GraphProto) {
     // Names of the outputs are needed, their shapes are not.
     for output in &mut graph.output {
         output.r#type = None;
+    }
+}
+
+/// tract takes 64-bit floats where the standard says that a `ConstantOfShape` without a value is of 32-bit floats.
+fn spell_out(node: &mut NodeProto) {
+    if is_standard(node, "ConstantOfShape") && node.attribute.is_empty() {
+        let zero =
+            TensorProto { dims: vec![1], data_type: FLOAT, float_data: vec![0.0], ..TensorProto::default() };
+        node.attribute.push(AttributeProto {
+            name: "value".to_owned(),
+            r#type: AttributeType::Tensor.into(),
+            t: Some(zero),
+            ..AttributeProto::default()
+        });
     }
 }
 

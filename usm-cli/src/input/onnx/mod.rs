@@ -1,7 +1,7 @@
 //! `model.onnx`: topology from the file, sizes from the model's own shapes, the rest by shape inference.
 
 mod element;
-mod infer;
+pub(crate) mod infer;
 mod shape;
 
 use std::collections::{HashMap, HashSet};
@@ -48,7 +48,12 @@ pub(crate) fn parse(bytes: &[u8], hints: &Hints) -> Result<Graph> {
 
 /// Whether a node only carries a constant.
 fn is_constant(node: &NodeProto) -> bool {
-    node.op_type == "Constant" && matches!(node.domain.as_str(), "" | "ai.onnx")
+    is_standard(node, "Constant")
+}
+
+/// Whether a node is this operator of the standard.
+fn is_standard(node: &NodeProto, op_type: &str) -> bool {
+    node.op_type == op_type && matches!(node.domain.as_str(), "" | "ai.onnx")
 }
 
 /// How messages call a node: `node 12 "conv1" (Conv)`.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension::Value as Dim};
 use tract_onnx::pb::type_proto::Value as Type;
 use tract_onnx::pb::{GraphProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto};
@@ -10,7 +11,7 @@ use super::element;
 use crate::error::{Error, Result};
 
 /// Element type and extents of a tensor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct Shape {
     /// Bits of one element.
     pub(crate) bits: u64,
