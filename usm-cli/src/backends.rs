@@ -49,7 +49,7 @@ type Open = Option<fn() -> Opened>;
 const RUNTIMES: [(BackendKind, Open); 5] = [
     (BackendKind::Sycl, SYCL),
     (BackendKind::LevelZero, None),
-    (BackendKind::Cuda, None),
+    (BackendKind::Cuda, CUDA),
     (BackendKind::OpenCl, OPENCL),
     (BackendKind::Host, Some(|| Ok((Dyn::new(HostHeap::new()), None)))),
 ];
@@ -63,6 +63,16 @@ const SYCL: Open = Some(|| {
 });
 #[cfg(not(feature = "dpctl"))]
 const SYCL: Open = None;
+
+#[cfg(feature = "cuda")]
+const CUDA: Open = Some(|| {
+    use usm_core::backend::cuda::Cuda;
+    let backend = Cuda::load().map_err(reason)?;
+    let path = backend.path().display().to_string();
+    Ok((Dyn::new(backend), Some(path)))
+});
+#[cfg(not(feature = "cuda"))]
+const CUDA: Open = None;
 
 #[cfg(feature = "opencl")]
 const OPENCL: Open = Some(|| {

@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use usm_pool::placement::{Limits, plan_graph_within, plan_within};
+use usm_pool::planner::Progress as SearchProgress;
 use usm_pool::{Certificate, Graph, Options, Plan, Problem, Queue, Strategy, svg, verify};
 
 use crate::error::{Error, Exit, Result, write_file};
@@ -35,6 +37,18 @@ pub(crate) struct Arguments {
     /// Alignment of tensors that do not say their own [default: 64; 1 for a CSV without the column].
     #[arg(long, value_name = "BYTES", value_parser = alignment, allow_negative_numbers = true)]
     alignment: Option<u64>,
+    /// Device memory; what does not fit goes to host memory. Also limits what one operator reads and writes.
+    #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
+    device_memory: Option<u64>,
+    /// Largest single allocation in device memory; larger buffers go to host memory.
+    #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
+    max_alloc: Option<u64>,
+    /// On an out-of-order queue: add so many ordering edges at most, where they lower the peak.
+    #[arg(long, value_name = "N")]
+    ordering_edges: Option<usize>,
+    /// Add only ordering edges that leave the critical path as long as it is.
+    #[arg(long, requires = "ordering_edges")]
+    keep_critical_path: bool,
     /// Write the plan: id,lower,upper,size,alignment,offset,memory.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -150,10 +164,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
         let _sign_of_life = Progress::start(format!("reading {}", arguments.input.display()));
         input::read(&arguments.input, &hints)?
     };
-    let outcome = {
-        let _sign_of_life = Progress::start("planning");
-        make(input, arguments)?
-    };
+    let outcome = make(input, arguments)?;
     check(&outcome)?;
     let feasible = outcome.plan.feasible();
     let mut written = Vec::new();
@@ -176,6 +187,11 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
     Ok(if feasible { Exit::Done } else { Exit::Unable })
 }
 
+fn describe_progress(found: SearchProgress) -> String {
+    let (peak, bound) = (output::bytes(found.peak), output::bytes(found.bound));
+    format!("searching: peak {peak}, lower bound {bound}, {} nodes", found.nodes)
+}
+
 /// How the picture calls the input.
 fn title(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
@@ -183,11 +199,20 @@ fn title(path: &Path) -> String {
 
 fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {
     let start = Instant::now();
+    let sign_of_life = Progress::start("planning");
+    let better = |found: SearchProgress| sign_of_life.say(describe_progress(found));
     let stop = || arguments.time_limit.is_some_and(|limit| start.elapsed() >= limit);
     let mut options = Options::default();
     options.strategy = arguments.strategy.into();
     options.queue = arguments.queue.into();
     options.capacity = arguments.capacity;
+    options.progress = Some(&better);
+    options.ordering_edges = arguments.ordering_edges.unwrap_or(0);
+    options.keep_critical_path = arguments.keep_critical_path;
+    if arguments.ordering_edges.is_some() && options.queue == Queue::InOrder {
+        return Err(Error::bad("an in-order queue has one order already").in_field("--ordering-edges"));
+    }
+    let limits = Limits::new(arguments.device_memory, arguments.max_alloc);
     if arguments.time_limit.is_some() {
         // The clock decides, not the count.
         options.nodes = u64::MAX;
@@ -200,11 +225,11 @@ fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {
             return Err(Error::bad(reason).in_field("--queue").in_file(&arguments.input));
         }
         Input::Buffers(problem) => {
-            let plan = usm_pool::plan(&problem, &options).map_err(named)?;
+            let plan = plan_within(&problem, &options, &limits).map_err(named)?;
             (None, problem, plan)
         }
         Input::Graph(graph) => {
-            let (problem, plan) = usm_pool::plan_graph(&graph, &options).map_err(named)?;
+            let (problem, plan) = plan_graph_within(&graph, &options, &limits).map_err(named)?;
             (Some(graph), problem, plan)
         }
     };
@@ -282,14 +307,15 @@ pub(crate) fn describe(outcome: &Outcome) -> String {
     row("lower bound", format!("{}, {}", output::bytes(plan.lower_bound), proof(&plan.certificate)));
     if plan.feasible() {
         let quality = match plan.peak {
+            _ if plan.memories.len() > 1 => "in two memories".to_owned(),
             peak if plan.optimal() => {
                 let times = plan.naive as f64 / peak.max(1) as f64;
                 format!("optimal, {times:.1} times less than the plain sum")
             }
-            peak => format!(
-                "{:.2} % above the bound",
-                100.0 * (peak as f64 / plan.lower_bound.max(1) as f64 - 1.0)
-            ),
+            peak => {
+                let above = 100.0 * (peak as f64 / plan.lower_bound.max(1) as f64 - 1.0);
+                format!("{above:.2} % above the bound")
+            }
         };
         row("peak", format!("{}, {quality}", output::bytes(plan.peak)));
     } else {
@@ -299,6 +325,15 @@ pub(crate) fn describe(outcome: &Outcome) -> String {
     }
     for used in plan.memories.iter().filter(|_| plan.memories.len() > 1) {
         row(used.memory.name(), format!("{}, {} buffers", output::bytes(used.peak), used.buffers));
+    }
+    if !plan.spilled.is_empty() {
+        row("spilled", format!("{} buffers to host memory", plan.spilled.len()));
+    }
+    if !plan.ordering_edges.is_empty() {
+        row(
+            "order",
+            format!("{} edges (earlier, later) that the executor must keep", plan.ordering_edges.len()),
+        );
     }
     row("strategy", format!("{}, {seconds:.3} s, verified", plan.strategy.name()));
     text

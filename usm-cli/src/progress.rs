@@ -17,6 +17,11 @@ impl Progress {
         bar.enable_steady_tick(Duration::from_millis(120));
         Self(bar)
     }
+
+    /// Replaces the message.
+    pub(crate) fn say(&self, message: String) {
+        self.0.set_message(message);
+    }
 }
 
 impl Drop for Progress {

@@ -172,6 +172,63 @@ fn a_capacity_that_does_not_suffice_is_exit_1_with_a_report() {
 }
 
 #[test]
+fn what_does_not_fit_in_device_memory_goes_to_host_memory() {
+    let folder = folder("plan_spill");
+    let buffers = file(&folder, "b.csv", "id,lower,upper,size\n1,0,4,100\n2,0,4,200\n3,0,4,50\n");
+    let output = text(&folder.join("plan.csv"));
+    for (arguments, spilled) in
+        [(["--device-memory", "160"], json!([2])), (["--max-alloc", "99"], json!([1, 2]))]
+    {
+        let arguments = [&["plan", &buffers, "--json", "--output", &output], &arguments[..]].concat();
+        let report = report(&usm(&arguments));
+        assert_eq!(report["spilled"], spilled);
+        let memories = report["memories"].as_array().unwrap();
+        assert_eq!(
+            memories.iter().map(|used| used["memory"].as_str().unwrap()).collect::<Vec<_>>(),
+            ["device", "host"]
+        );
+        assert!(memories.iter().all(|used| keys(used) == ["memory", "peak", "buffers"]));
+        assert_eq!(memories.iter().map(|used| used["peak"].as_u64().unwrap()).sum::<u64>(), 350);
+        let plan = std::fs::read_to_string(&output).unwrap();
+        let on_host: Vec<&str> = plan.lines().filter(|line| line.ends_with(",host")).collect();
+        assert_eq!(on_host.len(), spilled.as_array().unwrap().len(), "{plan}");
+    }
+}
+
+#[test]
+fn ordering_edges_lower_the_peak_and_are_named() {
+    let folder = folder("plan_edges");
+    // Two chains that a queue may interleave as it likes; x is named, the other operators are not.
+    let graph = file(
+        &folder,
+        "g.json",
+        r#"{"tensors": [{"id": 1, "size": 1024}, {"id": 2, "size": 64}, {"id": 3, "size": 1024}, {"id": 4, "size": 64}],
+            "ops": [{"name": "x", "outputs": [1]}, {"inputs": [1], "outputs": [2]}, {"name": "x", "outputs": [3]}, {"inputs": [3], "outputs": [4]}],
+            "outputs": [2, 4]}"#,
+    );
+    let plan = |more: &[&str]| {
+        let arguments = [&["plan", &graph, "--json", "--queue", "out-of-order"], more].concat();
+        report(&usm(&arguments))
+    };
+    let free = plan(&[]);
+    assert_eq!((&free["peak"], &free["ordering_edges"]), (&json!(2176), &json!([])));
+    let ordered = plan(&["--ordering-edges", "4"]);
+    assert_eq!(ordered["peak"], 1152);
+    let names = ["x", "op1", "x#2", "op3"];
+    let edges = ordered["ordering_edges"].as_array().unwrap();
+    assert!((1..=4).contains(&edges.len()), "{edges:?}");
+    for edge in edges {
+        let [earlier, later] =
+            [0, 1].map(|end| names.iter().position(|name| edge[end] == *name).expect("a name"));
+        assert!(earlier < later, "[earlier, later]: {edge}");
+    }
+    // Any order between the chains makes them longer than two.
+    assert_eq!(plan(&["--ordering-edges", "4", "--keep-critical-path"])["ordering_edges"], json!([]));
+    usm(&["plan", &graph, "--ordering-edges", "4"]).refused(&["--ordering-edges", "in-order"]);
+    usm(&["plan", &graph, "--keep-critical-path"]).refused(&["--ordering-edges"]);
+}
+
+#[test]
 fn every_strategy_answers_under_its_name() {
     let folder = folder("plan_strategies");
     let buffers = file(&folder, "b.csv", "id,lower,upper,size\n1,0,2,10\n2,1,3,20\n3,2,4,10\n");
