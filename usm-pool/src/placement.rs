@@ -198,6 +198,14 @@ fn evicted(part: &Problem, plan: &Plan, room: u64) -> Option<usize> {
 fn shared_bound(problem: &Problem) -> Result<(u64, Certificate), Error> {
     let plain: Vec<crate::Buffer> = problem.buffers().iter().map(|buffer| buffer.aligned(1)).collect();
     match problem.conflicts() {
+        Some(_) if !problem.pieces().is_empty() => {
+            let pieces: Vec<crate::Buffer> = problem.pieces().iter().map(|piece| piece.aligned(1)).collect();
+            let cut = bound::time_cut(&pieces);
+            let live = pieces.iter().filter(|p| p.lower <= cut.time && cut.time < p.upper && p.size > 0);
+            let buffers =
+                live.filter_map(|piece| problem.buffers().get(piece.id as usize)).map(|buffer| buffer.id);
+            Ok((cut.bytes, Certificate::TimeCut { time: cut.time, buffers: buffers.collect() }))
+        }
         Some(conflicts) => {
             let (bytes, set) = bound::antichain(&plain, conflicts)?;
             Ok((bytes, Certificate::Antichain { buffers: set.into_iter().map(|i| plain[i].id).collect() }))

@@ -27,6 +27,8 @@ pub struct Problem {
     buffers: Vec<Buffer>,
     members: Vec<Member>,
     conflicts: Option<ConflictGraph>,
+    /// Where lives have gaps: their pieces, each with the size and alignment of its buffer and the buffer's index as id.
+    pieces: Vec<Buffer>,
     queue: Queue,
 }
 
@@ -66,7 +68,6 @@ impl Problem {
             return Ok(problem);
         }
         let mut pieces: Vec<Buffer> = Vec::new();
-        let mut owner: Vec<usize> = Vec::new();
         let mut open: Vec<u64> = problem.buffers.iter().map(|buffer| buffer.lower).collect();
         for &(i, lower, upper) in gaps {
             let Some(buffer) = problem.buffers.get(i) else {
@@ -75,23 +76,22 @@ impl Problem {
             if lower >= upper || lower < open[i] || upper > buffer.upper {
                 return Err(Error::BadGap { id: buffer.id, lower, upper });
             }
-            pieces.push(Buffer { lower: open[i], upper: lower, ..*buffer });
-            owner.push(i);
+            pieces.push(Buffer { id: i as u64, lower: open[i], upper: lower, ..*buffer });
             open[i] = upper;
         }
         for (i, buffer) in problem.buffers.iter().enumerate() {
-            pieces.push(Buffer { lower: open[i], ..*buffer });
-            owner.push(i);
+            pieces.push(Buffer { id: i as u64, lower: open[i], ..*buffer });
         }
+        pieces.retain(|piece| !piece.lifetime().is_empty());
+        pieces.sort_by_key(|piece| (piece.lower, piece.id));
         let mut conflicts = ConflictGraph::new(problem.buffers.len())?;
-        let mut order: Vec<usize> = (0..pieces.len()).filter(|&p| !pieces[p].lifetime().is_empty()).collect();
-        order.sort_by_key(|&p| pieces[p].lower);
-        for (rank, &p) in order.iter().enumerate() {
-            for &q in order[rank + 1..].iter().take_while(|&&q| pieces[q].lower < pieces[p].upper) {
-                conflicts.insert(owner[p], owner[q]);
+        for (rank, piece) in pieces.iter().enumerate() {
+            for other in pieces[rank + 1..].iter().take_while(|other| other.lower < piece.upper) {
+                conflicts.insert(piece.id as usize, other.id as usize);
             }
         }
         problem.conflicts = Some(conflicts);
+        problem.pieces = pieces;
         Ok(problem)
     }
 
@@ -208,7 +208,7 @@ impl Problem {
                 return Err(Error::DuplicateId { id: member.tensor.id });
             }
         }
-        Ok(Self { buffers, members, conflicts, queue })
+        Ok(Self { buffers, members, conflicts, pieces: Vec::new(), queue })
     }
 
     /// The problem of some of the buffers (by index, ascending), with the tensors in them.
@@ -226,7 +226,12 @@ impl Problem {
             .collect();
         let buffers = keep.iter().map(|&i| self.buffers[i]).collect();
         let conflicts = self.conflicts.as_ref().map(|graph| graph.induced(keep));
-        Self::checked(buffers, members, conflicts, self.queue)
+        let mut part = Self::checked(buffers, members, conflicts, self.queue)?;
+        let pieces = self.pieces.iter();
+        let pieces =
+            pieces.filter_map(|piece| Some(Buffer { id: renumber[piece.id as usize]? as u64, ..*piece }));
+        part.pieces = pieces.collect();
+        Ok(part)
     }
 
     /// The buffers to place.
@@ -245,6 +250,12 @@ impl Problem {
     #[must_use]
     pub fn conflicts(&self) -> Option<&ConflictGraph> {
         self.conflicts.as_ref()
+    }
+
+    /// The pieces of lives with gaps, ascending in begin; the id of a piece is the index of its buffer. Empty without gaps.
+    #[must_use]
+    pub fn pieces(&self) -> &[Buffer] {
+        &self.pieces
     }
 
     /// The queue that the conflicts hold for.

@@ -125,7 +125,9 @@ proptest! {
                     prop_assert!(!share || (0..60).all(|time| !(live(i, time) && live(j, time))), "{} and {}", i, j);
                 }
             }
-            prop_assert!(plan.lower_bound <= plan.peak);
+            let load = |time: u64| (0..buffers.len()).filter(|&i| live(i, time)).map(|i| buffers[i].size).sum::<u64>();
+            let heaviest = (0..60).map(load).max().expect("instants");
+            prop_assert!(heaviest <= plan.lower_bound && plan.lower_bound <= plan.peak);
         }
     }
 

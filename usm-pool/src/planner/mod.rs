@@ -5,6 +5,7 @@ mod graph_plan;
 pub mod greedy;
 mod offset_list;
 pub mod order;
+pub mod pool_rules;
 pub mod reorder;
 pub mod search;
 pub mod whole_buffer;
@@ -149,18 +150,13 @@ fn prove(problem: &Problem) -> Result<Proof, Error> {
         let (bytes, set) = bound::antichain(buffers, conflicts)?;
         return Ok((bytes, Certificate::Antichain { buffers: ids(&mut set.into_iter()) }));
     }
-    // With gaps, a cut through the hulls would count buffers that are not needed: every set must be pairwise in conflict.
-    if let Some(conflicts) = problem.conflicts() {
-        let mut order: Vec<usize> = (0..buffers.len()).filter(|&i| buffers[i].occupies()).collect();
-        order.sort_by_key(|&i| (core::cmp::Reverse(buffers[i].size), i));
-        let mut set: Vec<usize> = Vec::new();
-        for i in order {
-            if set.iter().all(|&j| conflicts.contains(i, j)) {
-                set.push(i);
-            }
-        }
-        let bytes = bound::stacked(set.iter().map(|&i| &buffers[i])).unwrap_or(0);
-        return Ok((bytes, Certificate::Antichain { buffers: ids(&mut set.into_iter()) }));
+    if problem.conflicts().is_some() {
+        // Lives with gaps: a cut through the hulls would count what is not needed, so it goes through the pieces.
+        let pieces = problem.pieces();
+        let cut = bound::time_cut(pieces);
+        let live = pieces.iter().filter(|p| p.lower <= cut.time && cut.time < p.upper && p.size > 0);
+        let buffers = ids(&mut live.map(|piece| piece.id as usize));
+        return Ok((cut.bytes, Certificate::TimeCut { time: cut.time, buffers }));
     }
     let cut = bound::time_cut(buffers);
     let live =

@@ -1,0 +1,216 @@
+//! OpenVINO's GPU memory pool with all its rules: which whole buffer a request may take over, by layout, size and use.
+
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use crate::Error;
+use crate::lifetime::align_up;
+use crate::plan::Memory;
+use crate::problem::Problem;
+
+/// Key of the padded pool: everything but batch and feature must be equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(clippy::exhaustive_structs)]
+pub struct PaddedLayout {
+    /// Memory format, as the runtime numbers it.
+    pub format: u32,
+    /// Element type, as the runtime numbers it.
+    pub data_type: u32,
+    /// Width in elements.
+    pub x: u64,
+    /// Height in elements.
+    pub y: u64,
+    /// Padding in elements, in the runtime's own encoding.
+    pub padding: u64,
+    /// Number of features.
+    pub feature: u64,
+    /// Batch size.
+    pub batch: u64,
+}
+
+/// Layout of a request, as far as the pool cares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PoolLayout {
+    /// No padding: any buffer that is large enough will do.
+    #[default]
+    Plain,
+    /// Features in slices of 32 (`fs_b_yx_fsv32`): the pool takes it only when the number of features is a multiple of 32.
+    Sliced {
+        /// Number of features.
+        feature: u64,
+    },
+    /// Padded: only buffers of the same shape, and the padding must be cleared again.
+    Padded(PaddedLayout),
+}
+
+/// What the pool must know of one buffer of a problem beside size and life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct PoolRequest {
+    /// Layout.
+    pub layout: PoolLayout,
+    /// The size is an upper bound of a dynamic shape: a buffer is taken over only when more than half of it will be used.
+    pub dynamic: bool,
+    /// Never shares (images, buffers that the user asked to keep).
+    pub exclusive: bool,
+    /// Memory that the buffer needs; buffers of different memories never share.
+    pub memory: Memory,
+}
+
+impl PoolRequest {
+    /// A plain request in device memory.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { layout: PoolLayout::Plain, dynamic: false, exclusive: false, memory: Memory::Device }
+    }
+
+    /// The same with a layout.
+    #[must_use]
+    pub const fn layout(mut self, layout: PoolLayout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// The same with a dynamic shape.
+    #[must_use]
+    pub const fn dynamic(mut self) -> Self {
+        self.dynamic = true;
+        self
+    }
+
+    /// The same without sharing.
+    #[must_use]
+    pub const fn exclusive(mut self) -> Self {
+        self.exclusive = true;
+        self
+    }
+
+    /// The same in another memory.
+    #[must_use]
+    pub const fn memory(mut self, memory: Memory) -> Self {
+        self.memory = memory;
+        self
+    }
+}
+
+/// The pool that an entry belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PoolType {
+    /// Reuse by size.
+    NonPadded,
+    /// Reuse by shape.
+    Padded,
+    /// No reuse.
+    NoReusable,
+}
+
+impl PoolType {
+    /// The name used in OpenVINO's dumps.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NonPadded => "non_padded_pool",
+            Self::Padded => "padded_pool",
+            Self::NoReusable => "no_reusable_pool",
+        }
+    }
+}
+
+/// One allocation of the pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolEntry {
+    /// The pool it belongs to.
+    pub pool: PoolType,
+    /// Size in bytes.
+    pub size: u64,
+    /// Its memory.
+    pub memory: Memory,
+    /// Buffers of the problem that use it, in the order in which they were given it.
+    pub users: Vec<usize>,
+    /// Users that must clear the padding first, because somebody else may have written there. On an out-of-order queue the clearing
+    /// must wait for the readers before: they are strict ancestors of the user's writer, as the conflicts demand.
+    pub clear: Vec<usize>,
+    layout: PoolLayout,
+    alignment: u64,
+}
+
+/// Runs the pool over a problem: one entry for each allocation. `requests` stands beside the problem's buffers.
+///
+/// # Errors
+/// [`Error::LengthMismatch`].
+pub fn pool(problem: &Problem, requests: &[PoolRequest]) -> Result<Vec<PoolEntry>, Error> {
+    let buffers = problem.buffers();
+    if buffers.len() != requests.len() {
+        return Err(Error::LengthMismatch { buffers: buffers.len(), other: requests.len() });
+    }
+    let mut order: Vec<usize> = (0..buffers.len()).filter(|&i| buffers[i].size > 0).collect();
+    order.sort_by_key(|&i| (Reverse(buffers[i].size), i));
+    let mut entries: Vec<PoolEntry> = Vec::new();
+    for i in order {
+        let (size, request) = (buffers[i].size, &requests[i]);
+        let pool = pool_of(request);
+        let suits = |entry: &PoolEntry| {
+            entry.pool == pool
+                && pool != PoolType::NoReusable
+                && entry.memory == request.memory
+                && entry.size >= size
+                && shape_suits(entry, request)
+                && (!request.dynamic || u128::from(size) * 2 > u128::from(entry.size))
+                && !entry.users.iter().any(|&user| problem.conflict(user, i))
+        };
+        // Descending requests make descending entries: the last that suits is the smallest.
+        match entries.iter_mut().rev().find(|entry| suits(entry)) {
+            Some(entry) => {
+                entry.users.push(i);
+                entry.alignment = entry.alignment.max(buffers[i].alignment);
+                if pool == PoolType::Padded {
+                    entry.clear.push(i);
+                }
+            }
+            None => entries.push(PoolEntry {
+                pool,
+                size,
+                memory: request.memory,
+                users: alloc::vec![i],
+                clear: if pool == PoolType::Padded { alloc::vec![i] } else { Vec::new() },
+                layout: request.layout,
+                alignment: buffers[i].alignment,
+            }),
+        }
+    }
+    Ok(entries)
+}
+
+/// Bytes that the entries need when they lie one after the other, for each memory: device, host.
+#[must_use]
+pub fn pool_bytes(entries: &[PoolEntry]) -> [u64; 2] {
+    let mut ends = [0_u64; 2];
+    for entry in entries {
+        let end = &mut ends[entry.memory as usize];
+        *end = align_up(*end, entry.alignment).unwrap_or(u64::MAX).saturating_add(entry.size);
+    }
+    ends
+}
+
+fn pool_of(request: &PoolRequest) -> PoolType {
+    match request.layout {
+        _ if request.exclusive => PoolType::NoReusable,
+        PoolLayout::Sliced { feature } if feature % 32 != 0 => PoolType::NoReusable,
+        PoolLayout::Padded(_) => PoolType::Padded,
+        _ => PoolType::NonPadded,
+    }
+}
+
+fn shape_suits(entry: &PoolEntry, request: &PoolRequest) -> bool {
+    match (entry.layout, request.layout) {
+        (PoolLayout::Padded(have), PoolLayout::Padded(want)) => {
+            let key = |shape: PaddedLayout| PaddedLayout { feature: 0, batch: 0, ..shape };
+            key(have) == key(want) && want.feature <= have.feature && want.batch <= have.batch
+        }
+        (PoolLayout::Padded(_), _) | (_, PoolLayout::Padded(_)) => false,
+        _ => true,
+    }
+}
