@@ -8,6 +8,7 @@ mod backends;
 mod cpu_time;
 mod interface;
 mod kernel;
+mod nrt;
 mod row;
 
 use std::process::ExitCode;
@@ -18,8 +19,12 @@ use row::Row;
 type Bench = (&'static str, fn() -> Vec<Row>);
 
 /// Every benchmark by name.
-const BENCHES: &[Bench] =
-    &[("backends", backends::rows), ("interface", interface::rows), ("kernel", kernel::rows)];
+const BENCHES: &[Bench] = &[
+    ("backends", backends::rows),
+    ("interface", interface::rows),
+    ("kernel", kernel::rows),
+    ("nrt", nrt::rows),
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

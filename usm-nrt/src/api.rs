@@ -242,7 +242,7 @@ fn or_null(result: Result<NonNull<MemInfo>, Error>) -> *mut MemInfo {
 // reference, or of an allocator that outlives the block.
 
 pub(crate) unsafe extern "C" fn nrt_allocate(size: usize) -> *mut MemInfo {
-    or_null(MemInfo::allocate(Request::new(size)))
+    MemInfo::allocate_plain(size).map_or(ptr::null_mut(), NonNull::as_ptr)
 }
 
 pub(crate) unsafe extern "C" fn nrt_allocate_external(

@@ -25,18 +25,39 @@ const CLASS_ALIGN: usize = 64;
 /// Largest supported alignment, in bytes; `unsigned` in C holds no larger power of two.
 const MAX_ALIGN: usize = 1 << 31;
 
-/// What lies before every block.
+/// What lies before every block. Two words, each written and read whole, so that a read right after the
+/// write is served from the store buffer.
 #[repr(C, align(16))]
 #[derive(Clone, Copy)]
 struct Prefix {
     /// Bytes from base to end, as given to the global allocator.
     total: usize,
-    /// Bytes from base to the block.
-    lead: u32,
-    /// Base-2 logarithm of the alignment given to the global allocator.
-    align_log2: u8,
-    /// Size class of the thread cache, 0 for none.
-    class: u8,
+    /// See [`Prefix::new`].
+    packed: u64,
+}
+
+impl Prefix {
+    /// `lead`: bytes from base to the block, at most `MAX_ALIGN` and a little; `align`: the alignment given to the
+    /// global allocator; `class`: the size class of the thread cache, 0 for none.
+    #[inline]
+    const fn new(total: usize, lead: usize, align: usize, class: u8) -> Self {
+        Self { total, packed: lead as u64 | (align.trailing_zeros() as u64) << 40 | (class as u64) << 48 }
+    }
+
+    #[inline]
+    const fn lead(self) -> usize {
+        (self.packed & 0xFF_FFFF_FFFF) as usize
+    }
+
+    #[inline]
+    const fn align(self) -> usize {
+        1 << ((self.packed >> 40) & 0xFF)
+    }
+
+    #[inline]
+    const fn class(self) -> u8 {
+        (self.packed >> 48) as u8
+    }
 }
 
 const PREFIX: usize = size_of::<Prefix>();
@@ -69,8 +90,13 @@ unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
 
 /// A block with `head` bytes in front of `size` bytes of data; the data is aligned to `align`, the block
 /// to 16 bytes less than nothing: `block + head` is the data. `head` is a small multiple of 16.
-#[inline]
 pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
+    allocate_inline(head, size, align)
+}
+
+/// [`allocate`] for the one hot caller: the result stays in registers.
+#[inline(always)]
+pub(crate) fn allocate_inline(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
     let overflow = Error::SizeOverflow { size, align };
     if !align.is_power_of_two() {
         return Err(Error::InvalidAlignment { align });
@@ -80,7 +106,7 @@ pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull
     }
     let align = align.max(MIN_ALIGN);
     // At most MAX_ALIGN + 64: no overflow.
-    let data = (PREFIX + head).next_multiple_of(align);
+    let data = (PREFIX + head + align - 1) & !(align - 1);
     let total = data.checked_add(size).ok_or(overflow)?;
 
     if align <= CLASS_ALIGN && system::thread_cache_enabled() {
@@ -98,15 +124,10 @@ pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull
     let shift = base.addr().get().wrapping_neg() & (align - 1);
     let lead = data - head + shift;
     // SAFETY: `lead >= PREFIX` and `lead + head + size <= total`, because the shift is at most the padding.
-    Ok(unsafe {
-        place(
-            base,
-            Prefix { total, lead: lead as u32, align_log2: layout_align.trailing_zeros() as u8, class: 0 },
-        )
-    })
+    Ok(unsafe { place(base, Prefix::new(total, lead, layout_align, 0)) })
 }
 
-#[inline]
+#[inline(always)]
 fn allocate_class(class: u8, lead: usize, size: usize) -> Result<NonNull<u8>, Error> {
     let total = local::class_size(class);
     let base = match local::take(class) {
@@ -118,9 +139,8 @@ fn allocate_class(class: u8, lead: usize, size: usize) -> Result<NonNull<u8>, Er
             NonNull::new(unsafe { alloc(layout) }).ok_or(Error::OutOfMemory { size })?
         }
     };
-    let align_log2 = CLASS_ALIGN.trailing_zeros() as u8;
     // SAFETY: the class was chosen to hold `lead`, head and size; its base is aligned to a cache line.
-    Ok(unsafe { place(base, Prefix { total, lead: lead as u32, align_log2, class }) })
+    Ok(unsafe { place(base, Prefix::new(total, lead, CLASS_ALIGN, class)) })
 }
 
 /// Writes the prefix and returns the block behind it.
@@ -130,7 +150,7 @@ fn allocate_class(class: u8, lead: usize, size: usize) -> Result<NonNull<u8>, Er
 #[inline]
 unsafe fn place(base: NonNull<u8>, prefix: Prefix) -> NonNull<u8> {
     // SAFETY: inside the block, as the caller promises.
-    let block = unsafe { base.add(prefix.lead as usize) };
+    let block = unsafe { base.add(prefix.lead()) };
     // SAFETY: the 16 bytes before the block belong to it and are aligned to 16.
     let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>();
     // SAFETY: writable, as the caller promises.
@@ -157,8 +177,8 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
     // SAFETY: the block is live.
     let prefix = unsafe { prefix_of(block) };
     // SAFETY: `lead` is the distance from the base.
-    let base = unsafe { block.sub(prefix.lead as usize) };
-    if prefix.class != 0 && local::put(prefix.class, base) {
+    let base = unsafe { block.sub(prefix.lead()) };
+    if prefix.class() != 0 && local::put(prefix.class(), base) {
         return;
     }
     // SAFETY: the layout that the block was allocated with, valid then.
@@ -171,7 +191,7 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
 /// `base` was allocated with the size and alignment of `prefix`.
 unsafe fn release(base: NonNull<u8>, prefix: Prefix) {
     // SAFETY: size and alignment made a valid layout at allocation.
-    let layout = unsafe { Layout::from_size_align_unchecked(prefix.total, 1 << prefix.align_log2) };
+    let layout = unsafe { Layout::from_size_align_unchecked(prefix.total, prefix.align()) };
     // SAFETY: same layout as at allocation.
     unsafe { dealloc(base.as_ptr(), layout) }
 }
@@ -199,10 +219,10 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
     };
     // SAFETY: the block is live.
     let mut prefix = unsafe { prefix_of(block) };
-    let lead = prefix.lead as usize;
+    let lead = prefix.lead();
     let overflow = Error::SizeOverflow { size, align: MIN_ALIGN };
     let total = lead.checked_add(size).ok_or(overflow)?;
-    if prefix.class != 0 {
+    if prefix.class() != 0 {
         if total <= prefix.total {
             return Ok(block);
         }
@@ -213,7 +233,7 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
         unsafe { free(block) };
         return Ok(new);
     }
-    let align = 1usize << prefix.align_log2;
+    let align = prefix.align();
     Layout::from_size_align(total, align).map_err(|_| overflow)?;
     // SAFETY: valid at allocation.
     let old = unsafe { Layout::from_size_align_unchecked(prefix.total, align) };

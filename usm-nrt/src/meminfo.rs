@@ -137,12 +137,12 @@ fn allocate_block(
     Ok((base.cast(), data, allocator.as_ptr()))
 }
 
-#[inline]
+#[inline(always)]
 fn builtin_block(
     size: usize,
     align: usize,
 ) -> Result<(NonNull<MemInfo>, NonNull<u8>, *mut ExternalAllocator), Error> {
-    let block = block::allocate(HEADER_ROOM, size, align)?;
+    let block = block::allocate_inline(HEADER_ROOM, size, align)?;
     // SAFETY: the block holds HEADER_ROOM bytes in front of the data.
     let data = unsafe { block.add(HEADER_ROOM) };
     Ok((block.cast(), data, (&raw const BUILTIN).cast_mut()))
@@ -175,9 +175,47 @@ impl MemInfo {
     }
 
     /// Allocates header and data in one block; the caller owns the one reference.
-    #[inline]
+    #[inline(always)]
     pub fn allocate(request: Request) -> Result<NonNull<Self>, Error> {
-        let (mi, data, allocator) = allocate_block(&request)?;
+        // The usual request is decided at compile time and travels in registers.
+        if let (false, None, None) = (request.fill, request.dtor, request.allocator) {
+            let mi = match request.align {
+                16 => Self::allocate_plain(request.size),
+                align => Self::allocate_aligned(request.size, align),
+            };
+            if let Some(mi) = mi {
+                return Ok(mi);
+            }
+        }
+        Self::allocate_any(&request)
+    }
+
+    /// A block of the built-in allocator without destructor or fill; `None` for any failure.
+    #[inline]
+    pub(crate) fn allocate_plain(size: usize) -> Option<NonNull<Self>> {
+        Self::allocate_builtin(size, 16)
+    }
+
+    #[inline]
+    fn allocate_aligned(size: usize, align: usize) -> Option<NonNull<Self>> {
+        Self::allocate_builtin(size, align)
+    }
+
+    #[inline(always)]
+    fn allocate_builtin(size: usize, align: usize) -> Option<NonNull<Self>> {
+        let (mi, data, allocator) = builtin_block(size, align).ok()?;
+        // SAFETY: no destructor; the allocator frees the header's address.
+        let header =
+            unsafe { Self::from_parts(data.as_ptr().cast(), size, None, ptr::null_mut(), allocator) };
+        // SAFETY: the block starts with room for an aligned header.
+        unsafe { mi.write(header) };
+        count([Event::Alloc, Event::MiAlloc]);
+        Some(mi)
+    }
+
+    #[inline(never)]
+    fn allocate_any(request: &Request) -> Result<NonNull<Self>, Error> {
+        let (mi, data, allocator) = allocate_block(request)?;
         let (dtor, info): (Option<Dtor>, _) = match (request.dtor, request.fill) {
             (None, false) => (None, ptr::null_mut()),
             (None, true) => (Some(destructor::fill_dead), ptr::null_mut()),
@@ -313,6 +351,9 @@ impl MemInfo {
     ///
     /// # Safety
     /// No reference to `mi` is left, and nobody uses it afterwards.
+    // Not inlined: next to the allocation the compiler would merge the reads of fields just written into wider
+    // ones, which the store buffer cannot serve (measured: 14 instead of 9 ns a block).
+    #[inline(never)]
     pub unsafe fn destroy(mi: NonNull<Self>) {
         // SAFETY: we own the block alone.
         let header = unsafe { mi.as_ref() };

@@ -223,18 +223,20 @@ impl Cfg {
     }
 }
 
-/// The operations of a graph while passes remove some: what is where, without searching blocks.
+/// Operations of a block above which they are found by a map instead of by looking at all.
+const LARGE: usize = 32;
+
+/// The operations of a graph while passes remove some: what is where.
 pub(crate) struct Index<'a> {
     pub(crate) cfg: &'a mut Cfg,
     /// Which operations are gone, by id.
     removed: Vec<bool>,
-    /// Live increments and decrements of a value in a block, in order.
-    incs: HashMap<(u32, Value), VecDeque<u32>>,
-    decs: HashMap<(u32, Value), VecDeque<u32>>,
     /// Live decrements of anything, per block.
     dec_count: Vec<u32>,
-    /// Blocks where a value was decremented at the start, in function order.
-    dec_blocks: HashMap<Value, Vec<u32>>,
+    /// Where values were decremented at the start, by value and then in function order.
+    dec_blocks: Vec<(Value, u32)>,
+    /// Live operations of large blocks, in order.
+    large: HashMap<(u32, OpKind, Value), VecDeque<u32>>,
 }
 
 /// Which of several equal operations of a block.
@@ -248,23 +250,24 @@ pub(crate) enum Pick {
 impl<'a> Index<'a> {
     pub(crate) fn new(cfg: &'a mut Cfg) -> Self {
         let ops = cfg.ops.iter().flatten().map(|op| op.id as usize + 1).max().unwrap_or(0);
-        let (mut incs, mut decs) = (HashMap::new(), HashMap::new());
-        let mut dec_blocks: HashMap<_, Vec<u32>> = HashMap::new();
+        let mut dec_blocks = Vec::new();
+        let mut large: HashMap<_, VecDeque<u32>> = HashMap::new();
         let mut dec_count = alloc::vec![0u32; cfg.len()];
         for block in cfg.blocks() {
-            for op in &cfg.ops[block as usize] {
-                let side: &mut HashMap<_, VecDeque<u32>> = if op.is_dec() { &mut decs } else { &mut incs };
-                side.entry((block, op.value)).or_default().push_back(op.id);
+            let ops = &cfg.ops[block as usize];
+            for op in ops {
                 if op.is_dec() {
                     dec_count[block as usize] += 1;
-                    let blocks = dec_blocks.entry(op.value).or_default();
-                    if blocks.last() != Some(&block) {
-                        blocks.push(block);
-                    }
+                    dec_blocks.push((op.value, block));
+                }
+                if ops.len() > LARGE {
+                    large.entry((block, op.kind, op.value)).or_default().push_back(op.id);
                 }
             }
         }
-        Self { cfg, removed: alloc::vec![false; ops], incs, decs, dec_count, dec_blocks }
+        dec_blocks.sort_unstable();
+        dec_blocks.dedup();
+        Self { cfg, removed: alloc::vec![false; ops], dec_count, dec_blocks, large }
     }
 
     /// The live increments, in function order.
@@ -286,35 +289,56 @@ impl<'a> Index<'a> {
 
     /// Whether a block has an operation of that kind on `value`.
     pub(crate) fn has(&self, kind: OpKind, block: u32, value: Value) -> bool {
-        match kind {
-            OpKind::Inc => self.incs.contains_key(&(block, value)),
-            OpKind::Dec => self.has_dec(block) && self.decs.contains_key(&(block, value)),
+        if kind == OpKind::Dec && !self.has_dec(block) {
+            return false;
         }
+        if self.is_large(block) {
+            return self.large.contains_key(&(block, kind, value));
+        }
+        self.live(block, kind).any(|op| op.value == value)
     }
 
     /// Blocks that gave `value` back at the start, in function order.
-    pub(crate) fn dec_blocks(&self, value: Value) -> &[u32] {
-        self.dec_blocks.get(&value).map_or(&[], Vec::as_slice)
+    pub(crate) fn dec_blocks(&self, value: Value) -> impl Iterator<Item = u32> + '_ {
+        let start = self.dec_blocks.partition_point(|entry| entry.0 < value);
+        self.dec_blocks[start..].iter().take_while(move |entry| entry.0 == value).map(|entry| entry.1)
     }
 
     /// Removes an operation on `value` from a block; false when there is none.
     pub(crate) fn remove(&mut self, kind: OpKind, block: u32, value: Value, pick: Pick) -> bool {
-        let side = if kind == OpKind::Dec { &mut self.decs } else { &mut self.incs };
-        let Some(ids) = side.get_mut(&(block, value)) else { return false };
-        let id = match pick {
-            Pick::First => ids.pop_front(),
-            Pick::Last => ids.pop_back(),
-            Pick::Id(id) => ids.iter().position(|&other| other == id).and_then(|at| ids.remove(at)),
+        let id = if self.is_large(block) {
+            self.take_large((block, kind, value), pick)
+        } else {
+            let mut same = self.live(block, kind).filter(|op| op.value == value).map(|op| op.id);
+            match pick {
+                Pick::First => same.next(),
+                Pick::Last => same.next_back(),
+                Pick::Id(id) => same.find(|&other| other == id),
+            }
         };
         let Some(id) = id else { return false };
-        if ids.is_empty() {
-            side.remove(&(block, value));
-        }
         self.removed[id as usize] = true;
         if kind == OpKind::Dec {
             self.dec_count[block as usize] -= 1;
         }
         true
+    }
+
+    fn is_large(&self, block: u32) -> bool {
+        self.cfg.ops[block as usize].len() > LARGE
+    }
+
+    fn take_large(&mut self, key: (u32, OpKind, Value), pick: Pick) -> Option<u32> {
+        let ids = self.large.get_mut(&key)?;
+        let id = match pick {
+            Pick::First => ids.pop_front(),
+            Pick::Last => ids.pop_back(),
+            Pick::Id(id) => ids.iter().position(|&other| other == id).and_then(|at| ids.remove(at)),
+        };
+        if ids.is_empty() {
+            self.large.remove(&key);
+        }
+        id
     }
 
     /// Takes the removed operations out of the graph.

@@ -15,7 +15,7 @@ pub(crate) fn prune(
 ) -> usize {
     let mut removed = 0;
     for (head, inc) in index.increments() {
-        let found = index.dec_blocks(inc.value).iter().copied().find(|&tail| {
+        let found = index.dec_blocks(inc.value).find(|&tail| {
             tail != head
                 && index.has(OpKind::Dec, tail, inc.value)
                 && down.dominates(head, tail)

@@ -1,0 +1,268 @@
+//! Reference-counted blocks beside `Arc`, triomphe, and Numba's own runtime when its sources are at hand.
+
+use core::hint::black_box;
+use core::ptr::NonNull;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use usm_nrt::api::{NUMBA_API, NumbaApi};
+use usm_nrt::prune::{CfgBuilder, OpKind, Options, Value, prune};
+use usm_nrt::{MemInfo, MemRef, Request};
+
+use crate::row::{Row, microseconds};
+
+pub(crate) fn rows() -> Vec<Row> {
+    let mut rows = counting();
+    rows.extend(allocation());
+    rows.extend(statistics());
+    rows.push(pruning());
+    match numba() {
+        Ok(numba) => rows.extend(beside_numba(&numba)),
+        Err(reason) => eprintln!("nrt: without Numba's runtime: {reason}"),
+    }
+    rows
+}
+
+/// Nanoseconds of one call of each.
+fn row(case: &str, peer: &str, ours: impl FnMut(), theirs: impl FnMut()) -> Row {
+    let (ours, theirs) = microseconds(ours, theirs);
+    Row::new(case, peer, "ns", ours * 1e3, theirs * 1e3)
+}
+
+fn counting() -> Vec<Row> {
+    let ours = MemRef::allocate(Request::new(64)).expect("memory");
+    let arc = Arc::new([0_u8; 64]);
+    let triomphe = triomphe::Arc::new([0_u8; 64]);
+    let acquire_release = || drop(black_box(ours.clone()));
+    let mi = ours.as_ptr();
+    vec![
+        row("acquire+release", "std Arc", acquire_release, || drop(black_box(arc.clone()))),
+        row("acquire+release", "triomphe", acquire_release, || drop(black_box(triomphe.clone()))),
+        row(
+            "acquire+release unsync",
+            "std Rc",
+            || {
+                let mi = black_box(mi);
+                // SAFETY: `ours` holds a reference, and this thread is alone.
+                unsafe { MemInfo::acquire_unsync(mi) };
+                // SAFETY: as above.
+                unsafe { MemInfo::release_unsync(mi) };
+            },
+            {
+                let rc = Rc::new([0_u8; 64]);
+                move || drop(black_box(rc.clone()))
+            },
+        ),
+    ]
+}
+
+fn allocate(size: usize) {
+    drop(black_box(MemRef::allocate(Request::new(black_box(size))).expect("memory")));
+}
+
+fn allocation() -> Vec<Row> {
+    let arc = || drop(black_box(Arc::<[u8; 64]>::new_uninit()));
+    let triomphe = || drop(black_box(triomphe::Arc::<core::mem::MaybeUninit<[u8; 64]>>::new_uninit()));
+    let mut rows = vec![
+        row("alloc+release 64 B", "std Arc", || allocate(64), arc),
+        row("alloc+release 64 B", "triomphe", || allocate(64), triomphe),
+    ];
+    usm_nrt::set_thread_cache(true);
+    rows.push(row("alloc+release 64 B, thread cache", "std Arc", || allocate(64), arc));
+    rows.push(row("alloc+release 64 B, thread cache", "triomphe", || allocate(64), triomphe));
+    usm_nrt::set_thread_cache(false);
+    usm_nrt::drain_thread_cache();
+    rows
+}
+
+/// The price of counting blocks: ours with statistics beside ours without.
+fn statistics() -> Vec<Row> {
+    let with = |cache: bool, name: &str| {
+        usm_nrt::set_thread_cache(cache);
+        let row = row(
+            name,
+            "usm-nrt, statistics off",
+            || {
+                usm_nrt::set_stats(true);
+                (0..100).for_each(|_| allocate(64));
+            },
+            || {
+                usm_nrt::set_stats(false);
+                (0..100).for_each(|_| allocate(64));
+            },
+        );
+        usm_nrt::set_stats(false);
+        usm_nrt::set_thread_cache(false);
+        usm_nrt::drain_thread_cache();
+        Row::new(name, &row.peer, "ns", row.ours / 100.0, row.theirs / 100.0)
+    };
+    vec![with(false, "alloc+release 64 B, statistics"), with(true, "alloc+release 64 B, cache, statistics")]
+}
+
+/// Time per block of a chain of fans, 100 blocks beside 100,000: near 1 when time is linear.
+fn pruning() -> Row {
+    let graph = |fans: u32| {
+        let mut builder = CfgBuilder::new();
+        let mut head = builder.block(false);
+        for fan in 0..fans {
+            let (left, right, next) = (builder.block(false), builder.block(false), builder.block(false));
+            for side in [left, right] {
+                builder.edge(head, side);
+                builder.op(side, OpKind::Dec, Value(fan));
+                builder.edge(side, next);
+            }
+            builder.op(head, OpKind::Inc, Value(fan));
+            head = next;
+        }
+        builder.build().expect("the blocks exist")
+    };
+    let (large, small) = (graph(33_333), graph(33));
+    let time = |cfg: &usm_nrt::prune::Cfg| {
+        let mut cfg = cfg.clone();
+        let start = std::time::Instant::now();
+        let removed = prune(&mut cfg, &Options::default()).total();
+        assert_eq!(removed, cfg.len() - 1, "all fans cancel");
+        start.elapsed().as_secs_f64() * 1e9 / cfg.len() as f64
+    };
+    let samples = |cfg, count: usize| {
+        let mut times: Vec<f64> = (0..count).map(|_| time(cfg)).collect();
+        times.sort_by(f64::total_cmp);
+        times[count / 2]
+    };
+    Row::new("prune a block of 100,000", "a block of 100", "ns", samples(&large, 9), samples(&small, 101))
+}
+
+/// Numba's runtime as a library of its own.
+struct Numba {
+    _library: libloading::Library,
+    api: *const NumbaApi,
+    alloc_aligned: unsafe extern "C" fn(usize, u32) -> *mut MemInfo,
+    enable_stats: unsafe extern "C" fn(),
+    disable_stats: unsafe extern "C" fn(),
+}
+
+/// Compiles `nrt.cpp` of the installed Numba (of the Python named by `USM_PYTHON`, default `python3`).
+fn numba() -> Result<Numba, String> {
+    let python = std::env::var_os("USM_PYTHON").unwrap_or_else(|| "python3".into());
+    let script = "import importlib.util as u, os; print(os.path.dirname(u.find_spec('numba').origin))";
+    let output = Command::new(python).args(["-c", script]).output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err("USM_PYTHON (default python3) has no numba".into());
+    }
+    let package = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let folder = std::env::temp_dir().join(format!("usm-bench-nrt-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let result = build_numba(&package, &folder);
+    let _ = std::fs::remove_dir_all(&folder);
+    result
+}
+
+fn build_numba(package: &Path, folder: &Path) -> Result<Numba, String> {
+    let library = folder.join("nrt.so");
+    // The runtime's own functions are hidden in a library; a file of ours beside it hands them out.
+    let glue = folder.join("glue.cpp");
+    let source = r#"
+        #include "core/runtime/nrt.cpp"
+        #include <stdlib.h>
+        extern "C" __attribute__((visibility("default"))) const NRT_api_functions *bench_api(void) {
+            NRT_MemSys_init();
+            NRT_MemSys_set_allocator(malloc, realloc, free);
+            return NRT_get_api();
+        }
+        extern "C" __attribute__((visibility("default"))) void *bench_aligned(size_t size, unsigned align) {
+            return NRT_MemInfo_alloc_aligned(size, align);
+        }
+        extern "C" __attribute__((visibility("default"))) void bench_enable(void) { NRT_MemSys_enable_stats(); }
+        extern "C" __attribute__((visibility("default"))) void bench_disable(void) { NRT_MemSys_disable_stats(); }
+    "#;
+    std::fs::write(&glue, source).map_err(|error| error.to_string())?;
+    let include = |path: PathBuf| format!("-I{}", path.display());
+    let output = Command::new("g++")
+        .args(["-O2", "-DNDEBUG", "-fPIC", "-shared", "-w", "-o"])
+        .args([&library, &glue])
+        .args([include(package.to_owned()), include(package.join("core/runtime"))])
+        .output()
+        .map_err(|error| format!("g++: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("g++: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    // SAFETY: the runtime that Numba ships; its initialisers do nothing.
+    let library = unsafe { libloading::Library::new(&library) }.map_err(|error| error.to_string())?;
+    macro_rules! symbol {
+        ($name:literal) => {{
+            // SAFETY: defined in the glue above with the type of the field it goes to.
+            *unsafe { library.get($name) }.map_err(|error| error.to_string())?
+        }};
+    }
+    let api: unsafe extern "C" fn() -> *const NumbaApi = symbol!(b"bench_api");
+    // SAFETY: called once, before any other function.
+    let api = unsafe { api() };
+    Ok(Numba {
+        api,
+        alloc_aligned: symbol!(b"bench_aligned"),
+        enable_stats: symbol!(b"bench_enable"),
+        disable_stats: symbol!(b"bench_disable"),
+        _library: library,
+    })
+}
+
+/// Both through their six-entry tables, as C code calls them.
+fn beside_numba(numba: &Numba) -> Vec<Row> {
+    const PEER: &str = "Numba's nrt.cpp";
+    // SAFETY: the table is a static of a library that stays loaded.
+    let theirs = unsafe { *numba.api };
+    let ours = NUMBA_API;
+    let pair = |api: NumbaApi, size: usize| {
+        move || {
+            // SAFETY: any size may be asked for.
+            let mi = unsafe { (black_box(api.allocate))(black_box(size)) };
+            // SAFETY: the reference just returned.
+            unsafe { (black_box(api.release))(black_box(mi)) };
+        }
+    };
+    let count = |api: NumbaApi, mi: *mut MemInfo| {
+        move || {
+            // SAFETY: the block is live while the rows are measured.
+            unsafe { (black_box(api.acquire))(black_box(mi)) };
+            // SAFETY: the reference just taken.
+            unsafe { (black_box(api.release))(black_box(mi)) };
+        }
+    };
+    // SAFETY: any size may be asked for.
+    let (a, b) = unsafe { ((ours.allocate)(64), (theirs.allocate)(64)) };
+    let mut rows = vec![
+        row("table: acquire+release", PEER, count(ours, a), count(theirs, b)),
+        row("table: alloc+release 64 B", PEER, pair(ours, 64), pair(theirs, 64)),
+        row("table: alloc+release 64 KiB", PEER, pair(ours, 65536), pair(theirs, 65536)),
+    ];
+    let aligned =
+        || drop(black_box(MemRef::allocate(Request::new(black_box(64)).align(32)).expect("memory")));
+    let their_aligned = || {
+        // SAFETY: a valid alignment.
+        let mi = unsafe { (numba.alloc_aligned)(black_box(64), 32) };
+        // SAFETY: the reference just returned.
+        unsafe { (theirs.release)(black_box(mi)) };
+    };
+    rows.push(row("alloc_aligned(32)+release 64 B", PEER, aligned, their_aligned));
+    usm_nrt::set_thread_cache(true);
+    rows.push(row("table: alloc+release 64 B, thread cache", PEER, pair(ours, 64), pair(theirs, 64)));
+    rows.push(row("table: alloc+release 1 KiB, thread cache", PEER, pair(ours, 1024), pair(theirs, 1024)));
+    usm_nrt::set_thread_cache(false);
+    usm_nrt::drain_thread_cache();
+    usm_nrt::set_stats(true);
+    // SAFETY: no arguments.
+    unsafe { (numba.enable_stats)() };
+    rows.push(row("table: alloc+release 64 B, statistics", PEER, pair(ours, 64), pair(theirs, 64)));
+    usm_nrt::set_stats(false);
+    // SAFETY: no arguments.
+    unsafe { (numba.disable_stats)() };
+    for (api, mi) in [(ours, a), (theirs, b)] {
+        if let Some(mi) = NonNull::new(mi) {
+            // SAFETY: the reference taken above.
+            unsafe { (api.release)(mi.as_ptr()) };
+        }
+    }
+    rows
+}
