@@ -16,6 +16,7 @@ const POISON: u8 = 0xDB;
 fn options(queue: Queue) -> Options<'static> {
     let mut options = Options::default();
     options.queue = queue;
+    options.nodes = 200;
     options
 }
 
@@ -133,7 +134,7 @@ fn plain(graph: &Graph) -> Graph {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::config())]
 
     #[test]
     fn random_graphs_run_in_their_arena(graph in graphs(14), seed in any::<u64>()) {

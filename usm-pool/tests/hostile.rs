@@ -56,7 +56,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::config())]
 
     #[test]
     fn any_graph_is_refused_or_planned(
@@ -85,7 +85,7 @@ proptest! {
                     let mut options = Options::default();
                     options.queue = queue;
                     options.ordering_edges = 3;
-                    options.nodes = 500;
+                    options.nodes = 200;
                     match plan_graph(&graph, &options) {
                         Err(error) => prop_assert!(!error.to_string().is_empty()),
                         Ok((problem, plan)) => {
@@ -114,7 +114,7 @@ proptest! {
                 Err(error) => prop_assert!(!error.to_string().is_empty()),
                 Ok(problem) => {
                     let mut options = Options::default();
-                    options.nodes = 500;
+                    options.nodes = 200;
                     let plan = plan(&problem, &options).expect("plan");
                     plan.verify(&problem).expect("verified");
                 }

@@ -13,7 +13,7 @@ use usm_pool::planner::order::{Lever, critical_path, critical_path_bound, orderi
 use usm_pool::{Options, Problem, Queue, bound, plan, verify};
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::config())]
 
     #[test]
     fn edges_buy_memory_and_stay_safe(graph in graphs(14), limit in 0_usize..12, keep in any::<bool>(), seed in any::<u64>()) {
@@ -32,7 +32,9 @@ proptest! {
         }
         let reach = Reachability::new(&graph, &found.edges).expect("closure");
         let problem = Problem::with_reachability(&graph, &reach, InPlace::Never).expect("problem");
-        let plan = plan(&problem, &Options::default()).expect("plan");
+        let mut options = Options::default();
+        options.nodes = 500;
+        let plan = plan(&problem, &options).expect("plan");
         if found.edges.iter().all(|&(u, v)| u < v) {
             prop_assert!(plan.lower_bound + 128 >= least, "the processing order obeys these edges");
         }
@@ -64,7 +66,9 @@ fn real_graphs_come_down_to_the_in_order_bound_with_the_critical_path_unchanged(
         assert_eq!(critical_path(&graph, &found.edges), critical_path(&graph, &[]), "{name}");
         let reach = Reachability::new(&graph, &found.edges).expect("closure");
         let problem = Problem::with_reachability(&graph, &reach, InPlace::Never).expect("problem");
-        let plan = plan(&problem, &Options::default()).expect("plan");
+        let mut options = Options::default();
+        options.nodes = 500;
+        let plan = plan(&problem, &options).expect("plan");
         verify::graph(&graph, Queue::OutOfOrder, &found.edges, &plan.rows)
             .expect("verified against the graph");
         let ratio = |bytes: u64| bytes as f64 / least as f64;

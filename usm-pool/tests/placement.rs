@@ -21,7 +21,7 @@ use usm_pool::{
 fn options(queue: Queue) -> Options<'static> {
     let mut options = Options::default();
     options.queue = queue;
-    options.nodes = 2000;
+    options.nodes = 200;
     options
 }
 
@@ -42,7 +42,7 @@ fn chain() -> Graph {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::config())]
 
     #[test]
     fn limits_are_kept_and_plans_stay_safe(graph in graphs(12), device in 0_u64..2000, object in 1_u64..600) {

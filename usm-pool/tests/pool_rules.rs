@@ -48,7 +48,7 @@ fn each_rule_decides() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::config())]
 
     #[test]
     fn users_of_an_entry_never_conflict(graph in graphs(14), kinds in prop::collection::vec(0_u8..6, 60)) {

@@ -29,14 +29,14 @@ fn all_plans(problem: &Problem) -> Vec<usm_pool::Plan> {
         .map(|strategy| {
             let mut options = Options::default();
             options.strategy = strategy;
-            options.nodes = 2000;
+            options.nodes = 200;
             plan(problem, &options).expect("plan")
         })
         .collect()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::config())]
 
     #[test]
     fn every_strategy_verifies_and_stays_above_its_bound(buffers in buffers(40)) {
@@ -150,6 +150,7 @@ proptest! {
             }
             let mut options = Options::default();
             options.queue = queue;
+            options.nodes = 200;
             let (problem, plan) = plan_graph(&graph, &options).expect("plan");
             plan.verify(&problem).expect("verified");
             verify::graph(&graph, queue, &[], &plan.rows).expect("verified against the graph");

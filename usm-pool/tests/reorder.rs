@@ -10,7 +10,7 @@ use usm_pool::planner::reorder::reorder;
 use usm_pool::{GraphError, Options, plan_graph, verify};
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::config())]
 
     #[test]
     fn another_order_is_the_same_graph_and_never_worse(graph in graphs(14)) {
@@ -18,7 +18,7 @@ proptest! {
         prop_assert!(found.bound <= found.given);
         let reordered = graph.reordered(&found.order).expect("topological");
         let mut options = Options::default();
-        options.nodes = 2000;
+        options.nodes = 200;
         let (problem, plan) = plan_graph(&reordered, &options).expect("plan");
         plan.verify(&problem).expect("verified");
         verify::graph(&reordered, usm_pool::Queue::InOrder, &[], &plan.rows).expect("verified against the graph");

@@ -33,13 +33,14 @@ fn well_formed(text: &str) -> Result<usize, String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(common::config())]
 
     #[test]
     fn any_plan_can_be_drawn(graph in graphs(14), title in ".{0,20}") {
         for queue in [Queue::InOrder, Queue::OutOfOrder] {
             let mut options = Options::default();
             options.queue = queue;
+            options.nodes = 200;
             let (_, plan) = plan_graph(&graph, &options).expect("plan");
             let text = svg::render(&plan, &title);
             well_formed(&text).expect("well formed");
@@ -61,6 +62,7 @@ fn real_graphs_are_drawn() {
         for (queue, suffix) in [(Queue::InOrder, "in"), (Queue::OutOfOrder, "out")] {
             let mut options = Options::default();
             options.queue = queue;
+            options.nodes = 200;
             let (_, plan) = plan_graph(&graph, &options).expect("plan");
             let text = svg::render(&plan, name);
             well_formed(&text).expect("well formed");

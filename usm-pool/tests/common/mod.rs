@@ -6,7 +6,17 @@ pub(crate) mod random_graph;
 
 use std::path::{Path, PathBuf};
 
+use proptest::prelude::ProptestConfig;
 use usm_pool::{Buffer, Graph, Op, Tensor};
+
+/// Settings of the property tests: fewer cases without optimisation, `PROPTEST_CASES` decides when it is set. No files are written.
+pub(crate) fn config() -> ProptestConfig {
+    let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    match std::env::var_os("PROPTEST_CASES") {
+        None if cfg!(debug_assertions) => ProptestConfig { cases: 48, ..default },
+        _ => default,
+    }
+}
 
 /// The folder with real instances, or `None` after one line on stderr.
 pub(crate) fn shared() -> Option<PathBuf> {
