@@ -80,6 +80,16 @@ typedef struct usm_nrt_stats {
     size_t mi_free;  /* MemInfos destroyed */
 } usm_nrt_stats;
 
+typedef struct usm_nrt_live_block {
+    const void *mi;
+    const void *data;
+    size_t size;
+    size_t refcount;
+    uint64_t sequence;     /* order of allocation */
+    const char *origin;    /* stack trace, when the library was built with the feature debug; not terminated */
+    size_t origin_length;  /* bytes */
+} usm_nrt_live_block;
+
 typedef struct usm_nrt_slots usm_nrt_slots;
 
 #define USM_NRT_API_VERSION 1
@@ -117,6 +127,11 @@ typedef struct usm_nrt_api {
     void (*set_thread_cache)(bool on);
     void (*drain_thread_cache)(void);
     void (*set_shutdown)(bool on);
+
+    /* Leaks: blocks made while tracking was on and still alive. visit may be NULL; it must not release the
+     * block it sees. Returns how many there are. */
+    void (*set_tracking)(bool on);
+    size_t (*live_blocks)(void (*visit)(const usm_nrt_live_block *block, void *context), void *context);
 
     /* Symbols that are called before they are defined: a slot is a pointer-sized cell that never moves and
      * holds `abort` until resolved. Load it with acquire order at every call. Names are UTF-8, length in

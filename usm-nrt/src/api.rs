@@ -14,6 +14,7 @@ use crate::meminfo::{MemInfo, Request};
 use crate::stats::Stats;
 use crate::symbols::{Slot, SlotTable};
 use crate::system;
+use crate::track;
 
 /// Numba's public table, `NRT_api_functions`: same entries, same order, same meaning.
 ///
@@ -122,6 +123,14 @@ pub struct Api {
     pub drain_thread_cache: unsafe extern "C" fn(),
     /// Enters or leaves shutdown, in which foreign destructors are skipped.
     pub set_shutdown: unsafe extern "C" fn(on: bool),
+    /// Switches the record of live blocks.
+    pub set_tracking: unsafe extern "C" fn(on: bool),
+    /// Calls `visit` (may be null) with every tracked block that is alive, and returns how many there are. `visit`
+    /// must not release the block it sees.
+    pub live_blocks: unsafe extern "C" fn(
+        visit: Option<unsafe extern "C" fn(block: *const CLiveBlock, context: *mut c_void)>,
+        context: *mut c_void,
+    ) -> usize,
     /// A table of symbol slots that hold `abort` until resolved; null for null.
     pub slots_new: unsafe extern "C" fn(abort: *mut c_void) -> *mut SlotTable,
     /// Frees a table; no code may call through its slots any more.
@@ -149,6 +158,26 @@ unsafe impl Sync for Api {}
 // SAFETY: as above.
 unsafe impl Send for Api {}
 
+/// A tracked block, for C.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct CLiveBlock {
+    /// The header; may have been freed by another thread since the report.
+    pub mi: *const c_void,
+    /// The data.
+    pub data: *const c_void,
+    /// Bytes of data.
+    pub size: usize,
+    /// References.
+    pub refcount: usize,
+    /// Order of allocation.
+    pub sequence: u64,
+    /// Where it was allocated, UTF-8, `origin_length` bytes, not terminated; valid during the visit.
+    pub origin: *const c_char,
+    /// Bytes of `origin`.
+    pub origin_length: usize,
+}
+
 /// The versioned table of this runtime.
 pub static API: Api = Api {
     version: API_VERSION,
@@ -173,6 +202,8 @@ pub static API: Api = Api {
     set_thread_cache: api_set_thread_cache,
     drain_thread_cache: api_drain_thread_cache,
     set_shutdown: api_set_shutdown,
+    set_tracking: api_set_tracking,
+    live_blocks: api_live_blocks,
     slots_new: api_slots_new,
     slots_free: api_slots_free,
     slots_get: api_slots_get,
@@ -462,6 +493,33 @@ unsafe extern "C" fn api_drain_thread_cache() {
 
 unsafe extern "C" fn api_set_shutdown(on: bool) {
     system::set_shutdown(on);
+}
+
+unsafe extern "C" fn api_set_tracking(on: bool) {
+    system::set_tracking(on);
+}
+
+unsafe extern "C" fn api_live_blocks(
+    visit: Option<unsafe extern "C" fn(block: *const CLiveBlock, context: *mut c_void)>,
+    context: *mut c_void,
+) -> usize {
+    let blocks = track::live_blocks();
+    if let Some(visit) = visit {
+        for block in &blocks {
+            let view = CLiveBlock {
+                mi: ptr::without_provenance(block.address),
+                data: ptr::without_provenance(block.data),
+                size: block.size,
+                refcount: block.refcount,
+                sequence: block.sequence,
+                origin: block.origin.as_ptr().cast(),
+                origin_length: block.origin.len(),
+            };
+            // SAFETY: the C caller's function, with a record that lives during the call.
+            unsafe { visit(&raw const view, context) };
+        }
+    }
+    blocks.len()
 }
 
 unsafe extern "C" fn api_slots_new(abort: *mut c_void) -> *mut SlotTable {

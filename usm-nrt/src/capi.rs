@@ -14,6 +14,7 @@ use crate::external::ExternalAllocator;
 use crate::meminfo::{MemInfo, Request};
 use crate::stats::{Event, Stats, count};
 use crate::system;
+use crate::track;
 
 /// What the statistics getters answer while statistics are off.
 const DISABLED: usize = 0x4141_4141;
@@ -149,14 +150,12 @@ export! {
     /// Writes a header with one reference into memory of the caller, which must be a block of
     /// `NRT_Allocate` or of `allocator`: that is how it will be freed.
     fn NRT_MemInfo_init(mi: *mut MemInfo, data: *mut c_void, size: usize, dtor: Option<Dtor>, info: *mut c_void, allocator: *mut ExternalAllocator) {
-        if mi.is_null() {
-            return;
-        }
+        let Some(mi) = NonNull::new(mi) else { return };
         // SAFETY: the C caller answers for data, destructor and allocator.
         let header = unsafe { MemInfo::from_parts(data, size, dtor, info, allocator) };
         // SAFETY: room for a header, as the C caller promises.
         unsafe { mi.write(header) };
-        count([Event::MiAlloc]);
+        track::adopted(mi);
     }
     /// A block.
     fn NRT_MemInfo_alloc(size: usize) -> *mut MemInfo {

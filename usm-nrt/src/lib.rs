@@ -27,8 +27,10 @@ mod runtime {
     pub use crate::source::SourceAllocator;
     pub use crate::stats::Stats;
     pub use crate::system::{
-        is_shutdown, set_shutdown, set_stats, set_thread_cache, stats_enabled, thread_cache_enabled,
+        is_shutdown, set_shutdown, set_stats, set_thread_cache, set_tracking, stats_enabled,
+        thread_cache_enabled,
     };
+    pub use crate::track::{LiveBlock, forget_tracked, live_blocks};
 }
 #[cfg(not(loom))]
 pub use runtime::*;
@@ -59,5 +61,7 @@ mod source;
 mod stats;
 #[cfg(not(loom))]
 mod system;
+#[cfg(not(loom))]
+mod track;
 #[cfg(not(loom))]
 mod varsize;

@@ -9,8 +9,8 @@ use crate::destructor::{self, Dtor, FRESH, ManagedDtor, Owner};
 use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::refcount::{RefCount, Release};
-use crate::stats::{Event, count};
 use crate::system;
+use crate::track;
 
 /// Header of a reference-counted block: the C struct `MemInfo`, field for field, also for code that a
 /// compiler inlined (count at offset 0, data pointer at offset 24 on 64-bit targets).
@@ -209,7 +209,7 @@ impl MemInfo {
             unsafe { Self::from_parts(data.as_ptr().cast(), size, None, ptr::null_mut(), allocator) };
         // SAFETY: the block starts with room for an aligned header.
         unsafe { mi.write(header) };
-        count([Event::Alloc, Event::MiAlloc]);
+        track::born(mi);
         Some(mi)
     }
 
@@ -231,7 +231,7 @@ impl MemInfo {
         let header = unsafe { Self::from_parts(data, request.size, dtor, info, allocator) };
         // SAFETY: the block starts with room for an aligned header.
         unsafe { mi.write(header) };
-        count([Event::Alloc, Event::MiAlloc]);
+        track::born(mi);
         Ok(mi)
     }
 
@@ -250,7 +250,7 @@ impl MemInfo {
         let header = unsafe { Self::from_parts(data, size, dtor, dtor_info, allocator) };
         // SAFETY: fresh room for an aligned header.
         unsafe { mi.write(header) };
-        count([Event::Alloc, Event::MiAlloc]);
+        track::born(mi);
         Ok(mi)
     }
 
@@ -302,6 +302,7 @@ impl MemInfo {
     /// The caller owns (or borrows from an owner) a reference to `mi`.
     #[inline]
     pub unsafe fn acquire(mi: NonNull<Self>) {
+        track::check(mi, "acquire");
         // SAFETY: alive while the caller's reference lasts.
         let _ = unsafe { mi.as_ref() }.refct.acquire();
     }
@@ -312,6 +313,7 @@ impl MemInfo {
     /// The caller owns a reference to `mi` and does not use it afterwards.
     #[inline]
     pub unsafe fn release(mi: NonNull<Self>) {
+        track::check(mi, "release");
         // SAFETY: alive while the caller's reference lasts.
         if unsafe { mi.as_ref() }.refct.release() == Release::Last {
             // SAFETY: that was the last reference.
@@ -325,6 +327,7 @@ impl MemInfo {
     /// As for `acquire`, and no other thread uses the block at the same time.
     #[inline]
     pub unsafe fn acquire_unsync(mi: NonNull<Self>) {
+        track::check(mi, "acquire");
         // SAFETY: alive while the caller's reference lasts.
         let mi = unsafe { mi.as_ref() };
         // SAFETY: no other thread uses the count.
@@ -337,6 +340,7 @@ impl MemInfo {
     /// As for `release`, and no other thread uses the block at the same time.
     #[inline]
     pub unsafe fn release_unsync(mi: NonNull<Self>) {
+        track::check(mi, "release");
         // SAFETY: alive while the caller's reference lasts.
         let header = unsafe { mi.as_ref() };
         // SAFETY: no other thread uses the count.
@@ -373,7 +377,7 @@ impl MemInfo {
     /// No reference to `mi` is left, and nobody uses it afterwards.
     #[inline]
     pub unsafe fn free(mi: NonNull<Self>) {
-        count([Event::Free, Event::MiFree]);
+        track::died(mi);
         // Read now, not before: a destructor may have detached the allocator.
         // SAFETY: we own the block alone.
         let allocator = unsafe { mi.as_ref() }.external_allocator();

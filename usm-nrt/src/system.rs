@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 const STATS: u32 = 1;
 const CACHE: u32 = 2;
 const SHUTDOWN: u32 = 4;
+const TRACKING: u32 = 8;
 
 /// All switches in one word: the hot paths pay one relaxed load for all of them.
 static SWITCHES: AtomicU32 = AtomicU32::new(0);
@@ -57,4 +58,16 @@ pub fn set_shutdown(on: bool) {
 #[inline]
 pub fn is_shutdown() -> bool {
     is_set(SHUTDOWN)
+}
+
+/// Starts or stops keeping a record of every block made, for [`crate::live_blocks`]. Off at start.
+pub fn set_tracking(on: bool) {
+    set(TRACKING, on);
+}
+
+/// Whether (blocks are counted, blocks are tracked): one load for both.
+#[inline]
+pub(crate) fn observers() -> (bool, bool) {
+    let switches = SWITCHES.load(Ordering::Relaxed);
+    (switches & STATS != 0, switches & TRACKING != 0)
 }

@@ -15,6 +15,10 @@ static void dtor(void *data, size_t size, void *info) {
 
 static void release_owner(void *object) { ++*(int *)object; }
 
+static void visit(const usm_nrt_live_block *block, void *context) {
+    *(size_t *)context += block->size * block->refcount;
+}
+
 int consumer(const NRT_api_functions *nrt);
 int hostile(const NRT_api_functions *nrt);
 
@@ -71,6 +75,16 @@ int main(void) {
     CHECK(block[9] == 'x' && NRT_Reallocate(block, SIZE_MAX) == NULL);
     NRT_Free(block);
     NRT_Free(NULL);
+
+    api->set_tracking(true);
+    mi = NRT_MemInfo_alloc(33);
+    NRT_incref(mi);
+    size_t seen_size = 0;
+    CHECK(api->live_blocks(visit, &seen_size) == 1 && seen_size == 33 * 2);
+    NRT_decref(mi);
+    NRT_decref(mi);
+    CHECK(api->live_blocks(NULL, NULL) == 0);
+    api->set_tracking(false);
 
     usm_nrt_stats stats;
     CHECK(api->stats(&stats) && stats.alloc == stats.free && stats.mi_alloc == stats.mi_free && stats.mi_alloc > 5);
