@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use error::{Exit, Result};
+use error::{Error, Exit, Result};
 
 /// Unified Shared Memory: devices, memory plans, array interfaces.
 #[derive(Debug, Parser)]
@@ -61,6 +61,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Result<Exit> {
     match &cli.command {
+        Command::Demo(_) if cli.json => Err(Error::bad("the tour is text only").in_field("--json")),
         Command::Demo(arguments) => demo::run(arguments),
         Command::Devices => devices::run(cli.json),
         Command::Plan(arguments) => plan::run(arguments, cli.json),

@@ -1,7 +1,7 @@
 //! `usm plan model.onnx`: small models made here, real ones from a folder, broken ones.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use prost::Message as _;
 use serde_json::{Value, json};
@@ -309,6 +309,69 @@ fn real_models_name_the_dimensions_that_they_need() {
             &format!("`{first}`"),
             &format!("--dim {first}=VALUE"),
         ]);
+    }
+}
+
+/// A small generator, so that a failure can be repeated.
+struct Dice(u64);
+
+impl Dice {
+    /// A number below `limit`.
+    fn roll(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+/// A broken model ends the command with a plan or a message, never in another way.
+fn survives(folder: &Path, content: &[u8], dims: &[&str]) -> i32 {
+    let path = file(folder, "broken.onnx", content);
+    let mut arguments = vec!["plan", &path, "--json", "--strategy", "greedy-by-size"];
+    arguments.extend(dims.iter().flat_map(|dim| ["--dim", dim]));
+    let ran = usm(&arguments);
+    match ran.code {
+        0 => assert!(ran.json()["peak"].is_u64()),
+        _ => ran.refused(&["broken.onnx"]),
+    }
+    ran.code
+}
+
+#[test]
+fn every_truncation_and_a_flip_of_every_byte_is_survived() {
+    let folder = folder("onnx_flips");
+    let mut graph = chain();
+    graph.initializer[0] = floats("w", &[8, 1]);
+    graph.node.truncate(2);
+    graph.output = vec![value("b", FLOAT, &["N", "1"])];
+    let content = bytes(graph);
+    assert_eq!(survives(&folder, &content, &["N=1"]), 0);
+    for end in 0..content.len() {
+        survives(&folder, &content[..end], &["N=1"]);
+    }
+    let mut dice = Dice(7);
+    for at in 0..content.len() {
+        let mut broken = content.clone();
+        broken[at] ^= 1 << dice.roll(8);
+        survives(&folder, &broken, &["N=1"]);
+    }
+}
+
+#[test]
+fn byte_flips_in_real_models_are_survived() {
+    let folder = folder("onnx_real_flips");
+    for (name, path) in models() {
+        let Some((dims, _)) = known(&name) else { continue };
+        let content = std::fs::read(&path).unwrap();
+        let mut dice = Dice(content.len() as u64);
+        for _ in 0..10 {
+            let mut broken = content.clone();
+            for _ in 0..=dice.roll(8) {
+                // Most of a model is weights, which break nothing; the graph lies at the ends and between.
+                let at = if dice.roll(2) == 0 { dice.roll(4096) } else { dice.roll(content.len()) };
+                broken[at] = dice.roll(256) as u8;
+            }
+            survives(&folder, &broken, dims);
+        }
     }
 }
 

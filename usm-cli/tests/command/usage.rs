@@ -22,6 +22,7 @@ fn an_unknown_subcommand_or_option_exits_with_2() {
     usm(&["plane"]).refused(&["plane"]);
     usm(&["devices", "--colour"]).refused(&["--colour"]);
     assert_eq!(usm(&[]).code, 2);
+    usm(&["demo", "--json"]).refused(&["--json", "text only"]);
 }
 
 #[test]
