@@ -430,6 +430,17 @@ fn values_that_would_fill_the_memory_are_refused() {
 }
 
 #[test]
+fn large_numbers_that_are_no_extents_are_left_alone() {
+    let graph = GraphProto {
+        node: vec![node("Reshape", &["numbers", "to"], &["y"])],
+        output: vec![value("y", INT64, &["M", "2"])],
+        initializer: vec![int64s("numbers", &[i64::MAX, i64::MIN, 1 << 40, 0]), int64s("to", &[-1, 2])],
+        ..GraphProto::default()
+    };
+    assert_eq!(plan("onnx_large_numbers", graph, &[]).json()["naive"], 32);
+}
+
+#[test]
 fn constants_of_a_shape_are_32_bit_floats_unless_they_say_otherwise() {
     let graph = GraphProto {
         node: vec![node("ConstantOfShape", &["n"], &["c"]), node("Identity", &["c"], &["y"])],

@@ -65,14 +65,21 @@ pub(crate) fn shapes(mut model: ModelProto) -> Inferred {
         .unwrap_or_else(|error| Inferred::nothing(format!("no process to infer shapes: {error}")))
 }
 
-/// Operators that make a shape out of numbers.
-const SHAPE_GIVING: [&str; 8] =
-    ["ConstantOfShape", "Expand", "OneHot", "Pad", "Range", "Reshape", "Resize", "Tile"];
+/// The inputs of an operator that are numbers of which it makes a shape.
+fn shape_inputs(node: &NodeProto) -> &[String] {
+    let one_of = |op_types: &[&str]| op_types.iter().any(|op_type| is_standard(node, op_type));
+    if one_of(&["ConstantOfShape", "Range"]) {
+        &node.input
+    } else if one_of(&["Expand", "OneHot", "Pad", "Reshape", "Resize", "Tile"]) {
+        node.input.get(1..).unwrap_or_default()
+    } else {
+        &[]
+    }
+}
 
 /// tract cuts some extents to 32 bits: larger ones are refused rather than inferred wrongly.
 fn beyond(graph: &GraphProto) -> Option<String> {
-    let giving = |node: &&NodeProto| SHAPE_GIVING.iter().any(|op_type| is_standard(node, op_type));
-    let shapes: HashSet<&String> = graph.node.iter().filter(giving).flat_map(|node| &node.input).collect();
+    let shapes: HashSet<&String> = graph.node.iter().flat_map(shape_inputs).collect();
     let constants = graph.initializer.iter().map(|tensor| (&tensor.name, tensor));
     let nodes = graph.node.iter().filter(|node| is_constant(node)).filter_map(|node| {
         Some((node.output.first()?, node.attribute.iter().find_map(|attribute| attribute.t.as_ref())?))
