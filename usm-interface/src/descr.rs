@@ -135,6 +135,16 @@ fn is_plain(field: &Field<'_>) -> bool {
     !field.nested && field.title.is_none() && field.shape.dims().is_empty()
 }
 
+/// Whether the element so far is empty: a type without size, or a sub-array of none or of nothing.
+fn has_no_bytes(field: &Field<'_>) -> bool {
+    let sub_array = !field.shape.dims().is_empty();
+    if field.dtype.itemsize() == 0 {
+        sub_array || !field.nested
+    } else {
+        sub_array && field.shape.count() == Some(0)
+    }
+}
+
 /// The path of an entry of a table, found again from the depths.
 #[cold]
 fn path_of(fields: &[Field<'_>], index: usize, key: Key) -> Path {
@@ -379,6 +389,9 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
 
     /// A sub-array shape, or one integer, in front of what the field has.
     fn shape(&mut self, index: usize, first: &Token<'a>) -> Result<()> {
+        if self.table.get(index).is_some_and(has_no_bytes) {
+            return Err(self.error(ErrorKind::EmptyElement, Part::Shape(None)));
+        }
         let mut group = SubShape::NONE;
         match *first {
             Token::Int(_) => self.extent(&mut group, first, 0)?,

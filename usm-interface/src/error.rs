@@ -375,6 +375,8 @@ pub enum ErrorKind {
     DuplicateName,
     /// A member without a name that is not padding.
     UnnamedField,
+    /// A sub-array of elements that have no bytes: NumPy refuses `('S0', (2,))` and reads `('S0', 3)` as three bytes.
+    EmptyElement,
     /// More members than the table holds.
     TooManyFields {
         /// Entries of the table.
@@ -523,6 +525,7 @@ impl ErrorKind {
             Self::DescrConflict => "descr_conflict",
             Self::DuplicateName => "duplicate_name",
             Self::UnnamedField => "unnamed_field",
+            Self::EmptyElement => "empty_element",
             Self::TooManyFields { .. } => "too_many_fields",
             Self::TooManySubDims { .. } => "too_many_sub_dims",
             Self::EmptyFilter => "empty_filter",
@@ -597,6 +600,7 @@ impl fmt::Display for ErrorKind {
             }
             Self::DescrConflict => f.write_str("descr and typedescr differ"),
             Self::DuplicateName => f.write_str("name or title used twice"),
+            Self::EmptyElement => f.write_str("sub-array of elements without bytes"),
             Self::UnnamedField => f.write_str("member without a name that is not padding"),
             Self::TooManyFields { limit } => write!(f, "more than {limit} structure members"),
             Self::TooManySubDims { limit } => write!(f, "more than {limit} sub-array dimensions"),

@@ -135,7 +135,11 @@ fn grammar(text: &[u8], loose: bool) -> Result<Dtype, ErrorKind> {
             return Err(ErrorKind::UnknownKind { kind: char::from(other) });
         }
     };
-    if loose {
+    let timed = matches!(kind, Kind::Timedelta | Kind::Datetime);
+    // A datetime with a unit has its size spelled out.
+    let loose_size = loose && !(timed && text.contains(&b'['));
+    let before = at;
+    if loose_size {
         // NumPy reads the size with strtol: blanks and a sign are skipped.
         while at.peek().is_some_and(|b| matches!(b, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')) {
             at.bump();
@@ -144,10 +148,17 @@ fn grammar(text: &[u8], loose: bool) -> Result<Dtype, ErrorKind> {
             at.bump();
         }
     }
-    let number = at.digits(loose)?;
+    if !at.peek().is_some_and(|b| b.is_ascii_digit()) {
+        at = before;
+    }
+    let number = at.digits(loose_size)?;
+    let number = match number {
+        // NumPy reads the `O4` of 32-bit machines as its own pointer.
+        Some(4) if loose && kind == Kind::Object => None,
+        number => number,
+    };
     let size = size_in_bytes(kind, number, at)?;
-    let resolution =
-        if matches!(kind, Kind::Timedelta | Kind::Datetime) { at.resolution(loose)? } else { None };
+    let resolution = if timed { at.resolution(loose)? } else { None };
     if at.peek().is_some() {
         return Err(at.unexpected());
     }
