@@ -45,22 +45,26 @@ impl Held {
     pub(crate) fn pointer(&self) -> *mut u8 {
         self.raw.buf.cast()
     }
+}
 
+impl AsRef<[u8]> for Held {
     /// The bytes; other threads of Python's may change them meanwhile, as through any buffer.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    fn as_ref(&self) -> &[u8] {
         if self.len() == 0 {
             return &[];
         }
         // SAFETY: the exporter keeps them alive and in place while the buffer is held.
         unsafe { std::slice::from_raw_parts(self.pointer(), self.len()) }
     }
+}
 
-    /// The bytes of a buffer that was asked for as writable.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+impl AsMut<[u8]> for Held {
+    /// The bytes, if the buffer may be written.
+    fn as_mut(&mut self) -> &mut [u8] {
         if self.len() == 0 || self.raw.readonly != 0 {
             return &mut [];
         }
-        // SAFETY: as in `bytes`, and the exporter said that they may be written.
+        // SAFETY: as above, and the exporter said that they may be written.
         unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.len()) }
     }
 }

@@ -212,7 +212,7 @@ pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResul
     let stream = scope.queue()?;
     let view = View::contiguous(dtype, &extents)?;
     let storage = Storage::allocate(&scope.context, AllocKind::Host, bytes.len(), 0).or_raise()?;
-    storage.write(&stream.queue, 0, &bytes).or_raise()?;
+    storage.write(&stream.queue, 0, bytes).or_raise()?;
     Ok(Side { storage, stream, view, readonly: false })
 }
 

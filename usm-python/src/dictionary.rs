@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 use usm_interface::value::Str;
 use usm_interface::{
-    Data, Error, ErrorKind, Field, Key, Layout, Path, Policy, Protocol, Raw, SyclObject, descr, text::Lexer,
+    Data, Error, ErrorKind, Field, Interface, Key, Layout, Path, Policy, Protocol, Raw, SyclObject, descr,
+    text::Lexer,
 };
 
 use crate::error::OrRaise;
@@ -66,7 +67,7 @@ pub(crate) fn read<'py>(
         (None, None)
     };
     let mask = present(dict.get_item(intern!(py, "mask"))?).is_some();
-    let mut raw = Raw {
+    let raw = Raw {
         shape,
         typestr: typestr.map(Str::new),
         data,
@@ -83,20 +84,44 @@ pub(crate) fn read<'py>(
         Some(typestr) if typestr.as_bytes().get(1) == Some(&b'V') => descr_text(dict, protocol)?,
         _ => None,
     };
-    let mut table = [Field::EMPTY; MAX_FIELDS];
-    if let Some(text) = &text {
-        let native_bar = protocol == Protocol::Sycl;
-        raw.descr = Some(descr::parse(Lexer::new(text), native_bar, policy, &mut table).or_raise()?);
+    let (interface, descr) = match text {
+        None => (raw.validate::<MAX_DIMS>(protocol, policy).or_raise()?.into(), None),
+        Some(text) => structure(raw, &text, protocol, policy)?,
+    };
+    let Bounds { layout, address, readonly } = interface;
+    Ok(Checked { layout, address, readonly, descr, syclobj })
+}
+
+/// What is kept of an interface, without its borrows.
+struct Bounds {
+    layout: Layout<MAX_DIMS>,
+    address: Option<u64>,
+    readonly: bool,
+}
+
+impl From<Interface<'_, '_, MAX_DIMS>> for Bounds {
+    fn from(interface: Interface<'_, '_, MAX_DIMS>) -> Self {
+        let (address, readonly) = (interface.address(), interface.readonly());
+        Self { layout: *interface.layout(), address, readonly }
     }
-    let interface = raw.validate::<MAX_DIMS>(protocol, policy).or_raise()?;
-    let descr = text.as_deref().filter(|_| !interface.fields().is_empty()).map(Arc::from);
-    Ok(Checked {
-        layout: *interface.layout(),
-        address: interface.address(),
-        readonly: interface.readonly(),
-        descr,
-        syclobj,
-    })
+}
+
+/// The slow half: members and the table for them, which is some 20 KiB. Gives the text back when it says more than the
+/// type string.
+#[cold]
+#[inline(never)]
+fn structure(
+    raw: Raw<'_, '_>,
+    text: &str,
+    protocol: Protocol,
+    policy: &Policy,
+) -> PyResult<(Bounds, Option<Arc<str>>)> {
+    let mut table = vec![Field::EMPTY; MAX_FIELDS];
+    let native_bar = protocol == Protocol::Sycl;
+    let descr = Some(descr::parse(Lexer::new(text), native_bar, policy, &mut table).or_raise()?);
+    let interface = Raw { descr, ..raw }.validate::<MAX_DIMS>(protocol, policy).or_raise()?;
+    let kept = (!interface.fields().is_empty()).then(|| Arc::from(text));
+    Ok((interface.into(), kept))
 }
 
 /// The text of `descr` (`typedescr` in SYCL's dictionary): its `repr`, a literal unless somebody plays tricks, which the

@@ -277,13 +277,10 @@ impl Memory {
             Some(obj) => obj.clone(),
             None => PyByteArray::new_with(py, self.nbytes, |_| Ok(()))?.into_any(),
         };
-        let mut held = Held::new(&target, true)?;
+        let held = Held::new(&target, true)?;
         self.check_room("destination", held.len() >= self.nbytes, held.len())?;
-        py.detach(|| {
-            let bytes = &mut held.bytes_mut()[..self.nbytes];
-            self.storage.read(&self.stream.queue, self.offset, bytes)
-        })
-        .or_raise()?;
+        let read = py.detach(|| self.storage.read(&self.stream.queue, self.offset, self.nbytes, held));
+        drop(read.or_raise()?);
         Ok(target)
     }
 
@@ -291,7 +288,7 @@ impl Memory {
     fn copy_from_host(&self, py: Python<'_>, obj: &Bound<'_, PyAny>) -> PyResult<()> {
         let held = Held::new(obj, false)?;
         self.check_room("source", held.len() <= self.nbytes, held.len())?;
-        py.detach(|| self.storage.write(&self.stream.queue, self.offset, held.bytes())).or_raise()
+        py.detach(|| self.storage.write(&self.stream.queue, self.offset, held)).or_raise()
     }
 
     /// Copies the bytes of other USM memory into the memory's first ones.
@@ -312,9 +309,7 @@ impl Memory {
     }
 
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        PyBytes::new_with(py, self.nbytes, |bytes| {
-            py.detach(|| self.storage.read(&self.stream.queue, self.offset, bytes)).or_raise()
-        })
+        Ok(PyBytes::new(py, &transfer::to_bytes(py, &self.side()?)?))
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -404,12 +399,13 @@ pub(crate) fn _rebuild_memory<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let kind = import::kind(kind)?;
     let stream = import::stream(py, None)?;
-    let bytes = content.as_bytes();
+    let held = Held::new(content, false)?;
+    let nbytes = held.len();
     let storage = py
         .detach(|| {
-            let storage = Storage::allocate(stream.context(), kind, bytes.len(), 0)?;
-            storage.write(&stream.queue, 0, bytes).map(|()| storage)
+            let storage = Storage::allocate(stream.context(), kind, nbytes, 0)?;
+            storage.write(&stream.queue, 0, held).map(|()| storage)
         })
         .or_raise()?;
-    wrap(py, Memory { storage, stream, offset: 0, nbytes: bytes.len().max(1) })
+    wrap(py, Memory { storage, stream, offset: 0, nbytes: nbytes.max(1) })
 }

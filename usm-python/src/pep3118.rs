@@ -67,7 +67,7 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
         len: raw.len as i64,
         readonly: raw.readonly != 0,
     };
-    let mut table = [Field::EMPTY; MAX_FIELDS];
+    let mut table = vec![Field::EMPTY; if simple(format) { 1 } else { MAX_FIELDS }];
     let buffer = fields.validate::<MAX_DIMS>(padding(object)?, &Policy::default(), &mut table).or_raise()?;
     let layout = *buffer.layout();
     let descr = match buffer.structure() {
@@ -93,6 +93,11 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
     };
     let view = View { descr, ..View::of_layout(&layout, -layout.extent().low)? };
     Ok(Some(Side { storage, stream, view, readonly }))
+}
+
+/// Whether a format is one element without members: an optional byte order and a letter or two.
+fn simple(format: Option<&str>) -> bool {
+    format.is_none_or(|format| format.len() <= 3)
 }
 
 /// ctypes leaves all padding of C out of its formats, NumPy the trailing one.

@@ -62,10 +62,6 @@ impl Storage {
         &self.allocation
     }
 
-    pub(crate) fn context(&self) -> &Context<Dyn> {
-        self.allocation.context()
-    }
-
     pub(crate) fn kind(&self) -> AllocKind {
         self.allocation.kind()
     }
@@ -96,41 +92,78 @@ impl Storage {
         self.allocation.wait_for_uses(Access::Write)
     }
 
-    /// Copies bytes out, through host memory of the context where the host may not look.
-    pub(crate) fn read(&self, queue: &Queue<Dyn>, offset: usize, bytes: &mut [u8]) -> Result<()> {
-        self.allocation.check_range(offset, bytes.len())?;
-        if bytes.is_empty() {
-            return Ok(());
+    /// Copies `len` bytes out into `target` and waits for it. Where the host may not look, the device writes the target
+    /// itself; should that not end within the wait limit, the target is leaked, for the device may write it yet.
+    pub(crate) fn read<T: AsMut<[u8]> + 'static>(
+        &self,
+        queue: &Queue<Dyn>,
+        offset: usize,
+        len: usize,
+        mut target: T,
+    ) -> Result<T> {
+        self.allocation.check_range(offset, len)?;
+        let bytes = target.as_mut();
+        let (size, to) = (bytes.len(), bytes.as_mut_ptr());
+        if len > size {
+            return Err(ErrorKind::OutOfBounds { offset: 0, len, size }.into());
         }
+        if len == 0 {
+            return Ok(target);
+        }
+        let from = self.allocation.as_ptr().wrapping_add(offset);
         if self.is_host_accessible() {
             self.allocation.wait_for_host(Access::Read)?;
-            // SAFETY: inside the live block; writers have finished; `bytes` is ours alone.
-            unsafe { copy_from(self.allocation.as_ptr().add(offset), bytes) };
-            return Ok(());
+            // SAFETY: inside the live block, whose writers have finished; the target may be a view of the same block.
+            unsafe { to.copy_from(from, len) };
+            return Ok(target);
         }
-        let staging = Self::allocate(self.context(), AllocKind::Host, bytes.len(), 0)?;
-        let _ = copy(queue, (&staging, 0), (self, offset), bytes.len())?;
-        staging.read(queue, 0, bytes)
+        let turn = self.turn();
+        // SAFETY: inside the live block, which the usage keeps alive and ordered; the target outlives the copy.
+        let event = unsafe {
+            queue.submit(&[Usage::read(&self.allocation)], &[], |queue, after| {
+                Dyn::copy(queue, to, from, len, after)
+            })
+        }?;
+        drop(turn);
+        match event.wait() {
+            Ok(()) => Ok(target),
+            Err(error) => {
+                std::mem::forget(target);
+                Err(error)
+            }
+        }
     }
 
-    /// Copies bytes in, through host memory of the context where the host may not write, and waits for it.
-    pub(crate) fn write(&self, queue: &Queue<Dyn>, offset: usize, bytes: &[u8]) -> Result<()> {
+    /// Copies all bytes of `source` in and waits for it. Where the host may not write, the device reads the source itself;
+    /// should that not end within the wait limit, the source is leaked, for the device may read it yet.
+    pub(crate) fn write<S: AsRef<[u8]> + 'static>(
+        &self,
+        queue: &Queue<Dyn>,
+        offset: usize,
+        source: S,
+    ) -> Result<()> {
+        let bytes = source.as_ref();
         self.allocation.check_range(offset, bytes.len())?;
         if bytes.is_empty() {
             return Ok(());
         }
+        let to = self.allocation.as_ptr().wrapping_add(offset);
+        let turn = self.turn();
         if self.is_host_accessible() {
-            let _turn = self.turn();
             self.allocation.wait_for_host(Access::Write)?;
-            // SAFETY: inside the live block; everything that used it has finished, and nothing new starts meanwhile.
-            unsafe {
-                self.allocation.as_ptr().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
-            };
+            // SAFETY: inside the live block; everything that used it has finished, and the turn keeps new work away. The
+            // source may be a view of the same block.
+            unsafe { to.copy_from(bytes.as_ptr(), bytes.len()) };
             return Ok(());
         }
-        let staging = Self::allocate(self.context(), AllocKind::Host, bytes.len(), 0)?;
-        staging.write(queue, 0, bytes)?;
-        copy(queue, (self, offset), (&staging, 0), bytes.len())?.wait()
+        // SAFETY: inside the live block, which the usage keeps alive and ordered; the source outlives the copy.
+        let event = unsafe {
+            queue.submit(&[Usage::write(&self.allocation)], &[], |queue, after| {
+                Dyn::copy(queue, to, bytes.as_ptr(), bytes.len(), after)
+            })
+        }?;
+        drop(turn);
+        event.wait().inspect_err(|_| std::mem::forget(source))
     }
 
     /// Sets bytes without waiting for it.
@@ -147,13 +180,6 @@ impl Storage {
             })
         }
     }
-}
-
-/// # Safety
-/// `from` is readable for the length of `bytes`.
-unsafe fn copy_from(from: *const u8, bytes: &mut [u8]) {
-    // SAFETY: the caller's promise; `bytes` is borrowed exclusively.
-    unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(from, bytes.len()) };
 }
 
 /// Copies between two blocks of one context, without waiting for it. To be called without the interpreter: it takes

@@ -81,12 +81,10 @@ fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
     }
     if packed {
         // Two contexts, or one range over itself: by way of the host.
-        let mut bytes = vec![0; len];
-        src.storage.read(&src.stream.queue, from, &mut bytes)?;
-        return dst.storage.write(&dst.stream.queue, to, &bytes);
+        let bytes = src.storage.read(&src.stream.queue, from, len, vec![0; len])?;
+        return dst.storage.write(&dst.stream.queue, to, bytes);
     }
-    let mut source = vec![0; src_len];
-    src.storage.read(&src.stream.queue, from, &mut source)?;
+    let source = src.storage.read(&src.stream.queue, from, src_len, vec![0; src_len])?;
     store_elements(dst, &source, &src.view, from)
 }
 
@@ -96,11 +94,11 @@ fn store_elements(dst: &Side, source: &[u8], view: &View, shift: usize) -> Resul
     let mut target = vec![0; len];
     if !dst.view.is_c_contiguous() {
         // What lies between the elements stays as it is.
-        dst.storage.read(&dst.stream.queue, to, &mut target)?;
+        target = dst.storage.read(&dst.stream.queue, to, len, target)?;
     }
     // SAFETY: both vectors hold exactly the spans of the views, which are relative to the shifts; they are apart.
     unsafe { copy_elements(target.as_mut_ptr(), (&dst.view, to), source.as_ptr(), (view, shift)) };
-    dst.storage.write(&dst.stream.queue, to, &target)
+    dst.storage.write(&dst.stream.queue, to, target)
 }
 
 /// Sets every element to the same bytes, one element's.
@@ -123,25 +121,24 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
 
 /// The elements in C order.
 pub(crate) fn to_bytes(py: Python<'_>, src: &Side) -> PyResult<Vec<u8>> {
-    let mut packed = vec![0; src.view.nbytes()];
+    let packed = vec![0; src.view.nbytes()];
     if packed.is_empty() {
         return Ok(packed);
     }
     py.detach(|| {
         let (from, len) = src.span();
         if src.view.is_c_contiguous() {
-            return src.storage.read(&src.stream.queue, from, &mut packed);
+            return src.storage.read(&src.stream.queue, from, len, packed);
         }
-        let mut span = vec![0; len];
-        src.storage.read(&src.stream.queue, from, &mut span)?;
+        let span = src.storage.read(&src.stream.queue, from, len, vec![0; len])?;
+        let mut packed = packed;
         let strides = contiguous_strides(&src.view);
         let target = View { strides, offset: 0, ..src.view.clone() };
         // SAFETY: `packed` has room for all elements, `span` holds the view's span; they are apart.
         unsafe { copy_elements(packed.as_mut_ptr(), (&target, 0), span.as_ptr(), (&src.view, from)) };
-        Ok(())
+        Ok(packed)
     })
-    .or_raise()?;
-    Ok(packed)
+    .or_raise()
 }
 
 fn contiguous_strides(view: &View) -> Box<[isize]> {

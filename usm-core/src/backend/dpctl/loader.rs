@@ -101,6 +101,7 @@ table! {
     queue_barrier_for = "DPCTLQueue_SubmitBarrierForEvents"(Raw, *const Raw, usize) -> Raw;
 
     event_delete = "DPCTLEvent_Delete"(Raw);
+    event_wait = "DPCTLEvent_Wait"(Raw);
     event_status = "DPCTLEvent_GetCommandExecutionStatus"(Raw) -> c_int;
 
     allocate_host = "DPCTLaligned_alloc_host"(usize, usize, Raw) -> *mut c_void;

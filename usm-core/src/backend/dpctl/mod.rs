@@ -22,6 +22,7 @@ mod error;
 mod loader;
 mod memory;
 mod queue;
+mod waiter;
 
 use core::alloc::Layout;
 use core::ffi::c_void;
@@ -142,7 +143,7 @@ impl Dpctl {
 
 // SAFETY: the runtime gives disjoint memory of the kind asked for, and its alignment is verified (2); copies take their
 // dependencies, fills and hints come after a barrier over theirs (3); NULL results mean that nothing was enqueued (4);
-// waiting polls the status up to the limit, and submission flushes (5, 6); blocks are freed by the context that
+// submission flushes, and a wait is for the status or for a thread that waits, up to the limit (5, 6); blocks are freed by the context that
 // allocated them, which needs no queue to live (7); an unknown pointer is never passed on beyond the type query (8);
 // the context drains its list when dropped (9).
 unsafe impl Backend for Dpctl {

@@ -5,18 +5,23 @@ use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 use core::ptr::NonNull;
 use core::time::Duration;
+use std::time::Instant;
 
 use super::device::DpctlDevice;
 use super::error::{self, not_null};
 use super::loader::{Handle, Library, Raw};
 use super::memory::DpctlContext;
+use super::waiter;
 use crate::BackendKind;
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, QueueOrder, poll};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// `DPCTL_IN_ORDER` of the C headers.
 const IN_ORDER: c_int = 1 << 1;
+
+/// A wait polls without a pause for about the time of a small operation.
+const SPIN: Duration = Duration::from_micros(20);
 
 /// A SYCL queue.
 #[derive(Clone, Debug)]
@@ -279,8 +284,23 @@ impl Completion for DpctlEvent {
         matches!(self.status(), Ok(EventStatus::Complete))
     }
 
-    /// Polls: the library has no wait with a limit. Submitting has flushed already.
+    /// Polls for a moment, then has a thread wait; see [`waiter`]. Submitting has flushed already.
     fn wait(&self, limit: Duration) -> Result<()> {
-        poll::until_complete(limit, || self.status()).map_err(|error| error.in_backend(BackendKind::Sycl))
+        let start = Instant::now();
+        while self.status()? == EventStatus::Pending {
+            let elapsed = start.elapsed();
+            if elapsed < SPIN.min(limit) {
+                core::hint::spin_loop();
+                continue;
+            }
+            waiter::wait(&self.0, limit.saturating_sub(elapsed));
+            // Without a thread to be had, or when it gave up, this is the last word.
+            let rest = limit.saturating_sub(start.elapsed());
+            return poll::until_complete(rest, || self.status()).map_err(|error| match error.kind {
+                ErrorKind::Timeout { .. } => Error::timeout(limit).in_backend(BackendKind::Sycl),
+                _ => error,
+            });
+        }
+        Ok(())
     }
 }
