@@ -85,6 +85,11 @@ const OPENCL: Open = Some(|| {
 const OPENCL: Open = None;
 
 impl Runtime {
+    /// Whether its library was opened; it may still have no devices, or fail to list them.
+    pub(crate) fn found(&self) -> bool {
+        self.backend.is_some()
+    }
+
     fn ask(kind: BackendKind, open: Open) -> Self {
         let absent = || Err("not in this build".to_owned());
         let (name, compiled) = (kind.name(), open.is_some());

@@ -51,7 +51,7 @@ impl<'a> BackendReport<'a> {
         Self {
             name: runtime.name,
             compiled: runtime.compiled,
-            found: runtime.devices.is_ok(),
+            found: runtime.found(),
             library: runtime.library.as_deref(),
             error: runtime.devices.as_ref().err().map(String::as_str),
             devices: devices.iter().map(|device| DeviceReport::of(&device.info())).collect(),

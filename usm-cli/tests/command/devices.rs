@@ -13,8 +13,10 @@ fn the_json_document_has_the_keys_of_the_contract_and_nothing_else() {
         assert_eq!(keys(backend), ["name", "compiled", "found", "library", "error", "devices"]);
         assert!(backend["compiled"].is_boolean() && backend["found"].is_boolean());
         assert!(backend["library"].is_string() || backend["library"].is_null());
-        // Found, or a reason why not.
-        assert_eq!(backend["found"] == true, backend["error"].is_null(), "{backend}");
+        // Found, or a reason why not; devices only from what works.
+        assert!(backend["found"] == true || backend["error"].is_string(), "{backend}");
+        assert!(backend["compiled"] == true || backend["found"] == false, "{backend}");
+        assert!(backend["error"].is_null() || backend["devices"] == serde_json::json!([]), "{backend}");
         for device in backend["devices"].as_array().unwrap() {
             let expected = [
                 "selector",
