@@ -9,6 +9,9 @@ use super::model::Model;
 use super::order::Order;
 use super::state::{State, UNPLACED};
 
+/// Candidates that are sorted at a time.
+const AHEAD: usize = 24;
+
 /// The answer for one capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -51,6 +54,8 @@ struct Choice {
     first: u32,
     next: u32,
     end: u32,
+    /// Candidates before this are in order, and before all others.
+    sorted: u32,
     /// Lengths of the trail, the parts and the members to return to.
     marks: (u32, u32, u32),
     /// The candidate tried last stood free: no other can do better.
@@ -67,6 +72,9 @@ pub(super) struct Search<'m> {
     members: Vec<u32>,
     frames: Vec<Frame>,
     borders: Vec<u32>,
+    /// Last expansion in which a class had a candidate.
+    seen: Vec<u64>,
+    expansion: u64,
 }
 
 impl<'m> Search<'m> {
@@ -79,6 +87,8 @@ impl<'m> Search<'m> {
             members: Vec::new(),
             frames: Vec::new(),
             borders: Vec::new(),
+            seen: alloc::vec![0; model.items.len()],
+            expansion: 0,
         }
     }
 
@@ -106,6 +116,8 @@ impl<'m> Search<'m> {
         }
         self.split((0, self.members.len() as u32), (0, cliques as u32), 0);
         let mut node = 0_u64;
+        // A node takes time in proportion to these.
+        let pace = ((1 << 20) / (cliques + self.model.items.len()) as u64).max(16);
         while let Some(frame) = self.frames.last_mut() {
             match frame {
                 Frame::Parts { next, end, offset } => {
@@ -127,9 +139,13 @@ impl<'m> Search<'m> {
                         self.part_failed();
                         continue;
                     }
+                    if choice.next == choice.sorted {
+                        let (next, end) = (choice.next as usize, choice.end as usize);
+                        choice.sorted += Self::sort_ahead(&mut self.candidates[next..end]);
+                    }
                     let Candidate { offset, rank, item } = self.candidates[choice.next as usize];
                     choice.next += 1;
-                    if *nodes == 0 || (node & 0xfff == 0xfff && stop()) {
+                    if *nodes == 0 || (node % pace == pace - 1 && stop()) {
                         return Answer::Limit;
                     }
                     (*nodes, node) = (*nodes - 1, node + 1);
@@ -213,19 +229,24 @@ impl<'m> Search<'m> {
             return false;
         }
         // Members of a part are in order of rank.
+        self.expansion += 1;
         for (at, &item) in members.iter().enumerate() {
             let (low, at) = (self.state.low[item as usize], at as u32);
             if low < lid && (low > offset || (low == offset && at >= rank)) {
-                self.candidates.push(Candidate { offset: low, rank: at, item });
+                // Of items that can take each other's place, only the first one is tried.
+                let class = &mut self.seen[self.model.items[item as usize].class as usize];
+                if *class != self.expansion {
+                    *class = self.expansion;
+                    self.candidates.push(Candidate { offset: low, rank: at, item });
+                }
             }
         }
-        let candidates = &mut self.candidates[first..];
-        candidates.sort_unstable_by_key(|candidate| (candidate.offset, candidate.rank));
-        self.drop_twins(first);
+        let sorted = first as u32 + Self::sort_ahead(&mut self.candidates[first..]);
         self.frames.push(Frame::Choice(Choice {
             part,
             first: first as u32,
             next: first as u32,
+            sorted,
             end: self.candidates.len() as u32,
             marks: (self.state.mark() as u32, self.parts.len() as u32, self.members.len() as u32),
             settled: false,
@@ -233,20 +254,15 @@ impl<'m> Search<'m> {
         true
     }
 
-    /// Of items that can take each other's place, only the first one is tried.
-    fn drop_twins(&mut self, first: usize) {
-        let class = |candidate: &Candidate| self.model.items[candidate.item as usize].class;
-        let mut kept = first;
-        for at in first..self.candidates.len() {
-            let candidate = self.candidates[at];
-            let twin =
-                |other: &Candidate| other.offset == candidate.offset && class(other) == class(&candidate);
-            if !self.candidates[first..kept].iter().any(twin) {
-                self.candidates[kept] = candidate;
-                kept += 1;
-            }
+    /// Brings the next candidates to the front, in order of offset and rank; answers how many. Sorts piecewise: most choices are left after a few candidates.
+    fn sort_ahead(candidates: &mut [Candidate]) -> u32 {
+        let key = |candidate: &Candidate| (candidate.offset, candidate.rank);
+        let ahead = candidates.len().min(AHEAD);
+        if ahead < candidates.len() {
+            candidates.select_nth_unstable_by_key(ahead, key);
         }
-        self.candidates.truncate(kept);
+        candidates[..ahead].sort_unstable_by_key(key);
+        ahead as u32
     }
 
     /// The current part has no unplaced item: back to the parts that it is one of.

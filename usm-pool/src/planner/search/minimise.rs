@@ -69,7 +69,7 @@ pub(super) fn minimise(model: &Model, bound: u64, peak: u64, goal: Goal<'_>) -> 
             Some(capacity) => (capacity / unit * unit).min(upper),
             None if at_bound => lower,
             // In units, so that the aim stays a multiple.
-            None => upper - ((upper - lower) / unit >> halvings) * unit,
+            None => upper - (((upper - lower) / unit) >> halvings) * unit,
         };
         if aim < lower {
             break;

@@ -31,6 +31,11 @@ impl Rows {
         self.start.len().saturating_sub(1)
     }
 
+    /// Number of values in all lists.
+    pub(super) fn total(&self) -> usize {
+        self.data.len()
+    }
+
     pub(super) fn row(&self, row: usize) -> &[u32] {
         let (start, end) = self.range(row);
         &self.data[start as usize..end as usize]

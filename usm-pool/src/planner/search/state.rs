@@ -9,6 +9,9 @@ use crate::lifetime::align_up;
 /// Offset of an item that is not placed.
 pub(super) const UNPLACED: u64 = u64::MAX;
 
+/// Members of all cliques together up to which floors are kept.
+const EXACT: usize = 1 << 20;
+
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Placed { item: u32, low: u64 },
@@ -46,6 +49,8 @@ pub(super) struct State<'m> {
     span: Vec<u32>,
     trail: Vec<Change>,
     capacity: u64,
+    /// Whether floors are kept. On large instances a node costs less without, and pruning matters less than diving.
+    exact: bool,
 }
 
 impl<'m> State<'m> {
@@ -73,6 +78,7 @@ impl<'m> State<'m> {
             span,
             trail: Vec::new(),
             capacity: 0,
+            exact: model.cliques.total() <= EXACT,
         }
     }
 
@@ -161,7 +167,7 @@ impl<'m> State<'m> {
             if rest == 0 {
                 continue;
             }
-            if self.low[self.witness[clique] as usize] != self.floor[clique] {
+            if self.exact && self.low[self.witness[clique] as usize] != self.floor[clique] {
                 let mut lowest = UNPLACED;
                 for &item in model.cliques.row(clique) {
                     let low = self.low[item as usize];

@@ -1,0 +1,127 @@
+//! Synthetic instances: the same on every machine for a seed, integers only.
+
+use usm_pool::Buffer;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number in `low..high`.
+    fn within(&mut self, low: u64, high: u64) -> u64 {
+        low + ((u128::from(self.next()) * u128::from(high - low)) >> 64) as u64
+    }
+
+    /// Octaves equally likely, uniform within one: 256 B to `256 << octaves`, in steps of 64 B.
+    fn size(&mut self, octaves: u64) -> u64 {
+        let base = 256 << self.within(0, octaves);
+        (base + self.within(0, base)) / 64 * 64
+    }
+}
+
+fn buffer(id: usize, lower: u64, upper: u64, size: u64) -> Buffer {
+    Buffer::new(id as u64, lower, upper, size)
+}
+
+/// A full rectangle of time and memory, cut edge to edge until it has `n` pieces: the optimum is the bound by construction.
+pub(super) fn packed(n: usize, seed: u64) -> Vec<Buffer> {
+    let mut random = Random(seed);
+    // (begin, end, low, high), the largest area cut first.
+    let mut pieces = std::collections::BinaryHeap::new();
+    let (time, memory) = (16 * n as u64, 1024 * n as u64);
+    pieces.push((u128::from(time) * u128::from(memory), 0, time, 0, memory));
+    while pieces.len() < n {
+        let Some((_, begin, end, low, high)) = pieces.pop() else { break };
+        // Across the longer side, measured in shares of the whole.
+        let tall = u128::from(high - low) * u128::from(time) > u128::from(end - begin) * u128::from(memory);
+        let area = |b: u64, e: u64, l: u64, h: u64| (u128::from(e - b) * u128::from(h - l), b, e, l, h);
+        if tall && high - low >= 2 {
+            let span = high - low;
+            let cut = low + (span / 4).max(1) + random.within(0, (span / 2).max(1));
+            pieces.push(area(begin, end, low, cut.min(high - 1)));
+            pieces.push(area(begin, end, cut.min(high - 1), high));
+        } else {
+            let span = end - begin;
+            let cut = begin + (span / 4).max(1) + random.within(0, (span / 2).max(1));
+            pieces.push(area(begin, cut.min(end - 1), low, high));
+            pieces.push(area(cut.min(end - 1), end, low, high));
+        }
+    }
+    let mut buffers: Vec<(u64, u64, u64)> = pieces.into_iter().map(|(_, b, e, l, h)| (b, e, h - l)).collect();
+    shuffle(&mut buffers, &mut random);
+    buffers.into_iter().enumerate().map(|(id, (b, e, size))| buffer(id, b, e, size)).collect()
+}
+
+/// Sizes of 256 B to 64 MiB with equally likely octaves, lives of length at least `x` with probability `1/x`, uniform begins.
+pub(super) fn powerlaw(n: usize, seed: u64) -> Vec<Buffer> {
+    let mut random = Random(seed);
+    let span = n as u64;
+    (0..n)
+        .map(|id| {
+            let (begin, size) = (random.within(0, span), random.size(18));
+            let life = span / (1 + random.within(0, span));
+            buffer(id, begin, begin + life.max(1), size)
+        })
+        .collect()
+}
+
+/// The shape of training: buffer `i` of `n` is kept until `2n - i` in three cases of ten, else for a few steps.
+pub(super) fn unet(n: usize, seed: u64) -> Vec<Buffer> {
+    let mut random = Random(seed);
+    (0..n)
+        .map(|id| {
+            let at = id as u64;
+            let upper =
+                if random.within(0, 10) < 3 { 2 * n as u64 - at } else { at + random.within(1, 5) };
+            buffer(id, at, upper, random.size(14))
+        })
+        .collect()
+}
+
+/// A training step of `layers` equal blocks: activations kept from forward to backward, temporaries on both ways, gradients kept
+/// until the optimiser at the end reads them one after the other.
+pub(super) fn training(layers: usize, seed: u64) -> Vec<Buffer> {
+    const FORWARD: u64 = 24;
+    const BACKWARD: u64 = 40;
+    const WEIGHTS: u64 = 8;
+    let mut random = Random(seed);
+    // The shape of a block, the same in every layer, as in a transformer or a residual stage.
+    let mut shape = |count: u64, octaves: u64| (0..count).map(|_| random.size(octaves) << 6).collect::<Vec<_>>();
+    let (activations, temporaries) = (shape(FORWARD, 14), shape(BACKWARD, 14));
+    let weights = shape(WEIGHTS, 15);
+    let layers = layers as u64;
+    let turn = layers * FORWARD;
+    let end = turn + layers * BACKWARD;
+    let mut buffers = Vec::new();
+    let mut push = |lower, upper, size| buffers.push(buffer(buffers.len(), lower, upper, size));
+    for layer in 0..layers {
+        let back = turn + (layers - 1 - layer) * BACKWARD;
+        for step in 0..FORWARD {
+            let (at, size) = (layer * FORWARD + step, activations[step as usize]);
+            let kept = step % 3 == 0;
+            push(at, if kept { back + BACKWARD - step } else { at + 1 + step % 4 }, size);
+        }
+        for step in 0..BACKWARD {
+            let (at, size) = (back + step, temporaries[step as usize]);
+            push(at, at + 1 + step % 5, size);
+        }
+        for step in 0..WEIGHTS {
+            let update = end + layer * WEIGHTS + step;
+            push(back + step * BACKWARD / WEIGHTS, update + 1, weights[step as usize]);
+        }
+    }
+    buffers
+}
+
+fn shuffle<T>(items: &mut [T], random: &mut Random) {
+    for i in (1..items.len()).rev() {
+        items.swap(i, random.within(0, i as u64 + 1) as usize);
+    }
+}
