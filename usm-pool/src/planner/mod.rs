@@ -8,6 +8,7 @@ pub mod order;
 pub mod pool_rules;
 pub mod reorder;
 pub mod search;
+mod valley;
 pub mod whole_buffer;
 
 use alloc::vec::Vec;
@@ -203,6 +204,9 @@ fn solve(instance: Instance<'_>, options: &Options<'_>, bound: u64) -> (Strategy
     }
 }
 
+/// Buffers above which the strategies that compare buffers in pairs would take minutes: only the skyline is filled.
+const LARGE: usize = 1 << 15;
+
 /// The best of the simple strategies; stops at the first that reaches `target`.
 fn simple(instance: Instance<'_>, target: u64) -> (Strategy, Vec<u64>) {
     type Attempt = fn(Instance<'_>) -> Vec<u64>;
@@ -213,6 +217,11 @@ fn simple(instance: Instance<'_>, target: u64) -> (Strategy, Vec<u64>) {
         (Strategy::BestFit, best_fit::best_fit),
         (Strategy::WholeBuffer, whole_buffer::whole_buffer),
     ];
+    if instance.buffers.len() > LARGE
+        && let Some(offsets) = valley::fill(instance)
+    {
+        return (Strategy::Search, offsets);
+    }
     let mut best: Option<(u64, Strategy, Vec<u64>)> = None;
     for (strategy, attempt) in attempts {
         let offsets = attempt(instance);

@@ -124,7 +124,10 @@ impl<'m> Search<'m> {
                     if next < end {
                         let (part, offset) = (*next, *offset);
                         *next += 1;
-                        self.rank_part(part, order);
+                        // Totals change as buffers are placed; on large instances the rank at the start must do.
+                        if self.state.exact || self.state.mark() == 0 {
+                            self.rank_part(part, order);
+                        }
                         self.expand(part, offset, 0);
                     } else {
                         self.frames.pop();

@@ -50,7 +50,7 @@ pub(super) struct State<'m> {
     trail: Vec<Change>,
     capacity: u64,
     /// Whether floors are kept. On large instances a node costs less without, and pruning matters less than diving.
-    exact: bool,
+    pub(super) exact: bool,
 }
 
 impl<'m> State<'m> {
