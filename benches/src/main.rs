@@ -1,4 +1,4 @@
-//! Benchmarks side by side with their peers: `usm-bench NAME [--json]`.
+//! Benchmarks side by side with their peers: `usm-bench NAME [--json] [--instances DIR]`.
 //!
 //! Each row compares one of ours with one peer in the same process, measured in turns. Never part of the tests.
 
@@ -9,6 +9,7 @@ mod cpu_time;
 mod interface;
 mod kernel;
 mod nrt;
+mod planner;
 mod row;
 
 use std::process::ExitCode;
@@ -24,13 +25,18 @@ const BENCHES: &[Bench] = &[
     ("interface", interface::rows),
     ("kernel", kernel::rows),
     ("nrt", nrt::rows),
+    ("planner", planner::rows),
 ];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let json = arguments.iter().any(|argument| argument == "--json");
-    let names: Vec<&str> =
-        arguments.iter().map(String::as_str).filter(|argument| !argument.starts_with("--")).collect();
+    // The folder after `--instances` is for the planner.
+    let folder = arguments.iter().position(|argument| argument == "--instances").map(|at| at + 1);
+    let names: Vec<&str> = (arguments.iter().enumerate())
+        .filter(|(at, argument)| !argument.starts_with("--") && Some(*at) != folder)
+        .map(|(_, argument)| argument.as_str())
+        .collect();
     let known = |name: &&str| BENCHES.iter().any(|(bench, _)| bench == name);
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let all: Vec<&str> = BENCHES.iter().map(|(name, _)| *name).collect();

@@ -78,8 +78,7 @@ pub(super) fn unet(n: usize, seed: u64) -> Vec<Buffer> {
     (0..n)
         .map(|id| {
             let at = id as u64;
-            let upper =
-                if random.within(0, 10) < 3 { 2 * n as u64 - at } else { at + random.within(1, 5) };
+            let upper = if random.within(0, 10) < 3 { 2 * n as u64 - at } else { at + random.within(1, 5) };
             buffer(id, at, upper, random.size(14))
         })
         .collect()
@@ -93,7 +92,8 @@ pub(super) fn training(layers: usize, seed: u64) -> Vec<Buffer> {
     const WEIGHTS: u64 = 8;
     let mut random = Random(seed);
     // The shape of a block, the same in every layer, as in a transformer or a residual stage.
-    let mut shape = |count: u64, octaves: u64| (0..count).map(|_| random.size(octaves) << 6).collect::<Vec<_>>();
+    let mut shape =
+        |count: u64, octaves: u64| (0..count).map(|_| random.size(octaves) << 6).collect::<Vec<_>>();
     let (activations, temporaries) = (shape(FORWARD, 14), shape(BACKWARD, 14));
     let weights = shape(WEIGHTS, 15);
     let layers = layers as u64;

@@ -138,6 +138,13 @@ impl<'a> Instance<'a> {
     pub(crate) fn peak(&self, offsets: &[u64]) -> u64 {
         self.buffers.iter().zip(offsets).map(|(buffer, &offset)| offset + buffer.size).max().unwrap_or(0)
     }
+
+    /// Highest end of a buffer that needs bytes; a life without an instant counts in [`Self::peak`], but no placement lowers it.
+    fn occupied_peak(&self, offsets: &[u64]) -> u64 {
+        let ends =
+            (0..offsets.len()).filter(|&i| self.occupies(i)).map(|i| offsets[i] + self.buffers[i].size);
+        ends.max().unwrap_or(0)
+    }
 }
 
 /// A lower bound with its certificate.
@@ -197,7 +204,7 @@ fn solve(instance: Instance<'_>, options: &Options<'_>, bound: u64) -> (Strategy
     if !matches!(options.strategy, Strategy::Search | Strategy::Auto) {
         return (strategy, offsets, search::Outcome::default());
     }
-    let mut outcome = search::search(instance, options, bound, instance.peak(&offsets));
+    let mut outcome = search::search(instance, options, bound, instance.occupied_peak(&offsets));
     match outcome.offsets.take() {
         Some(offsets) => (Strategy::Search, offsets, outcome),
         None => (strategy, offsets, outcome),

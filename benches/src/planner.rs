@@ -1,0 +1,179 @@
+//! The planner beside its bound, the simple strategies and, where it is built, the reference solver.
+//!
+//! `--instances DIR` adds every `*.csv` of a folder (`id,lower,upper,size`). A name such as `A.1048576.csv` gives a capacity, which is
+//! then decided too, beside google/minimalloc when `USM_MINIMALLOC` names its program. Without a folder the synthetic shapes run alone.
+
+mod generate;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use usm_pool::{Buffer, Options, Plan, Problem, Strategy, plan};
+
+use crate::row::Row;
+
+/// Time for one plan from scratch.
+const LIMIT: Duration = Duration::from_secs(8);
+
+struct Measured {
+    plan: Plan,
+    seconds: f64,
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    eprintln!(
+        "{:40} {:>8} {:>14} {:>14} {:>4} {:>9} {:>10} {:>8} {:>8} {:>8}",
+        "instance", "buffers", "bound", "peak", "opt", "seconds", "nodes", "size", "best-fit", "whole"
+    );
+    for file in folder().map(|folder| tables(&folder)).unwrap_or_default() {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match read(&file) {
+            Ok(buffers) => {
+                let capacity = name.split('.').rev().nth(1).and_then(|text| text.parse().ok());
+                case(&name, buffers, capacity, Some(&file), &mut rows);
+            }
+            Err(reason) => eprintln!("SKIPPED: {name}: {reason}"),
+        }
+    }
+    for (name, buffers) in [
+        ("training, 125 layers", generate::training(125, 1)),
+        ("training, 250 layers", generate::training(250, 1)),
+        ("packed, 100k", generate::packed(100_000, 1)),
+        ("power law, 100k", generate::powerlaw(100_000, 1)),
+        ("u-net, 100k", generate::unet(100_000, 1)),
+        ("packed, 1M", generate::packed(1_000_000, 1)),
+        ("power law, 1M", generate::powerlaw(1_000_000, 1)),
+        ("u-net, 1M", generate::unet(1_000_000, 1)),
+    ] {
+        case(name, buffers, None, None, &mut rows);
+    }
+    rows
+}
+
+fn folder() -> Option<PathBuf> {
+    std::env::args().skip_while(|argument| argument != "--instances").nth(1).map(PathBuf::from)
+}
+
+/// The buffer tables of a folder by name; `*.graph.csv` are graphs.
+fn tables(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        eprintln!("SKIPPED: no folder {}", folder.display());
+        return Vec::new();
+    };
+    let table = |path: &PathBuf| {
+        let name = path.to_string_lossy();
+        name.ends_with(".csv") && !name.ends_with(".graph.csv")
+    };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(table).collect();
+    files.sort();
+    files
+}
+
+fn read(file: &Path) -> Result<Vec<Buffer>, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().unwrap_or_default().split(',').map(str::trim).collect();
+    let column = |name: &str| {
+        header.iter().position(|field| *field == name).ok_or_else(|| format!("no column {name}"))
+    };
+    let columns = [column("id")?, column("lower")?, column("upper")?, column("size")?];
+    let row = |(line, text): (usize, &str)| {
+        let fields: Vec<&str> = text.split(',').collect();
+        let mut numbers = [0; 4];
+        for (number, &column) in numbers.iter_mut().zip(&columns) {
+            let field = fields.get(column).and_then(|field| field.trim().parse().ok());
+            *number =
+                field.ok_or_else(|| format!("line {}: no number in column {}", line + 2, header[column]))?;
+        }
+        Ok(Buffer::new(numbers[0], numbers[1], numbers[2], numbers[3]))
+    };
+    lines.enumerate().filter(|(_, text)| !text.trim().is_empty()).map(row).collect()
+}
+
+/// A plan within the time limit, verified.
+fn measure(problem: &Problem, strategy: Strategy, capacity: Option<u64>) -> Measured {
+    let start = Instant::now();
+    let stop = || start.elapsed() > LIMIT;
+    let mut options = Options::default();
+    options.strategy = strategy;
+    options.capacity = capacity;
+    options.nodes = u64::MAX;
+    options.stop = Some(&stop);
+    let plan = plan(problem, &options).expect("a checked problem has a plan");
+    let seconds = start.elapsed().as_secs_f64();
+    plan.verify(problem).expect("every plan verifies");
+    Measured { plan, seconds }
+}
+
+fn case(name: &str, buffers: Vec<Buffer>, capacity: Option<u64>, file: Option<&Path>, rows: &mut Vec<Row>) {
+    let problem = match Problem::from_buffers(buffers) {
+        Ok(problem) => problem,
+        Err(error) => return eprintln!("SKIPPED: {name}: {error}"),
+    };
+    let ours = measure(&problem, Strategy::Auto, None);
+    let (peak, bound) = (ours.plan.peak, ours.plan.lower_bound);
+    // The strategies that compare buffers in pairs take minutes above this.
+    let simple: Vec<(Strategy, u64)> = [Strategy::GreedyBySize, Strategy::BestFit, Strategy::WholeBuffer]
+        .into_iter()
+        .filter(|_| problem.buffers().len() < 20_000)
+        .map(|strategy| (strategy, measure(&problem, strategy, None).plan.peak))
+        .collect();
+    eprintln!(
+        "{name:40} {:8} {bound:14} {peak:14} {:>4} {:9.3} {:10} {}",
+        problem.buffers().len(),
+        if peak == bound { "yes" } else { "no" },
+        ours.seconds,
+        ours.plan.nodes,
+        simple
+            .iter()
+            .map(|(_, theirs)| format!("{:8.4}", *theirs as f64 / bound as f64))
+            .collect::<Vec<_>>()
+            .join(" "),
+    );
+    rows.push(Row::new(name, "lower bound", "bytes", peak as f64, bound as f64));
+    for (strategy, theirs) in simple {
+        rows.push(Row::new(name, strategy.name(), "bytes", peak as f64, theirs as f64));
+    }
+    let (Some(capacity), Some(file)) = (capacity, file) else { return };
+    let decided = measure(&problem, Strategy::Auto, Some(capacity));
+    let feasible = decided.plan.peak <= capacity;
+    eprintln!(
+        "{:40} {:>8} {:>14} {:>14} {:>4} {:9.3} {:10}",
+        format!("  at {capacity}"),
+        "",
+        "",
+        decided.plan.peak,
+        if feasible { "yes" } else { "no" },
+        decided.seconds,
+        decided.plan.nodes
+    );
+    if let Some(seconds) = minimalloc(file, capacity) {
+        rows.push(Row::new(
+            &format!("{name} at {capacity}"),
+            "google/minimalloc",
+            "s",
+            decided.seconds,
+            seconds,
+        ));
+    }
+}
+
+/// Seconds that the reference solver takes, when `USM_MINIMALLOC` names it.
+fn minimalloc(file: &Path, capacity: u64) -> Option<f64> {
+    let program = std::env::var_os("USM_MINIMALLOC")?;
+    let output = std::env::temp_dir().join(format!("usm-bench-minimalloc-{}.csv", std::process::id()));
+    let start = Instant::now();
+    let status = Command::new(program)
+        .arg(format!("--capacity={capacity}"))
+        .arg(format!("--input={}", file.display()))
+        .arg(format!("--output={}", output.display()))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    let seconds = start.elapsed().as_secs_f64();
+    // The output is not read; a leftover in the temporary folder harms nobody.
+    let _ = std::fs::remove_file(output);
+    status.ok()?.success().then_some(seconds)
+}
