@@ -1,0 +1,98 @@
+//! Models of the reference count and of symbol slots under all interleavings:
+//! `RUSTFLAGS="--cfg loom" cargo test -p usm-nrt --release --test loom`.
+#![cfg(loom)]
+
+use core::ptr::NonNull;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use usm_nrt::{RefCount, Release, Slot};
+
+/// A counted block: whoever releases last reads what all others wrote.
+struct Block {
+    count: RefCount,
+    data: [UnsafeCell<u32>; 2],
+    destroyed: UnsafeCell<u32>,
+}
+
+// SAFETY: the model checks the accesses.
+unsafe impl Sync for Block {}
+// SAFETY: as above.
+unsafe impl Send for Block {}
+
+impl Block {
+    fn release(&self) {
+        if self.count.release() == Release::Last {
+            // SAFETY: loom fails the model if an access is not ordered before this.
+            self.destroyed.with_mut(|destroyed| unsafe { *destroyed += 1 });
+            for cell in &self.data {
+                // SAFETY: as above.
+                cell.with(|value| assert_eq!(unsafe { *value }, 1));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_last_release_sees_everything_once() {
+    loom::model(|| {
+        let block = Arc::new(Block {
+            count: RefCount::one(),
+            data: [UnsafeCell::new(0), UnsafeCell::new(0)],
+            destroyed: UnsafeCell::new(0),
+        });
+        assert!(block.count.acquire());
+        let other = Arc::clone(&block);
+        let thread = thread::spawn(move || {
+            // SAFETY: each thread writes a cell of its own.
+            other.data[1].with_mut(|value| unsafe { *value = 1 });
+            other.release();
+        });
+        // SAFETY: each thread writes a cell of its own.
+        block.data[0].with_mut(|value| unsafe { *value = 1 });
+        block.release();
+        thread.join().unwrap();
+        // SAFETY: all threads have ended.
+        block.destroyed.with(|destroyed| assert_eq!(unsafe { *destroyed }, 1));
+        assert_eq!(block.count.get(), 0);
+    });
+}
+
+#[test]
+fn a_borrower_may_acquire_while_the_owner_releases() {
+    loom::model(|| {
+        let count = Arc::new(RefCount::one());
+        assert!(count.acquire());
+        let other = Arc::clone(&count);
+        let thread = thread::spawn(move || {
+            assert!(other.acquire());
+            let first = other.release();
+            let second = other.release();
+            assert_ne!(first, Release::Last);
+            second == Release::Last
+        });
+        let ours = count.release() == Release::Last;
+        assert!(thread.join().unwrap() != ours, "exactly one release is the last");
+    });
+}
+
+#[test]
+fn who_sees_a_symbol_sees_its_code() {
+    loom::model(|| {
+        let (abort, code) = (NonNull::<u8>::dangling().cast(), NonNull::<u64>::dangling().cast());
+        let shared = Arc::new((Slot::new(abort), UnsafeCell::new(0)));
+        let other = Arc::clone(&shared);
+        let thread = thread::spawn(move || {
+            // SAFETY: written before the symbol is published, read only after.
+            other.1.with_mut(|code| unsafe { *code = 7 });
+            other.0.publish(abort, code).unwrap();
+        });
+        if shared.0.get() == code {
+            // SAFETY: loom fails the model if the write above is not ordered before this.
+            shared.1.with(|code| assert_eq!(unsafe { *code }, 7));
+        }
+        thread.join().unwrap();
+        assert_eq!(shared.0.publish(abort, abort), Err(code), "published once");
+    });
+}
