@@ -114,7 +114,7 @@ impl PyDevice {
     }
 }
 
-/// All devices: SYCL's in the runtime's order when dpctl is importable, then the host.
+/// All devices: SYCL's in the runtime's order when dpctl is importable, OpenCL's own, then the host.
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> Vec<PyDevice> {
     runtime::entries(py).iter().map(|entry| PyDevice(Arc::clone(entry))).collect()

@@ -24,7 +24,8 @@ use crate::sycl;
 use crate::transfer::{self, Side};
 use crate::view::{MAX_DIMS, View};
 
-/// Where DLPack says that an array is. USM has one device type whatever the kind; its id counts root devices.
+/// Where DLPack says that an array is. USM of SYCL has one device type whatever the kind; its id counts root devices. All
+/// other memory is exported to the host, device memory as a copy: DLPack has no type for it.
 pub(crate) fn device(side: &Side) -> Device {
     match side.stream.context().info() {
         info if info.backend == BackendKind::Sycl => {
@@ -55,7 +56,7 @@ pub(crate) fn export<'py>(
         None => here,
     };
     check_stream(wanted, wishes.stream)?;
-    let to_host = wanted.kind == DeviceType::Cpu && here.kind != DeviceType::Cpu;
+    let to_host = wanted.kind == DeviceType::Cpu;
     if wanted != here && !to_host {
         let (kind, id) = (wanted.kind.code(), wanted.id);
         return Err(

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use usm_core::backend::dpctl::{self, Dpctl};
 use usm_core::backend::host::HostHeap;
+use usm_core::backend::opencl::OpenCl;
 use usm_core::backend::{Dyn, DynDevice};
 use usm_core::{BackendKind, Context, DeviceInfo, DeviceType, Queue, QueueOrder, Selector};
 
@@ -184,6 +185,9 @@ fn find(py: Python<'_>) -> Found {
             Err(error) => sycl.library = Err(error.to_string()),
         }
     }
+    // A native runtime that is not there is no news: SYCL reaches the same devices, and the host is always there.
+    let opencl = py.detach(|| OpenCl::load().and_then(|opencl| Dyn::new(opencl).devices()));
+    entries.extend(opencl.unwrap_or_default());
     // A host without devices does not exist, and cannot fail.
     entries.extend(Dyn::new(HostHeap::new()).devices().unwrap_or_default());
     let entries = entries
@@ -206,7 +210,7 @@ fn found(py: Python<'_>) -> &'static Found {
     FOUND.get_or_init(|| fresh)
 }
 
-/// All devices: SYCL's in the runtime's order, then the host.
+/// All devices: SYCL's in the runtime's order, OpenCL's own, then the host.
 pub(crate) fn entries(py: Python<'_>) -> &'static [Arc<Entry>] {
     &found(py).entries
 }
@@ -247,16 +251,23 @@ pub(crate) fn select(py: Python<'_>, text: &str) -> PyResult<&'static Arc<Entry>
     })
 }
 
-/// The device that is used when none is named: `USM_DEVICE`, else SYCL's best, else the host.
+/// The device that is used when none is named: `USM_DEVICE`, else the best of the first runtime in this order.
 pub(crate) fn default_entry(py: Python<'_>) -> PyResult<&'static Arc<Entry>> {
     if let Ok(text) = std::env::var("USM_DEVICE") {
         return select(py, &text);
     }
-    let rank = |entry: &&Arc<Entry>| match (entry.info.backend, entry.info.device_type) {
-        (BackendKind::Host, _) => 3,
-        (_, DeviceType::Gpu) => 0,
-        (_, DeviceType::Accelerator) => 1,
-        _ => 2,
+    let rank = |entry: &&Arc<Entry>| {
+        let runtime = match entry.info.backend {
+            BackendKind::Sycl => 0,
+            BackendKind::Host => 2,
+            _ => 1,
+        };
+        let device = match entry.info.device_type {
+            DeviceType::Gpu => 0,
+            DeviceType::Accelerator => 1,
+            _ => 2,
+        };
+        (runtime, device)
     };
     entries(py).iter().min_by_key(rank).ok_or_else(|| Class::Device.error("no device"))
 }
