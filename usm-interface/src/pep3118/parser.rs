@@ -1,120 +1,26 @@
-//! PEP 3118 buffers: format strings (`T{i:a:=d:b:}`) and the checked [`Buffer`].
-//!
-//! Strides are in bytes. Byte-order characters are sticky; `@` aligns members to their C alignment, `^` is native without alignment.
-//!
-//! **Sizes.** PEP 3118 has no trailing padding, but producers leave out what a C compiler adds at the end of a structure, so a format
-//! can be smaller than the buffer's `itemsize`. It is read twice at most: as written, then with the trailing padding of `@` structures.
-//! The reading whose size is `itemsize` is taken; if there is none, [`ErrorKind::FormatSize`] says both numbers.
-//! [`Padding`] names what else a known producer leaves out; nothing of that is guessed by default.
-
-use core::fmt::{self, Write};
+//! The format parser: its own stack of open structures, one flat table.
 
 use crate::dtype::{ByteOrder, Dtype, Kind, MAX_ITEMSIZE};
-use crate::error::{Error, ErrorKind, Key, Reason, Result};
-use crate::field::{Field, Name, Structure, SubShape};
-use crate::layout::{Allocation, Layout};
-use crate::policy::{Null, Objects, Policy};
+use crate::error::{Error, ErrorKind, Key, Result};
+use crate::field::{Field, Name, SubShape};
 use crate::value::Str;
 
 /// Structures that can be open at once.
-const MAX_NESTING: usize = 16;
+pub(super) const MAX_NESTING: usize = 16;
 
-/// Padding that a producer is known to leave out of its formats; see the [module](self).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
-pub enum Padding {
-    /// None but that of `@` structures.
-    #[default]
-    AsWritten,
-    /// Trailing padding of the outermost structure: NumPy, for types with an explicit itemsize.
-    Trailing,
-    /// All padding of C alignment, whatever the byte order says: ctypes.
-    Natural,
-}
-
-/// What a format says of one element.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Element<'a, 'f> {
-    /// The element type, `|V<n>` for a structure.
-    pub dtype: Dtype,
-    /// The members, when it is a structure.
-    pub structure: Option<Structure<'a, 'f>>,
-}
-
-/// Parses a format of a buffer whose elements have `itemsize` bytes.
-///
-/// # Errors
-/// [`ErrorKind::Syntax`] with the byte offset, [`ErrorKind::UnknownKind`], [`ErrorKind::FormatSize`], and those of structures.
-///
-/// ```
-/// use usm_interface::{Field, pep3118};
-/// let mut table = [Field::EMPTY; 8];
-/// let element = pep3118::parse("T{i:a:xxxxd:b:}", 16, pep3118::Padding::AsWritten, &mut table).unwrap();
-/// let offsets: Vec<u32> = element.structure.unwrap().fields().iter().map(|f| f.offset()).collect();
-/// assert_eq!(offsets, [0, 4, 8]); // the middle one is padding
-/// ```
-pub fn parse<'a, 'f>(
-    format: &'a str,
-    itemsize: u64,
-    padding: Padding,
-    table: &'f mut [Field<'a>],
-) -> Result<Element<'a, 'f>> {
-    let readings = [
-        Reading { at: false, all: false },
-        Reading { at: true, all: false },
-        Reading { at: true, all: true },
-    ];
-    let count = if padding == Padding::Natural { 3 } else { 2 };
-    let mut first = None;
-    for reading in readings.into_iter().take(count) {
-        let parsed = Parser::new(format, reading, table).run()?;
-        if u64::from(parsed.size) == itemsize {
-            return Ok(element(table.get_mut(..parsed.count).unwrap_or_default(), parsed.size));
-        }
-        first = first.or(Some(parsed.size));
-    }
-    let size = first.unwrap_or(0);
-    let missing = itemsize.checked_sub(u64::from(size)).and_then(|n| u32::try_from(n).ok());
-    if padding == Padding::Trailing
-        && let Some(missing) = missing.filter(|_| itemsize <= u64::from(MAX_ITEMSIZE))
-    {
-        let parsed = Parser::new(format, Reading { at: false, all: false }, table).trailing(missing)?;
-        return Ok(element(table.get_mut(..parsed.count).unwrap_or_default(), parsed.size));
-    }
-    Err(Key::Format.error(ErrorKind::FormatSize { format: u64::from(size), itemsize }))
-}
-
-/// One unnamed element that is no array stands for itself: a scalar, raw bytes, or the members of `T{...}`.
-fn element<'a, 'f>(fields: &'f mut [Field<'a>], size: u32) -> Element<'a, 'f> {
-    let structure = |fields: &'f [Field<'a>]| Element {
-        dtype: Dtype::plain(Kind::Void, ByteOrder::None, size),
-        structure: Some(Structure { fields, size }),
-    };
-    let Some((&outer, members)) = fields.split_first() else { return structure(&[]) };
-    let alone = usize::try_from(outer.descendants) == Ok(members.len());
-    let unnamed = outer.padding || matches!(outer.name, Name::Numbered(_));
-    if !alone || !unnamed || !outer.shape.dims().is_empty() {
-        return structure(fields);
-    }
-    if !outer.nested {
-        return Element { dtype: outer.dtype, structure: None };
-    }
-    for member in fields.iter_mut() {
-        member.depth = member.depth.saturating_sub(1);
-    }
-    structure(fields.get(1..).unwrap_or_default())
-}
-
+/// How the format is read: which padding counts though it is not written.
 #[derive(Clone, Copy)]
-struct Reading {
+pub(super) struct Reading {
     /// Trailing padding of `@` structures.
-    at: bool,
+    pub(super) at: bool,
     /// Alignment and trailing padding whatever the order.
-    all: bool,
+    pub(super) all: bool,
 }
 
-struct Parsed {
-    count: usize,
-    size: u32,
+/// Entries and bytes of a parsed format.
+pub(super) struct Parsed {
+    pub(super) count: usize,
+    pub(super) size: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -134,7 +40,8 @@ impl Frame {
     const NEW: Self = Self { owner: 0, first: 0, offset: 0, align: 1, unnamed: 0, order: b'@', seen: 0 };
 }
 
-struct Parser<'a, 't> {
+/// A format that is being read.
+pub(super) struct Parser<'a, 't> {
     format: &'a str,
     pos: usize,
     order: u8,
@@ -146,7 +53,7 @@ struct Parser<'a, 't> {
 }
 
 impl<'a, 't> Parser<'a, 't> {
-    fn new(format: &'a str, padding: Reading, table: &'t mut [Field<'a>]) -> Self {
+    pub(super) fn new(format: &'a str, padding: Reading, table: &'t mut [Field<'a>]) -> Self {
         Self {
             format,
             pos: 0,
@@ -182,14 +89,14 @@ impl<'a, 't> Parser<'a, 't> {
             .ok_or_else(|| Key::Format.error(ErrorKind::TooDeep { limit: MAX_NESTING }))
     }
 
-    fn run(mut self) -> Result<Parsed> {
+    pub(super) fn run(mut self) -> Result<Parsed> {
         self.items()?;
         let size = self.frame()?.offset;
         Ok(Parsed { count: self.count, size })
     }
 
     /// As [`Self::run`], with `missing` bytes at the end of the one outermost structure.
-    fn trailing(mut self, missing: u32) -> Result<Parsed> {
+    pub(super) fn trailing(mut self, missing: u32) -> Result<Parsed> {
         self.items()?;
         let Some(&outer) = self.table.first() else { return Err(self.expected("a structure")) };
         let alone = outer.nested && usize::try_from(outer.descendants).ok() == self.count.checked_sub(1);
@@ -582,7 +489,7 @@ impl<'a, 't> Parser<'a, 't> {
 }
 
 /// Bytes from `offset` to the next multiple of `align`.
-fn gap(offset: u32, align: u32) -> u32 {
+pub(super) fn gap(offset: u32, align: u32) -> u32 {
     match offset.checked_rem(align) {
         None | Some(0) => 0,
         Some(rest) => align.saturating_sub(rest),
@@ -596,281 +503,4 @@ fn append(shape: &mut SubShape, n: u32) -> Option<()> {
     inner.prepend(shape)?;
     *shape = inner;
     Some(())
-}
-
-/// The fields of a `Py_buffer`, borrowed and unchecked.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RawBuffer<'a, 'f> {
-    /// `format`; `None` for NULL, which means `B`.
-    pub format: Option<&'a str>,
-    /// `itemsize`, in bytes.
-    pub itemsize: i64,
-    /// `shape`, in elements; `None` for NULL: one dimension of `len / itemsize`.
-    pub shape: Option<&'f [i64]>,
-    /// `strides`, in bytes; `None` for NULL: C order.
-    pub strides: Option<&'f [i64]>,
-    /// Whether `suboffsets` is there with an entry that is not negative.
-    pub suboffsets: bool,
-    /// Address of the first element.
-    pub address: u64,
-    /// `len`, in bytes: the product of shape and itemsize, not the span.
-    pub len: i64,
-    /// `readonly`.
-    pub readonly: bool,
-}
-
-/// A buffer that passed the checks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Buffer<'a, 'f, const N: usize = 8> {
-    pub(crate) layout: Layout<N>,
-    pub(crate) structure: Option<Structure<'a, 'f>>,
-    pub(crate) address: Option<u64>,
-    pub(crate) readonly: bool,
-}
-
-impl<'a> RawBuffer<'a, '_> {
-    /// Checks the fields and parses the format.
-    ///
-    /// # Errors
-    /// A refusal that names the field.
-    pub fn validate<'f, const N: usize>(
-        &self,
-        padding: Padding,
-        policy: &Policy,
-        table: &'f mut [Field<'a>],
-    ) -> Result<Buffer<'a, 'f, N>> {
-        if self.suboffsets {
-            return Err(Key::Format.error(ErrorKind::Suboffsets));
-        }
-        let range = ErrorKind::IntegerRange { range: "0..2^31" };
-        let itemsize = u64::try_from(self.itemsize).map_err(|_| Key::Itemsize.error(range))?;
-        let element = match self.format {
-            None if itemsize == 1 => Element { dtype: Dtype::U8, structure: None },
-            None => return Err(Key::Format.error(ErrorKind::FormatSize { format: 1, itemsize })),
-            Some(format) => parse(format, itemsize, padding, table)?,
-        };
-        if policy.objects == Objects::Refuse {
-            let object = |kind: Kind| matches!(kind, Kind::Object);
-            let member = element.structure.is_some_and(|s| s.fields.iter().any(|f| object(f.dtype.kind())));
-            if member || object(element.dtype.kind()) {
-                return Err(Key::Format.error(ErrorKind::ObjectPointer));
-            }
-        }
-        let flat = [self.len.checked_div(self.itemsize).unwrap_or(0)];
-        let shape = self.shape.unwrap_or(&flat);
-        let layout = Layout::<N>::new(element.dtype, shape, self.strides, 0)?;
-        if i64::try_from(layout.nbytes()) != Ok(self.len) {
-            return Err(Key::Shape.error(crate::layout::outside(
-                0,
-                i128::from(layout.nbytes()),
-                self.len.unsigned_abs(),
-            )));
-        }
-        if self.address == 0 && (layout.nbytes() > 0 || policy.null == Null::Refuse) {
-            return Err(Key::Data.error(ErrorKind::NullPointer { nbytes: layout.nbytes() }));
-        }
-        layout.check_address(self.address)?;
-        Ok(Buffer {
-            layout,
-            structure: element.structure,
-            address: Some(self.address),
-            readonly: self.readonly,
-        })
-    }
-}
-
-impl<'a, 'f, const N: usize> Buffer<'a, 'f, N> {
-    /// The checked layout; its offset is 0.
-    #[must_use]
-    pub const fn layout(&self) -> &Layout<N> {
-        &self.layout
-    }
-
-    /// The members, when the element is a structure.
-    #[must_use]
-    pub const fn structure(&self) -> Option<Structure<'a, 'f>> {
-        self.structure
-    }
-
-    /// Address of the first element.
-    #[must_use]
-    pub const fn address(&self) -> Option<u64> {
-        self.address
-    }
-
-    /// Whether the memory must not be written.
-    #[must_use]
-    pub const fn readonly(&self) -> bool {
-        self.readonly
-    }
-
-    /// Proves that the buffer lies inside `allocation`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutsideAllocation`]; [`ErrorKind::Missing`] without an address.
-    pub fn check_inside(&self, allocation: Allocation) -> Result<()> {
-        self.layout.check_inside(self.address.ok_or_else(|| Key::Data.error(ErrorKind::Missing))?, allocation)
-    }
-
-    /// Writes the format. Native single elements are one native code (`d`), which is all that `memoryview` indexes.
-    ///
-    /// # Errors
-    /// Those of `out`. That the element has a format was checked when the buffer was made.
-    pub fn write_format<W: Write>(&self, out: &mut W) -> fmt::Result {
-        write_format(out, self.layout.dtype(), self.structure)
-    }
-}
-
-/// Whether the element has a format at all.
-pub(crate) fn check_writable(dtype: Dtype, structure: Option<Structure<'_, '_>>) -> Result<()> {
-    let refuse = |reason| Err(Key::Format.error(ErrorKind::NotRepresentable(reason)));
-    let Some(structure) = structure else {
-        return if code(dtype, true).is_some() { Ok(()) } else { refuse(Reason::Dtype) };
-    };
-    for field in structure.fields {
-        if field.title.is_some() {
-            return refuse(Reason::Title);
-        }
-        if field.name.chars().any(|c| c == ':') {
-            return refuse(Reason::Name);
-        }
-        if !field.nested && code(field.dtype, false).is_none() {
-            return refuse(Reason::Dtype);
-        }
-    }
-    Ok(())
-}
-
-/// The code of a type; `native` says that native sizes are in force.
-fn code(dtype: Dtype, native: bool) -> Option<&'static str> {
-    let long = size_of::<core::ffi::c_long>() == 8;
-    Some(match (dtype.kind(), dtype.itemsize()) {
-        (Kind::Bool, _) => "?",
-        (Kind::Int, 1) => "b",
-        (Kind::Uint, 1) => "B",
-        (Kind::Int, 2) => "h",
-        (Kind::Uint, 2) => "H",
-        (Kind::Int, 4) => "i",
-        (Kind::Uint, 4) => "I",
-        (Kind::Int, 8) if native && long => "l",
-        (Kind::Uint, 8) if native && long => "L",
-        (Kind::Int, 8) => "q",
-        (Kind::Uint, 8) => "Q",
-        (Kind::Float, 2) => "e",
-        (Kind::Float, 4) => "f",
-        (Kind::Float, 8) => "d",
-        (Kind::Float, 16) => "g",
-        (Kind::Complex, 8) => "Zf",
-        (Kind::Complex, 16) => "Zd",
-        (Kind::Complex, 32) => "Zg",
-        (Kind::Object, _) => "O",
-        (Kind::Pointer, _) => "P",
-        (Kind::Bytes, _) => "s",
-        (Kind::Unicode, _) => "w",
-        (Kind::Void, _) => "x",
-        _ => return None,
-    })
-}
-
-fn write_format<W: Write>(out: &mut W, dtype: Dtype, structure: Option<Structure<'_, '_>>) -> fmt::Result {
-    let mut order = '@';
-    let Some(structure) = structure else {
-        return write_scalar(out, dtype, true, &mut order);
-    };
-    let natural = is_natural(structure);
-    out.write_str("T{")?;
-    let mut owners: [usize; MAX_NESTING] = [0; MAX_NESTING];
-    let mut depth = 0usize;
-    let close = |out: &mut W, owner: usize| -> fmt::Result {
-        match structure.fields.get(owner) {
-            Some(field) => write!(out, "}}:{}:", field.name),
-            None => Ok(()),
-        }
-    };
-    for (index, field) in structure.fields.iter().enumerate() {
-        while depth > usize::from(field.depth) {
-            depth = depth.saturating_sub(1);
-            close(out, owners.get(depth).copied().unwrap_or(0))?;
-        }
-        for group in field.shape.groups() {
-            out.write_char('(')?;
-            for (i, extent) in group.iter().enumerate() {
-                write!(out, "{}{extent}", if i > 0 { "," } else { "" })?;
-            }
-            out.write_char(')')?;
-        }
-        if field.nested {
-            out.write_str("T{")?;
-            if let Some(slot) = owners.get_mut(depth) {
-                *slot = index;
-            }
-            if field.descendants == 0 {
-                close(out, index)?;
-            } else {
-                depth = depth.saturating_add(1);
-            }
-            continue;
-        }
-        write_scalar(out, field.dtype, natural, &mut order)?;
-        if !field.padding {
-            write!(out, ":{}:", field.name)?;
-        }
-    }
-    while depth > 0 {
-        depth = depth.saturating_sub(1);
-        close(out, owners.get(depth).copied().unwrap_or(0))?;
-    }
-    out.write_char('}')
-}
-
-fn write_scalar<W: Write>(out: &mut W, dtype: Dtype, natural: bool, order: &mut char) -> fmt::Result {
-    let long_double = matches!((dtype.kind(), dtype.itemsize()), (Kind::Float, 16) | (Kind::Complex, 32));
-    let wanted = match dtype.byte_order() {
-        ByteOrder::Little if !dtype.is_native() => '<',
-        ByteOrder::Big if !dtype.is_native() => '>',
-        _ if natural => '@',
-        _ if long_double => '^',
-        _ => '=',
-    };
-    // What has no byte order and no alignment needs no switch.
-    let single = dtype.itemsize() <= 1 && dtype.byte_order() == ByteOrder::None;
-    let indifferent = single || matches!(dtype.kind(), Kind::Bytes | Kind::Void);
-    if *order != wanted && !indifferent {
-        out.write_char(wanted)?;
-        *order = wanted;
-    }
-    let code = code(dtype, matches!(*order, '@' | '^')).unwrap_or("x");
-    match dtype.kind() {
-        Kind::Bytes | Kind::Void => write!(out, "{}{code}", dtype.itemsize()),
-        Kind::Unicode => write!(out, "{}{code}", dtype.itemsize() / 4),
-        _ => out.write_str(code),
-    }
-}
-
-/// Whether `@` says exactly this structure: every native member aligned at every level, every size a multiple of its alignment.
-fn is_natural(structure: Structure<'_, '_>) -> bool {
-    // Alignment of a structure = the largest of its members, found from the back in one pass over the pre-order table.
-    let mut aligns = [1u32; MAX_NESTING + 2];
-    let mut ok = true;
-    for field in structure.fields.iter().rev() {
-        let level = usize::from(field.depth);
-        let align = if field.nested {
-            aligns.get(level.saturating_add(1)).copied().unwrap_or(1)
-        } else if field.dtype.is_native() || field.dtype.kind() == Kind::Unicode {
-            field.dtype.alignment()
-        } else {
-            1
-        };
-        if field.nested {
-            if let Some(inner) = aligns.get_mut(level.saturating_add(1)) {
-                *inner = 1;
-            }
-            ok &= gap(field.dtype.itemsize(), align) == 0;
-        }
-        ok &= gap(field.offset, align) == 0;
-        if let Some(slot) = aligns.get_mut(level) {
-            *slot = (*slot).max(align);
-        }
-    }
-    ok && gap(structure.size, aligns.first().copied().unwrap_or(1)) == 0
 }

@@ -1,0 +1,231 @@
+//! PEP 3118 buffers: format strings (`T{i:a:=d:b:}`) and the checked [`Buffer`].
+//!
+//! Strides are in bytes. Byte-order characters are sticky; `@` aligns members to their C alignment, `^` is native without alignment.
+//!
+//! **Sizes.** PEP 3118 has no trailing padding, but producers leave out what a C compiler adds at the end of a structure, so a format
+//! can be smaller than the buffer's `itemsize`. It is read twice at most: as written, then with the trailing padding of `@` structures.
+//! The reading whose size is `itemsize` is taken; if there is none, [`ErrorKind::FormatSize`] says both numbers.
+//! [`Padding`] names what else a known producer leaves out; nothing of that is guessed by default.
+
+mod format;
+mod parser;
+
+use core::fmt::{self, Write};
+
+pub(crate) use format::check_writable;
+
+use parser::{Parser, Reading};
+
+use crate::dtype::{ByteOrder, Dtype, Kind, MAX_ITEMSIZE};
+use crate::error::{ErrorKind, Key, Result};
+use crate::field::{Field, Name, Structure};
+use crate::layout::{Allocation, Layout};
+use crate::policy::{Null, Objects, Policy};
+
+/// Padding that a producer is known to leave out of its formats; see the [module](self).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+pub enum Padding {
+    /// None but that of `@` structures.
+    #[default]
+    AsWritten,
+    /// Trailing padding of the outermost structure: NumPy, for types with an explicit itemsize.
+    Trailing,
+    /// All padding of C alignment, whatever the byte order says: ctypes.
+    Natural,
+}
+
+/// What a format says of one element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Element<'a, 'f> {
+    /// The element type, `|V<n>` for a structure.
+    pub dtype: Dtype,
+    /// The members, when it is a structure.
+    pub structure: Option<Structure<'a, 'f>>,
+}
+
+/// Parses a format of a buffer whose elements have `itemsize` bytes.
+///
+/// # Errors
+/// [`ErrorKind::Syntax`] with the byte offset, [`ErrorKind::UnknownKind`], [`ErrorKind::FormatSize`], and those of structures.
+///
+/// ```
+/// use usm_interface::{Field, pep3118};
+/// let mut table = [Field::EMPTY; 8];
+/// let element = pep3118::parse("T{i:a:xxxxd:b:}", 16, pep3118::Padding::AsWritten, &mut table).unwrap();
+/// let offsets: Vec<u32> = element.structure.unwrap().fields().iter().map(|f| f.offset()).collect();
+/// assert_eq!(offsets, [0, 4, 8]); // the middle one is padding
+/// ```
+pub fn parse<'a, 'f>(
+    format: &'a str,
+    itemsize: u64,
+    padding: Padding,
+    table: &'f mut [Field<'a>],
+) -> Result<Element<'a, 'f>> {
+    let readings = [
+        Reading { at: false, all: false },
+        Reading { at: true, all: false },
+        Reading { at: true, all: true },
+    ];
+    let count = if padding == Padding::Natural { 3 } else { 2 };
+    let mut first = None;
+    for reading in readings.into_iter().take(count) {
+        let parsed = Parser::new(format, reading, table).run()?;
+        if u64::from(parsed.size) == itemsize {
+            return Ok(element(table.get_mut(..parsed.count).unwrap_or_default(), parsed.size));
+        }
+        first = first.or(Some(parsed.size));
+    }
+    let size = first.unwrap_or(0);
+    let missing = itemsize.checked_sub(u64::from(size)).and_then(|n| u32::try_from(n).ok());
+    if padding == Padding::Trailing
+        && let Some(missing) = missing.filter(|_| itemsize <= u64::from(MAX_ITEMSIZE))
+    {
+        let parsed = Parser::new(format, Reading { at: false, all: false }, table).trailing(missing)?;
+        return Ok(element(table.get_mut(..parsed.count).unwrap_or_default(), parsed.size));
+    }
+    Err(Key::Format.error(ErrorKind::FormatSize { format: u64::from(size), itemsize }))
+}
+
+/// One unnamed element that is no array stands for itself: a scalar, raw bytes, or the members of `T{...}`.
+fn element<'a, 'f>(fields: &'f mut [Field<'a>], size: u32) -> Element<'a, 'f> {
+    let structure = |fields: &'f [Field<'a>]| Element {
+        dtype: Dtype::plain(Kind::Void, ByteOrder::None, size),
+        structure: Some(Structure { fields, size }),
+    };
+    let Some((&outer, members)) = fields.split_first() else { return structure(&[]) };
+    let alone = usize::try_from(outer.descendants) == Ok(members.len());
+    let unnamed = outer.padding || matches!(outer.name, Name::Numbered(_));
+    if !alone || !unnamed || !outer.shape.dims().is_empty() {
+        return structure(fields);
+    }
+    if !outer.nested {
+        return Element { dtype: outer.dtype, structure: None };
+    }
+    for member in fields.iter_mut() {
+        member.depth = member.depth.saturating_sub(1);
+    }
+    structure(fields.get(1..).unwrap_or_default())
+}
+
+/// The fields of a `Py_buffer`, borrowed and unchecked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RawBuffer<'a, 'f> {
+    /// `format`; `None` for NULL, which means `B`.
+    pub format: Option<&'a str>,
+    /// `itemsize`, in bytes.
+    pub itemsize: i64,
+    /// `shape`, in elements; `None` for NULL: one dimension of `len / itemsize`.
+    pub shape: Option<&'f [i64]>,
+    /// `strides`, in bytes; `None` for NULL: C order.
+    pub strides: Option<&'f [i64]>,
+    /// Whether `suboffsets` is there with an entry that is not negative.
+    pub suboffsets: bool,
+    /// Address of the first element.
+    pub address: u64,
+    /// `len`, in bytes: the product of shape and itemsize, not the span.
+    pub len: i64,
+    /// `readonly`.
+    pub readonly: bool,
+}
+
+/// A buffer that passed the checks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Buffer<'a, 'f, const N: usize = 8> {
+    pub(crate) layout: Layout<N>,
+    pub(crate) structure: Option<Structure<'a, 'f>>,
+    pub(crate) address: Option<u64>,
+    pub(crate) readonly: bool,
+}
+
+impl<'a> RawBuffer<'a, '_> {
+    /// Checks the fields and parses the format.
+    ///
+    /// # Errors
+    /// A refusal that names the field.
+    pub fn validate<'f, const N: usize>(
+        &self,
+        padding: Padding,
+        policy: &Policy,
+        table: &'f mut [Field<'a>],
+    ) -> Result<Buffer<'a, 'f, N>> {
+        if self.suboffsets {
+            return Err(Key::Format.error(ErrorKind::Suboffsets));
+        }
+        let range = ErrorKind::IntegerRange { range: "0..2^31" };
+        let itemsize = u64::try_from(self.itemsize).map_err(|_| Key::Itemsize.error(range))?;
+        let element = match self.format {
+            None if itemsize == 1 => Element { dtype: Dtype::U8, structure: None },
+            None => return Err(Key::Format.error(ErrorKind::FormatSize { format: 1, itemsize })),
+            Some(format) => parse(format, itemsize, padding, table)?,
+        };
+        if policy.objects == Objects::Refuse {
+            let object = |kind: Kind| matches!(kind, Kind::Object);
+            let member = element.structure.is_some_and(|s| s.fields.iter().any(|f| object(f.dtype.kind())));
+            if member || object(element.dtype.kind()) {
+                return Err(Key::Format.error(ErrorKind::ObjectPointer));
+            }
+        }
+        let flat = [self.len.checked_div(self.itemsize).unwrap_or(0)];
+        let shape = self.shape.unwrap_or(&flat);
+        let layout = Layout::<N>::new(element.dtype, shape, self.strides, 0)?;
+        if i64::try_from(layout.nbytes()) != Ok(self.len) {
+            return Err(Key::Shape.error(crate::layout::outside(
+                0,
+                i128::from(layout.nbytes()),
+                self.len.unsigned_abs(),
+            )));
+        }
+        if self.address == 0 && (layout.nbytes() > 0 || policy.null == Null::Refuse) {
+            return Err(Key::Data.error(ErrorKind::NullPointer { nbytes: layout.nbytes() }));
+        }
+        layout.check_address(self.address)?;
+        Ok(Buffer {
+            layout,
+            structure: element.structure,
+            address: Some(self.address),
+            readonly: self.readonly,
+        })
+    }
+}
+
+impl<'a, 'f, const N: usize> Buffer<'a, 'f, N> {
+    /// The checked layout; its offset is 0.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout<N> {
+        &self.layout
+    }
+
+    /// The members, when the element is a structure.
+    #[must_use]
+    pub const fn structure(&self) -> Option<Structure<'a, 'f>> {
+        self.structure
+    }
+
+    /// Address of the first element.
+    #[must_use]
+    pub const fn address(&self) -> Option<u64> {
+        self.address
+    }
+
+    /// Whether the memory must not be written.
+    #[must_use]
+    pub const fn readonly(&self) -> bool {
+        self.readonly
+    }
+
+    /// Proves that the buffer lies inside `allocation`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutsideAllocation`]; [`ErrorKind::Missing`] without an address.
+    pub fn check_inside(&self, allocation: Allocation) -> Result<()> {
+        self.layout.check_inside(self.address.ok_or_else(|| Key::Data.error(ErrorKind::Missing))?, allocation)
+    }
+
+    /// Writes the format. Native single elements are one native code (`d`), which is all that `memoryview` indexes.
+    ///
+    /// # Errors
+    /// Those of `out`. That the element has a format was checked when the buffer was made.
+    pub fn write_format<W: Write>(&self, out: &mut W) -> fmt::Result {
+        format::write(out, self.layout.dtype(), self.structure)
+    }
+}
