@@ -2,8 +2,8 @@
 //!
 //! The bound of an out-of-order graph is its heaviest antichain of tensors. An edge from operator `u` to operator `v` puts everything that
 //! is over by `u` before everything that begins at or after `v`, so it takes the lighter of the two sides out of the antichain.
-//! Edges that keep the critical path may go against the processing order, all others follow it: with enough of them the in-order
-//! bound is reached.
+//! Edges may go against the processing order: a side branch that has slack is best finished before the main one begins. Where that leads
+//! into a corner, edges along the processing order are taken, with enough of which the in-order bound is reached.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -98,6 +98,18 @@ pub fn critical_path_bound(graph: &Graph, in_place: InPlace) -> Result<bound::Ti
 /// # Errors
 /// As for an out-of-order plan: tables that do not fit.
 pub fn ordering_edges(graph: &Graph, lever: &Lever) -> Result<Ordering, Error> {
+    let free = take_apart(graph, lever, false)?;
+    let bound = |found: &Ordering| found.curve.last().map_or(u64::MAX, |point| point.bound);
+    if bound(&free) <= lever.target {
+        return Ok(free);
+    }
+    // An edge against the processing order can lead into a corner; edges along it never do.
+    let forward = take_apart(graph, lever, true)?;
+    let better = (bound(&forward), forward.edges.len()) < (bound(&free), free.edges.len());
+    Ok(if better { forward } else { free })
+}
+
+fn take_apart(graph: &Graph, lever: &Lever, forward: bool) -> Result<Ordering, Error> {
     let mut found = Ordering { edges: Vec::new(), curve: Vec::new() };
     let budget = critical_path(graph, &[]);
     loop {
@@ -112,19 +124,30 @@ pub fn ordering_edges(graph: &Graph, lever: &Lever) -> Result<Ordering, Error> {
         }
         let set: Vec<&Block> = set.into_iter().map(|i| &blocks.blocks()[i]).collect();
         // A few edges for each antichain: the flow is the dear part.
-        let batch = (set.len() / 8).max(1).min(lever.limit - found.edges.len());
+        let batch = (set.len() / 8).max(1);
         let before = found.edges.len();
         let mut cut = Cut::new(graph, &reach, &set);
         for _ in 0..batch {
             let depths = Depths::new(graph, &found.edges, reach.order());
-            let mut edge = cut.best_edge(&reach, &depths, Some(budget));
-            if edge.is_none() && !lever.keep_critical_path {
-                edge = cut.best_edge(&reach, &depths, None);
+            let room = lever.limit - found.edges.len();
+            let strict = Rule { budget: Some(budget), forward };
+            let rules = [Some(strict), (!lever.keep_critical_path).then_some(Rule { budget: None, forward })];
+            let step = |rule: Rule| {
+                let single = cut.best_edge(&reach, &depths, &rule);
+                single.map(Step::Single).or_else(|| cut.best_join(&reach, &depths, &rule, room))
+            };
+            match rules.into_iter().flatten().find_map(step) {
+                Some(Step::Single((u, v))) => {
+                    found.edges.push((u, v));
+                    cut.apply(u, v);
+                }
+                Some(Step::Join { member, edges }) => {
+                    found.edges.extend(edges);
+                    cut.remove(member);
+                }
+                None => break,
             }
-            let Some((u, v)) = edge else { break };
-            found.edges.push((u, v));
-            cut.apply(u, v);
-            if cut.left() <= lever.target {
+            if cut.left() <= lever.target || found.edges.len() >= lever.limit {
                 break;
             }
             reach = Reachability::new(graph, &found.edges)?;
@@ -181,8 +204,33 @@ impl Depths {
     }
 }
 
+/// Which edges a step may use.
+#[derive(Clone, Copy)]
+struct Rule {
+    /// Longest path that an edge may make.
+    budget: Option<u64>,
+    /// Only edges in processing order.
+    forward: bool,
+}
+
+impl Rule {
+    fn allows(&self, u: usize, v: usize) -> bool {
+        !self.forward || u < v
+    }
+}
+
+/// How an antichain is taken apart.
+enum Step {
+    /// One edge.
+    Single((usize, usize)),
+    /// All last accesses of one member before all first accesses of another; the lighter of the two leaves the antichain.
+    Join { member: usize, edges: Vec<(usize, usize)> },
+}
+
 /// What each operator would separate in one antichain.
 struct Cut {
+    first: Vec<Vec<usize>>,
+    last: Vec<Vec<usize>>,
     sizes: Vec<u64>,
     /// For each member the operators by which it is over.
     over: Vec<Vec<usize>>,
@@ -198,15 +246,19 @@ impl Cut {
     fn new(graph: &Graph, reach: &Reachability, set: &[&Block]) -> Self {
         let n = graph.ops().len();
         let mut cut = Self {
+            first: set.iter().map(|block| first_accesses(block, reach)).collect(),
+            last: set
+                .iter()
+                .map(|block| if block.to_end { Vec::new() } else { last_accesses(block, reach) })
+                .collect(),
             sizes: set.iter().map(|block| block.size).collect(),
             over: Vec::with_capacity(set.len()),
             begins: Vec::with_capacity(set.len()),
             before: alloc::vec![0; n],
             after: alloc::vec![0; n],
         };
-        for block in set {
-            cut.over.push(if block.to_end { Vec::new() } else { over_by(block, reach) });
-            let first = first_accesses(block, reach);
+        for (first, last) in cut.first.iter().zip(&cut.last) {
+            cut.over.push(over_by(last, reach));
             let covers = |op: &usize| first.iter().all(|&begin| begin == *op || reach.precedes(*op, begin));
             let ops = if first.is_empty() { 0..0 } else { 0..n };
             cut.begins.push(ops.filter(covers).collect());
@@ -223,39 +275,29 @@ impl Cut {
     }
 
     /// The edge that takes most out of the antichain; of equals the one that waits for what ends last, so that what is made early for
-    /// nothing moves to where it is needed. With a budget only edges that keep the longest path within it; without, only edges in
-    /// processing order.
-    fn best_edge(
-        &self,
-        reach: &Reachability,
-        depths: &Depths,
-        budget: Option<u64>,
-    ) -> Option<(usize, usize)> {
-        let heavy = |side: &[u64]| {
-            let mut ops: Vec<usize> = (0..side.len()).filter(|&op| side[op] > 0).collect();
-            ops.sort_by_key(|&op| (Reverse(side[op]), Reverse(depths.head[op]), op));
-            ops
-        };
-        let (earlier, later) = (heavy(&self.before), heavy(&self.after));
+    /// nothing moves to where it is needed.
+    fn best_edge(&self, reach: &Reachability, depths: &Depths, rule: &Rule) -> Option<(usize, usize)> {
+        /// Operators looked at for each `v`, latest first: what is over grows with time, so the first ones are the best as a rule.
+        const TRIES: usize = 256;
+        let ops = |side: &[u64]| (0..side.len()).filter(|&op| side[op] > 0).collect::<Vec<_>>();
+        let (mut earlier, mut later) = (ops(&self.before), ops(&self.after));
+        earlier.sort_by_key(|&op| (Reverse(depths.head[op]), Reverse(self.before[op]), op));
+        later.sort_by_key(|&op| (Reverse(self.after[op]), Reverse(depths.head[op]), op));
         let mut best: Option<(u64, u64, usize, usize)> = None;
         for &v in &later {
             if best.is_some_and(|(gain, ..)| self.after[v] < gain) {
                 break;
             }
-            for &u in &earlier {
+            let latest = rule.budget.map_or(u64::MAX, |budget| budget.saturating_sub(depths.tail[v]));
+            let from = earlier.partition_point(|&u| depths.head[u] > latest);
+            for &u in earlier[from..].iter().filter(|&&u| rule.allows(u, v)).take(TRIES) {
                 let gain = self.before[u].min(self.after[v]);
-                if best.is_some_and(|(most, ..)| gain < most) {
-                    break;
-                }
-                if best.is_some_and(|(most, head, ..)| gain == most && depths.head[u] <= head) {
-                    continue;
-                }
-                let allowed = match budget {
-                    Some(budget) => depths.head[u].saturating_add(depths.tail[v]) <= budget,
-                    None => u < v,
-                };
-                if allowed && u != v && !reach.precedes(u, v) && !reach.precedes(v, u) {
+                let better = best.is_none_or(|(most, head, ..)| (gain, depths.head[u]) > (most, head));
+                if better && u != v && !reach.precedes(u, v) && !reach.precedes(v, u) {
                     best = Some((gain, depths.head[u], u, v));
+                    if gain == self.after[v] {
+                        break;
+                    }
                 }
             }
         }
@@ -268,14 +310,59 @@ impl Cut {
         let at = if self.before[u] < self.after[v] { u } else { v };
         let gone: Vec<usize> = (0..self.sizes.len()).filter(|&k| side[k].contains(&at)).collect();
         for k in gone {
-            for op in core::mem::take(&mut self.over[k]) {
-                self.before[op] -= self.sizes[k];
-            }
-            for op in core::mem::take(&mut self.begins[k]) {
-                self.after[op] -= self.sizes[k];
-            }
-            self.sizes[k] = 0;
+            self.remove(k);
         }
+    }
+
+    fn remove(&mut self, k: usize) {
+        for op in core::mem::take(&mut self.over[k]) {
+            self.before[op] -= self.sizes[k];
+        }
+        for op in core::mem::take(&mut self.begins[k]) {
+            self.after[op] -= self.sizes[k];
+        }
+        self.sizes[k] = 0;
+    }
+
+    /// Two members of which one may be ordered before the other by several edges: where a tensor has several last users, no single
+    /// edge frees it. The heaviest gain counts, then the fewest edges.
+    fn best_join(&self, reach: &Reachability, depths: &Depths, rule: &Rule, room: usize) -> Option<Step> {
+        let mut best: Option<(u64, Reverse<usize>, usize, usize)> = None;
+        let mut live: Vec<usize> = (0..self.sizes.len()).filter(|&k| self.sizes[k] > 0).collect();
+        live.sort_by_key(|&k| (Reverse(self.sizes[k]), k));
+        for (rank, &a) in live.iter().enumerate() {
+            for &b in &live[rank + 1..] {
+                let gain = self.sizes[b];
+                if best.is_some_and(|(most, ..)| gain < most) {
+                    break;
+                }
+                for (x, y) in [(a, b), (b, a)] {
+                    let (ends, begins) = (&self.last[x], &self.first[y]);
+                    let edges = ends.len() * begins.len();
+                    let allowed = |u: usize, v: usize| {
+                        let length = depths.head[u].saturating_add(depths.tail[v]);
+                        let short = rule.budget.is_none_or(|budget| length <= budget);
+                        u != v
+                            && rule.allows(u, v)
+                            && !reach.precedes(v, u)
+                            && (short || reach.precedes(u, v))
+                    };
+                    let fits = edges > 0
+                        && edges <= room
+                        && ends.iter().all(|&u| begins.iter().all(|&v| allowed(u, v)));
+                    if fits && best.is_none_or(|(most, fewest, ..)| (gain, Reverse(edges)) > (most, fewest)) {
+                        best = Some((gain, Reverse(edges), x, y));
+                    }
+                }
+            }
+        }
+        let (_, _, x, y) = best?;
+        let mut edges = Vec::new();
+        for &u in &self.last[x] {
+            edges.extend(self.first[y].iter().filter(|&&v| !reach.precedes(u, v)).map(|&v| (u, v)));
+        }
+        let member = if self.sizes[x] < self.sizes[y] { x } else { y };
+        Some(Step::Join { member, edges })
     }
 
     fn left(&self) -> u64 {
@@ -283,9 +370,8 @@ impl Cut {
     }
 }
 
-/// Operators at which all accesses of a block are over: its last accesses and what follows all of them.
-fn over_by(block: &Block, reach: &Reachability) -> Vec<usize> {
-    let last = last_accesses(block, reach);
+/// Operators at which a block with these last accesses is over: what follows all of them, or is the only one.
+fn over_by(last: &[usize], reach: &Reachability) -> Vec<usize> {
     let Some(&any) = last.first() else { return Vec::new() };
     let covers = |op: &usize| last.iter().all(|&end| end == *op || reach.precedes(end, *op));
     core::iter::once(any).chain(ones(reach.row(any))).filter(covers).collect()
