@@ -218,6 +218,7 @@ impl fmt::Display for Path {
 
 /// What is wrong. Sizes and offsets are in bytes unless the variant says otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)] // As in `Token`: results are moved word by word.
 #[non_exhaustive]
 pub enum ErrorKind {
     /// Text that is neither a Python literal nor JSON; `offset` is a byte offset into the text.

@@ -210,7 +210,9 @@ impl Iterator for Chars<'_> {
 }
 
 /// One step through a value.
+// A wide tag keeps payloads on word boundaries: tokens are moved word by word, and odd copies stall on the stores before them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
 #[non_exhaustive]
 pub enum Token<'a> {
     /// A list begins. JSON has only lists, so every place that takes a tuple takes a list too.
@@ -258,6 +260,7 @@ impl Token<'_> {
 
 /// An object that the codec does not look into. The host tells what it recognised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[repr(u64)]
 #[non_exhaustive]
 pub enum Opaque {
     /// Nothing is known.
