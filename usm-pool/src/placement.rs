@@ -77,33 +77,36 @@ fn room(limits: &Limits) -> Option<u64> {
     }
 }
 
-/// Distinct device buffers of one operator.
-fn operands(graph: &Graph, problem: &Problem, op: usize) -> Vec<usize> {
-    let node = &graph.ops()[op];
-    let ids = node.inputs.iter().chain(&node.outputs).map(|&tensor| graph.tensors()[tensor].id);
-    let mut found: Vec<usize> = ids
-        .filter_map(|id| {
-            problem.members().iter().find(|member| member.tensor.id == id).map(|member| member.buffer)
-        })
-        .collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+/// Distinct buffers of every operator.
+fn operands(graph: &Graph, problem: &Problem) -> Vec<Vec<usize>> {
+    let mut place = alloc::vec![None; graph.tensors().len()];
+    for member in problem.members() {
+        if let Some(tensor) = graph.tensor_index(member.tensor.id) {
+            place[tensor] = Some(member.buffer);
+        }
+    }
+    let of = |op: &crate::graph::OpNode| {
+        let mut found: Vec<usize> =
+            op.inputs.iter().chain(&op.outputs).filter_map(|&tensor| place[tensor]).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    };
+    graph.ops().iter().map(of).collect()
 }
 
 fn operators_fit(graph: &Graph, problem: &Problem, limits: &Limits) -> bool {
     let Some(limit) = limits.device_memory else { return true };
     // Operands of one operator are live together, so a plan that fits has room for them; only the sum over 64 bits could lie.
-    (0..graph.ops().len()).all(|op| {
-        let sizes = operands(graph, problem, op).into_iter().map(|buffer| problem.buffers()[buffer].size);
+    operands(graph, problem).into_iter().all(|operands| {
+        let sizes = operands.into_iter().map(|buffer| problem.buffers()[buffer].size);
         sizes.fold(0, u64::saturating_add) <= limit
     })
 }
 
 /// Sends the largest operands of every operator that cannot run from device memory to host memory.
 fn spill_for_operators(graph: &Graph, problem: &Problem, limit: u64, placement: &mut [Memory]) {
-    for op in 0..graph.ops().len() {
-        let mut operands = operands(graph, problem, op);
+    for mut operands in operands(graph, problem) {
         operands.retain(|&buffer| placement[buffer] == Memory::Device);
         operands.sort_by_key(|&buffer| problem.buffers()[buffer].size);
         let mut sum =
