@@ -68,20 +68,30 @@ fn the_c_library_serves_a_linked_program() {
         .arg(&target)
         .args(["--", "--cfg", "usm_nrt_export"]));
     let release = target.join("release");
-    let program = folder.join("linked");
-    run(cc()
-        .arg("-o")
-        .arg(&program)
-        .arg(crate_dir().join("tests/c/linked.c"))
-        .arg(crate_dir().join("tests/c/consumer.c"))
-        .arg("-DHEADER=\"usm_nrt.h\"")
-        .arg("-I")
-        .arg(crate_dir().join("include"))
-        .arg("-L")
-        .arg(&release)
-        .arg("-lusm_nrt")
-        .arg(format!("-Wl,-rpath,{}", release.display())));
-    assert_eq!(String::from_utf8_lossy(&run(&mut Command::new(program)).stdout).trim(), "OK");
+    let program = |name: &str, flags: &[&str]| {
+        let program = folder.join(name);
+        let mut command = cc();
+        command.args(flags).arg("-o").arg(&program);
+        for source in ["linked.c", "consumer.c"] {
+            command.arg(crate_dir().join("tests/c").join(source));
+        }
+        command.arg("-DHEADER=\"usm_nrt.h\"").arg("-I").arg(crate_dir().join("include"));
+        command.arg("-L").arg(&release).arg("-lusm_nrt").arg(format!("-Wl,-rpath,{}", release.display()));
+        (program, command)
+    };
+    let (plain, mut build) = program("linked", &[]);
+    run(&mut build);
+    assert_eq!(String::from_utf8_lossy(&run(&mut Command::new(plain)).stdout).trim(), "OK");
+
+    // The same under AddressSanitizer, leaks included, where the compiler has it. Refused sizes must give null.
+    let (checked, mut build) = program("checked", &["-g", "-fsanitize=address,undefined"]);
+    if build.output().is_ok_and(|output| output.status.success()) {
+        let options = "allocator_may_return_null=1:detect_leaks=1";
+        let output = run(Command::new(checked).env("ASAN_OPTIONS", options));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "OK");
+    } else {
+        eprintln!("skipped: the C compiler has no AddressSanitizer");
+    }
 
     // What the header declares is exported, and nothing else.
     let symbols =
