@@ -90,8 +90,9 @@ impl Report {
     }
 
     fn record(&mut self, name: &str, outcome: Outcome, time: Duration) -> bool {
-        let Outcome { success, mut passed, mut failed, skips, .. } = outcome;
-        if passed + failed == 0 && success {
+        let Outcome { success, passed, mut failed, skips, early, .. } = outcome;
+        let mut passed = passed.saturating_sub(early);
+        if passed + failed + early == 0 && success {
             passed = 1;
         }
         // A build error or a crash fails no test by name, and still is a failure.
