@@ -168,6 +168,9 @@ struct Class {
     /// `earliest[i]` = least end below node `i`; leaves begin at `leaves`.
     earliest: Vec<u32>,
     leaves: usize,
+    /// `start[b]` = first entry that begins at or after `b << shift`; about as many as entries.
+    start: Vec<u32>,
+    shift: u32,
 }
 
 impl Waiting {
@@ -218,7 +221,15 @@ impl Class {
         for node in (1..leaves).rev() {
             earliest[node] = earliest[2 * node].min(earliest[2 * node + 1]);
         }
-        Self { width, entries, earliest, leaves }
+        let last = entries.last().map_or(0, |entry| entry.0);
+        let shift = (last / leaves as u32).checked_ilog2().map_or(0, |shift| shift + 1);
+        let mut start = Vec::with_capacity((last >> shift) as usize + 1);
+        for (at, entry) in entries.iter().enumerate() {
+            while start.len() <= (entry.0 >> shift) as usize {
+                start.push(at as u32);
+            }
+        }
+        Self { width, entries, earliest, leaves, start, shift }
     }
 
     /// The first entry that begins at or after `begin` and ends at or before `end`.
@@ -226,8 +237,13 @@ impl Class {
         if self.earliest[1] > end {
             return None;
         }
-        let first = self.entries.partition_point(|entry| entry.0 < begin);
-        if first == self.entries.len() {
+        let bucket = (begin >> self.shift) as usize;
+        let mut first = self.start.get(bucket).map_or(self.entries.len(), |&start| start as usize);
+        while self.entries.get(first).is_some_and(|entry| entry.0 < begin) {
+            first += 1;
+        }
+        // Most valleys are narrow: no life of the class begins there.
+        if self.entries.get(first).is_none_or(|entry| entry.0 >= end) {
             return None;
         }
         let mut node = self.leaves + first;
