@@ -306,6 +306,7 @@ fn references_from_many_threads_add_up() {
 }
 
 #[test]
+#[cfg(feature = "std")]
 fn blocks_may_be_freed_by_another_thread() {
     usm_nrt::set_thread_cache(true);
     for _ in 0..50 {
