@@ -77,7 +77,15 @@ const CUDA: Open = None;
 #[cfg(feature = "opencl")]
 const OPENCL: Open = Some(|| {
     use usm_core::backend::opencl::OpenCl;
-    let backend = OpenCl::load().map_err(reason)?;
+    let backend = OpenCl::load();
+    // pip installs a loader of OpenCL beside SYCL, where only SYCL finds it.
+    #[cfg(feature = "dpctl")]
+    let backend = backend.or_else(|error| {
+        let sycl = usm_core::backend::dpctl::find_library();
+        let files = sycl.iter().flat_map(|path| path.ancestors()).map(|folder| folder.join("libOpenCL.so.1"));
+        files.filter(|file| file.is_file()).find_map(|file| OpenCl::open(&file).ok()).ok_or(error)
+    });
+    let backend = backend.map_err(reason)?;
     let path = backend.path().display().to_string();
     Ok((Dyn::new(backend), Some(path)))
 });

@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use usm_core::backend::Dyn;
-use usm_core::{Device, Queue, QueueOrder, UsmVec};
+use usm_core::{BackendKind, Context, Device, Queue, QueueOrder, UsmVec};
 use usm_kernel::sample::{
     Histogram, Matmul, Reverse, Saxpy, histogram_plain, matmul_plain, reduce, reduce_plain, reverse_plain,
     saxpy_plain, scan, scan_plain,
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     /// The kernel.
     #[arg(value_enum)]
     kernel: Sample,
-    /// Where it runs [default: USM_DEVICE, else host].
+    /// Where it runs: a device of the host backend, for the kernels are written in Rust [default: USM_DEVICE, else host].
     #[arg(long, value_name = "SELECTOR")]
     device: Option<String>,
     /// Elements; rows and columns of each matrix for matmul [default: 1048576; 512 for matmul].
@@ -88,6 +88,9 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
         Some(selector) => backends::select(selector).map_err(|error| error.in_field("--device"))?,
         None => backends::from_environment("host")?,
     };
+    check_device(&context).map_err(|error| {
+        error.in_field(if arguments.device.is_some() { "--device" } else { backends::VARIABLE })
+    })?;
     let sample = arguments.kernel;
     let size = arguments.size.unwrap_or(if sample == Sample::Matmul { 512 } else { 1 << 20 });
     let job = Job {
@@ -135,6 +138,20 @@ impl fmt::Display for Report {
         writeln!(f, "  kernel         {:.6} s, fastest of {}", self.seconds, self.repeat)?;
         write!(f, "  plain loop     {:.6} s", self.reference_seconds)
     }
+}
+
+/// Refuses devices that have no code for the kernels, before anything is allocated there.
+fn check_device(context: &Context<Dyn>) -> Result<()> {
+    let info = context.info();
+    if info.backend == BackendKind::Host {
+        return Ok(());
+    }
+    let able = backends::select("host")?;
+    Err(Error::bad(format!(
+        "the sample kernels have only a host body, which {} cannot run; {} can",
+        backends::name(info),
+        backends::name(able.info())
+    )))
 }
 
 /// The group size without `--group`.

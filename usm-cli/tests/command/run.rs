@@ -1,6 +1,6 @@
 //! `usm run`: every kernel is right, and bad ranges name both numbers.
 
-use crate::support::{keys, usm, usm_with};
+use crate::support::{keys, skip, usm, usm_with};
 
 const KERNELS: [&str; 6] = ["reverse", "reduce", "matmul", "histogram", "saxpy", "scan"];
 
@@ -75,5 +75,38 @@ fn what_the_machine_cannot_hold_is_not_tried() {
         let ran = usm(&["run", kernel, "--size", "18446744073709551615"]);
         assert_eq!(ran.code, 1, "{}", ran.stderr);
         assert!(ran.stderr.contains("--size") && ran.stderr.contains("bytes needed"), "{}", ran.stderr);
+    }
+}
+
+/// Every device of this machine that is not the host refuses every kernel with the same words, whatever its memory could do.
+#[test]
+fn a_device_without_code_for_the_kernels_is_refused_by_name() {
+    let devices = usm(&["devices", "--json"]).json();
+    let others: Vec<String> = devices["backends"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|backend| backend["name"] != "host")
+        .flat_map(|backend| backend["devices"].as_array().unwrap())
+        .map(|device| device["selector"].as_str().unwrap().to_owned())
+        .collect();
+    if others.is_empty() {
+        skip("no device but the host is here");
+    }
+    for device in &others {
+        for kernel in KERNELS {
+            usm(&["run", kernel, "--json", "--device", device]).refused(&[
+                "--device",
+                device,
+                "only a host body",
+                "host:host:0",
+            ]);
+        }
+        usm_with(&["run", "scan"], b"", &[("USM_DEVICE", device)]).refused(&[
+            "USM_DEVICE",
+            device,
+            "only a host body",
+            "host:host:0",
+        ]);
     }
 }
