@@ -1,5 +1,6 @@
 //! `usm plan`.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -15,6 +16,10 @@ use crate::input::{self, Hints, Input, number};
 use crate::output;
 use crate::progress::Progress;
 
+/// How long the automatic strategy searches when the user says nothing: a person waits, and almost all of what a search finds it finds
+/// early.
+const AUTO_LIMIT: Duration = Duration::from_secs(10);
+
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// model.onnx, graph.json, buffers.csv or NAME.graph.csv (with NAME.csv and NAME.outputs beside it).
@@ -28,7 +33,8 @@ pub(crate) struct Arguments {
     /// Decide whether a plan fits in so many bytes; exit code 1 when none was found.
     #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
     capacity: Option<u64>,
-    /// Search at most so long.
+    /// End the search so long after the start of planning; another run may then end with another plan. Without it a count of nodes
+    /// ends the search, the same on every machine [default: with --strategy auto also 10 seconds].
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     /// Value of a symbolic dimension of an ONNX model; dimensions without a name are called INPUT.AXIS.
@@ -67,7 +73,7 @@ enum QueueArgument {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum StrategyArgument {
-    /// All simple strategies, then the search.
+    /// All simple strategies, then the search, for 10 seconds at most unless --time-limit says otherwise.
     Auto,
     /// Descending size, each at the lowest free offset.
     GreedyBySize,
@@ -201,7 +207,14 @@ fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {
     let start = Instant::now();
     let sign_of_life = Progress::start("planning");
     let better = |found: SearchProgress| sign_of_life.say(describe_progress(found));
-    let stop = || arguments.time_limit.is_some_and(|limit| start.elapsed() >= limit);
+    let default_limit = matches!(arguments.strategy, StrategyArgument::Auto).then_some(AUTO_LIMIT);
+    let limit = arguments.time_limit.or(default_limit);
+    let cut = AtomicBool::new(false);
+    let stop = || {
+        let over = limit.is_some_and(|limit| start.elapsed() >= limit);
+        cut.fetch_or(over, Ordering::Relaxed);
+        over
+    };
     let mut options = Options::default();
     options.strategy = arguments.strategy.into();
     options.queue = arguments.queue.into();
@@ -216,8 +229,8 @@ fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {
     if arguments.time_limit.is_some() {
         // The clock decides, not the count.
         options.nodes = u64::MAX;
-        options.stop = Some(&stop);
     }
+    options.stop = Some(&stop);
     let named = |error| Error::bad(error).in_file(&arguments.input);
     let (graph, problem, plan) = match input {
         Input::Buffers(_) if options.queue == Queue::OutOfOrder => {
@@ -233,7 +246,15 @@ fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {
             (Some(graph), problem, plan)
         }
     };
-    Ok(Outcome { graph, problem, plan, seconds: start.elapsed().as_secs_f64() })
+    let seconds = start.elapsed().as_secs_f64();
+    drop(sign_of_life);
+    if arguments.time_limit.is_none() && cut.into_inner() {
+        let limit = AUTO_LIMIT.as_secs();
+        output::warning(format_args!(
+            "the search was ended after {limit} s, so another run may end with another plan; --time-limit SECONDS sets the limit"
+        ));
+    }
+    Ok(Outcome { graph, problem, plan, seconds })
 }
 
 /// No plan leaves the command unchecked.

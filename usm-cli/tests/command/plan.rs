@@ -243,6 +243,48 @@ fn every_strategy_answers_under_its_name() {
     }
 }
 
+/// Twenty thousand buffers that no simple strategy packs well; a node of their search takes long.
+fn hard_buffers() -> String {
+    let mut state = 5_u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut rows = String::from("id,lower,upper,size\n");
+    for id in 0..20_000 {
+        let lower = random(5_000);
+        let life = 1 + random(16) * random(10);
+        rows += &format!("{id},{lower},{},{}\n", lower + life, 1 + random(1 << 20));
+    }
+    rows
+}
+
+/// Nobody who gave no limit waits for minutes, and is told when the clock decided instead of the count of nodes.
+#[test]
+fn the_search_has_a_limit_that_is_told_and_can_be_set() {
+    let folder = folder("plan_limit");
+    let buffers = file(&folder, "hard.csv", hard_buffers());
+    let ran = usm(&["plan", &buffers, "--json"]);
+    let by_default = report(&ran);
+    let seconds = by_default["seconds"].as_f64().unwrap();
+    assert_eq!(by_default["optimal"], false, "the instance is not hard");
+    assert_eq!(
+        ran.stderr.contains("10 s, so another run may end with another plan"),
+        seconds >= 10.0,
+        "{}",
+        ran.stderr
+    );
+    assert!(seconds < 60.0, "{seconds} s");
+    // Who sets a limit knows it.
+    let ran = usm(&["plan", &buffers, "--json", "--time-limit", "0"]);
+    assert_eq!(ran.stderr, "");
+    let without_search = report(&ran);
+    assert!(without_search["seconds"].as_f64().unwrap() < seconds);
+    assert!(without_search["peak"].as_u64() >= by_default["peak"].as_u64());
+    let help = usm(&["plan", "--help"]).stdout;
+    assert!(help.contains("default: with --strategy auto also 10 seconds"), "{help}");
+}
+
 #[test]
 fn views_and_in_place_operators_take_no_memory_of_their_own() {
     let folder = folder("plan_views");
