@@ -23,6 +23,12 @@ def test_the_examples_of_the_readme():
     assert result.attempted > 10 and result.failed == 0
 
 
+def test_the_example_of_the_front_page():
+    pytest.importorskip("numpy", reason="the example shares memory with NumPy")
+    result = doctest.testfile(str(ROOT.parent / "README.md"), module_relative=False)
+    assert result.attempted >= 5 and result.failed == 0
+
+
 def stubbed():
     """Names that the stub declares, and the members of its classes."""
     tree = ast.parse(STUB.read_text())
