@@ -1,16 +1,20 @@
 //! `usm interface`: dictionaries in, answers out, a line each.
 
+mod convert;
+
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use usm_interface::value::Str;
 use usm_interface::{
     Allocation, Error as Refusal, ErrorKind, Field, Interface, Key, MissingData, Mode, Policy, Protocol,
-    dict, members,
+    SyclObject, dict, members,
 };
 
 use crate::error::{Error, Exit, Result};
 use crate::input::number;
+use convert::{Converted, To, convert};
 
 /// Dimensions that NumPy has at most.
 const DIMS: usize = 64;
@@ -29,6 +33,12 @@ pub(crate) struct Arguments {
     /// Refuse arrays that do not lie inside this block of memory.
     #[arg(long, value_name = "BASE:LEN", value_parser = allocation)]
     allocation: Option<(u64, u64)>,
+    /// Say the same array in another protocol, under the key "converted".
+    #[arg(long, value_enum)]
+    to: Option<To>,
+    /// The `syclobj` of dictionaries that are converted to SYCL and have none.
+    #[arg(long, value_name = "FILTER")]
+    syclobj: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -84,6 +94,8 @@ struct Accepted {
     readonly: bool,
     extent: [i64; 2],
     fields: Vec<Member>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    converted: Option<Converted>,
 }
 
 #[derive(Serialize)]
@@ -126,6 +138,9 @@ impl From<Refusal> for Answer {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
+    if arguments.syclobj.is_some() && arguments.to != Some(To::Sycl) {
+        return Err(Error::bad("only dictionaries of SYCL have one; give --to sycl").in_field("--syclobj"));
+    }
     let mut input = BufReader::with_capacity(1 << 16, io::stdin().lock());
     let mut out = BufWriter::new(io::stdout().lock());
     let mut line = Vec::new();
@@ -188,6 +203,8 @@ fn check(text: &str, arguments: &Arguments, policy: &Policy, fields: usize) -> R
     if let Some((base, len)) = arguments.allocation {
         array.check_inside(Allocation { base, len })?;
     }
+    let syclobj = arguments.syclobj.as_deref().map(|filter| SyclObject::Filter(Str::new(filter)));
+    let converted = arguments.to.map(|to| convert(&array, to, syclobj)).transpose()?;
     let layout = array.layout();
     Ok(Answer::Accepted(Accepted {
         ok: true,
@@ -200,6 +217,7 @@ fn check(text: &str, arguments: &Arguments, policy: &Policy, fields: usize) -> R
         readonly: array.readonly(),
         extent: [layout.extent().low, layout.extent().high],
         fields: named(array.fields()),
+        converted,
     }))
 }
 

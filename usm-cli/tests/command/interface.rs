@@ -149,6 +149,166 @@ fn bad_usage_exits_with_2() {
     usm(&["interface", "--allocation", "12"]).refused(&["BASE:LEN"]);
     usm(&["interface", "--allocation", "1:99999999999999999999"]).refused(&["99999999999999999999"]);
     usm(&["interface", "--protocol", "opencl"]).refused(&["opencl", "sycl"]);
+    usm(&["interface", "--to", "opencl"]).refused(&["opencl", "dlpack"]);
+    usm(&["interface", "--to", "array", "--syclobj", "cpu"]).refused(&["--syclobj", "--to sycl"]);
+}
+
+#[test]
+fn to_says_the_same_array_in_another_protocol() {
+    let array =
+        "{'data': (4096, True), 'shape': (2, 3), 'strides': (24, -8), 'typestr': '<f8', 'version': 3}";
+    let to = |target: &str, more: &[&str]| {
+        let answer = ask_one(&[&["--to", target], more].concat(), array);
+        assert_eq!(answer["ok"], true, "{answer}");
+        assert_eq!(answer["protocol"], "array", "the answer is about the dictionary that was asked");
+        answer["converted"].clone()
+    };
+    assert_eq!(
+        to("array", &[]),
+        json!({"data": [4096, true], "strides": [24, -8], "typestr": "<f8", "shape": [2, 3], "version": 3})
+    );
+    assert_eq!(
+        to("cuda", &[]),
+        json!({"shape": [2, 3], "typestr": "<f8", "data": [4096, true], "strides": [24, -8], "stream": null, "version": 3})
+    );
+    // Strides and offset of SYCL are in elements.
+    assert_eq!(
+        to("sycl", &["--syclobj", "opencl:cpu"]),
+        json!({"data": [4096, true], "shape": [2, 3], "strides": [3, -1], "typestr": "|f8", "version": 1, "syclobj": "opencl:cpu", "offset": 0})
+    );
+    let tensor = to("dlpack", &[]);
+    assert_eq!(
+        tensor,
+        json!({"code": 2, "bits": 64, "lanes": 1, "device": [1, 0], "shape": [2, 3], "strides": [3, -1], "byte_offset": 0, "flags": 1})
+    );
+    assert_eq!(
+        keys(&tensor),
+        ["code", "bits", "lanes", "device", "shape", "strides", "byte_offset", "flags"]
+    );
+    let buffer = to("pep3118", &[]);
+    assert_eq!(
+        buffer,
+        json!({"format": "d", "itemsize": 8, "shape": [2, 3], "strides": [24, -8], "readonly": true})
+    );
+    assert_eq!(keys(&buffer), ["format", "itemsize", "shape", "strides", "readonly"]);
+    let sycl = "{'data': (4096, False), 'shape': (2,), 'typestr': '<f4', 'version': 1, 'syclobj': 'opencl:gpu', 'offset': 3}";
+    assert_eq!(ask_one(&["--to", "dlpack"], sycl)["converted"]["device"], json!([14, 0]));
+    assert_eq!(ask_one(&["--to", "dlpack"], sycl)["converted"]["byte_offset"], 12);
+    assert_eq!(ask_one(&["--to", "array"], sycl)["converted"]["data"], json!([4108, false]));
+}
+
+#[test]
+fn what_the_target_cannot_say_is_refused_with_the_field() {
+    let refused = |to: &str, line: &str, field: &str| {
+        let answer = ask_one(&["--to", to], line);
+        assert_eq!(keys(&answer), ["ok", "error"], "{answer}");
+        assert_eq!(answer["error"]["kind"], "not_representable", "{answer}");
+        assert_eq!(answer["error"]["field"], field, "{answer}");
+    };
+    let with = |more: &str| format!("{{'data': (4096, False), 'version': 3, {more}}}");
+    refused("sycl", &with("'shape': (2,), 'typestr': '<f4'"), "syclobj");
+    refused("dlpack", &with("'shape': (2,), 'typestr': '>f4'"), "typestr");
+    refused("dlpack", &with("'shape': (2,), 'typestr': '<U4'"), "typestr");
+    refused("dlpack", &with("'shape': (2,), 'typestr': '<f4', 'strides': (6,)"), "strides[0]");
+    refused(
+        "dlpack",
+        &with("'shape': (2,), 'typestr': '|V8', 'descr': [('a', '<i4'), ('b', '<i4')]"),
+        "descr",
+    );
+    refused("pep3118", &with("'shape': (2,), 'typestr': '<M8[s]'"), "format");
+    refused("array", &with("'shape': (2,), 'typestr': '<f4', 'stream': 7"), "stream");
+}
+
+/// Where there is more than one element along an axis, both say the same stride.
+fn same_strides(mine: &Value, theirs: &Value, array: &Value) {
+    for (axis, extent) in mine["shape"].as_array().unwrap().iter().enumerate() {
+        if array["expect"]["nbytes"] != 0 && extent.as_u64() > Some(1) && !theirs["strides"].is_null() {
+            assert_eq!(mine["strides"][axis], theirs["strides"][axis], "{}: axis {axis}", array["id"]);
+        }
+    }
+}
+
+/// An independent answer to every conversion of the arrays that NumPy exported in several protocols.
+#[test]
+fn conversions_say_what_numpy_exports() {
+    let Some(folder) = shared("interface") else { return };
+    let (mut buffers, mut tensors, mut reread) = (0, 0, 0);
+    for name in ["np126.json", "np24.json"] {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        let corpus: Value = serde_json::from_str(&text).unwrap();
+        let records = corpus["records"].as_array().unwrap();
+        let of = |protocol: &str, expr: &Value| {
+            records.iter().find(|record| {
+                record["protocol"] == protocol && record["producer"] == "numpy" && record["expr"] == *expr
+            })
+        };
+        let arrays: Vec<&Value> = records
+            .iter()
+            .filter(|record| record["protocol"] == "__array_interface__" && record["producer"] == "numpy")
+            .filter(|record| record["pyrepr"].is_string() && record["expect"]["hasobject"] == false)
+            .collect();
+        let lines: Vec<&str> = arrays.iter().map(|record| record["pyrepr"].as_str().unwrap()).collect();
+        let lines = lines.join("\n");
+        let plain = ask(&[], &lines);
+        let to = |target: &str| ask(&["--to", target], &lines);
+        let answers = (to("pep3118"), to("dlpack"));
+        for (index, array) in arrays.iter().enumerate() {
+            let (expr, id) = (&array["expr"], &array["id"]);
+            if plain[index]["ok"] == false {
+                continue;
+            }
+            let buffer = &answers.0[index]["converted"];
+            if let Some(exported) = of("pep3118", expr).filter(|record| record["value"]["format"].is_string())
+                && buffer.is_object()
+            {
+                for key in ["itemsize", "shape", "readonly"] {
+                    assert_eq!(buffer[key], exported["value"][key], "{id}: {expr}: {key}");
+                }
+                same_strides(buffer, &exported["value"], array);
+                let format = |buffer: &Value| {
+                    buffer["format"].as_str().unwrap().trim_start_matches('=').replace('l', "q")
+                };
+                // Structures have many spellings.
+                if !format(buffer).starts_with('T') {
+                    assert_eq!(format(buffer), format(&exported["value"]), "{id}: {expr}");
+                }
+                buffers += 1;
+            }
+            let tensor = &answers.1[index]["converted"];
+            if let Some(exported) = of("dlpack", expr).map(|record| &record["value"]) {
+                if exported["dtype"].is_array() {
+                    // NumPy drops the members of a number that has some; a conversion says no.
+                    if answers.1[index]["error"]["field"] == "descr" {
+                        continue;
+                    }
+                    assert!(tensor.is_object(), "{id}: {expr}: {}", answers.1[index]);
+                    let dtype = json!([tensor["code"], tensor["bits"], tensor["lanes"]]);
+                    assert_eq!(dtype, exported["dtype"], "{id}: {expr}");
+                    for key in ["device", "shape", "byte_offset"] {
+                        assert_eq!(tensor[key], exported[key], "{id}: {expr}: {key}");
+                    }
+                    same_strides(tensor, exported, array);
+                    tensors += 1;
+                }
+            }
+        }
+        // What was written is read as the same array.
+        for (target, more) in [("array", &[][..]), ("cuda", &[]), ("sycl", &["--syclobj", "opencl:cpu"])] {
+            let converted = ask(&[&["--to", target], more].concat(), &lines);
+            let accepted = converted.iter().zip(&plain).filter(|(answer, _)| answer["ok"] == true);
+            let (texts, plain): (Vec<String>, Vec<&Value>) =
+                accepted.map(|(answer, plain)| (answer["converted"].to_string(), plain)).unzip();
+            let again = ask(&["--protocol", target], &texts.join("\n"));
+            for (again, plain) in again.iter().zip(plain) {
+                assert_eq!(again["protocol"], target, "{again}");
+                for key in ["dtype", "itemsize", "shape", "strides_bytes", "readonly", "extent", "fields"] {
+                    assert_eq!(again[key], plain[key], "{target}: {key}: {again}");
+                }
+                reread += 1;
+            }
+        }
+    }
+    assert!(buffers > 50 && tensors > 20 && reread > 200, "{buffers} {tensors} {reread}");
 }
 
 /// What NumPy, CuPy, torch and dpctl export is read as NumPy says that it is.
