@@ -37,6 +37,8 @@ pub mod opencl;
 mod placed;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
 mod poll;
+#[cfg(any(feature = "opencl", feature = "dpctl"))]
+mod retired;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
 mod roster;
 

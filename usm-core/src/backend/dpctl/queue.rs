@@ -13,6 +13,7 @@ use super::loader::{Handle, Library, Raw};
 use super::memory::DpctlContext;
 use super::waiter;
 use crate::BackendKind;
+use crate::backend::retired::Retired;
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, QueueOrder, poll};
 use crate::error::{Error, ErrorKind, Result};
@@ -23,13 +24,15 @@ const IN_ORDER: c_int = 1 << 1;
 /// A wait polls without a pause for about the time of a small operation.
 const SPIN: Duration = Duration::from_micros(20);
 
+static RETIRED: Retired<Arc<Handle>, DpctlEvent> = Retired::new();
+
 /// A SYCL queue.
 #[derive(Clone, Debug)]
 pub struct DpctlQueue(Arc<Inner>);
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    handle: Handle,
+    handle: Arc<Handle>,
     context: DpctlContext,
 }
 
@@ -100,7 +103,7 @@ impl DpctlQueue {
     }
 
     fn known(handle: Handle, context: &DpctlContext) -> Self {
-        let inner = Arc::new(Inner { handle, context: context.clone() });
+        let inner = Arc::new(Inner { handle: Arc::new(handle), context: context.clone() });
         context.roster().remember(&inner);
         Self(inner)
     }
@@ -248,9 +251,10 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// A queue's work outlives it; the context remembers what to wait for.
+    /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
     fn drop(&mut self) {
         if let Ok(event) = self.barrier(&[]) {
+            RETIRED.retire(Arc::clone(&self.handle), event.clone());
             self.context.roster().inherit(event);
         }
     }

@@ -11,6 +11,7 @@ use super::error::{self, check};
 use super::loader::{Bits, Handle, Raw, Status, Usm};
 use super::memory::OpenClContext;
 use crate::BackendKind;
+use crate::backend::retired::Retired;
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, QueueOrder, poll};
 use crate::error::Result;
@@ -24,6 +25,8 @@ const COMPLETE: Status = 0;
 const TO_DEVICE: Bits = 0;
 /// `CL_FALSE`: the call does not wait.
 const NON_BLOCKING: u32 = 0;
+
+static RETIRED: Retired<Arc<Handle>, OpenClEvent> = Retired::new();
 
 /// An OpenCL command queue.
 #[derive(Clone, Debug)]
@@ -286,7 +289,7 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// A queue's work outlives it; the context remembers what to wait for. Releasing the queue flushes it.
+    /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
     fn drop(&mut self) {
         let last = match self.last.get_mut().take() {
             Some(event) => Some(event),
@@ -294,6 +297,7 @@ impl Drop for Inner {
             None => None,
         };
         if let Some(event) = last {
+            RETIRED.retire(Arc::clone(&self.handle), event.clone());
             self.context.roster().inherit(event);
         }
     }

@@ -1,0 +1,61 @@
+//! Queues whose handles are gone, released a while after their work has finished.
+//!
+//! Intel's CPU runtime drops its last reference to an out-of-order queue on the worker thread that has just completed the
+//! queue's last command, and the queue's destructor then waits for that very command: the worker never comes back, and
+//! with it the device. So the last reference stays here until the worker must be done with the command.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+use std::time::Instant;
+
+use super::roster::Completion;
+use crate::sync::Mutex;
+
+/// From the completion of a queue's last event to its release. The runtime needs microseconds.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+struct Retiree<H, E> {
+    queue: H,
+    last: E,
+    complete_since: Option<Instant>,
+}
+
+impl<H, E: Completion> Retiree<H, E> {
+    fn may_go(&mut self) -> bool {
+        if self.complete_since.is_none() && self.last.is_complete() {
+            self.complete_since = Some(Instant::now());
+        }
+        self.complete_since.is_some_and(|since| since.elapsed() > PATIENCE)
+    }
+}
+
+/// The retired queues of one backend, for the whole process: a queue may outlive its context's last handle.
+#[derive(Debug)]
+pub(super) struct Retired<H, E> {
+    list: Mutex<Vec<Retiree<H, E>>>,
+}
+
+impl<H, E: Completion> Retired<H, E> {
+    pub(super) const fn new() -> Self {
+        Self { list: Mutex::new(Vec::new()) }
+    }
+
+    /// Takes a queue whose work ends with `last`.
+    pub(super) fn retire(&self, queue: H, last: E) {
+        self.sweep();
+        self.list.lock().push(Retiree { queue, last, complete_since: None });
+    }
+
+    /// Releases the queues whose time has come.
+    pub(super) fn sweep(&self) {
+        // The runtime is asked, and queues are released, without the lock held.
+        let list = core::mem::take(&mut *self.list.lock());
+        let (mut gone, mut kept) = (Vec::new(), Vec::new());
+        for mut retiree in list {
+            if retiree.may_go() { gone.push(retiree.queue) } else { kept.push(retiree) }
+        }
+        self.list.lock().extend(kept);
+        drop(gone);
+    }
+}
