@@ -10,6 +10,7 @@ mod interface;
 mod output;
 mod plan;
 mod progress;
+mod prune;
 mod run;
 
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ enum Command {
     Plan(plan::Arguments),
     /// Check array-interface dictionaries: one on each line of standard input, one JSON answer a line.
     Interface(interface::Arguments),
+    /// Remove reference operations that cancel out, from graphs or from LLVM IR: one JSON answer a record.
+    Prune(prune::Arguments),
     /// Run a sample kernel, check it against a plain loop and time both.
     Run(run::Arguments),
     /// Part of `plan model.onnx`; not for use by hand.
@@ -66,6 +69,7 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Devices => devices::run(cli.json),
         Command::Plan(arguments) => plan::run(arguments, cli.json),
         Command::Interface(arguments) => interface::run(arguments),
+        Command::Prune(arguments) => prune::run(arguments),
         Command::Run(arguments) => run::run(arguments, cli.json),
         #[cfg(feature = "onnx")]
         Command::InferShapes => input::onnx::infer::run_child(),

@@ -5,9 +5,9 @@ use std::path::Path;
 use serde::Deserialize;
 use usm_pool::{Graph, Op, Tensor, TensorKind};
 
+use super::json::Documents;
 use super::{GRAPH_ALIGNMENT, Hints};
 use crate::error::{Error, Result, read_file};
-use crate::output;
 
 #[derive(Deserialize)]
 struct File {
@@ -56,7 +56,9 @@ pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Graph> {
 
 /// Reads the text of a file.
 pub(crate) fn parse(text: &[u8], hints: &Hints) -> Result<Graph> {
-    let file = decode(text)?;
+    let mut json = Documents::new(text);
+    let file: File = json.only("")?;
+    json.mention_unused();
     let mut builder = Graph::builder().default_alignment(hints.alignment.unwrap_or(GRAPH_ALIGNMENT));
     for (index, tensor) in file.tensors.iter().enumerate() {
         builder = builder.tensor(tensor.describe(index)?);
@@ -106,45 +108,5 @@ impl From<JsonKind> for TensorKind {
             JsonKind::State => Self::State,
             JsonKind::Input => Self::Input,
         }
-    }
-}
-
-/// JSON to records; keys that mean nothing to the planner are mentioned, not refused.
-fn decode(text: &[u8]) -> Result<File> {
-    let mut json = serde_json::Deserializer::from_slice(text);
-    let mut track = serde_path_to_error::Track::new();
-    let mut ignored = 0_usize;
-    let mut first_ignored = String::new();
-    let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
-    let file: File = serde_ignored::deserialize(tracked, |path| {
-        if ignored == 0 {
-            first_ignored = path.to_string();
-        }
-        ignored += 1;
-    })
-    .map_err(|error: serde_json::Error| {
-        let error_line = error.line() as u64;
-        let bad = Error::bad(without_position(&error)).at_line(error_line);
-        match track.path().to_string() {
-            path if path == "." => bad,
-            path => bad.in_field(path),
-        }
-    })?;
-    json.end().map_err(|error| Error::bad(without_position(&error)).at_line(error.line() as u64))?;
-    if ignored > 0 {
-        output::warning(format_args!("{ignored} unknown keys are not used, the first is {first_ignored}"));
-    }
-    Ok(file)
-}
-
-/// The message of serde_json, whose line stands in front already.
-fn without_position(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.rsplit_once(" at line ") {
-        Some((message, position)) => match position.split_once(" column ") {
-            Some((_, column)) => format!("{message} (column {column})"),
-            None => message.to_owned(),
-        },
-        None => text,
     }
 }

@@ -1,8 +1,10 @@
 //! Files that can be planned: the reader is chosen by the name of the file.
 
 mod buffers_csv;
+pub(crate) mod cfg_json;
 mod graph_csv;
 pub(crate) mod graph_json;
+mod json;
 #[cfg(feature = "onnx")]
 pub(crate) mod onnx;
 mod table;

@@ -10,6 +10,7 @@ fn help_and_version_are_no_failures() {
         &["plan", "--help"],
         &["devices", "--help"],
         &["interface", "--help"],
+        &["prune", "--help"],
     ] {
         let ran = usm(arguments);
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{arguments:?}");

@@ -1,0 +1,81 @@
+//! JSON to records: the line and the path of a wrong value, and the keys that mean nothing.
+
+use serde::de::DeserializeOwned;
+use serde_json::de::SliceRead;
+
+use crate::error::{Error, Result};
+use crate::output;
+
+/// One JSON document after the other, white space between them.
+pub(crate) struct Documents<'t> {
+    json: serde_json::Deserializer<SliceRead<'t>>,
+    unused: usize,
+    first_unused: String,
+}
+
+impl<'t> Documents<'t> {
+    pub(crate) fn new(text: &'t [u8]) -> Self {
+        Self { json: serde_json::Deserializer::from_slice(text), unused: 0, first_unused: String::new() }
+    }
+
+    /// The document that is all there is. `place` is what it is called in messages; empty: nothing.
+    pub(crate) fn only<T: DeserializeOwned>(&mut self, place: &str) -> Result<T> {
+        let document = self.read(place)?;
+        self.json.end().map_err(|error| Error::bad(without_position(&error)).at_line(error.line() as u64))?;
+        Ok(document)
+    }
+
+    /// The next document, none at the end.
+    pub(crate) fn next<T: DeserializeOwned>(&mut self, place: &str) -> Result<Option<T>> {
+        if self.json.end().is_ok() { Ok(None) } else { self.read(place).map(Some) }
+    }
+
+    fn read<T: DeserializeOwned>(&mut self, place: &str) -> Result<T> {
+        let Self { json, unused, first_unused } = self;
+        let mut track = serde_path_to_error::Track::new();
+        let tracked = serde_path_to_error::Deserializer::new(json, &mut track);
+        serde_ignored::deserialize(tracked, |path| {
+            if *unused == 0 {
+                *first_unused = inside(place, &path.to_string());
+            }
+            *unused += 1;
+        })
+        .map_err(|error: serde_json::Error| {
+            let bad = Error::bad(without_position(&error)).at_line(error.line() as u64);
+            match inside(place, &track.path().to_string()) {
+                path if path.is_empty() => bad,
+                path => bad.in_field(path),
+            }
+        })
+    }
+
+    /// Keys that nobody reads are mentioned, not refused.
+    pub(crate) fn mention_unused(&self) {
+        let Self { unused, first_unused, .. } = self;
+        if *unused > 0 {
+            output::warning(format_args!("{unused} unknown keys are not used, the first is {first_unused}"));
+        }
+    }
+}
+
+/// A path inside of the document that is called `place`.
+fn inside(place: &str, path: &str) -> String {
+    match (place, path) {
+        (_, ".") => place.to_owned(),
+        ("", _) => path.to_owned(),
+        _ if path.starts_with('[') => format!("{place}{path}"),
+        _ => format!("{place}.{path}"),
+    }
+}
+
+/// The message of serde_json, whose line stands in front already.
+fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((message, position)) => match position.split_once(" column ") {
+            Some((_, column)) => format!("{message} (column {column})"),
+            None => message.to_owned(),
+        },
+        None => text,
+    }
+}

@@ -1,0 +1,160 @@
+//! `usm prune`: reference operations that cancel out, removed from neutral graphs or from LLVM IR.
+
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::{Serialize, Serializer};
+use usm_nrt::prune::{Options, Passes, PruneStats, prune, prune_llvm};
+
+use crate::error::{Error, Exit, Result, read_file, write_file};
+use crate::input::cfg_json::{self, Function, JsonOp, Record};
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Graphs: a JSON array of records, or one record a line [default: standard input].
+    #[arg(value_name = "RECORDS")]
+    input: Option<PathBuf>,
+    /// Passes that run, of per_bb, diamond, fanout and fanout_raise, separated by commas [default: all].
+    #[arg(long, value_name = "NAMES", value_parser = passes)]
+    passes: Option<Passes>,
+    /// Steps after which the fanout passes give up on a block [default: what the record says, else 1000].
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    subgraph_limit: Option<usize>,
+    /// Prune this LLVM IR text instead; the statistics go to standard error.
+    #[arg(long, value_name = "FILE", conflicts_with = "input")]
+    llvm: Option<PathBuf>,
+    /// Where the pruned IR goes [default: standard output].
+    #[arg(long, value_name = "FILE", requires = "llvm")]
+    output: Option<PathBuf>,
+}
+
+fn passes(list: &str) -> Result<Passes, String> {
+    Passes::parse(list)
+        .map_err(|unknown| format!("{unknown:?} is none of per_bb, diamond, fanout, fanout_raise"))
+}
+
+/// One answer.
+#[derive(Serialize)]
+struct Answer<'a> {
+    case: &'a str,
+    #[serde(serialize_with = "as_map")]
+    functions: Vec<(&'a str, Pruned<'a>)>,
+}
+
+#[derive(Serialize)]
+struct Pruned<'a> {
+    stats: Stats,
+    #[serde(serialize_with = "as_map")]
+    after: Vec<(&'a str, Vec<(JsonOp, &'a str)>)>,
+}
+
+/// What stands on standard error beside pruned IR.
+#[derive(Serialize)]
+struct ModuleAnswer<'a> {
+    case: String,
+    #[serde(serialize_with = "as_map")]
+    functions: Vec<(&'a str, PrunedText)>,
+}
+
+#[derive(Serialize)]
+struct PrunedText {
+    stats: Stats,
+}
+
+/// Operations removed by each pass.
+#[derive(Serialize)]
+struct Stats {
+    per_bb: usize,
+    diamond: usize,
+    fanout: usize,
+    fanout_raise: usize,
+}
+
+impl From<PruneStats> for Stats {
+    fn from(stats: PruneStats) -> Self {
+        let PruneStats { per_block, diamond, fanout, fanout_raise, .. } = stats;
+        Self { per_bb: per_block, diamond, fanout, fanout_raise }
+    }
+}
+
+fn as_map<K: Serialize, V: Serialize, S: Serializer>(
+    pairs: &[(K, V)],
+    serializer: S,
+) -> core::result::Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().map(|(key, value)| (key, value)))
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
+    let mut options = Options::default();
+    options.passes = arguments.passes.unwrap_or(Passes::ALL);
+    options.subgraph_limit = arguments.subgraph_limit.unwrap_or(options.subgraph_limit);
+    if let Some(path) = &arguments.llvm {
+        return module(path, arguments.output.as_deref(), &options);
+    }
+    let records = match &arguments.input {
+        Some(path) => cfg_json::parse(&read_file(path)?).map_err(|error| error.in_file(path)),
+        None => {
+            let mut text = Vec::new();
+            let read = io::stdin().lock().read_to_end(&mut text);
+            read.map_err(|error| Error::bad(format!("standard input: {error}")))?;
+            cfg_json::parse(&text)
+        }
+    }?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    for mut record in records {
+        let mut options = options;
+        if let (None, Some(limit)) = (arguments.subgraph_limit, record.subgraph_limit) {
+            options.subgraph_limit = limit;
+        }
+        let answer = answer(&mut record, &options);
+        let written = serde_json::to_writer(&mut out, &answer).map_err(io::Error::from);
+        if !output::alive(written.and_then(|()| writeln!(out)))? {
+            return Ok(Exit::Done);
+        }
+    }
+    output::alive(out.flush())?;
+    Ok(Exit::Done)
+}
+
+fn answer<'r>(record: &'r mut Record, options: &Options) -> Answer<'r> {
+    let pruned = |(name, function): &'r mut (String, Function)| {
+        let stats = prune(&mut function.cfg, options).into();
+        (name.as_str(), Pruned { stats, after: function.operations().collect() })
+    };
+    Answer { case: &record.case, functions: record.functions.iter_mut().map(pruned).collect() }
+}
+
+/// LLVM IR in, LLVM IR out.
+fn module(path: &Path, output: Option<&Path>, options: &Options) -> Result<Exit> {
+    let text = read_file(path)?;
+    let text = core::str::from_utf8(&text).map_err(|error| {
+        let before = text.get(..error.valid_up_to()).unwrap_or_default();
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+        Error::bad("not UTF-8 text").at_line(line).in_file(path)
+    })?;
+    let pruned = prune_llvm(text, options).map_err(|error| {
+        // The line stands in front already.
+        let message = error.to_string();
+        let reason = message.split_once(": ").map_or(message.as_str(), |(_, reason)| reason);
+        Error::bad(reason).at_line(error.line as u64).in_file(path)
+    })?;
+    match output {
+        Some(file) => write_file(file, &pruned.text)?,
+        None => output::text(&pruned.text)?,
+    }
+    let functions = pruned.functions.iter();
+    let answer = ModuleAnswer {
+        case: path.display().to_string(),
+        functions: functions
+            .map(|(name, stats)| (name.as_str(), PrunedText { stats: (*stats).into() }))
+            .collect(),
+    };
+    // Nobody is left to tell when standard error is closed.
+    let _ = serde_json::to_writer(io::stderr(), &answer)
+        .map_err(io::Error::from)
+        .and_then(|()| writeln!(io::stderr()));
+    Ok(Exit::Done)
+}
