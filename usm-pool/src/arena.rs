@@ -273,17 +273,19 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         if *taken || request.size as u64 > limit {
             return Err(ErrorKind::OverMemory { requested: request.size as u64, in_use, limit }.into());
         }
-        base.check_range(self.range.low as usize, request.size)?;
-        let pointer = base.as_ptr().wrapping_add(self.range.low as usize);
+        let offset = usize::try_from(self.range.low).map_err(|_| ErrorKind::SizeOverflow)?;
+        base.check_range(offset, request.size)?;
+        let pointer = base.as_ptr().wrapping_add(offset);
         let unaligned = ErrorKind::BadAlignment { alignment: layout.align() };
         let pointer = core::ptr::NonNull::new(pointer).filter(|at| at.as_ptr().addr() % layout.align() == 0);
         let pointer = pointer.ok_or(unaligned)?;
         let block = Block { pointer, size: request.size, alignment: layout.align(), kind: base.kind() };
         let source = Arc::new(Part { inner: self.inner.clone(), range: self.range, id: self.id });
-        // SAFETY: the block lies in the base allocation (`check_range`), which `source` keeps alive. It is disjoint from all other
+        // SAFETY: the block lies in the base allocation (`check_range`), which `source` keeps alive, and in whose context it
+        // is, whatever a source says of itself. It is disjoint from all other
         // parts: its range is in the books from the claim on, `tensor` refuses ranges that meet it, it leaves the books only in
         // `reclaim`, and `taken` lets each claim serve once. The base itself is never handed out.
-        let allocation = unsafe { Allocation::carved(self.inner.context.clone(), block, source) };
+        let allocation = unsafe { Allocation::carved(base.context().clone(), block, source) };
         *taken = true;
         drop(taken);
         let mut earlier = Vec::new();
