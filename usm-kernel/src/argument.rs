@@ -284,7 +284,7 @@ unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Write<T>, B> for &mu
 // SAFETY: as above; the elements need no value.
 unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Output<T>, B> for &mut UninitVec<T, K, B> {
     fn raw(&mut self) -> RawSlice<MaybeUninit<T>> {
-        RawSlice::new(self.allocation_mut().as_ptr().cast(), self.len())
+        RawSlice::new(self.allocation().as_ptr().cast(), self.len())
     }
 
     fn usage(&self) -> Option<(&Allocation<B>, Access)> {
@@ -341,7 +341,32 @@ pub trait Signature: Sealed {
 }
 
 /// The arguments of a launch: a tuple with one [`Bind`] for each parameter of the kernel.
-pub trait Arguments<S: Signature, B: Backend> {
+///
+/// ```compile_fail,E0200
+/// use usm_core::backend::host::HostHeap;
+/// use usm_core::{AllocKind, Usage};
+/// use usm_kernel::argument::RawSlice;
+/// use usm_kernel::{Arguments, Write};
+///
+/// struct AnyAddress(usize);
+///
+/// impl Arguments<(Write<u8>,), HostHeap> for AnyAddress {
+///     fn raw(&mut self) -> (RawSlice<u8>,) {
+///         (RawSlice::new(self.0 as *mut u8, 1),)
+///     }
+///
+///     fn for_each_kind(&self, _: impl FnMut(AllocKind)) {}
+///
+///     fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, HostHeap>]) -> R) -> R {
+///         receive(&[])
+///     }
+/// }
+/// ```
+///
+/// # Safety
+/// What [`Bind`] asks holds for each of them: a launch makes slices of what [`raw`](Self::raw) gives, and orders and
+/// keeps alive what [`with_usages`](Self::with_usages) names.
+pub unsafe trait Arguments<S: Signature, B: Backend> {
     /// What travels to where the kernel runs.
     fn raw(&mut self) -> S::Raw;
 
@@ -381,7 +406,8 @@ macro_rules! signature {
             }
         }
 
-        impl<B: Backend, $($parameter: Parameter, $argument: Bind<$parameter, B>),+>
+        // SAFETY: each element of the tuple keeps the promise for its parameter.
+        unsafe impl<B: Backend, $($parameter: Parameter, $argument: Bind<$parameter, B>),+>
             Arguments<($($parameter,)+), B> for ($($argument,)+)
         {
             fn raw(&mut self) -> ($($parameter::Raw,)+) {
