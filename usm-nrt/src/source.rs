@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 
 use usm_core::backend::Backend;
-use usm_core::{AllocKind, Allocation, MemorySource, Request as UsmRequest};
+use usm_core::{Access, AllocKind, Allocation, MemorySource, Request as UsmRequest};
 
 use crate::destructor::OwnerTag;
 use crate::error::Error;
@@ -172,7 +172,11 @@ unsafe extern "C" fn malloc<B: Backend + 'static, S: MemorySource<B>>(
     if base.is_null() || base.addr() % align_of::<Kept<B, S>>() != 0 || allocation.size() < total {
         return ptr::null_mut();
     }
-    // SAFETY: the allocation is host-accessible, aligned, has room for this and is used by nobody yet.
+    // A source may give memory of another kind, and an arena gives bytes that late operations still use.
+    if allocation.wait_for_host(Access::Write).is_err() {
+        return ptr::null_mut();
+    }
+    // SAFETY: the allocation is host-accessible and used by nobody (both just checked), aligned, and has room for this.
     unsafe { base.cast::<Kept<B, S>>().write(Kept { allocation, inner }) };
     // SAFETY: `lead <= total`.
     unsafe { base.add(lead) }.cast()

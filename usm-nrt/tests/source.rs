@@ -1,7 +1,7 @@
 //! Blocks in the memory of a backend.
 
 use usm_core::backend::host::HostHeap;
-use usm_core::{AllocKind, Allocation, MemorySource, Request as UsmRequest};
+use usm_core::{AllocKind, Allocation, Context, MemorySource, Request as UsmRequest};
 use usm_nrt::api::NUMBA_API;
 use usm_nrt::{MemRef, Request, SourceAllocator};
 
@@ -44,6 +44,29 @@ fn blocks_of_a_source_go_back_to_it() {
     }
     assert!(SourceAllocator::new(context.clone(), AllocKind::Device).is_none());
     assert!(SourceAllocator::new(context.clone(), AllocKind::Unknown).is_none());
+}
+
+/// A source that gives device memory whatever it is asked for.
+struct AlwaysDevice(Context<HostHeap>);
+
+impl MemorySource<HostHeap> for AlwaysDevice {
+    fn allocate(&self, request: &UsmRequest) -> usm_core::Result<Allocation<HostHeap>> {
+        let mut request = *request;
+        request.kind = AllocKind::Device;
+        self.0.allocate(&request)
+    }
+
+    fn context(&self) -> &Context<HostHeap> {
+        &self.0
+    }
+}
+
+#[test]
+fn no_header_is_written_to_memory_that_the_host_must_not_touch() {
+    let context = HostHeap::new().context();
+    let allocator = SourceAllocator::new(AlwaysDevice(context.clone()), AllocKind::Host).unwrap();
+    assert!(MemRef::allocate(allocator.request(100)).is_err());
+    assert_eq!(context.stats().sum.current, 0);
 }
 
 #[test]
