@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, next_id, take_out};
 
 /// What a roster needs of a backend's event.
 pub(super) trait Completion: Clone {
@@ -17,9 +17,10 @@ pub(super) trait Completion: Clone {
 /// Queues `Q` with events `E`.
 #[derive(Debug)]
 pub(super) struct Roster<Q, E> {
+    /// One that is being dropped stays until it has [left](Self::leave).
     queues: Mutex<Vec<Weak<Q>>>,
-    /// Work of queues that are gone goes on.
-    orphans: Mutex<Vec<E>>,
+    /// Work of queues that are gone goes on. With a number of its own for each event.
+    orphans: Mutex<Vec<(u64, E)>>,
 }
 
 impl<Q, E: Completion> Roster<Q, E> {
@@ -28,24 +29,46 @@ impl<Q, E: Completion> Roster<Q, E> {
     }
 
     pub(super) fn remember(&self, queue: &Arc<Q>) {
-        let mut queues = self.queues.lock();
-        queues.retain(|queue| queue.strong_count() > 0);
-        queues.push(Arc::downgrade(queue));
+        self.queues.lock().push(Arc::downgrade(queue));
     }
 
-    /// Keeps the last event of a queue that is being dropped.
-    pub(super) fn inherit(&self, event: E) {
-        let old = core::mem::take(&mut *self.orphans.lock());
-        let unfinished = old.into_iter().filter(|event| !event.is_complete());
-        let kept: Vec<_> = unfinished.chain([event]).filter(|event| !event.is_complete()).collect();
-        self.orphans.lock().extend(kept);
+    /// For the `Drop` of a queue: keeps its last event instead. At no moment is the queue's work in neither list.
+    pub(super) fn leave(&self, queue: *const Q, last: Option<E>) {
+        if let Some(event) = last {
+            self.orphans.lock().push((next_id(), event));
+        }
+        let gone = take_out(&mut self.queues.lock(), |known| known.as_ptr() == queue);
+        drop(gone);
+        self.forget_finished();
+    }
+
+    /// The driver is called without the lock held.
+    fn forget_finished(&self) {
+        let mut orphans = self.orphans.lock().clone();
+        orphans.retain(|(_, event)| event.is_complete());
+        let done = |(number, _): &(u64, E)| orphans.iter().any(|(done, _)| done == number);
+        let gone = take_out(&mut self.orphans.lock(), done);
+        drop(gone);
+    }
+
+    /// The queues that live, once none is on its way from the one list to the other.
+    fn settled(&self, limit: Duration, start: Instant) -> Result<Vec<Arc<Q>>> {
+        loop {
+            // Dropping the last handle of a queue takes the lock, so that is done outside of it.
+            let queues: Vec<_> = self.queues.lock().iter().map(Weak::upgrade).collect();
+            match queues.into_iter().collect() {
+                Some(queues) => return Ok(queues),
+                None if start.elapsed() >= limit => return Err(Error::timeout(limit)),
+                None => std::thread::yield_now(),
+            }
+        }
     }
 
     /// Blocks until all work has finished, at most `limit`; `last` gives an event after everything in a queue.
     pub(super) fn synchronize(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<E>) -> Result<()> {
         let start = Instant::now();
-        let queues: Vec<_> = self.queues.lock().iter().filter_map(Weak::upgrade).collect();
-        let mut events = self.orphans.lock().clone();
+        let queues = self.settled(limit, start)?;
+        let mut events: Vec<E> = self.orphans.lock().iter().map(|(_, event)| event.clone()).collect();
         for queue in &queues {
             events.push(last(queue)?);
         }
@@ -55,7 +78,50 @@ impl<Q, E: Completion> Roster<Q, E> {
                 _ => error,
             })?;
         }
-        self.orphans.lock().retain(|event| !event.is_complete());
+        self.forget_finished();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::rc::Rc;
+    use core::cell::Cell;
+
+    use super::*;
+
+    /// An event that stands for how many steps its work still needs.
+    #[derive(Clone)]
+    struct Steps(Rc<Cell<u32>>);
+
+    impl Completion for Steps {
+        fn is_complete(&self) -> bool {
+            self.0.get() == 0
+        }
+
+        fn wait(&self, limit: Duration) -> Result<()> {
+            if self.is_complete() { Ok(()) } else { Err(Error::timeout(limit)) }
+        }
+    }
+
+    #[test]
+    fn a_queue_that_is_being_dropped_is_waited_for() {
+        let roster = Roster::new();
+        let work = Steps(Rc::new(Cell::new(1)));
+        let wait = || roster.synchronize(Duration::ZERO, |_| Ok(Steps(Rc::new(Cell::new(0)))));
+        let queue = Arc::new(());
+        roster.remember(&queue);
+        assert_eq!(wait(), Ok(()));
+        let left = Arc::as_ptr(&queue);
+        drop(queue);
+        assert!(wait().is_err(), "its last event is not known yet");
+        roster.leave(left, Some(work.clone()));
+        assert!(wait().is_err(), "its work goes on");
+        // The next queue to leave has nothing to do with it.
+        roster.leave(core::ptr::null(), None);
+        assert!(wait().is_err());
+        work.0.set(0);
+        assert_eq!(wait(), Ok(()));
+        assert_eq!(roster.orphans.lock().len(), 0);
     }
 }

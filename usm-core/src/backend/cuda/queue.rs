@@ -306,9 +306,8 @@ impl Inner {
 impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for.
     fn drop(&mut self) {
-        if let Ok(event) = self.barrier(&[]) {
-            self.context.roster().inherit(event);
-        }
+        let last = self.barrier(&[]).ok();
+        self.context.roster().leave(self, last);
     }
 }
 

@@ -253,10 +253,11 @@ impl Inner {
 impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
     fn drop(&mut self) {
-        if let Ok(event) = self.barrier(&[]) {
+        let last = self.barrier(&[]).ok();
+        if let Some(event) = &last {
             RETIRED.retire(Arc::clone(&self.handle), event.clone());
-            self.context.roster().inherit(event);
         }
+        self.context.roster().leave(self, last);
     }
 }
 

@@ -296,10 +296,10 @@ impl Drop for Inner {
             None if self.order == QueueOrder::OutOfOrder => self.marker(&[]).ok(),
             None => None,
         };
-        if let Some(event) = last {
+        if let Some(event) = &last {
             RETIRED.retire(Arc::clone(&self.handle), event.clone());
-            self.context.roster().inherit(event);
         }
+        self.context.roster().leave(self, last);
     }
 }
 
