@@ -6,8 +6,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use std::panic::catch_unwind;
 
 use usm_core::backend::host::HostHeap;
-use usm_core::backend::mock::Mock;
-use usm_core::{Device, Host, Queue, QueueOrder, UsmVec};
+use usm_core::backend::mock::{Mock, Progress};
+use usm_core::{Device, ErrorKind, Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::host::phased;
 use usm_kernel::sample::Reverse;
 use usm_kernel::{
@@ -217,20 +217,22 @@ fn lengths_that_cannot_be_counted_are_refused() {
     }
 }
 
-#[test]
-fn a_kernel_that_panics_leaves_queue_and_array_usable() {
-    struct Panics;
-    impl Kernel<1> for Panics {
-        const NAME: &'static str = "panics";
-        type Arguments = (Write<f32>,);
-        type Local = ();
+/// Writes past the end.
+struct Panics;
+impl Kernel<1> for Panics {
+    const NAME: &'static str = "panics";
+    type Arguments = (Write<f32>,);
+    type Local = ();
 
-        fn group<O: Order>(&self, group: &Group<'_, 1, O>, (a,): (&mut [f32],), (): ()) {
-            for item in group.items() {
-                a[item.global() * 2] = 1.0;
-            }
+    fn group<O: Order>(&self, group: &Group<'_, 1, O>, (a,): (&mut [f32],), (): ()) {
+        for item in group.items() {
+            a[item.global() * 2] = 1.0;
         }
     }
+}
+
+#[test]
+fn a_kernel_that_panics_leaves_queue_and_array_usable() {
     let queue = queue();
     let mut a = UsmVec::<f32, Host, _>::zeroed(&queue, 4).unwrap();
     let range = NdRange::new([4], [2]).unwrap();
@@ -257,4 +259,22 @@ fn tables_and_values_travel_with_a_late_kernel() {
     }
     assert_eq!(to.read().unwrap()[..], filter_plain(&[1, 2, 3], &x, 5));
     assert_eq!(mock.violations(), []);
+}
+
+#[test]
+fn a_late_kernel_that_panics_fails_its_event_and_nothing_else() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::InOrder).unwrap();
+    let other = context.queue(QueueOrder::InOrder).unwrap();
+    let mut a = UsmVec::<f32, Host, _>::zeroed(&queue, 4).unwrap();
+    let mut b = UsmVec::<f32, Host, _>::zeroed(&other, 4).unwrap();
+    let range = NdRange::new([4], [2]).unwrap();
+    let event = Launch::new(&queue, range).run(Panics, (&mut a,)).unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| mock.step())).is_err());
+    assert_eq!(event.status().unwrap_err().to_string(), a.read().unwrap_err().to_string());
+    assert!(!matches!(a.read().unwrap_err().kind, ErrorKind::Timeout { .. }));
+    let _ = Launch::new(&other, range).run(Reverse, (&mut b,)).unwrap();
+    mock.finish();
+    assert_eq!(b.read().unwrap()[..], [0.0; 4]);
 }

@@ -219,10 +219,9 @@ unsafe impl Backend for Mock {
     }
 
     fn synchronize(context: &Arc<MockContext>, limit: Duration) -> Result<()> {
-        let end = Instant::now() + limit;
+        let start = Instant::now();
         for event in context.engine.outstanding(context.shared.id(), None) {
-            let left = end.saturating_duration_since(Instant::now());
-            event.wait(left).map_err(|error| match error.kind {
+            event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
                 crate::ErrorKind::Timeout { .. } => Error::timeout(limit),
                 _ => error,
             })?;

@@ -13,7 +13,7 @@ use std::time::Instant;
 use crate::AllocKind;
 use crate::backend::{Block, EventStatus, QueueOrder};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sync::{AtomicU32, Mutex, Ordering};
+use crate::sync::{AtomicU32, Mutex, Ordering, take_out};
 
 /// When queued work runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,11 +110,11 @@ impl MockEvent {
     }
 
     pub(super) fn wait(&self, limit: Duration) -> Result<()> {
-        let end = Instant::now() + limit;
+        let start = Instant::now();
         while self.status()? == EventStatus::Pending {
             let moved = self.engine.progress == Progress::OnWait && self.engine.step();
             if !moved {
-                if Instant::now() >= end {
+                if start.elapsed() >= limit {
                     return Err(Error::timeout(limit));
                 }
                 std::thread::sleep(Duration::from_micros(200));
@@ -173,6 +173,26 @@ struct State {
     failed: Vec<(u64, Error)>,
     random: u64,
     lost: bool,
+}
+
+/// The operation that runs; it ends, and its event tells how, when this is dropped, also by a panic.
+struct Running<'e> {
+    engine: &'e Engine,
+    event: MockEvent,
+    in_order_queue: Option<u64>,
+    outcome: Result<()>,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if let (Some(queue), Err(error)) = (self.in_order_queue, self.outcome) {
+            self.engine.state.lock().failed.push((queue, error));
+        }
+        self.event.settle(self.outcome);
+        let ended = |queued: &Queued| Arc::ptr_eq(&queued.event.state, &self.event.state);
+        let gone = take_out(&mut self.engine.state.lock().queued, ended);
+        drop(gone);
+    }
 }
 
 /// One simulated driver.
@@ -294,19 +314,17 @@ impl Engine {
             let earlier = state.failed.iter().find(|(queue, _)| Some(*queue) == in_order_queue);
             (work, event, poison.or(earlier.map(|(_, error)| *error)), in_order_queue)
         };
-        let outcome = match (poison, work) {
-            (Some(error), _) => Err(error),
+        let mut running = Running { engine: self, event, in_order_queue, outcome: Ok(()) };
+        match (poison, work) {
+            (Some(error), _) => running.outcome = Err(error),
             (None, Some(work)) => {
+                // What remains of it when the work panics.
+                running.outcome = Err(ErrorKind::Native { operation: "a host task" }.into());
                 work();
-                Ok(())
+                running.outcome = Ok(());
             }
-            (None, None) => Ok(()),
-        };
-        if let (Some(queue), Err(error)) = (in_order_queue, outcome) {
-            self.state.lock().failed.push((queue, error));
+            (None, None) => {}
         }
-        event.settle(outcome);
-        self.state.lock().queued.retain(|queued| !Arc::ptr_eq(&queued.event.state, &event.state));
         true
     }
 
