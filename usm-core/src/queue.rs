@@ -286,7 +286,11 @@ impl<B: Backend> Queue<B> {
         // SAFETY: both ranges are inside, and the usages keep both objects alive and ordered.
         unsafe {
             self.submit(&usages, &[], |queue, after| {
-                B::Buffers::write(queue, buffer.raw(), offset, from, len, after)
+                if len == 0 {
+                    B::barrier(queue, after)
+                } else {
+                    B::Buffers::write(queue, buffer.raw(), offset, from, len, after)
+                }
             })
         }
     }
@@ -311,7 +315,11 @@ impl<B: Backend> Queue<B> {
         // SAFETY: as in `write_buffer`.
         unsafe {
             self.submit(&usages, &[], |queue, after| {
-                B::Buffers::read(queue, buffer.raw(), offset, to, len, after)
+                if len == 0 {
+                    B::barrier(queue, after)
+                } else {
+                    B::Buffers::read(queue, buffer.raw(), offset, to, len, after)
+                }
             })
         }
     }

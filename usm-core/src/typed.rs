@@ -74,7 +74,19 @@ impl<T, K: Kind, B: Backend> UsmVec<T, K, B> {
     }
 
     /// The memory below, for submissions that write it.
-    pub fn allocation_mut(&mut self) -> &mut Allocation<B> {
+    ///
+    /// ```compile_fail,E0133
+    /// use usm_core::{Backend, Host, UsmVec};
+    ///
+    /// fn shrink<B: Backend>(long: &mut UsmVec<f32, Host, B>, short: &mut UsmVec<f32, Host, B>) {
+    ///     core::mem::swap(long.allocation_mut(), short.allocation_mut());
+    /// }
+    /// ```
+    ///
+    /// # Safety
+    /// The allocation stays in its place, and only initialised bytes are written to the elements: another allocation
+    /// may be shorter or of another kind, and a copy of bytes without a value takes the elements' value away.
+    pub unsafe fn allocation_mut(&mut self) -> &mut Allocation<B> {
         &mut self.allocation
     }
 
@@ -355,7 +367,10 @@ impl<T: Pod, K: Kind, B: Backend> UninitVec<T, K, B> {
     }
 
     /// The memory below, for a kernel that fills it.
-    pub fn allocation_mut(&mut self) -> &mut Allocation<B> {
+    ///
+    /// # Safety
+    /// The allocation stays in its place: another one may be shorter or of another kind.
+    pub unsafe fn allocation_mut(&mut self) -> &mut Allocation<B> {
         &mut self.0.allocation
     }
 
@@ -423,7 +438,12 @@ impl<B: Backend> Queue<B> {
     pub fn write_from_slice<T: Pod, K: Kind>(&self, array: &mut UsmVec<T, K, B>, values: &[T]) -> Result<()> {
         same_length(array.len, values.len())?;
         if array.kind().is_host_accessible() {
-            array.host_slice_mut()?.copy_from_slice(values);
+            let to = array.as_mut_ptr();
+            let _guard = array.allocation.host_guard(Access::Write)?;
+            // No slice is made of the array: its elements may have no value yet.
+            // SAFETY: the same length on both sides, a live block that is host accessible and exclusively ours, so that
+            // `values` lies elsewhere; the guard waited for all uses and keeps the device away where it must be.
+            unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
             return Ok(());
         }
         if values.is_empty() {

@@ -8,7 +8,10 @@ use crate::backend::{Backend, EventStatus};
 use crate::error::Result;
 
 #[cfg(feature = "alloc")]
-use {crate::sync::Mutex, alloc::vec::Vec};
+use {
+    crate::sync::{Mutex, take_out},
+    alloc::vec::Vec,
+};
 
 /// The events of unfinished operations on one block.
 pub struct Pending<B: Backend> {
@@ -125,17 +128,17 @@ impl<B: Backend> Uses<B> {
         if B::SYNCHRONOUS {
             return;
         }
+        let replaced = |earlier: &Use<B>| match access {
+            Access::Write => true,
+            Access::Read => queue != 0 && earlier.access == Access::Read && earlier.queue == queue,
+        };
         let mut list = self.list.lock();
-        match access {
-            Access::Write => list.clear(),
-            Access::Read if queue != 0 => {
-                list.retain(|earlier| earlier.access == Access::Write || earlier.queue != queue);
-            }
-            Access::Read => {}
-        }
+        // Dropping an event may call the driver, which waits until the lock is released.
+        let gone = take_out(&mut list, replaced);
         list.push(Use { serial: crate::sync::next_id(), queue, access, event });
         let crowded = list.len() > Self::PRUNE_ABOVE;
         drop(list);
+        drop(gone);
         if crowded {
             self.prune();
         }
@@ -150,9 +153,14 @@ impl<B: Backend> Uses<B> {
         for event in pending.events {
             list.push(Use { serial: crate::sync::next_id(), queue: 0, access: Access::Write, event });
         }
+        let crowded = list.len() > Self::PRUNE_ABOVE;
+        drop(list);
+        if crowded {
+            self.prune();
+        }
     }
 
-    /// Forgets finished uses. The driver is asked without the lock held.
+    /// Forgets finished uses. The driver is called without the lock held.
     fn prune(&self) {
         let snapshot: Vec<(u64, B::Event)> =
             self.list.lock().iter().map(|earlier| (earlier.serial, earlier.event.clone())).collect();
@@ -161,7 +169,8 @@ impl<B: Backend> Uses<B> {
             .filter(|(_, event)| matches!(B::status(event), Ok(EventStatus::Complete)))
             .map(|(serial, _)| serial)
             .collect();
-        self.list.lock().retain(|earlier| !done.contains(&earlier.serial));
+        let gone = take_out(&mut self.list.lock(), |earlier| done.contains(&earlier.serial));
+        drop(gone);
     }
 
     /// Blocks until a host access of this sort conflicts with nothing.

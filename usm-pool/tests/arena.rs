@@ -7,7 +7,9 @@ use common::random_graph::graphs;
 use proptest::prelude::*;
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Mock, Progress};
-use usm_core::{AllocKind, Allocation, Backend, Context, Device, QueueOrder, UsmVec};
+use usm_core::{
+    AllocKind, Allocation, Backend, Context, Device, ErrorKind, MemorySource, QueueOrder, Request, UsmVec,
+};
 use usm_pool::arena::{Arena, ArenaError};
 use usm_pool::{Buffer, Graph, Op, Options, Plan, Problem, Queue, Tensor, TensorKind, plan, plan_graph};
 
@@ -73,7 +75,9 @@ fn run<B: Backend + 'static>(
             if let Some(allocation) = &held[input] {
                 let bytes = allocation.size();
                 let mut probe = UsmVec::<u8, Device, B>::zeroed(&queue, bytes).expect("probe");
-                let _ = queue.copy_bytes(probe.allocation_mut(), 0, allocation, 0, bytes).expect("read");
+                // SAFETY: each tensor was filled as it was claimed, and the memory stays in its place.
+                let memory = unsafe { probe.allocation_mut() };
+                let _ = queue.copy_bytes(memory, 0, allocation, 0, bytes).expect("read");
                 probes.push((input, probe));
             }
             left[input] -= 1;
@@ -95,7 +99,9 @@ fn run<B: Backend + 'static>(
         if let Some(allocation) = &held[output] {
             let bytes = allocation.size();
             let mut probe = UsmVec::<u8, Device, B>::zeroed(&queue, bytes).expect("probe");
-            let _ = queue.copy_bytes(probe.allocation_mut(), 0, allocation, 0, bytes).expect("read");
+            // SAFETY: each tensor was filled as it was claimed, and the memory stays in its place.
+            let memory = unsafe { probe.allocation_mut() };
+            let _ = queue.copy_bytes(memory, 0, allocation, 0, bytes).expect("read");
             let found = probe.to_vec(&queue).expect("probe");
             assert!(found.iter().all(|&byte| byte == stamp(output)), "output {output}");
         }
@@ -191,6 +197,35 @@ fn bytes_are_given_to_one_owner_at_a_time() {
     assert!(arena.tensor(2).is_ok());
     assert_eq!(arena.tensor(3).unwrap_err(), ArenaError::Empty { id: 3 });
     assert_eq!(arena.tensor(4).unwrap_err(), ArenaError::Unknown { id: 4 });
+}
+
+/// A source that names another context than that of its memory.
+struct Mislabelled {
+    memory: Context<Mock>,
+    named: Context<Mock>,
+}
+
+impl MemorySource<Mock> for Mislabelled {
+    fn allocate(&self, request: &Request) -> usm_core::Result<Allocation<Mock>> {
+        self.memory.allocate(request)
+    }
+
+    fn context(&self) -> &Context<Mock> {
+        &self.named
+    }
+}
+
+#[test]
+fn parts_belong_to_the_context_of_their_memory_whatever_the_source_says() {
+    let (_, plan) = two_sharing();
+    let mock = Mock::new(Progress::OnWait);
+    let source = Mislabelled { memory: mock.context(), named: mock.context() };
+    let arena = Arena::new(&plan, &source, AllocKind::Shared).expect("arena");
+    let mut part = arena.tensor(1).expect("free").allocation().expect("allocation");
+    assert_eq!(part.context().id(), source.memory.id());
+    let queue = source.named.queue(QueueOrder::InOrder).expect("a queue");
+    let refused = queue.fill_bytes(&mut part, 0, 8, &[0]).expect_err("memory of another context").kind;
+    assert_eq!(refused, ErrorKind::WrongContext { expected: source.named.id(), found: source.memory.id() });
 }
 
 #[test]

@@ -1,10 +1,15 @@
 //! Views and drops while work is in flight.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use usm_core::backend::Block;
 use usm_core::backend::mock::{Mock, Progress};
-use usm_core::{ErrorKind, Host, QueueOrder, Shared, UsmVec};
+use usm_core::{
+    AllocKind, Allocation, ErrorKind, Host, MemorySource, Pending, QueueOrder, Reclaim, Request, Shared,
+    UsmVec,
+};
 
 const DELAY: Duration = Duration::from_millis(60);
 
@@ -89,6 +94,48 @@ fn what_never_finishes_is_leaked_and_counted() {
     let _ = queue.fill(&mut array, 7).expect("a fill");
     drop((array, queue, context));
     assert_eq!((mock.live_blocks(), mock.violations()), (1, vec![]));
+}
+
+#[test]
+fn a_limit_may_be_as_long_as_one_likes() {
+    let mock = Mock::new(Progress::OnWait);
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let mut array = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+    queue.fill(&mut array, 7).expect("a fill").wait_for(Duration::MAX).expect("done");
+    let _ = queue.fill(&mut array, 8).expect("a fill");
+    context.synchronize(Duration::MAX).expect("done");
+    assert_eq!(array.read().expect("a view")[..], [8; 4]);
+}
+
+struct Whole(Allocation<Mock>);
+
+impl Reclaim<Mock> for Whole {
+    fn reclaim(&self, _: Block, pending: Pending<Mock>) {
+        self.0.absorb(pending);
+    }
+}
+
+#[test]
+fn what_a_whole_absorbs_of_its_parts_is_forgotten_when_it_is_done() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::OutOfOrder).expect("a queue");
+    let whole = context.allocate(&Request::new(AllocKind::Shared, 64)).expect("memory");
+    let whole = Arc::new(Whole(whole));
+    for _ in 0..50 {
+        // SAFETY: the only part of a block that nothing else uses; `Whole` keeps it alive.
+        let mut part =
+            unsafe { Allocation::carved(context.clone(), *whole.0.block(), Arc::clone(&whole) as _) };
+        let _ = queue.fill_bytes(&mut part, 0, 64, &[1]).expect("a fill");
+        drop(part);
+        mock.finish();
+    }
+    let mut whole = Arc::into_inner(whole).expect("the parts are gone").0;
+    let _ = queue.fill_bytes(&mut whole, 0, 64, &[2]).expect("a fill");
+    let waits = mock.calls().last().expect("the fill").after;
+    assert!(waits < 10, "{waits} operations are waited for, all of them done");
+    mock.finish();
 }
 
 mod without_concurrent_access {
