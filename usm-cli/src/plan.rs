@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
@@ -34,7 +35,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
     capacity: Option<u64>,
     /// End the search so long after the start of planning; another run may then end with another plan. Without it a count of nodes
-    /// ends the search, the same on every machine [default: with --strategy auto also 10 seconds].
+    /// ends the search, the same on every machine [default: with --strategy auto also 10 seconds of search].
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     time_limit: Option<Duration>,
     /// Value of a symbolic dimension of an ONNX model; dimensions without a name are called INPUT.AXIS.
@@ -73,7 +74,7 @@ enum QueueArgument {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum StrategyArgument {
-    /// All simple strategies, then the search, for 10 seconds at most unless --time-limit says otherwise.
+    /// All simple strategies, then the search, 10 seconds of it at most unless --time-limit says otherwise.
     Auto,
     /// Descending size, each at the lowest free offset.
     GreedyBySize,
@@ -207,11 +208,15 @@ fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {
     let start = Instant::now();
     let sign_of_life = Progress::start("planning");
     let better = |found: SearchProgress| sign_of_life.say(describe_progress(found));
-    let default_limit = matches!(arguments.strategy, StrategyArgument::Auto).then_some(AUTO_LIMIT);
-    let limit = arguments.time_limit.or(default_limit);
+    let searches_by_itself = matches!(arguments.strategy, StrategyArgument::Auto);
+    // The planner asks first when a search begins.
+    let search_start = OnceLock::new();
     let cut = AtomicBool::new(false);
     let stop = || {
-        let over = limit.is_some_and(|limit| start.elapsed() >= limit);
+        let over = match arguments.time_limit {
+            Some(limit) => start.elapsed() >= limit,
+            None => searches_by_itself && search_start.get_or_init(Instant::now).elapsed() >= AUTO_LIMIT,
+        };
         cut.fetch_or(over, Ordering::Relaxed);
         over
     };
@@ -251,7 +256,7 @@ fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {
     if arguments.time_limit.is_none() && cut.into_inner() {
         let limit = AUTO_LIMIT.as_secs();
         output::warning(format_args!(
-            "the search was ended after {limit} s, so another run may end with another plan; --time-limit SECONDS sets the limit"
+            "the search was ended after its {limit} s, so another run may end with another plan; --time-limit SECONDS sets the limit"
         ));
     }
     Ok(Outcome { graph, problem, plan, seconds })
