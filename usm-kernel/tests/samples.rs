@@ -1,5 +1,7 @@
 //! Every sample kernel against its plain loop, over random sizes, groups and orders.
 
+#![cfg(feature = "alloc")]
+
 use proptest::prelude::*;
 use usm_core::backend::host::HostHeap;
 use usm_core::{Device, Host, Queue, QueueOrder, UsmVec};
