@@ -1,5 +1,7 @@
 //! Local, private, constant and atomic memory, and what a launch does with a kernel that misbehaves.
 
+#![cfg(feature = "alloc")]
+
 use core::mem::MaybeUninit;
 use core::panic::AssertUnwindSafe;
 use core::sync::atomic::{AtomicU32, Ordering};

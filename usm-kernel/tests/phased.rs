@@ -1,6 +1,8 @@
 //! What a launch promises, on plain slices and on USM memory: results do not depend on the order of items and groups,
 //! and bad ranges are refused with both numbers.
 
+#![cfg(feature = "alloc")]
+
 use proptest::prelude::*;
 use usm_core::backend::host::{Arena, HostHeap};
 use usm_core::{Device, Host, Queue, QueueOrder, UsmVec};

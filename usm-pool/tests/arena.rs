@@ -1,5 +1,7 @@
 //! Arenas on backends: random graphs run in one allocation, on the host and on an asynchronous queue, with memory poisoned at last use.
 
+#![cfg(feature = "alloc")]
+
 mod common;
 
 use common::executor::{Random, data_predecessors};

@@ -1,5 +1,7 @@
 //! The transitive closure at the size of the largest networks.
 
+#![cfg(feature = "alloc")]
+
 mod common;
 
 use std::time::Instant;

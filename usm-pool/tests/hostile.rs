@@ -1,5 +1,7 @@
 //! Inputs that are wrong in every way a file can be: typed errors that name the place, never a panic.
 
+#![cfg(feature = "alloc")]
+
 mod common;
 
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
 //! Out-of-order conflicts against brute force: every state that an execution of a small random graph can reach.
 
+#![cfg(feature = "alloc")]
+
 mod common;
 
 use common::executor::Random;

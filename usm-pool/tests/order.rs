@@ -1,5 +1,7 @@
 //! Ordering edges: safe plans, a falling curve, the critical path kept on request.
 
+#![cfg(feature = "alloc")]
+
 mod common;
 
 use std::time::Instant;

@@ -1,5 +1,7 @@
 //! Device memory first, host memory for what does not fit; constants; plans without a heap; reports.
 
+#![cfg(feature = "alloc")]
+
 mod common;
 
 use common::executor;

@@ -1,5 +1,7 @@
 //! The rules of OpenVINO's pool, one by one and together.
 
+#![cfg(feature = "alloc")]
+
 mod common;
 
 use common::random_graph::graphs;

@@ -1,5 +1,7 @@
 //! What every plan may be relied on for, on random problems and random graphs.
 
+#![cfg(feature = "alloc")]
+
 mod common;
 
 use common::executor::{self, Random};

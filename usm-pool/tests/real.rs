@@ -1,5 +1,7 @@
 //! Real graphs: lives, dependencies, plans of every strategy, bounds; the figures are printed with `--nocapture`.
 
+#![cfg(feature = "alloc")]
+
 mod common;
 
 use std::time::Instant;

@@ -1,5 +1,7 @@
 //! In-order graphs in a better order: still the same graph, never a higher bound.
 
+#![cfg(feature = "alloc")]
+
 mod common;
 
 use common::executor;

@@ -1,5 +1,7 @@
 //! The search: what it finds and proves against brute force, on hostile input, and over its budget.
 
+#![cfg(feature = "alloc")]
+
 mod common;
 
 use proptest::prelude::*;

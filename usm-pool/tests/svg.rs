@@ -1,5 +1,7 @@
 //! The picture: well-formed for any plan, one block a tensor. With `USM_PICTURES` set to a folder the real graphs are drawn there.
 
+#![cfg(feature = "alloc")]
+
 mod common;
 
 use common::random_graph::graphs;
