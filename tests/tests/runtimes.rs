@@ -2,6 +2,7 @@
 //! `USM_REQUIRE=opencl,sycl` turns that into a failure.
 
 use std::io::Write;
+use std::sync::{Mutex, PoisonError};
 
 use usm_core::backend::Dyn;
 use usm_core::backend::cuda::Cuda;
@@ -44,6 +45,10 @@ impl Provider for OpenClRuntime {
     }
 }
 
+/// One case at a time where all contexts share one of the runtime: memory of another test would be known there, and could
+/// begin where a block of this one ends.
+static SHARED_CONTEXT: Mutex<()> = Mutex::new(());
+
 struct SyclRuntime;
 
 impl Provider for SyclRuntime {
@@ -51,6 +56,7 @@ impl Provider for SyclRuntime {
 
     fn with(case: impl FnOnce(Fixture<'_, Dpctl>)) -> Result<(), String> {
         let backend = Dpctl::load().map_err(|error| error.to_string())?;
+        let _alone = SHARED_CONTEXT.lock().unwrap_or_else(PoisonError::into_inner);
         case(Fixture { context: &context(&backend)?, other: &context(&backend)?, separate: false });
         Ok(())
     }
@@ -63,6 +69,7 @@ impl Provider for CudaRuntime {
 
     fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
         let backend = Cuda::load().map_err(|error| error.to_string())?;
+        let _alone = SHARED_CONTEXT.lock().unwrap_or_else(PoisonError::into_inner);
         case(Fixture { context: &context(&backend)?, other: &context(&backend)?, separate: false });
         Ok(())
     }
