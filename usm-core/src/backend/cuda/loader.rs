@@ -6,7 +6,8 @@
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::ffi::{c_char, c_void};
+use core::ffi::{CStr, c_char, c_void};
+use core::ptr::NonNull;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -41,6 +42,8 @@ macro_rules! table {
         pub(super) struct Driver {
             $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> Code,)*
             pub(super) path: PathBuf,
+            /// Kept open, and asked for further functions.
+            handle: Option<libloading::Library>,
         }
 
         impl Driver {
@@ -57,6 +60,7 @@ macro_rules! table {
                         })?
                     },)*
                     path: path.to_owned(),
+                    handle: None,
                 })
             }
         }
@@ -106,6 +110,16 @@ impl core::fmt::Debug for Driver {
     }
 }
 
+impl Driver {
+    /// The address of a function that the table does not have.
+    pub(super) fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
+        let library = self.handle.as_ref()?;
+        // SAFETY: the symbol is taken as an address and not called here.
+        let found = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
+        NonNull::new(*found)
+    }
+}
+
 /// Opens the driver under its usual names.
 pub(super) fn open_usual() -> Result<&'static Driver> {
     let mut opened = Err(error::of(ErrorKind::LibraryNotFound { library: LIBRARIES[0] }));
@@ -129,13 +143,13 @@ pub(super) fn open(path: &Path) -> Result<&'static Driver> {
     let handle = unsafe { libloading::Library::new(path) }
         .map_err(|_| error::of(ErrorKind::LibraryNotFound { library: LIBRARIES[0] }))?;
     // SAFETY: the signatures are those of `cuda.h`; a function that changed has a new name.
-    let driver = unsafe { Driver::bind(&handle, path, &CUDA) }?;
+    let mut driver = unsafe { Driver::bind(&handle, path, &CUDA) }?;
     // SAFETY: the driver is open, the flags must be 0.
     match unsafe { (driver.init)(0) } {
         error::SUCCESS | error::NO_DEVICE => {}
         code => return Err(error::native("cuInit", code)),
     }
-    core::mem::forget(handle);
+    driver.handle = Some(handle);
     let driver: &'static Driver = Box::leak(Box::new(driver));
     opened.push(driver);
     Ok(driver)

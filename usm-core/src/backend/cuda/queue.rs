@@ -147,7 +147,7 @@ impl CudaQueue {
     }
 
     /// Submits by `call`, which gets a stream that waits for `after`.
-    fn submit(
+    pub(super) fn submit(
         &self,
         operation: &'static str,
         after: &[CudaEvent],

@@ -35,6 +35,8 @@ macro_rules! table {
             $($(#[$doc])* pub(super) $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
             pub(super) path: PathBuf,
             pub(super) version: String,
+            /// Kept open, and asked for further functions.
+            handle: Option<libloading::Library>,
         }
 
         impl Library {
@@ -49,6 +51,7 @@ macro_rules! table {
                     },)*
                     path: path.to_owned(),
                     version: String::new(),
+                    handle: None,
                 })
             }
         }
@@ -121,6 +124,14 @@ impl core::fmt::Debug for Library {
 }
 
 impl Library {
+    /// The address of a function that the table does not have.
+    pub(super) fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
+        let library = self.handle.as_ref()?;
+        // SAFETY: the symbol is taken as an address and not called here.
+        let found = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
+        NonNull::new(*found)
+    }
+
     /// Takes a string that the library gives away.
     ///
     /// # Safety
@@ -154,7 +165,7 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
     library.version = unsafe { library.take_string((library.dpcpp_version)()) };
     check_version(&library.version)?;
     // Never closed: see the module page. Leaked rather than counted, so that handles stay one pointer wide.
-    core::mem::forget(handle);
+    library.handle = Some(handle);
     let library: &'static Library = Box::leak(Box::new(library));
     opened.push(library);
     Ok(library)

@@ -22,6 +22,7 @@ mod error;
 mod loader;
 mod memory;
 mod queue;
+pub mod raw;
 mod waiter;
 
 use core::alloc::Layout;

@@ -226,6 +226,23 @@ impl DpctlQueue {
     pub(super) fn barrier(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
         self.0.barrier(after)
     }
+
+    /// Submits by `call`, which gets the queue and the events to wait for.
+    ///
+    /// # Safety
+    /// `call` passes them on to a function that submits, with valid arguments, and gives its event or NULL.
+    pub(super) unsafe fn submit(
+        &self,
+        operation: &'static str,
+        after: &[DpctlEvent],
+        call: impl FnOnce(Raw, *const Raw, usize) -> Raw,
+    ) -> Result<DpctlEvent> {
+        let after = native_events(after);
+        let handle = &self.0.handle;
+        let raw = call(handle.raw(), after.as_ptr(), after.len());
+        // SAFETY: the event is the caller's.
+        unsafe { DpctlEvent::take(handle.library(), operation, raw) }
+    }
 }
 
 impl Inner {

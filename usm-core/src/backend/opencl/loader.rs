@@ -3,7 +3,8 @@
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::ffi::{c_char, c_void};
+use core::ffi::{CStr, c_char, c_void};
+use core::ptr::NonNull;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -41,6 +42,8 @@ macro_rules! table {
         pub(super) struct Library {
             $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> $result,)*
             pub(super) path: PathBuf,
+            /// Kept open, and asked for further functions.
+            handle: Option<libloading::Library>,
         }
 
         impl Library {
@@ -54,6 +57,7 @@ macro_rules! table {
                         *found.map_err(|_| error::of(ErrorKind::SymbolMissing { library: NAMES[0], symbol: $symbol }))?
                     },)*
                     path: path.to_owned(),
+                    handle: None,
                 })
             }
         }
@@ -135,6 +139,25 @@ impl core::fmt::Debug for Library {
     }
 }
 
+impl Library {
+    /// The address of a function that the table does not have.
+    pub(super) fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
+        let library = self.handle.as_ref()?;
+        // SAFETY: the symbol is taken as an address and not called here.
+        let found = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
+        NonNull::new(*found)
+    }
+
+    /// The address of a function of an extension, as one platform gives it.
+    ///
+    /// # Safety
+    /// `platform` is a platform of this library.
+    pub(super) unsafe fn extension(&self, platform: Raw, name: &CStr) -> Option<NonNull<c_void>> {
+        // SAFETY: the caller's promise; the name ends in NUL.
+        NonNull::new(unsafe { (self.extension_function)(platform, name.as_ptr()) })
+    }
+}
+
 /// Opens the file that [`VARIABLE`] names, else the loader under its usual names.
 pub(super) fn open_usual() -> Result<&'static Library> {
     match env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
@@ -166,8 +189,8 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
         })
         .ok_or_else(|| error::of(ErrorKind::LibraryNotFound { library: NAMES[0] }))?;
     // SAFETY: the signatures are those of the OpenCL specification, which never changes one.
-    let library = unsafe { Library::bind(&handle, path) }?;
-    core::mem::forget(handle);
+    let mut library = unsafe { Library::bind(&handle, path) }?;
+    library.handle = Some(handle);
     let library: &'static Library = Box::leak(Box::new(library));
     opened.push(library);
     Ok(library)

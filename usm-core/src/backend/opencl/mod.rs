@@ -15,6 +15,7 @@ mod error;
 mod loader;
 mod memory;
 mod queue;
+pub mod raw;
 
 use core::alloc::Layout;
 use core::ffi::c_void;
