@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -51,6 +52,9 @@ typedef struct {
 #endif /* NUMBA_NRT_EXTERNAL_H_ */
 
 typedef void (*NRT_dtor_function)(void *data, size_t size, void *info);
+typedef void *(*NRT_malloc_func)(size_t size);
+typedef void *(*NRT_realloc_func)(void *ptr, size_t new_size);
+typedef void (*NRT_free_func)(void *ptr);
 
 /* Why nothing was done. */
 typedef int32_t usm_nrt_status;
@@ -62,7 +66,8 @@ enum {
     USM_NRT_INCOMPLETE_ALLOCATOR = 4,
     USM_NRT_NOT_VARSIZE = 5,
     USM_NRT_NULL = 6,
-    USM_NRT_RESERVED_TAG = 7 /* owner tags of the library's own language side */
+    USM_NRT_RESERVED_TAG = 7, /* owner tags of the library's own language side */
+    USM_NRT_TOO_MANY_ALLOCATORS = 8
 };
 
 /* Who keeps foreign memory alive. Tags are eight ASCII characters; unknown tags are carried as they are. */
@@ -142,6 +147,11 @@ typedef struct usm_nrt_api {
     bool (*slots_resolve)(const usm_nrt_slots *slots, const char *name, size_t length, void *address);
     size_t (*slots_unresolved)(const usm_nrt_slots *slots,
                                void (*visit)(const char *name, size_t length, void *context), void *context);
+
+    /* Takes all blocks that name no allocator from this one, headers and varsize payloads included; NULL goes
+     * back to the library's own. The functions are copied; live blocks keep the functions that they came
+     * from, which must stay valid for them. realloc may be NULL or refuse. */
+    usm_nrt_status (*set_allocator)(const NRT_ExternalAllocator *allocator);
 } usm_nrt_api;
 
 /* ---- Symbols of the C library ------------------------------------------------------------------ */
@@ -152,6 +162,8 @@ const usm_nrt_api *usm_nrt_get_api(uint32_t version);
 
 void NRT_MemSys_init(void); /* reads NUMBA_NRT_STATS */
 void NRT_MemSys_shutdown(void);
+/* As set_allocator above, without opaque pointer; all NULL goes back to the library's own. */
+void NRT_MemSys_set_allocator(NRT_malloc_func malloc_func, NRT_realloc_func realloc_func, NRT_free_func free_func);
 void NRT_MemSys_enable_stats(void);
 void NRT_MemSys_disable_stats(void);
 size_t NRT_MemSys_stats_enabled(void);
@@ -186,6 +198,7 @@ void NRT_MemInfo_acquire(NRT_MemInfo *mi);
 void NRT_MemInfo_release(NRT_MemInfo *mi);
 void NRT_MemInfo_call_dtor(NRT_MemInfo *mi);
 void NRT_MemInfo_destroy(NRT_MemInfo *mi); /* frees without running the destructor */
+void NRT_dealloc(NRT_MemInfo *mi);         /* as destroy, but the header is not counted as destroyed */
 void NRT_incref(NRT_MemInfo *mi);
 void NRT_decref(NRT_MemInfo *mi);
 
@@ -194,6 +207,8 @@ void *NRT_MemInfo_data(NRT_MemInfo *mi);
 size_t NRT_MemInfo_size(NRT_MemInfo *mi);
 void *NRT_MemInfo_external_allocator(NRT_MemInfo *mi);
 void *NRT_MemInfo_parent(NRT_MemInfo *mi); /* the owning PyObject, or NULL */
+void NRT_MemInfo_dump(NRT_MemInfo *mi, FILE *out); /* one line; nothing for a NULL file */
+NRT_ExternalAllocator *_nrt_get_sample_external_allocator(void); /* malloc, realloc and free of the C library */
 
 #ifdef __cplusplus
 }

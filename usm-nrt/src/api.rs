@@ -151,6 +151,9 @@ pub struct Api {
         visit: Option<unsafe extern "C" fn(name: *const c_char, length: usize, context: *mut c_void)>,
         context: *mut c_void,
     ) -> usize,
+    /// Takes all blocks that name no allocator from this one (the functions are copied), null: from the global one
+    /// again. Live blocks keep theirs.
+    pub set_allocator: unsafe extern "C" fn(allocator: *const ExternalAllocator) -> Status,
 }
 
 // SAFETY: constant function pointers and a pointer to a static.
@@ -209,6 +212,7 @@ pub static API: Api = Api {
     slots_get: api_slots_get,
     slots_resolve: api_slots_resolve,
     slots_unresolved: api_slots_unresolved,
+    set_allocator: api_set_allocator,
 };
 
 /// The outcome of an entry of [`Api`]: zero, or why nothing was done.
@@ -233,6 +237,8 @@ impl Status {
     pub const NULL: Self = Self(6);
     /// The owner's tag is kept for Rust values.
     pub const RESERVED_TAG: Self = Self(7);
+    /// No more allocators can be told apart.
+    pub const TOO_MANY_ALLOCATORS: Self = Self(8);
 }
 
 impl From<Error> for Status {
@@ -245,6 +251,7 @@ impl From<Error> for Status {
             Error::NotVarsize => Self::NOT_VARSIZE,
             Error::Null => Self::NULL,
             Error::ReservedTag => Self::RESERVED_TAG,
+            Error::TooManyAllocators { .. } => Self::TOO_MANY_ALLOCATORS,
         }
     }
 }
@@ -587,4 +594,14 @@ unsafe extern "C" fn api_slots_unresolved(
         }
     }
     names.len()
+}
+
+unsafe extern "C" fn api_set_allocator(allocator: *const ExternalAllocator) -> Status {
+    // SAFETY: null or a readable record.
+    let allocator = unsafe { allocator.as_ref() };
+    // SAFETY: the C caller answers for its functions.
+    match unsafe { crate::allocator::set_allocator(allocator) } {
+        Ok(()) => Status::OK,
+        Err(error) => error.into(),
+    }
 }

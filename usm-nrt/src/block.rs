@@ -13,6 +13,7 @@ use core::ptr::{self, NonNull};
 
 use alloc::alloc::{alloc, dealloc, realloc};
 
+use crate::allocator;
 use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::local;
@@ -42,6 +43,23 @@ impl Prefix {
     #[inline]
     const fn new(total: usize, lead: usize, align: usize, class: u8) -> Self {
         Self { total, packed: lead as u64 | (align.trailing_zeros() as u64) << 40 | (class as u64) << 48 }
+    }
+
+    /// A block of an installed allocator.
+    const fn installed(total: usize, lead: usize, allocator: u8) -> Self {
+        Self { total, packed: lead as u64 | (allocator as u64) << 56 }
+    }
+
+    /// Whether the block goes straight back to the global allocator.
+    #[inline]
+    const fn is_plain(self) -> bool {
+        self.packed >> 48 == 0
+    }
+
+    /// The number of the installed allocator, 0 for the global one.
+    #[inline]
+    const fn allocator(self) -> u8 {
+        (self.packed >> 56) as u8
     }
 
     #[inline]
@@ -109,8 +127,12 @@ pub(crate) fn allocate_inline(head: usize, size: usize, align: usize) -> Result<
     let data = (PREFIX + head + align - 1) & !(align - 1);
     let total = data.checked_add(size).ok_or(overflow)?;
 
-    if align <= CLASS_ALIGN && system::thread_cache_enabled() {
-        if let Some(class) = local::class_of(total) {
+    let placement = system::placement();
+    if !placement.is_plain() {
+        if placement.allocator() != 0 {
+            return allocate_installed(placement.allocator(), head, size, align);
+        }
+        if let (true, Some(class)) = (align <= CLASS_ALIGN, local::class_of(total)) {
             return allocate_class(class, data - head, size);
         }
     }
@@ -178,8 +200,14 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
     let prefix = unsafe { prefix_of(block) };
     // SAFETY: `lead` is the distance from the base.
     let base = unsafe { block.sub(prefix.lead()) };
-    if prefix.class() != 0 && local::put(prefix.class(), base) {
-        return;
+    if !prefix.is_plain() {
+        if prefix.allocator() != 0 {
+            // SAFETY: the base of a block of that allocator.
+            return unsafe { free_installed(prefix.allocator(), base) };
+        }
+        if local::put(prefix.class(), base) {
+            return;
+        }
     }
     // SAFETY: the layout that the block was allocated with, valid then.
     unsafe { release(base, prefix) }
@@ -222,6 +250,10 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
     let lead = prefix.lead();
     let overflow = Error::SizeOverflow { size, align: MIN_ALIGN };
     let total = lead.checked_add(size).ok_or(overflow)?;
+    if prefix.allocator() != 0 {
+        // SAFETY: same contract.
+        return unsafe { reallocate_installed(block, prefix, size) };
+    }
     if prefix.class() != 0 {
         if total <= prefix.total {
             return Ok(block);
@@ -245,4 +277,94 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
     prefix.total = total;
     // SAFETY: `total >= lead >= PREFIX`; the base keeps its alignment, so `lead` keeps its meaning.
     Ok(unsafe { place(base, prefix) })
+}
+
+/// [`allocate`] from an installed allocator, whose blocks may be aligned to anything.
+#[cold]
+#[inline(never)]
+fn allocate_installed(allocator: u8, head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
+    let total = installed_total(head, size, align)?;
+    let functions = allocator::installed(allocator).ok_or(Error::IncompleteAllocator)?;
+    let malloc = functions.malloc.ok_or(Error::IncompleteAllocator)?;
+    // SAFETY: the allocator's own function with its own opaque pointer.
+    let base = unsafe { malloc(total, functions.opaque) };
+    let base = NonNull::new(base.cast::<u8>()).ok_or(Error::OutOfMemory { size })?;
+    let prefix = Prefix::installed(total, installed_lead(base, head, align), allocator);
+    // SAFETY: `total` has room for the prefix, the head, the data and the padding up to its alignment.
+    Ok(unsafe { place(base, prefix) })
+}
+
+/// Bytes that hold prefix, head and data however the allocator aligns them.
+fn installed_total(head: usize, size: usize, align: usize) -> Result<usize, Error> {
+    let overflow = Error::SizeOverflow { size, align };
+    let total = size.checked_add(PREFIX + head + align - 1).ok_or(overflow)?;
+    if total > isize::MAX as usize { Err(overflow) } else { Ok(total) }
+}
+
+/// Bytes from the base to the block, so that the data behind the head is aligned.
+fn installed_lead(base: NonNull<u8>, head: usize, align: usize) -> usize {
+    let unaligned = base.addr().get() + PREFIX + head;
+    PREFIX + (unaligned.wrapping_neg() & (align - 1))
+}
+
+/// # Safety
+/// `base` came from that allocator and is freed once.
+#[cold]
+#[inline(never)]
+unsafe fn free_installed(allocator: u8, base: NonNull<u8>) {
+    let Some(functions) = allocator::installed(allocator) else { return };
+    if let Some(free) = functions.free {
+        // SAFETY: the allocator's own function, with its block and its opaque pointer.
+        unsafe { free(base.as_ptr().cast(), functions.opaque) }
+    }
+}
+
+/// [`reallocate`] of a block of an installed allocator; it stays with that one.
+///
+/// # Safety
+/// As there; `prefix` is the block's.
+unsafe fn reallocate_installed(
+    block: NonNull<u8>,
+    prefix: Prefix,
+    size: usize,
+) -> Result<NonNull<u8>, Error> {
+    let (allocator, lead) = (prefix.allocator(), prefix.lead());
+    let total = installed_total(0, size, MIN_ALIGN)?;
+    let kept = (prefix.total - lead).min(size);
+    // SAFETY: `lead` is the distance from the base.
+    let base = unsafe { block.sub(lead) };
+    let functions = allocator::installed(allocator).ok_or(Error::IncompleteAllocator)?;
+    let resized = functions.realloc.and_then(|realloc| {
+        // SAFETY: the allocator's own function, with its block and its opaque pointer.
+        NonNull::new(unsafe { realloc(base.as_ptr().cast(), total, functions.opaque) }.cast::<u8>())
+    });
+    let Some(base) = resized else {
+        // No function for it, or one that refuses: by hand.
+        let new = allocate_installed(allocator, 0, size, MIN_ALIGN)?;
+        // SAFETY: both blocks are live and distinct, and hold `kept` bytes.
+        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), kept) };
+        // SAFETY: ours, and the caller gives it up.
+        unsafe { free(block) };
+        return Ok(new);
+    };
+    let moved = installed_lead(base, 0, MIN_ALIGN);
+    if moved != lead {
+        // SAFETY: the contents came along to their old distance from the base.
+        let from = unsafe { base.add(lead) };
+        // SAFETY: inside the block: `moved < PREFIX + MIN_ALIGN`.
+        let to = unsafe { base.add(moved) };
+        // SAFETY: `kept` bytes lie inside the block at both distances.
+        unsafe { ptr::copy(from.as_ptr(), to.as_ptr(), kept) };
+    }
+    // SAFETY: `total` has room for the prefix, the data and the padding up to its alignment.
+    Ok(unsafe { place(base, Prefix::installed(total, moved, allocator)) })
+}
+
+/// The installed allocator that a block came from, if it did not come from the global one.
+///
+/// # Safety
+/// `block` is a live block of this module.
+pub(crate) unsafe fn allocator_of(block: NonNull<u8>) -> Option<&'static ExternalAllocator> {
+    // SAFETY: as the caller promises.
+    allocator::installed(unsafe { prefix_of(block) }.allocator())
 }

@@ -31,6 +31,11 @@ pub enum Error {
     ReservedTag,
     /// A null pointer where a block was needed.
     Null,
+    /// No more than `limit` different allocators can be told apart in the life of a program.
+    TooManyAllocators {
+        /// Allocators installed so far.
+        limit: usize,
+    },
 }
 
 impl fmt::Display for Error {
@@ -47,6 +52,12 @@ impl fmt::Display for Error {
             Self::NotVarsize => f.write_str("not a variable-size block of this runtime"),
             Self::ReservedTag => f.write_str("the owner's tag is kept for Rust values"),
             Self::Null => f.write_str("null block"),
+            Self::TooManyAllocators { limit } => {
+                write!(
+                    f,
+                    "{limit} different allocators were installed before, the most that can be told apart"
+                )
+            }
         }
     }
 }

@@ -19,12 +19,27 @@ pub type FreeFn = unsafe extern "C" fn(ptr: *mut c_void, opaque: *mut c_void);
 pub struct ExternalAllocator {
     /// Allocates; a missing function refuses every request.
     pub malloc: Option<MallocFn>,
-    /// Resizes; optional, this runtime never calls it.
+    /// Resizes; optional, and may refuse with null: then a payload is moved by `malloc` and `free`.
     pub realloc: Option<ReallocFn>,
     /// Frees; without it nothing is allocated either, because it could never be given back.
     pub free: Option<FreeFn>,
     /// Handed to the three functions.
     pub opaque: *mut c_void,
+}
+
+impl ExternalAllocator {
+    /// Whether both have the same functions and the same `opaque`.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let addresses = |allocator: &Self| {
+            (
+                allocator.malloc.map(|malloc| malloc as usize),
+                allocator.realloc.map(|realloc| realloc as usize),
+                allocator.free.map(|free| free as usize),
+                allocator.opaque.addr(),
+            )
+        };
+        addresses(self) == addresses(other)
+    }
 }
 
 // SAFETY: the struct is plain data; the duty that the functions may be called from any thread with

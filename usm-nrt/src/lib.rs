@@ -16,6 +16,7 @@ pub use symbols::{Slot, SlotError, SlotTable};
 // The models of `tests/loom.rs` replace the atomics, whose doubles have no C layout.
 #[cfg(not(loom))]
 mod runtime {
+    pub use crate::allocator::{PlainFree, PlainMalloc, PlainRealloc, set_allocator, set_plain_allocator};
     pub use crate::block::BUILTIN;
     pub use crate::destructor::{DEAD, Dtor, FRESH, ManagedDtor, Owner, OwnerTag};
     pub use crate::error::Error;
@@ -35,6 +36,8 @@ mod runtime {
 #[cfg(not(loom))]
 pub use runtime::*;
 
+#[cfg(not(loom))]
+mod allocator;
 #[cfg(not(loom))]
 pub mod api;
 #[cfg(not(loom))]

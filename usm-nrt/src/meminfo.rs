@@ -378,6 +378,24 @@ impl MemInfo {
     #[inline]
     pub unsafe fn free(mi: NonNull<Self>) {
         track::died(mi);
+        // SAFETY: same contract.
+        unsafe { Self::free_memory(mi) }
+    }
+
+    /// [`free`](Self::free) that counts the memory as freed but not the header as destroyed.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn deallocate(mi: NonNull<Self>) {
+        track::released(mi);
+        // SAFETY: same contract.
+        unsafe { Self::free_memory(mi) }
+    }
+
+    /// # Safety
+    /// As for [`free`](Self::free).
+    #[inline]
+    unsafe fn free_memory(mi: NonNull<Self>) {
         // Read now, not before: a destructor may have detached the allocator.
         // SAFETY: we own the block alone.
         let allocator = unsafe { mi.as_ref() }.external_allocator();
@@ -407,6 +425,26 @@ impl MemInfo {
     #[inline]
     pub fn external_allocator(&self) -> *mut ExternalAllocator {
         self.external_allocator.load(Ordering::Relaxed)
+    }
+
+    /// The allocator that the data came from, unless that is Rust's global one or not known.
+    pub(crate) fn data_allocator(&self) -> Option<&ExternalAllocator> {
+        let allocator = self.external_allocator();
+        if !ptr::eq(allocator, &raw const BUILTIN) {
+            // SAFETY: null, or it outlives its blocks (contract of `Request::allocator` and `from_parts`).
+            return unsafe { allocator.as_ref() };
+        }
+        let header = NonNull::from(self).cast::<u8>();
+        let data = NonNull::new(self.data().cast::<u8>())?;
+        let block = if self.is_varsize() {
+            data
+        } else if header.addr().get() + HEADER_ROOM == data.addr().get() {
+            header
+        } else {
+            return None;
+        };
+        // SAFETY: a payload of a varsize block, or a header in front of its data: both of the built-in allocator.
+        unsafe { block::allocator_of(block) }
     }
 
     /// Who keeps the data alive, when that is written down; a copy of the record.

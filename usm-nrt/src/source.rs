@@ -51,11 +51,10 @@ impl MemInfo {
         }
     }
 
-    /// Whether the block came from a [`SourceAllocator`] of that kind.
+    /// Whether the data came from a [`SourceAllocator`] of that kind.
     fn is_from(&self, kind: AllocKind) -> bool {
-        // SAFETY: null, or an allocator that outlives its blocks.
-        let malloc = unsafe { self.external_allocator().as_ref() }.and_then(|allocator| allocator.realloc);
-        malloc.is_some_and(|refuse| ptr::fn_addr_eq(refuse, refusal(kind)))
+        let realloc = self.data_allocator().and_then(|allocator| allocator.realloc);
+        realloc.is_some_and(|refuse| ptr::fn_addr_eq(refuse, refusal(kind)))
     }
 }
 

@@ -7,6 +7,10 @@ const CACHE: u32 = 2;
 const SHUTDOWN: u32 = 4;
 const TRACKING: u32 = 8;
 
+/// Number of the allocator behind new blocks (see [`crate::set_allocator`]): the highest byte.
+const ALLOCATOR_SHIFT: u32 = 24;
+const ALLOCATOR: u32 = 0xFF << ALLOCATOR_SHIFT;
+
 /// All switches in one word: the hot paths pay one relaxed load for all of them.
 static SWITCHES: AtomicU32 = AtomicU32::new(0);
 
@@ -39,6 +43,37 @@ pub fn stats_enabled() -> bool {
 /// nothing. A thread gives its blocks back when it ends, or by [`crate::drain_thread_cache`].
 pub fn set_thread_cache(on: bool) {
     set(CACHE, on && cfg!(feature = "std"));
+}
+
+/// Where new blocks come from when it is not the global allocator straight away; see [`Placement`].
+#[inline]
+pub(crate) fn placement() -> Placement {
+    Placement(SWITCHES.load(Ordering::Relaxed) & (CACHE | ALLOCATOR))
+}
+
+/// The switches that an allocation looks at: one comparison says that nothing is special.
+#[derive(Clone, Copy)]
+pub(crate) struct Placement(u32);
+
+impl Placement {
+    #[inline]
+    pub(crate) const fn is_plain(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The number of the installed allocator, or 0 for the global one.
+    #[inline]
+    pub(crate) const fn allocator(self) -> u8 {
+        (self.0 >> ALLOCATOR_SHIFT) as u8
+    }
+}
+
+/// Chooses the allocator of new blocks; publishes its entry too.
+pub(crate) fn set_allocator(number: u8) {
+    let word = u32::from(number) << ALLOCATOR_SHIFT;
+    // The closure never refuses.
+    let _ = SWITCHES
+        .fetch_update(Ordering::Release, Ordering::Relaxed, |switches| Some(switches & !ALLOCATOR | word));
 }
 
 /// Whether small blocks are cached per thread.

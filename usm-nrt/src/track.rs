@@ -86,6 +86,11 @@ pub(crate) fn died(mi: NonNull<MemInfo>) {
     observe(mi, [Event::Free, Event::MiFree], false);
 }
 
+/// The memory of a block is about to be freed by hand.
+pub(crate) fn released(mi: NonNull<MemInfo>) {
+    observe(mi, [Event::Free], false);
+}
+
 /// A header was written into memory that was counted already.
 pub(crate) fn adopted(mi: NonNull<MemInfo>) {
     observe(mi, [Event::MiAlloc], true);

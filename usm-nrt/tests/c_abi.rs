@@ -109,11 +109,60 @@ fn the_c_library_serves_a_linked_program() {
         .zip(header[start..].split_inclusive(|c: char| !(c.is_alphanumeric() || c == '_')))
         .filter(|(name, with_next)| with_next.ends_with('(') && !name.is_empty())
         .map(|(name, _)| name.to_owned())
-        .filter(|name| ["NRT_", "usm_nrt_", "numba_"].iter().any(|prefix| name.starts_with(prefix)))
+        .filter(|name| ["NRT_", "usm_nrt_", "_nrt_", "numba_"].iter().any(|prefix| name.starts_with(prefix)))
         .collect();
     declared.sort();
     declared.dedup();
     assert_eq!(exported, declared);
+}
+
+/// Every function of Numba's `nrt.h`, and every Python-free one of the names that it hands to compiled code.
+#[test]
+fn our_header_declares_all_of_numbas() {
+    let Some(include) = numba_include() else {
+        eprintln!("skipped: no numba for USM_PYTHON (default python3), so no nrt.h to compare with");
+        return;
+    };
+    let ours = std::fs::read_to_string(crate_dir().join("include/usm_nrt.h")).unwrap();
+    let runtime = include.join("numba/core/runtime");
+    let text = |name: &str| std::fs::read_to_string(runtime.join(name)).unwrap();
+    let mut names = functions(&text("nrt.h"));
+    // Definitions that are not static have external linkage.
+    names.extend(text("nrt.cpp").lines().filter(|line| line.starts_with("extern \"C\"")).flat_map(functions));
+    // `declmethod(Name)` stands for NRT_Name, `declmethod_internal(name)` for the name itself.
+    let module = text("_nrt_pythonmod.c");
+    let table = &module[module.find("build_c_helpers_dict").unwrap()..];
+    names.extend(called("declmethod(", table).into_iter().map(|name| format!("NRT_{name}")));
+    names.extend(called("declmethod_internal(", table));
+    names.sort();
+    names.dedup();
+    assert!(names.len() > 40, "only {} names found: Numba's files look different", names.len());
+    // What makes MemInfos of Python objects, or the other way round.
+    let needs_python = |name: &str| name.contains("adapt_") || name.contains("pyobject");
+    let missing: Vec<&String> =
+        names.iter().filter(|name| !needs_python(name) && !ours.contains(&format!("{name}("))).collect();
+    assert!(missing.is_empty(), "not declared in usm_nrt.h: {missing:?}");
+}
+
+/// The names in front of parentheses that start like the runtime's.
+fn functions(text: &str) -> Vec<String> {
+    const STARTS: [&str; 5] = ["NRT_Mem", "NRT_Allocate", "NRT_Reallocate", "NRT_Free", "NRT_get"];
+    let code: String = text.split("/*").map(|part| part.split("*/").last().unwrap_or(part)).collect();
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    code.split('(')
+        .filter_map(|before| before.rsplit(|c| !is_name(c)).next())
+        .filter(|name| STARTS.iter().any(|start| name.starts_with(start)) || name.starts_with("_nrt_get"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The arguments of a macro.
+fn called(macro_name: &str, text: &str) -> Vec<String> {
+    text.lines()
+        .filter_map(|line| line.trim().strip_prefix(macro_name)?.split_once(')'))
+        .map(|(name, _)| name.to_owned())
+        .filter(|name| name != "func")
+        .collect()
 }
 
 /// The library crate itself exports nothing: two versions of it may be linked into one program.
@@ -122,5 +171,7 @@ fn the_rust_library_exports_no_c_symbol() {
     let symbols = run(Command::new("nm").args(["-P"]).arg(std::env::current_exe().unwrap()));
     let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
     assert!(symbols.lines().count() > 100, "nm found the symbol table");
-    assert!(!symbols.lines().any(|line| line.starts_with("NRT_") || line.starts_with("usm_nrt_get_api")));
+    assert!(!symbols.lines().any(|line| {
+        ["NRT_", "usm_nrt_get_api", "_nrt_", "numba_"].iter().any(|start| line.starts_with(start))
+    }));
 }

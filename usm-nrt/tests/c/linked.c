@@ -19,6 +19,61 @@ static void visit(const usm_nrt_live_block *block, void *context) {
     *(size_t *)context += block->size * block->refcount;
 }
 
+static int plain_live;
+
+static void *plain_malloc(size_t size) {
+    plain_live++;
+    return malloc(size);
+}
+
+static void *plain_realloc(void *block, size_t size) { return realloc(block, size); }
+
+static void plain_free(void *block) {
+    plain_live--;
+    free(block);
+}
+
+/* Live blocks go back to where they came from. */
+static int other_allocators(const usm_nrt_api *api) {
+    NRT_MemInfo *before = NRT_MemInfo_alloc(64);
+    NRT_MemSys_set_allocator(plain_malloc, plain_realloc, plain_free);
+    NRT_MemInfo *block = NRT_MemInfo_alloc_aligned(64, 256);
+    NRT_MemInfo *list = NRT_MemInfo_new_varsize(16);
+    CHECK(plain_live == 3 && (uintptr_t)NRT_MemInfo_data(block) % 256 == 0);
+    strcpy(NRT_MemInfo_data(list), "fifteen letters");
+    CHECK(NRT_MemInfo_varsize_realloc(list, 100000) != NULL);
+    CHECK(strcmp(NRT_MemInfo_data(list), "fifteen letters") == 0 && plain_live == 3);
+    NRT_MemSys_set_allocator(plain_malloc, plain_realloc, NULL); /* incomplete: nothing happens */
+    NRT_MemSys_set_allocator(NULL, NULL, NULL);
+    NRT_MemInfo *after = NRT_MemInfo_alloc(64);
+    CHECK(plain_live == 3);
+    NRT_MemInfo_release(before);
+    NRT_MemInfo_release(after);
+    NRT_MemInfo_release(block);
+    NRT_MemInfo_release(list);
+    CHECK(plain_live == 0);
+
+    CHECK(api->set_allocator(_nrt_get_sample_external_allocator()) == USM_NRT_OK);
+    block = NRT_MemInfo_alloc(10);
+    CHECK(api->set_allocator(NULL) == USM_NRT_OK);
+    NRT_MemInfo_release(block);
+    NRT_ExternalAllocator incomplete = {NULL, NULL, NULL, NULL};
+    CHECK(api->set_allocator(&incomplete) == USM_NRT_INCOMPLETE_ALLOCATOR);
+
+    FILE *file = tmpfile();
+    block = NRT_MemInfo_alloc(10);
+    NRT_MemInfo_dump(block, file);
+    NRT_MemInfo_dump(NULL, file);
+    NRT_MemInfo_dump(block, NULL);
+    NRT_MemInfo_release(block);
+    char text[200] = {0};
+    rewind(file);
+    CHECK(fgets(text, sizeof text, file) && strstr(text, "refcount 1 ") && strstr(text, "size 10\n"));
+    CHECK(fgets(text, sizeof text, file) && strcmp(text, "MemInfo NULL\n") == 0);
+    fclose(file);
+    return 0;
+}
+
 int consumer(const NRT_api_functions *nrt);
 int hostile(const NRT_api_functions *nrt);
 
@@ -33,6 +88,8 @@ int main(void) {
     const usm_nrt_api *api = usm_nrt_get_api(USM_NRT_API_VERSION);
     CHECK(api != NULL && api->version == USM_NRT_API_VERSION && api->size >= sizeof *api);
     CHECK(api->numba == NRT_get_api());
+
+    CHECK(other_allocators(api) == 0);
 
     NRT_MemInfo *mi = NULL;
     CHECK(api->allocate(100, 64, USM_NRT_FILL, dtor, NULL, &mi) == USM_NRT_OK);

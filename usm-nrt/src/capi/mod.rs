@@ -4,12 +4,17 @@
 //! crate. A feature would be wrong here, because features are unified: two versions of this crate in one
 //! program would then define the same symbols.
 
+#[cfg(feature = "std")]
+mod libc;
+
 use core::ffi::{c_uint, c_void};
 use core::ptr::{self, NonNull};
 
+use crate::allocator::{PlainFree, PlainMalloc, PlainRealloc, set_allocator, set_plain_allocator};
 use crate::api;
 use crate::block;
 use crate::destructor::Dtor;
+use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::meminfo::{MemInfo, Request};
 use crate::stats::{Event, Stats, count};
@@ -76,6 +81,20 @@ export! {
     /// From now on destructors are skipped.
     fn NRT_MemSys_shutdown() {
         system::set_shutdown(true);
+    }
+    /// Takes all blocks that name no allocator from these functions; all null: from the global allocator again.
+    /// Blocks are freed by the functions that allocated them, so live ones do not matter. Nothing happens when
+    /// `malloc` or `free` alone is missing, or after 255 different allocators.
+    fn NRT_MemSys_set_allocator(malloc: Option<PlainMalloc>, realloc: Option<PlainRealloc>, free: Option<PlainFree>) {
+        let result = match (malloc, free) {
+            // SAFETY: the C caller answers for its functions.
+            (Some(malloc), Some(free)) => unsafe { set_plain_allocator(malloc, realloc, free) },
+            // SAFETY: no functions.
+            (None, None) => unsafe { set_allocator(None) },
+            _ => Err(Error::IncompleteAllocator),
+        };
+        // Numba's function returns nothing; the versioned table's says why.
+        let _ = result;
     }
     /// Starts counting.
     fn NRT_MemSys_enable_stats() {
@@ -195,6 +214,24 @@ export! {
             // SAFETY: the C caller owns the block alone.
             unsafe { MemInfo::free(mi) }
         }
+    }
+    /// Frees the memory of the block; unlike `NRT_MemInfo_destroy` the header is not counted as destroyed.
+    fn NRT_dealloc(mi: *mut MemInfo) {
+        if let Some(mi) = NonNull::new(mi) {
+            // SAFETY: the C caller owns the block alone.
+            unsafe { MemInfo::deallocate(mi) }
+        }
+    }
+    /// Writes one line about the block to a C `FILE`; nothing for a null file.
+    #[cfg(feature = "std")]
+    fn NRT_MemInfo_dump(mi: *mut MemInfo, out: *mut c_void) {
+        // SAFETY: null or a live block.
+        unsafe { libc::dump(mi, out) }
+    }
+    /// The C library's `malloc`, `realloc` and `free` as an external allocator.
+    #[cfg(feature = "std")]
+    fn _nrt_get_sample_external_allocator() -> *const ExternalAllocator {
+        &raw const libc::SAMPLE
     }
     /// Adds a reference.
     fn NRT_MemInfo_acquire(mi: *mut MemInfo) {
