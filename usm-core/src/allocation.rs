@@ -79,6 +79,18 @@ impl<B: Backend> Allocation<B> {
         Self { context, block, uses: Uses::new(), owner: Owner::Foreign(Some(owner)) }
     }
 
+    /// Memory that somebody else allocated and that is ours from now on: in the context's books, freed with the
+    /// allocation. The limits count it and do not refuse it.
+    ///
+    /// # Safety
+    /// `block` is live USM memory of `context`'s native context that [`Backend::free`] frees as its own of that kind;
+    /// nobody else uses or frees it any more.
+    #[must_use]
+    pub unsafe fn taken(context: Context<B>, block: Block) -> Self {
+        context.shared().taken(&block);
+        Self::owned(context, block)
+    }
+
     /// The context that the memory belongs to.
     #[must_use]
     pub fn context(&self) -> &Context<B> {

@@ -4,6 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::backend::{Backend, EventStatus};
+use crate::context::Context;
 use crate::error::Result;
 use crate::shared::DEFAULT_WAIT_LIMIT;
 
@@ -27,6 +28,14 @@ impl<B: Backend> fmt::Debug for Event<B> {
 }
 
 impl<B: Backend> Event<B> {
+    /// Wraps a backend's own event.
+    ///
+    /// # Safety
+    /// `raw` is an event of `context`'s native context.
+    pub unsafe fn from_raw(context: &Context<B>, raw: B::Event) -> Self {
+        Self { raw, context: context.id() }
+    }
+
     /// Whether the operation has finished; never blocks.
     ///
     /// # Errors

@@ -132,6 +132,15 @@ impl Shared {
         self.tell(Operation::Allocate, memory_type, block, bytes, (current, peak));
     }
 
+    /// Accounts for a block that somebody else allocated: it exists, so no limit refuses it.
+    pub(crate) fn taken(&self, block: &Block) {
+        let memory_type = MemoryType::of(block.kind);
+        if memory_type.on_device() {
+            self.device_bytes.fetch_add(block.size, Ordering::Relaxed);
+        }
+        self.allocated(memory_type, Some(block), block.size);
+    }
+
     /// Takes a block out of the books. Must come before the driver frees it: its address may be given out again at once.
     pub(crate) fn freed(&self, memory_type: MemoryType, block: Option<&Block>, bytes: usize) {
         #[cfg(feature = "alloc")]

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Once, OnceLock};
 use std::time::Instant;
 
-use usm_core::backend::dpctl::{self, Dpctl};
+use usm_core::backend::dpctl::{self, Dpctl, DpctlContext, DpctlQueue};
 use usm_core::{
     AllocKind, Backend, BackendKind, Context, Device, ErrorKind, Host, MemorySource, QueueOrder, Request,
     Shared, UsmVec,
@@ -189,16 +189,16 @@ fn a_foreign_queue_leads_to_the_same_memory() {
         let native: NonNull<c_void> = queue.raw().copy_native().unwrap();
         // SAFETY: `native` is a live queue of this library until it is deleted at the end.
         unsafe {
-            let other = backend.context_of_queue(native).unwrap();
+            let other = Context::<Dpctl>::from_raw(DpctlContext::of_queue(&backend, native).unwrap());
             assert!(other.raw().serves_queue(native).unwrap());
-            let adopted = Dpctl::adopt_queue(&other, native).unwrap();
-            assert_eq!(adopted.order(), QueueOrder::OutOfOrder);
+            let (_, order) = DpctlQueue::from_raw(other.raw(), native).unwrap();
+            assert_eq!(order, QueueOrder::OutOfOrder);
             let memory = other.allocate(&Request::new(AllocKind::Shared, 64)).unwrap();
             let seen = context.query_runtime(memory.as_ptr() as usize).unwrap();
             assert_eq!(seen.kind, AllocKind::Shared);
             let whole = context.raw().copy_native().unwrap();
             assert!(other.raw().serves_context(whole));
-            let third = backend.context_of_context(whole).unwrap();
+            let third = Context::<Dpctl>::from_raw(DpctlContext::from_raw(&backend, whole).unwrap());
             assert_eq!(third.info().ordinal, context.info().ordinal);
             backend.delete_native_context(whole);
             backend.delete_native_queue(native);

@@ -152,14 +152,16 @@ unsafe fn of_native_queue(py: Python<'_>, library: &Dpctl, native: NonNull<c_voi
     let scope = match known {
         Some(scope) => scope,
         // SAFETY: the caller's promise.
-        None => runtime::adopt_context(&unsafe { library.context_of_queue(native) }.or_raise()?),
+        None => runtime::adopt_context(&Context::from_raw(
+            unsafe { DpctlContext::of_queue(library, native) }.or_raise()?,
+        )),
     };
     let Some(context) = scope.context.raw().downcast_ref::<DpctlContext>() else {
         return Err(Class::Device.error("a context that is not SYCL's"));
     };
     // SAFETY: the caller's promise.
-    let (queue, order) = unsafe { DpctlQueue::adopt(context, native) }.or_raise()?;
-    // SAFETY: `adopt` checked that the queue is the context's, and asked for its order.
+    let (queue, order) = unsafe { DpctlQueue::from_raw(context, native) }.or_raise()?;
+    // SAFETY: `from_raw` checked that the queue is the context's, and asked for its order.
     let queue = unsafe { Queue::from_raw(&scope.context, DynQueue::erase::<Dpctl>(queue), order) };
     Ok(Stream::new(queue, &scope))
 }
@@ -176,7 +178,9 @@ unsafe fn of_native_context(
     let scope: Arc<Scope> = match known {
         Some(scope) => scope,
         // SAFETY: the caller's promise.
-        None => runtime::adopt_context(&unsafe { library.context_of_context(native) }.or_raise()?),
+        None => runtime::adopt_context(&Context::from_raw(
+            unsafe { DpctlContext::from_raw(library, native) }.or_raise()?,
+        )),
     };
     scope.queue()
 }

@@ -8,7 +8,7 @@ use crate::report::Report;
 use crate::{Failure, folder, system};
 
 /// Test executables with CUDA cases: package, target. Cases have `cuda` in their names.
-const TESTS: [(&str, &str); 1] = [("usm-tests", "runtimes")];
+const TESTS: [(&str, &str); 2] = [("usm-tests", "runtimes"), ("usm-tests", "raw")];
 
 /// Runs on the machine with the GPU.
 const SCRIPT: &str = "\

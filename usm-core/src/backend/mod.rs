@@ -97,6 +97,17 @@ pub struct Block {
 }
 
 impl Block {
+    /// What a runtime says of the memory from `pointer` to the end of its allocation; `None` when it knows nothing of it.
+    #[cfg(any(feature = "opencl", feature = "cuda"))]
+    pub(crate) fn of_query(info: &PointerInfo, pointer: NonNull<u8>) -> Option<Self> {
+        let address = pointer.as_ptr() as usize;
+        if !info.contains(address) {
+            return None;
+        }
+        let alignment = 1 << address.trailing_zeros().min(usize::BITS - 2);
+        Some(Self { pointer, size: info.size - (address - info.base), alignment, kind: info.kind })
+    }
+
     /// Address of the first byte.
     #[must_use]
     pub fn address(&self) -> usize {

@@ -35,9 +35,7 @@ impl CudaDevice {
         self.driver
     }
 
-    /// `CUdevice`.
-    #[must_use]
-    pub fn as_raw(&self) -> i32 {
+    pub(super) fn id(&self) -> DeviceId {
         self.id
     }
 }

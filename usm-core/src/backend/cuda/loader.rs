@@ -79,6 +79,7 @@ table! {
     release_context = "cuDevicePrimaryCtxRelease_v2"(DeviceId);
     push_context = "cuCtxPushCurrent_v2"(Raw);
     pop_context = "cuCtxPopCurrent_v2"(*mut Raw);
+    context_device = "cuCtxGetDevice"(*mut DeviceId);
 
     allocate_device = "cuMemAlloc_v2"(*mut Address, usize);
     allocate_host = "cuMemHostAlloc"(*mut *mut c_void, usize, u32);

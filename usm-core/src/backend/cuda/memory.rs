@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use core::alloc::Layout;
 use core::ffi::c_void;
+use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 
@@ -24,25 +25,27 @@ const PORTABLE_AND_MAPPED: u32 = 1 | 2;
 /// `CU_MEM_ATTACH_GLOBAL`.
 const ATTACH_GLOBAL: u32 = 1;
 
-/// The primary context of a device: the one that the CUDA runtime and every library on it use.
+/// A native context: the primary one of a device, which the CUDA runtime and every library on it use, or a foreign one.
 #[derive(Debug)]
-pub(super) struct Primary {
+pub(super) struct Native {
     device: CudaDevice,
     raw: Raw,
+    /// Whether this is the primary context, retained. A foreign one is borrowed.
+    primary: bool,
 }
 
 // SAFETY: the driver's contexts may be made current on any thread.
-unsafe impl Send for Primary {}
+unsafe impl Send for Native {}
 // SAFETY: as above.
-unsafe impl Sync for Primary {}
+unsafe impl Sync for Native {}
 
-impl Primary {
-    fn retain(device: &CudaDevice) -> Result<Arc<Self>> {
+impl Native {
+    fn primary(device: &CudaDevice) -> Result<Arc<Self>> {
         let mut raw = ptr::null_mut();
         // SAFETY: a device of the driver, room for the answer.
-        let code = unsafe { (device.driver().retain_context)(&raw mut raw, device.as_raw()) };
+        let code = unsafe { (device.driver().retain_context)(&raw mut raw, device.id()) };
         check("cuDevicePrimaryCtxRetain", code)?;
-        Ok(Arc::new(Self { device: *device, raw }))
+        Ok(Arc::new(Self { device: *device, raw, primary: true }))
     }
 
     pub(super) fn driver(&self) -> &'static Driver {
@@ -50,36 +53,47 @@ impl Primary {
     }
 
     /// Makes the context current on this thread until the guard is dropped.
-    fn current(&self) -> Result<Current<'_>> {
+    fn current(&self) -> Result<Current> {
         // SAFETY: a live context.
-        check("cuCtxPushCurrent", unsafe { (self.driver().push_context)(self.raw) })?;
-        Ok(Current { primary: self })
+        unsafe { Current::push(self.driver(), self.raw) }
     }
 }
 
-impl Drop for Primary {
+impl Drop for Native {
     fn drop(&mut self) {
-        // SAFETY: retained once. A failure could not be acted on.
-        let _ = unsafe { (self.driver().release_context)(self.device.as_raw()) };
+        if self.primary {
+            // SAFETY: retained once. A failure could not be acted on.
+            let _ = unsafe { (self.driver().release_context)(self.device.id()) };
+        }
     }
 }
 
-/// The context is current on this thread.
+/// A context is current on this thread, and only there.
 #[derive(Debug)]
-pub(super) struct Current<'p> {
-    primary: &'p Primary,
+pub(super) struct Current {
+    driver: &'static Driver,
+    stays_on_its_thread: PhantomData<*const ()>,
 }
 
-impl Drop for Current<'_> {
+impl Current {
+    /// # Safety
+    /// `raw` is a live context of the driver, and stays so while the guard lives.
+    pub(super) unsafe fn push(driver: &'static Driver, raw: Raw) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        check("cuCtxPushCurrent", unsafe { (driver.push_context)(raw) })?;
+        Ok(Self { driver, stays_on_its_thread: PhantomData })
+    }
+}
+
+impl Drop for Current {
     fn drop(&mut self) {
         let mut popped = ptr::null_mut();
-        // SAFETY: pushed by `Primary::current` on this thread (the guard holds a raw pointer's owner and is not sent:
-        // it lives inside one call).
-        let _ = unsafe { (self.primary.driver().pop_context)(&raw mut popped) };
+        // SAFETY: pushed on this thread, which the guard cannot leave.
+        let _ = unsafe { (self.driver.pop_context)(&raw mut popped) };
     }
 }
 
-/// A context over one CUDA device. All contexts of a device share its primary context, hence its pointers.
+/// A context over one CUDA device. All made here share the device's primary context, hence its pointers.
 #[derive(Clone, Debug)]
 pub struct CudaContext(Arc<Inner>);
 
@@ -89,7 +103,7 @@ struct Inner {
     deferred: Deferred<Cuda>,
     roster: Roster<queue::Inner, CudaEvent>,
     placed: Placed,
-    primary: Arc<Primary>,
+    native: Arc<Native>,
 }
 
 /// `CUpointer_attribute`.
@@ -103,35 +117,45 @@ mod attribute {
 
 impl CudaContext {
     pub(super) fn over(device: &CudaDevice) -> Result<Self> {
-        Ok(Self(Arc::new(Inner {
-            shared: Shared::new(device.info()),
+        Native::primary(device).map(Self::new)
+    }
+
+    /// Over a foreign context, which is borrowed.
+    ///
+    /// # Safety
+    /// `raw` is a live context over `device`, and outlives whatever is made of the result.
+    pub(super) unsafe fn borrowing(device: &CudaDevice, raw: Raw) -> Self {
+        Self::new(Arc::new(Native { device: *device, raw, primary: false }))
+    }
+
+    fn new(native: Arc<Native>) -> Self {
+        Self(Arc::new(Inner {
+            shared: Shared::new(native.device.info()),
             deferred: Deferred::new(),
             roster: Roster::new(),
             placed: Placed::new(),
-            primary: Primary::retain(device)?,
-        })))
-    }
-
-    /// `CUcontext`: the device's primary context.
-    #[must_use]
-    pub fn as_raw(&self) -> *mut c_void {
-        self.0.primary.raw
+            native,
+        }))
     }
 
     pub(super) fn driver(&self) -> &'static Driver {
-        self.0.primary.driver()
+        self.0.native.driver()
     }
 
-    pub(super) fn primary(&self) -> &Arc<Primary> {
-        &self.0.primary
+    pub(super) fn native(&self) -> &Arc<Native> {
+        &self.0.native
     }
 
-    pub(super) fn current(&self) -> Result<Current<'_>> {
-        self.0.primary.current()
+    pub(super) fn handle(&self) -> Raw {
+        self.0.native.raw
+    }
+
+    pub(super) fn current(&self) -> Result<Current> {
+        self.0.native.current()
     }
 
     pub(super) fn device(&self) -> &CudaDevice {
-        &self.0.primary.device
+        &self.0.native.device
     }
 
     pub(super) fn shared(&self) -> &Shared {
@@ -265,9 +289,9 @@ impl Inner {
     /// # Safety
     /// The driver gave `base` for `kind`, it was not freed yet, and no operation uses it.
     unsafe fn free_at(&self, kind: AllocKind, base: usize) {
-        let driver = self.primary.driver();
+        let driver = self.native.driver();
         // A failure could not be acted on: the owner is gone.
-        let Ok(_current) = self.primary.current() else { return };
+        let Ok(_current) = self.native.current() else { return };
         // SAFETY: the caller's promise; host memory has a free of its own.
         let _ = unsafe {
             match kind {

@@ -18,7 +18,6 @@ mod queue;
 pub mod raw;
 
 use core::alloc::Layout;
-use core::ffi::c_void;
 use core::ptr::NonNull;
 use core::time::Duration;
 use std::path::Path;
@@ -29,10 +28,8 @@ pub use queue::{CudaEvent, CudaQueue};
 
 use crate::backend::roster::Completion;
 use crate::backend::{Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Unsupported};
-use crate::context::Context;
 use crate::deferred::Deferred;
 use crate::error::Result;
-use crate::queue::Queue;
 use crate::shared::Shared;
 use crate::{AllocKind, DeviceInfo};
 
@@ -64,18 +61,6 @@ impl Cuda {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.driver.path
-    }
-
-    /// An in-order queue over a foreign stream, which is borrowed and not destroyed.
-    ///
-    /// # Safety
-    /// `stream` is a live `CUstream` of the primary context of `context`'s device, and outlives the queue and its work.
-    #[must_use]
-    pub unsafe fn adopt_stream(context: &Context<Self>, stream: *mut c_void) -> Queue<Self> {
-        // SAFETY: the caller's promise.
-        let raw = unsafe { CudaQueue::adopt(context.raw(), stream) };
-        // SAFETY: of this context by the caller's promise, and a stream is in order.
-        unsafe { Queue::from_raw(context, raw, QueueOrder::InOrder) }
     }
 }
 

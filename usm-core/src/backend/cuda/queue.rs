@@ -2,13 +2,12 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ffi::c_void;
 use core::ptr;
 use core::time::Duration;
 
 use super::error::{self, check};
 use super::loader::{Code, Raw};
-use super::memory::{CudaContext, Current, Primary};
+use super::memory::{CudaContext, Current, Native};
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, MemAdvice, QueueOrder, poll};
 use crate::error::{ErrorKind, Result};
@@ -39,7 +38,7 @@ pub(super) struct Inner {
 #[derive(Debug)]
 struct Stream {
     raw: Raw,
-    primary: Arc<Primary>,
+    native: Arc<Native>,
     owned: bool,
 }
 
@@ -50,9 +49,10 @@ pub struct CudaEvent(Arc<EventInner>);
 #[derive(Debug)]
 struct EventInner {
     raw: Raw,
-    primary: Arc<Primary>,
+    native: Arc<Native>,
     /// Why the event was not recorded: what it stands for can then never be known to be complete.
     unrecorded: Option<Code>,
+    owned: bool,
 }
 
 // SAFETY: the driver's handles may be used from any thread that has the context current, which every call sees to.
@@ -65,30 +65,30 @@ unsafe impl Send for EventInner {}
 unsafe impl Sync for EventInner {}
 
 impl Stream {
-    fn create(primary: &Arc<Primary>, _: &Current<'_>) -> Result<Self> {
+    fn create(native: &Arc<Native>, _: &Current) -> Result<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: the context is current, room for the answer.
-        let code = unsafe { (primary.driver().create_stream)(&raw mut raw, NON_BLOCKING) };
+        let code = unsafe { (native.driver().create_stream)(&raw mut raw, NON_BLOCKING) };
         check("cuStreamCreate", code)?;
-        Ok(Self { raw, primary: Arc::clone(primary), owned: true })
+        Ok(Self { raw, native: Arc::clone(native), owned: true })
     }
 
-    fn wait(&self, event: &CudaEvent, _: &Current<'_>) -> Result<()> {
+    fn wait(&self, event: &CudaEvent, _: &Current) -> Result<()> {
         event.status()?;
         // SAFETY: live stream and event.
-        check("cuStreamWaitEvent", unsafe { (self.primary.driver().stream_wait)(self.raw, event.0.raw, 0) })
+        check("cuStreamWaitEvent", unsafe { (self.native.driver().stream_wait)(self.raw, event.0.raw, 0) })
     }
 
     /// An event after everything that the stream was given up to the end of `work`.
     ///
     /// The event is made first: when that fails, nothing was submitted. When recording it fails the work is under way,
     /// so there is an event all the same, one that never completes.
-    fn record(&self, _: &Current<'_>, work: impl FnOnce() -> Result<()>) -> Result<CudaEvent> {
-        let driver = self.primary.driver();
+    fn record(&self, _: &Current, work: impl FnOnce() -> Result<()>) -> Result<CudaEvent> {
+        let driver = self.native.driver();
         let mut raw = ptr::null_mut();
         // SAFETY: the context is current, room for the answer.
         check("cuEventCreate", unsafe { (driver.create_event)(&raw mut raw, DISABLE_TIMING) })?;
-        let mut event = EventInner { raw, primary: Arc::clone(&self.primary), unrecorded: None };
+        let mut event = EventInner { raw, native: Arc::clone(&self.native), unrecorded: None, owned: true };
         work()?;
         // SAFETY: live event and stream.
         let code = unsafe { (driver.record_event)(raw, self.raw) };
@@ -101,15 +101,17 @@ impl Drop for Stream {
     fn drop(&mut self) {
         if self.owned {
             // SAFETY: owned, destroyed once; the driver finishes its work first. A failure could not be acted on.
-            let _ = unsafe { (self.primary.driver().destroy_stream)(self.raw) };
+            let _ = unsafe { (self.native.driver().destroy_stream)(self.raw) };
         }
     }
 }
 
 impl Drop for EventInner {
     fn drop(&mut self) {
-        // SAFETY: owned, destroyed once. A failure could not be acted on.
-        let _ = unsafe { (self.primary.driver().destroy_event)(self.raw) };
+        if self.owned {
+            // SAFETY: owned, destroyed once. A failure could not be acted on.
+            let _ = unsafe { (self.native.driver().destroy_event)(self.raw) };
+        }
     }
 }
 
@@ -121,16 +123,16 @@ impl CudaQueue {
             QueueOrder::OutOfOrder => STREAMS_OUT_OF_ORDER,
         };
         let streams =
-            (0..count).map(|_| Stream::create(context.primary(), &current)).collect::<Result<_>>()?;
+            (0..count).map(|_| Stream::create(context.native(), &current)).collect::<Result<_>>()?;
         Ok(Self::known(context, streams))
     }
 
     /// A queue over a foreign stream, which is borrowed: it is not destroyed.
     ///
     /// # Safety
-    /// `stream` is a live `CUstream` of the primary context behind `context`, and outlives the queue and its work.
-    pub(super) unsafe fn adopt(context: &CudaContext, stream: Raw) -> Self {
-        let stream = Stream { raw: stream, primary: Arc::clone(context.primary()), owned: false };
+    /// `stream` is a live stream of the native context behind `context`, and outlives the queue and its work.
+    pub(super) unsafe fn borrowing(context: &CudaContext, stream: Raw) -> Self {
+        let stream = Stream { raw: stream, native: Arc::clone(context.native()), owned: false };
         Self::known(context, alloc::vec![stream])
     }
 
@@ -140,9 +142,8 @@ impl CudaQueue {
         Self(inner)
     }
 
-    /// `CUstream` of an in-order queue, the first of several otherwise.
-    #[must_use]
-    pub fn as_raw(&self) -> *mut c_void {
+    /// The stream of an in-order queue, the first of several otherwise.
+    pub(super) fn first(&self) -> Raw {
         self.0.streams[0].raw
     }
 
@@ -233,7 +234,7 @@ impl CudaQueue {
     ) -> Result<CudaEvent> {
         let context = &self.0.context;
         self.migrates(pointer, "prefetch")?;
-        let (call, device) = (context.driver().prefetch, context.device().as_raw());
+        let (call, device) = (context.driver().prefetch, context.device().id());
         self.submit("cuMemPrefetchAsync", after, |stream| {
             // SAFETY: the caller's promise; managed memory.
             unsafe { call(pointer as usize, len, device, stream) }
@@ -257,7 +258,7 @@ impl CudaQueue {
         const UNSET_PREFERRED_LOCATION: i32 = 4;
         let context = &self.0.context;
         self.migrates(pointer, "memory advice")?;
-        let device = context.device().as_raw();
+        let device = context.device().id();
         let steps: &[(i32, i32)] = match advice {
             MemAdvice::Reset => &[(UNSET_READ_MOSTLY, device), (UNSET_PREFERRED_LOCATION, device)],
             MemAdvice::ReadMostly => &[(SET_READ_MOSTLY, device)],
@@ -312,9 +313,16 @@ impl Drop for Inner {
 }
 
 impl CudaEvent {
-    /// `CUevent`.
-    #[must_use]
-    pub fn as_raw(&self) -> *mut c_void {
+    /// A foreign event, which is borrowed: it is not destroyed.
+    ///
+    /// # Safety
+    /// `raw` is a live event of the native context behind `context`, recorded, and outlives the result.
+    pub(super) unsafe fn borrowing(context: &CudaContext, raw: Raw) -> Self {
+        let native = Arc::clone(context.native());
+        Self(Arc::new(EventInner { raw, native, unrecorded: None, owned: false }))
+    }
+
+    pub(super) fn handle(&self) -> Raw {
         self.0.raw
     }
 
@@ -323,7 +331,7 @@ impl CudaEvent {
             return Err(error::native("cuEventRecord", code));
         }
         // SAFETY: a live event.
-        match unsafe { (self.0.primary.driver().query_event)(self.0.raw) } {
+        match unsafe { (self.0.native.driver().query_event)(self.0.raw) } {
             error::SUCCESS => Ok(EventStatus::Complete),
             error::NOT_READY => Ok(EventStatus::Pending),
             code => Err(error::native("the operation of an event", code)),

@@ -1,10 +1,122 @@
-//! Native handles of the CUDA driver, for code that calls it beside this crate.
+//! Native handles, both ways: for programs and crates that call the driver themselves beside this one.
+//!
+//! | what | out | in | whose it is then |
+//! |---|---|---|---|
+//! | device | [`CudaDevice::as_raw`] | – | the driver's |
+//! | context | [`CudaContext::as_raw`] | [`CudaContext::from_raw`] | borrowed: it outlives what is made of it |
+//! | stream | [`CudaQueue::as_raw`] | [`CudaQueue::from_raw`] | borrowed |
+//! | event | [`CudaEvent::as_raw`] | [`CudaEvent::from_raw`] | borrowed |
+//! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
+//! | | | [`take_allocation`] | ours: freed with the allocation |
+//!
+//! Driver objects have no count of references, so nothing can be retained. What `as_raw` gives lives as long as the handle.
+//! Work over allocations of this crate goes through [`Queue::submit`](crate::Queue::submit), inside it through
+//! [`submit`], so that it is ordered.
 
+#![allow(non_camel_case_types, reason = "the names of the driver's header")]
+
+use alloc::boxed::Box;
+use core::any::Any;
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
 
-use super::{CudaContext, CudaEvent, CudaQueue};
-use crate::error::Result;
+use super::device;
+use super::error::{self, check};
+use super::memory::Current;
+use super::{Cuda, CudaContext, CudaDevice, CudaEvent, CudaQueue};
+use crate::allocation::Allocation;
+use crate::backend::{Backend, Block, QueueOrder};
+use crate::context::Context;
+use crate::error::{ErrorKind, Result};
+
+/// `CUdevice`.
+pub type CUdevice = i32;
+/// `CUcontext`.
+pub type CUcontext = *mut c_void;
+/// `CUstream`.
+pub type CUstream = *mut c_void;
+/// `CUevent`.
+pub type CUevent = *mut c_void;
+/// `CUresult`.
+pub type CUresult = i32;
+
+impl CudaDevice {
+    /// `CUdevice`.
+    #[must_use]
+    pub fn as_raw(&self) -> CUdevice {
+        self.id()
+    }
+}
+
+impl CudaContext {
+    /// `CUcontext`: the device's primary context, or the foreign one.
+    #[must_use]
+    pub fn as_raw(&self) -> CUcontext {
+        self.handle()
+    }
+
+    /// A context over a foreign one, which is borrowed. To share the primary context of a device, which is what the CUDA
+    /// runtime uses, none of this is needed: [`Context::new`](crate::Context::new) retains it.
+    ///
+    /// # Safety
+    /// `context` is a live `CUcontext` of `backend`'s driver, and outlives the result, its clones and everything made of
+    /// them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Native`] naming the call that failed, [`ErrorKind::NoDevice`].
+    pub unsafe fn from_raw(backend: &Cuda, context: CUcontext) -> Result<Self> {
+        let driver = backend.driver;
+        let mut id = 0;
+        // SAFETY: the caller's promise.
+        let current = unsafe { Current::push(driver, context) }?;
+        // SAFETY: a context is current; room for the answer.
+        check("cuCtxGetDevice", unsafe { (driver.context_device)(&raw mut id) })?;
+        drop(current);
+        let mut found = None;
+        device::for_each(driver, &mut |device| found = found.or((device.id() == id).then_some(device)))?;
+        let device = found.ok_or_else(|| error::of(ErrorKind::NoDevice))?;
+        // SAFETY: the caller's promise.
+        Ok(unsafe { Self::borrowing(&device, context) })
+    }
+}
+
+impl CudaQueue {
+    /// `CUstream` of an in-order queue, the first of several otherwise.
+    #[must_use]
+    pub fn as_raw(&self) -> CUstream {
+        self.first()
+    }
+
+    /// An in-order queue over a foreign stream, which is borrowed; [`Queue::from_raw`](crate::Queue::from_raw) takes it.
+    ///
+    /// # Safety
+    /// `stream` is a live `CUstream` of the native context behind `context`, and outlives the queue and its work.
+    #[must_use]
+    pub unsafe fn from_raw(context: &CudaContext, stream: CUstream) -> (Self, QueueOrder) {
+        // SAFETY: the caller's promise; a stream is in order.
+        (unsafe { Self::borrowing(context, stream) }, QueueOrder::InOrder)
+    }
+}
+
+impl CudaEvent {
+    /// `CUevent`.
+    #[must_use]
+    pub fn as_raw(&self) -> CUevent {
+        self.handle()
+    }
+
+    /// A foreign event, which is borrowed. [`Event::from_raw`](crate::Event::from_raw) makes it one that submissions wait
+    /// for.
+    ///
+    /// # Safety
+    /// `event` is a live `CUevent` of the native context behind `context`, has been recorded, and outlives the result and
+    /// its clones.
+    #[must_use]
+    pub unsafe fn from_raw(context: &CudaContext, event: CUevent) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Self::borrowing(context, event) }
+    }
+}
 
 /// The driver's function of this name, if it has one.
 #[must_use]
@@ -14,7 +126,7 @@ pub fn function(context: &CudaContext, name: &CStr) -> Option<NonNull<c_void>> {
 
 /// `CUdevice` of the context.
 #[must_use]
-pub fn device(context: &CudaContext) -> i32 {
+pub fn device(context: &CudaContext) -> CUdevice {
     context.device().as_raw()
 }
 
@@ -34,12 +146,52 @@ pub fn with_current<R>(context: &CudaContext, work: impl FnOnce() -> R) -> Resul
 /// touches is the caller's to keep valid; [`Queue::submit`](crate::Queue::submit) does that.
 ///
 /// # Errors
-/// [`ErrorKind::Native`](crate::ErrorKind::Native) with the code, naming `operation`.
+/// [`ErrorKind::Native`] with the code, naming `operation`.
 pub unsafe fn submit(
     queue: &CudaQueue,
     operation: &'static str,
     after: &[CudaEvent],
-    call: impl FnOnce(*mut c_void) -> i32,
+    call: impl FnOnce(CUstream) -> CUresult,
 ) -> Result<CudaEvent> {
     queue.submit(operation, after, call)
+}
+
+/// Memory of somebody else, from `pointer` to the end of the driver's allocation. `owner` keeps it alive and is dropped
+/// after the last use.
+///
+/// # Safety
+/// The memory is live as long as `owner` is not dropped. Access from elsewhere is the caller's to order.
+///
+/// # Errors
+/// [`ErrorKind::WrongContext`] when the driver knows no allocation at `pointer`, or the query's.
+pub unsafe fn borrow_allocation(
+    context: &Context<Cuda>,
+    pointer: NonNull<u8>,
+    owner: Box<dyn Any + Send + Sync>,
+) -> Result<Allocation<Cuda>> {
+    let block = block_at(context, pointer)?;
+    // SAFETY: the driver names kind and size; the rest is the caller's promise.
+    Ok(unsafe { Allocation::foreign(context.clone(), block, owner) })
+}
+
+/// Memory of somebody else that is ours from now on: freed after the last use, by the driver's free for its kind
+/// (`cuMemFreeHost` or `cuMemFree`; not for memory of a pool or of `cuMemHostRegister`).
+///
+/// # Safety
+/// `pointer` is what `cuMemAlloc`, `cuMemAllocManaged` or `cuMemHostAlloc` gave, not yet freed, and nobody else uses or
+/// frees it.
+///
+/// # Errors
+/// As [`borrow_allocation`]; the memory is then still the caller's.
+pub unsafe fn take_allocation(context: &Context<Cuda>, pointer: NonNull<u8>) -> Result<Allocation<Cuda>> {
+    let block = block_at(context, pointer)?;
+    // SAFETY: the driver names kind and size; the rest is the caller's promise.
+    Ok(unsafe { Allocation::taken(context.clone(), block) })
+}
+
+fn block_at(context: &Context<Cuda>, pointer: NonNull<u8>) -> Result<Block> {
+    let address = pointer.as_ptr() as usize;
+    let info = Cuda::query(context.raw(), address)?;
+    Block::of_query(&info, pointer)
+        .ok_or_else(|| error::of(ErrorKind::WrongContext { expected: context.id(), found: info.context }))
 }

@@ -103,6 +103,7 @@ table! {
     queue_barrier = "DPCTLQueue_SubmitBarrier"(Raw) -> Raw;
     queue_barrier_for = "DPCTLQueue_SubmitBarrierForEvents"(Raw, *const Raw, usize) -> Raw;
 
+    event_copy = "DPCTLEvent_Copy"(Raw) -> Raw;
     event_delete = "DPCTLEvent_Delete"(Raw);
     event_wait = "DPCTLEvent_Wait"(Raw);
     event_status = "DPCTLEvent_GetCommandExecutionStatus"(Raw) -> c_int;
@@ -251,6 +252,10 @@ impl Handle {
 
     pub(super) fn raw(&self) -> Raw {
         self.raw.as_ptr()
+    }
+
+    pub(super) fn not_null(&self) -> NonNull<c_void> {
+        self.raw
     }
 }
 

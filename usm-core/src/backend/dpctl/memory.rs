@@ -50,34 +50,7 @@ impl DpctlContext {
         Self::new(device.clone(), context)
     }
 
-    /// # Safety
-    /// `queue` is a live `sycl::queue` of the backend's library.
-    pub(super) unsafe fn of_queue(backend: &Dpctl, queue: NonNull<c_void>) -> Result<Self> {
-        let library = backend.library;
-        // SAFETY: the caller's promise; both references are ours.
-        let (device, context) = unsafe {
-            (queue::device_of(library, queue.as_ptr())?, queue::context_of(library, queue.as_ptr())?)
-        };
-        Self::new(device, context)
-    }
-
-    /// # Safety
-    /// `context` is a live `sycl::context` of the backend's library.
-    pub(super) unsafe fn of_context(backend: &Dpctl, context: NonNull<c_void>) -> Result<Self> {
-        let library = backend.library;
-        // SAFETY: the caller's promise.
-        let copy = not_null("DPCTLContext_Copy", unsafe { (library.context_copy)(context.as_ptr()) })?;
-        // SAFETY: the copy is the caller's.
-        let copy = unsafe { Handle::new(library, copy, library.context_delete) };
-        let (devices, _) = devices_of(&copy)?;
-        // SAFETY: a live vector; a context has at least one device, and the call is checked otherwise.
-        let first = unsafe { (library.device_vector_at)(devices.raw(), 0) };
-        // SAFETY: the element is a copy that is the caller's.
-        let device = unsafe { DpctlDevice::take(library, not_null("DPCTLDeviceVector_GetAt", first)?) }?;
-        Self::new(device, copy)
-    }
-
-    fn new(device: DpctlDevice, context: Handle) -> Result<Self> {
+    pub(super) fn new(device: DpctlDevice, context: Handle) -> Result<Self> {
         let allocator = queue::create_native(&context, &device, crate::QueueOrder::InOrder)?;
         Ok(Self(Arc::new(Inner {
             shared: Shared::new(device.info()),
@@ -89,48 +62,6 @@ impl DpctlContext {
             allocator,
             context,
         })))
-    }
-
-    /// Whether the native context and device behind `self` are those of a foreign `sycl::queue`.
-    ///
-    /// # Safety
-    /// `queue` points to a live `sycl::queue` of the library that this context's backend opened.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Native`] naming the function that failed.
-    pub unsafe fn serves_queue(&self, queue: NonNull<c_void>) -> Result<bool> {
-        let library = self.library();
-        // SAFETY: the caller's promise.
-        let context = unsafe { queue::context_of(library, queue.as_ptr()) }?;
-        // SAFETY: both are live contexts of this library.
-        if !unsafe { (library.context_equal)(self.0.context.raw(), context.raw()) } {
-            return Ok(false);
-        }
-        // SAFETY: the caller's promise.
-        let device = not_null("DPCTLQueue_GetDevice", unsafe { (library.queue_device)(queue.as_ptr()) })?;
-        // SAFETY: the reference is the caller's.
-        let device = unsafe { Handle::new(library, device, library.device_delete) };
-        Ok(device::same(&device, self.0.device.handle()))
-    }
-
-    /// Whether the native context behind `self` is the foreign `sycl::context`.
-    ///
-    /// # Safety
-    /// `context` points to a live `sycl::context` of the library that this context's backend opened.
-    #[must_use]
-    pub unsafe fn serves_context(&self, context: NonNull<c_void>) -> bool {
-        // SAFETY: both are live contexts, by the caller's promise.
-        unsafe { (self.library().context_equal)(self.0.context.raw(), context.as_ptr()) }
-    }
-
-    /// A new `sycl::context` object that refers to the same native context: what a `SyclContextRef` capsule holds. The
-    /// receiver deletes it with [`Dpctl::delete_native_context`].
-    ///
-    /// # Errors
-    /// [`ErrorKind::Native`] when the runtime cannot copy it.
-    pub fn copy_native(&self) -> Result<NonNull<c_void>> {
-        // SAFETY: a live context.
-        not_null("DPCTLContext_Copy", unsafe { (self.library().context_copy)(self.0.context.raw()) })
     }
 
     pub(super) fn library(&self) -> &'static Library {
@@ -233,7 +164,7 @@ impl DpctlContext {
 }
 
 /// The devices of a context, a vector of the library's, and their number.
-fn devices_of(context: &Handle) -> Result<(Handle, usize)> {
+pub(super) fn devices_of(context: &Handle) -> Result<(Handle, usize)> {
     let library = context.library();
     // SAFETY: a live context.
     let devices = not_null("DPCTLContext_GetDevices", unsafe { (library.context_devices)(context.raw()) })?;

@@ -26,7 +26,6 @@ pub mod raw;
 mod waiter;
 
 use core::alloc::Layout;
-use core::ffi::c_void;
 use core::ptr::NonNull;
 use core::time::Duration;
 use std::path::Path;
@@ -38,10 +37,8 @@ pub use queue::{DpctlEvent, DpctlQueue};
 
 use crate::backend::roster::Completion;
 use crate::backend::{Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Unsupported};
-use crate::context::Context;
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
-use crate::queue::Queue;
 use crate::shared::Shared;
 use crate::{AllocKind, DeviceInfo};
 
@@ -82,63 +79,6 @@ impl Dpctl {
     #[must_use]
     pub fn version(&self) -> &str {
         &self.library.version
-    }
-
-    /// A context over the one that a foreign `sycl::queue` belongs to, with that queue's device. `queue` is copied.
-    ///
-    /// # Safety
-    /// `queue` points to a live `sycl::queue` of the library that this backend opened.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Native`] naming the function that failed.
-    pub unsafe fn context_of_queue(&self, queue: NonNull<c_void>) -> Result<Context<Self>> {
-        // SAFETY: the caller's promise.
-        unsafe { DpctlContext::of_queue(self, queue) }.map(Context::from_raw)
-    }
-
-    /// A context over a foreign `sycl::context`, with the first device it has. `context` is copied.
-    ///
-    /// # Safety
-    /// `context` points to a live `sycl::context` of the library that this backend opened.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Native`] naming the function that failed.
-    pub unsafe fn context_of_context(&self, context: NonNull<c_void>) -> Result<Context<Self>> {
-        // SAFETY: the caller's promise.
-        unsafe { DpctlContext::of_context(self, context) }.map(Context::from_raw)
-    }
-
-    /// A queue over a foreign `sycl::queue`, which is copied: both submit to the same queue of the runtime.
-    ///
-    /// # Safety
-    /// `queue` points to a live `sycl::queue` of the library that this backend opened.
-    ///
-    /// # Errors
-    /// [`ErrorKind::WrongContext`] when it belongs to another native context or device than `context`;
-    /// [`ErrorKind::Native`] naming the function that failed.
-    pub unsafe fn adopt_queue(context: &Context<Self>, queue: NonNull<c_void>) -> Result<Queue<Self>> {
-        // SAFETY: the caller's promise.
-        let (raw, order) = unsafe { DpctlQueue::adopt(context.raw(), queue) }?;
-        // SAFETY: `adopt` has checked the context and asked for the order.
-        Ok(unsafe { Queue::from_raw(context, raw, order) })
-    }
-
-    /// Deletes what [`DpctlQueue::copy_native`] gave.
-    ///
-    /// # Safety
-    /// `native` came from `copy_native` of a queue of this library, and is not used afterwards.
-    pub unsafe fn delete_native_queue(&self, native: NonNull<c_void>) {
-        // SAFETY: the caller's promise.
-        unsafe { (self.library.queue_delete)(native.as_ptr()) };
-    }
-
-    /// Deletes what [`DpctlContext::copy_native`] gave.
-    ///
-    /// # Safety
-    /// `native` came from `copy_native` of a context of this library, and is not used afterwards.
-    pub unsafe fn delete_native_context(&self, native: NonNull<c_void>) {
-        // SAFETY: the caller's promise.
-        unsafe { (self.library.context_delete)(native.as_ptr()) };
     }
 }
 

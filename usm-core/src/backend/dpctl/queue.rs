@@ -3,7 +3,6 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
-use core::ptr::NonNull;
 use core::time::Duration;
 use std::time::Instant;
 
@@ -76,47 +75,14 @@ impl DpctlQueue {
         Ok(Self::known(handle, context))
     }
 
-    /// A copy of a foreign `sycl::queue`, and whether it orders its operations.
-    ///
-    /// # Safety
-    /// `queue` is a live `sycl::queue` of the context's library.
-    ///
-    /// # Errors
-    /// As [`Dpctl::adopt_queue`](super::Dpctl::adopt_queue).
-    pub unsafe fn adopt(context: &DpctlContext, queue: NonNull<c_void>) -> Result<(Self, QueueOrder)> {
-        // SAFETY: the caller's promise.
-        if !unsafe { context.serves_queue(queue) }? {
-            let expected = context.shared().id();
-            return Err(error::of(ErrorKind::WrongContext { expected, found: 0 }));
-        }
-        let library = context.library();
-        // SAFETY: the caller's promise.
-        let copy = not_null("DPCTLQueue_Copy", unsafe { (library.queue_copy)(queue.as_ptr()) })?;
-        // SAFETY: the copy is ours.
-        let handle = unsafe { Handle::new(library, copy, library.queue_delete) };
-        // SAFETY: a live queue.
-        let order = match unsafe { (library.queue_in_order)(handle.raw()) } {
-            true => QueueOrder::InOrder,
-            false => QueueOrder::OutOfOrder,
-        };
-        Ok((Self::known(handle, context), order))
-    }
-
-    fn known(handle: Handle, context: &DpctlContext) -> Self {
+    pub(super) fn known(handle: Handle, context: &DpctlContext) -> Self {
         let inner = Arc::new(Inner { handle: Arc::new(handle), context: context.clone() });
         context.roster().remember(&inner);
         Self(inner)
     }
 
-    /// A new `sycl::queue` object that refers to the same queue: what a `SyclQueueRef` capsule holds. The receiver
-    /// deletes it with [`Dpctl::delete_native_queue`](super::Dpctl::delete_native_queue).
-    ///
-    /// # Errors
-    /// [`ErrorKind::Native`] when the runtime cannot copy it.
-    pub fn copy_native(&self) -> Result<NonNull<c_void>> {
-        let handle = &self.0.handle;
-        // SAFETY: a live queue.
-        not_null("DPCTLQueue_Copy", unsafe { (handle.library().queue_copy)(handle.raw()) })
+    pub(super) fn native(&self) -> &Handle {
+        &self.0.handle
     }
 
     /// # Safety
@@ -283,9 +249,13 @@ fn native_events(events: &[DpctlEvent]) -> Vec<Raw> {
 }
 
 impl DpctlEvent {
+    pub(super) fn native(&self) -> &Handle {
+        &self.0
+    }
+
     /// # Safety
     /// `raw` is NULL or an event of `library` that the caller owns.
-    unsafe fn take(library: &'static Library, operation: &'static str, raw: Raw) -> Result<Self> {
+    pub(super) unsafe fn take(library: &'static Library, operation: &'static str, raw: Raw) -> Result<Self> {
         let raw = not_null(operation, raw)?;
         // SAFETY: the caller's promise.
         Ok(Self(Arc::new(unsafe { Handle::new(library, raw, library.event_delete) })))

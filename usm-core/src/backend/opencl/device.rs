@@ -3,7 +3,6 @@
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ffi::c_void;
 use core::ptr;
 use std::sync::{Mutex, PoisonError};
 
@@ -57,9 +56,7 @@ impl OpenClDevice {
         self.library
     }
 
-    /// `cl_device_id`.
-    #[must_use]
-    pub fn as_raw(&self) -> *mut c_void {
+    pub(super) fn native(&self) -> Raw {
         self.raw
     }
 }

@@ -9,7 +9,7 @@ use core::time::Duration;
 use super::OpenCl;
 use super::device::{self, OpenClDevice};
 use super::error::{self, check};
-use super::loader::{Bits, Handle, Library, Raw, Status, Usm};
+use super::loader::{Bits, Handle, Library, Status, Usm};
 use super::queue::{self, OpenClEvent};
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
@@ -30,7 +30,6 @@ mod info {
 }
 
 const CONTEXT_PLATFORM: isize = 0x1084;
-const CONTEXT_DEVICES: u32 = 0x1081;
 const READ_WRITE: Bits = 1;
 
 /// An OpenCL context over one device.
@@ -47,17 +46,9 @@ struct Inner {
     context: Handle,
 }
 
-/// A `cl_mem`.
+/// An OpenCL memory object.
 #[derive(Debug)]
-pub struct OpenClBuffer(Handle);
-
-impl OpenClBuffer {
-    /// `cl_mem`, without a reference of its own.
-    #[must_use]
-    pub fn as_raw(&self) -> *mut c_void {
-        self.0.raw()
-    }
-}
+pub struct OpenClBuffer(pub(super) Handle);
 
 impl OpenClContext {
     pub(super) fn over(device: &OpenClDevice) -> Result<Self> {
@@ -75,37 +66,7 @@ impl OpenClContext {
         Ok(Self::new(*device, unsafe { Handle::new(library, raw, library.release_context) }))
     }
 
-    /// A foreign context, retained, with its first device.
-    ///
-    /// # Safety
-    /// `context` is a live `cl_context` of `library`.
-    pub(super) unsafe fn adopt(library: &'static Library, context: Raw) -> Result<Self> {
-        let mut bytes = 0;
-        // SAFETY: the caller's promise; only the size is asked.
-        let status =
-            unsafe { (library.context_info)(context, CONTEXT_DEVICES, 0, ptr::null_mut(), &raw mut bytes) };
-        check("clGetContextInfo", status)?;
-        let mut devices = alloc::vec![ptr::null_mut::<c_void>(); bytes / size_of::<Raw>()];
-        // SAFETY: the caller's promise; room for as many bytes as the runtime said.
-        let status = unsafe {
-            (library.context_info)(
-                context,
-                CONTEXT_DEVICES,
-                bytes,
-                devices.as_mut_ptr().cast(),
-                ptr::null_mut(),
-            )
-        };
-        check("clGetContextInfo", status)?;
-        let first = devices.first().ok_or_else(|| error::of(ErrorKind::NoDevice))?;
-        let device = device::find(library, *first)?;
-        // SAFETY: the caller's promise.
-        check("clRetainContext", unsafe { (library.retain_context)(context) })?;
-        // SAFETY: the reference was just taken.
-        Ok(Self::new(device, unsafe { Handle::new(library, context, library.release_context) }))
-    }
-
-    fn new(device: OpenClDevice, context: Handle) -> Self {
+    pub(super) fn new(device: OpenClDevice, context: Handle) -> Self {
         Self(Arc::new(Inner {
             shared: Shared::new(device.info()),
             deferred: Deferred::new(),
@@ -116,10 +77,8 @@ impl OpenClContext {
         }))
     }
 
-    /// `cl_context`, without a reference of its own.
-    #[must_use]
-    pub fn as_raw(&self) -> *mut c_void {
-        self.0.context.raw()
+    pub(super) fn native(&self) -> &Handle {
+        &self.0.context
     }
 
     pub(super) fn library(&self) -> &'static Library {

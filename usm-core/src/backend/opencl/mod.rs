@@ -2,7 +2,7 @@
 //!
 //! The loader (`libOpenCL.so.1`, or the file that `USM_OPENCL_LIBRARY` names) is opened at run time. The extension's functions
 //! belong to a platform and are asked of it; a platform without them is listed with no capabilities, serves
-//! buffers, and answers [`ErrorKind::Unsupported`] to USM.
+//! buffers, and answers [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) to USM.
 //!
 //! # What drivers do
 //! - Success does not mean aligned: some honour alignments up to 8 KiB only. The pointer is checked.
@@ -18,7 +18,6 @@ mod queue;
 pub mod raw;
 
 use core::alloc::Layout;
-use core::ffi::c_void;
 use core::ptr::NonNull;
 use core::time::Duration;
 use std::path::Path;
@@ -31,10 +30,8 @@ use crate::backend::roster::Completion;
 use crate::backend::{
     Advice, Backend, Block, Buffers, EventStatus, MemAdvice, PointerInfo, QueueOrder, Unsupported,
 };
-use crate::context::Context;
 use crate::deferred::Deferred;
 use crate::error::Result;
-use crate::queue::Queue;
 use crate::shared::Shared;
 use crate::{AllocKind, DeviceInfo};
 
@@ -66,32 +63,6 @@ impl OpenCl {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.library.path
-    }
-
-    /// A context over a foreign `cl_context`, which is retained, with its first device.
-    ///
-    /// # Safety
-    /// `context` is a live `cl_context` of the loader that this backend opened.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Native`](crate::ErrorKind::Native) naming the call that failed.
-    pub unsafe fn adopt_context(&self, context: *mut c_void) -> Result<Context<Self>> {
-        // SAFETY: the caller's promise.
-        unsafe { OpenClContext::adopt(self.library, context) }.map(Context::from_raw)
-    }
-
-    /// A queue over a foreign `cl_command_queue`, which is retained: both submit to the same queue.
-    ///
-    /// # Safety
-    /// `queue` is a live `cl_command_queue` of the native context behind `context`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Native`](crate::ErrorKind::Native) naming the call that failed.
-    pub unsafe fn adopt_queue(context: &Context<Self>, queue: *mut c_void) -> Result<Queue<Self>> {
-        // SAFETY: the caller's promise.
-        let (raw, order) = unsafe { OpenClQueue::adopt(context.raw(), queue) }?;
-        // SAFETY: of this context by the caller's promise, and `adopt` asked for the order.
-        Ok(unsafe { Queue::from_raw(context, raw, order) })
     }
 }
 

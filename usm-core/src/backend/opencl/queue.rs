@@ -2,7 +2,6 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -17,8 +16,7 @@ use crate::backend::{EventStatus, QueueOrder, poll};
 use crate::error::Result;
 use crate::sync::Mutex;
 
-const OUT_OF_ORDER: Bits = 1;
-const QUEUE_PROPERTIES: u32 = 0x1093;
+pub(super) const OUT_OF_ORDER: Bits = 1;
 const EVENT_STATUS: u32 = 0x11D3;
 const COMPLETE: Status = 0;
 /// No `CL_MIGRATE_MEM_OBJECT_*` flag: to the queue's device.
@@ -48,8 +46,9 @@ pub struct OpenClEvent(Arc<EventInner>);
 #[derive(Debug)]
 struct EventInner {
     handle: Handle,
-    /// Work that was not flushed may never start; whoever first asks for the event flushes its queue.
-    queue: Arc<Handle>,
+    /// Work that was not flushed may never start; whoever first asks for the event flushes its queue. A foreign event
+    /// may have none.
+    queue: Option<Arc<Handle>>,
     flushed: AtomicBool,
 }
 
@@ -70,28 +69,7 @@ impl OpenClQueue {
         Ok(Self::known(unsafe { Handle::new(library, raw, library.release_queue) }, context, order))
     }
 
-    /// A foreign queue, retained, and whether it orders its operations.
-    ///
-    /// # Safety
-    /// `queue` is a live `cl_command_queue` of the native context behind `context`.
-    pub(super) unsafe fn adopt(context: &OpenClContext, queue: Raw) -> Result<(Self, QueueOrder)> {
-        let library = context.library();
-        let mut properties: Bits = 0;
-        let answer = (&raw mut properties).cast();
-        // SAFETY: the caller's promise; room for the answer.
-        let status = unsafe {
-            (library.queue_info)(queue, QUEUE_PROPERTIES, size_of::<Bits>(), answer, ptr::null_mut())
-        };
-        check("clGetCommandQueueInfo", status)?;
-        // SAFETY: the caller's promise.
-        check("clRetainCommandQueue", unsafe { (library.retain_queue)(queue) })?;
-        let order = if properties & OUT_OF_ORDER == 0 { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
-        // SAFETY: the reference was just taken.
-        let handle = unsafe { Handle::new(library, queue, library.release_queue) };
-        Ok((Self::known(handle, context, order), order))
-    }
-
-    fn known(handle: Handle, context: &OpenClContext, order: QueueOrder) -> Self {
+    pub(super) fn known(handle: Handle, context: &OpenClContext, order: QueueOrder) -> Self {
         let inner = Arc::new(Inner {
             handle: Arc::new(handle),
             context: context.clone(),
@@ -102,10 +80,8 @@ impl OpenClQueue {
         Self(inner)
     }
 
-    /// `cl_command_queue`, without a reference of its own.
-    #[must_use]
-    pub fn as_raw(&self) -> *mut c_void {
-        self.0.handle.raw()
+    pub(super) fn native(&self) -> &Handle {
+        &self.0.handle
     }
 
     /// Submits by `call`, which gets the queue, the USM functions and the wait list.
@@ -251,7 +227,7 @@ impl Inner {
         let mut last = in_order.then(|| self.last.lock());
         let mut list: Vec<Raw> = Vec::with_capacity(after.len() + 1);
         for event in after {
-            if !Arc::ptr_eq(&event.0.queue, &self.handle) {
+            if event.0.queue.as_ref().is_none_or(|queue| !Arc::ptr_eq(queue, &self.handle)) {
                 event.flush()?;
             }
             list.push(event.as_raw());
@@ -265,11 +241,7 @@ impl Inner {
         let library = self.handle.library();
         // SAFETY: the reference is the caller's.
         let handle = unsafe { Handle::new(library, raw, library.release_event) };
-        let event = OpenClEvent(Arc::new(EventInner {
-            handle,
-            queue: Arc::clone(&self.handle),
-            flushed: AtomicBool::new(false),
-        }));
+        let event = OpenClEvent::new(handle, Some(Arc::clone(&self.handle)));
         if let Some(last) = &mut last {
             **last = Some(event.clone());
         }
@@ -304,16 +276,20 @@ impl Drop for Inner {
 }
 
 impl OpenClEvent {
-    /// `cl_event`, without a reference of its own.
-    #[must_use]
-    pub fn as_raw(&self) -> *mut c_void {
-        self.0.handle.raw()
+    /// An event of `queue`; `None` for one that no queue runs.
+    pub(super) fn new(handle: Handle, queue: Option<Arc<Handle>>) -> Self {
+        Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false) }))
+    }
+
+    pub(super) fn native(&self) -> &Handle {
+        &self.0.handle
     }
 
     fn flush(&self) -> Result<()> {
+        let Some(queue) = &self.0.queue else { return Ok(()) };
         if !self.0.flushed.load(Ordering::Relaxed) {
             // SAFETY: a live queue.
-            check("clFlush", unsafe { (self.0.handle.library().flush)(self.0.queue.raw()) })?;
+            check("clFlush", unsafe { (self.0.handle.library().flush)(queue.raw()) })?;
             self.0.flushed.store(true, Ordering::Relaxed);
         }
         Ok(())

@@ -1,10 +1,176 @@
-//! Native handles of OpenCL, for code that calls the runtime beside this crate.
+//! Native handles, both ways: for programs and crates that call OpenCL themselves beside this one.
+//!
+//! | what | out | in | whose it is then |
+//! |---|---|---|---|
+//! | device | [`OpenClDevice::as_raw`] | – | the runtime's |
+//! | context | [`OpenClContext::as_raw`] | [`OpenClContext::from_raw`] | retained: both sides release their own reference |
+//! | queue | [`OpenClQueue::as_raw`] | [`OpenClQueue::from_raw`] | retained |
+//! | event | [`OpenClEvent::as_raw`] | [`OpenClEvent::from_raw`] | retained |
+//! | buffer | [`OpenClBuffer::as_raw`] | – | ours |
+//! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
+//! | | | [`take_allocation`] | ours: freed with the allocation |
+//!
+//! What `as_raw` gives has no reference of its own and lives as long as the handle. Work over allocations of this crate goes
+//! through [`Queue::submit`](crate::Queue::submit), inside it through [`submit`], so that it is ordered.
 
+#![allow(non_camel_case_types, reason = "the names of the OpenCL headers")]
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::any::Any;
 use core::ffi::{CStr, c_void};
-use core::ptr::NonNull;
+use core::ptr::{self, NonNull};
 
-use super::{OpenClContext, OpenClEvent, OpenClQueue, device};
-use crate::error::Result;
+use super::device;
+use super::error::{self, check};
+use super::loader::{Handle, Raw};
+use super::queue::OUT_OF_ORDER;
+use super::{OpenCl, OpenClBuffer, OpenClContext, OpenClDevice, OpenClEvent, OpenClQueue};
+use crate::allocation::Allocation;
+use crate::backend::{Backend, Block, QueueOrder};
+use crate::context::Context;
+use crate::error::{ErrorKind, Result};
+
+/// `cl_device_id`.
+pub type cl_device_id = *mut c_void;
+/// `cl_context`.
+pub type cl_context = *mut c_void;
+/// `cl_command_queue`.
+pub type cl_command_queue = *mut c_void;
+/// `cl_event`.
+pub type cl_event = *mut c_void;
+/// `cl_mem`.
+pub type cl_mem = *mut c_void;
+/// `cl_int`.
+pub type cl_int = i32;
+/// `cl_uint`.
+pub type cl_uint = u32;
+
+const CONTEXT_DEVICES: cl_uint = 0x1081;
+const QUEUE_PROPERTIES: cl_uint = 0x1093;
+const EVENT_QUEUE: cl_uint = 0x11D0;
+
+impl OpenClDevice {
+    /// `cl_device_id`.
+    #[must_use]
+    pub fn as_raw(&self) -> cl_device_id {
+        self.native()
+    }
+}
+
+impl OpenClContext {
+    /// `cl_context`, without a reference of its own.
+    #[must_use]
+    pub fn as_raw(&self) -> cl_context {
+        self.native().raw()
+    }
+
+    /// A foreign context with its first device; retained.
+    ///
+    /// # Safety
+    /// `context` is a live `cl_context` of the loader that `backend` opened.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Native`] naming the call that failed, [`ErrorKind::NoDevice`].
+    pub unsafe fn from_raw(backend: &OpenCl, context: cl_context) -> Result<Self> {
+        let library = backend.library;
+        let mut bytes = 0;
+        // SAFETY: the caller's promise; only the size is asked.
+        let status =
+            unsafe { (library.context_info)(context, CONTEXT_DEVICES, 0, ptr::null_mut(), &raw mut bytes) };
+        check("clGetContextInfo", status)?;
+        let mut devices = alloc::vec![ptr::null_mut::<c_void>(); bytes / size_of::<Raw>()];
+        let room = devices.as_mut_ptr().cast();
+        // SAFETY: the caller's promise; room for as many bytes as the runtime said.
+        let status =
+            unsafe { (library.context_info)(context, CONTEXT_DEVICES, bytes, room, ptr::null_mut()) };
+        check("clGetContextInfo", status)?;
+        let first = devices.first().ok_or_else(|| error::of(ErrorKind::NoDevice))?;
+        let device = device::find(library, *first)?;
+        // SAFETY: the caller's promise.
+        check("clRetainContext", unsafe { (library.retain_context)(context) })?;
+        // SAFETY: the reference was just taken.
+        Ok(Self::new(device, unsafe { Handle::new(library, context, library.release_context) }))
+    }
+}
+
+impl OpenClQueue {
+    /// `cl_command_queue`, without a reference of its own.
+    #[must_use]
+    pub fn as_raw(&self) -> cl_command_queue {
+        self.native().raw()
+    }
+
+    /// A foreign queue, retained, and whether it orders its operations: what [`Queue::from_raw`](crate::Queue::from_raw)
+    /// takes. Both sides submit to the same queue.
+    ///
+    /// # Safety
+    /// `queue` is a live `cl_command_queue` of the native context behind `context`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Native`] naming the call that failed.
+    pub unsafe fn from_raw(context: &OpenClContext, queue: cl_command_queue) -> Result<(Self, QueueOrder)> {
+        let library = context.library();
+        let mut properties = 0_u64;
+        let answer = (&raw mut properties).cast();
+        // SAFETY: the caller's promise; room for the answer.
+        let status = unsafe {
+            (library.queue_info)(queue, QUEUE_PROPERTIES, size_of::<u64>(), answer, ptr::null_mut())
+        };
+        check("clGetCommandQueueInfo", status)?;
+        // SAFETY: the caller's promise.
+        check("clRetainCommandQueue", unsafe { (library.retain_queue)(queue) })?;
+        let order = if properties & OUT_OF_ORDER == 0 { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
+        // SAFETY: the reference was just taken.
+        let handle = unsafe { Handle::new(library, queue, library.release_queue) };
+        Ok((Self::known(handle, context, order), order))
+    }
+}
+
+impl OpenClEvent {
+    /// `cl_event`, without a reference of its own.
+    #[must_use]
+    pub fn as_raw(&self) -> cl_event {
+        self.native().raw()
+    }
+
+    /// A foreign event, retained. [`Event::from_raw`](crate::Event::from_raw) makes it one that submissions wait for.
+    ///
+    /// # Safety
+    /// `event` is a live `cl_event` of the native context behind `context`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Native`] naming the call that failed.
+    pub unsafe fn from_raw(context: &OpenClContext, event: cl_event) -> Result<Self> {
+        let library = context.library();
+        let mut queue: Raw = ptr::null_mut();
+        let answer = (&raw mut queue).cast();
+        // SAFETY: the caller's promise; room for the answer.
+        let status =
+            unsafe { (library.event_info)(event, EVENT_QUEUE, size_of::<Raw>(), answer, ptr::null_mut()) };
+        check("clGetEventInfo", status)?;
+        let queue = if queue.is_null() {
+            None // A user event: nothing of it can be flushed.
+        } else {
+            // SAFETY: the runtime has just named it as the queue of a live event.
+            check("clRetainCommandQueue", unsafe { (library.retain_queue)(queue) })?;
+            // SAFETY: the reference was just taken.
+            Some(Arc::new(unsafe { Handle::new(library, queue, library.release_queue) }))
+        };
+        // SAFETY: the caller's promise.
+        check("clRetainEvent", unsafe { (library.retain_event)(event) })?;
+        // SAFETY: the reference was just taken.
+        Ok(Self::new(unsafe { Handle::new(library, event, library.release_event) }, queue))
+    }
+}
+
+impl OpenClBuffer {
+    /// `cl_mem`, without a reference of its own.
+    #[must_use]
+    pub fn as_raw(&self) -> cl_mem {
+        self.0.raw()
+    }
+}
 
 /// The loader's function of this name, if it has one.
 #[must_use]
@@ -15,14 +181,14 @@ pub fn function(context: &OpenClContext, name: &CStr) -> Option<NonNull<c_void>>
 /// The function of an extension, as the context's platform gives it.
 #[must_use]
 pub fn extension_function(context: &OpenClContext, name: &CStr) -> Option<NonNull<c_void>> {
-    let platform = device::platform(context.device()) as *mut c_void;
+    let platform = device::platform(context.device()) as Raw;
     // SAFETY: the platform of a device of this library.
     unsafe { context.library().extension(platform, name) }
 }
 
 /// `cl_device_id` of the context's device.
 #[must_use]
-pub fn device(context: &OpenClContext) -> *mut c_void {
+pub fn device(context: &OpenClContext) -> cl_device_id {
     context.device().as_raw()
 }
 
@@ -34,13 +200,51 @@ pub fn device(context: &OpenClContext) -> *mut c_void {
 /// operation touches is the caller's to keep valid; [`Queue::submit`](crate::Queue::submit) does that.
 ///
 /// # Errors
-/// [`ErrorKind::Native`](crate::ErrorKind::Native) with the status, naming `operation`.
+/// [`ErrorKind::Native`] with the status, naming `operation`.
 pub unsafe fn submit(
     queue: &OpenClQueue,
     operation: &'static str,
     after: &[OpenClEvent],
-    call: impl FnOnce(*mut c_void, u32, *const *mut c_void, *mut *mut c_void) -> i32,
+    call: impl FnOnce(cl_command_queue, cl_uint, *const cl_event, *mut cl_event) -> cl_int,
 ) -> Result<OpenClEvent> {
     // SAFETY: the caller's promise.
     unsafe { queue.submit(operation, after, call) }
+}
+
+/// USM memory of somebody else, from `pointer` to the end of the runtime's allocation. `owner` keeps it alive and is
+/// dropped after the last use.
+///
+/// # Safety
+/// The memory is live as long as `owner` is not dropped. Access from elsewhere is the caller's to order.
+///
+/// # Errors
+/// [`ErrorKind::WrongContext`] when `pointer` is no USM pointer of the context, or the query's.
+pub unsafe fn borrow_allocation(
+    context: &Context<OpenCl>,
+    pointer: NonNull<u8>,
+    owner: Box<dyn Any + Send + Sync>,
+) -> Result<Allocation<OpenCl>> {
+    let block = block_at(context, pointer)?;
+    // SAFETY: the runtime names kind and size; the rest is the caller's promise.
+    Ok(unsafe { Allocation::foreign(context.clone(), block, owner) })
+}
+
+/// USM memory of somebody else that is ours from now on: freed by `clMemFreeINTEL` after the last use.
+///
+/// # Safety
+/// `pointer` is what an allocation function of the extension gave, not yet freed, and nobody else uses or frees it.
+///
+/// # Errors
+/// As [`borrow_allocation`]; the memory is then still the caller's.
+pub unsafe fn take_allocation(context: &Context<OpenCl>, pointer: NonNull<u8>) -> Result<Allocation<OpenCl>> {
+    let block = block_at(context, pointer)?;
+    // SAFETY: the runtime names kind and size; the rest is the caller's promise.
+    Ok(unsafe { Allocation::taken(context.clone(), block) })
+}
+
+fn block_at(context: &Context<OpenCl>, pointer: NonNull<u8>) -> Result<Block> {
+    let address = pointer.as_ptr() as usize;
+    let info = OpenCl::query(context.raw(), address)?;
+    Block::of_query(&info, pointer)
+        .ok_or_else(|| error::of(ErrorKind::WrongContext { expected: context.id(), found: info.context }))
 }

@@ -1,0 +1,169 @@
+//! CUDA: plain calls of the driver on one side, the adopted handles on the other.
+
+use core::ffi::{CStr, c_void};
+use core::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use usm_core::backend::cuda::raw::{
+    CUcontext, CUevent, CUresult, CUstream, borrow_allocation, submit, take_allocation,
+};
+use usm_core::backend::cuda::{Cuda, CudaContext, CudaEvent, CudaQueue};
+use usm_core::{
+    AllocKind, Context, ErrorKind, Event, Host, MemorySource, MemoryType, Queue, Request, Usage, UsmVec,
+};
+
+use crate::pattern;
+
+type Create = unsafe extern "C" fn(*mut *mut c_void, u32) -> CUresult;
+type Destroy = unsafe extern "C" fn(*mut c_void) -> CUresult;
+type Copy = unsafe extern "C" fn(usize, usize, usize, CUstream) -> CUresult;
+
+/// Their side: a context that is not the device's primary one, and a stream in it.
+struct Theirs {
+    library: libloading::Library,
+    context: CUcontext,
+    stream: CUstream,
+}
+
+impl Theirs {
+    fn start(backend: &Cuda) -> Result<Self, String> {
+        // SAFETY: the driver is open already.
+        let library =
+            unsafe { libloading::Library::new(backend.path()) }.map_err(|error| error.to_string())?;
+        let mut theirs = Self { library, context: ptr::null_mut(), stream: ptr::null_mut() };
+        let (mut count, mut device) = (0, 0);
+        let counts: unsafe extern "C" fn(*mut i32) -> CUresult = theirs.call(c"cuDeviceGetCount");
+        let get: unsafe extern "C" fn(*mut i32, i32) -> CUresult = theirs.call(c"cuDeviceGet");
+        let create: unsafe extern "C" fn(*mut CUcontext, u32, i32) -> CUresult =
+            theirs.call(c"cuCtxCreate_v2");
+        let stream: Create = theirs.call(c"cuStreamCreate");
+        // SAFETY: signatures of the header, room for every answer. A new context is current on this thread.
+        unsafe {
+            if counts(&raw mut count) != 0 || count == 0 {
+                return Err("no CUDA device".into());
+            }
+            assert_eq!(get(&raw mut device, 0), 0);
+            assert_eq!(create(&raw mut theirs.context, 0, device), 0);
+            assert_eq!(stream(&raw mut theirs.stream, 1), 0);
+        }
+        Ok(theirs)
+    }
+
+    fn call<F: core::marker::Copy>(&self, name: &CStr) -> F {
+        // SAFETY: the callers name the signatures of the header.
+        *unsafe { self.library.get::<F>(name.to_bytes_with_nul()) }.unwrap()
+    }
+
+    fn adopt(&self, backend: &Cuda) -> (Context<Cuda>, Queue<Cuda>) {
+        // SAFETY: live objects of the driver, which outlive what is made of them here.
+        unsafe {
+            let context = Context::from_raw(CudaContext::from_raw(backend, self.context).unwrap());
+            let (queue, order) = CudaQueue::from_raw(context.raw(), self.stream);
+            let queue = Queue::from_raw(&context, queue, order);
+            (context, queue)
+        }
+    }
+}
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        let (stream, context): (Destroy, Destroy) =
+            (self.call(c"cuStreamDestroy_v2"), self.call(c"cuCtxDestroy_v2"));
+        // SAFETY: owned, destroyed once; the stream first.
+        unsafe { (stream(self.stream), context(self.context)) };
+    }
+}
+
+fn with(case: &str, body: impl FnOnce(&Cuda, &Theirs)) {
+    let outcome = Cuda::load()
+        .map_err(|error| error.to_string())
+        .and_then(|backend| Theirs::start(&backend).map(|theirs| body(&backend, &theirs)));
+    crate::run("cuda", case, outcome);
+}
+
+#[test]
+fn cuda_memory_of_ours_is_copied_by_their_calls() {
+    with("ours", |backend, theirs| {
+        let (context, queue) = theirs.adopt(backend);
+        assert_eq!((context.raw().as_raw(), queue.raw().as_raw()), (theirs.context, theirs.stream));
+        let values = pattern(1000);
+        let source = UsmVec::<u8, Host, _>::from_slice(&queue, &values).unwrap();
+        let target = context.allocate(&Request::new(AllocKind::Device, 1000)).unwrap();
+        let mut back = context.allocate(&Request::new(AllocKind::Host, 1000)).unwrap();
+        let copy: Copy = theirs.call(c"cuMemcpyAsync");
+        let (to, from) = (target.as_ptr() as usize, source.as_ptr() as usize);
+        let usages = [Usage::write(&target), Usage::read(source.allocation())];
+        // SAFETY: the copy stays inside both allocations, on the stream that waits for what it must.
+        let event = unsafe {
+            queue.submit(&usages, &[], |queue, after| {
+                submit(queue, "their copy", after, |stream| copy(to, from, 1000, stream))
+            })
+        }
+        .unwrap();
+        let mut theirs_event: CUevent = ptr::null_mut();
+        let create: Create = theirs.call(c"cuEventCreate");
+        let record: unsafe extern "C" fn(CUevent, CUstream) -> CUresult = theirs.call(c"cuEventRecord");
+        // SAFETY: live ranges of that size, on the same stream as the first copy; the event is destroyed below.
+        unsafe {
+            assert_eq!(create(&raw mut theirs_event, 2), 0);
+            assert_eq!(copy(back.as_ptr() as usize, to, 1000, theirs.stream), 0);
+            assert_eq!(record(theirs_event, theirs.stream), 0);
+        }
+        // SAFETY: a live, recorded event of the context, destroyed after the last use of this.
+        let known = unsafe { Event::from_raw(&context, CudaEvent::from_raw(context.raw(), theirs_event)) };
+        known.wait().unwrap();
+        event.wait().unwrap();
+        let _ = queue.copy_bytes(&mut back, 0, &target, 0, 1000).unwrap();
+        back.wait_for_host(usm_core::Access::Read).unwrap();
+        // SAFETY: host memory, written whole, and nothing runs any more.
+        assert_eq!(unsafe { core::slice::from_raw_parts(back.as_ptr(), 1000) }, values);
+        drop(known);
+        let destroy: Destroy = theirs.call(c"cuEventDestroy_v2");
+        // SAFETY: owned, destroyed once.
+        assert_eq!(unsafe { destroy(theirs_event) }, 0);
+    });
+}
+
+#[test]
+fn cuda_memory_of_theirs_is_copied_by_ours() {
+    with("theirs", |backend, theirs| {
+        let (context, queue) = theirs.adopt(backend);
+        let (mut device, mut managed) = (0_usize, 0_usize);
+        let allocate: unsafe extern "C" fn(*mut usize, usize) -> CUresult = theirs.call(c"cuMemAlloc_v2");
+        let managed_allocate: unsafe extern "C" fn(*mut usize, usize, u32) -> CUresult =
+            theirs.call(c"cuMemAllocManaged");
+        // SAFETY: the context is current on this thread; room for the answers.
+        unsafe {
+            assert_eq!(allocate(&raw mut device, 4096), 0);
+            assert_eq!(managed_allocate(&raw mut managed, 4096, 1), 0);
+        }
+        let pointer = |address| NonNull::new(ptr::with_exposed_provenance_mut::<u8>(address)).unwrap();
+        let owner = Arc::new(());
+        let values = pattern(4096);
+        let source = UsmVec::<u8, Host, _>::from_slice(&queue, &values).unwrap();
+        {
+            // SAFETY: freed below, after the last use; nobody else uses it.
+            let mut borrowed =
+                unsafe { borrow_allocation(&context, pointer(device), Box::new(Arc::clone(&owner))) }
+                    .unwrap();
+            // SAFETY: allocated by the driver, used and freed by nobody else from here on.
+            let mut taken = unsafe { take_allocation(&context, pointer(managed)) }.unwrap();
+            assert_eq!((borrowed.kind(), taken.kind()), (AllocKind::Device, AllocKind::Shared));
+            assert_eq!(context.stats().of(MemoryType::UsmShared).live, 1);
+            let _ = queue.copy_bytes(&mut borrowed, 0, source.allocation(), 0, 4096).unwrap();
+            let _ = queue.copy_bytes(&mut taken, 0, &borrowed, 0, 4096).unwrap();
+            taken.wait_for_host(usm_core::Access::Read).unwrap();
+            // SAFETY: managed memory, written whole, and nothing runs any more.
+            assert_eq!(unsafe { core::slice::from_raw_parts(taken.as_ptr(), 4096) }, values);
+        }
+        context.synchronize(core::time::Duration::from_secs(10)).unwrap();
+        assert_eq!(Arc::strong_count(&owner), 1, "the owner of borrowed memory is dropped");
+        let free: unsafe extern "C" fn(usize) -> CUresult = theirs.call(c"cuMemFree_v2");
+        // SAFETY: theirs, freed once; the driver refuses an address that it does not know.
+        assert_eq!(unsafe { free(device) }, 0, "borrowed memory is still theirs");
+        let stack = [0_u8; 16];
+        // SAFETY: refused before anything is read.
+        let refused = unsafe { borrow_allocation(&context, NonNull::from(&stack).cast(), Box::new(())) };
+        assert!(matches!(refused.unwrap_err().kind, ErrorKind::WrongContext { .. }));
+    });
+}

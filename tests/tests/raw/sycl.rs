@@ -1,0 +1,183 @@
+//! SYCL: plain calls of dpctl's C library on one side, the adopted handles on the other.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::ptr::NonNull;
+use std::sync::Arc;
+
+use usm_core::backend::dpctl::raw::{borrow_allocation, submit, take_allocation};
+use usm_core::backend::dpctl::{Dpctl, DpctlContext, DpctlEvent, DpctlQueue};
+use usm_core::{
+    AllocKind, Context, ErrorKind, Event, Host, MemorySource, MemoryType, Queue, QueueOrder, Request, Usage,
+    UsmVec,
+};
+
+use crate::pattern;
+
+type Ref = *mut c_void;
+type Delete = unsafe extern "C" fn(Ref);
+type Copy = unsafe extern "C" fn(Ref, Ref, *const c_void, usize, *const Ref, usize) -> Ref;
+
+/// Their side: nothing of usm-core's, but for the path of the library.
+struct Theirs {
+    library: libloading::Library,
+    device: Ref,
+    context: Ref,
+    queue: Ref,
+}
+
+impl Theirs {
+    fn start(backend: &Dpctl) -> Result<Self, String> {
+        // SAFETY: the library is open already.
+        let library =
+            unsafe { libloading::Library::new(backend.path()) }.map_err(|error| error.to_string())?;
+        let mut theirs =
+            Self { library, device: Ref::default(), context: Ref::default(), queue: Ref::default() };
+        let selector: unsafe extern "C" fn() -> Ref = theirs.call(c"DPCTLDefaultSelector_Create");
+        let select: unsafe extern "C" fn(Ref) -> Ref = theirs.call(c"DPCTLDevice_CreateFromSelector");
+        let create: unsafe extern "C" fn(Ref, Ref, c_int) -> Ref = theirs.call(c"DPCTLContext_Create");
+        let queue: unsafe extern "C" fn(Ref, Ref, Ref, c_int) -> Ref = theirs.call(c"DPCTLQueue_Create");
+        // SAFETY: signatures of the C headers; each result is passed on alive and deleted below.
+        unsafe {
+            let selector = selector();
+            theirs.device = select(selector);
+            theirs.call::<Delete>(c"DPCTLDeviceSelector_Delete")(selector);
+            if theirs.device.is_null() {
+                return Err("no SYCL device".into());
+            }
+            theirs.context = create(theirs.device, Ref::default(), 0);
+            theirs.queue = queue(theirs.context, theirs.device, Ref::default(), 1 << 1);
+        }
+        assert!(!theirs.context.is_null() && !theirs.queue.is_null());
+        Ok(theirs)
+    }
+
+    fn call<F: core::marker::Copy>(&self, name: &CStr) -> F {
+        // SAFETY: the callers name the signatures of the C headers.
+        *unsafe { self.library.get::<F>(name.to_bytes_with_nul()) }.unwrap()
+    }
+
+    fn adopt(&self, backend: &Dpctl) -> (Context<Dpctl>, Queue<Dpctl>) {
+        let (native, queue) = (NonNull::new(self.context).unwrap(), NonNull::new(self.queue).unwrap());
+        // SAFETY: live objects of the library that the backend opened.
+        unsafe {
+            let context = Context::from_raw(DpctlContext::from_raw(backend, native).unwrap());
+            let (queue, order) = DpctlQueue::from_raw(context.raw(), queue).unwrap();
+            assert_eq!(order, QueueOrder::InOrder);
+            let queue = Queue::from_raw(&context, queue, order);
+            (context, queue)
+        }
+    }
+
+    fn allocate(&self, name: &CStr, size: usize) -> NonNull<u8> {
+        let allocate: unsafe extern "C" fn(usize, Ref) -> Ref = self.call(name);
+        // SAFETY: a live queue.
+        NonNull::new(unsafe { allocate(size, self.queue) }.cast()).unwrap()
+    }
+
+    /// Kind of a pointer: 0 when it is none of the context's.
+    fn kind(&self, pointer: NonNull<u8>) -> c_int {
+        let ask: unsafe extern "C" fn(*const c_void, Ref) -> c_int = self.call(c"DPCTLUSM_GetPointerType");
+        // SAFETY: a live context; the pointer is looked up only.
+        unsafe { ask(pointer.as_ptr().cast(), self.context) }
+    }
+}
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        for (name, object) in [
+            (c"DPCTLQueue_Delete", self.queue),
+            (c"DPCTLContext_Delete", self.context),
+            (c"DPCTLDevice_Delete", self.device),
+        ] {
+            let delete: Delete = self.call(name);
+            // SAFETY: owned or NULL, deleted once.
+            unsafe { delete(object) };
+        }
+    }
+}
+
+fn with(case: &str, body: impl FnOnce(&Dpctl, Theirs)) {
+    let outcome = Dpctl::load()
+        .map_err(|error| error.to_string())
+        .and_then(|backend| Theirs::start(&backend).map(|theirs| body(&backend, theirs)));
+    crate::run("sycl", case, outcome);
+}
+
+#[test]
+fn sycl_memory_of_ours_is_copied_by_their_calls() {
+    with("ours", |backend, theirs| {
+        let (context, queue) = theirs.adopt(backend);
+        let values = pattern(1000);
+        let source = UsmVec::<u8, Host, _>::from_slice(&queue, &values).unwrap();
+        let target = context.allocate(&Request::new(AllocKind::Device, 1000)).unwrap();
+        let mut back = context.allocate(&Request::new(AllocKind::Shared, 1000)).unwrap();
+        let copy: Copy = theirs.call(c"DPCTLQueue_MemcpyWithEvents");
+        let (to, from) = (target.as_ptr(), source.as_ptr());
+        let usages = [Usage::write(&target), Usage::read(source.allocation())];
+        // SAFETY: the copy stays inside both allocations and waits for what it is given.
+        let event = unsafe {
+            queue.submit(&usages, &[], |queue, after| {
+                submit(queue, "their copy", after, |raw, events, count| {
+                    copy(raw, to.cast(), from.cast(), 1000, events, count)
+                })
+            })
+        }
+        .unwrap();
+        let (to, waited) = (back.as_ptr().cast(), event.raw().as_raw().as_ptr());
+        // SAFETY: live ranges of that size, ordered after the first copy.
+        let theirs_event =
+            unsafe { copy(theirs.queue, to, target.as_ptr().cast(), 1000, &raw const waited, 1) };
+        let native = NonNull::new(theirs_event).unwrap();
+        // SAFETY: a live event of the context; it is copied, so theirs can go at once.
+        let known =
+            unsafe { Event::from_raw(&context, DpctlEvent::from_raw(context.raw(), native).unwrap()) };
+        let delete: Delete = theirs.call(c"DPCTLEvent_Delete");
+        // SAFETY: owned, deleted once.
+        unsafe { delete(theirs_event) };
+        known.wait().unwrap();
+        let _ = queue.copy_bytes(&mut back, 0, &target, 0, 1000).unwrap();
+        back.wait_for_host(usm_core::Access::Read).unwrap();
+        // SAFETY: shared memory, written whole, and nothing runs any more.
+        assert_eq!(unsafe { core::slice::from_raw_parts(back.as_ptr(), 1000) }, values);
+        // Each side has objects of its own: theirs may go first.
+        drop(theirs);
+        let _ = queue.copy_bytes(&mut back, 0, &target, 0, 1000).unwrap();
+        queue.wait().unwrap();
+    });
+}
+
+#[test]
+fn sycl_memory_of_theirs_is_copied_by_ours() {
+    with("theirs", |backend, theirs| {
+        let (context, queue) = theirs.adopt(backend);
+        let (device, shared) =
+            (theirs.allocate(c"DPCTLmalloc_device", 4096), theirs.allocate(c"DPCTLmalloc_shared", 4096));
+        let owner = Arc::new(());
+        let values = pattern(4096);
+        let source = UsmVec::<u8, Host, _>::from_slice(&queue, &values).unwrap();
+        {
+            // SAFETY: freed below, after the last use; nobody else uses it.
+            let mut borrowed =
+                unsafe { borrow_allocation(&context, device, 4096, Box::new(Arc::clone(&owner))) }.unwrap();
+            // SAFETY: allocated for that size, used and freed by nobody else from here on.
+            let mut taken = unsafe { take_allocation(&context, shared, 4096) }.unwrap();
+            assert_eq!((borrowed.kind(), taken.kind()), (AllocKind::Device, AllocKind::Shared));
+            assert_eq!(context.stats().of(MemoryType::UsmShared).current, 4096);
+            let _ = queue.copy_bytes(&mut borrowed, 0, source.allocation(), 0, 4096).unwrap();
+            let _ = queue.copy_bytes(&mut taken, 0, &borrowed, 0, 4096).unwrap();
+            taken.wait_for_host(usm_core::Access::Read).unwrap();
+            // SAFETY: shared memory, written whole, and nothing runs any more.
+            assert_eq!(unsafe { core::slice::from_raw_parts(taken.as_ptr(), 4096) }, values);
+        }
+        context.synchronize(core::time::Duration::from_secs(10)).unwrap();
+        assert_eq!(Arc::strong_count(&owner), 1, "the owner of borrowed memory is dropped");
+        assert_eq!((theirs.kind(device), theirs.kind(shared)), (1, 0), "borrowed lives, taken is freed");
+        let free: unsafe extern "C" fn(Ref, Ref) = theirs.call(c"DPCTLfree_with_context");
+        // SAFETY: theirs, freed once.
+        unsafe { free(device.as_ptr().cast(), theirs.context) };
+        let stack = [0_u8; 16];
+        // SAFETY: refused before anything is read.
+        let refused = unsafe { borrow_allocation(&context, NonNull::from(&stack).cast(), 16, Box::new(())) };
+        assert!(matches!(refused.unwrap_err().kind, ErrorKind::WrongContext { .. }));
+    });
+}
