@@ -210,6 +210,91 @@ void *NRT_MemInfo_parent(NRT_MemInfo *mi); /* the owning PyObject, or NULL */
 void NRT_MemInfo_dump(NRT_MemInfo *mi, FILE *out); /* one line; nothing for a NULL file */
 NRT_ExternalAllocator *_nrt_get_sample_external_allocator(void); /* malloc, realloc and free of the C library */
 
+/* ---- Helpers of compiled code: Numba's names, no Python needed ----------------------------------- */
+
+/* Division by zero gives 0; INT64_MIN / -1 wraps. */
+int64_t numba_sdiv(int64_t a, int64_t b);
+int64_t numba_srem(int64_t a, int64_t b);
+uint64_t numba_udiv(uint64_t a, uint64_t b);
+uint64_t numba_urem(uint64_t a, uint64_t b);
+/* The bits of x rounded to int64_t; 2^63 when none holds it. */
+uint64_t numba_fptoui(double x);
+uint64_t numba_fptouif(float x);
+
+/* Zero, infinities and NaN come back unchanged, with exponent 0. */
+double numba_frexp(double x, int *exponent);
+float numba_frexpf(float x, int *exponent);
+double numba_ldexp(double x, int exponent);
+float numba_ldexpf(float x, int exponent);
+/* The system's functions. */
+double numba_gamma(double x); float numba_gammaf(float x);
+double numba_lgamma(double x); float numba_lgammaf(float x);
+double numba_erf(double x); float numba_erff(float x);
+double numba_erfc(double x); float numba_erfcf(float x);
+double numba_sin(double x); float numba_sinf(float x);
+double numba_cos(double x); float numba_cosf(float x);
+double numba_tan(double x); float numba_tanf(float x);
+double numba_sinh(double x); float numba_sinhf(float x);
+double numba_cosh(double x); float numba_coshf(float x);
+double numba_tanh(double x); float numba_tanhf(float x);
+double numba_asin(double x); float numba_asinf(float x);
+double numba_acos(double x); float numba_acosf(float x);
+double numba_atan(double x); float numba_atanf(float x);
+double numba_asinh(double x); float numba_asinhf(float x);
+double numba_acosh(double x); float numba_acoshf(float x);
+double numba_atanh(double x); float numba_atanhf(float x);
+double numba_exp(double x); float numba_expf(float x);
+double numba_expm1(double x); float numba_expm1f(float x);
+double numba_log(double x); float numba_logf(float x);
+double numba_log10(double x); float numba_log10f(float x);
+double numba_log1p(double x); float numba_log1pf(float x);
+double numba_sqrt(double x); float numba_sqrtf(float x);
+double numba_fabs(double x); float numba_fabsf(float x);
+double numba_floor(double x); float numba_floorf(float x);
+double numba_ceil(double x); float numba_ceilf(float x);
+double numba_round(double x); float numba_roundf(float x);
+double numba_trunc(double x); float numba_truncf(float x);
+double numba_nextafter(double x, double y); float numba_nextafterf(float x, float y);
+double numba_pow(double x, double y); float numba_powf(float x, float y);
+double numba_fmod(double x, double y); float numba_fmodf(float x, float y);
+double numba_atan2(double x, double y); float numba_atan2f(float x, float y);
+void numba_set_fnclex(void *function); /* void (*)(void), called before fmod below; NULL for none */
+double numba_fixed_fmod(double x, double y);
+float numba_fixed_fmodf(float x, float y);
+
+typedef struct usm_nrt_complex { double real, imag; } usm_nrt_complex;
+typedef struct usm_nrt_complexf { float real, imag; } usm_nrt_complexf;
+/* *out = *a to the *b; NaN + NaN i for zero to a negative or complex power. */
+void numba_cpow(const usm_nrt_complex *a, const usm_nrt_complex *b, usm_nrt_complex *out);
+void numba_cpowf(const usm_nrt_complexf *a, const usm_nrt_complexf *b, usm_nrt_complexf *out);
+
+/* MT19937. Numba's rnd_state_t, field for field. */
+typedef struct usm_nrt_rnd_state {
+    int index; /* of the next word; 624 when all were given out */
+    unsigned mt[624];
+    int has_gauss;
+    double gauss;
+    int is_initialized;
+} usm_nrt_rnd_state;
+void numba_rnd_init(usm_nrt_rnd_state *state, unsigned seed);
+void usm_nrt_rnd_init_by_array(usm_nrt_rnd_state *state, const unsigned *key, size_t length);
+void numba_rnd_shuffle(usm_nrt_rnd_state *state); /* the next 624 words; index is the caller's to reset */
+unsigned usm_nrt_rnd_next(usm_nrt_rnd_state *state);         /* 32 random bits */
+double usm_nrt_rnd_next_double(usm_nrt_rnd_state *state);    /* a multiple of 2^-53 in [0, 1) */
+/* The calling thread's states, seeded by the system at first use and after a fork. */
+usm_nrt_rnd_state *numba_get_py_random_state(void);
+usm_nrt_rnd_state *numba_get_np_random_state(void);
+usm_nrt_rnd_state *numba_get_internal_random_state(void);
+int64_t numba_poisson_ptrs(usm_nrt_rnd_state *state, double lambda); /* lambda >= 10, else -1 */
+
+/* 1 and strides (bytes) when an array can have shape newdims without a copy, else 0. At most 64 axes. */
+int numba_attempt_nocopy_reshape(ptrdiff_t nd, const ptrdiff_t *dims, const ptrdiff_t *strides, ptrdiff_t newnd,
+                                 const ptrdiff_t *newdims, ptrdiff_t *newstrides, ptrdiff_t itemsize,
+                                 int is_f_order);
+
+int numba_fatal_error(void); /* ends the process */
+void numba_gdb_breakpoint(void); /* does nothing: a place for debuggers to stop */
+
 #ifdef __cplusplus
 }
 #endif

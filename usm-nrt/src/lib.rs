@@ -49,9 +49,13 @@ mod destructor;
 #[cfg(not(loom))]
 mod error;
 #[cfg(not(loom))]
+mod export;
+#[cfg(not(loom))]
 mod external;
 #[cfg(not(loom))]
 mod handle;
+#[cfg(all(feature = "std", not(loom)))]
+pub mod helper;
 #[cfg(not(loom))]
 mod local;
 #[cfg(not(loom))]

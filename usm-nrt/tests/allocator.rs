@@ -1,8 +1,11 @@
 //! Another allocator behind all blocks. It is one for the whole program, so the tests of this file take turns.
 
+extern crate alloc;
+
+use alloc::alloc::{alloc, dealloc};
+use core::alloc::Layout;
 use core::ffi::c_void;
-use std::alloc::{Layout, alloc, dealloc};
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use proptest::prelude::*;

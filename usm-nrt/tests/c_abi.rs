@@ -5,7 +5,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{cc, crate_dir, run, scratch};
+use common::{cc, crate_dir, library, run, scratch};
 use usm_nrt::api::{NUMBA_API, NumbaApi};
 
 type Consumer = unsafe extern "C" fn(*const NumbaApi) -> i32;
@@ -61,13 +61,7 @@ fn consumer_runs_on_numbas_header() {
 #[test]
 fn the_c_library_serves_a_linked_program() {
     let folder = scratch("c_library");
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_library_target");
-    run(Command::new(env!("CARGO"))
-        .current_dir(crate_dir())
-        .args(["rustc", "--release", "--crate-type", "cdylib", "--features", "std", "--target-dir"])
-        .arg(&target)
-        .args(["--", "--cfg", "usm_nrt_export"]));
-    let release = target.join("release");
+    let release = library().parent().unwrap();
     let program = |name: &str, flags: &[&str]| {
         let program = folder.join(name);
         let mut command = cc();
@@ -76,7 +70,7 @@ fn the_c_library_serves_a_linked_program() {
             command.arg(crate_dir().join("tests/c").join(source));
         }
         command.arg("-DHEADER=\"usm_nrt.h\"").arg("-I").arg(crate_dir().join("include"));
-        command.arg("-L").arg(&release).arg("-lusm_nrt").arg(format!("-Wl,-rpath,{}", release.display()));
+        command.arg("-L").arg(release).arg("-lusm_nrt").arg(format!("-Wl,-rpath,{}", release.display()));
         (program, command)
     };
     let (plain, mut build) = program("linked", &[]);

@@ -1,8 +1,4 @@
 //! The functions of Numba's `nrt.h` by name, for linking.
-//!
-//! Only the C library exports them: it is built with `--cfg usm_nrt_export`, which cargo passes to that one
-//! crate. A feature would be wrong here, because features are unified: two versions of this crate in one
-//! program would then define the same symbols.
 
 #[cfg(feature = "std")]
 mod libc;
@@ -15,6 +11,7 @@ use crate::api;
 use crate::block;
 use crate::destructor::Dtor;
 use crate::error::Error;
+use crate::export::export;
 use crate::external::ExternalAllocator;
 use crate::meminfo::{MemInfo, Request};
 use crate::stats::{Event, Stats, count};
@@ -23,16 +20,6 @@ use crate::track;
 
 /// What the statistics getters answer while statistics are off.
 const DISABLED: usize = 0x4141_4141;
-
-/// Defines exported functions; their C callers answer for the pointers they pass: null, or live and theirs.
-macro_rules! export {
-    ($($(#[$attr:meta])* fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? $body:block)*) => {$(
-        $(#[$attr])*
-        #[cfg_attr(usm_nrt_export, unsafe(no_mangle))]
-        #[allow(non_snake_case, clippy::missing_safety_doc, reason = "names and contracts of nrt.h")]
-        pub unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? $body
-    )*};
-}
 
 fn make(
     size: usize,

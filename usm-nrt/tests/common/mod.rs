@@ -1,4 +1,5 @@
 //! Compiling C at test time.
+#![allow(dead_code, reason = "each test binary uses a part")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -34,4 +35,26 @@ pub(crate) fn cc() -> Command {
     let mut command = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1"]);
     command
+}
+
+/// The C library, built the way the README says, once for all tests of a binary.
+pub(crate) fn library() -> &'static Path {
+    static LIBRARY: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_library_target");
+        run(Command::new(env!("CARGO"))
+            .current_dir(crate_dir())
+            .args(["rustc", "--release", "--crate-type", "cdylib", "--features", "std", "--target-dir"])
+            .arg(&target)
+            .args(["--", "--cfg", "usm_nrt_export"]));
+        target.join("release/libusm_nrt.so")
+    })
+}
+
+/// The Python named by `USM_PYTHON`, else `python3`, if it has that module.
+pub(crate) fn python_with(module: &str) -> Option<std::ffi::OsString> {
+    let python = std::env::var_os("USM_PYTHON").unwrap_or_else(|| "python3".into());
+    let script = format!("import importlib.util as u; raise SystemExit(u.find_spec('{module}') is None)");
+    let output = Command::new(&python).args(["-c", &script]).output().ok()?;
+    output.status.success().then_some(python)
 }

@@ -1,0 +1,158 @@
+//! Another shape for the same bytes.
+
+use core::ffi::c_int;
+
+use crate::export::export;
+
+/// Most axes that NumPy has.
+const MAX_AXES: usize = 64;
+
+export! {
+    /// The strides (bytes) under which `newdims` names the elements of an array of shape `dims` and strides `strides`
+    /// in the same order, row by row or (`is_f_order`) column by column. 1 when there are such strides, written to
+    /// `newstrides`; 0 when only a copy helps.
+    fn numba_attempt_nocopy_reshape(
+        nd: isize,
+        dims: *const isize,
+        strides: *const isize,
+        newnd: isize,
+        newdims: *const isize,
+        newstrides: *mut isize,
+        itemsize: isize,
+        is_f_order: c_int,
+    ) -> c_int {
+        let (Ok(old), Ok(new)) = (usize::try_from(nd), usize::try_from(newnd)) else { return 0 };
+        if old > MAX_AXES || new > MAX_AXES {
+            return 0;
+        }
+        let read = |values: *const isize, count: usize| {
+            let mut axes = [0; MAX_AXES];
+            for (index, axis) in axes[..count].iter_mut().enumerate() {
+                // SAFETY: the C caller's, that many to read.
+                *axis = unsafe { values.add(index).read() };
+            }
+            axes
+        };
+        let (dims, strides, newdims) = (read(dims, old), read(strides, old), read(newdims, new));
+        let mut result = [0; MAX_AXES];
+        let order = if is_f_order == 0 { Order::Rows } else { Order::Columns };
+        if !reshape(&dims[..old], &strides[..old], &newdims[..new], itemsize, order, &mut result[..new]) {
+            return 0;
+        }
+        for (index, stride) in result[..new].iter().enumerate() {
+            // SAFETY: the C caller's, `newnd` of them to write.
+            unsafe { newstrides.add(index).write(*stride) };
+        }
+        1
+    }
+}
+
+/// Which axis runs fastest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// The last.
+    Rows,
+    /// The first.
+    Columns,
+}
+
+/// Whether `dims` can be read as `newdims` without a copy; then `result` has the strides.
+///
+/// Both shapes are cut into the shortest runs of axes that hold equally many elements. Inside a run the old axes must
+/// follow each other without gaps, so that the new ones can divide it anew.
+fn reshape(
+    dims: &[isize],
+    strides: &[isize],
+    newdims: &[isize],
+    itemsize: isize,
+    order: Order,
+    result: &mut [isize],
+) -> bool {
+    let elements = |dims: &[isize]| dims.iter().try_fold(1_isize, |product, &dim| product.checked_mul(dim));
+    let (Some(old), Some(new)) = (elements(dims), elements(newdims)) else { return false };
+    if old != new {
+        return false;
+    }
+    if old == 0 {
+        // No element, so any stride is right.
+        result.fill(itemsize);
+        return true;
+    }
+    // Axes of one element: their strides say nothing.
+    let mut axes = [(0, 0); MAX_AXES];
+    let mut count = 0;
+    for (&dim, &stride) in dims.iter().zip(strides).filter(|(dim, _)| **dim != 1) {
+        axes[count] = (dim, stride);
+        count += 1;
+    }
+    let mut rest = &axes[..count];
+    let mut done = 0;
+    while done < newdims.len() && !rest.is_empty() {
+        let Some((taken, used)) = run(rest, &newdims[done..]) else { return false };
+        let (group, left) = rest.split_at(taken);
+        if !is_dense(group, order) {
+            return false;
+        }
+        let fastest = match order {
+            Order::Rows => group[taken - 1].1,
+            Order::Columns => group[0].1,
+        };
+        let (run, strides) = (&newdims[done..done + used], &mut result[done..done + used]);
+        if !divide(run, strides, fastest, order) {
+            return false;
+        }
+        done += used;
+        rest = left;
+    }
+    // What is left of the new shape has one element an axis.
+    let last = match (done.checked_sub(1), order) {
+        (None, _) => Some(itemsize),
+        (Some(last), Order::Rows) => Some(result[last]),
+        (Some(last), Order::Columns) => result[last].checked_mul(newdims[last]),
+    };
+    let Some(last) = last else { return false };
+    result[done..].fill(last);
+    true
+}
+
+/// How many axes of both sides make the first run of equally many elements.
+fn run(old: &[(isize, isize)], new: &[isize]) -> Option<(usize, usize)> {
+    let (mut taken, mut used) = (1, 1);
+    let (mut here, mut there) = (old.first()?.0, *new.first()?);
+    while here != there {
+        if there < here {
+            there = there.checked_mul(*new.get(used)?)?;
+            used += 1;
+        } else {
+            here = here.checked_mul(old.get(taken)?.0)?;
+            taken += 1;
+        }
+    }
+    Some((taken, used))
+}
+
+/// Whether each axis starts where the faster one beside it ends.
+fn is_dense(axes: &[(isize, isize)], order: Order) -> bool {
+    axes.windows(2).all(|pair| {
+        let (slow, fast) = match order {
+            Order::Rows => (pair[0], pair[1]),
+            Order::Columns => (pair[1], pair[0]),
+        };
+        fast.0.checked_mul(fast.1) == Some(slow.1)
+    })
+}
+
+/// Strides of a dense run; false when they overflow.
+fn divide(dims: &[isize], strides: &mut [isize], fastest: isize, order: Order) -> bool {
+    let mut next = Some(fastest);
+    for step in 0..dims.len() {
+        let axis = match order {
+            Order::Rows => dims.len() - 1 - step,
+            Order::Columns => step,
+        };
+        let Some(stride) = next else { return false };
+        strides[axis] = stride;
+        next = stride.checked_mul(dims[axis]);
+    }
+    true
+}
