@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::allocation::Allocation;
-use crate::backend::{Backend, Block, Buffers, PointerInfo, QueueOrder};
+use crate::backend::{Backend, Block, Buffers, Peer, PointerInfo, QueueOrder};
 use crate::buffer::Buffer;
 use crate::error::{ErrorKind, Result};
 use crate::history::Observer;
@@ -196,6 +196,22 @@ impl<B: Backend> Context<B> {
     #[must_use]
     pub fn history(&self) -> alloc::vec::Vec<crate::history::Record> {
         self.shared().history().records()
+    }
+
+    /// Lets this context's device reach the memory of `peer`'s. Doing it twice is no error.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where the runtime has no such thing or the devices cannot; the runtime's.
+    pub fn enable_peer_access(&self, peer: &Self) -> Result<()> {
+        B::Peer::enable(&self.raw, &peer.raw).map_err(|error| error.in_backend(self.info().backend))
+    }
+
+    /// Takes back what [`enable_peer_access`](Self::enable_peer_access) allowed. Not having allowed it is no error.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn disable_peer_access(&self, peer: &Self) -> Result<()> {
+        B::Peer::disable(&self.raw, &peer.raw).map_err(|error| error.in_backend(self.info().backend))
     }
 
     /// How long waits inside views and drops last at most.

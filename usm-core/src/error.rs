@@ -136,6 +136,13 @@ pub enum ErrorKind {
         /// Least major version that is accepted.
         least: u32,
     },
+    /// Bytes that are no handle of memory of another process.
+    BadIpcHandle {
+        /// Position of the first byte that cannot be right.
+        byte: usize,
+        /// Bytes given.
+        len: usize,
+    },
     /// No device answers the selector.
     NoDevice,
     /// The table of live blocks of a fixed arena is full.
@@ -248,6 +255,9 @@ impl fmt::Display for ErrorKind {
             }
             Self::LibraryVersion { library, found, least } => {
                 write!(f, "library {library} has version {found}, at least {least} is needed")
+            }
+            Self::BadIpcHandle { byte, len } => {
+                write!(f, "the {len} bytes are no IPC handle: byte {byte} cannot be right")
             }
             Self::NoDevice => f.write_str("no such device"),
             Self::TooManyBlocks { limit } => write!(f, "the arena's table of {limit} blocks is full"),

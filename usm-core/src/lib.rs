@@ -21,6 +21,7 @@ mod error;
 mod event;
 mod gate;
 pub mod history;
+pub mod ipc;
 pub mod kind;
 pub mod limits;
 mod queue;

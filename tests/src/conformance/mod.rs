@@ -4,6 +4,7 @@ pub mod accounting;
 pub mod memory;
 pub mod order;
 pub mod query;
+pub mod sharing;
 pub mod transfer;
 pub mod typed;
 
@@ -73,6 +74,9 @@ macro_rules! conformance_cases {
             a_failed_allocation_leaves_no_trace foreign_memory_releases_its_owner_after_use
             a_part_goes_back_to_its_source_with_its_uses threads_allocate_and_free
             threads_read_one_array ten_thousand_pairs_leak_nothing);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, sharing:
+            an_ipc_handle_names_its_memory_or_is_unsupported
+            a_device_reaches_its_own_memory_or_peers_are_unsupported);
     };
     (@group [$($each:ident)::+] $module:ident $provider:ty, $group:ident: $($case:ident)*) => {
         $crate::conformance_cases!(@each [$($each)::+] $module $provider, $group: $($case)*);

@@ -10,4 +10,5 @@ mod limits;
 mod order;
 mod registry;
 mod selector;
+mod sharing;
 mod verbose;

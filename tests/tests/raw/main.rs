@@ -4,6 +4,7 @@
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
 mod cuda;
+mod ipc;
 mod opencl;
 mod sycl;
 

@@ -1,11 +1,15 @@
 //! Abilities that not every runtime has. Each is an associated type of [`Backend`]; [`Unsupported`] answers all of them
 //! with a typed error.
 
+use core::any::Any;
 use core::convert::Infallible;
 use core::fmt::Debug;
+use core::ptr::NonNull;
 
-use crate::backend::Backend;
+use crate::AllocKind;
+use crate::backend::{Backend, Block};
 use crate::error::{ErrorKind, Result};
+use crate::ipc::NATIVE_BYTES;
 
 /// Opaque memory objects in the manner of `cl_mem`: no address, only copies.
 pub trait Buffers<B: Backend> {
@@ -119,6 +123,53 @@ pub trait Advice<B: Backend> {
     ) -> Result<B::Event>;
 }
 
+/// Memory shared with other processes, by handles of the runtime that travel as bytes.
+pub trait Ipc<B: Backend> {
+    /// What an opened handle must be kept for; dropping it closes the memory. It owns what closing needs, but not the
+    /// context's books, which may own it.
+    type Opened: Any + Debug + Send + Sync;
+
+    /// The runtime's handle for a whole block of this context, and the bytes from what the handle names to the block.
+    ///
+    /// # Errors
+    /// The runtime's, or `Unsupported`.
+    fn export(context: &B::Context, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)>;
+
+    /// The memory that a handle of another process names, from its start.
+    ///
+    /// # Safety
+    /// The other process keeps the memory until this is closed, and both order their accesses.
+    ///
+    /// # Errors
+    /// The runtime's, or `Unsupported`.
+    unsafe fn open(
+        context: &B::Context,
+        kind: AllocKind,
+        native: &[u8; NATIVE_BYTES],
+    ) -> Result<(NonNull<u8>, Self::Opened)>;
+}
+
+/// Access of one device to another's memory.
+pub trait Peer<B: Backend> {
+    /// Whether `device` can reach memory of `peer`, once that is [enabled](Self::enable).
+    ///
+    /// # Errors
+    /// The runtime's, or `Unsupported`.
+    fn can_access(device: &B::Device, peer: &B::Device) -> Result<bool>;
+
+    /// Lets the device of `context` reach the memory of `peer`'s; again is no error.
+    ///
+    /// # Errors
+    /// The runtime's, or `Unsupported`.
+    fn enable(context: &B::Context, peer: &B::Context) -> Result<()>;
+
+    /// Takes that back; not enabled is no error.
+    ///
+    /// # Errors
+    /// The runtime's, or `Unsupported`.
+    fn disable(context: &B::Context, peer: &B::Context) -> Result<()>;
+}
+
 /// The ability that is not there.
 #[derive(Clone, Copy, Debug)]
 pub struct Unsupported;
@@ -174,5 +225,35 @@ impl<B: Backend> Advice<B> for Unsupported {
 
     unsafe fn advise(_: &B::Queue, _: *const u8, _: usize, _: MemAdvice, _: &[B::Event]) -> Result<B::Event> {
         unsupported("memory advice")
+    }
+}
+
+impl<B: Backend> Ipc<B> for Unsupported {
+    type Opened = Infallible;
+
+    fn export(_: &B::Context, _: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+        unsupported("memory shared between processes")
+    }
+
+    unsafe fn open(
+        _: &B::Context,
+        _: AllocKind,
+        _: &[u8; NATIVE_BYTES],
+    ) -> Result<(NonNull<u8>, Infallible)> {
+        unsupported("memory shared between processes")
+    }
+}
+
+impl<B: Backend> Peer<B> for Unsupported {
+    fn can_access(_: &B::Device, _: &B::Device) -> Result<bool> {
+        unsupported("peer access")
+    }
+
+    fn enable(_: &B::Context, _: &B::Context) -> Result<()> {
+        unsupported("peer access")
+    }
+
+    fn disable(_: &B::Context, _: &B::Context) -> Result<()> {
+        unsupported("peer access")
     }
 }

@@ -47,9 +47,9 @@ use core::fmt::Debug;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-pub use ability::{Advice, Buffers, HostTasks, MemAdvice, Unsupported};
+pub use ability::{Advice, Buffers, HostTasks, Ipc, MemAdvice, Peer, Unsupported};
 #[cfg(feature = "alloc")]
-pub use erased::{Dyn, DynBuffer, DynContext, DynDevice, DynEvent, DynQueue};
+pub use erased::{Dyn, DynBuffer, DynContext, DynDevice, DynEvent, DynOpened, DynQueue};
 
 #[cfg(feature = "alloc")]
 use crate::deferred::Deferred;
@@ -161,6 +161,10 @@ pub unsafe trait Backend: Sized {
     type HostTasks: HostTasks<Self>;
     /// Prefetch and memory advice, or [`Unsupported`].
     type Advice: Advice<Self>;
+    /// Memory shared between processes, or [`Unsupported`].
+    type Ipc: Ipc<Self>;
+    /// Access of one device to another's memory, or [`Unsupported`].
+    type Peer: Peer<Self>;
 
     /// Calls `visit` for each device, in the runtime's order.
     ///

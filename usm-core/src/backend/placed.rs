@@ -67,6 +67,14 @@ impl Placed {
         base
     }
 
+    /// What the driver gave for a live block.
+    #[cfg(feature = "cuda")]
+    pub(super) fn base_of(&self, block: &Block) -> usize {
+        let entries = self.entries.lock();
+        let placed = entries.iter().find(|entry| entry.address == block.address());
+        placed.map_or(block.address(), |entry| entry.base)
+    }
+
     /// Base and size of the placed block that contains `address`, where the driver knows the block around it, which
     /// starts at `base`. `None` for the bytes around a placed block; `Some` of the same for all others.
     #[cfg(any(feature = "opencl", feature = "cuda", test))]

@@ -8,10 +8,17 @@ pub(super) const SUCCESS: Code = 0;
 pub(super) const INVALID_VALUE: Code = 1;
 pub(super) const OUT_OF_MEMORY: Code = 2;
 pub(super) const NO_DEVICE: Code = 100;
+pub(super) const PEER_ACCESS_UNSUPPORTED: Code = 217;
 pub(super) const NOT_READY: Code = 600;
+pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code = 704;
+pub(super) const PEER_ACCESS_NOT_ENABLED: Code = 705;
 
 pub(super) fn of(kind: ErrorKind) -> Error {
     Error::from(kind).in_backend(BackendKind::Cuda)
+}
+
+pub(super) fn unsupported(operation: &'static str) -> Error {
+    of(ErrorKind::Unsupported { operation })
 }
 
 /// The failure of the call `operation`.

@@ -13,6 +13,7 @@ use std::sync::Mutex;
 
 use super::error;
 use crate::error::{ErrorKind, Result};
+use crate::ipc::NATIVE_BYTES;
 
 #[cfg(target_os = "windows")]
 const LIBRARIES: [&str; 1] = ["nvcuda.dll"];
@@ -27,6 +28,10 @@ pub(super) type Raw = *mut c_void;
 pub(super) type DeviceId = i32;
 /// `CUdeviceptr`.
 pub(super) type Address = usize;
+
+/// `CUipcMemHandle`, passed by value.
+#[repr(C)]
+pub(super) struct IpcMemory(pub(super) [u8; NATIVE_BYTES]);
 
 macro_rules! table {
     ($($field:ident = $symbol:literal ($($argument:ty),*);)*) => {
@@ -98,6 +103,13 @@ table! {
     fill32_2d = "cuMemsetD2D32Async"(Address, usize, u32, usize, usize, Raw);
     prefetch = "cuMemPrefetchAsync"(Address, usize, DeviceId, Raw);
     advise = "cuMemAdvise"(Address, usize, i32, DeviceId);
+
+    can_access_peer = "cuDeviceCanAccessPeer"(*mut i32, DeviceId, DeviceId);
+    enable_peer = "cuCtxEnablePeerAccess"(Raw, u32);
+    disable_peer = "cuCtxDisablePeerAccess"(Raw);
+    ipc_export = "cuIpcGetMemHandle"(*mut IpcMemory, Address);
+    ipc_open = "cuIpcOpenMemHandle_v2"(*mut Address, IpcMemory, u32);
+    ipc_close = "cuIpcCloseMemHandle"(Address);
 
     create_event = "cuEventCreate"(*mut Raw, u32);
     destroy_event = "cuEventDestroy_v2"(Raw);

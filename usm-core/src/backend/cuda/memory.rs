@@ -53,7 +53,7 @@ impl Native {
     }
 
     /// Makes the context current on this thread until the guard is dropped.
-    fn current(&self) -> Result<Current> {
+    pub(super) fn current(&self) -> Result<Current> {
         // SAFETY: a live context.
         unsafe { Current::push(self.driver(), self.raw) }
     }
@@ -222,6 +222,11 @@ impl CudaContext {
     pub(super) unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
         unsafe { self.0.free(block) };
+    }
+
+    /// Where the driver's allocation around a block starts.
+    pub(super) fn driver_base(&self, block: &Block) -> usize {
+        self.0.placed.base_of(block)
     }
 
     pub(super) fn query(&self, address: usize) -> Result<PointerInfo> {

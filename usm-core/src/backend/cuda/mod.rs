@@ -16,6 +16,7 @@ mod loader;
 mod memory;
 mod queue;
 pub mod raw;
+mod sharing;
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -25,6 +26,7 @@ use std::path::Path;
 pub use device::CudaDevice;
 pub use memory::CudaContext;
 pub use queue::{CudaEvent, CudaQueue};
+pub use sharing::CudaIpcMemory;
 
 use crate::backend::roster::Completion;
 use crate::backend::{Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Unsupported};
@@ -79,6 +81,8 @@ unsafe impl Backend for Cuda {
     type Buffers = Unsupported;
     type HostTasks = Unsupported;
     type Advice = Self;
+    type Ipc = Self;
+    type Peer = Self;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(CudaDevice)) -> Result<()> {
         device::for_each(self.driver, visit)

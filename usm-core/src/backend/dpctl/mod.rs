@@ -23,6 +23,7 @@ mod loader;
 mod memory;
 mod queue;
 pub mod raw;
+mod sharing;
 mod waiter;
 
 use core::alloc::Layout;
@@ -97,6 +98,8 @@ unsafe impl Backend for Dpctl {
     type Buffers = Unsupported;
     type HostTasks = Unsupported;
     type Advice = Self;
+    type Ipc = Unsupported;
+    type Peer = Self;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(DpctlDevice)) -> Result<()> {
         device::for_each(self.library, visit)

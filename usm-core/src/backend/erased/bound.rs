@@ -9,11 +9,12 @@ use core::fmt::{self, Debug};
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use super::{DynBuffer, DynDevice, DynEvent};
+use super::{DynBuffer, DynDevice, DynEvent, DynOpened};
 use crate::backend::{
-    Advice, Backend, Block, Buffers, EventStatus, HostTasks, MemAdvice, PointerInfo, QueueOrder,
+    Advice, Backend, Block, Buffers, EventStatus, HostTasks, Ipc, MemAdvice, Peer, PointerInfo, QueueOrder,
 };
 use crate::error::{ErrorKind, Result};
+use crate::ipc::NATIVE_BYTES;
 use crate::shared::Shared;
 use crate::{AllocKind, DeviceInfo};
 
@@ -28,6 +29,7 @@ pub(super) trait ErasedBackend: Debug + Send + Sync {
 pub(super) trait ErasedDevice: Debug + Send + Sync {
     fn info(&self) -> DeviceInfo;
     fn create_context(&self) -> Result<Arc<dyn ErasedContext>>;
+    fn can_access_peer(&self, peer: &dyn ErasedDevice) -> Result<bool>;
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -44,6 +46,12 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
     /// # Safety
     /// As [`Buffers::destroy`].
     unsafe fn destroy_buffer(&self, raw: Box<dyn Any + Send + Sync>);
+    fn export(&self, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)>;
+    /// # Safety
+    /// As [`Ipc::open`].
+    unsafe fn open(&self, kind: AllocKind, native: &[u8; NATIVE_BYTES]) -> Result<(NonNull<u8>, DynOpened)>;
+    fn enable_peer(&self, peer: &dyn ErasedContext) -> Result<()>;
+    fn disable_peer(&self, peer: &dyn ErasedContext) -> Result<()>;
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -138,6 +146,12 @@ where
         Ok(Arc::new(Bound::<B, _>::new(context)))
     }
 
+    /// A device of another runtime is out of reach.
+    fn can_access_peer(&self, peer: &dyn ErasedDevice) -> Result<bool> {
+        let peer = peer.as_any().downcast_ref::<B::Device>();
+        peer.map_or(Ok(false), |peer| B::Peer::can_access(&self.device, peer))
+    }
+
     fn as_any(&self) -> &dyn Any {
         &self.device
     }
@@ -185,9 +199,32 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
         }
     }
 
+    fn export(&self, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+        B::Ipc::export(&self.handle, block)
+    }
+
+    unsafe fn open(&self, kind: AllocKind, native: &[u8; NATIVE_BYTES]) -> Result<(NonNull<u8>, DynOpened)> {
+        // SAFETY: the caller's promise.
+        let (pointer, opened) = unsafe { B::Ipc::open(&self.handle, kind, native) }?;
+        Ok((pointer, DynOpened(Box::new(opened))))
+    }
+
+    fn enable_peer(&self, peer: &dyn ErasedContext) -> Result<()> {
+        B::Peer::enable(&self.handle, of_same_backend::<B>(peer)?)
+    }
+
+    fn disable_peer(&self, peer: &dyn ErasedContext) -> Result<()> {
+        B::Peer::disable(&self.handle, of_same_backend::<B>(peer)?)
+    }
+
     fn as_any(&self) -> &dyn Any {
         &self.handle
     }
+}
+
+fn of_same_backend<B: Backend + 'static>(context: &dyn ErasedContext) -> Result<&B::Context> {
+    let context = context.as_any().downcast_ref::<B::Context>();
+    context.ok_or_else(|| ErrorKind::Unsupported { operation: "peer access to another backend" }.into())
 }
 
 pub(super) struct BufferOf<B: Backend>(<B::Buffers as Buffers<B>>::Raw);

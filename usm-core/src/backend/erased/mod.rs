@@ -20,10 +20,11 @@ use bound::{
 };
 
 use crate::backend::{
-    Advice, Backend, Block, Buffers, EventStatus, HostTasks, MemAdvice, PointerInfo, QueueOrder,
+    Advice, Backend, Block, Buffers, EventStatus, HostTasks, Ipc, MemAdvice, Peer, PointerInfo, QueueOrder,
 };
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
+use crate::ipc::NATIVE_BYTES;
 use crate::shared::Shared;
 use crate::{AllocKind, DeviceInfo};
 
@@ -49,6 +50,16 @@ pub struct DynEvent(Arc<dyn ErasedEvent>);
 
 /// A buffer of [`Dyn`].
 pub struct DynBuffer(Box<dyn Any + Send + Sync>);
+
+/// Memory of another process, opened through [`Dyn`].
+#[derive(Debug)]
+#[allow(dead_code, reason = "kept for its drop")]
+pub struct DynOpened(Box<dyn Opened>);
+
+/// What an opened handle is kept for.
+trait Opened: Debug + Send + Sync {}
+
+impl<T: Debug + Send + Sync> Opened for T {}
 
 impl Debug for DynBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -184,6 +195,8 @@ unsafe impl Backend for Dyn {
     type Buffers = Self;
     type HostTasks = Self;
     type Advice = Self;
+    type Ipc = Self;
+    type Peer = Self;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(DynDevice)) -> Result<()> {
         Arc::clone(&self.0).for_each_device(visit)
@@ -308,6 +321,37 @@ impl HostTasks<Dyn> for Dyn {
     ) -> Result<DynEvent> {
         // SAFETY: the caller's promise.
         unsafe { queue.0.submit(Work::Task(Box::new(task)), after) }
+    }
+}
+
+impl Ipc<Dyn> for Dyn {
+    type Opened = DynOpened;
+
+    fn export(context: &DynContext, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+        context.0.erased.export(block)
+    }
+
+    unsafe fn open(
+        context: &DynContext,
+        kind: AllocKind,
+        native: &[u8; NATIVE_BYTES],
+    ) -> Result<(NonNull<u8>, DynOpened)> {
+        // SAFETY: the caller's promise.
+        unsafe { context.0.erased.open(kind, native) }
+    }
+}
+
+impl Peer<Dyn> for Dyn {
+    fn can_access(device: &DynDevice, peer: &DynDevice) -> Result<bool> {
+        device.0.can_access_peer(&*peer.0)
+    }
+
+    fn enable(context: &DynContext, peer: &DynContext) -> Result<()> {
+        context.0.erased.enable_peer(&*peer.0.erased)
+    }
+
+    fn disable(context: &DynContext, peer: &DynContext) -> Result<()> {
+        context.0.erased.disable_peer(&*peer.0.erased)
     }
 }
 

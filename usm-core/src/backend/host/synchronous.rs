@@ -38,6 +38,8 @@ macro_rules! synchronous_backend {
         type Buffers = Self;
         type HostTasks = Self;
         type Advice = Self;
+        type Ipc = crate::backend::Unsupported;
+        type Peer = Self;
 
         #[cfg(feature = "alloc")]
         fn deferred(_: &Self::Context) -> Option<&crate::deferred::Deferred<Self>> {
@@ -144,6 +146,21 @@ macro_rules! synchronous_abilities {
             ) -> Result<HostEvent> {
                 task();
                 Ok(HostEvent)
+            }
+        }
+
+        /// There is one device, the machine, and all of its memory is its own.
+        impl<$($generics)*> crate::backend::Peer<$backend> for $backend {
+            fn can_access(_: &HostDevice, _: &HostDevice) -> Result<bool> {
+                Ok(true)
+            }
+
+            fn enable(_: &<$backend as Backend>::Context, _: &<$backend as Backend>::Context) -> Result<()> {
+                Ok(())
+            }
+
+            fn disable(_: &<$backend as Backend>::Context, _: &<$backend as Backend>::Context) -> Result<()> {
+                Ok(())
             }
         }
 

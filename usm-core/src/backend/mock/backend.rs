@@ -23,20 +23,22 @@ use crate::{AllocKind, DeviceInfo};
 /// A device of the simulated driver.
 #[derive(Clone, Debug)]
 pub struct MockDevice {
-    info: DeviceInfo,
+    pub(super) info: DeviceInfo,
+    pub(super) peer_access: bool,
 }
 
 impl MockDevice {
     pub(super) fn new(mock: &Mock, ordinal: usize) -> Self {
-        Self { info: mock.devices[ordinal] }
+        Self { info: mock.devices[ordinal], peer_access: mock.peer_access }
     }
 }
 
 /// A context of the simulated driver.
 #[derive(Debug)]
 pub struct MockContext {
-    engine: Arc<Engine>,
-    shared: Shared,
+    pub(super) engine: Arc<Engine>,
+    pub(super) device: MockDevice,
+    pub(super) shared: Shared,
     deferred: Deferred<Mock>,
 }
 
@@ -126,6 +128,8 @@ unsafe impl Backend for Mock {
     type Buffers = Self;
     type HostTasks = Self;
     type Advice = Self;
+    type Ipc = Self;
+    type Peer = Self;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(MockDevice)) -> Result<()> {
         (0..self.devices.len()).for_each(|ordinal| visit(MockDevice::new(self, ordinal)));
@@ -140,6 +144,7 @@ unsafe impl Backend for Mock {
         self.engine.call(Operation::CreateContext, 0, 0)?;
         Ok(Arc::new(MockContext {
             engine: Arc::clone(&self.engine),
+            device: device.clone(),
             shared: Shared::new(device.info),
             deferred: Deferred::new(),
         }))

@@ -50,6 +50,10 @@ pub enum Operation {
     Task,
     /// A prefetch or advice.
     Advice,
+    /// Exporting a block to other processes, or opening one of theirs.
+    Ipc,
+    /// Access to another device's memory, allowed or taken back.
+    Peer,
 }
 
 /// One call, as logged.
@@ -169,6 +173,8 @@ struct State {
     calls: Vec<Call>,
     violations: Vec<(usize, usize)>,
     live: Vec<(usize, usize, AllocKind, u64)>,
+    /// Bases of blocks opened by an IPC handle.
+    opened: Vec<usize>,
     /// In-order queues whose work failed, with the error that everything after it gets.
     failed: Vec<(u64, Error)>,
     random: u64,
@@ -379,6 +385,27 @@ impl Engine {
             .iter()
             .find(|(base, size, _, owner)| *owner == context && address >= *base && address - base < *size)?;
         Some((block.0, block.1, block.2))
+    }
+
+    /// Opens the live block at `base`, whatever its context; false when there is none.
+    pub(super) fn open_block(&self, base: usize) -> bool {
+        let mut state = self.state.lock();
+        let known = state.live.iter().any(|(live, ..)| *live == base);
+        if known {
+            state.opened.push(base);
+        }
+        known
+    }
+
+    pub(super) fn close_block(&self, base: usize) {
+        let mut state = self.state.lock();
+        if let Some(index) = state.opened.iter().position(|opened| *opened == base) {
+            state.opened.swap_remove(index);
+        }
+    }
+
+    pub(super) fn opened_blocks(&self) -> usize {
+        self.state.lock().opened.len()
     }
 
     /// What is queued now: of one queue, or of all queues of a context.

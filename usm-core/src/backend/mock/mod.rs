@@ -6,12 +6,14 @@
 
 mod backend;
 mod engine;
+mod sharing;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 pub use backend::{MockBuffer, MockContext, MockDevice, MockQueue};
 pub use engine::{Call, Fault, MockEvent, Operation, Progress};
+pub use sharing::MockIpcMemory;
 
 use crate::{BackendKind, Capabilities, DeviceInfo, DeviceType};
 use engine::Engine;
@@ -21,6 +23,7 @@ use engine::Engine;
 pub struct Mock {
     engine: Arc<Engine>,
     devices: Vec<DeviceInfo>,
+    peer_access: bool,
 }
 
 impl Default for Mock {
@@ -37,7 +40,7 @@ impl Mock {
         info.global_mem_size = 1 << 30;
         info.max_alloc_size = 1 << 29;
         info.integrated = false;
-        Self { engine: Arc::new(Engine::new(progress)), devices: alloc::vec![info] }
+        Self { engine: Arc::new(Engine::new(progress)), devices: alloc::vec![info], peer_access: true }
     }
 
     /// The same driver with its devices' descriptions changed: memory, limits, capabilities.
@@ -61,6 +64,13 @@ impl Mock {
     pub fn with_devices(mut self, count: u32) -> Self {
         let first = self.devices[0];
         self.devices = (0..count).map(|index| DeviceInfo { index, ordinal: index, ..first }).collect();
+        self
+    }
+
+    /// The same driver with devices that do not reach each other's memory.
+    #[must_use]
+    pub fn without_peer_access(mut self) -> Self {
+        self.peer_access = false;
         self
     }
 
@@ -114,6 +124,12 @@ impl Mock {
     #[must_use]
     pub fn violations(&self) -> Vec<(usize, usize)> {
         self.engine.violations()
+    }
+
+    /// Blocks that were opened by an IPC handle and not closed.
+    #[must_use]
+    pub fn opened_blocks(&self) -> usize {
+        self.engine.opened_blocks()
     }
 
     /// Blocks that are allocated and not freed.

@@ -80,6 +80,8 @@ unsafe impl Backend for OpenCl {
     type Buffers = Self;
     type HostTasks = Unsupported;
     type Advice = Self;
+    type Ipc = Unsupported;
+    type Peer = Unsupported;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(OpenClDevice)) -> Result<()> {
         device::for_each(self.library, visit)

@@ -1,0 +1,129 @@
+//! Memory of other processes and devices, on a driver that plays both ends.
+
+use proptest::prelude::*;
+use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
+use usm_core::backend::{Dyn, Peer};
+use usm_core::ipc::IpcHandle;
+use usm_core::{AllocKind, Context, Device, ErrorKind, MemorySource, QueueOrder, Request, UsmVec};
+
+#[test]
+fn a_handle_leads_to_the_memory_and_is_closed_after_the_last_use() {
+    let mock = Mock::new(Progress::Manual);
+    let (context, other) = (mock.context(), mock.context());
+    let (queue, reader) =
+        (context.queue(QueueOrder::InOrder).unwrap(), other.queue(QueueOrder::InOrder).unwrap());
+    let mut array = context.allocate(&Request::new(AllocKind::Device, 64)).unwrap();
+    let _ = queue.fill_bytes(&mut array, 0, 64, &[7]).unwrap();
+    mock.finish();
+    let handle = array.export_ipc().unwrap();
+    let handle = IpcHandle::from_bytes(&handle.to_bytes()).unwrap();
+    // SAFETY: `array` outlives the opened memory; both ends only read from here on.
+    let opened = unsafe { other.open_ipc(&handle) }.unwrap();
+    assert_eq!((opened.kind(), opened.size(), mock.opened_blocks()), (AllocKind::Device, 64, 1));
+    assert_eq!(other.stats().sum.live, 0, "memory of others is in no book");
+    let mut copy = other.allocate(&Request::new(AllocKind::Host, 64)).unwrap();
+    let _ = reader.copy_bytes(&mut copy, 0, &opened, 0, 64).unwrap();
+    drop(opened);
+    assert_eq!(mock.opened_blocks(), 1, "the copy still reads it");
+    mock.finish();
+    other.collect();
+    assert_eq!(mock.opened_blocks(), 0);
+    copy.wait_for_host(usm_core::Access::Read).unwrap();
+    // SAFETY: host memory, written whole by the copy.
+    assert_eq!(unsafe { core::slice::from_raw_parts(copy.as_ptr(), 64) }, [7; 64]);
+}
+
+#[test]
+fn an_export_waits_for_the_work_that_writes_the_memory() {
+    let mock = Mock::new(Progress::OnWait);
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::InOrder).unwrap();
+    let mut array = UsmVec::<u8, Device, _>::zeroed(&queue, 16).unwrap();
+    let _ = queue.fill(&mut array, 1).unwrap();
+    assert!(mock.queued() > 0);
+    array.allocation().export_ipc().unwrap();
+    assert_eq!(mock.queued(), 0);
+}
+
+#[test]
+fn handles_that_name_nothing_are_refused() {
+    let mock = Mock::new(Progress::OnWait);
+    let (context, other) = (mock.context(), mock.context());
+    let array = context.allocate(&Request::new(AllocKind::Device, 64)).unwrap();
+    let handle = array.export_ipc().unwrap();
+    mock.inject(Fault {
+        operation: Operation::Ipc,
+        skip: 0,
+        error: ErrorKind::Native { operation: "the driver's call" }.into(),
+        late: false,
+    });
+    assert!(array.export_ipc().is_err());
+    drop(array);
+    // SAFETY: refused, because the memory is gone.
+    let refused = unsafe { other.open_ipc(&handle) }.unwrap_err();
+    assert!(matches!(refused.kind, ErrorKind::Native { .. }));
+    let host = usm_core::backend::host::HostHeap::new().context();
+    // SAFETY: refused, because the runtime is another.
+    let refused = unsafe { host.open_ipc(&handle) }.unwrap_err();
+    assert!(matches!(refused.kind, ErrorKind::Unsupported { .. }));
+    assert_eq!(mock.opened_blocks(), 0);
+}
+
+#[test]
+fn peers_are_told_by_device_and_refused_by_type() {
+    for (mock, reach) in [
+        (Mock::default().with_devices(2), true),
+        (Mock::default().with_devices(2).without_peer_access(), false),
+    ] {
+        let erased = Dyn::new(mock);
+        let devices = erased.devices().unwrap();
+        assert_eq!(Dyn::can_access(&devices[0], &devices[0]), Ok(true));
+        assert_eq!(Dyn::can_access(&devices[0], &devices[1]), Ok(reach));
+        let [one, two]: [Context<Dyn>; 2] = core::array::from_fn(|index| devices[index].context().unwrap());
+        assert_eq!(one.enable_peer_access(&one), Ok(()));
+        assert_eq!(one.enable_peer_access(&two).is_ok(), reach);
+        assert_eq!(one.disable_peer_access(&two).is_ok(), reach);
+        let host = Dyn::new(usm_core::backend::host::HostHeap::new()).devices().unwrap();
+        assert_eq!(Dyn::can_access(&devices[0], &host[0]), Ok(false), "another runtime");
+        let refused = one.enable_peer_access(&host[0].context().unwrap()).unwrap_err();
+        assert!(matches!(refused.kind, ErrorKind::Unsupported { .. }));
+    }
+}
+
+#[test]
+fn an_erased_handle_is_that_of_the_backend() {
+    let mock = Mock::new(Progress::OnWait);
+    let erased = Dyn::new(mock.clone()).devices().unwrap()[0].context().unwrap();
+    let array = erased.allocate(&Request::new(AllocKind::Device, 64)).unwrap();
+    let handle = array.export_ipc().unwrap();
+    assert_eq!(handle.backend(), usm_core::BackendKind::Mock);
+    // SAFETY: `array` outlives the opened memory.
+    let opened = unsafe { erased.open_ipc(&handle) }.unwrap();
+    assert_eq!((opened.as_ptr(), mock.opened_blocks()), (array.as_ptr(), 1));
+    drop(opened);
+    assert_eq!(mock.opened_blocks(), 0);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_panic_and_what_is_taken_travels_back(mut bytes in proptest::collection::vec(any::<u8>(), 0..100), whole: bool) {
+        if whole {
+            bytes.resize(IpcHandle::BYTES, 3);
+            bytes[..8].copy_from_slice(b"usm1\x01\x01\0\0");
+        }
+        match IpcHandle::from_bytes(&bytes) {
+            Ok(handle) => {
+                prop_assert_eq!(&handle.to_bytes()[..], &bytes[..]);
+                prop_assert!(handle.offset().checked_add(handle.size()).is_some());
+            }
+            Err(error) => {
+                let len = bytes.len();
+                let at = match error.kind {
+                    ErrorKind::BadIpcHandle { byte, len: said } if said == len => byte,
+                    _ => usize::MAX,
+                };
+                prop_assert!(at <= len, "{}", error);
+            }
+        }
+    }
+}

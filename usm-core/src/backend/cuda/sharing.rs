@@ -1,0 +1,114 @@
+//! Memory of other processes, and access of one device to another's memory.
+
+use alloc::sync::Arc;
+use core::ptr::{self, NonNull};
+
+use super::error::{self, check};
+use super::loader::{Address, IpcMemory};
+use super::memory::Native;
+use super::{Cuda, CudaContext, CudaDevice};
+use crate::AllocKind;
+use crate::backend::{Block, Ipc, Peer};
+use crate::error::Result;
+use crate::ipc::NATIVE_BYTES;
+
+/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`.
+const LAZY_PEER_ACCESS: u32 = 1;
+
+/// Memory of another process, mapped here until this is dropped.
+#[derive(Debug)]
+pub struct CudaIpcMemory {
+    address: Address,
+    native: Arc<Native>,
+}
+
+impl Drop for CudaIpcMemory {
+    fn drop(&mut self) {
+        // A failure could not be acted on: the owner is gone.
+        let Ok(_current) = self.native.current() else { return };
+        // SAFETY: opened once, closed once, and nothing uses it any more.
+        let _ = unsafe { (self.native.driver().ipc_close)(self.address) };
+    }
+}
+
+impl Ipc<Self> for Cuda {
+    type Opened = CudaIpcMemory;
+
+    fn export(context: &CudaContext, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+        if block.kind != AllocKind::Device {
+            return Err(error::unsupported("IPC of memory that is no device memory"));
+        }
+        let (base, address) = (context.driver_base(block), block.address());
+        let mut handle = IpcMemory([0; NATIVE_BYTES]);
+        let _current = context.current()?;
+        // SAFETY: the start of a live allocation, room for the handle.
+        check("cuIpcGetMemHandle", unsafe { (context.driver().ipc_export)(&raw mut handle, base) })?;
+        Ok((handle.0, address - base))
+    }
+
+    unsafe fn open(
+        context: &CudaContext,
+        _: AllocKind,
+        native: &[u8; NATIVE_BYTES],
+    ) -> Result<(NonNull<u8>, CudaIpcMemory)> {
+        let mut address: Address = 0;
+        let current = context.current()?;
+        // SAFETY: room for the answer; the driver refuses handles that name nothing.
+        let code =
+            unsafe { (context.driver().ipc_open)(&raw mut address, IpcMemory(*native), LAZY_PEER_ACCESS) };
+        check("cuIpcOpenMemHandle", code)?;
+        drop(current);
+        let opened = CudaIpcMemory { address, native: Arc::clone(context.native()) };
+        match NonNull::new(ptr::with_exposed_provenance_mut(address)) {
+            Some(pointer) => Ok((pointer, opened)),
+            None => Err(error::native("cuIpcOpenMemHandle", code)),
+        }
+    }
+}
+
+impl Peer<Self> for Cuda {
+    fn can_access(device: &CudaDevice, peer: &CudaDevice) -> Result<bool> {
+        if device.as_raw() == peer.as_raw() {
+            return Ok(true); // The driver says no: it means other devices.
+        }
+        let mut can = 0;
+        let call = device.driver().can_access_peer;
+        // SAFETY: devices of the driver, room for the answer.
+        check("cuDeviceCanAccessPeer", unsafe { call(&raw mut can, device.as_raw(), peer.as_raw()) })?;
+        Ok(can != 0)
+    }
+
+    fn enable(context: &CudaContext, peer: &CudaContext) -> Result<()> {
+        reach(context, peer, |context, peer| {
+            // SAFETY: live contexts; one is current, the flags must be 0.
+            match unsafe { (context.driver().enable_peer)(peer.as_raw(), 0) } {
+                error::PEER_ACCESS_ALREADY_ENABLED => Ok(()),
+                error::PEER_ACCESS_UNSUPPORTED => Err(error::unsupported("peer access of these devices")),
+                code => check("cuCtxEnablePeerAccess", code),
+            }
+        })
+    }
+
+    fn disable(context: &CudaContext, peer: &CudaContext) -> Result<()> {
+        reach(context, peer, |context, peer| {
+            // SAFETY: live contexts; one is current.
+            match unsafe { (context.driver().disable_peer)(peer.as_raw()) } {
+                error::PEER_ACCESS_NOT_ENABLED => Ok(()),
+                code => check("cuCtxDisablePeerAccess", code),
+            }
+        })
+    }
+}
+
+/// Runs `call` with `context` current; a context needs no access to itself.
+fn reach(
+    context: &CudaContext,
+    peer: &CudaContext,
+    call: impl FnOnce(&CudaContext, &CudaContext) -> Result<()>,
+) -> Result<()> {
+    if context.as_raw() == peer.as_raw() {
+        return Ok(());
+    }
+    let _current = context.current()?;
+    call(context, peer)
+}

@@ -1,0 +1,74 @@
+//! Memory of other processes, played by other contexts of the same driver, and access between devices.
+
+use alloc::sync::Arc;
+use core::ptr::NonNull;
+
+use super::Mock;
+use super::backend::{MockContext, MockDevice};
+use super::engine::{Engine, Operation};
+use crate::AllocKind;
+use crate::backend::{Block, Ipc, Peer};
+use crate::error::{ErrorKind, Result};
+use crate::ipc::NATIVE_BYTES;
+
+/// A block that was opened by a handle, until this is dropped.
+#[derive(Debug)]
+pub struct MockIpcMemory {
+    engine: Arc<Engine>,
+    base: usize,
+}
+
+impl Drop for MockIpcMemory {
+    fn drop(&mut self) {
+        self.engine.close_block(self.base);
+    }
+}
+
+impl Ipc<Self> for Mock {
+    type Opened = MockIpcMemory;
+
+    fn export(context: &Arc<MockContext>, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+        context.engine.call(Operation::Ipc, block.size, 0)?;
+        let mut native = [0; NATIVE_BYTES];
+        native[..8].copy_from_slice(&(block.pointer.as_ptr().expose_provenance() as u64).to_le_bytes());
+        Ok((native, 0))
+    }
+
+    unsafe fn open(
+        context: &Arc<MockContext>,
+        _: AllocKind,
+        native: &[u8; NATIVE_BYTES],
+    ) -> Result<(NonNull<u8>, MockIpcMemory)> {
+        context.engine.call(Operation::Ipc, 0, 0)?;
+        let mut word = [0; 8];
+        word.copy_from_slice(&native[..8]);
+        let base = u64::from_le_bytes(word) as usize;
+        let pointer = NonNull::new(core::ptr::with_exposed_provenance_mut(base));
+        match pointer.filter(|_| context.engine.open_block(base)) {
+            Some(pointer) => Ok((pointer, MockIpcMemory { engine: Arc::clone(&context.engine), base })),
+            None => Err(ErrorKind::Native { operation: "opening an IPC handle" }.into()),
+        }
+    }
+}
+
+impl Peer<Self> for Mock {
+    fn can_access(device: &MockDevice, peer: &MockDevice) -> Result<bool> {
+        Ok(device.peer_access || device.info.ordinal == peer.info.ordinal)
+    }
+
+    fn enable(context: &Arc<MockContext>, peer: &Arc<MockContext>) -> Result<()> {
+        change(context, peer)
+    }
+
+    fn disable(context: &Arc<MockContext>, peer: &Arc<MockContext>) -> Result<()> {
+        change(context, peer)
+    }
+}
+
+fn change(context: &MockContext, peer: &MockContext) -> Result<()> {
+    context.engine.call(Operation::Peer, 0, 0)?;
+    if Mock::can_access(&context.device, &peer.device)? {
+        return Ok(());
+    }
+    Err(ErrorKind::Unsupported { operation: "peer access of these devices" }.into())
+}

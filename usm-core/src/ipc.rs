@@ -1,0 +1,176 @@
+//! Memory shared with other processes: the handle that travels, and both of its ends.
+
+#[cfg(feature = "alloc")]
+use crate::backend::{Backend, Ipc};
+use crate::error::{ErrorKind, Result};
+#[cfg(feature = "alloc")]
+use crate::{Access, Allocation, Block, Context};
+use crate::{AllocKind, BackendKind};
+
+/// Bytes of a runtime's own handle: 64 in CUDA, HIP and Level Zero.
+pub const NATIVE_BYTES: usize = 64;
+
+/// Names an allocation of another process: a runtime's own handle, and which part of what it names is meant.
+///
+/// ```
+/// use usm_core::ipc::IpcHandle;
+///
+/// assert!(IpcHandle::from_bytes(&[0; IpcHandle::BYTES]).is_err());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpcHandle {
+    backend: BackendKind,
+    kind: AllocKind,
+    offset: u64,
+    size: u64,
+    native: [u8; NATIVE_BYTES],
+}
+
+impl IpcHandle {
+    /// Bytes of the form that travels: `usm1`, backend, kind, two zeros, offset and size (little-endian), the runtime's handle.
+    pub const BYTES: usize = 24 + NATIVE_BYTES;
+
+    const MAGIC: [u8; 4] = *b"usm1";
+    const BACKENDS: [BackendKind; 6] = [
+        BackendKind::Host,
+        BackendKind::Mock,
+        BackendKind::OpenCl,
+        BackendKind::LevelZero,
+        BackendKind::Cuda,
+        BackendKind::Sycl,
+    ];
+
+    /// The runtime that made it; another one cannot open it.
+    #[must_use]
+    pub const fn backend(&self) -> BackendKind {
+        self.backend
+    }
+
+    /// Kind of the memory.
+    #[must_use]
+    pub const fn kind(&self) -> AllocKind {
+        self.kind
+    }
+
+    /// Bytes of the allocation.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The runtime's own handle. It names a block in which the allocation begins [`offset`](Self::offset) bytes in.
+    #[must_use]
+    pub const fn native(&self) -> &[u8; NATIVE_BYTES] {
+        &self.native
+    }
+
+    /// Bytes from what the runtime's handle names to the allocation.
+    #[must_use]
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The form that travels.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..4].copy_from_slice(&Self::MAGIC);
+        let backend = Self::BACKENDS.iter().position(|known| *known == self.backend);
+        bytes[4] = backend.map_or(u8::MAX, |index| index as u8);
+        bytes[5] = self.kind as u8;
+        bytes[8..16].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.size.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.native);
+        bytes
+    }
+
+    /// The handle of which these bytes are the travelling form. What the runtime's part names cannot be checked here.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadIpcHandle`] with the position of the first byte that cannot be right.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let bad = |byte: usize| ErrorKind::BadIpcHandle { byte, len: bytes.len() };
+        let whole: &[u8; Self::BYTES] = bytes.try_into().map_err(|_| bad(bytes.len().min(Self::BYTES)))?;
+        if let Some(byte) = (0..4).find(|byte| whole[*byte] != Self::MAGIC[*byte]) {
+            return Err(bad(byte).into());
+        }
+        let backend = Self::BACKENDS.get(usize::from(whole[4])).ok_or(bad(4))?;
+        let kind = AllocKind::ALL.into_iter().find(|kind| *kind as u8 == whole[5]).ok_or(bad(5))?;
+        if let Some(byte) = (6..8).find(|byte| whole[*byte] != 0) {
+            return Err(bad(byte).into());
+        }
+        let number = |start: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&whole[start..start + 8]);
+            u64::from_le_bytes(word)
+        };
+        let (offset, size) = (number(8), number(16));
+        // Both ends of the part must be addresses.
+        let fits = offset.checked_add(size).is_some_and(|end| isize::try_from(end).is_ok());
+        if size == 0 || !fits {
+            return Err(bad(16).into());
+        }
+        let mut native = [0; NATIVE_BYTES];
+        native.copy_from_slice(&whole[24..]);
+        Ok(Self { backend: *backend, kind, offset, size, native })
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<B: Backend> Allocation<B> {
+    /// A handle by which another process opens this memory, once the work that writes it has finished. Whoever opens it
+    /// must be told when it may be used, and this allocation must live until nobody does.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where the runtime has no such handles, or not for this kind; for memory of another owner.
+    pub fn export_ipc(&self) -> Result<IpcHandle> {
+        let context = self.context();
+        let backend = context.info().backend;
+        self.wait_for_uses(Access::Read)?;
+        let address = self.block().address();
+        // A part of a larger block: runtimes name whole blocks.
+        let Some(info) = context.shared().registry().find(address) else {
+            let operation = "IPC of memory that another owner allocated";
+            return Err(crate::Error::from(ErrorKind::Unsupported { operation }).in_backend(backend));
+        };
+        let inside = address - info.base;
+        let base = self.block().pointer.map_addr(|address| {
+            // Not zero: the base of a live block.
+            core::num::NonZero::new(info.base).unwrap_or(address)
+        });
+        let whole = Block { pointer: base, size: info.size, ..*self.block() };
+        let (native, offset) =
+            B::Ipc::export(context.raw(), &whole).map_err(|error| error.in_backend(backend))?;
+        let (offset, size) = ((offset + inside) as u64, self.size() as u64);
+        Ok(IpcHandle { backend, kind: self.kind(), offset, size, native })
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<B: Backend> Context<B> {
+    /// Memory that another process exported. It is not in this context's books; dropping the allocation closes it after
+    /// the last use.
+    ///
+    /// # Safety
+    /// The other process keeps the allocation while this one lives, and both order their accesses.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where the runtime has no such handles or another runtime made this one; the runtime's
+    /// refusal of a handle that names nothing.
+    pub unsafe fn open_ipc(&self, handle: &IpcHandle) -> Result<Allocation<B>> {
+        let backend = self.info().backend;
+        if handle.backend != backend {
+            let operation = "opening an IPC handle of another runtime";
+            return Err(crate::Error::from(ErrorKind::Unsupported { operation }).in_backend(backend));
+        }
+        // SAFETY: the caller's promise.
+        let opened = unsafe { B::Ipc::open(self.raw(), handle.kind, &handle.native) };
+        let (base, owner) = opened.map_err(|error| error.in_backend(backend))?;
+        // Handles are made from live blocks or were checked: the numbers fit an address.
+        let pointer = base.map_addr(|base| base.saturating_add(handle.offset as usize));
+        let alignment = 1 << pointer.addr().trailing_zeros().min(usize::BITS - 2);
+        let block = Block { pointer, size: handle.size as usize, alignment, kind: handle.kind };
+        // SAFETY: the runtime maps at least what was exported, as long as `owner` lives; the rest is the caller's promise.
+        Ok(unsafe { Allocation::foreign(self.clone(), block, alloc::boxed::Box::new(owner)) })
+    }
+}
