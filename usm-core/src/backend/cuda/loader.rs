@@ -138,7 +138,8 @@ pub(super) fn open_usual() -> Result<&'static Driver> {
     let mut opened = Err(error::of(ErrorKind::LibraryNotFound { library: LIBRARIES[0] }));
     for name in LIBRARIES {
         opened = open(Path::new(name));
-        if opened.is_ok() {
+        // A library that is there and no driver is the news, not that its other name is missing.
+        if !matches!(&opened, Err(error) if matches!(error.kind, ErrorKind::LibraryNotFound { .. })) {
             break;
         }
     }
