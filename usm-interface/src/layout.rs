@@ -13,6 +13,32 @@ pub struct Extent {
     pub high: i64,
 }
 
+impl Extent {
+    /// Proves that the bytes lie in `allocation` when `data[0]` is `address`. No bytes lie anywhere.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutsideAllocation`] with the bytes relative to the allocation.
+    ///
+    /// ```
+    /// use usm_interface::{Allocation, Extent};
+    /// let extent = Extent { low: -4, high: 8 };
+    /// assert!(extent.check_inside(4100, Allocation { base: 4096, len: 12 }).is_ok());
+    /// assert!(extent.check_inside(4096, Allocation { base: 4096, len: 12 }).is_err());
+    /// ```
+    pub fn check_inside(self, address: u64, allocation: Allocation) -> Result<()> {
+        if self.low == self.high {
+            return Ok(());
+        }
+        let start = i128::from(address).saturating_sub(i128::from(allocation.base));
+        let low = start.saturating_add(i128::from(self.low));
+        let high = start.saturating_add(i128::from(self.high));
+        if low < 0 || high > i128::from(allocation.len) {
+            return Err(Key::Data.error(outside(low, high, allocation.len)));
+        }
+        Ok(())
+    }
+}
+
 /// A block of memory that an array must lie in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Allocation {
@@ -292,16 +318,7 @@ impl<const N: usize> Layout<N> {
     /// # Errors
     /// [`ErrorKind::OutsideAllocation`] with the bytes relative to the allocation.
     pub fn check_inside(&self, address: u64, allocation: Allocation) -> Result<()> {
-        if self.nbytes == 0 {
-            return Ok(());
-        }
-        let start = i128::from(address).saturating_sub(i128::from(allocation.base));
-        let low = start.saturating_add(i128::from(self.extent.low));
-        let high = start.saturating_add(i128::from(self.extent.high));
-        if low < 0 || high > i128::from(allocation.len) {
-            return Err(Key::Data.error(outside(low, high, allocation.len)));
-        }
-        Ok(())
+        self.extent.check_inside(address, allocation)
     }
 
     /// Proves that address plus extent stays inside the 64-bit address space.

@@ -384,16 +384,7 @@ impl<const N: usize> Tensor<N> {
     /// [`ErrorKind::OutsideAllocation`]; [`ErrorKind::Missing`] without an address.
     pub fn check_inside(&self, allocation: Allocation) -> Result<()> {
         let address = self.data.ok_or_else(|| Key::Data.error(ErrorKind::Missing))?;
-        if self.nbytes() == 0 {
-            return Ok(());
-        }
-        let start = i128::from(address).saturating_sub(i128::from(allocation.base));
-        let low = start.saturating_add(i128::from(self.extent.low));
-        let high = start.saturating_add(i128::from(self.extent.high));
-        if low < 0 || high > i128::from(allocation.len) {
-            return Err(Key::Data.error(crate::layout::outside(low, high, allocation.len)));
-        }
-        Ok(())
+        self.extent.check_inside(address, allocation)
     }
 
     fn check_address(&self, address: u64) -> Result<()> {
