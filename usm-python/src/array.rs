@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyTuple};
 
 use crate::context::PyContext;
+use crate::cuda;
 use crate::device::PyDevice;
 use crate::dlpack::{self, Wishes};
 use crate::error::OrRaise;
@@ -22,12 +23,17 @@ use crate::view::View;
 
 /// An n-dimensional array in USM memory: a view of a storage that other arrays may share.
 #[pyclass(frozen, module = "usm", name = "Array")]
-#[derive(Clone, Debug)]
-pub(crate) struct Array(Side);
+#[derive(Debug)]
+pub(crate) struct Array(Side, dlpack::Dims);
 
 impl Array {
     pub(crate) fn new(side: Side) -> Self {
-        Self(side)
+        Self(side, dlpack::Dims::new())
+    }
+
+    /// What consumers in C borrow.
+    pub(crate) fn dims(&self) -> &dlpack::Dims {
+        &self.1
     }
 
     pub(crate) fn side(&self) -> Side {
@@ -36,7 +42,12 @@ impl Array {
 
     pub(crate) fn with_view(&self, view: View) -> Self {
         let Side { storage, stream, readonly, .. } = &self.0;
-        Self(Side { storage: Arc::clone(storage), stream: Arc::clone(stream), view, readonly: *readonly })
+        Self::new(Side {
+            storage: Arc::clone(storage),
+            stream: Arc::clone(stream),
+            view,
+            readonly: *readonly,
+        })
     }
 
     fn view(&self) -> &View {
@@ -165,7 +176,7 @@ impl Array {
             Some(queue) => import::stream(py, Some(queue))?,
             None => Arc::clone(&self.0.stream),
         };
-        transfer::duplicate(py, &self.0, &stream, kind, 0).map(Self)
+        transfer::duplicate(py, &self.0, &stream, kind, 0).map(Self::new)
     }
 
     /// Sets every element.
@@ -219,7 +230,7 @@ impl Array {
         let py = key.py();
         let target = self.with_view(self.view().indexed(key)?);
         let dtype = target.view().dtype;
-        if let Ok(array) = value.cast::<Self>() {
+        if let Ok(array) = value.cast_exact::<Self>() {
             return transfer::copy(py, &target.0, &array.get().0);
         }
         if let Some(side) = import::without_copy(value)? {
@@ -276,7 +287,19 @@ impl Array {
         export::array_dictionary(py, &self.0)
     }
 
-    /// DLPack. Waits for work that is in flight.
+    /// CUDA memory only. Names the array's queue as the stream to order work after.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        cuda::dictionary(py, &self.0)
+    }
+
+    /// DLPack's table for C, version 1.3.
+    #[classattr]
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Py<PyCapsule>> {
+        dlpack::exchange_api(py)
+    }
+
+    /// DLPack. Waits for work that is in flight; on CUDA the consumer's `stream` waits for it instead.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -289,7 +312,8 @@ impl Array {
         dlpack::export(py, &self.0, &Wishes { stream, max_version, dl_device, copy })
     }
 
-    /// `(type, id)`: USM of SYCL is type 14, and its id counts root devices; the host is `(1, 0)`.
+    /// `(type, id)`: USM of SYCL is type 14, and its id counts root devices; CUDA's device, host and managed memory are
+    /// types 2, 3 and 13; the host is `(1, 0)`.
     fn __dlpack_device__(&self) -> (i32, i32) {
         let device = dlpack::device(&self.0);
         (device.kind.code(), device.id)

@@ -8,6 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use usm_interface::{ByteOrder, Dtype, Kind};
 
+use crate::axes::Axes;
 use crate::view::View;
 
 /// A held buffer of another object: one run of bytes.
@@ -112,8 +113,8 @@ pub(crate) fn format(dtype: Dtype) -> Option<String> {
 /// What an export keeps until it is released: the strings and arrays that the structure points to.
 struct Export {
     format: CString,
-    shape: Box<[isize]>,
-    strides: Box<[isize]>,
+    shape: Axes,
+    strides: Axes,
 }
 
 /// Fills a buffer for `owner`, whose element with all indices 0 lies at `pointer`.

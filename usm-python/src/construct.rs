@@ -130,7 +130,38 @@ pub(crate) fn zeros(
 /// True always copies, False never: it raises where a copy would be needed.
 #[pyfunction]
 #[pyo3(signature = (obj, *, dtype=None, kind=None, queue=None, copy=None))]
-pub(crate) fn asarray(
+pub(crate) fn asarray<'py>(
+    obj: &Bound<'py, PyAny>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    kind: Option<&str>,
+    queue: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, Array>> {
+    if dtype.is_none()
+        && kind.is_none()
+        && queue.is_none()
+        && copy != Some(true)
+        && let Some(array) = as_it_is(obj)?
+    {
+        return Ok(array);
+    }
+    asked(obj, dtype, kind, queue, copy).and_then(|array| Bound::new(obj.py(), array))
+}
+
+/// Memory that the object holds already; an array is itself.
+fn as_it_is<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
+    if let Ok(array) = obj.cast_exact::<Array>() {
+        return Ok(Some(array.clone()));
+    }
+    match Side::of_existing(obj)? {
+        Some(side) => Bound::new(obj.py(), Array::new(side)).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// With everything that can be asked for.
+#[cold]
+fn asked(
     obj: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
     kind: Option<&str>,
@@ -156,7 +187,7 @@ pub(crate) fn asarray(
         // Values that are in no USM memory yet go to the default device: numbers always, foreign host memory when it is
         // to become another kind.
         None if fresh => Some(import::stream(py, None)?),
-        None if side.storage.owner().is_some() && !side.stream.is_sycl() => {
+        None if side.storage.is_foreign() && side.stream.is_host() => {
             let other = kind.is_some_and(|kind| kind != side.storage.kind());
             other.then(|| import::stream(py, None)).transpose()?
         }
@@ -182,8 +213,9 @@ pub(crate) fn asarray(
 
 impl Side {
     /// Memory that the object holds already.
+    #[inline]
     fn of_existing(obj: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        if let Ok(array) = obj.cast::<Array>() {
+        if let Ok(array) = obj.cast_exact::<Array>() {
             return Ok(Some(array.get().side()));
         }
         if let Ok(memory) = obj.cast::<Memory>() {
@@ -195,7 +227,6 @@ impl Side {
 
 /// Numbers and nested sequences of numbers, in host memory.
 pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResult<Side> {
-    let py = obj.py();
     let mut extents = Vec::new();
     let mut values = Vec::new();
     flatten(obj, 0, &mut extents, &mut values)?;
@@ -208,10 +239,9 @@ pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResul
     for value in &values {
         bytes.extend_from_slice(&scalar::store(dtype, value)?[..itemsize]);
     }
-    let scope = runtime::host(py)?.scope()?;
-    let stream = scope.queue()?;
+    let stream = Arc::clone(runtime::host_stream()?);
     let view = View::contiguous(dtype, &extents)?;
-    let storage = Storage::allocate(&scope.context, AllocKind::Host, bytes.len(), 0).or_raise()?;
+    let storage = Storage::allocate(stream.context(), AllocKind::Host, bytes.len(), 0).or_raise()?;
     storage.write(&stream.queue, 0, bytes).or_raise()?;
     Ok(Side { storage, stream, view, readonly: false })
 }
@@ -259,7 +289,8 @@ fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
             let name = value.get_type().name()?;
             Err(Class::Interface.error(format!(
                 "an object of type {name} is no number, no sequence of numbers, and exposes none of \
-                 __sycl_usm_array_interface__, __array_interface__, __dlpack__ and the buffer protocol"
+                 __sycl_usm_array_interface__, __array_interface__, __cuda_array_interface__, __dlpack__ and the \
+                 buffer protocol"
             )))
         }
     };
@@ -276,10 +307,15 @@ fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
     Dtype::number(kind, size).ok_or_else(|| Class::Request.error("no such element type"))
 }
 
-/// Memory behind an object's `__dlpack__`, without a copy.
+/// Memory behind an object's `__dlpack__`, without a copy unless `copy` or another device asks the producer for one.
 #[pyfunction]
-pub(crate) fn from_dlpack(obj: &Bound<'_, PyAny>) -> PyResult<Array> {
-    let side = dlpack::import(obj)?;
+#[pyo3(signature = (obj, *, dl_device=None, copy=None))]
+pub(crate) fn from_dlpack(
+    obj: &Bound<'_, PyAny>,
+    dl_device: Option<(i32, i32)>,
+    copy: Option<bool>,
+) -> PyResult<Array> {
+    let side = dlpack::import(obj, dlpack::Request { dl_device, copy })?;
     side.map(Array::new).ok_or_else(|| Class::Interface.error("the object has no __dlpack__"))
 }
 
@@ -296,7 +332,7 @@ pub(crate) fn to_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     let py = array.py();
     let mut side = Side::of(array)?;
     if !side.storage.is_host_accessible() {
-        let stream = runtime::host(py)?.scope()?.queue()?;
+        let stream = Arc::clone(runtime::host_stream()?);
         side = transfer::duplicate(py, &side, &stream, AllocKind::Host, 0)?;
     }
     py.import(intern!(py, "numpy"))?

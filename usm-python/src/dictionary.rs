@@ -2,71 +2,190 @@
 
 use std::sync::Arc;
 
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
-use usm_interface::value::Str;
+use usm_interface::value::{Int, Str};
 use usm_interface::{
-    Data, Error, ErrorKind, Field, Interface, Key, Layout, Path, Policy, Protocol, Raw, SyclObject, descr,
-    text::Lexer,
+    Data, Error, ErrorKind, Extent, Field, Interface, Key, Path, Policy, Protocol, Raw, Stream, SyclObject,
+    descr, text::Lexer,
 };
 
-use crate::error::OrRaise;
-use crate::view::MAX_DIMS;
+use crate::buffer::Held;
+use crate::error::{Class, OrRaise};
+use crate::view::{FEW_DIMS, MAX_DIMS, View};
 
 /// Members that a structured type may have, padding included.
 pub(crate) const MAX_FIELDS: usize = 256;
 
 /// What is kept of a dictionary once it is checked.
 pub(crate) struct Checked<'py> {
-    pub(crate) layout: Layout<MAX_DIMS>,
-    pub(crate) address: Option<u64>,
+    /// Over a storage that starts at the lowest byte.
+    pub(crate) view: View,
+    /// Bytes from `data[0]`; nothing at all for an array without bytes.
+    pub(crate) extent: Extent,
+    /// `data[0]`, or the first byte of the buffer.
+    pub(crate) address: u64,
     pub(crate) readonly: bool,
-    pub(crate) descr: Option<Arc<str>>,
     pub(crate) syclobj: Option<Bound<'py, PyAny>>,
+    /// Of CUDA's dictionary.
+    pub(crate) stream: Stream,
+    /// The buffer that stands in for `data`.
+    pub(crate) held: Option<Held>,
 }
 
-/// Reads and checks one dictionary. `classify` says which of the documented variants a `syclobj` is.
+/// The entries that a protocol may have, as they were at one moment: nothing of Python's runs while they are collected.
+#[derive(Default)]
+struct Entries<'py> {
+    found: [Option<Bound<'py, PyAny>>; KEYS],
+}
+
+const KEYS: usize = 10;
+const DATA: usize = 0;
+const STRIDES: usize = 1;
+const DESCR: usize = 2;
+const TYPESTR: usize = 3;
+const SHAPE: usize = 4;
+const VERSION: usize = 5;
+const SYCLOBJ: usize = 6;
+const OFFSET: usize = 7;
+const MASK: usize = 8;
+const TYPEDESCR: usize = 9;
+/// Of CUDA's dictionary, which has no `syclobj`.
+const STREAM: usize = SYCLOBJ;
+/// Dictionaries with more entries than this are asked for each key instead of being walked.
+const WALKED: isize = 16;
+
+impl<'py> Entries<'py> {
+    fn of(dict: &Bound<'py, PyDict>, protocol: Protocol) -> PyResult<Self> {
+        let py = dict.py();
+        let names = [
+            intern!(py, "data"),
+            intern!(py, "strides"),
+            intern!(py, "descr"),
+            intern!(py, "typestr"),
+            intern!(py, "shape"),
+            intern!(py, "version"),
+            if protocol == Protocol::Cuda { intern!(py, "stream") } else { intern!(py, "syclobj") },
+            intern!(py, "offset"),
+            intern!(py, "mask"),
+            intern!(py, "typedescr"),
+        ];
+        let mut entries = Self::default();
+        let mut next = 0;
+        // Keys in programs are interned, so a walk that compares addresses finds them all in half the time of as many
+        // look-ups. A key that is not known by its address may be equal all the same.
+        let mut all = dict.len() as isize <= WALKED;
+        if all {
+            let (mut position, mut key, mut value) = (0, std::ptr::null_mut(), std::ptr::null_mut());
+            // SAFETY: a dictionary, which nothing changes meanwhile; both answers are borrowed from it.
+            while unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut position, &raw mut key, &raw mut value) }
+                != 0
+            {
+                // Producers write keys in much the same order: the next is looked for where the last one was found.
+                let behind = (next..KEYS).find(|name| names[*name].as_ptr() == key);
+                let Some(name) = behind.or_else(|| (0..next).find(|name| names[*name].as_ptr() == key))
+                else {
+                    all = false;
+                    continue;
+                };
+                next = name + 1;
+                // SAFETY: an entry of the dictionary.
+                entries.found[name] = Some(unsafe { Bound::from_borrowed_ptr(py, value) });
+            }
+        }
+        if !all {
+            for (name, found) in names.iter().zip(&mut entries.found) {
+                if found.is_none() {
+                    *found = dict.get_item(name)?;
+                }
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Takes an entry out.
+    fn take(&mut self, key: usize) -> Option<Bound<'py, PyAny>> {
+        self.found[key].take()
+    }
+
+    /// An entry for which None means absence.
+    fn present(&mut self, key: usize) -> Option<Bound<'py, PyAny>> {
+        self.take(key).filter(|value| !value.is_none())
+    }
+}
+
+/// Reads and checks one dictionary of `producer`, whose buffer stands in where `data` is missing. `classify` says which
+/// of the documented variants a `syclobj` is.
+#[inline]
 pub(crate) fn read<'py>(
+    producer: &Bound<'py, PyAny>,
     dict: &Bound<'py, PyDict>,
     protocol: Protocol,
     policy: &Policy,
     classify: impl Fn(&Bound<'py, PyAny>) -> SyclObject<'static>,
 ) -> PyResult<Checked<'py>> {
-    let py = dict.py();
-    let mut shape = [0; MAX_DIMS];
-    let shape = match dict.get_item(intern!(py, "shape"))? {
-        Some(value) => Some(integers(&value, Key::Shape, &mut shape)?),
+    let mut entries = Entries::of(dict, protocol)?;
+    let shape = sequence(entries.take(SHAPE), Key::Shape)?;
+    match shape.as_ref().map_or(0, |shape| shape.len()) {
+        few if few <= FEW_DIMS => sized::<FEW_DIMS>(producer, entries, protocol, policy, shape, classify),
+        0..=MAX_DIMS => sized::<MAX_DIMS>(producer, entries, protocol, policy, shape, classify),
+        _ => Err(raise(ErrorKind::TooManyDims { limit: MAX_DIMS }, Key::Shape.path())),
+    }
+}
+
+/// The rest, in room for `N` dimensions.
+#[inline]
+fn sized<'py, const N: usize>(
+    producer: &Bound<'py, PyAny>,
+    mut entries: Entries<'py>,
+    protocol: Protocol,
+    policy: &Policy,
+    shape: Option<Bound<'py, PyTuple>>,
+    classify: impl Fn(&Bound<'py, PyAny>) -> SyclObject<'static>,
+) -> PyResult<Checked<'py>> {
+    let mut extents = [0; N];
+    let shape = match &shape {
+        Some(shape) => Some(integers(shape, Key::Shape, &mut extents)?),
         None => None,
     };
-    let mut strides = [0; MAX_DIMS];
-    let strides = match present(dict.get_item(intern!(py, "strides"))?) {
-        Some(value) => Some(integers(&value, Key::Strides, &mut strides)?),
+    let mut steps = [0; N];
+    let strides = sequence(entries.present(STRIDES), Key::Strides)?;
+    let strides = match (&strides, shape) {
+        (Some(strides), Some(shape)) if strides.len() != shape.len() => {
+            let kind = ErrorKind::StrideCount { strides: strides.len(), shape: shape.len() };
+            return Err(raise(kind, Key::Strides.path()));
+        }
+        (Some(strides), Some(_)) => Some(integers(strides, Key::Strides, &mut steps)?),
+        _ => None,
+    };
+    let typestr = match entries.take(TYPESTR) {
+        Some(value) => {
+            let wrong = |value: &Bound<'_, PyAny>| wrong(Key::Typestr.path(), "a type string", value);
+            Some(value.cast_into::<PyString>().map_err(|error| wrong(&error.into_inner()))?)
+        }
         None => None,
     };
-    let typestr = match dict.get_item(intern!(py, "typestr"))? {
-        Some(value) => Some(
-            value
-                .cast_into::<PyString>()
-                .map_err(|error| wrong(Key::Typestr.path(), "a type string", &error.into_inner()))?,
-        ),
+    let typestr = match &typestr {
+        // Lone surrogates have no UTF-8.
+        Some(text) => {
+            Some(text.to_str().map_err(|_| wrong(Key::Typestr.path(), "a type string", text.as_any()))?)
+        }
         None => None,
     };
-    let typestr = typestr.as_ref().map(|text| text.to_str()).transpose()?;
-    let data = match present(dict.get_item(intern!(py, "data"))?) {
-        Some(value) => data(&value)?,
-        None => Data::Absent,
+    let mut integer_of = |place: usize, key: Key| -> PyResult<Option<i64>> {
+        entries.present(place).map(|value| integer(&value, key.path())).transpose()
     };
-    let integer_of = |name: &Bound<'py, PyString>, key: Key| -> PyResult<Option<i64>> {
-        present(dict.get_item(name)?).map(|value| integer(&value, key.path())).transpose()
+    let version = integer_of(VERSION, Key::Version)?;
+    let offset = integer_of(OFFSET, Key::Offset)?;
+    let mask = entries.present(MASK).is_some();
+    let (syclobj, stream) = match protocol {
+        Protocol::Sycl => (entries.take(SYCLOBJ), None),
+        Protocol::Cuda => (None, entries.present(STREAM).map(|value| stream(&value)).transpose()?),
+        Protocol::Array => (None, None),
     };
-    let version = integer_of(intern!(py, "version"), Key::Version)?;
-    let (offset, syclobj) = if protocol == Protocol::Sycl {
-        (integer_of(intern!(py, "offset"), Key::Offset)?, dict.get_item(intern!(py, "syclobj"))?)
-    } else {
-        (None, None)
-    };
-    let mask = present(dict.get_item(intern!(py, "mask"))?).is_some();
+    let (data, held) = data(producer, entries.present(DATA), protocol)?;
     let raw = Raw {
         shape,
         typestr: typestr.map(Str::new),
@@ -75,34 +194,40 @@ pub(crate) fn read<'py>(
         offset,
         mask,
         version,
+        stream,
         syclobj: syclobj.as_ref().map(classify),
         ..Raw::default()
     };
 
     // Only structures need their members; for numbers a `descr` says what the type string says.
     let text = match typestr {
-        Some(typestr) if typestr.as_bytes().get(1) == Some(&b'V') => descr_text(dict, protocol)?,
+        Some(typestr) if typestr.as_bytes().get(1) == Some(&b'V') => descr_text(entries, protocol)?,
         _ => None,
     };
-    let (interface, descr) = match text {
-        None => (raw.validate::<MAX_DIMS>(protocol, policy).or_raise()?.into(), None),
+    let mut checked = match text {
+        None => match raw.validate::<N>(protocol, policy) {
+            Ok(interface) => keep(&interface, None),
+            Err(error) => return Err(crate::error::interface(error)),
+        },
         Some(text) => structure(raw, &text, protocol, policy)?,
     };
-    let Bounds { layout, address, readonly } = interface;
-    Ok(Checked { layout, address, readonly, descr, syclobj })
+    checked.syclobj = syclobj;
+    checked.held = held;
+    Ok(checked)
 }
 
-/// What is kept of an interface, without its borrows.
-struct Bounds {
-    layout: Layout<MAX_DIMS>,
-    address: Option<u64>,
-    readonly: bool,
-}
-
-impl From<Interface<'_, '_, MAX_DIMS>> for Bounds {
-    fn from(interface: Interface<'_, '_, MAX_DIMS>) -> Self {
-        let (address, readonly) = (interface.address(), interface.readonly());
-        Self { layout: *interface.layout(), address, readonly }
+/// What outlives the borrowed fields.
+#[inline]
+fn keep<'py, const N: usize>(interface: &Interface<'_, '_, N>, descr: Option<Arc<str>>) -> Checked<'py> {
+    let layout = interface.layout();
+    Checked {
+        view: View { descr, ..View::of_layout(layout) },
+        extent: layout.extent(),
+        address: interface.address().unwrap_or(0),
+        readonly: interface.readonly(),
+        syclobj: None,
+        stream: interface.stream(),
+        held: None,
     }
 }
 
@@ -110,102 +235,174 @@ impl From<Interface<'_, '_, MAX_DIMS>> for Bounds {
 /// type string.
 #[cold]
 #[inline(never)]
-fn structure(
+fn structure<'py>(
     raw: Raw<'_, '_>,
     text: &str,
     protocol: Protocol,
     policy: &Policy,
-) -> PyResult<(Bounds, Option<Arc<str>>)> {
+) -> PyResult<Checked<'py>> {
     let mut table = vec![Field::EMPTY; MAX_FIELDS];
     let native_bar = protocol == Protocol::Sycl;
     let descr = Some(descr::parse(Lexer::new(text), native_bar, policy, &mut table).or_raise()?);
     let interface = Raw { descr, ..raw }.validate::<MAX_DIMS>(protocol, policy).or_raise()?;
-    let kept = (!interface.fields().is_empty()).then(|| Arc::from(text));
-    Ok((interface.into(), kept))
+    Ok(keep(&interface, (!interface.fields().is_empty()).then(|| Arc::from(text))))
 }
 
 /// The text of `descr` (`typedescr` in SYCL's dictionary): its `repr`, a literal unless somebody plays tricks, which the
 /// codec then refuses.
-fn descr_text(dict: &Bound<'_, PyDict>, protocol: Protocol) -> PyResult<Option<String>> {
-    let py = dict.py();
-    let names = [intern!(py, "typedescr"), intern!(py, "descr")];
-    for name in &names[usize::from(protocol != Protocol::Sycl)..] {
-        if let Some(value) = present(dict.get_item(name)?) {
-            return Ok(Some(value.repr()?.to_str()?.to_owned()));
-        }
+#[cold]
+fn descr_text(mut entries: Entries<'_>, protocol: Protocol) -> PyResult<Option<String>> {
+    let mut text = |place: usize| -> PyResult<Option<String>> {
+        entries.present(place).map(|value| Ok(value.repr()?.to_str()?.to_owned())).transpose()
+    };
+    let descr = text(DESCR)?;
+    if protocol != Protocol::Sycl {
+        return Ok(descr);
     }
-    Ok(None)
+    match (text(TYPEDESCR)?, descr) {
+        (Some(sycl), Some(numpy)) if sycl != numpy => {
+            Err(Class::Interface.error("typedescr: differs from descr, and only one of them can be right"))
+        }
+        (sycl, numpy) => Ok(sycl.or(numpy)),
+    }
 }
 
-fn present(value: Option<Bound<'_, PyAny>>) -> Option<Bound<'_, PyAny>> {
-    value.filter(|value| !value.is_none())
+#[cold]
+fn raise(kind: ErrorKind, path: Path) -> PyErr {
+    crate::error::interface(Error::new(kind, path))
 }
 
 #[cold]
 fn wrong(path: Path, expected: &'static str, found: &Bound<'_, PyAny>) -> PyErr {
     let found = if found.is_none() { "None" } else { "another object" };
-    crate::error::interface(Error::new(ErrorKind::WrongType { expected, found }, path))
+    raise(ErrorKind::WrongType { expected, found }, path)
+}
+
+/// The value of exactly an `int` that fits; nothing of Python's runs.
+#[inline]
+fn exact(value: &Bound<'_, PyAny>) -> Option<i64> {
+    let value = value.cast_exact::<PyInt>().ok()?;
+    let mut overflow = 0;
+    // SAFETY: exactly an integer, so that no exception is set.
+    let number = unsafe { ffi::PyLong_AsLongLongAndOverflow(value.as_ptr(), &raw mut overflow) };
+    (overflow == 0).then_some(number)
 }
 
 /// An integer through `__index__`; a boolean is none.
-fn integer(value: &Bound<'_, PyAny>, path: Path) -> PyResult<i64> {
+#[cold]
+fn index<'py>(value: &Bound<'py, PyAny>, path: Path, expected: &'static str) -> PyResult<Bound<'py, PyAny>> {
     if value.is_instance_of::<PyBool>() {
-        return Err(wrong(path, "an integer", value));
+        return Err(wrong(path, expected, value));
     }
-    let range =
-        |_| crate::error::interface(Error::new(ErrorKind::IntegerRange { range: "-2^63..2^63" }, path));
-    if let Ok(exact) = value.cast_exact::<PyInt>() {
-        return exact.extract().map_err(range);
+    if value.is_instance_of::<PyInt>() {
+        return Ok(value.clone());
     }
-    let index =
-        value.getattr(intern!(value.py(), "__index__")).map_err(|_| wrong(path, "an integer", value))?;
-    index.call0()?.extract().map_err(range)
+    let method = value.getattr(intern!(value.py(), "__index__")).map_err(|_| wrong(path, expected, value))?;
+    method.call0()
 }
 
-/// A tuple or list of at most [`MAX_DIMS`] integers.
-fn integers<'a>(value: &Bound<'_, PyAny>, key: Key, buffer: &'a mut [i64; MAX_DIMS]) -> PyResult<&'a [i64]> {
-    let tuple;
-    let values = if let Ok(tuple) = value.cast::<PyTuple>() {
-        tuple
-    } else if let Ok(list) = value.cast::<PyList>() {
-        // A copy: `__index__` of an entry may change the list.
-        tuple = list.to_tuple();
-        &tuple
-    } else {
-        return Err(wrong(key.path(), "a tuple of integers", value));
+fn integer(value: &Bound<'_, PyAny>, path: Path) -> PyResult<i64> {
+    if let Some(number) = exact(value) {
+        return Ok(number);
+    }
+    let range = |_| raise(ErrorKind::IntegerRange { range: "-2^63..2^63" }, path);
+    index(value, path, "an integer")?.extract().map_err(range)
+}
+
+/// A CUDA stream.
+fn stream(value: &Bound<'_, PyAny>) -> PyResult<Int> {
+    let value = index(value, Key::Stream.path(), "a stream number")?;
+    match value.extract::<i64>() {
+        Ok(number) => Ok(Int::from(number)),
+        Err(_) => Ok(Int::new(false, value.extract().ok())),
+    }
+}
+
+/// A tuple, or a copy of a list: `__index__` of an entry may change the list.
+fn sequence<'py>(value: Option<Bound<'py, PyAny>>, key: Key) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let Some(value) = value else { return Ok(None) };
+    match value.cast_into::<PyTuple>() {
+        Ok(tuple) => Ok(Some(tuple)),
+        Err(error) => {
+            let value = error.into_inner();
+            let list = value.cast::<PyList>();
+            let list = list.map_err(|_| wrong(key.path(), "a tuple of integers", &value))?;
+            Ok(Some(list.to_tuple()))
+        }
+    }
+}
+
+/// The integers of a tuple that has at most `N`.
+#[inline]
+fn integers<'a, const N: usize>(
+    values: &Bound<'_, PyTuple>,
+    key: Key,
+    buffer: &'a mut [i64; N],
+) -> PyResult<&'a [i64]> {
+    for (place, (slot, value)) in buffer.iter_mut().zip(values.iter_borrowed()).enumerate() {
+        *slot = match exact(&value) {
+            Some(number) => number,
+            None => integer(&value, key.at(place))?,
+        };
+    }
+    Ok(&buffer[..values.len().min(N)])
+}
+
+/// `(address, flag)`; where the protocol has buffers also an object that has one, and the producer itself for None.
+fn data(
+    producer: &Bound<'_, PyAny>,
+    value: Option<Bound<'_, PyAny>>,
+    protocol: Protocol,
+) -> PyResult<(Data, Option<Held>)> {
+    let Some(value) = value else {
+        return match protocol {
+            Protocol::Cuda => Ok((Data::Absent, None)),
+            _ => stand_in(producer, true),
+        };
     };
-    if values.len() > MAX_DIMS {
-        let kind = ErrorKind::TooManyDims { limit: MAX_DIMS };
-        return Err(crate::error::interface(Error::new(kind, key.path())));
-    }
-    for (index, (slot, value)) in buffer.iter_mut().zip(values.iter()).enumerate() {
-        *slot = integer(&value, key.at(index))?;
-    }
-    Ok(&buffer[..values.len()])
-}
-
-/// `(address, flag)`.
-fn data(value: &Bound<'_, PyAny>) -> PyResult<Data> {
-    let expected = "(address, flag) or None";
     let pair = match value.cast::<PyTuple>() {
         Ok(pair) => pair.clone(),
-        Err(_) => value.cast::<PyList>().map_err(|_| wrong(Key::Data.path(), expected, value))?.to_tuple(),
+        Err(_) => match value.cast::<PyList>() {
+            Ok(list) => list.to_tuple(),
+            Err(_) if protocol == Protocol::Array => return stand_in(&value, false),
+            Err(_) => return Err(wrong(Key::Data.path(), "(address, flag) or None", &value)),
+        },
     };
     if pair.len() != 2 {
-        let kind = ErrorKind::WrongLength { expected: 2 };
-        return Err(crate::error::interface(Error::new(kind, Key::Data.path())));
+        return Err(raise(ErrorKind::WrongLength { expected: 2 }, Key::Data.path()));
     }
-    let address = pair.get_item(0)?;
-    if address.is_instance_of::<PyBool>() || !address.is_instance_of::<PyInt>() {
-        return Err(wrong(Key::Data.at(0), "an address", &address));
-    }
-    let address = address.extract().map_err(|_| {
-        crate::error::interface(Error::new(ErrorKind::IntegerRange { range: "0..2^64" }, Key::Data.at(0)))
-    })?;
-    let flag = pair.get_item(1)?;
-    let flag = match flag.cast::<PyBool>() {
-        Ok(flag) => flag.is_true(),
-        Err(_) => return Err(wrong(Key::Data.at(1), "a boolean", &flag)),
+    let address = pair.get_borrowed_item(0)?;
+    let address = match exact(&address).map(u64::try_from) {
+        Some(Ok(address)) => address,
+        _ => {
+            let range = |_| raise(ErrorKind::IntegerRange { range: "0..2^64" }, Key::Data.at(0));
+            index(&address, Key::Data.at(0), "an address")?.extract().map_err(range)?
+        }
     };
-    Ok(Data::Pointer { address, flag })
+    let flag = pair.get_borrowed_item(1)?;
+    match flag.cast::<PyBool>() {
+        Ok(flag) => Ok((Data::Pointer { address, flag: flag.is_true() }, None)),
+        Err(_) => Err(wrong(Key::Data.at(1), "a boolean", &flag)),
+    }
+}
+
+/// The bytes of an object's buffer in the place of an address.
+#[cold]
+fn stand_in(object: &Bound<'_, PyAny>, own: bool) -> PyResult<(Data, Option<Held>)> {
+    let py = object.py();
+    // SAFETY: an object.
+    if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
+        return Err(match own {
+            true => Class::Interface.error("data: missing, and the producer has no buffer to stand in"),
+            false => wrong(Key::Data.path(), "(address, flag), an object with a buffer, or None", object),
+        });
+    }
+    let held = Held::new(object, false).map_err(|error| {
+        let raised = Class::Interface.error(format!("data: the buffer cannot be had: {}", error.value(py)));
+        raised.set_cause(py, Some(error));
+        raised
+    })?;
+    let (address, len) = (held.pointer() as u64, held.len() as u64);
+    let readonly = held.raw().readonly != 0;
+    Ok((Data::Buffer { address, len, readonly }, Some(held)))
 }

@@ -36,8 +36,11 @@ pub(crate) fn sycl_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bou
     let dict = PyDict::new(py);
     dict.set_item(intern!(py, "data"), (side.storage.address(), side.readonly))?;
     dict.set_item(intern!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
-    let strides =
-        if view.is_c_contiguous() { py.None() } else { PyTuple::new(py, strides)?.into_any().unbind() };
+    let strides = if view.is_c_contiguous() {
+        py.None()
+    } else {
+        PyTuple::new(py, strides.iter())?.into_any().unbind()
+    };
     dict.set_item(intern!(py, "strides"), strides)?;
     // `|` for every type, as dpctl writes it: its consumers know no other order.
     let typestr = format!("|{}", &view.dtype.to_string()[1..]);
@@ -63,6 +66,11 @@ pub(crate) fn array_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bo
         )));
     }
     transfer::expose_to_host(py, &side.storage)?;
+    bytes_dictionary(py, side)
+}
+
+/// What the array interfaces of NumPy and CUDA have in common. Waits for nothing.
+pub(crate) fn bytes_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
     let view = &side.view;
     let dict = PyDict::new(py);
     dict.set_item(intern!(py, "data"), (side.storage.address() + view.offset, side.readonly))?;

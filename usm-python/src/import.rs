@@ -1,5 +1,6 @@
 //! Objects of others as memory: without a copy where their protocol allows it.
 
+use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -7,80 +8,112 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use usm_core::AllocKind;
-use usm_interface::{Policy, Protocol, SyclFlag, SyclObject};
+use usm_interface::{Extent, Policy, Protocol, SyclObject};
 
+use crate::attribute;
+use crate::buffer::Held;
+use crate::cuda;
 use crate::dictionary::{self, Checked};
 use crate::dlpack;
-use crate::error::Class;
+use crate::error::{Class, OrRaise};
 use crate::pep3118;
-use crate::runtime;
+use crate::runtime::{self, Stream};
 use crate::storage::Storage;
-use crate::sycl::{self, Imported};
+use crate::sycl;
 use crate::transfer::Side;
 use crate::view::View;
 
-impl From<Imported> for Side {
-    fn from(Imported { storage, view, stream, readonly }: Imported) -> Self {
-        Self { storage, stream, view, readonly }
-    }
-}
-
 /// Reads an attribute that must be a dictionary; `None` when the object has no such attribute.
-fn dictionary_of<'py>(
+#[inline]
+pub(crate) fn dictionary_of<'py>(
     object: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let Some(value) = object.getattr_opt(name)? else { return Ok(None) };
+    let Some(value) = attribute::get(object, name)? else { return Ok(None) };
     match value.cast_into::<PyDict>() {
         Ok(dict) => Ok(Some(dict)),
         Err(_) => Err(Class::Interface.error(format!("{name} is not a dictionary"))),
     }
 }
 
+/// An array over the bytes of others.
+///
+/// # Safety
+/// From `address`, the bytes of `extent` are memory of that kind of the stream's context, and live as long as `keeper` is
+/// not dropped.
+#[allow(clippy::too_many_arguments, reason = "the parts of one array")]
+pub(crate) unsafe fn adopt(
+    owner: Option<&Bound<'_, PyAny>>,
+    stream: Arc<Stream>,
+    kind: AllocKind,
+    address: u64,
+    (view, extent): (View, Extent),
+    readonly: bool,
+    keeper: Box<dyn Any + Send + Sync>,
+) -> PyResult<Side> {
+    // The codec has proven that address plus extent stays inside the address space.
+    let low = address.wrapping_add_signed(extent.low);
+    let size = usize::try_from(extent.high.wrapping_sub(extent.low));
+    let (Ok(size), Some(pointer)) = (size, NonNull::new(low as *mut u8)) else {
+        return Err(Class::Interface.error("data: the array does not fit the address space"));
+    };
+    // SAFETY: the caller's promise.
+    let storage = unsafe { Storage::foreign(stream.context(), kind, pointer, size, owner, keeper) };
+    Ok(Side { storage, stream, view, readonly })
+}
+
+/// An array without bytes, which needs nothing of its producer.
+pub(crate) fn empty(stream: Arc<Stream>, kind: AllocKind, view: View, readonly: bool) -> PyResult<Side> {
+    let storage = Storage::allocate(stream.context(), kind, 1, 0).or_raise()?;
+    Ok(Side { storage, stream, view, readonly })
+}
+
 /// SYCL memory of another object. `ignore_flag`: read-only or not, as `dpctl.memory` does.
 pub(crate) fn sycl_memory(object: &Bound<'_, PyAny>, ignore_flag: bool) -> PyResult<Option<Side>> {
-    let py = object.py();
-    let Some(dict) = dictionary_of(object, intern!(py, "__sycl_usm_array_interface__"))? else {
-        return Ok(None);
-    };
-    let policy = Policy { sycl_flag: SyclFlag::Auto, ..Policy::default() };
-    let mut side: Side = sycl::import(object, &dict, &policy)?.into();
+    let name = intern!(object.py(), "__sycl_usm_array_interface__");
+    let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
+    let mut side = sycl::import(object, &dict)?;
     side.readonly &= !ignore_flag;
     Ok(Some(side))
 }
 
 /// Host memory behind `__array_interface__`. Its address cannot be checked: who wrote it is trusted to own it, as NumPy
 /// trusts.
+#[inline]
 fn host_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
-    let py = object.py();
-    let Some(dict) = dictionary_of(object, intern!(py, "__array_interface__"))? else { return Ok(None) };
-    let Checked { layout, address, readonly, descr, .. } =
-        dictionary::read(&dict, Protocol::Array, &Policy::default(), |_| SyclObject::Unknown)?;
-    let scope = runtime::host(py)?.scope()?;
-    let stream = scope.queue()?;
-    if layout.nbytes() == 0 {
-        let storage = Storage::allocate(&scope.context, AllocKind::Host, 1, 0).map_err(crate::error::core)?;
-        let view = View { descr, ..View::of_layout(&layout, 0)? };
-        return Ok(Some(Side { storage, stream, view, readonly }));
+    let name = intern!(object.py(), "__array_interface__");
+    let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
+    let policy = Policy::default();
+    let checked = dictionary::read(object, &dict, Protocol::Array, &policy, |_| SyclObject::Unknown)?;
+    let Checked { view, extent, address, readonly, held, .. } = checked;
+    let stream = Arc::clone(runtime::host_stream()?);
+    if extent.low == extent.high {
+        return empty(stream, AllocKind::Host, view, readonly).map(Some);
     }
-    let Some(address) = address else {
-        return Err(Class::Interface.error("data: missing; pass the object that holds the memory"));
-    };
-    let low = address.wrapping_add_signed(layout.extent().low);
-    let size = layout.extent().high.wrapping_sub(layout.extent().low);
-    let (Ok(size), Some(pointer)) = (usize::try_from(size), NonNull::new(low as *mut u8)) else {
-        return Err(Class::Interface.error("data: the array does not fit the address space"));
-    };
-    // The dictionary too: a producer may keep a temporary alive in it, as NumPy's scalars do.
-    let keeper = Box::new((object.clone().unbind(), dict.clone().unbind()));
     // SAFETY: plain memory is host memory of the host's context; the producer says that these bytes are its own, and is
     // kept alive.
-    let storage = unsafe { Storage::foreign(&scope.context, AllocKind::Host, pointer, size, object, keeper) };
-    let view = View { descr, ..View::of_layout(&layout, -layout.extent().low)? };
-    Ok(Some(Side { storage, stream, view, readonly }))
+    unsafe {
+        let keeper = keeper(object, &dict, held);
+        adopt(Some(object), stream, AllocKind::Host, address, (view, extent), readonly, keeper).map(Some)
+    }
+}
+
+/// What keeps the memory of a dictionary alive: its producer; the dictionary too, for a producer may keep a temporary
+/// alive in it, as NumPy's scalars do; and the buffer that stands in for `data`.
+pub(crate) fn keeper(
+    object: &Bound<'_, PyAny>,
+    dict: &Bound<'_, PyDict>,
+    held: Option<Held>,
+) -> Box<dyn Any + Send + Sync> {
+    let keeper = (object.clone().unbind(), dict.clone().unbind());
+    match held {
+        None => Box::new(keeper),
+        Some(held) => Box::new((keeper, held)),
+    }
 }
 
 /// Whatever can be had without a copy.
+#[inline]
 pub(crate) fn without_copy(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
     if let Some(side) = sycl_memory(object, false)? {
         return Ok(Some(side));
@@ -88,7 +121,10 @@ pub(crate) fn without_copy(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> 
     if let Some(side) = host_memory(object)? {
         return Ok(Some(side));
     }
-    if let Some(side) = dlpack::import(object)? {
+    if let Some(side) = cuda::import(object)? {
+        return Ok(Some(side));
+    }
+    if let Some(side) = dlpack::import(object, dlpack::Request::default())? {
         return Ok(Some(side));
     }
     pep3118::import(object)
@@ -99,17 +135,14 @@ pub(crate) fn any(object: &Bound<'_, PyAny>) -> PyResult<Side> {
     without_copy(object)?.ok_or_else(|| {
         let name = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
         Class::Interface.error(format!(
-            "an object of type {name} exposes none of __sycl_usm_array_interface__, __array_interface__, __dlpack__ \
-             and the buffer protocol"
+            "an object of type {name} exposes none of __sycl_usm_array_interface__, __array_interface__, \
+             __cuda_array_interface__, __dlpack__ and the buffer protocol"
         ))
     })
 }
 
 /// The queue that an argument `queue=` means; the default one for `None`.
-pub(crate) fn stream(
-    py: Python<'_>,
-    queue: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Arc<crate::runtime::Stream>> {
+pub(crate) fn stream(py: Python<'_>, queue: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Stream>> {
     let Some(queue) = queue.filter(|queue| !queue.is_none()) else {
         return runtime::default_entry(py)?.scope()?.queue();
     };

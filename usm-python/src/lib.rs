@@ -6,10 +6,14 @@
 )]
 
 mod array;
+mod attribute;
+mod axes;
+mod bounds;
 mod buffer;
 mod capsule;
 mod construct;
 mod context;
+mod cuda;
 mod device;
 mod dictionary;
 mod dlpack;

@@ -1,7 +1,6 @@
 //! Memory behind the buffer protocol.
 
 use std::ffi::{CStr, c_int};
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
@@ -14,8 +13,8 @@ use usm_interface::{Field, Policy, Protocol, Spelling, Target};
 use crate::buffer::Held;
 use crate::dictionary::MAX_FIELDS;
 use crate::error::{Class, OrRaise};
+use crate::import;
 use crate::runtime;
-use crate::storage::Storage;
 use crate::transfer::Side;
 use crate::view::{MAX_DIMS, View};
 
@@ -78,21 +77,18 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
         None => None,
     };
     let readonly = buffer.readonly();
-    let scope = runtime::host(py)?.scope()?;
-    let stream = scope.queue()?;
-    let storage = match NonNull::new((raw.buf as *mut u8).wrapping_offset(layout.extent().low as isize)) {
-        Some(pointer) if layout.nbytes() > 0 => {
-            let size = (layout.extent().high - layout.extent().low).unsigned_abs() as usize;
-            // SAFETY: plain memory is host memory of the host's context; the exporter keeps these bytes alive and in
-            // place while the buffer is held.
-            unsafe {
-                Storage::foreign(&scope.context, AllocKind::Host, pointer, size, object, Box::new(held))
-            }
-        }
-        _ => Storage::allocate(&scope.context, AllocKind::Host, 1, 0).or_raise()?,
-    };
-    let view = View { descr, ..View::of_layout(&layout, -layout.extent().low)? };
-    Ok(Some(Side { storage, stream, view, readonly }))
+    let stream = Arc::clone(runtime::host_stream()?);
+    let (view, extent) = (View { descr, ..View::of_layout(&layout) }, layout.extent());
+    if extent.low == extent.high {
+        return import::empty(stream, AllocKind::Host, view, readonly).map(Some);
+    }
+    let (address, keeper) = (raw.buf as u64, Box::new(held));
+    // SAFETY: plain memory is host memory of the host's context; the exporter keeps these bytes alive and in place while
+    // the buffer is held.
+    unsafe {
+        import::adopt(Some(object), stream, AllocKind::Host, address, (view, extent), readonly, keeper)
+            .map(Some)
+    }
 }
 
 /// Whether a format is one element without members: an optional byte order and a letter or two.

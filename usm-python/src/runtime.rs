@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use usm_core::backend::cuda::Cuda;
 use usm_core::backend::dpctl::{self, Dpctl};
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::opencl::OpenCl;
@@ -43,6 +44,10 @@ impl Stream {
         self.queue.context()
     }
 
+    pub(crate) fn is_host(&self) -> bool {
+        self.context().info().backend == BackendKind::Host
+    }
+
     pub(crate) fn is_sycl(&self) -> bool {
         self.context().info().backend == BackendKind::Sycl
     }
@@ -72,6 +77,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    fn new(device: DynDevice) -> Arc<Self> {
+        let info = device.info();
+        Arc::new(Self { device, info, scope: OnceLock::new() })
+    }
+
     pub(crate) fn scope(&self) -> PyResult<Arc<Scope>> {
         if let Some(scope) = self.scope.get() {
             return Ok(Arc::clone(scope));
@@ -97,6 +107,8 @@ struct Sycl {
 /// Every device that was found, best first among equals of a runtime, and the runtimes that are not there.
 struct Found {
     sycl: Sycl,
+    /// Why there is no CUDA driver.
+    no_cuda: Option<String>,
     entries: Vec<Arc<Entry>>,
 }
 
@@ -178,26 +190,23 @@ fn open_sycl(py: Python<'_>) -> Sycl {
 
 fn find(py: Python<'_>) -> Found {
     let mut sycl = open_sycl(py);
-    let mut entries = Vec::new();
+    let mut found = Vec::new();
     if let Ok(library) = sycl.library {
         match py.detach(|| Dyn::new(library).devices()) {
-            Ok(devices) => entries.extend(devices),
+            Ok(devices) => found.extend(devices),
             Err(error) => sycl.library = Err(error.to_string()),
         }
     }
     // A native runtime that is not there is no news: SYCL reaches the same devices, and the host is always there.
+    let cuda = py.detach(|| Cuda::load().and_then(|cuda| Dyn::new(cuda).devices()));
+    let no_cuda = cuda.as_ref().err().map(ToString::to_string);
+    found.extend(cuda.unwrap_or_default());
     let opencl = py.detach(|| OpenCl::load().and_then(|opencl| Dyn::new(opencl).devices()));
-    entries.extend(opencl.unwrap_or_default());
-    // A host without devices does not exist, and cannot fail.
-    entries.extend(Dyn::new(HostHeap::new()).devices().unwrap_or_default());
-    let entries = entries
-        .into_iter()
-        .map(|device| {
-            let info = device.info();
-            Arc::new(Entry { device, info, scope: OnceLock::new() })
-        })
-        .collect();
-    Found { sycl, entries }
+    found.extend(opencl.unwrap_or_default());
+    let mut entries: Vec<_> = found.into_iter().map(Entry::new).collect();
+    // The host is there and cannot fail.
+    entries.extend(host().ok().map(Arc::clone));
+    Found { sycl, no_cuda, entries }
 }
 
 fn found(py: Python<'_>) -> &'static Found {
@@ -210,7 +219,7 @@ fn found(py: Python<'_>) -> &'static Found {
     FOUND.get_or_init(|| fresh)
 }
 
-/// All devices: SYCL's in the runtime's order, OpenCL's own, then the host.
+/// All devices: SYCL's in the runtime's order, CUDA's, OpenCL's own, then the host.
 pub(crate) fn entries(py: Python<'_>) -> &'static [Arc<Entry>] {
     &found(py).entries
 }
@@ -233,10 +242,35 @@ pub(crate) fn absent(py: Python<'_>) -> Option<&'static str> {
     found(py).sycl.library.as_ref().err().map(String::as_str)
 }
 
-/// The host.
-pub(crate) fn host(py: Python<'_>) -> PyResult<&'static Arc<Entry>> {
-    let host = entries(py).iter().find(|entry| entry.info.backend == BackendKind::Host);
-    host.ok_or_else(|| Class::Device.error("no host backend"))
+/// Why there is no CUDA driver, for messages.
+pub(crate) fn no_cuda(py: Python<'_>) -> Option<&'static str> {
+    found(py).no_cuda.as_deref()
+}
+
+/// The default queue of the context that a queue belongs to.
+pub(crate) fn default_stream(stream: &Arc<Stream>) -> PyResult<Arc<Stream>> {
+    stream.scope().queue()
+}
+
+/// The host, found without opening any runtime.
+fn host() -> PyResult<&'static Arc<Entry>> {
+    static HOST: OnceLock<Arc<Entry>> = OnceLock::new();
+    if let Some(host) = HOST.get() {
+        return Ok(host);
+    }
+    let device = Dyn::new(HostHeap::new()).devices().or_raise()?.into_iter().next();
+    let device = device.ok_or_else(|| Class::Device.error("no host backend"))?;
+    Ok(HOST.get_or_init(|| Entry::new(device)))
+}
+
+/// The queue of plain host memory. Memory of others on the host needs nothing else, so no runtime is opened for it.
+pub(crate) fn host_stream() -> PyResult<&'static Arc<Stream>> {
+    static STREAM: OnceLock<Arc<Stream>> = OnceLock::new();
+    if let Some(stream) = STREAM.get() {
+        return Ok(stream);
+    }
+    let made = host()?.scope()?.queue()?;
+    Ok(STREAM.get_or_init(|| made))
 }
 
 /// The device that a selector names.
@@ -259,8 +293,9 @@ pub(crate) fn default_entry(py: Python<'_>) -> PyResult<&'static Arc<Entry>> {
     let rank = |entry: &&Arc<Entry>| {
         let runtime = match entry.info.backend {
             BackendKind::Sycl => 0,
-            BackendKind::Host => 2,
-            _ => 1,
+            BackendKind::Cuda => 1,
+            BackendKind::Host => 3,
+            _ => 2,
         };
         let device = match entry.info.device_type {
             DeviceType::Gpu => 0,

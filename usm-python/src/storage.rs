@@ -19,7 +19,9 @@ pub(crate) struct Storage {
     /// Held from looking at the uses of the block to noting a new one: handles are shared, so nothing else keeps two
     /// threads from submitting at once and missing each other's event.
     turn: Mutex<()>,
-    /// The producer of imported memory.
+    /// Whether the memory is somebody else's.
+    foreign: bool,
+    /// The object that foreign memory was imported from.
     owner: Option<Py<PyAny>>,
 }
 
@@ -32,7 +34,7 @@ impl Storage {
         alignment: usize,
     ) -> Result<Arc<Self>> {
         let request = Request::new(kind, size.max(1)).aligned_to(alignment);
-        Ok(Self::over(context.allocate(&request)?, None))
+        Ok(Self::over(context.allocate(&request)?, false, None))
     }
 
     /// Memory of somebody else's. `keeper` keeps it alive until the last operation is done; `owner` is the object it was
@@ -45,17 +47,17 @@ impl Storage {
         kind: AllocKind,
         pointer: NonNull<u8>,
         size: usize,
-        owner: &Bound<'_, PyAny>,
+        owner: Option<&Bound<'_, PyAny>>,
         keeper: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
         let block = Block { pointer, size, alignment: 1, kind };
         // SAFETY: the caller's promise.
         let allocation = unsafe { Allocation::foreign(context.clone(), block, keeper) };
-        Self::over(allocation, Some(owner.clone().unbind()))
+        Self::over(allocation, true, owner.map(|owner| owner.clone().unbind()))
     }
 
-    fn over(allocation: Allocation<Dyn>, owner: Option<Py<PyAny>>) -> Arc<Self> {
-        Arc::new(Self { allocation: ManuallyDrop::new(allocation), turn: Mutex::new(()), owner })
+    fn over(allocation: Allocation<Dyn>, foreign: bool, owner: Option<Py<PyAny>>) -> Arc<Self> {
+        Arc::new(Self { allocation: ManuallyDrop::new(allocation), turn: Mutex::new(()), foreign, owner })
     }
 
     pub(crate) fn allocation(&self) -> &Allocation<Dyn> {
@@ -79,6 +81,10 @@ impl Storage {
         self.owner.as_ref()
     }
 
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.foreign
+    }
+
     pub(crate) fn is_host_accessible(&self) -> bool {
         self.kind().is_host_accessible()
     }
@@ -90,6 +96,15 @@ impl Storage {
     /// Waits, whatever the kind, until the memory may be handed to somebody who knows nothing of our events.
     pub(crate) fn settle(&self) -> Result<()> {
         self.allocation.wait_for_uses(Access::Write)
+    }
+
+    /// Makes `queue` wait for the work on this memory, and everything that uses it later wait for what the queue has been
+    /// given so far. Does not wait itself. To be called without the interpreter, as [`copy`].
+    pub(crate) fn follow(&self, queue: &Queue<Dyn>) -> Result<()> {
+        let _turn = self.turn();
+        // SAFETY: the operation touches no memory.
+        let event = unsafe { queue.submit(&[Usage::write(&self.allocation)], &[], Dyn::barrier) };
+        event.map(drop)
     }
 
     /// Copies `len` bytes out into `target` and waits for it. Where the host may not look, the device writes the target
@@ -220,13 +235,10 @@ impl Drop for Storage {
         // SAFETY: drop runs once, and nothing reads the field afterwards.
         let allocation = unsafe { ManuallyDrop::take(&mut self.allocation) };
         let mut dropped = Some((allocation, self.owner.take()));
-        let (foreign, host) = match &dropped {
-            Some((allocation, owner)) => {
-                (owner.is_some(), allocation.context().info().backend == BackendKind::Host)
-            }
-            None => return,
-        };
-        if !foreign && host {
+        let foreign = self.foreign;
+        let host =
+            |(allocation, _): &(Allocation<Dyn>, _)| allocation.context().info().backend == BackendKind::Host;
+        if !foreign && dropped.as_ref().is_some_and(host) {
             return;
         }
         Python::try_attach(|py| {

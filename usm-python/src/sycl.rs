@@ -7,27 +7,20 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyType};
+use usm_core::backend::DynQueue;
 use usm_core::backend::dpctl::{Dpctl, DpctlContext, DpctlQueue};
-use usm_core::backend::{Dyn, DynQueue};
 use usm_core::{AllocKind, BackendKind, Context, Queue};
-use usm_interface::{Allocation, Policy, Protocol, SyclObject, value::Str};
+use usm_interface::{Policy, Protocol, SyclFlag, SyclObject, value::Str};
 
+use crate::bounds;
 use crate::capsule::{self, Content};
 use crate::context::PyContext;
 use crate::dictionary::{self, Checked};
 use crate::error::{Class, OrRaise};
+use crate::import;
 use crate::queue::PyQueue;
 use crate::runtime::{self, Scope, Stream};
-use crate::storage::Storage;
-use crate::view::View;
-
-/// What an import gives.
-pub(crate) struct Imported {
-    pub(crate) storage: Arc<Storage>,
-    pub(crate) view: View,
-    pub(crate) stream: Arc<Stream>,
-    pub(crate) readonly: bool,
-}
+use crate::transfer::Side;
 
 /// dpctl's own classes, when somebody has imported it.
 fn dpctl_class<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyType>> {
@@ -196,77 +189,32 @@ fn classify(value: &Bound<'_, PyAny>) -> SyclObject<'static> {
 
 /// Imports what `producer`'s dictionary describes, without a copy. The producer is kept alive by the storage.
 ///
-/// Bounds: memory of ours is checked against its allocation. Of other memory SYCL tells neither base nor size, so the
-/// first and the last byte must both be USM of the same kind in this context.
-pub(crate) fn import(
-    producer: &Bound<'_, PyAny>,
-    dict: &Bound<'_, PyDict>,
-    policy: &Policy,
-) -> PyResult<Imported> {
-    let Checked { layout, address, readonly, descr, syclobj } =
-        dictionary::read(dict, Protocol::Sycl, policy, classify)?;
+/// Without `data` the producer's buffer stands in, and the context is asked what the pointer is: USM keeps its kind,
+/// other memory is plain host memory.
+pub(crate) fn import(producer: &Bound<'_, PyAny>, dict: &Bound<'_, PyDict>) -> PyResult<Side> {
+    let policy = Policy { sycl_flag: SyclFlag::Auto, ..Policy::default() };
+    let checked = dictionary::read(producer, dict, Protocol::Sycl, &policy, classify)?;
+    let Checked { view, extent, address, readonly, syclobj, held, .. } = checked;
     let syclobj = syclobj.ok_or_else(|| Class::Interface.error("syclobj: missing"))?;
-    let stream = stream_of(&syclobj)?;
+    let mut stream = stream_of(&syclobj)?;
     let context = stream.context();
-    let Some(address) = address else {
-        return Err(Class::Interface.error("data: missing, and the producer has no buffer to stand in"));
+    let found = |at: u64| PyResult::Ok(context.query(at as *const u8).or_raise()?.kind);
+    if extent.low == extent.high {
+        let kind = Some(found(address)?).filter(|kind| *kind != AllocKind::Unknown);
+        return import::empty(stream, kind.unwrap_or(AllocKind::Device), view, readonly);
+    }
+    let low = address.wrapping_add_signed(extent.low);
+    let kind = if held.is_some() && found(low)? == AllocKind::Unknown {
+        // The buffer's bounds were checked by the codec.
+        stream = Arc::clone(runtime::host_stream()?);
+        AllocKind::Host
+    } else {
+        bounds::of(context, extent, address)?.0
     };
-    if layout.nbytes() == 0 {
-        let kind = Some(context.query(address as *const u8).or_raise()?.kind);
-        let kind = kind.filter(|kind| *kind != AllocKind::Unknown).unwrap_or(AllocKind::Device);
-        let storage = Storage::allocate(context, kind, 1, 0).or_raise()?;
-        let view = View { descr, ..View::of_layout(&layout, 0)? };
-        return Ok(Imported { storage, view, stream, readonly });
-    }
-    // The codec has proven that address plus extent stays inside the address space.
-    let low = address.wrapping_add_signed(layout.extent().low);
-    let last = address.wrapping_add_signed(layout.extent().high) - 1;
-    let kind = bounds(context, &layout, address, low, last)?;
-    let size = usize::try_from(last - low).ok().and_then(|size| size.checked_add(1));
-    let (Some(size), Some(pointer)) = (size, NonNull::new(low as *mut u8)) else {
-        return Err(Class::Interface.error("data: the array does not fit the address space"));
-    };
-    // The dictionary too: a producer may keep a temporary alive in it, as NumPy's scalars do.
-    let keeper = Box::new((producer.clone().unbind(), dict.clone().unbind()));
-    // SAFETY: the bytes are USM of this context and of that kind, as the runtime says; the producer keeps them alive.
-    let storage = unsafe { Storage::foreign(context, kind, pointer, size, producer, keeper) };
-    let view = View { descr, ..View::of_layout(&layout, -layout.extent().low)? };
-    Ok(Imported { storage, view, stream, readonly })
-}
-
-/// The kind of memory that both ends of a layout lie in.
-pub(crate) fn bounds(
-    context: &Context<Dyn>,
-    layout: &usm_interface::Layout<{ crate::view::MAX_DIMS }>,
-    address: u64,
-    low: u64,
-    last: u64,
-) -> PyResult<AllocKind> {
-    let mut first = context.query(low as *const u8).or_raise()?;
-    if first.base == 0 && address != low {
-        // Where the pointer lies in memory of ours, the error can say how far the layout leaves it.
-        let data = context.query(address as *const u8).or_raise()?;
-        first = if data.base == 0 { first } else { data };
-    }
-    let refused = |what: &str, at: u64, kind: AllocKind| {
-        let backend = context.info().backend;
-        Class::Interface.error(format!(
-            "data: the {what} byte {at:#x} is {kind} memory in the {backend} context of syclobj, not USM of one kind"
-        ))
-    };
-    if first.kind == AllocKind::Unknown {
-        return Err(refused("first", low, first.kind));
-    }
-    if first.base != 0 {
-        let allocation = Allocation { base: first.base as u64, len: first.size as u64 };
-        layout.check_inside(address, allocation).or_raise()?;
-    } else if last != low {
-        let end = context.query(last as *const u8).or_raise()?;
-        if end.kind != first.kind || end.base != 0 {
-            return Err(refused("last", last, end.kind));
-        }
-    }
-    Ok(first.kind)
+    let keeper = import::keeper(producer, dict, held);
+    // SAFETY: the bytes are USM of this context and of that kind, as the runtime says, or the buffer's; the producer
+    // keeps them alive.
+    unsafe { import::adopt(Some(producer), stream, kind, address, (view, extent), readonly, keeper) }
 }
 
 /// The queue as an object of dpctl's: the very one that was imported, or a view of ours.

@@ -8,6 +8,7 @@ use usm_core::{Access, AllocKind, Event, Result};
 use usm_interface::Dtype;
 
 use crate::array::Array;
+use crate::axes::Axes;
 use crate::error::{Class, OrRaise};
 use crate::import;
 use crate::memory::Memory;
@@ -112,9 +113,9 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
         let (to, len) = dst.span();
         return py.detach(|| dst.storage.fill(&dst.stream.queue, to, len, element[0])?.wait()).or_raise();
     }
-    let shape = vec![1; dst.view.ndim()];
-    let one =
-        View { strides: vec![0; shape.len()].into(), shape: shape.into(), offset: 0, ..dst.view.clone() };
+    let ndim = dst.view.ndim();
+    let (shape, strides) = (Axes::filled(ndim, 1), Axes::filled(ndim, 0));
+    let one = View { shape, strides, offset: 0, ..dst.view.clone() };
     let view = one.broadcast_to(&dst.view.shape)?;
     py.detach(|| store_elements(dst, element, &view, 0)).or_raise()
 }
@@ -141,14 +142,14 @@ pub(crate) fn to_bytes(py: Python<'_>, src: &Side) -> PyResult<Vec<u8>> {
     .or_raise()
 }
 
-fn contiguous_strides(view: &View) -> Box<[isize]> {
-    let mut strides = vec![0; view.ndim()];
+fn contiguous_strides(view: &View) -> Axes {
+    let mut strides = Axes::filled(view.ndim(), 0);
     let mut step = view.itemsize() as isize;
     for (stride, extent) in strides.iter_mut().zip(&view.shape).rev() {
         *stride = step;
         step *= *extent;
     }
-    strides.into()
+    strides
 }
 
 /// A C-contiguous copy in memory of `kind` of the stream's context.

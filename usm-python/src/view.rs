@@ -5,12 +5,15 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PySlice, PyTuple};
-use usm_interface::{Dtype, Layout};
+use usm_interface::{Dtype, Extent, Layout};
 
+use crate::axes::Axes;
 use crate::error::{Class, OrRaise};
 
 /// As many dimensions as NumPy and the buffer protocol allow.
 pub(crate) const MAX_DIMS: usize = 64;
+/// As many dimensions as nearly all arrays have: a layout with room for these is a tenth of the size.
+pub(crate) const FEW_DIMS: usize = 4;
 
 /// Strides and offset in bytes. Every element lies inside the storage that the view was made for: constructors prove
 /// it, and indexing only narrows.
@@ -20,9 +23,9 @@ pub(crate) struct View {
     /// The members of a structured type, as the text of a `descr` that the codec has accepted.
     pub(crate) descr: Option<Arc<str>>,
     /// Elements.
-    pub(crate) shape: Box<[isize]>,
+    pub(crate) shape: Axes,
     /// Bytes.
-    pub(crate) strides: Box<[isize]>,
+    pub(crate) strides: Axes,
     /// Bytes from the start of the storage to the element with all indices 0.
     pub(crate) offset: usize,
 }
@@ -30,27 +33,25 @@ pub(crate) struct View {
 impl View {
     /// C-contiguous from the start of a storage.
     pub(crate) fn contiguous(dtype: Dtype, shape: &[i64]) -> PyResult<Self> {
-        Self::of_layout(&Layout::<MAX_DIMS>::new(dtype, shape, None, 0).or_raise()?, 0)
+        if shape.len() <= FEW_DIMS {
+            return Ok(Self::of_layout(&Layout::<FEW_DIMS>::new(dtype, shape, None, 0).or_raise()?));
+        }
+        Ok(Self::of_layout(&Layout::<MAX_DIMS>::new(dtype, shape, None, 0).or_raise()?))
     }
 
-    /// A checked layout, `start` bytes from its `data[0]` to the storage's start.
-    pub(crate) fn of_layout(layout: &Layout<MAX_DIMS>, start: i64) -> PyResult<Self> {
+    /// A checked layout over a storage that starts at its lowest byte.
+    #[inline]
+    pub(crate) fn of_layout<const N: usize>(layout: &Layout<N>) -> Self {
         let wide = |values: &[i64]| values.iter().map(|value| *value as isize).collect();
-        if layout.nbytes() == 0 {
+        let (dtype, descr, shape) = (layout.dtype(), None, wide(layout.shape()));
+        let Extent { low, high } = layout.extent();
+        if low == high {
             // Nothing is ever read through the strides and the offset of such an array, and they may be anything.
-            let strides = vec![0; layout.ndim()].into();
-            let shape = wide(layout.shape());
-            return Ok(Self { dtype: layout.dtype(), descr: None, shape, strides, offset: 0 });
+            return Self { dtype, descr, shape, strides: Axes::filled(layout.ndim(), 0), offset: 0 };
         }
-        let offset = usize::try_from(layout.offset() + start)
-            .map_err(|_| Class::Interface.error("the offset leaves the address space"))?;
-        Ok(Self {
-            dtype: layout.dtype(),
-            descr: None,
-            shape: wide(layout.shape()),
-            strides: wide(layout.strides()),
-            offset,
-        })
+        // The lowest byte is at most the offset, and their distance was computed without overflow.
+        let offset = layout.offset().wrapping_sub(low) as usize;
+        Self { dtype, descr, shape, strides: wide(layout.strides()), offset }
     }
 
     pub(crate) fn itemsize(&self) -> usize {
@@ -107,10 +108,13 @@ impl View {
         self.packed(self.shape.iter().zip(&self.strides))
     }
 
-    /// Strides in elements, when they are whole ones.
-    pub(crate) fn element_strides(&self) -> Option<Vec<isize>> {
+    /// Strides in elements, when they are whole ones; where there is no second element any will do.
+    pub(crate) fn element_strides(&self) -> Option<Axes> {
         let itemsize = (self.itemsize() as isize).max(1);
-        self.strides.iter().map(|stride| (stride % itemsize == 0).then_some(stride / itemsize)).collect()
+        let whole = |(extent, stride): (&isize, &isize)| {
+            (stride % itemsize == 0 || *extent <= 1).then_some(stride / itemsize)
+        };
+        self.shape.iter().zip(&self.strides).map(whole).collect()
     }
 
     /// The same storage with axes reversed.
@@ -226,7 +230,7 @@ impl View {
         }
         let offset = offset.unsigned_abs();
         let descr = self.descr.clone();
-        Ok(Self { dtype: self.dtype, descr, shape: shape.into(), strides: strides.into(), offset })
+        Ok(Self { dtype: self.dtype, descr, shape: shape[..].into(), strides: strides[..].into(), offset })
     }
 
     /// The view of a source stretched to `shape` by the rules of broadcasting: missing axes in front, extents of 1
@@ -245,7 +249,7 @@ impl View {
             }
         }
         let (descr, offset) = (self.descr.clone(), self.offset);
-        Ok(Self { dtype: self.dtype, descr, shape: shape.into(), strides: strides.into(), offset })
+        Ok(Self { dtype: self.dtype, descr, shape: shape[..].into(), strides: strides[..].into(), offset })
     }
 }
 

@@ -37,7 +37,11 @@ def stubbed():
         if isinstance(node, ast.FunctionDef):
             names[node.name] = node
         elif isinstance(node, ast.ClassDef):
-            names[node.name] = {member.name: member for member in node.body if isinstance(member, ast.FunctionDef)}
+            names[node.name] = {
+                getattr(member, "name", None) or member.target.id: member
+                for member in node.body
+                if isinstance(member, (ast.FunctionDef, ast.AnnAssign))
+            }
     return names
 
 

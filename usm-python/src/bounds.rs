@@ -1,0 +1,46 @@
+//! Where memory of others lies: its kind, and the proof that an array does not leave it.
+
+use usm_core::backend::Dyn;
+use usm_core::{AllocKind, Context};
+use usm_interface::{Allocation, Extent};
+
+use pyo3::prelude::*;
+
+use crate::error::{Class, OrRaise};
+
+/// The kind of the memory that holds all bytes of an array at `address`, and the device's ordinal where the runtime says.
+///
+/// Memory of ours is checked against its allocation, and so is foreign memory where the runtime tells base and size, as
+/// CUDA does. SYCL tells neither, so the first and the last byte must both be USM of the same kind in this context.
+pub(crate) fn of(context: &Context<Dyn>, extent: Extent, address: u64) -> PyResult<(AllocKind, Option<u32>)> {
+    // The codec has proven that address plus extent stays inside the address space.
+    let low = address.wrapping_add_signed(extent.low);
+    let last = address.wrapping_add_signed(extent.high) - 1;
+    let mut first = context.query(low as *const u8).or_raise()?;
+    if first.base == 0 && address != low {
+        // Where the pointer lies in memory with bounds, the error can say how far the layout leaves it.
+        let data = context.query(address as *const u8).or_raise()?;
+        first = if data.base == 0 { first } else { data };
+    }
+    if first.kind == AllocKind::Unknown {
+        return Err(refused(context, "first", low, first.kind));
+    }
+    if first.base != 0 {
+        let allocation = Allocation { base: first.base as u64, len: first.size as u64 };
+        extent.check_inside(address, allocation).or_raise()?;
+    } else if last != low {
+        let end = context.query(last as *const u8).or_raise()?;
+        if end.kind != first.kind || end.base != 0 {
+            return Err(refused(context, "last", last, end.kind));
+        }
+    }
+    Ok((first.kind, first.device))
+}
+
+#[cold]
+fn refused(context: &Context<Dyn>, what: &str, at: u64, kind: AllocKind) -> PyErr {
+    let backend = context.info().backend;
+    Class::Interface.error(format!(
+        "data: the {what} byte {at:#x} is {kind} memory in the {backend} context, not USM of one kind"
+    ))
+}

@@ -1,0 +1,64 @@
+//! Capsules of tensors. Whoever takes the tensor renames the capsule; under its first name it is still the capsule's, whose
+//! destructor deletes it.
+
+use std::ffi::CStr;
+use std::ptr::NonNull;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use usm_interface::dlpack::abi::{self, DLManagedTensor, DLManagedTensorVersioned, Managed, Structure};
+
+/// A tensor structure and the names that its capsule has before and after somebody has taken it.
+pub(super) trait Named: Structure {
+    const NAME: &'static CStr;
+    const USED: &'static CStr;
+}
+
+impl Named for DLManagedTensor {
+    const NAME: &'static CStr = abi::LEGACY;
+    const USED: &'static CStr = abi::USED_LEGACY;
+}
+
+impl Named for DLManagedTensorVersioned {
+    const NAME: &'static CStr = abi::VERSIONED;
+    const USED: &'static CStr = abi::USED_VERSIONED;
+}
+
+/// A fresh capsule that owns the tensor.
+pub(super) fn hand_out<T: Named>(py: Python<'_>, managed: Managed<T>) -> PyResult<Bound<'_, PyCapsule>> {
+    let raw = managed.into_raw();
+    // SAFETY: the destructor deletes the structure unless a consumer has renamed the capsule and taken it.
+    let made =
+        unsafe { PyCapsule::new_with_pointer_and_destructor(py, raw.cast(), T::NAME, Some(delete::<T>)) };
+    made.inspect_err(|_| {
+        // SAFETY: nobody has it.
+        drop(unsafe { Managed::from_raw(raw) });
+    })
+}
+
+/// Deletes what nobody has taken.
+unsafe extern "C" fn delete<T: Named>(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls the destructor with its capsule; the name is terminated.
+    let pointer = unsafe {
+        match ffi::PyCapsule_IsValid(capsule, T::NAME.as_ptr()) {
+            0 => std::ptr::null_mut(),
+            _ => ffi::PyCapsule_GetPointer(capsule, T::NAME.as_ptr()),
+        }
+    };
+    if let Some(raw) = NonNull::new(pointer.cast::<T>()) {
+        // SAFETY: the name says that the structure is still the capsule's, which dies.
+        drop(unsafe { Managed::from_raw(raw) });
+    }
+}
+
+/// Takes the tensor out of a capsule that still has it.
+pub(super) fn take<T: Named>(capsule: &Bound<'_, PyCapsule>) -> PyResult<Option<Managed<T>>> {
+    let Ok(pointer) = capsule.pointer_checked(Some(T::NAME)) else { return Ok(None) };
+    // SAFETY: a capsule; the name lives for ever.
+    if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), T::USED.as_ptr()) } != 0 {
+        return Err(PyErr::fetch(capsule.py()));
+    }
+    // SAFETY: the name promised a structure of this sort, and the new one that it is ours now.
+    Ok(Some(unsafe { Managed::from_raw(pointer.cast()) }))
+}

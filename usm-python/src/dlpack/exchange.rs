@@ -1,0 +1,249 @@
+//! The table for C behind `__dlpack_c_exchange_api__` (DLPack 1.3): arrays to tensors and back without a call into Python.
+//!
+//! "No sync" in the names means that the consumer may not count on it. Work of ours that is in flight is waited for all the
+//! same, or, on CUDA, ordered before the stream that `current_work_stream` names: a consumer that asks for no stream at
+//! all is then right too.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::ptr::{NonNull, null_mut};
+use std::sync::OnceLock;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use usm_core::AllocKind;
+use usm_interface::Policy;
+use usm_interface::dlpack::abi::{
+    self, DLDataType, DLDevice, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader,
+    DLPackVersion, DLTensor, Managed, SetError,
+};
+use usm_interface::dlpack::{Device, DeviceType, StreamArgument, Tensor, Version};
+
+use super::{device, export, import, is_cuda};
+use crate::array::Array;
+use crate::cuda;
+use crate::error::{Class, OrRaise};
+use crate::runtime;
+use crate::storage::Storage;
+use crate::transfer::{self, Side};
+use crate::view::{FEW_DIMS, MAX_DIMS, View};
+
+/// Shape, then strides in elements, as C's consumers borrow them; filled at first need.
+pub(crate) type Dims = OnceLock<Box<[i64]>>;
+
+struct Table(DLPackExchangeAPI);
+
+// SAFETY: a constant; the pointer to an older table is NULL.
+unsafe impl Sync for Table {}
+
+static TABLE: Table = Table(DLPackExchangeAPI {
+    header: DLPackExchangeAPIHeader {
+        version: DLPackVersion { major: Version::CURRENT.major, minor: Version::CURRENT.minor },
+        prev_api: null_mut(),
+    },
+    managed_tensor_allocator: Some(allocate),
+    managed_tensor_from_py_object_no_sync: Some(from_object),
+    managed_tensor_to_py_object_no_sync: Some(to_object),
+    dltensor_from_py_object_no_sync: Some(borrow),
+    current_work_stream: Some(work_stream),
+});
+
+/// The capsule of the table, which lives for ever.
+pub(crate) fn capsule(py: Python<'_>) -> PyResult<Py<PyCapsule>> {
+    let table = NonNull::from(&TABLE.0).cast::<c_void>();
+    // SAFETY: the table is a constant of this library, which Python never unloads.
+    let capsule = unsafe { PyCapsule::new_with_pointer(py, table, abi::EXCHANGE_API)? };
+    Ok(capsule.unbind())
+}
+
+/// Runs with the interpreter attached; an exception becomes the current one, and -1.
+fn guarded(run: impl FnOnce(Python<'_>) -> PyResult<()>) -> c_int {
+    let done = Python::try_attach(|py| match run(py) {
+        Ok(()) => 0,
+        Err(error) => {
+            error.restore(py);
+            -1
+        }
+    });
+    done.unwrap_or(-1)
+}
+
+/// The array behind a pointer of C's, with its work ordered before the device's stream.
+///
+/// # Safety
+/// `object` is NULL or an object that the caller holds.
+unsafe fn array_of<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound<'py, Array>> {
+    // SAFETY: the caller's promise.
+    let object = unsafe { Bound::from_borrowed_ptr_or_opt(py, object.cast()) };
+    let object = object.ok_or_else(|| PyTypeError::new_err("no object was given"))?;
+    let array = object.cast_into::<Array>().map_err(|_| {
+        PyTypeError::new_err("this table serves objects of type usm.Array, from which it was taken")
+    })?;
+    let side = array.get().side();
+    if is_cuda(device(&side).kind) {
+        let stream = runtime::default_stream(&side.stream)?;
+        cuda::order_consumer(py, &side, StreamArgument::Handle(cuda::handle(&stream)))?;
+    } else {
+        transfer::expose(py, &side.storage)?;
+    }
+    Ok(array)
+}
+
+unsafe extern "C" fn from_object(object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int {
+    guarded(|py| {
+        // SAFETY: C's caller holds the object.
+        let side = unsafe { array_of(py, object) }?.get().side();
+        let here = device(&side);
+        let managed = if side.view.ndim() <= FEW_DIMS {
+            export::managed::<FEW_DIMS>(side, here, 0)
+        } else {
+            export::managed::<MAX_DIMS>(side, here, 0)
+        }?;
+        // SAFETY: C's caller gives room for the answer.
+        unsafe { out.write(managed.into_raw().as_ptr()) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn to_object(tensor: *mut DLManagedTensorVersioned, out: *mut *mut c_void) -> c_int {
+    guarded(|py| {
+        let tensor = NonNull::new(tensor).ok_or_else(|| PyTypeError::new_err("no tensor was given"))?;
+        // SAFETY: C's caller hands the tensor over, whatever comes of it.
+        let managed = unsafe { Managed::from_raw(tensor) };
+        let side = import::owned(py, None, managed, false, false)?;
+        let array = Bound::new(py, Array::new(side))?;
+        // SAFETY: C's caller gives room for the answer, a new reference.
+        unsafe { out.write(array.into_ptr().cast()) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
+    guarded(|py| {
+        // SAFETY: C's caller holds the object.
+        let array = unsafe { array_of(py, object) }?;
+        let array = array.get();
+        let side = array.side();
+        let here = device(&side);
+        let (dtype, data) = {
+            let (tensor, data): (Tensor<MAX_DIMS>, _) = export::tensor(&side, here, 0)?;
+            array.dims().get_or_init(|| [tensor.shape(), tensor.strides()].concat().into());
+            (tensor.dtype(), data)
+        };
+        if side.readonly {
+            // The structure has no flag for it.
+            return Err(Class::Access.error("a borrowed tensor cannot say that the array is read-only"));
+        }
+        let ndim = side.view.ndim();
+        let dims = array.dims().get().map_or(&[][..], |dims| &**dims);
+        let at = |start: usize| dims.get(start..).map_or(null_mut(), |dims| dims.as_ptr().cast_mut());
+        let tensor = DLTensor {
+            data,
+            device: DLDevice { device_type: here.kind.code(), device_id: here.id },
+            ndim: ndim as i32,
+            dtype: DLDataType { code: dtype.code, bits: dtype.bits, lanes: dtype.lanes },
+            shape: at(0),
+            strides: at(ndim),
+            byte_offset: 0,
+        };
+        // SAFETY: C's caller gives room for the answer. Shape and strides live in the object, and memory, too, lives as
+        // long as that.
+        unsafe { out.write(tensor) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn work_stream(device_type: i32, device_id: i32, out: *mut *mut c_void) -> c_int {
+    guarded(|py| {
+        let stream = match Device::from_codes(device_type, device_id).or_raise()? {
+            // All work is done when such memory is handed out.
+            Device { kind: DeviceType::Cpu | DeviceType::OneApi, .. } => null_mut(),
+            Device { kind, id } if is_cuda(kind) => {
+                let stream = cuda::stream(py, id)?;
+                cuda::handle(&stream) as *mut c_void
+            }
+            _ => {
+                let message = format!("usm has no memory on DLPack devices of type {device_type}");
+                return Err(Class::Device.error(message));
+            }
+        };
+        // SAFETY: C's caller gives room for the answer.
+        unsafe { out.write(stream) };
+        Ok(())
+    })
+}
+
+/// A new array like the prototype: its type, shape and device.
+unsafe extern "C" fn allocate(
+    prototype: *mut DLTensor,
+    out: *mut *mut DLManagedTensorVersioned,
+    context: *mut c_void,
+    set_error: SetError,
+) -> c_int {
+    let made = Python::try_attach(|py| {
+        // SAFETY: C's caller gives a tensor whose shape is readable.
+        let prototype = unsafe { prototype.as_ref() };
+        prototype.ok_or_else(|| PyTypeError::new_err("no prototype was given")).and_then(|prototype| {
+            let prototype = DLTensor { strides: null_mut(), byte_offset: 0, data: null_mut(), ..*prototype };
+            // SAFETY: as above; the strides are NULL.
+            unsafe { like(py, &prototype) }
+        })
+    });
+    let failed = |kind: &str, message: String| {
+        let kind = CString::new(kind).unwrap_or_default();
+        let message = CString::new(message).unwrap_or_default();
+        let texts: (*const c_char, *const c_char) = (kind.as_ptr(), message.as_ptr());
+        // SAFETY: C's caller gives the function for its context; the texts live until it returns.
+        unsafe { set_error(context, texts.0, texts.1) };
+        -1
+    };
+    match made {
+        Some(Ok(managed)) => {
+            // SAFETY: C's caller gives room for the answer.
+            unsafe { out.write(managed.into_raw().as_ptr()) };
+            0
+        }
+        Some(Err(error)) => {
+            let kind = Python::attach(|py| {
+                if error.is_instance_of::<pyo3::exceptions::PyMemoryError>(py) {
+                    "MemoryError"
+                } else if error.is_instance_of::<pyo3::exceptions::PyTypeError>(py) {
+                    "TypeError"
+                } else {
+                    "BufferError"
+                }
+            });
+            failed(kind, Python::attach(|py| error.value(py).to_string()))
+        }
+        None => failed("RuntimeError", "the interpreter is not running".to_owned()),
+    }
+}
+
+/// # Safety
+/// The prototype's shape is NULL or readable for its dimensions; its strides are NULL.
+unsafe fn like(py: Python<'_>, prototype: &DLTensor) -> PyResult<Managed<DLManagedTensorVersioned>> {
+    // SAFETY: the caller's promise.
+    let raw = unsafe { abi::read(prototype, None, 0) }.or_raise()?;
+    // Any address but NULL does: nothing is read through it.
+    let raw = usm_interface::dlpack::RawTensor { data: 1 << 12, ..raw };
+    let tensor: Tensor<MAX_DIMS> = raw.validate(&Policy::default()).or_raise()?;
+    let Some(dtype) = tensor.to_dtype() else {
+        return Err(Class::Access.error("elements of this type have no array type here"));
+    };
+    let view = View::contiguous(dtype, tensor.shape())?;
+    let device = tensor.device();
+    let (stream, kind) = match device.kind {
+        DeviceType::Cpu => (runtime::host_stream()?.clone(), AllocKind::Host),
+        DeviceType::OneApi => (import::sycl_stream(py, device.id)?, AllocKind::Device),
+        DeviceType::CudaHost => (cuda::stream(py, device.id)?, AllocKind::Host),
+        DeviceType::CudaManaged => (cuda::stream(py, device.id)?, AllocKind::Shared),
+        DeviceType::Cuda => (cuda::stream(py, device.id)?, AllocKind::Device),
+        other => {
+            let message = format!("usm has no memory on DLPack devices of type {}", other.code());
+            return Err(Class::Device.error(message));
+        }
+    };
+    let storage = py.detach(|| Storage::allocate(stream.context(), kind, view.nbytes(), 0)).or_raise()?;
+    let side = Side { storage, stream, view, readonly: false };
+    export::managed::<MAX_DIMS>(side, device, 0)
+}

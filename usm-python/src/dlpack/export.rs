@@ -1,0 +1,161 @@
+//! Arrays for others: `__dlpack__`.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyCapsule, PyInt};
+use usm_core::AllocKind;
+use usm_interface::Policy;
+use usm_interface::dlpack::abi::{self, DLManagedTensorVersioned, Managed};
+use usm_interface::dlpack::{
+    DataType, Device, DeviceType, FLAG_IS_COPIED, FLAG_READ_ONLY, RawTensor, StreamArgument, Tensor, Version,
+    stream_argument,
+};
+use usm_interface::value::Int;
+
+use super::{capsule, device, is_cuda};
+use crate::cuda;
+use crate::error::{Class, OrRaise};
+use crate::runtime;
+use crate::sycl;
+use crate::transfer::{self, Side};
+use crate::view::{FEW_DIMS, MAX_DIMS};
+
+/// The arguments of `__dlpack__`.
+#[derive(Debug)]
+pub(crate) struct Wishes<'a, 'py> {
+    pub(crate) stream: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) max_version: Option<(u32, u32)>,
+    pub(crate) dl_device: Option<(i32, i32)>,
+    pub(crate) copy: Option<bool>,
+}
+
+/// `__dlpack__`. CUDA's work goes on: the consumer's stream is made to wait for it. All other work in flight is waited for.
+pub(crate) fn export<'py>(
+    py: Python<'py>,
+    side: &Side,
+    wishes: &Wishes<'_, 'py>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let here = device(side);
+    let wanted = match wishes.dl_device {
+        Some((kind, id)) => Device::from_codes(kind, id).or_raise()?,
+        None => here,
+    };
+    let stream = read_stream(wanted, wishes.stream)?;
+    let to_host = wanted.kind == DeviceType::Cpu;
+    if wanted != here && !(to_host && wanted.id == 0) {
+        let (kind, id) = (wanted.kind.code(), wanted.id);
+        return Err(
+            Class::Access.error(format!("the array cannot be exported to the DLPack device ({kind}, {id})"))
+        );
+    }
+    let must_copy = to_host && !side.storage.is_host_accessible();
+    if must_copy && wishes.copy == Some(false) {
+        return Err(Class::Access.error("copy=False, but device memory reaches the host only by a copy"));
+    }
+    let copied = must_copy || wishes.copy == Some(true);
+    let side = match (copied, to_host) {
+        (false, _) => side.clone(),
+        (true, true) => {
+            let host = Arc::clone(runtime::host_stream()?);
+            transfer::duplicate(py, side, &host, AllocKind::Host, 0)?
+        }
+        (true, false) => transfer::duplicate(py, side, &side.stream, side.storage.kind(), 0)?,
+    };
+    if is_cuda(wanted.kind) {
+        cuda::order_consumer(py, &side, stream)?;
+    } else {
+        transfer::expose(py, &side.storage)?;
+    }
+    let copied = if copied { FLAG_IS_COPIED } else { 0 };
+    let versioned = wishes.max_version.is_some_and(|(major, _)| major >= Version::CURRENT.major);
+    if side.view.ndim() <= FEW_DIMS {
+        fresh::<FEW_DIMS>(py, side, wanted, copied, versioned)
+    } else {
+        fresh::<MAX_DIMS>(py, side, wanted, copied, versioned)
+    }
+}
+
+/// A stream of the host or of SYCL carries no number; a queue is accepted, since nothing is left to order.
+fn read_stream(device: Device, stream: Option<&Bound<'_, PyAny>>) -> PyResult<StreamArgument> {
+    let number = match stream.filter(|stream| !stream.is_none()) {
+        None => None,
+        Some(stream) if device.kind == DeviceType::OneApi && sycl::looks_like_queue(stream)? => {
+            return Ok(StreamArgument::NoSync);
+        }
+        Some(stream) if stream.is_instance_of::<PyInt>() && !stream.is_instance_of::<PyBool>() => {
+            let small = stream.extract::<i64>().map(Int::from);
+            Some(small.unwrap_or_else(|_| Int::new(false, stream.extract().ok())))
+        }
+        Some(_) => return Err(PyTypeError::new_err("stream is not an integer, a queue or None")),
+    };
+    stream_argument(device.kind, number).or_raise()
+}
+
+/// The array as a checked tensor, and its data pointer.
+pub(super) fn tensor<const N: usize>(
+    side: &Side,
+    device: Device,
+    flags: u64,
+) -> PyResult<(Tensor<N>, *mut c_void)> {
+    let view = &side.view;
+    let refused = |reason: &str| Class::Access.error(format!("DLPack cannot say this array: {reason}"));
+    let Some(dtype) = DataType::of(view.dtype).filter(|_| view.dtype.is_native()) else {
+        return Err(refused(&format!("elements of type {}", view.dtype)));
+    };
+    let steps =
+        view.element_strides().ok_or_else(|| refused("strides that are no multiple of the element"))?;
+    let (mut shape, mut strides) = ([0; N], [0; N]);
+    for (slot, extent) in shape.iter_mut().zip(&view.shape) {
+        *slot = *extent as i64;
+    }
+    for (slot, step) in strides.iter_mut().zip(&steps) {
+        *slot = *step as i64;
+    }
+    let ndim = view.ndim().min(N);
+    let readonly = if side.readonly { FLAG_READ_ONLY } else { 0 };
+    let data = (side.storage.address() + view.offset) as *mut c_void;
+    let raw = RawTensor {
+        data: data as u64,
+        device: (device.kind.code(), device.id),
+        ndim: view.ndim() as i32,
+        dtype,
+        shape: Some(&shape[..ndim]),
+        strides: Some(&strides[..ndim]),
+        byte_offset: 0,
+        flags: flags | readonly,
+        version: Some(Version::CURRENT),
+    };
+    Ok((raw.validate(&Policy::default()).or_raise()?, data))
+}
+
+/// An owning structure over the array's memory.
+pub(super) fn managed<const N: usize>(
+    side: Side,
+    device: Device,
+    flags: u64,
+) -> PyResult<Managed<DLManagedTensorVersioned>> {
+    let (tensor, data) = tensor::<N>(&side, device, flags)?;
+    abi::export(&tensor, data, side).or_raise()
+}
+
+fn fresh<const N: usize>(
+    py: Python<'_>,
+    side: Side,
+    device: Device,
+    flags: u64,
+    versioned: bool,
+) -> PyResult<Bound<'_, PyCapsule>> {
+    if versioned {
+        return capsule::hand_out(py, managed::<N>(side, device, flags)?);
+    }
+    if side.readonly {
+        return Err(Class::Access.error(
+            "DLPack cannot say this array: read-only, which the consumer's version of DLPack has no flag for",
+        ));
+    }
+    let (tensor, data) = tensor::<N>(&side, device, flags)?;
+    capsule::hand_out(py, abi::export_legacy(&tensor, data, side).or_raise()?)
+}

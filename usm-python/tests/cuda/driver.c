@@ -1,0 +1,136 @@
+/* A CUDA driver without a GPU: the functions that usm calls, over plain memory, so that the exchange with CUDA's
+ * producers and consumers runs everywhere. Work on a stream is done when the stream is asked for it: by a wait of another
+ * stream, or when an event is looked at for the third time. What happens is written to a log that the tests read. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUCCESS = 0, INVALID_VALUE = 1, NOT_READY = 600 };
+enum { DEVICES = 2, BLOCKS = 4096, LOG = 1 << 16 };
+
+typedef struct { int managed, type, device; char *start; size_t size; } Block;
+typedef struct { int polls; void *stream; } Event;
+
+static Block blocks[BLOCKS];
+static char text[LOG];
+static size_t used;
+static int current = -1;
+
+#define SAY(...) (used += used < LOG - 256 ? (size_t)snprintf(text + used, 256, __VA_ARGS__) : 0)
+
+const char *fake_log(void) { return text; }
+void fake_clear(void) { used = 0; text[0] = 0; }
+/* Memory as another library of the process would have it. */
+void *fake_foreign(size_t size, int type, int managed, int device);
+
+int cuInit(unsigned flags) { (void)flags; return SUCCESS; }
+int cuDeviceGetCount(int *count) { *count = DEVICES; return SUCCESS; }
+int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return SUCCESS; }
+int cuDeviceGetName(char *name, int len, int device) { snprintf(name, len, "fake %d", device); return SUCCESS; }
+int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = (size_t)1 << 30; return SUCCESS; }
+int cuDeviceGetAttribute(int *value, int which, int device) { (void)device; *value = which == 18 ? 0 : 1; return SUCCESS; }
+int cuDevicePrimaryCtxRetain(void **context, int device) { *context = (void *)(uintptr_t)(0x100 + device); return SUCCESS; }
+int cuDevicePrimaryCtxRelease_v2(int device) { (void)device; return SUCCESS; }
+int cuCtxPushCurrent_v2(void *context) { current = (int)(uintptr_t)context - 0x100; return SUCCESS; }
+int cuCtxGetDevice(int *device) { *device = current; return SUCCESS; }
+int cuCtxPopCurrent_v2(void **context) { *context = NULL; return SUCCESS; }
+
+void *fake_foreign(size_t size, int type, int managed, int device) {
+    for (int i = 0; i < BLOCKS; i++)
+        if (!blocks[i].start) {
+            char *start = aligned_alloc(256, (size + 255) / 256 * 256);
+            memset(start, 0, size);
+            blocks[i] = (Block){managed, type, device, start, size};
+            return start;
+        }
+    return NULL;
+}
+static int release(uintptr_t address) {
+    for (int i = 0; i < BLOCKS; i++)
+        if ((uintptr_t)blocks[i].start == address) {
+            free(blocks[i].start);
+            blocks[i].start = NULL;
+            return SUCCESS;
+        }
+    return INVALID_VALUE;
+}
+int cuMemAlloc_v2(uintptr_t *out, size_t size) { *out = (uintptr_t)fake_foreign(size, 2, 0, current); return SUCCESS; }
+int cuMemAllocManaged(uintptr_t *out, size_t size, unsigned flags) {
+    (void)flags;
+    *out = (uintptr_t)fake_foreign(size, 2, 1, current);
+    return SUCCESS;
+}
+int cuMemHostAlloc(void **out, size_t size, unsigned flags) {
+    (void)flags;
+    *out = fake_foreign(size, 1, 0, current);
+    return SUCCESS;
+}
+int cuMemFree_v2(uintptr_t address) { return release(address); }
+int cuMemFreeHost(void *address) { return release((uintptr_t)address); }
+
+int cuPointerGetAttributes(unsigned count, const int *which, void **answers, uintptr_t address) {
+    for (int i = 0; i < BLOCKS; i++) {
+        Block *b = &blocks[i];
+        if (!b->start || address < (uintptr_t)b->start || address >= (uintptr_t)b->start + b->size) continue;
+        for (unsigned n = 0; n < count; n++) switch (which[n]) {
+            case 2: *(unsigned *)answers[n] = b->type; break;
+            case 8: *(unsigned *)answers[n] = b->managed; break;
+            case 9: *(int *)answers[n] = b->device; break;
+            case 11: *(uintptr_t *)answers[n] = (uintptr_t)b->start; break;
+            case 12: *(size_t *)answers[n] = b->size; break;
+        }
+        return SUCCESS;
+    }
+    return INVALID_VALUE;
+}
+
+int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = malloc(16); SAY("create %p\n", *stream); return SUCCESS; }
+int cuStreamDestroy_v2(void *stream) { SAY("destroy %p\n", stream); free(stream); return SUCCESS; }
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+    (void)flags;
+    SAY("wait %p %p\n", stream, ((Event *)event)->stream);
+    return SUCCESS;
+}
+int cuMemcpyAsync(uintptr_t to, uintptr_t from, size_t size, void *stream) {
+    SAY("copy %p\n", stream);
+    memmove((void *)to, (void *)from, size);
+    return SUCCESS;
+}
+int cuMemsetD8Async(uintptr_t to, unsigned char value, size_t count, void *stream) {
+    SAY("fill %p\n", stream);
+    memset((void *)to, value, count);
+    return SUCCESS;
+}
+int cuMemsetD16Async(uintptr_t to, unsigned short value, size_t count, void *stream) {
+    (void)stream;
+    for (size_t i = 0; i < count; i++) ((unsigned short *)to)[i] = value;
+    return SUCCESS;
+}
+int cuMemsetD32Async(uintptr_t to, unsigned value, size_t count, void *stream) {
+    (void)stream;
+    for (size_t i = 0; i < count; i++) ((unsigned *)to)[i] = value;
+    return SUCCESS;
+}
+int cuMemsetD2D32Async(uintptr_t to, size_t pitch, unsigned value, size_t width, size_t height, void *stream) {
+    (void)stream;
+    for (size_t row = 0; row < height; row++)
+        for (size_t i = 0; i < width; i++) ((unsigned *)(to + row * pitch))[i] = value;
+    return SUCCESS;
+}
+int cuMemPrefetchAsync(uintptr_t a, size_t n, int d, void *s) { (void)a; (void)n; (void)d; (void)s; return SUCCESS; }
+int cuMemAdvise(uintptr_t a, size_t n, int w, int d) { (void)a; (void)n; (void)w; (void)d; return SUCCESS; }
+
+int cuEventCreate(void **event, unsigned flags) { (void)flags; *event = calloc(1, sizeof(Event)); return SUCCESS; }
+int cuEventDestroy_v2(void *event) { free(event); return SUCCESS; }
+int cuEventRecord(void *event, void *stream) {
+    ((Event *)event)->stream = stream;
+    ((Event *)event)->polls = 0;
+    SAY("record %p\n", stream);
+    return SUCCESS;
+}
+int cuEventQuery(void *event) {
+    if (++((Event *)event)->polls < 3) return NOT_READY;
+    SAY("done %p\n", ((Event *)event)->stream);
+    return SUCCESS;
+}

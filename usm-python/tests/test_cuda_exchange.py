@@ -1,0 +1,274 @@
+"""`__cuda_array_interface__` and CUDA's streams, over a driver without a GPU (`cuda/driver.c`), each case in a process of
+its own. What a GPU does is tested by `gpu/exchange.py`."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import usm
+from conftest import CI
+
+HERE = Path(__file__).parent
+
+PRELUDE = """
+import ctypes, gc
+import usm
+driver = ctypes.CDLL("libcuda.so.1")
+driver.fake_log.restype = ctypes.c_char_p
+driver.fake_foreign.restype = ctypes.c_void_p
+driver.fake_foreign.argtypes = [ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int]
+
+def log():
+    text = driver.fake_log().decode().splitlines()
+    driver.fake_clear()
+    return text
+
+def foreign(size, kind="device", device=0):
+    type, managed = {"device": (2, 0), "host": (1, 0), "shared": (2, 1)}[kind]
+    return driver.fake_foreign(size, type, managed, device)
+
+class Producer:
+    def __init__(self, address, **fields):
+        self.fields = {"data": (address, False), "shape": (8,), "typestr": "<i4", "version": 3, **fields}
+        self.reads = 0
+    @property
+    def __cuda_array_interface__(self):
+        self.reads += 1
+        return {key: value for key, value in self.fields.items() if value is not ...}
+
+def refused(run, *errors):
+    try:
+        run()
+    except errors or (usm.InterfaceError,) as error:
+        return str(error)
+    raise AssertionError("accepted")
+"""
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None or sys.platform != "linux":
+        if CI:
+            pytest.fail("a C compiler is needed under CI")
+        pytest.skip("no C compiler: the driver of the tests cannot be built")
+    folder = tmp_path_factory.mktemp("cuda")
+    source, library = HERE / "cuda" / "driver.c", folder / "libcuda.so.1"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-Wall", "-o", library, source], check=True)
+    return folder
+
+
+@pytest.fixture
+def run(driver):
+    def run(code, **environment):
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(driver), **environment}
+        program = PRELUDE + textwrap.dedent(code)
+        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_memory_of_each_kind_goes_out_and_comes_back(run):
+    run("""
+        assert [d.selector for d in usm.devices() if d.backend == "cuda"] == ["cuda:gpu:0", "cuda:gpu:1"]
+        for kind, code in (("device", 2), ("host", 3), ("shared", 13)):
+            array = usm.zeros((2, 3), "<i4", kind=kind, queue="cuda:gpu:1")
+            fields = array.__cuda_array_interface__
+            assert fields["data"] == (array.pointer, False) and fields["version"] == 3
+            assert (fields["shape"], fields["strides"], fields["typestr"]) == ((2, 3), None, "<i4")
+            assert hasattr(array, "__array_interface__") == (kind != "device")
+            assert array.__dlpack_device__() == (code, 1)
+            seen = usm.asarray(Producer(array.pointer, **{**fields, "shape": (3, 2), "strides": (4, 12)}))
+            assert (seen.kind, seen.pointer) == (kind, array.pointer)
+            # Page-locked host memory is every device's.
+            assert kind == "host" or seen.device.selector == "cuda:gpu:1"
+            seen[2, 1] = 7
+            assert array.tolist() == [[0, 0, 0], [0, 0, 7]]
+            # By DLPack too; the ids say which device.
+            taken = usm.from_dlpack(array)
+            assert (taken.pointer, taken.kind, taken.device.selector) == (array.pointer, kind, "cuda:gpu:1")
+        empty = usm.zeros((0, 3), queue="cuda:gpu")
+        assert empty.__cuda_array_interface__["data"] == (0, False)
+        assert usm.asarray(Producer(0, shape=(0, 3))).shape == (0, 3)
+        part = usm.zeros((4, 4), "<i2", kind="device", queue="cuda:gpu")[1:, ::-1]
+        fields = part.__cuda_array_interface__
+        assert fields["data"][0] == part.pointer and fields["strides"] == (8, -2)
+        assert usm.asarray(Producer(0, **fields)).strides == (8, -2)
+        assert not hasattr(usm.zeros(3, queue="host"), "__cuda_array_interface__")
+    """)
+
+
+def test_foreign_memory_is_what_the_driver_says(run):
+    run("""
+        for kind in ("device", "host", "shared"):
+            address = foreign(64, kind, 1)
+            producer = Producer(address, shape=(4, 4))
+            array = usm.asarray(producer)
+            assert (array.kind, array.pointer, array.base is producer) == (kind, address, True)
+            assert kind == "host" or array.device.selector == "cuda:gpu:1"
+            assert producer.reads == 1
+            array.fill(3)
+            assert ctypes.string_at(address, 64) == b"\\3\\0\\0\\0" * 16
+        assert usm.asarray(Producer(address, data=(address, True))).readonly
+        assert usm.asarray(Producer(address, version=2)).shape == (8,)
+        assert usm.asarray(Producer(address, version=0, strides=None, mask=None, stream=None)).shape == (8,)
+        # To the byte: the driver knows base and size.
+        assert usm.asarray(Producer(address + 60, shape=(16,), strides=(-4,))).tolist()[0] == 3
+        lies = [
+            {"shape": (17,)}, {"shape": (2,), "strides": (64,)}, {"shape": (2,), "strides": (-4,)},
+            {"shape": (1 << 62,)}, {"shape": (1 << 40, 1 << 40)}, {"shape": (-1,)}, {"shape": (True,)},
+            {"strides": ((1 << 63) - 1,)}, {"strides": (-(1 << 63),)}, {"strides": (4, 4)},
+            {"data": (address + 64, False)}, {"data": (address - 1, False)}, {"data": (0, False)},
+            {"data": (4096, False)}, {"data": ((1 << 64) - 4, False)}, {"data": (1 << 64, False)},
+            {"data": ...}, {"data": None}, {"data": bytearray(64)}, {"data": (True, False)},
+            {"typestr": "|O"}, {"typestr": "<f3"}, {"typestr": ...}, {"version": 4}, {"version": -1},
+            {"version": ...}, {"version": True}, {"mask": object()}, {"stream": 0}, {"stream": -1},
+            {"stream": "1"}, {"stream": True}, {"stream": 1 << 64}, {"offset": 4},
+        ]
+        for lie in lies:
+            message = refused(lambda: usm.asarray(Producer(address, **lie)))
+            assert next(iter(lie)) in message or "data" in message or "shape" in message, (lie, message)
+        local = ctypes.create_string_buffer(64)
+        assert "unknown" in refused(lambda: usm.asarray(Producer(ctypes.addressof(local))))
+    """)
+
+
+def test_a_producers_stream_is_waited_for_and_ours_is_named(run):
+    run("""
+        address = foreign(64)
+        for stream, handle in ((1, "0x1"), (2, "0x2"), (0x5550, "0x5550")):
+            usm.asarray(Producer(address)).device
+            log()
+            array = usm.asarray(Producer(address, stream=stream))
+            assert log()[0] == f"record {handle}", "an event after the producer's work"
+            array.fill(1)
+            said = log()
+            # Our work waits for it, on the device or by polling.
+            assert any(line.startswith("wait") and line.endswith(handle) or line == f"done {handle}" for line in said), said
+        del array
+        log()
+        array = usm.asarray(Producer(address, stream=None))
+        assert log() == [], "None: nothing to wait for"
+        ours = usm.zeros(8, "<i4", kind="device", queue="cuda:gpu")
+        other = usm.Queue("cuda:gpu")
+        event = other.copy(ours, array)
+        log()
+        stream = ours.__cuda_array_interface__["stream"]
+        said = log()
+        # The stream that is named waits for the copy on the other queue, and nothing was waited for by the host.
+        assert said[0].startswith(f"wait {stream:#x} ") and not any(line.startswith("done") for line in said), said
+    """)
+
+
+def test_dlpack_streams(run):
+    run("""
+        ours = usm.zeros(8, "<i4", kind="device", queue="cuda:gpu")
+        source = usm.zeros(8, "<i4", kind="device", queue="cuda:gpu")
+        for stream, handle in ((None, "0x1"), (1, "0x1"), (2, "0x2"), (0x5550, "0x5550")):
+            usm.Queue("cuda:gpu").copy(ours, source)
+            log()
+            capsule = ours.__dlpack__(stream=stream, max_version=(1, 3))
+            assert any(line.startswith(f"wait {handle} ") for line in log())
+        usm.Queue("cuda:gpu").copy(ours, source)
+        log()
+        ours.__dlpack__(stream=-1)
+        assert log() == []
+        for wrong in (0, "1", True, 1.0, -2):
+            refused(lambda: ours.__dlpack__(stream=wrong), usm.InterfaceError, TypeError)
+        # As a consumer: the producer is told our stream, and our other queues wait for that.
+        class Theirs:
+            def __dlpack_device__(self):
+                return ours.__dlpack_device__()
+            def __dlpack__(self, *, stream, max_version):
+                self.stream = stream
+                return ours.__dlpack__(stream=stream, max_version=max_version)
+        theirs = Theirs()
+        log()
+        taken = usm.from_dlpack(theirs)
+        assert f"record {theirs.stream:#x}" in log() and taken.pointer == ours.pointer
+        # Old producers know no versions; the stream stays.
+        class Old(Theirs):
+            def __dlpack__(self, *, stream):
+                self.stream = stream
+                return ours.__dlpack__(stream=stream)
+        old = Old()
+        assert usm.from_dlpack(old).readonly and old.stream == theirs.stream
+        # Device memory reaches the host as a copy only.
+        refused(lambda: ours.__dlpack__(dl_device=(1, 0), copy=False), BufferError)
+        host = usm.from_dlpack(ours, dl_device=(1, 0))
+        assert host.device.backend == "host" and host.tolist() == [0] * 8
+        refused(lambda: usm.from_dlpack(ours, dl_device=(2, 1)), usm.AccessError)
+        # The table for C names the stream that the array's work is ordered before.
+        import tvm_ffi
+        log()
+        back = tvm_ffi.get_global_func("testing.echo")(ours)
+        assert type(back) is usm.Array and back.pointer == ours.pointer and back.device.selector == "cuda:gpu:0"
+    """)
+
+
+def test_owners_live_until_the_work_is_done(run):
+    run("""
+        import weakref
+        address = foreign(64)
+        producer = Producer(address)
+        alive = weakref.ref(producer)
+        array = usm.asarray(producer)
+        ours = usm.zeros(8, "<i4", kind="device", queue="cuda:gpu")
+        event = usm.Queue("cuda:gpu").copy(ours, array)
+        del producer, array
+        gc.collect()
+        assert alive() is not None, "the copy still reads it"
+        event.wait()
+        usm.zeros(1, kind="device", queue="cuda:gpu")
+        usm.Context("cuda:gpu").synchronize()
+        ours.queue.context.synchronize()
+        for _ in range(4):
+            usm.zeros(1, kind="device", queue="cuda:gpu")
+        gc.collect()
+        assert alive() is None
+    """)
+
+
+def test_without_a_driver_the_error_says_so():
+    class Producer:
+        __cuda_array_interface__ = {"data": (4096, False), "shape": (2,), "typestr": "<f4", "version": 3}
+
+    if any(device.backend == "cuda" for device in usm.devices()):
+        pytest.skip("a CUDA driver is here")
+    with pytest.raises(usm.DeviceError, match="libcuda"):
+        usm.asarray(Producer())
+    Producer.__cuda_array_interface__ = {"shape": (2,), "typestr": "<f4", "version": 3}
+    with pytest.raises(usm.InterfaceError, match="data"):
+        usm.asarray(Producer())
+    with pytest.raises(usm.DeviceError, match="cuda"):
+        usm.Queue("cuda:gpu")
+
+
+def test_a_driver_without_the_functions_is_named(tmp_path):
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler: no library without functions can be built")
+    source, library = tmp_path / "empty.c", tmp_path / "libcuda.so.1"
+    source.write_text("int cuInit(unsigned flags) { return 0; }\n")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    code = """
+        import usm
+        class Producer:
+            __cuda_array_interface__ = {"data": (4096, False), "shape": (2,), "typestr": "<f4", "version": 3}
+        try:
+            usm.asarray(Producer())
+        except usm.DeviceError as error:
+            print(error)
+    """
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert "cuDeviceGetCount" in done.stdout, done.stdout + done.stderr
