@@ -4,9 +4,8 @@
 //! NumPy never reads `version` and neither do we, but a version that is no positive integer is refused in [`Mode::Strict`].
 
 use crate::error::{ErrorKind, Key, Result};
-use crate::layout::Layout;
 use crate::policy::{Mode, Policy};
-use crate::raw::{Data, Interface, Protocol, Raw, Stream};
+use crate::raw::{Data, Dimensions, Interface, Protocol, Raw};
 
 /// The version that is written.
 pub const VERSION: i64 = 3;
@@ -17,9 +16,19 @@ pub const VERSION: i64 = 3;
 /// A refusal that names the key.
 #[inline]
 pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> Result<Interface<'a, 'f, N>> {
-    let shape = raw.shape.ok_or_else(|| Key::Shape.error(ErrorKind::Missing))?;
+    raw.check(raw.dimensions(), Protocol::Array, policy)
+}
+
+#[inline]
+pub(crate) fn check<'a, 'f, const N: usize>(
+    raw: &Raw<'a, 'f>,
+    dimensions: Dimensions<'_>,
+    policy: &Policy,
+    array: &mut Interface<'a, 'f, N>,
+) -> Result<()> {
+    let shape = dimensions.shape.ok_or_else(|| Key::Shape.error(ErrorKind::Missing))?;
     let dtype = raw.dtype(false, policy)?;
-    let descr = raw.structure(dtype, policy)?;
+    array.descr = raw.structure(dtype, policy)?;
     raw.refuse_mask()?;
     let offset = match (raw.data, raw.offset) {
         (_, None | Some(0)) => 0,
@@ -30,29 +39,19 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
         }
         (_, Some(offset)) => offset,
     };
-    let layout = Layout::new(dtype, shape, raw.strides, offset)?;
-    raw.check_data(&layout, policy)?;
+    array.layout.set(dtype, shape, dimensions.strides, offset, 1)?;
+    raw.check_data(&array.layout, policy)?;
     if let Some(version) = raw.version
         && version < 1
         && policy.mode == Mode::Strict
     {
         return Err(Key::Version.error(ErrorKind::BadVersion { version, allowed: "1 and newer" }));
     }
-    let readonly = match raw.data {
+    array.version = raw.version.unwrap_or(VERSION);
+    array.readonly = match raw.data {
         Data::Pointer { flag, .. } => flag,
         Data::Buffer { readonly, .. } => readonly,
         Data::Absent | Data::Object => false,
     };
-    Ok(Interface {
-        protocol: Protocol::Array,
-        layout,
-        data: raw.data,
-        readonly,
-        descr,
-        version: raw.version.unwrap_or(VERSION),
-        stream: Stream::None,
-        syclobj: None,
-        offset_given: raw.offset.is_some(),
-        unit: 1,
-    })
+    Ok(())
 }

@@ -4,9 +4,8 @@
 //! version 2 made the address of an empty array 0, version 3 added `stream`. Stream 0 is forbidden.
 
 use crate::error::{ErrorKind, Key, Result};
-use crate::layout::Layout;
 use crate::policy::{MissingData, Policy};
-use crate::raw::{Data, Interface, Protocol, Raw, Stream};
+use crate::raw::{Data, Dimensions, Interface, Protocol, Raw, Stream};
 use crate::value::Int;
 
 /// The version that is written.
@@ -32,24 +31,35 @@ pub fn stream(number: Int) -> Result<Stream> {
 /// A refusal that names the key.
 #[inline]
 pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> Result<Interface<'a, 'f, N>> {
-    let shape = raw.shape.ok_or_else(|| Key::Shape.error(ErrorKind::Missing))?;
+    raw.check(raw.dimensions(), Protocol::Cuda, policy)
+}
+
+#[inline]
+pub(crate) fn check<'a, 'f, const N: usize>(
+    raw: &Raw<'a, 'f>,
+    dimensions: Dimensions<'_>,
+    policy: &Policy,
+    array: &mut Interface<'a, 'f, N>,
+) -> Result<()> {
+    let shape = dimensions.shape.ok_or_else(|| Key::Shape.error(ErrorKind::Missing))?;
     let dtype = raw.dtype(false, policy)?;
-    let descr = raw.structure(dtype, policy)?;
+    array.descr = raw.structure(dtype, policy)?;
     raw.refuse_mask()?;
-    let version = raw.version.ok_or_else(|| Key::Version.error(ErrorKind::Missing))?;
-    if !(0..=VERSION).contains(&version) {
-        return Err(Key::Version.error(ErrorKind::BadVersion { version, allowed: "0 to 3" }));
+    array.version = raw.version.ok_or_else(|| Key::Version.error(ErrorKind::Missing))?;
+    if !(0..=VERSION).contains(&array.version) {
+        let kind = ErrorKind::BadVersion { version: array.version, allowed: "0 to 3" };
+        return Err(Key::Version.error(kind));
     }
     if let Some(offset) = raw.offset.filter(|&offset| offset != 0) {
         return Err(Key::Offset.error(ErrorKind::OffsetWithPointer { offset }));
     }
-    let stream = match raw.stream {
-        None => Stream::None,
-        Some(number) => stream(number)?,
-    };
-    let layout = Layout::new(dtype, shape, raw.strides, 0)?;
-    raw.check_data(&layout, policy)?;
-    let readonly = match raw.data {
+    array.offset_given = false;
+    if let Some(number) = raw.stream {
+        array.stream = stream(number)?;
+    }
+    array.layout.set(dtype, shape, dimensions.strides, 0, 1)?;
+    raw.check_data(&array.layout, policy)?;
+    array.readonly = match raw.data {
         Data::Pointer { flag, .. } => flag,
         Data::Absent if policy.missing_data == MissingData::Allow => false,
         Data::Absent => return Err(Key::Data.error(ErrorKind::Missing)),
@@ -58,16 +68,5 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
                 .error(ErrorKind::WrongType { expected: "(address, read-only)", found: "an object" }));
         }
     };
-    Ok(Interface {
-        protocol: Protocol::Cuda,
-        layout,
-        data: raw.data,
-        readonly,
-        descr,
-        version,
-        stream,
-        syclobj: None,
-        offset_given: false,
-        unit: 1,
-    })
+    Ok(())
 }

@@ -30,32 +30,40 @@ impl Name<'_> {
     }
 }
 
+/// Length, first and last byte of a name in one number: the same for equal names, and different for those that structures usually have.
+#[inline(always)]
+fn hash(first: u8, last: u8, len: usize) -> u32 {
+    let len = u32::try_from(len & 0xff).unwrap_or(0);
+    u32::from(first).wrapping_mul(7).wrapping_add(u32::from(last)).wrapping_add(len.wrapping_mul(29))
+}
+
 impl Name<'_> {
-    /// The same for equal names, and different for those that structures usually have: length, first and last byte.
-    #[inline]
-    pub(crate) fn hash(&self) -> u32 {
-        let of = |first: u8, last: u8, len: usize| {
-            let len = u32::try_from(len & 0xff).unwrap_or(0);
-            u32::from(first).wrapping_mul(7).wrapping_add(u32::from(last)).wrapping_add(len.wrapping_mul(29))
+    /// A bit of a hash set in one word: a clear bit proves a new name.
+    #[inline(always)]
+    pub(crate) fn bit(&self) -> u64 {
+        let hash = match self {
+            Self::Given(Str { raw, escaped: false }) => match raw.as_bytes() {
+                [] => hash(0, 0, 0),
+                [only] => hash(*only, *only, 1),
+                [first, .., last] => hash(*first, *last, raw.len()),
+            },
+            _ => self.hash_of_chars(),
         };
-        match self {
-            Self::Given(Str { raw, escaped: false }) => {
-                let bytes = raw.as_bytes();
-                of(bytes.first().copied().unwrap_or(0), bytes.last().copied().unwrap_or(0), bytes.len())
-            }
-            _ => {
-                let (mut first, mut last, mut len) = (None, 0u8, 0usize);
-                for c in self.chars() {
-                    let mut buffer = [0u8; 4];
-                    for &byte in c.encode_utf8(&mut buffer).as_bytes() {
-                        first = first.or(Some(byte));
-                        last = byte;
-                        len = len.wrapping_add(1);
-                    }
-                }
-                of(first.unwrap_or(0), last, len)
+        1u64.rotate_left(hash & 63)
+    }
+
+    #[cold]
+    fn hash_of_chars(&self) -> u32 {
+        let (mut first, mut last, mut len) = (None, 0u8, 0usize);
+        for c in self.chars() {
+            let mut buffer = [0u8; 4];
+            for &byte in c.encode_utf8(&mut buffer).as_bytes() {
+                first = first.or(Some(byte));
+                last = byte;
+                len = len.wrapping_add(1);
             }
         }
+        hash(first.unwrap_or(0), last, len)
     }
 }
 
@@ -108,6 +116,7 @@ impl SubShape {
 
     /// All extents in elements, outermost first; empty for a member that is no array.
     #[must_use]
+    #[inline]
     pub fn dims(&self) -> &[u32] {
         self.dims.get(..usize::from(self.len)).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
 //! The checked layout: where every element lies, and the proof that the bounds did not overflow.
 
 use crate::dtype::Dtype;
-use crate::error::{ErrorKind, Key, Result};
+use crate::error::{Error, ErrorKind, Key, Result};
 use crate::shape::Dims;
 
 /// Bytes from `data[0]`: `low` inclusive, `high` exclusive. `[0, 0)` when the array has no bytes.
@@ -90,25 +90,44 @@ impl<const N: usize> Layout<N> {
         offset: i64,
         unit: i64,
     ) -> Result<Self> {
-        let too_many = || Key::Shape.error(ErrorKind::TooManyDims { limit: N });
-        let mut layout = Self {
+        let mut layout = Self::empty(dtype);
+        layout.set(dtype, shape, strides, offset, unit)?;
+        Ok(layout)
+    }
+
+    /// No dimensions, no bytes: what is set in place.
+    #[inline(always)]
+    pub(crate) const fn empty(dtype: Dtype) -> Self {
+        Self {
             dtype,
-            shape: Dims::from_slice(shape).ok_or_else(too_many)?,
+            shape: Dims::new(),
             strides: Dims::new(),
             offset: 0,
             nbytes: 0,
-            extent: Extent::default(),
-            strides_given: strides.is_some(),
-        };
-        match strides {
-            None => layout.strides = layout.shape,
-            Some(strides) => {
-                if strides.len() != shape.len() {
-                    let kind = ErrorKind::StrideCount { strides: strides.len(), shape: shape.len() };
-                    return Err(Key::Strides.error(kind));
-                }
-                layout.strides = Dims::from_slice(strides).ok_or_else(too_many)?;
-            }
+            extent: Extent { low: 0, high: 0 },
+            strides_given: false,
+        }
+    }
+
+    /// As [`Layout::scaled`] into an empty layout: a layout is hundreds of bytes, which are better written where they stay.
+    /// After an error it holds nothing of use.
+    #[inline]
+    pub(crate) fn set(
+        &mut self,
+        dtype: Dtype,
+        shape: &[i64],
+        strides: Option<&[i64]>,
+        offset: i64,
+        unit: i64,
+    ) -> Result<()> {
+        let too_many = || Key::Shape.error(ErrorKind::TooManyDims { limit: N });
+        let own_shape = self.shape.grow(shape.len()).ok_or_else(too_many)?;
+        let own_strides = self.strides.grow(shape.len()).ok_or_else(too_many)?;
+        if let Some(strides) = strides
+            && strides.len() != shape.len()
+        {
+            let kind = ErrorKind::StrideCount { strides: strides.len(), shape: shape.len() };
+            return Err(Key::Strides.error(kind));
         }
         if offset < 0 {
             return Err(Key::Offset.error(ErrorKind::NegativeOffset { offset }));
@@ -116,67 +135,53 @@ impl<const N: usize> Layout<N> {
         let Some(offset) = offset.checked_mul(unit) else {
             return Err(Key::Offset.error(ErrorKind::ExtentOverflow));
         };
-        layout.offset = offset;
+        self.dtype = dtype;
+        self.offset = offset;
+        self.strides_given = strides.is_some();
 
         // From the last dimension to the first: the size without zero extents, as NumPy computes and refuses it.
         let itemsize = i64::from(dtype.itemsize());
         let mut size = itemsize;
-        let mut empty = false;
-        for (index, (extent, stride)) in
-            layout.shape.as_slice().iter().zip(layout.strides.as_mut_slice()).enumerate().rev()
-        {
-            if *extent < 0 {
-                return Err(crate::error::Error::new(
-                    ErrorKind::NegativeExtent { extent: *extent },
-                    Key::Shape.at(index),
-                ));
+        let mut empty = itemsize == 0;
+        // Lowest and highest byte over all strides. The one only falls, the other only grows: whether a sum overflows does not
+        // depend on the order of the dimensions, and is looked at only when there are bytes.
+        let mut reach = Reach { low: offset, high: offset, overflow: false };
+        let dims = own_shape.iter_mut().zip(own_strides).zip(shape).enumerate().rev();
+        for (index, ((own_extent, own_stride), &extent)) in dims {
+            if extent < 0 {
+                return Err(Error::new(ErrorKind::NegativeExtent { extent }, Key::Shape.at(index)));
             }
-            if strides.is_none() {
-                *stride = size;
-            } else if unit != 1 {
-                *stride = stride.checked_mul(unit).ok_or_else(|| {
-                    crate::error::Error::new(ErrorKind::ExtentOverflow, Key::Strides.at(index))
-                })?;
+            *own_extent = extent;
+            match strides.and_then(|strides| strides.get(index)) {
+                None => *own_stride = size,
+                Some(&stride) => {
+                    let Some(stride) = stride.checked_mul(unit) else {
+                        return Err(Error::new(ErrorKind::ExtentOverflow, Key::Strides.at(index)));
+                    };
+                    *own_stride = stride;
+                    reach.add(stride, extent);
+                }
             }
-            if *extent == 0 {
+            if extent == 0 {
                 empty = true;
             } else {
-                size = size.checked_mul(*extent).ok_or_else(|| Key::Shape.error(ErrorKind::SizeOverflow))?;
+                size = size.checked_mul(extent).ok_or_else(|| Key::Shape.error(ErrorKind::SizeOverflow))?;
             }
         }
         if itemsize == 0 {
             // Elements of no bytes: their count must still be countable.
             count(shape).ok_or_else(|| Key::Shape.error(ErrorKind::SizeOverflow))?;
         }
-        if empty || itemsize == 0 {
-            return Ok(layout);
+        if empty {
+            return Ok(());
         }
-        layout.nbytes = size;
-        layout.extent = if strides.is_none() {
-            Extent {
-                low: offset,
-                high: offset.checked_add(size).ok_or_else(|| Key::Offset.error(ErrorKind::ExtentOverflow))?,
-            }
-        } else {
-            layout.two_sided().ok_or_else(|| Key::Strides.error(ErrorKind::ExtentOverflow))?
+        self.nbytes = size;
+        let (span, key) = if strides.is_some() { (itemsize, Key::Strides) } else { (size, Key::Offset) };
+        let Some(high) = reach.high.checked_add(span).filter(|_| !reach.overflow) else {
+            return Err(key.error(ErrorKind::ExtentOverflow));
         };
-        Ok(layout)
-    }
-
-    /// Lowest and highest byte over all strides, negative ones included.
-    #[inline]
-    fn two_sided(&self) -> Option<Extent> {
-        let mut low = self.offset;
-        let mut high = self.offset.checked_add(i64::from(self.dtype.itemsize()))?;
-        for (extent, stride) in self.shape.as_slice().iter().zip(self.strides.as_slice()) {
-            let reach = stride.checked_mul(extent.checked_sub(1)?)?;
-            if reach < 0 {
-                low = low.checked_add(reach)?;
-            } else {
-                high = high.checked_add(reach)?;
-            }
-        }
-        Some(Extent { low, high })
+        self.extent = Extent { low: reach.low, high };
+        Ok(())
     }
 
     /// The element type.
@@ -337,6 +342,25 @@ impl<const N: usize> Layout<N> {
 pub(crate) fn outside(low: i128, high: i128, len: u64) -> ErrorKind {
     let clamp = |n: i128| i64::try_from(n).unwrap_or(if n < 0 { i64::MIN } else { i64::MAX });
     ErrorKind::OutsideAllocation { low: clamp(low), high: clamp(high), len }
+}
+
+/// First bytes of the lowest and the highest element.
+struct Reach {
+    low: i64,
+    high: i64,
+    overflow: bool,
+}
+
+impl Reach {
+    /// One more dimension.
+    #[inline]
+    fn add(&mut self, stride: i64, extent: i64) {
+        let (reach, wide) = stride.overflowing_mul(extent.wrapping_sub(1));
+        let (low, below) = self.low.overflowing_add(reach.min(0));
+        let (high, above) = self.high.overflowing_add(reach.max(0));
+        self.overflow |= wide | below | above;
+        (self.low, self.high) = (low, high);
+    }
 }
 
 fn count(shape: &[i64]) -> Option<i64> {

@@ -128,6 +128,13 @@ pub struct Raw<'a, 'f> {
     pub syclobj: Option<SyclObject<'a>>,
 }
 
+/// `shape` and `strides` of a dictionary: all that the result copies.
+#[derive(Clone, Copy)]
+pub(crate) struct Dimensions<'s> {
+    pub(crate) shape: Option<&'s [i64]>,
+    pub(crate) strides: Option<&'s [i64]>,
+}
+
 /// A dictionary that was understood and checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Interface<'a, 'f, const N: usize = 8> {
@@ -169,11 +176,35 @@ impl<'a, 'f> Raw<'a, 'f> {
         protocol: Protocol,
         policy: &Policy,
     ) -> Result<Interface<'a, 'f, N>> {
-        match protocol {
-            Protocol::Array => crate::array::validate(self, policy),
-            Protocol::Cuda => crate::cuda::validate(self, policy),
-            Protocol::Sycl => crate::sycl::validate(self, policy),
+        self.check(self.dimensions(), protocol, policy)
+    }
+
+    /// As [`Raw::validate`], with the dimensions given apart: what a parser has on its stack does not outlive the call.
+    // The result is some 300 bytes: it is filled in where it is returned, because a move at the end costs as much as the checks.
+    #[inline]
+    pub(crate) fn check<const N: usize>(
+        &self,
+        dimensions: Dimensions<'_>,
+        protocol: Protocol,
+        policy: &Policy,
+    ) -> Result<Interface<'a, 'f, N>> {
+        let mut result = Ok(Interface::begin(protocol, self));
+        if let Ok(array) = &mut result {
+            let checked = match protocol {
+                Protocol::Array => crate::array::check(self, dimensions, policy, array),
+                Protocol::Cuda => crate::cuda::check(self, dimensions, policy, array),
+                Protocol::Sycl => crate::sycl::check(self, dimensions, policy, array),
+            };
+            if let Err(error) = checked {
+                result = Err(error);
+            }
         }
+        result
+    }
+
+    #[inline]
+    pub(crate) fn dimensions(&self) -> Dimensions<'f> {
+        Dimensions { shape: self.shape, strides: self.strides }
     }
 
     /// The element type; `native_bar` says that `|` on a multi-byte type is native order.
@@ -252,6 +283,23 @@ impl<'a, 'f> Raw<'a, 'f> {
 }
 
 impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
+    /// What every protocol takes from the fields as it is; its checks set the rest.
+    #[inline(always)]
+    pub(crate) const fn begin(protocol: Protocol, raw: &Raw<'a, 'f>) -> Self {
+        Self {
+            protocol,
+            layout: Layout::empty(Dtype::U8),
+            data: raw.data,
+            readonly: false,
+            descr: None,
+            version: 0,
+            stream: Stream::None,
+            syclobj: None,
+            offset_given: raw.offset.is_some(),
+            unit: 1,
+        }
+    }
+
     /// The protocol.
     #[must_use]
     pub const fn protocol(&self) -> Protocol {

@@ -26,6 +26,14 @@ impl<const N: usize> Dims<N> {
         Some(dims)
     }
 
+    /// Room for `len` values in an empty list; `None` when there is less.
+    #[inline]
+    pub(crate) fn grow(&mut self, len: usize) -> Option<&mut [i64]> {
+        let values = self.values.get_mut(..len)?;
+        self.len = len;
+        Some(values)
+    }
+
     /// Appends a value; `None` when there are `N` already.
     #[must_use]
     #[inline]

@@ -11,9 +11,8 @@
 
 use crate::dtype::{Dtype, Kind};
 use crate::error::{ErrorKind, Key, Result};
-use crate::layout::Layout;
 use crate::policy::{Policy, SyclFlag, SyclUnits};
-use crate::raw::{Data, Interface, Protocol, Raw, Stream, SyclObject};
+use crate::raw::{Data, Dimensions, Interface, Protocol, Raw, SyclObject};
 
 /// The only version.
 pub const VERSION: i64 = 1;
@@ -24,6 +23,16 @@ pub const VERSION: i64 = 1;
 /// A refusal that names the key.
 #[inline]
 pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> Result<Interface<'a, 'f, N>> {
+    raw.check(raw.dimensions(), Protocol::Sycl, policy)
+}
+
+#[inline]
+pub(crate) fn check<'a, 'f, const N: usize>(
+    raw: &Raw<'a, 'f>,
+    dimensions: Dimensions<'_>,
+    policy: &Policy,
+    array: &mut Interface<'a, 'f, N>,
+) -> Result<()> {
     match raw.version {
         Some(VERSION) => {}
         Some(version) => {
@@ -31,9 +40,10 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
         }
         None => return Err(Key::Version.error(ErrorKind::Missing)),
     }
-    let shape = raw.shape.ok_or_else(|| Key::Shape.error(ErrorKind::Missing))?;
+    let shape = dimensions.shape.ok_or_else(|| Key::Shape.error(ErrorKind::Missing))?;
     let dtype = raw.dtype(true, policy)?;
-    let descr = raw.structure(dtype, policy)?;
+    array.version = VERSION;
+    array.descr = raw.structure(dtype, policy)?;
     raw.refuse_mask()?;
     let syclobj = raw.syclobj.ok_or_else(|| Key::Syclobj.error(ErrorKind::Missing))?;
     if let SyclObject::Filter(filter) = syclobj
@@ -41,14 +51,16 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
     {
         return Err(Key::Syclobj.error(ErrorKind::EmptyFilter));
     }
-    let unit = match policy.sycl_units {
+    array.syclobj = Some(syclobj);
+    array.unit = match policy.sycl_units {
         SyclUnits::Elements => dtype.itemsize(),
         SyclUnits::Bytes => 1,
     };
-    let layout = Layout::scaled(dtype, shape, raw.strides, raw.offset.unwrap_or(0), i64::from(unit))?;
-    raw.check_data(&layout, policy)?;
-    let readonly = match raw.data {
-        Data::Pointer { flag, .. } => readonly(flag, raw, dtype, syclobj, policy),
+    let offset = raw.offset.unwrap_or(0);
+    array.layout.set(dtype, shape, dimensions.strides, offset, i64::from(array.unit))?;
+    raw.check_data(&array.layout, policy)?;
+    array.readonly = match raw.data {
+        Data::Pointer { flag, .. } => readonly(flag, raw, dimensions, dtype, syclobj, policy),
         Data::Buffer { readonly, .. } => readonly,
         Data::Absent => false,
         Data::Object => {
@@ -56,34 +68,35 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
                 .error(ErrorKind::WrongType { expected: "(address, read-only)", found: "an object" }));
         }
     };
-    Ok(Interface {
-        protocol: Protocol::Sycl,
-        layout,
-        data: raw.data,
-        readonly,
-        descr,
-        version: VERSION,
-        stream: Stream::None,
-        syclobj: Some(syclobj),
-        offset_given: raw.offset.is_some(),
-        unit,
-    })
+    Ok(())
 }
 
-fn readonly(flag: bool, raw: &Raw<'_, '_>, dtype: Dtype, syclobj: SyclObject<'_>, policy: &Policy) -> bool {
+fn readonly(
+    flag: bool,
+    raw: &Raw<'_, '_>,
+    dimensions: Dimensions<'_>,
+    dtype: Dtype,
+    syclobj: SyclObject<'_>,
+    policy: &Policy,
+) -> bool {
     match policy.sycl_flag {
         SyclFlag::ReadOnly => flag,
         SyclFlag::Writable => !flag,
-        SyclFlag::Auto => flag && !is_dpctl_memory(raw, dtype, syclobj),
+        SyclFlag::Auto => flag && !is_dpctl_memory(raw, dimensions, dtype, syclobj),
     }
 }
 
 /// Whether the dictionary looks as `dpctl.memory` writes it: no `offset`, no strides, one dimension of `|u1`, a queue.
-fn is_dpctl_memory(raw: &Raw<'_, '_>, dtype: Dtype, syclobj: SyclObject<'_>) -> bool {
+fn is_dpctl_memory(
+    raw: &Raw<'_, '_>,
+    dimensions: Dimensions<'_>,
+    dtype: Dtype,
+    syclobj: SyclObject<'_>,
+) -> bool {
     raw.offset.is_none()
-        && raw.strides.is_none()
+        && dimensions.strides.is_none()
         && raw.descr.is_none()
-        && raw.shape.is_some_and(|shape| shape.len() == 1)
+        && dimensions.shape.is_some_and(|shape| shape.len() == 1)
         && (dtype.kind(), dtype.itemsize()) == (Kind::Uint, 1)
         && matches!(syclobj, SyclObject::Queue | SyclObject::Unknown)
 }

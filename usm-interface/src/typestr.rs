@@ -53,7 +53,7 @@ pub(crate) const fn has_order(kind: Kind, size: u32) -> bool {
 #[inline]
 pub(crate) fn parse_unresolved(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtype, ErrorKind> {
     if hint.is_none()
-        && let [order @ (b'<' | b'>' | b'|'), kind, digit @ b'1'..=b'9'] = *text
+        && let [order, kind, digit] = *text
         && let Some(dtype) = short(order, kind, digit)
     {
         return Ok(dtype);
@@ -63,24 +63,24 @@ pub(crate) fn parse_unresolved(text: &[u8], mode: Mode, hint: Option<Extended>) 
 
 /// The common three-character forms of numbers.
 #[inline]
-fn short(order: u8, kind: u8, digit: u8) -> Option<Dtype> {
-    let size = u32::from(digit.wrapping_sub(b'0'));
-    let kind = match (kind, digit) {
-        (b'f', b'2' | b'4' | b'8') => Kind::Float,
-        (b'i', b'2' | b'4' | b'8') => Kind::Int,
-        (b'u', b'2' | b'4' | b'8') => Kind::Uint,
-        (b'c', b'8') => Kind::Complex,
-        (b'b', b'1') if order == b'|' => Kind::Bool,
-        (b'i', b'1') if order == b'|' => Kind::Int,
-        (b'u', b'1') if order == b'|' => Kind::Uint,
+pub(crate) fn short(order: u8, kind: u8, digit: u8) -> Option<Dtype> {
+    // Bit n: the kind has n bytes, with `<` and `>` or with `|`; one byte has no order.
+    let (kind, ordered, other) = match kind {
+        b'f' => (Kind::Float, 1 << 2 | 1 << 4 | 1 << 8, 1 << 2 | 1 << 4 | 1 << 8),
+        b'i' => (Kind::Int, 1 << 2 | 1 << 4 | 1 << 8, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8),
+        b'u' => (Kind::Uint, 1 << 2 | 1 << 4 | 1 << 8, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8),
+        b'c' => (Kind::Complex, 1 << 8, 1 << 8),
+        b'b' => (Kind::Bool, 0, 1 << 1),
         _ => return None,
     };
-    let order = match order {
-        b'<' => ByteOrder::Little,
-        b'>' => ByteOrder::Big,
-        _ => ByteOrder::None,
+    let (order, sizes) = match order {
+        b'<' => (ByteOrder::Little, ordered),
+        b'>' => (ByteOrder::Big, ordered),
+        b'|' => (ByteOrder::None, other),
+        _ => return None,
     };
-    Some(Dtype::plain(kind, order, size))
+    let size = u32::from(digit.wrapping_sub(b'0'));
+    if 1u32.checked_shl(size).unwrap_or(0) & sizes == 0 { None } else { Some(Dtype::plain(kind, order, size)) }
 }
 
 fn parse_general(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtype, ErrorKind> {

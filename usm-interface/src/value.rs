@@ -7,52 +7,64 @@ use core::fmt;
 
 use crate::error::{Error, ErrorKind, Key, Result};
 use crate::policy::Limits;
+use crate::text::Cursor;
 
 /// An integer, or the fact that it does not fit 64 bits and a sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Int {
+    /// 0 when it does not fit.
+    magnitude: u64,
     negative: bool,
-    magnitude: Option<u64>,
+    fits: bool,
 }
 
 impl Int {
     /// An integer from its sign and magnitude; `None` for a magnitude beyond 64 bits.
     #[must_use]
+    #[inline]
     pub const fn new(negative: bool, magnitude: Option<u64>) -> Self {
-        Self { negative, magnitude }
+        match magnitude {
+            Some(magnitude) => Self { magnitude, negative, fits: true },
+            None => Self { magnitude: 0, negative, fits: false },
+        }
     }
 
     /// The value, if it fits `i64`.
     #[must_use]
     #[inline]
     pub fn to_i64(self) -> Option<i64> {
-        let magnitude = self.magnitude?;
-        if self.negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
+        if !self.fits {
+            None
+        } else if self.negative {
+            0i64.checked_sub_unsigned(self.magnitude)
+        } else {
+            i64::try_from(self.magnitude).ok()
+        }
     }
 
     /// The value, if it fits `u64`.
     #[must_use]
     #[inline]
     pub fn to_u64(self) -> Option<u64> {
-        self.magnitude.filter(|&m| !self.negative || m == 0)
+        (self.fits && (!self.negative || self.magnitude == 0)).then_some(self.magnitude)
     }
 
     /// Whether the value is below zero.
     #[must_use]
     pub fn is_negative(self) -> bool {
-        self.negative && self.magnitude != Some(0)
+        self.negative && !(self.fits && self.magnitude == 0)
     }
 }
 
 impl From<i64> for Int {
     fn from(value: i64) -> Self {
-        Self { negative: value < 0, magnitude: Some(value.unsigned_abs()) }
+        Self::new(value < 0, Some(value.unsigned_abs()))
     }
 }
 
 impl From<u64> for Int {
     fn from(value: u64) -> Self {
-        Self { negative: false, magnitude: Some(value) }
+        Self::new(false, Some(value))
     }
 }
 
@@ -85,6 +97,7 @@ impl<'a> Str<'a> {
 
     /// Whether there are no characters.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.raw.is_empty() || (self.escaped && self.chars().next().is_none())
     }
@@ -294,6 +307,13 @@ pub trait Source<'a> {
     /// Whatever stops the source; a host that has its own exception returns [`ErrorKind::Source`] and keeps it.
     fn next(&mut self) -> Result<Token<'a>>;
 
+    /// The whole text, when the source is text of which nothing was read: what producers print is then read eight bytes at a time.
+    #[doc(hidden)]
+    #[inline]
+    fn text(&self) -> Option<&'a str> {
+        None
+    }
+
     /// Called after the last token: nothing may follow.
     ///
     /// # Errors
@@ -316,6 +336,15 @@ impl<'a, S: Source<'a>> Reader<S> {
     /// A reader over `source`.
     pub const fn new(source: S, limits: Limits) -> Self {
         Self { source, limits, depth: 0, values: 0 }
+    }
+
+    /// The text for a straight path that nests at most `depth` levels, when the budgets leave room for it: a text has fewer values
+    /// than bytes, so that nothing needs to be counted on the way.
+    #[inline]
+    pub(crate) fn straight(&self, depth: usize) -> Option<Cursor<'a>> {
+        let text = self.source.text()?;
+        let room = self.depth == 0 && depth <= self.limits.depth && text.len() <= self.limits.values;
+        if room { Cursor::new(text) } else { None }
     }
 
     /// The next token.

@@ -471,7 +471,7 @@ impl<'a, 't> Parser<'a, 't> {
     }
 
     fn check_new(&mut self, index: usize, name: Name<'a>) -> Result<()> {
-        let bit = 1u64.rotate_left(name.hash() & 63);
+        let bit = name.bit();
         let frame = self.frame()?;
         let seen = frame.seen & bit != 0;
         frame.seen |= bit;

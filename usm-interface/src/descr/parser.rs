@@ -1,47 +1,13 @@
-//! `descr`: the members of a structured type.
-//!
-//! Items are `(name, type)` or `(name, type, shape)`; a name may be `(title, name)`, a type is a type string, a nested list, or
-//! `(type, shape)`, which NumPy writes for sub-arrays of sub-arrays. The parse keeps its own stack of open structures, so nesting
-//! costs no call depth, and writes one flat table in pre-order.
+//! The general parser: tokens of any source, an own stack of open structures.
 
+use super::member::{check_names, complete, has_no_bytes, is_plain, is_unnamed};
+use super::{MAX_NESTING, Parsed};
 use crate::dtype::{Dtype, Extended, Kind, MAX_ITEMSIZE};
 use crate::error::{Error, ErrorKind, Key, Part, Path, Result};
-use crate::field::{Field, MAX_SUB_DIMS, Name, Structure, SubShape};
-use crate::policy::{Mode, Objects, Policy};
+use crate::field::{Field, MAX_SUB_DIMS, Name, SubShape};
+use crate::policy::{Mode, Policy};
 use crate::typestr::{self, MAX_TYPESTR};
 use crate::value::{Reader, Source, Str, Token};
-
-/// Structures that can be open at once.
-pub const MAX_NESTING: usize = 16;
-
-/// Parses one `descr` from `source` into `table`.
-///
-/// `native_bar` says that `|` on a multi-byte type means native order, as in SYCL dictionaries.
-///
-/// # Errors
-/// An [`Error`] whose path names the item, `descr[3].shape[1]`; [`ErrorKind::TooManyFields`] when the table is full.
-pub fn parse<'a, 'f, S: Source<'a>>(
-    source: S,
-    native_bar: bool,
-    policy: &Policy,
-    table: &'f mut [Field<'a>],
-) -> Result<Structure<'a, 'f>> {
-    let mut reader = Reader::new(source, policy.limits);
-    let first = reader.next(Key::Descr)?;
-    let parsed = read(&mut reader, &first, Key::Descr, policy, table)?;
-    reader.finish()?;
-    let fields = table.get_mut(..parsed.count).unwrap_or_default();
-    resolve_orders(fields, native_bar || policy.mode == Mode::Numpy, Key::Descr)?;
-    refuse_objects(fields, policy, Key::Descr)?;
-    Ok(Structure { fields, size: parsed.size })
-}
-
-/// Entries and bytes of a parsed `descr`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Parsed {
-    pub(crate) count: usize,
-    pub(crate) size: u32,
-}
 
 /// A structure whose end was not seen yet.
 #[derive(Clone, Copy)]
@@ -99,73 +65,6 @@ pub(crate) fn read<'a, S: Source<'a>>(
         depth: 0,
     };
     parser.run()
-}
-
-/// Gives `|` its meaning in a whole table; see [`typestr::resolve`].
-pub(crate) fn resolve_orders(fields: &mut [Field<'_>], allowed: bool, key: Key) -> Result<()> {
-    for index in 0..fields.len() {
-        let Some(field) = fields.get_mut(index) else {
-            break;
-        };
-        match typestr::resolve(field.dtype, allowed) {
-            Ok(dtype) => field.dtype = dtype,
-            Err(kind) => {
-                return Err(Error::new(kind, path_of(fields, index, key).part(Part::Type)));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Refuses members that are Python objects.
-pub(crate) fn refuse_objects(fields: &[Field<'_>], policy: &Policy, key: Key) -> Result<()> {
-    if policy.objects == Objects::Describe {
-        return Ok(());
-    }
-    match fields.iter().position(|f| f.dtype.kind() == Kind::Object) {
-        None => Ok(()),
-        Some(index) => {
-            Err(Error::new(ErrorKind::ObjectPointer, path_of(fields, index, key).part(Part::Type)))
-        }
-    }
-}
-
-/// Whether a member is its type alone: `('', typestr)`.
-fn is_plain(field: &Field<'_>) -> bool {
-    !field.nested && field.title.is_none() && field.shape.dims().is_empty()
-}
-
-/// Whether the element so far is empty: a type without size, or a sub-array of none or of nothing.
-fn has_no_bytes(field: &Field<'_>) -> bool {
-    let sub_array = !field.shape.dims().is_empty();
-    if field.dtype.itemsize() == 0 {
-        sub_array || !field.nested
-    } else {
-        sub_array && field.shape.count() == Some(0)
-    }
-}
-
-/// The path of an entry of a table, found again from the depths.
-#[cold]
-fn path_of(fields: &[Field<'_>], index: usize, key: Key) -> Path {
-    let mut path = key.path();
-    let target = fields.get(index).map_or(0, |f| f.depth);
-    for depth in 0..=target {
-        // Position among the siblings of the last ancestor at this depth.
-        let mut position = 0usize;
-        for field in fields.get(..=index).unwrap_or_default() {
-            if field.depth < depth {
-                position = 0;
-            } else if field.depth == depth {
-                position = position.saturating_add(1);
-            }
-        }
-        if depth > 0 {
-            path = path.index(1);
-        }
-        path = path.index(position.saturating_sub(1));
-    }
-    path
 }
 
 impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
@@ -435,70 +334,26 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         let Some(field) = self.table.get_mut(index) else {
             return Ok(());
         };
-        let elements = if field.shape.dims().is_empty() { Some(1) } else { field.shape.count() };
-        let size = elements.and_then(|n| n.checked_mul(u64::from(field.dtype.itemsize())));
-        let end = size.and_then(|n| n.checked_add(u64::from(frame.offset)));
-        let (Some(size), Some(end)) = (size, end) else {
-            return Err(self.error(ErrorKind::SizeOverflow, Part::Shape(None)));
+        let end = match complete(field, frame.offset) {
+            Ok(end) => end,
+            Err((kind, part)) => return Err(self.error(kind, part)),
         };
-        let (Ok(size), Ok(end)) = (u32::try_from(size), u32::try_from(end)) else {
-            return Err(self.error(ErrorKind::ItemsizeLimit { size: end }, Part::None));
-        };
-        if end > MAX_ITEMSIZE {
-            return Err(self.error(ErrorKind::ItemsizeLimit { size: u64::from(end) }, Part::None));
-        }
-        field.offset = frame.offset;
-        field.size = size;
-        let plain_void = field.dtype.kind() == Kind::Void && !field.nested && field.shape.dims().is_empty();
-        let unnamed = match field.name {
-            Name::Given(name) => name.is_empty(),
-            Name::Numbered(_) => true,
-        };
-        field.padding = unnamed && field.title.is_none() && plain_void;
-        let padding = field.padding;
-        if padding {
-            field.name = Name::Given(Str::new(""));
-        }
         let field = *field;
         let strict = self.mode == Mode::Strict;
+        let unnamed = is_unnamed(&field.name);
         let frame = self.frame()?;
         frame.offset = end;
-        if unnamed && !padding && strict && frame.unnamed.is_none() {
+        if unnamed && !field.padding && strict && frame.unnamed.is_none() {
             frame.unnamed = Some(frame.items.saturating_sub(1));
         }
-        if padding || (unnamed && strict) {
+        if field.padding || (unnamed && strict) {
             return Ok(());
         }
-        self.check_new(index, field.name)?;
-        match field.title {
-            None => Ok(()),
-            // NumPy keeps titles and names in one dictionary; an empty title is none.
-            Some(title) => {
-                if Name::Given(title).chars().eq(field.name.chars()) {
-                    return Err(self.error(ErrorKind::DuplicateName, Part::Title));
-                }
-                self.check_new(index, Name::Given(title))
-            }
-        }
-    }
-
-    /// Refuses a name that a sibling has. One word of hashes answers nearly always; only a hit walks the siblings.
-    #[inline]
-    fn check_new(&mut self, index: usize, name: Name<'a>) -> Result<()> {
-        let bit = 1u64.rotate_left(name.hash() & 63);
-        let frame = self.frame()?;
-        let seen = frame.seen & bit != 0;
-        frame.seen |= bit;
         let first = frame.first;
-        if !seen {
-            return Ok(());
-        }
+        let mut seen = frame.seen;
         let siblings = self.table.get(first..index).unwrap_or_default();
-        let duplicate = crate::field::members(siblings).any(|(field, _)| {
-            !field.padding
-                && (field.name.chars().eq(name.chars())
-                    || field.title.is_some_and(|t| t.chars().eq(name.chars())))
-        });
-        if duplicate { Err(self.error(ErrorKind::DuplicateName, Part::Name)) } else { Ok(()) }
+        let new = check_names(&field, siblings, &mut seen);
+        self.frame()?.seen = seen;
+        new.map_err(|part| self.error(ErrorKind::DuplicateName, part))
     }
 }

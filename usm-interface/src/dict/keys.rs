@@ -1,134 +1,39 @@
-//! Dictionaries from any [`Source`]: text, or a host's objects.
+//! The keys of a dictionary, read from tokens of any source.
 
 use crate::descr::{self, Parsed};
 use crate::error::{Error, ErrorKind, Key, Result};
-use crate::field::{Field, Structure};
+use crate::field::Field;
 use crate::policy::{Mode, Policy};
-use crate::raw::{Data, Interface, Protocol, Raw, SyclObject};
+use crate::raw::{Data, SyclObject};
 use crate::shape::Dims;
-use crate::text::Lexer;
 use crate::value::{Int, Opaque, Reader, Source, Str, Token, wrong_type};
 
-/// Parses the text of one dictionary: a Python literal or JSON.
-///
-/// `protocol` `None` decides by the keys: `syclobj` means SYCL, else `stream` means CUDA, else it is an array interface.
-/// `table` receives the members of a structured type; 32 entries are plenty for most.
-///
-/// # Errors
-/// A refusal that names the key, or the byte offset of the text.
-///
-/// ```
-/// use usm_interface::{Field, Policy, dict};
-/// let text = "{'data': (4096, False), 'shape': (2, 3), 'strides': (24, -8), 'typestr': '<f8', 'version': 3}";
-/// let mut table = [Field::EMPTY; 4];
-/// let array = dict::parse::<8>(text, None, &Policy::default(), &mut table).unwrap();
-/// assert_eq!((array.layout().extent().low, array.layout().extent().high), (-16, 32));
-/// ```
-pub fn parse<'a, 'f, const N: usize>(
-    text: &'a str,
-    protocol: Option<Protocol>,
-    policy: &Policy,
-    table: &'f mut [Field<'a>],
-) -> Result<Interface<'a, 'f, N>> {
-    decode(Lexer::new(text), protocol, policy, table)
-}
-
-/// Decodes one dictionary from a source; see [`parse`].
-///
-/// # Errors
-/// A refusal that names the key, or what the source returned.
-pub fn decode<'a, 'f, S: Source<'a>, const N: usize>(
-    source: S,
-    protocol: Option<Protocol>,
-    policy: &Policy,
-    table: &'f mut [Field<'a>],
-) -> Result<Interface<'a, 'f, N>> {
-    let mut reader = Reader::new(source, policy.limits);
-    let mut keys = Keys::<N>::new();
-    keys.read(&mut reader, policy, table)?;
-    reader.finish()?;
-    let protocol = protocol.unwrap_or(if keys.seen & SYCLOBJ != 0 {
-        Protocol::Sycl
-    } else if keys.seen & STREAM != 0 {
-        Protocol::Cuda
-    } else {
-        Protocol::Array
-    });
-    let native_bar = protocol == Protocol::Sycl || policy.mode == Mode::Numpy;
-    let descr = match keys.descr {
-        None => None,
-        Some((key, parsed)) => {
-            let fields = table.get_mut(..parsed.count).unwrap_or_default();
-            descr::resolve_orders(fields, native_bar, key)?;
-            descr::refuse_objects(fields, policy, key)?;
-            Some(Structure { fields, size: parsed.size })
-        }
-    };
-    let raw = Raw {
-        shape: (keys.seen & SHAPE != 0).then(|| keys.shape.as_slice()),
-        typestr: keys.typestr,
-        descr: None,
-        data: keys.data,
-        strides: keys.strides_given.then(|| keys.strides.as_slice()),
-        offset: keys.offset,
-        mask: keys.mask,
-        version: keys.version,
-        stream: keys.stream,
-        syclobj: keys.syclobj,
-    };
-    finish(&raw, descr, protocol, policy)
-}
-
-/// Validates with shape and strides borrowed from the stack, which do not outlive the call: the result has copies.
-fn finish<'a, 'f, const N: usize>(
-    raw: &Raw<'a, '_>,
-    descr: Option<Structure<'a, 'f>>,
-    protocol: Protocol,
-    policy: &Policy,
-) -> Result<Interface<'a, 'f, N>> {
-    let raw = Raw { descr, ..*raw };
-    let checked = raw.validate::<N>(protocol, policy)?;
-    let descr = if checked.descr.is_some() { descr } else { None };
-    Ok(Interface {
-        protocol: checked.protocol,
-        layout: checked.layout,
-        data: checked.data,
-        readonly: checked.readonly,
-        descr,
-        version: checked.version,
-        stream: checked.stream,
-        syclobj: checked.syclobj,
-        offset_given: checked.offset_given,
-        unit: checked.unit,
-    })
-}
-
-const SHAPE: u16 = 1;
-const TYPESTR: u16 = 2;
-const DESCR: u16 = 4;
-const TYPEDESCR: u16 = 8;
-const DATA: u16 = 16;
-const STRIDES: u16 = 32;
-const OFFSET: u16 = 64;
-const MASK: u16 = 128;
-const VERSION: u16 = 256;
-const STREAM: u16 = 512;
-const SYCLOBJ: u16 = 1024;
+pub(super) const SHAPE: u16 = 1;
+pub(super) const TYPESTR: u16 = 2;
+pub(super) const DESCR: u16 = 4;
+pub(super) const TYPEDESCR: u16 = 8;
+pub(super) const DATA: u16 = 16;
+pub(super) const STRIDES: u16 = 32;
+pub(super) const OFFSET: u16 = 64;
+pub(super) const MASK: u16 = 128;
+pub(super) const VERSION: u16 = 256;
+pub(super) const STREAM: u16 = 512;
+pub(super) const SYCLOBJ: u16 = 1024;
 
 /// The keys of a dictionary as they were read.
-struct Keys<'a, const N: usize> {
-    seen: u16,
-    shape: Dims<N>,
-    strides: Dims<N>,
-    strides_given: bool,
-    typestr: Option<Str<'a>>,
-    descr: Option<(Key, Parsed)>,
-    data: Data,
-    offset: Option<i64>,
-    mask: bool,
-    version: Option<i64>,
-    stream: Option<Int>,
-    syclobj: Option<SyclObject<'a>>,
+pub(super) struct Keys<'a, const N: usize> {
+    pub(super) seen: u16,
+    pub(super) shape: Dims<N>,
+    pub(super) strides: Dims<N>,
+    pub(super) strides_given: bool,
+    pub(super) typestr: Option<Str<'a>>,
+    pub(super) descr: Option<(Key, Parsed)>,
+    pub(super) data: Data,
+    pub(super) offset: Option<i64>,
+    pub(super) mask: bool,
+    pub(super) version: Option<i64>,
+    pub(super) stream: Option<Int>,
+    pub(super) syclobj: Option<SyclObject<'a>>,
 }
 
 fn known(key: Str<'_>) -> Option<(u16, Key)> {
@@ -154,7 +59,8 @@ fn known(key: Str<'_>) -> Option<(u16, Key)> {
 }
 
 impl<'a, const N: usize> Keys<'a, N> {
-    const fn new() -> Self {
+    #[inline]
+    pub(super) const fn new() -> Self {
         Self {
             seen: 0,
             shape: Dims::new(),
@@ -171,7 +77,7 @@ impl<'a, const N: usize> Keys<'a, N> {
         }
     }
 
-    fn read<S: Source<'a>>(
+    pub(super) fn read<S: Source<'a>>(
         &mut self,
         reader: &mut Reader<S>,
         policy: &Policy,
@@ -350,16 +256,15 @@ fn is_object(text: Str<'_>) -> bool {
     text.raw.starts_with('<') && text.raw.ends_with('>')
 }
 
-/// A filter string, a string in angle brackets for an object, or an object the host recognised.
+/// A filter string, or a string in angle brackets for an object.
+pub(super) fn named_object(text: Str<'_>) -> SyclObject<'_> {
+    if is_object(text) { SyclObject::Unknown } else { SyclObject::Filter(text) }
+}
+
+/// A filter string, a string in angle brackets, or an object the host recognised.
 fn syclobj<'a>(value: &Token<'a>) -> Result<SyclObject<'a>> {
     Ok(match *value {
-        Token::Str(text) => {
-            if is_object(text) {
-                SyclObject::Unknown
-            } else {
-                SyclObject::Filter(text)
-            }
-        }
+        Token::Str(text) => named_object(text),
         Token::Opaque(Opaque::Queue) => SyclObject::Queue,
         Token::Opaque(Opaque::Context) => SyclObject::Context,
         Token::Opaque(Opaque::QueueCapsule) => SyclObject::QueueCapsule,

@@ -4,6 +4,10 @@
 //! Strings are borrowed with their escapes and decoded when read ([`Str`]). What Python prints for objects
 //! that have no literal (`<queue at 0x7f..>`, `array(3.)`) is one [`Token::Opaque`].
 
+mod cursor;
+
+pub(crate) use cursor::{Cursor, MemberSpelling, name};
+
 use crate::error::{Error, ErrorKind, Key, Result};
 use crate::value::{Int, Opaque, Source, Str, Token};
 
@@ -414,6 +418,11 @@ impl<'a> Source<'a> for Lexer<'a> {
             self.state = State::After;
         }
         Ok(token)
+    }
+
+    #[inline]
+    fn text(&self) -> Option<&'a str> {
+        (self.pos == 0).then_some(self.text)
     }
 
     fn finish(&mut self) -> Result<()> {

@@ -1,0 +1,85 @@
+//! What makes a member: its size and place, and a name that no sibling has. Shared by the general parser and the straight path.
+
+use crate::dtype::{Kind, MAX_ITEMSIZE};
+use crate::error::{ErrorKind, Part};
+use crate::field::{Field, Name};
+use crate::value::Str;
+
+/// Whether a member is its type alone: `('', typestr)`.
+pub(super) fn is_plain(field: &Field<'_>) -> bool {
+    !field.nested && field.title.is_none() && field.shape.dims().is_empty()
+}
+
+/// Whether the element so far is empty: a type without size, or a sub-array of none or of nothing.
+pub(super) fn has_no_bytes(field: &Field<'_>) -> bool {
+    let sub_array = !field.shape.dims().is_empty();
+    if field.dtype.itemsize() == 0 {
+        sub_array || !field.nested
+    } else {
+        sub_array && field.shape.count() == Some(0)
+    }
+}
+
+/// Puts a member at `offset` and says whether it is padding. The result is where it ends.
+#[inline]
+pub(super) fn complete(field: &mut Field<'_>, offset: u32) -> Result<u32, (ErrorKind, Part)> {
+    let alone = field.shape.dims().is_empty();
+    let elements = if alone { Some(1) } else { field.shape.count() };
+    let size = elements.and_then(|n| n.checked_mul(u64::from(field.dtype.itemsize())));
+    let end = size.and_then(|n| n.checked_add(u64::from(offset)));
+    let (Some(size), Some(end)) = (size, end) else {
+        return Err((ErrorKind::SizeOverflow, Part::Shape(None)));
+    };
+    match (u32::try_from(size), u32::try_from(end)) {
+        (Ok(size), Ok(end)) if end <= MAX_ITEMSIZE => {
+            field.offset = offset;
+            field.size = size;
+            let raw = field.dtype.kind() == Kind::Void && !field.nested && alone;
+            field.padding = raw && field.title.is_none() && is_unnamed(&field.name);
+            if field.padding {
+                field.name = Name::Given(Str::new(""));
+            }
+            Ok(end)
+        }
+        _ => Err((ErrorKind::ItemsizeLimit { size: end }, Part::None)),
+    }
+}
+
+/// Whether a member was written without a name.
+#[inline]
+pub(super) fn is_unnamed(name: &Name<'_>) -> bool {
+    match name {
+        Name::Given(name) => name.is_empty(),
+        Name::Numbered(_) => true,
+    }
+}
+
+/// Refuses a name or title that a sibling has. NumPy keeps both in one dictionary.
+///
+/// `seen` is a hash set in one word: it answers nearly always, only a hit walks the siblings.
+#[inline]
+pub(super) fn check_names(field: &Field<'_>, siblings: &[Field<'_>], seen: &mut u64) -> Result<(), Part> {
+    check_new(field.name, siblings, seen)?;
+    match field.title {
+        None => Ok(()),
+        Some(title) if Name::Given(title).chars().eq(field.name.chars()) => Err(Part::Title),
+        Some(title) => check_new(Name::Given(title), siblings, seen),
+    }
+}
+
+#[inline(always)]
+pub(super) fn check_new(name: Name<'_>, siblings: &[Field<'_>], seen: &mut u64) -> Result<(), Part> {
+    let bit = name.bit();
+    let hit = *seen & bit != 0;
+    *seen |= bit;
+    if hit && is_taken(name, siblings) { Err(Part::Name) } else { Ok(()) }
+}
+
+#[cold]
+fn is_taken(name: Name<'_>, siblings: &[Field<'_>]) -> bool {
+    crate::field::members(siblings).any(|(field, _)| {
+        !field.padding
+            && (field.name.chars().eq(name.chars())
+                || field.title.is_some_and(|title| title.chars().eq(name.chars())))
+    })
+}

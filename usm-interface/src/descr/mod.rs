@@ -1,0 +1,121 @@
+//! `descr`: the members of a structured type.
+//!
+//! Items are `(name, type)` or `(name, type, shape)`; a name may be `(title, name)`, a type is a type string, a nested list, or
+//! `(type, shape)`, which NumPy writes for sub-arrays of sub-arrays. The parse keeps its own stack of open structures, so nesting
+//! costs no call depth, and writes one flat table in pre-order.
+
+mod member;
+mod parser;
+mod straight;
+
+pub(crate) use parser::read;
+pub(crate) use straight::{DEPTH, read as read_straight};
+
+use crate::dtype::{ByteOrder, Kind};
+use crate::error::{Error, ErrorKind, Key, Part, Path, Result};
+use crate::field::{Field, Structure};
+use crate::policy::{Mode, Objects, Policy};
+use crate::typestr;
+use crate::value::{Reader, Source};
+
+/// Structures that can be open at once.
+pub const MAX_NESTING: usize = 16;
+
+/// Parses one `descr` from `source` into `table`.
+///
+/// `native_bar` says that `|` on a multi-byte type means native order, as in SYCL dictionaries.
+///
+/// # Errors
+/// An [`Error`] whose path names the item, `descr[3].shape[1]`; [`ErrorKind::TooManyFields`] when the table is full.
+pub fn parse<'a, 'f, S: Source<'a>>(
+    source: S,
+    native_bar: bool,
+    policy: &Policy,
+    table: &'f mut [Field<'a>],
+) -> Result<Structure<'a, 'f>> {
+    let mut reader = Reader::new(source, policy.limits);
+    let straight = reader.straight(DEPTH).and_then(|mut cursor| {
+        read_straight(&mut cursor, policy, table).filter(|_| cursor.at_end())
+    });
+    let parsed = match straight {
+        Some(parsed) => parsed,
+        None => {
+            let first = reader.next(Key::Descr)?;
+            let parsed = read(&mut reader, &first, Key::Descr, policy, table)?;
+            reader.finish()?;
+            parsed
+        }
+    };
+    let fields = table.get_mut(..parsed.count).unwrap_or_default();
+    settle(fields, native_bar, policy, Key::Descr)?;
+    Ok(Structure { fields, size: parsed.size })
+}
+
+/// Entries and bytes of a parsed `descr`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parsed {
+    pub(crate) count: usize,
+    pub(crate) size: u32,
+}
+
+/// The two rules that need the protocol: what `|` means ([`typestr::resolve`]), and whether members may be Python objects.
+#[inline]
+pub(crate) fn settle(fields: &mut [Field<'_>], native_bar: bool, policy: &Policy, key: Key) -> Result<()> {
+    let settled = |field: &Field<'_>| field.dtype.order != ByteOrder::None;
+    if fields.iter().all(settled) {
+        return Ok(());
+    }
+    resolve_orders(fields, native_bar || policy.mode == Mode::Numpy, key)?;
+    refuse_objects(fields, policy, key)
+}
+
+fn resolve_orders(fields: &mut [Field<'_>], allowed: bool, key: Key) -> Result<()> {
+    for index in 0..fields.len() {
+        let Some(field) = fields.get_mut(index) else {
+            break;
+        };
+        match typestr::resolve(field.dtype, allowed) {
+            Ok(dtype) => field.dtype = dtype,
+            Err(kind) => {
+                return Err(Error::new(kind, path_of(fields, index, key).part(Part::Type)));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refuse_objects(fields: &[Field<'_>], policy: &Policy, key: Key) -> Result<()> {
+    if policy.objects == Objects::Describe {
+        return Ok(());
+    }
+    match fields.iter().position(|f| f.dtype.kind() == Kind::Object) {
+        None => Ok(()),
+        Some(index) => {
+            Err(Error::new(ErrorKind::ObjectPointer, path_of(fields, index, key).part(Part::Type)))
+        }
+    }
+}
+
+/// The path of an entry of a table, found again from the depths.
+#[cold]
+fn path_of(fields: &[Field<'_>], index: usize, key: Key) -> Path {
+    let mut path = key.path();
+    let target = fields.get(index).map_or(0, |f| f.depth);
+    for depth in 0..=target {
+        // Position among the siblings of the last ancestor at this depth.
+        let mut position = 0usize;
+        for field in fields.get(..=index).unwrap_or_default() {
+            if field.depth < depth {
+                position = 0;
+            } else if field.depth == depth {
+                position = position.saturating_add(1);
+            }
+        }
+        if depth > 0 {
+            path = path.index(1);
+        }
+        path = path.index(position.saturating_sub(1));
+    }
+    path
+}
+

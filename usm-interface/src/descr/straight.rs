@@ -1,0 +1,114 @@
+//! The straight path: structures without nested structures, as producers print them. See [`crate::text::Cursor`].
+
+use super::Parsed;
+use super::member::{check_names, check_new, complete, is_plain, is_unnamed};
+use crate::dtype::{Dtype, MAX_ITEMSIZE};
+use crate::field::{Field, Name, SubShape};
+use crate::policy::{Mode, Policy};
+use crate::text::{Cursor, MemberSpelling};
+use crate::typestr;
+use crate::value::Str;
+
+/// Levels of nesting that this path has: list, item, title or shape.
+pub(crate) const DEPTH: usize = 3;
+
+/// Reads one `descr` at the cursor; `None` leaves the text to the general parser.
+#[inline]
+pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Field<'a>]) -> Option<Parsed> {
+    cursor.take(b'[')?;
+    let (mut count, mut size, mut seen) = (0usize, 0u32, 0u64);
+    let spelling = MemberSpelling::of(cursor);
+    while cursor.byte() != b']' {
+        let (siblings, free) = table.split_at_mut_checked(count)?;
+        let field = free.first_mut()?;
+        size = match cursor.plain_member(&spelling, |kind| number(kind, policy)) {
+            Some((name, dtype)) => {
+                let offset = size;
+                let (name, size) = (Name::Given(Str::new(name)), dtype.itemsize());
+                check_new(name, siblings, &mut seen).ok()?;
+                *field = Field { name, dtype, offset, size, ..Field::EMPTY };
+                offset.checked_add(size).filter(|&end| end <= MAX_ITEMSIZE)?
+            }
+            None => {
+                *field = member(cursor, policy)?;
+                let size = complete(field, size).ok()?;
+                if is_unnamed(&field.name) && !field.padding {
+                    // `[('', '<f8')]`: without a name only where it repeats the type string.
+                    if count > 0 || cursor.byte() != b']' || !is_plain(field) {
+                        return None;
+                    }
+                    if policy.mode == Mode::Numpy {
+                        field.name = Name::Numbered(0);
+                    }
+                } else if !field.padding {
+                    check_names(field, siblings, &mut seen).ok()?;
+                }
+                size
+            }
+        };
+        count = count.wrapping_add(1);
+        if cursor.byte() != b']' {
+            cursor.comma()?;
+        }
+    }
+    cursor.take(b']')?;
+    Some(Parsed { count, size })
+}
+
+/// A number's type of three characters.
+#[inline]
+fn number([order, kind, size]: [u8; 3], policy: &Policy) -> Option<Dtype> {
+    if policy.hint.is_some() { None } else { typestr::short(order, kind, size) }
+}
+
+/// `(name, type)`, `(name, type, shape)`; the name may be `(title, name)`.
+#[inline]
+fn member<'a>(cursor: &mut Cursor<'a>, policy: &Policy) -> Option<Field<'a>> {
+    let close = cursor.open()?;
+    let (title, name) = match cursor.string() {
+        Some(name) => (None, name),
+        None => titled(cursor)?,
+    };
+    cursor.comma()?;
+    let dtype = element(cursor.string()?, policy)?;
+    let shape = if cursor.byte() == close { SubShape::NONE } else { shape(cursor, dtype)? };
+    cursor.take(close)?;
+    Some(Field { name: Name::Given(Str::new(name)), title, dtype, shape, ..Field::EMPTY })
+}
+
+/// `(title, name)`.
+#[cold]
+fn titled<'a>(cursor: &mut Cursor<'a>) -> Option<(Option<Str<'a>>, &'a str)> {
+    let close = cursor.open()?;
+    let title = cursor.string()?;
+    cursor.comma()?;
+    let name = cursor.string()?;
+    cursor.take(close)?;
+    Some((Some(Str::new(title)), name))
+}
+
+#[inline]
+fn element(text: &str, policy: &Policy) -> Option<Dtype> {
+    let hint = policy.hint.filter(|hint| hint.typestr() == text);
+    typestr::parse_unresolved(text.as_bytes(), policy.mode, hint).ok()
+}
+
+/// A comma and the shape of a sub-array: integers, or one integer.
+#[inline(never)]
+fn shape(cursor: &mut Cursor<'_>, dtype: Dtype) -> Option<SubShape> {
+    cursor.comma()?;
+    if dtype.itemsize() == 0 {
+        return None;
+    }
+    let mut shape = SubShape::NONE;
+    let mut push = |extent: i64| {
+        let extent = u32::try_from(extent).ok().filter(|&extent| extent <= MAX_ITEMSIZE)?;
+        shape.push(extent)
+    };
+    if matches!(cursor.byte(), b'(' | b'[') {
+        cursor.integers(push)?;
+    } else {
+        push(cursor.integer()?)?;
+    }
+    Some(shape)
+}
