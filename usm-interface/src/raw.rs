@@ -208,8 +208,21 @@ impl<'a, 'f> Raw<'a, 'f> {
     }
 
     /// The element type; `native_bar` says that `|` on a multi-byte type is native order.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn dtype(&self, native_bar: bool, policy: &Policy) -> Result<Dtype> {
+        // `<f8` and its like mean the same under every policy but a hint.
+        if let Some(Str { raw, escaped: false }) = self.typestr
+            && let [order @ (b'<' | b'>'), kind, size] = *raw.as_bytes()
+            && policy.hint.is_none()
+            && let Some(dtype) = typestr::short(order, kind, size)
+        {
+            return Ok(dtype);
+        }
+        self.any_dtype(native_bar, policy)
+    }
+
+    #[inline(never)]
+    fn any_dtype(&self, native_bar: bool, policy: &Policy) -> Result<Dtype> {
         let text = self.typestr.ok_or_else(|| Key::Typestr.error(ErrorKind::Missing))?;
         let parsed = match text.as_str() {
             Some(text) => typestr::parse_unresolved(text.as_bytes(), policy.mode, policy.hint),

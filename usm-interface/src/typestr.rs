@@ -80,7 +80,11 @@ pub(crate) fn short(order: u8, kind: u8, digit: u8) -> Option<Dtype> {
         _ => return None,
     };
     let size = u32::from(digit.wrapping_sub(b'0'));
-    if 1u32.checked_shl(size).unwrap_or(0) & sizes == 0 { None } else { Some(Dtype::plain(kind, order, size)) }
+    if 1u32.checked_shl(size).unwrap_or(0) & sizes == 0 {
+        None
+    } else {
+        Some(Dtype::plain(kind, order, size))
+    }
 }
 
 fn parse_general(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtype, ErrorKind> {

@@ -34,9 +34,9 @@ pub fn parse<'a, 'f, S: Source<'a>>(
     table: &'f mut [Field<'a>],
 ) -> Result<Structure<'a, 'f>> {
     let mut reader = Reader::new(source, policy.limits);
-    let straight = reader.straight(DEPTH).and_then(|mut cursor| {
-        read_straight(&mut cursor, policy, table).filter(|_| cursor.at_end())
-    });
+    let straight = reader
+        .straight(DEPTH)
+        .and_then(|mut cursor| read_straight(&mut cursor, policy, table).filter(|_| cursor.at_end()));
     let parsed = match straight {
         Some(parsed) => parsed,
         None => {
@@ -118,4 +118,3 @@ fn path_of(fields: &[Field<'_>], index: usize, key: Key) -> Path {
     }
     path
 }
-

@@ -9,18 +9,17 @@ use crate::raw::Data;
 use crate::text::{Cursor, name};
 use crate::value::{Int, Str};
 
+// The first four letters of the keys.
 const DATA: u64 = name("data");
-const SHAPE: u64 = name("shape");
-const STRIDES: u64 = name("strides");
-const TYPESTR: u64 = name("typestr");
-const VERSION: u64 = name("version");
-const DESCR: u64 = name("descr");
-const SYCLOBJ: u64 = name("syclobj");
-const OFFSET: u64 = name("offset");
-const STREAM: u64 = name("stream");
+const SHAPE: u64 = name("shap");
+const STRIDES: u64 = name("stri");
+const TYPE: u64 = name("type");
+const VERSION: u64 = name("vers");
+const DESCR: u64 = name("desc");
+const SYCLOBJ: u64 = name("sycl");
+const OFFSET: u64 = name("offs");
+const STREAM: u64 = name("stre");
 const MASK: u64 = name("mask");
-/// The first eight bytes of `typedescr`.
-const TYPEDESC: u64 = name("typedesc");
 
 /// Levels of nesting that this path has: the dictionary and a `descr`.
 pub(super) const DEPTH: usize = 1 + descr::DEPTH;
@@ -35,53 +34,64 @@ pub(super) fn read<'a, const N: usize>(
     let cursor = &mut cursor;
     cursor.take(b'{')?;
     loop {
-        let (word, ninth) = cursor.key()?;
-        cursor.take(b':')?;
-        cursor.space();
-        let bit = match word {
+        let bit = match cursor.key() {
             DATA => {
+                cursor.take_key("data")?;
                 keys.data = data(cursor)?;
                 keys::DATA
             }
             SHAPE => {
+                cursor.take_key("shape")?;
                 cursor.integers(|extent| keys.shape.push(extent))?;
                 keys::SHAPE
             }
             STRIDES => {
+                cursor.take_key("strides")?;
                 if !cursor.none() {
                     cursor.integers(|stride| keys.strides.push(stride))?;
                     keys.strides_given = true;
                 }
                 keys::STRIDES
             }
-            TYPESTR => {
+            TYPE if cursor.take_key("typestr").is_some() => {
                 keys.typestr = Some(Str::new(cursor.string()?));
                 keys::TYPESTR
             }
+            TYPE => {
+                cursor.take_key("typedescr")?;
+                structure(cursor, policy, keys, table, Key::Typedescr, keys::TYPEDESCR)?
+            }
             VERSION => {
+                cursor.take_key("version")?;
                 keys.version = Some(cursor.integer()?);
                 keys::VERSION
             }
-            DESCR => structure(cursor, policy, keys, table, Key::Descr, keys::DESCR)?,
-            TYPEDESC if ninth == b'r' => {
-                structure(cursor, policy, keys, table, Key::Typedescr, keys::TYPEDESCR)?
+            DESCR => {
+                cursor.take_key("descr")?;
+                structure(cursor, policy, keys, table, Key::Descr, keys::DESCR)?
             }
             SYCLOBJ => {
+                cursor.take_key("syclobj")?;
                 keys.syclobj = Some(keys::named_object(Str::new(cursor.string()?)));
                 keys::SYCLOBJ
             }
             OFFSET => {
+                cursor.take_key("offset")?;
                 keys.offset = Some(cursor.integer()?);
                 keys::OFFSET
             }
             STREAM => {
+                cursor.take_key("stream")?;
                 keys.stream = if cursor.none() { None } else { Some(Int::from(cursor.integer()?)) };
                 keys::STREAM
             }
-            MASK => cursor.none().then_some(keys::MASK)?,
+            MASK => {
+                cursor.take_key("mask")?;
+                cursor.none().then_some(keys::MASK)?
+            }
             _ => return None,
         };
-        if ninth != 0 && bit != keys::TYPEDESCR || keys.seen & bit != 0 {
+        if keys.seen & bit != 0 {
             return None;
         }
         keys.seen |= bit;
@@ -124,4 +134,71 @@ fn structure<'a, const N: usize>(
         keys.descr = Some((key, descr::read_straight(cursor, policy, table)?));
     }
     Some(bit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goes(text: &str) -> bool {
+        let mut table = [Field::EMPTY; 8];
+        let read = |cursor| read(cursor, &Policy::default(), &mut Keys::<8>::new(), &mut table);
+        Cursor::new(text).and_then(read).is_some()
+    }
+
+    #[track_caller]
+    fn taken(text: &str) {
+        assert!(goes(text), "{text}");
+    }
+
+    #[track_caller]
+    fn left(text: &str) {
+        assert!(!goes(text), "{text}");
+    }
+
+    #[test]
+    fn what_producers_print_goes_straight() {
+        // NumPy, cupy and numba, dpctl, as Python prints them and as JSON libraries do.
+        taken(
+            "{'data': (94225474654976, False), 'strides': None, 'descr': [('', '<f8')], 'typestr': '<f8', 'shape': (1000, 1000), 'version': 3}",
+        );
+        taken(
+            "{'data': (4096, True), 'strides': (24, -8), 'descr': [('a', '<i4'), ('', '|V4'), ('b', '<f8', (3,))], 'typestr': '|V32', 'shape': (), 'version': 3}",
+        );
+        taken(
+            "{'shape': (3,), 'typestr': '<f4', 'descr': [('', '<f4')], 'stream': 1, 'version': 3, 'strides': None, 'data': (139637976727552, False)}",
+        );
+        taken(
+            "{'data': (4096, True), 'shape': (100,), 'strides': None, 'typestr': '|u1', 'version': 1, 'syclobj': 'level_zero:gpu:0', 'offset': 0}",
+        );
+        taken(
+            "{'shape': [2], 'typestr': '|V4', 'typedescr': [['x', '<i2'], [['t', 'y'], '<i2']], 'mask': None, 'stream': None, 'data': None}",
+        );
+        taken(r#"{"data":[4096,false],"strides":null,"typestr":"<f8","shape":[1000,1000],"version":3}"#);
+        taken(
+            r#"{"data": [4096, true], "strides": [-8, 16], "typestr": "<M8[25ns]", "shape": [1, 0], "version": 3}"#,
+        );
+    }
+
+    #[test]
+    fn everything_else_is_left_to_the_general_parser() {
+        left(" {'shape': (2,)}");
+        left("{'shape': (2,)} ");
+        left("{'shape':  (2,)}");
+        left("{'shape': (2)}");
+        left("{'shape': (2,), 'shape': (2,)}");
+        left("{'shape': (02,)}");
+        left("{'shape': (1000000000000000000,)}");
+        left("{'shape': (2.0,)}");
+        left("{'shapes': (2,)}");
+        left("{'shape\": (2,)}");
+        left("{'typestr': '<f\\x38'}");
+        left("{'typestr': b'<f8'}");
+        left("{'descr': [('a', '<i4')], 'typedescr': [('a', '<i4')]}");
+        left("{'syclobj': <queue>}");
+        left("{'version': Nonesuch}");
+        left("{'data': (1, Falsy)}");
+        left("{'shape': (2,)");
+        left("{'shape': (2,),}");
+    }
 }

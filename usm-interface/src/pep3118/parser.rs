@@ -66,10 +66,12 @@ impl<'a, 't> Parser<'a, 't> {
         }
     }
 
+    #[inline]
     fn peek(&self) -> Option<u8> {
         self.format.as_bytes().get(self.pos).copied()
     }
 
+    #[inline]
     fn bump(&mut self) {
         self.pos = self.pos.saturating_add(1);
     }
@@ -83,6 +85,7 @@ impl<'a, 't> Parser<'a, 't> {
         })
     }
 
+    #[inline]
     fn frame(&mut self) -> Result<&mut Frame> {
         self.frames
             .get_mut(self.depth)
@@ -132,6 +135,16 @@ impl<'a, 't> Parser<'a, 't> {
 
     /// Sub-array groups and byte orders, in any order, then a count and a type.
     fn item(&mut self) -> Result<()> {
+        // Most items are a number's code alone.
+        if let Some(code) = self.peek()
+            && let Some((kind, size)) = number(code, self.is_native())
+        {
+            self.bump();
+            let dtype = Dtype::plain(kind, self.order_of(kind, size), size);
+            self.align(dtype.alignment())?;
+            let index = self.push(dtype, false, &SubShape::NONE)?;
+            return self.finish(index, false);
+        }
         let mut shape = SubShape::NONE;
         loop {
             match self.peek() {
@@ -159,7 +172,7 @@ impl<'a, 't> Parser<'a, 't> {
         let (dtype, align) = self.scalar(code, repeat, &mut shape)?;
         let pad = code == b'x' && self.peek() != Some(b':') && shape.dims().is_empty();
         self.align(align)?;
-        let index = self.push(Field { dtype, shape, ..Field::EMPTY })?;
+        let index = self.push(dtype, false, &shape)?;
         self.finish(index, pad)
     }
 
@@ -198,27 +211,11 @@ impl<'a, 't> Parser<'a, 't> {
 
     /// The type of a code and its alignment where the order asks for one.
     fn scalar(&mut self, code: u8, repeat: Option<u32>, shape: &mut SubShape) -> Result<(Dtype, u32)> {
-        let native = matches!(self.order, b'@' | b'^');
-        let long = u32::try_from(size_of::<core::ffi::c_long>()).unwrap_or(8);
+        if let Some((kind, size)) = number(code, self.is_native()) {
+            return self.repeated(kind, size, repeat, shape);
+        }
         let pointer = u32::try_from(size_of::<usize>()).unwrap_or(8);
         let (kind, size) = match code {
-            b'?' => (Kind::Bool, 1),
-            b'b' => (Kind::Int, 1),
-            b'B' => (Kind::Uint, 1),
-            b'h' => (Kind::Int, 2),
-            b'H' => (Kind::Uint, 2),
-            b'i' => (Kind::Int, 4),
-            b'I' => (Kind::Uint, 4),
-            b'l' => (Kind::Int, if native { long } else { 4 }),
-            b'L' => (Kind::Uint, if native { long } else { 4 }),
-            b'q' => (Kind::Int, 8),
-            b'Q' => (Kind::Uint, 8),
-            b'n' if native => (Kind::Int, pointer),
-            b'N' if native => (Kind::Uint, pointer),
-            b'e' => (Kind::Float, 2),
-            b'f' => (Kind::Float, 4),
-            b'd' => (Kind::Float, 8),
-            b'g' => (Kind::Float, 16),
             b'Z' => {
                 let part = self.peek();
                 self.bump();
@@ -258,16 +255,37 @@ impl<'a, 't> Parser<'a, 't> {
             }
             other => return Err(Key::Format.error(ErrorKind::UnknownKind { kind: char::from(other) })),
         };
+        self.repeated(kind, size, repeat, shape)
+    }
+
+    /// A repeat count is a dimension.
+    fn repeated(
+        &self,
+        kind: Kind,
+        size: u32,
+        repeat: Option<u32>,
+        shape: &mut SubShape,
+    ) -> Result<(Dtype, u32)> {
         if let Some(n) = repeat.filter(|&n| n != 1) {
             append(shape, n).ok_or_else(|| self.expected("fewer dimensions"))?;
         }
-        let order = match kind {
+        let dtype = Dtype::plain(kind, self.order_of(kind, size), size);
+        Ok((dtype, dtype.alignment()))
+    }
+
+    #[inline]
+    fn order_of(&self, kind: Kind, size: u32) -> ByteOrder {
+        match kind {
             Kind::Bool | Kind::Object | Kind::Pointer | Kind::Bytes => ByteOrder::None,
             _ if size == 1 => ByteOrder::None,
             _ => self.byte_order(),
-        };
-        let dtype = Dtype::plain(kind, order, size);
-        Ok((dtype, dtype.alignment()))
+        }
+    }
+
+    /// Whether native sizes are in force.
+    #[inline]
+    fn is_native(&self) -> bool {
+        matches!(self.order, b'@' | b'^')
     }
 
     fn byte_order(&self) -> ByteOrder {
@@ -340,24 +358,29 @@ impl<'a, 't> Parser<'a, 't> {
         if gap == 0 {
             return Ok(());
         }
-        let index =
-            self.push(Field { dtype: Dtype::plain(Kind::Void, ByteOrder::None, gap), ..Field::EMPTY })?;
+        let index = self.push(raw_bytes(gap), false, &SubShape::NONE)?;
         self.place(index, true)
     }
 
-    fn push(&mut self, field: Field<'a>) -> Result<usize> {
+    /// A new entry. It is written once, where it stays: entries are large.
+    #[inline]
+    fn push(&mut self, dtype: Dtype, nested: bool, shape: &SubShape) -> Result<usize> {
         let limit = self.table.len();
         let index = self.count;
         let depth = u8::try_from(self.depth).unwrap_or(u8::MAX);
-        let slot =
-            self.table.get_mut(index).ok_or_else(|| Key::Format.error(ErrorKind::TooManyFields { limit }))?;
-        *slot = Field { depth, ..field };
+        let Some(slot) = self.table.get_mut(index) else {
+            return Err(Key::Format.error(ErrorKind::TooManyFields { limit }));
+        };
+        *slot = Field { dtype, nested, depth, ..Field::EMPTY };
+        if !shape.dims().is_empty() {
+            slot.shape = *shape;
+        }
         self.count = index.saturating_add(1);
         Ok(index)
     }
 
     fn begin_structure(&mut self, shape: SubShape) -> Result<()> {
-        let owner = self.push(Field { nested: true, shape, ..Field::EMPTY })?;
+        let owner = self.push(raw_bytes(0), true, &shape)?;
         let (order, first) = (self.order, self.count);
         self.depth = self.depth.saturating_add(1);
         *self.frame()? = Frame { owner, first, order, ..Frame::NEW };
@@ -382,8 +405,7 @@ impl<'a, 't> Parser<'a, 't> {
         }
         let descendants = u32::try_from(count.saturating_sub(inner.first)).unwrap_or(u32::MAX);
         if gap > 0 {
-            let index =
-                self.push(Field { dtype: Dtype::plain(Kind::Void, ByteOrder::None, gap), ..Field::EMPTY })?;
+            let index = self.push(raw_bytes(gap), false, &SubShape::NONE)?;
             if let Some(moved) = self.table.get_mut(owner..=index) {
                 moved.rotate_right(1);
             }
@@ -391,7 +413,7 @@ impl<'a, 't> Parser<'a, 't> {
             owner = owner.saturating_add(1);
         }
         if let Some(field) = self.table.get_mut(owner) {
-            field.dtype = Dtype::plain(Kind::Void, ByteOrder::None, size);
+            field.dtype = raw_bytes(size);
             field.descendants = descendants;
         }
         self.finish(owner, false)
@@ -401,32 +423,40 @@ impl<'a, 't> Parser<'a, 't> {
     fn finish(&mut self, index: usize, pad: bool) -> Result<()> {
         let name = if self.peek() == Some(b':') {
             let start = self.pos.saturating_add(1);
-            let rest = self.format.get(start..).unwrap_or_default();
-            let Some(len) = rest.find(':') else {
+            let rest = self.format.as_bytes().get(start..).unwrap_or_default();
+            let Some(len) = rest.iter().position(|&byte| byte == b':') else {
                 self.pos = self.format.len();
                 return Err(self.expected("a colon behind the name"));
             };
-            self.pos = start.saturating_add(len).saturating_add(1);
-            Some(rest.get(..len).unwrap_or_default())
+            let end = start.saturating_add(len);
+            self.pos = end.saturating_add(1);
+            Some(self.format.get(start..end).unwrap_or_default())
         } else {
             None
         };
-        let name = match name.filter(|name| !name.is_empty()) {
-            _ if pad => Name::Given(Str::new("")),
-            Some(name) => Name::Given(Str::new(name)),
+        // Each name is written from where it is known: a name that passes through a variable is copied in odd pieces.
+        match name.filter(|name| !name.is_empty()) {
+            _ if pad => self.name(index, Name::Given(Str::new(""))),
+            Some(name) => {
+                self.name(index, Name::Given(Str::new(name)));
+                self.check_new(index, Name::Given(Str::new(name)))?;
+            }
             None => {
                 let frame = self.frame()?;
-                frame.unnamed = frame.unnamed.saturating_add(1);
-                Name::Numbered(frame.unnamed.saturating_sub(1))
+                let number = frame.unnamed;
+                frame.unnamed = number.saturating_add(1);
+                self.name(index, Name::Numbered(number));
+                self.check_new(index, Name::Numbered(number))?;
             }
-        };
+        }
+        self.place(index, pad)
+    }
+
+    #[inline(always)]
+    fn name(&mut self, index: usize, name: Name<'a>) {
         if let Some(field) = self.table.get_mut(index) {
             field.name = name;
         }
-        if !pad {
-            self.check_new(index, name)?;
-        }
-        self.place(index, pad)
     }
 
     /// Size and offset of a complete entry.
@@ -439,11 +469,9 @@ impl<'a, 't> Parser<'a, 't> {
         let (Some(size), Some(end)) = (size, end) else {
             return Err(Key::Format.error(ErrorKind::SizeOverflow));
         };
-        let limit = Key::Format.error(ErrorKind::ItemsizeLimit { size: end });
-        let (Ok(size), Ok(end)) = (u32::try_from(size), u32::try_from(end)) else { return Err(limit) };
-        if end > MAX_ITEMSIZE {
-            return Err(limit);
-        }
+        let (Ok(size), Ok(end @ ..=MAX_ITEMSIZE)) = (u32::try_from(size), u32::try_from(end)) else {
+            return Err(Key::Format.error(ErrorKind::ItemsizeLimit { size: end }));
+        };
         field.offset = offset;
         field.size = size;
         if padding {
@@ -470,15 +498,18 @@ impl<'a, 't> Parser<'a, 't> {
         }
     }
 
+    #[inline(always)]
     fn check_new(&mut self, index: usize, name: Name<'a>) -> Result<()> {
         let bit = name.bit();
         let frame = self.frame()?;
         let seen = frame.seen & bit != 0;
         frame.seen |= bit;
         let first = frame.first;
-        if !seen {
-            return Ok(());
-        }
+        if seen { self.check_taken(first, index, name) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn check_taken(&self, first: usize, index: usize, name: Name<'a>) -> Result<()> {
         let siblings = self.table.get(first..index).unwrap_or_default();
         let mut own = crate::field::members(siblings);
         if own.any(|(field, _)| !field.padding && field.name.chars().eq(name.chars())) {
@@ -486,6 +517,38 @@ impl<'a, 't> Parser<'a, 't> {
         }
         Ok(())
     }
+}
+
+/// The numbers: kind and size of a code.
+#[inline]
+fn number(code: u8, native: bool) -> Option<(Kind, u32)> {
+    let long = u32::try_from(size_of::<core::ffi::c_long>()).unwrap_or(8);
+    let pointer = u32::try_from(size_of::<usize>()).unwrap_or(8);
+    Some(match code {
+        b'?' => (Kind::Bool, 1),
+        b'b' => (Kind::Int, 1),
+        b'B' => (Kind::Uint, 1),
+        b'h' => (Kind::Int, 2),
+        b'H' => (Kind::Uint, 2),
+        b'i' => (Kind::Int, 4),
+        b'I' => (Kind::Uint, 4),
+        b'l' => (Kind::Int, if native { long } else { 4 }),
+        b'L' => (Kind::Uint, if native { long } else { 4 }),
+        b'q' => (Kind::Int, 8),
+        b'Q' => (Kind::Uint, 8),
+        b'n' if native => (Kind::Int, pointer),
+        b'N' if native => (Kind::Uint, pointer),
+        b'e' => (Kind::Float, 2),
+        b'f' => (Kind::Float, 4),
+        b'd' => (Kind::Float, 8),
+        b'g' => (Kind::Float, 16),
+        _ => return None,
+    })
+}
+
+/// Padding, or a structure of `size` bytes.
+const fn raw_bytes(size: u32) -> Dtype {
+    Dtype::plain(Kind::Void, ByteOrder::None, size)
 }
 
 /// Bytes from `offset` to the next multiple of `align`.

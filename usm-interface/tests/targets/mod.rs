@@ -4,6 +4,8 @@
 
 #![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some of the functions; the fuzz targets take them by name.
 
+mod both_ways;
+
 use usm_interface::dlpack::{DataType, Device, RawTensor, Tensor, Version};
 use usm_interface::pep3118::{self, Buffer, Padding, RawBuffer};
 use usm_interface::value::Str;
@@ -103,6 +105,7 @@ pub fn typestr(data: &[u8]) {
 /// `descr` texts.
 pub fn descr(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
+    both_ways::descr(text);
     for mode in [Mode::Strict, Mode::Numpy] {
         let mut table = [Field::EMPTY; 64];
         let Ok(structure) = descr::parse(text::Lexer::new(text), false, &policy(mode), &mut table) else {
@@ -114,6 +117,7 @@ pub fn descr(data: &[u8]) {
             if structure.write(&mut written, spelling).is_err() {
                 continue;
             }
+            both_ways::descr(&written);
             let mut again_table = [Field::EMPTY; 64];
             let again = descr::parse(text::Lexer::new(&written), false, &policy(mode), &mut again_table);
             let again = again.unwrap_or_else(|e| panic!("{text} -> {written}: {e}"));
@@ -149,6 +153,7 @@ fn same_members(a: &[Field<'_>], b: &[Field<'_>]) -> bool {
 /// Dictionary texts.
 pub fn dictionary(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
+    both_ways::dictionary(text);
     let selections = [None, Some(Protocol::Array), Some(Protocol::Cuda), Some(Protocol::Sycl)];
     for protocol in selections {
         let mut table = [Field::EMPTY; 32];
@@ -193,6 +198,7 @@ fn check_text(array: &Interface<'_, '_, N>, spelling: Spelling) {
     if array.write(&mut written, spelling).is_err() {
         return;
     }
+    both_ways::dictionary(&written);
     let mut table = [Field::EMPTY; 32];
     let again = dict::parse::<N>(&written, Some(array.protocol()), &policy(Mode::Numpy), &mut table);
     let again = again.unwrap_or_else(|e| panic!("{written}: {e}"));
