@@ -1,11 +1,22 @@
 //! A sign of life on standard error, only when a person looks at it.
 
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
+use std::borrow::Cow;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A spinner that is wiped away when dropped; nothing at all when standard error is no terminal.
-pub(crate) struct Progress(ProgressBar);
+use crate::output;
+
+/// A spinner, and a bar while a gap closes, that is wiped away when dropped; nothing at all when standard error is no terminal.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    /// The first gap in bytes.
+    widest: AtomicU64,
+}
+
+/// Parts of the bar; fine enough for a terminal.
+const PARTS: u64 = 1000;
 
 impl Progress {
     pub(crate) fn start(message: impl Into<String>) -> Self {
@@ -15,17 +26,35 @@ impl Progress {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(120));
-        Self(bar)
+        Self { bar, widest: AtomicU64::new(0) }
     }
 
     /// Replaces the message.
-    pub(crate) fn say(&self, message: String) {
-        self.0.set_message(message);
+    pub(crate) fn say(&self, message: impl Into<Cow<'static, str>>) {
+        self.bar.set_message(message);
+    }
+
+    /// Shows how much of the first gap between `peak` and `bound` (bytes) is closed, and the gap that is left.
+    pub(crate) fn gap(&self, peak: u64, bound: u64, nodes: u64) {
+        let gap = peak.saturating_sub(bound);
+        let widest = self.widest.fetch_max(gap, Ordering::Relaxed).max(gap);
+        if self.bar.length().is_none() {
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{bar:24}] [{elapsed}]") {
+                self.bar.set_style(style.progress_chars("=> "));
+            }
+            self.bar.set_length(PARTS);
+        }
+        // At most PARTS.
+        let closed = u128::from(PARTS) * u128::from(widest - gap) / u128::from(widest.max(1));
+        self.bar.set_position(if gap == 0 { PARTS } else { closed as u64 });
+        let percent = 100.0 * gap as f64 / bound.max(1) as f64;
+        let peak = output::human(peak).unwrap_or_else(|| format!("{peak} bytes"));
+        self.say(format!("searching: peak {peak}, {percent:.2} % above the bound, {nodes} nodes"));
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

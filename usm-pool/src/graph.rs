@@ -240,6 +240,34 @@ impl Graph {
         self.families.get(root).map_or(&[], Vec::as_slice)
     }
 
+    /// The same graph with other tensor sizes, `(id, bytes without padding)`: for shapes that became known, or grew beyond the bound that
+    /// was planned for. A plan for larger sizes holds for smaller ones too, so only growth asks for a new plan.
+    ///
+    /// # Errors
+    /// [`GraphError::UnknownTensor`], and whatever the new sizes break: a view that reaches beyond its tensor, a size beyond 64 bits.
+    ///
+    /// ```
+    /// use usm_pool::{Graph, Op, Options, Tensor, plan_graph};
+    ///
+    /// let planned = Graph::builder()
+    ///     .tensor(Tensor::new(0, 1 << 20)) // at most so many bytes
+    ///     .op(Op::new("decode").outputs([0]))
+    ///     .output(0)
+    ///     .build()?;
+    /// let grown = planned.resized(&[(0, 3 << 20)])?;
+    /// let (_, plan) = plan_graph(&grown, &Options::default())?;
+    /// assert_eq!(plan.peak, 3 << 20);
+    /// # Ok::<(), Box<dyn core::error::Error>>(())
+    /// ```
+    pub fn resized(&self, sizes: &[(u64, u64)]) -> Result<Self, GraphError> {
+        let mut builder = GraphBuilder::from(self);
+        for &(id, size) in sizes {
+            let tensor = self.tensor_index(id).ok_or(GraphError::UnknownTensor { tensor: id })?;
+            builder.resize(tensor, size);
+        }
+        builder.build()
+    }
+
     /// The tensor's own lifetime on an in-order queue, views not counted in:
     /// `[producer, last user + 1)`; one operator when unused; an output lives to the number of operators.
     #[must_use]

@@ -7,6 +7,7 @@ mod interface;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod plan;
+mod plan_parts;
 mod prune;
 mod run;
 mod support;

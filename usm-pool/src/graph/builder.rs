@@ -29,6 +29,40 @@ impl Default for GraphBuilder {
     }
 }
 
+/// The descriptions that a graph was built from, everything said that was left to defaults.
+impl From<&Graph> for GraphBuilder {
+    fn from(graph: &Graph) -> Self {
+        let ids = |tensors: &[usize]| tensors.iter().map(|&t| graph.tensors[t].id).collect::<Vec<_>>();
+        let tensor = |node: &TensorNode| Tensor {
+            id: node.id,
+            // The builder has added the padding.
+            size: node.size - node.padding,
+            alignment: Some(node.alignment),
+            padding: node.padding,
+            kind: node.alias.is_none().then_some(node.kind),
+            alias: node.alias.map(|(of, offset)| (graph.tensors[of].id, offset)),
+        };
+        let op = |node: &OpNode| Op {
+            name: node.name.clone(),
+            inputs: ids(&node.inputs),
+            outputs: ids(&node.outputs),
+            in_place: node
+                .in_place
+                .iter()
+                .map(|&(from, to)| (graph.tensors[from].id, graph.tensors[to].id))
+                .collect(),
+            cost: node.cost,
+        };
+        Self {
+            tensors: graph.tensors.iter().map(tensor).collect(),
+            ops: graph.ops.iter().map(op).collect(),
+            outputs: ids(&graph.outputs),
+            loops: graph.loops.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 impl GraphBuilder {
     /// Alignment in bytes of tensors that do not say their own (64 at first; views have 1).
     #[must_use]
@@ -64,6 +98,11 @@ impl GraphBuilder {
     pub fn loop_body(mut self, first: usize, last: usize) -> Self {
         self.loops.push((first, last));
         self
+    }
+
+    /// Gives the tensor at this index another size.
+    pub(super) fn resize(&mut self, tensor: usize, bytes: u64) {
+        self.tensors[tensor].size = bytes;
     }
 
     /// Checks and resolves everything.

@@ -15,6 +15,8 @@ pub enum GraphError {
     UnknownOutput { op: usize, tensor: u64 },
     /// The graph's outputs name a tensor that was not declared.
     UnknownGraphOutput { tensor: u64 },
+    /// A new size for a tensor that the graph does not have.
+    UnknownTensor { tensor: u64 },
     /// A view is declared on a tensor that was not declared.
     UnknownRoot { tensor: u64, of: u64 },
     /// Views that lead back to themselves.
@@ -54,6 +56,9 @@ impl fmt::Display for GraphError {
                 write!(f, "op {op}: output {tensor} is not a tensor")
             }
             Self::UnknownGraphOutput { tensor } => write!(f, "outputs: {tensor} is not a tensor"),
+            Self::UnknownTensor { tensor } => {
+                write!(f, "tensor {tensor}: the graph has no tensor of this id")
+            }
             Self::UnknownRoot { tensor, of } => {
                 write!(f, "tensor {tensor}: alias_of {of} is not a tensor")
             }

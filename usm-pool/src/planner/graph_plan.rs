@@ -1,6 +1,6 @@
 //! Plans of graphs: in-place permits used as far as they help, ordering edges where they are allowed, one bound for all of it.
 
-use super::order::{Lever, ordering_edges};
+use super::order::{Lever, Ordering, ordering_edges};
 use super::{Options, plan};
 use crate::Error;
 use crate::alias::InPlace;
@@ -18,15 +18,29 @@ use crate::problem::Problem;
 /// # Errors
 /// Sizes whose sum exceeds 64 bits, or tables that do not fit.
 pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan), Error> {
+    match options.queue {
+        Queue::OutOfOrder if options.ordering_edges > 0 => {
+            plan_graph_with(graph, options, &ordering(graph, options)?.edges)
+        }
+        _ => plan_graph_with(graph, options, &[]),
+    }
+}
+
+/// As [`plan_graph`], with the ordering edges given (operators by index, the earlier one first) instead of looked for. An in-order queue
+/// needs none.
+///
+/// # Errors
+/// As [`plan_graph`], and [`Error::OrderingEdge`] for an edge outside of the graph or one that closes a cycle.
+pub fn plan_graph_with(
+    graph: &Graph,
+    options: &Options<'_>,
+    edges: &[(usize, usize)],
+) -> Result<(Problem, Plan), Error> {
     let permits = graph.ops().iter().any(|op| !op.in_place.is_empty());
     let choices: &[InPlace] =
         if permits { &[InPlace::SameSize, InPlace::Always, InPlace::Never] } else { &[InPlace::Never] };
-    let edges = match options.queue {
-        Queue::OutOfOrder if options.ordering_edges > 0 => edges(graph, options)?,
-        _ => alloc::vec::Vec::new(),
-    };
     let reach = match options.queue {
-        Queue::OutOfOrder => Some(Reachability::new(graph, &edges)?),
+        Queue::OutOfOrder => Some(Reachability::new(graph, edges)?),
         Queue::InOrder => None,
     };
     let mut best: Option<(Problem, Plan)> = None;
@@ -50,18 +64,18 @@ pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan
         // Every tensor counts in the plain sum, also those that found room in another one.
         plan.naive = plain_sum(graph);
     }
-    plan.ordering_edges = edges;
+    plan.ordering_edges = edges.to_vec();
     Ok((problem, plan))
 }
 
 /// Edges down to the in-order bound, for the choice of permits that is used most.
-fn edges(graph: &Graph, options: &Options<'_>) -> Result<alloc::vec::Vec<(usize, usize)>, Error> {
+pub(super) fn ordering(graph: &Graph, options: &Options<'_>) -> Result<Ordering, Error> {
     let in_order = Problem::from_graph(graph, Queue::InOrder, InPlace::SameSize)?;
     let target = options.capacity.unwrap_or(0).max(bound::time_cut(in_order.buffers()).bytes);
     let mut lever = Lever::new(options.ordering_edges, target);
     lever.keep_critical_path = options.keep_critical_path;
     lever.in_place = InPlace::SameSize;
-    Ok(ordering_edges(graph, &lever)?.edges)
+    ordering_edges(graph, &lever)
 }
 
 fn plain_sum(graph: &Graph) -> u64 {

@@ -5,6 +5,7 @@ mod graph_plan;
 pub mod greedy;
 mod offset_list;
 pub mod order;
+pub mod pareto;
 pub mod pool_rules;
 pub mod reorder;
 pub mod search;
@@ -20,7 +21,7 @@ use crate::plan::{Certificate, Plan};
 use crate::problem::Problem;
 use crate::{Buffer, ConflictGraph, Error};
 
-pub use graph_plan::plan_graph;
+pub use graph_plan::{plan_graph, plan_graph_with};
 pub use offset_list::Fit;
 pub use search::Progress;
 

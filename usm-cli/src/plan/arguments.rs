@@ -1,0 +1,133 @@
+//! What the user may say to `usm plan`.
+
+use core::time::Duration;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use usm_pool::{Queue, Strategy};
+
+use crate::error::Result;
+use crate::input::number;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// model.onnx, graph.json, buffers.csv or NAME.graph.csv (with NAME.csv and NAME.outputs beside it).
+    pub(super) input: PathBuf,
+    /// The queue that will run the plan.
+    #[arg(long, value_enum, default_value = "in-order")]
+    pub(super) queue: QueueArgument,
+    /// How the plan is made.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(super) strategy: StrategyArgument,
+    /// Decide whether a plan fits in so many bytes; exit code 1 when none was found.
+    #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
+    pub(super) capacity: Option<u64>,
+    /// End the search so long after the start of planning; another run may then end with another plan. Without it a count of nodes
+    /// ends the search, the same on every machine [default: with --strategy auto also 10 seconds of search].
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    pub(super) time_limit: Option<Duration>,
+    /// Value of a symbolic dimension of an ONNX model; dimensions without a name are called INPUT.AXIS.
+    #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = dimension)]
+    pub(super) dims: Vec<(String, u64)>,
+    /// Alignment of tensors that do not say their own [default: 64; 1 for a CSV without the column].
+    #[arg(long, value_name = "BYTES", value_parser = alignment, allow_negative_numbers = true)]
+    pub(super) alignment: Option<u64>,
+    /// Device memory; what does not fit goes to host memory. Also limits what one operator reads and writes.
+    #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
+    pub(super) device_memory: Option<u64>,
+    /// Largest single allocation in device memory; larger buffers go to host memory.
+    #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
+    pub(super) max_alloc: Option<u64>,
+    /// On an out-of-order queue: add so many ordering edges at most, where they lower the peak.
+    #[arg(long, value_name = "N")]
+    pub(super) ordering_edges: Option<usize>,
+    /// Add only ordering edges that leave the critical path as long as it is.
+    #[arg(long, requires = "ordering_edges")]
+    pub(super) keep_critical_path: bool,
+    /// With --ordering-edges: print what every further edge buys, peak against edges.
+    #[arg(long, requires = "ordering_edges")]
+    pub(super) curve: bool,
+    /// On an in-order queue: run the operators in another order that the data allow where that lowers the peak.
+    #[arg(long)]
+    pub(super) reorder: bool,
+    /// Print the peak of every strategy beside that of the plan.
+    #[arg(long)]
+    pub(super) compare: bool,
+    /// Write the plan: id,lower,upper,size,alignment,offset,memory.
+    #[arg(long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Draw the plan: time across, address up, one block a tensor.
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+    /// Write the graph as graph.json, in the order in which it was planned.
+    #[arg(long, value_name = "FILE")]
+    pub(super) graph: Option<PathBuf>,
+    /// Write who shares bytes with whom, and who is kept apart.
+    #[arg(long, value_name = "FILE")]
+    pub(super) sharing: Option<PathBuf>,
+    /// Write for every operator the operators whose memory it must not be given, as OpenVINO lists them.
+    #[arg(long, value_name = "FILE")]
+    pub(super) dependencies: Option<PathBuf>,
+    /// Write the plan with the columns of OpenVINO's memory-pool dump.
+    #[arg(long, value_name = "FILE")]
+    pub(super) pool_dump: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum QueueArgument {
+    /// One operator after the other.
+    InOrder,
+    /// Any order that the data dependencies allow.
+    OutOfOrder,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum StrategyArgument {
+    /// All simple strategies, then the search, 10 seconds of it at most unless --time-limit says otherwise.
+    Auto,
+    /// Descending size, each at the lowest free offset.
+    GreedyBySize,
+    /// Each in the smallest gap that fits.
+    BestFit,
+    /// Whole buffers are used again.
+    WholeBuffer,
+    /// The search alone.
+    Search,
+}
+
+impl From<QueueArgument> for Queue {
+    fn from(argument: QueueArgument) -> Self {
+        match argument {
+            QueueArgument::InOrder => Self::InOrder,
+            QueueArgument::OutOfOrder => Self::OutOfOrder,
+        }
+    }
+}
+
+impl From<StrategyArgument> for Strategy {
+    fn from(argument: StrategyArgument) -> Self {
+        match argument {
+            StrategyArgument::Auto => Self::Auto,
+            StrategyArgument::GreedyBySize => Self::GreedyBySize,
+            StrategyArgument::BestFit => Self::BestFit,
+            StrategyArgument::WholeBuffer => Self::WholeBuffer,
+            StrategyArgument::Search => Self::Search,
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn alignment(text: &str) -> Result<u64, String> {
+    let bytes = number(text)?;
+    if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is not a power of two")) }
+}
+
+/// The name may contain the sign itself: exporters write expressions.
+fn dimension(text: &str) -> Result<(String, u64), String> {
+    let (name, value) = text.rsplit_once('=').ok_or("not NAME=VALUE")?;
+    Ok((name.to_owned(), number(value)?))
+}

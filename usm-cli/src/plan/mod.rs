@@ -1,0 +1,244 @@
+//! `usm plan`.
+
+mod arguments;
+mod report;
+mod text;
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use usm_pool::alias::InPlace;
+use usm_pool::dependency::lists_text;
+use usm_pool::placement::{Limits, plan_graph_within, plan_within};
+use usm_pool::planner::Progress as SearchProgress;
+use usm_pool::planner::pareto::{Tradeoff, pareto};
+use usm_pool::planner::reorder::{Reordered, reorder};
+use usm_pool::report::{Compared, compare, pool_dump_csv, sharing_table};
+use usm_pool::{Graph, Options, Plan, Problem, Queue, svg, verify};
+
+use crate::error::{Error, Exit, Result, write_file};
+use crate::input::{self, Hints, Input, graph_json};
+use crate::output;
+use crate::progress::Progress;
+
+pub(crate) use arguments::Arguments;
+use arguments::StrategyArgument;
+use report::Report;
+
+/// How long the automatic strategy searches when the user says nothing: a person waits, and almost all of what a search finds it finds
+/// early.
+const AUTO_LIMIT: Duration = Duration::from_secs(10);
+
+/// Plans along the curve of peak against edges, at most: as many as a person looks at.
+const CURVE_POINTS: usize = 24;
+
+/// A plan, what it was made for, and how long that took.
+pub(crate) struct Outcome {
+    /// None for a file of buffers.
+    pub(crate) graph: Option<Graph>,
+    pub(crate) problem: Problem,
+    pub(crate) plan: Plan,
+    pub(crate) seconds: f64,
+    /// With --reorder: what was found.
+    pub(crate) reordered: Option<Reordered>,
+    /// With --curve.
+    pub(crate) curve: Option<Vec<Tradeoff>>,
+    /// With --compare.
+    pub(crate) compared: Option<Vec<Compared>>,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
+    let hints = Hints { alignment: arguments.alignment, dims: arguments.dims.clone() };
+    let input = {
+        let _sign_of_life = Progress::start(format!("reading {}", arguments.input.display()));
+        input::read(&arguments.input, &hints)?
+    };
+    refuse_contradictions(arguments, &input)?;
+    let outcome = make(input, arguments)?;
+    check(&outcome)?;
+    let written = write(&outcome, arguments)?;
+    if json {
+        output::json(&Report::of(&outcome))?;
+    } else {
+        output::text(&text::describe(&outcome))?;
+        for (what, path) in written {
+            output::line(format_args!("  {what:<12} {}", path.display()))?;
+        }
+    }
+    Ok(if outcome.plan.feasible() { Exit::Done } else { Exit::Unable })
+}
+
+/// Options that mean nothing for this input or beside each other.
+fn refuse_contradictions(arguments: &Arguments, input: &Input) -> Result<()> {
+    let queue = Queue::from(arguments.queue);
+    let buffers = matches!(input, Input::Buffers(_));
+    let refuse = |field: &str, reason: &str| Err(Error::bad(reason).in_field(field));
+    if arguments.ordering_edges.is_some() && queue == Queue::InOrder {
+        return refuse("--ordering-edges", "an in-order queue has one order already");
+    }
+    if arguments.reorder && queue == Queue::OutOfOrder {
+        return refuse("--reorder", "an out-of-order queue has no order to change; see --ordering-edges");
+    }
+    if !buffers {
+        return Ok(());
+    }
+    if queue == Queue::OutOfOrder {
+        let reason = "buffers have lifetimes, which only an in-order queue keeps; give a graph";
+        return Err(Error::bad(reason).in_field("--queue").in_file(&arguments.input));
+    }
+    let needs_operators = [
+        ("--reorder", arguments.reorder),
+        ("--graph", arguments.graph.is_some()),
+        ("--dependencies", arguments.dependencies.is_some()),
+    ];
+    match needs_operators.into_iter().find(|(_, given)| *given) {
+        Some((field, _)) => Err(Error::bad("buffers have no operators; give a graph")
+            .in_field(field)
+            .in_file(&arguments.input)),
+        None => Ok(()),
+    }
+}
+
+/// Writes the files that were asked for; those of a plan only when there is one.
+fn write<'a>(outcome: &Outcome, arguments: &'a Arguments) -> Result<Vec<(&'static str, &'a PathBuf)>> {
+    let Outcome { graph, problem, plan, .. } = outcome;
+    let mut written = Vec::new();
+    let mut file = |what, path: &'a Option<PathBuf>, content: &dyn Fn() -> Result<String>| match path {
+        Some(path) => {
+            written.push((what, path));
+            write_file(path, &content()?)
+        }
+        None => Ok(()),
+    };
+    if let Some(graph) = graph {
+        file("graph", &arguments.graph, &|| graph_json::text(graph))?;
+        file("dependencies", &arguments.dependencies, &|| {
+            lists_text(graph, plan.queue).map_err(|error| Error::unable(error).in_field("--dependencies"))
+        })?;
+    }
+    if plan.feasible() {
+        file("plan", &arguments.output, &|| Ok(plan.to_csv()))?;
+        file("picture", &arguments.svg, &|| Ok(svg::render(plan, &title(&arguments.input))))?;
+        file("sharing", &arguments.sharing, &|| Ok(sharing_table(problem, plan)))?;
+        file("pool dump", &arguments.pool_dump, &|| Ok(pool_dump_csv(plan, graph.as_ref())))?;
+    }
+    Ok(written)
+}
+
+/// How the picture calls the input.
+fn title(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Ends a search: after the user's time from the start on, or after the automatic strategy's own from the first question on.
+struct Clock {
+    limit: Option<Duration>,
+    start: OnceLock<Instant>,
+    cut: AtomicBool,
+}
+
+impl Clock {
+    fn new(arguments: &Arguments) -> Self {
+        let automatic = matches!(arguments.strategy, StrategyArgument::Auto).then_some(AUTO_LIMIT);
+        let start = OnceLock::new();
+        if arguments.time_limit.is_some() {
+            let _ = start.set(Instant::now());
+        }
+        Self { limit: arguments.time_limit.or(automatic), start, cut: AtomicBool::new(false) }
+    }
+
+    fn over(&self) -> bool {
+        // The planner asks first when a search begins.
+        let start = self.start.get_or_init(Instant::now);
+        let over = self.limit.is_some_and(|limit| start.elapsed() >= limit);
+        self.cut.fetch_or(over, Ordering::Relaxed);
+        over
+    }
+}
+
+fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {
+    let start = Instant::now();
+    let sign_of_life = Progress::start("planning");
+    let better = |found: SearchProgress| sign_of_life.gap(found.peak, found.bound, found.nodes);
+    let clock = Clock::new(arguments);
+    let stop = || clock.over();
+    let mut options = Options::default();
+    options.strategy = arguments.strategy.into();
+    options.queue = arguments.queue.into();
+    options.capacity = arguments.capacity;
+    options.progress = Some(&better);
+    options.ordering_edges = arguments.ordering_edges.unwrap_or(0);
+    options.keep_critical_path = arguments.keep_critical_path;
+    options.stop = Some(&stop);
+    if arguments.time_limit.is_some() {
+        // The clock decides, not the count.
+        options.nodes = u64::MAX;
+    }
+    let limits = Limits::new(arguments.device_memory, arguments.max_alloc);
+    let named = |error| Error::bad(error).in_file(&arguments.input);
+    let mut reordered = None;
+    let (graph, problem, plan) = match input {
+        Input::Buffers(problem) => {
+            let plan = plan_within(&problem, &options, &limits).map_err(named)?;
+            (None, problem, plan)
+        }
+        Input::Graph(mut graph) => {
+            if arguments.reorder {
+                let found = reorder(&graph, InPlace::SameSize).map_err(named)?;
+                graph = graph.reordered(&found.order).map_err(Error::unable)?;
+                reordered = Some(found);
+            }
+            let (problem, plan) = plan_graph_within(&graph, &options, &limits).map_err(named)?;
+            (Some(graph), problem, plan)
+        }
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    let curve = match &graph {
+        Some(graph) if arguments.curve => {
+            sign_of_life.say("planning along the curve");
+            Some(timed(arguments, &options, |options| pareto(graph, options, CURVE_POINTS)).map_err(named)?)
+        }
+        _ => None,
+    };
+    let compared = if arguments.compare {
+        sign_of_life.say("comparing the strategies");
+        Some(timed(arguments, &options, |options| compare(&problem, options)).map_err(named)?)
+    } else {
+        None
+    };
+    drop(sign_of_life);
+    if arguments.time_limit.is_none() && clock.cut.into_inner() {
+        let limit = AUTO_LIMIT.as_secs();
+        output::warning(format_args!(
+            "the search was ended after its {limit} s, so another run may end with another plan; --time-limit SECONDS sets the limit"
+        ));
+    }
+    Ok(Outcome { graph, problem, plan, seconds, reordered, curve, compared })
+}
+
+/// The same options with a clock that begins anew.
+fn timed<T>(arguments: &Arguments, options: &Options<'_>, run: impl FnOnce(&Options<'_>) -> T) -> T {
+    let clock = Clock::new(arguments);
+    let stop = || clock.over();
+    let mut options = *options;
+    options.stop = Some(&stop);
+    run(&options)
+}
+
+/// No plan leaves the command unchecked.
+pub(crate) fn check(outcome: &Outcome) -> Result<()> {
+    let Outcome { graph, problem, plan, .. } = outcome;
+    plan.verify(problem).map_err(wrong)?;
+    if let Some(graph) = graph {
+        verify::graph(graph, plan.queue, &plan.ordering_edges, &plan.rows).map_err(wrong)?;
+    }
+    Ok(())
+}
+
+fn wrong(violation: verify::Violation) -> Error {
+    Error::unable(format!("the planner made a wrong plan, please report it: {violation}"))
+}

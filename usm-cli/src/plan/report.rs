@@ -1,0 +1,130 @@
+//! The JSON document of `usm plan`. Keys of parts that were not asked for are left out.
+
+use serde::Serialize;
+use usm_pool::Certificate;
+use usm_pool::planner::pareto::Tradeoff;
+use usm_pool::report::Compared;
+
+use super::Outcome;
+
+#[derive(Serialize)]
+pub(super) struct Report<'a> {
+    buffers: usize,
+    lower_bound: u64,
+    peak: Option<u64>,
+    naive: u64,
+    optimal: bool,
+    feasible: bool,
+    strategy: &'static str,
+    seconds: f64,
+    queue: &'static str,
+    certificate: CertificateReport<'a>,
+    ordering_edges: Vec<[&'a str; 2]>,
+    memories: Vec<MemoryReport>,
+    spilled: &'a [u64],
+    /// With --reorder: the names of the operators in their new order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<Vec<&'a str>>,
+    /// With --curve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    curve: Option<Vec<PointReport>>,
+    /// With --compare.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strategies: Option<Vec<StrategyReport>>,
+}
+
+#[derive(Serialize)]
+struct PointReport {
+    edges: usize,
+    bound: u64,
+    peak: u64,
+    critical_path: u64,
+}
+
+#[derive(Serialize)]
+struct StrategyReport {
+    strategy: &'static str,
+    peak: u64,
+    optimal: bool,
+    nodes: u64,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum CertificateReport<'a> {
+    TimeCut { time: u64, buffers: &'a [u64] },
+    Antichain { buffers: &'a [u64] },
+    Search { nodes: u64, capacity: u64 },
+}
+
+#[derive(Serialize)]
+struct MemoryReport {
+    memory: &'static str,
+    peak: u64,
+    buffers: usize,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn of(outcome: &'a Outcome) -> Self {
+        let Outcome { graph, plan, seconds, reordered, curve, compared, .. } = outcome;
+        let feasible = plan.feasible();
+        let name = |op: usize| {
+            graph.as_ref().and_then(|graph| graph.ops().get(op)).map_or("", |op| op.name.as_str())
+        };
+        Self {
+            buffers: plan.buffers(),
+            lower_bound: plan.lower_bound,
+            peak: feasible.then_some(plan.peak),
+            naive: plan.naive,
+            optimal: feasible && plan.optimal(),
+            feasible,
+            strategy: plan.strategy.name(),
+            seconds: *seconds,
+            queue: plan.queue.name(),
+            certificate: CertificateReport::of(&plan.certificate),
+            ordering_edges: plan.ordering_edges.iter().map(|&(a, b)| [name(a), name(b)]).collect(),
+            memories: plan
+                .memories
+                .iter()
+                .filter(|_| feasible)
+                .map(|used| MemoryReport {
+                    memory: used.memory.name(),
+                    peak: used.peak,
+                    buffers: used.buffers,
+                })
+                .collect(),
+            spilled: if feasible { &plan.spilled } else { &[] },
+            order: graph
+                .as_ref()
+                .filter(|_| reordered.is_some())
+                .map(|graph| graph.ops().iter().map(|op| op.name.as_str()).collect()),
+            curve: curve.as_ref().map(|curve| curve.iter().map(PointReport::of).collect()),
+            strategies: compared.as_ref().map(|rows| rows.iter().map(StrategyReport::of).collect()),
+        }
+    }
+}
+
+impl<'a> CertificateReport<'a> {
+    fn of(certificate: &'a Certificate) -> Self {
+        match certificate {
+            Certificate::TimeCut { time, buffers } => Self::TimeCut { time: *time, buffers },
+            Certificate::Antichain { buffers } => Self::Antichain { buffers },
+            Certificate::Search { nodes, capacity } => Self::Search { nodes: *nodes, capacity: *capacity },
+            // The enum may grow; an unknown proof is no proof that scripts could check.
+            _ => Self::Antichain { buffers: &[] },
+        }
+    }
+}
+
+impl PointReport {
+    fn of(point: &Tradeoff) -> Self {
+        let &Tradeoff { edges, bound, peak, critical_path, .. } = point;
+        Self { edges, bound, peak, critical_path }
+    }
+}
+
+impl StrategyReport {
+    fn of(row: &Compared) -> Self {
+        Self { strategy: row.strategy.name(), peak: row.peak, optimal: row.optimal, nodes: row.nodes }
+    }
+}

@@ -1,0 +1,90 @@
+//! A plan for people.
+
+use usm_pool::Certificate;
+use usm_pool::planner::pareto::Tradeoff;
+use usm_pool::report::comparison_table;
+
+use super::Outcome;
+use crate::output;
+
+/// A plan for people.
+pub(super) fn describe(outcome: &Outcome) -> String {
+    let Outcome { graph, plan, seconds, reordered, curve, compared, .. } = outcome;
+    let mut text = String::new();
+    let mut row = |what: &str, value: String| text += &format!("  {what:<12} {value}\n");
+    let ops = graph.as_ref().map(|graph| format!("{} operators, ", graph.ops().len())).unwrap_or_default();
+    row("problem", format!("{ops}{} buffers, {} queue", plan.buffers(), plan.queue.name()));
+    row("plain sum", output::bytes(plan.naive));
+    row("lower bound", format!("{}, {}", output::bytes(plan.lower_bound), proof(&plan.certificate)));
+    if plan.feasible() {
+        let quality = match plan.peak {
+            _ if plan.memories.len() > 1 => "in two memories".to_owned(),
+            peak if plan.optimal() => {
+                let times = plan.naive as f64 / peak.max(1) as f64;
+                format!("optimal, {times:.1} times less than the plain sum")
+            }
+            peak => {
+                let above = 100.0 * (peak as f64 / plan.lower_bound.max(1) as f64 - 1.0);
+                format!("{above:.2} % above the bound")
+            }
+        };
+        row("peak", format!("{}, {quality}", output::bytes(plan.peak)));
+    } else {
+        let capacity = plan.capacity.unwrap_or(0);
+        let proven = if plan.lower_bound > capacity { "no plan can" } else { "no plan was found that does" };
+        row("peak", format!("{proven} fit in {}", output::bytes(capacity)));
+    }
+    for used in plan.memories.iter().filter(|_| plan.memories.len() > 1) {
+        row(used.memory.name(), format!("{}, {} buffers", output::bytes(used.peak), used.buffers));
+    }
+    if !plan.spilled.is_empty() {
+        row("spilled", format!("{} buffers to host memory", plan.spilled.len()));
+    }
+    if !plan.ordering_edges.is_empty() {
+        row(
+            "order",
+            format!("{} edges (earlier, later) that the executor must keep", plan.ordering_edges.len()),
+        );
+    }
+    if let Some(found) = reordered {
+        let what = if found.bound < found.given { "new order of the operators" } else { "as given" };
+        row("order", format!("{what}, bound {} before", output::bytes(found.given)));
+    }
+    row("strategy", format!("{}, {seconds:.3} s, verified", plan.strategy.name()));
+    if let Some(curve) = curve {
+        text.push('\n');
+        text += &curve_table(curve);
+    }
+    if let Some(compared) = compared {
+        text.push('\n');
+        text += &comparison_table(compared, plan.queue, plan.lower_bound);
+    }
+    text
+}
+
+/// Peak against edges, as numbers and as bars from zero.
+fn curve_table(curve: &[Tradeoff]) -> String {
+    const BAR: u64 = 40;
+    let most = curve.iter().map(|point| point.peak).max().unwrap_or(0).max(1);
+    let mut text =
+        format!("  {:>5} {:>16} {:>16} {:>13}\n", "edges", "bound (bytes)", "peak (bytes)", "critical path");
+    for point in curve {
+        let bar = (u128::from(point.peak) * u128::from(BAR)).div_ceil(u128::from(most)) as usize;
+        let Tradeoff { edges, bound, peak, critical_path, .. } = point;
+        text += &format!("  {edges:>5} {bound:>16} {peak:>16} {critical_path:>13}  {}\n", "#".repeat(bar));
+    }
+    text
+}
+
+fn proof(certificate: &Certificate) -> String {
+    match certificate {
+        Certificate::TimeCut { time, buffers } => format!("{} buffers live at time {time}", buffers.len()),
+        Certificate::Antichain { buffers } => {
+            format!("{} buffers that may all be live together", buffers.len())
+        }
+        Certificate::Search { nodes, capacity } => {
+            format!("nothing fits in {capacity} bytes ({nodes} nodes searched)")
+        }
+        _ => String::new(),
+    }
+}
