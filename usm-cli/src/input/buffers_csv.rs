@@ -1,4 +1,4 @@
-//! `buffers.csv`: id,lower,upper,size and perhaps alignment; half-open lifetimes in any unit, sizes in bytes.
+//! `buffers.csv`: id,lower,upper,size and perhaps alignment and gaps; half-open lifetimes in any unit, sizes in bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,27 +6,30 @@ use std::path::Path;
 use usm_pool::{Buffer, Error as PlanError, Problem};
 
 use super::Hints;
-use super::table::Table;
+use super::table::{Table, number};
 use crate::error::{Error, Result};
 
-const COLUMNS: [&str; 5] = ["id", "lower", "upper", "size", "alignment"];
+const COLUMNS: [&str; 6] = ["id", "lower", "upper", "size", "alignment", "gaps"];
 const ID: usize = 0;
 const LOWER: usize = 1;
 const UPPER: usize = 2;
 const SIZE: usize = 3;
 const ALIGNMENT: usize = 4;
+const GAPS: usize = 5;
 
 /// The buffers of a file and the line of each.
 pub(crate) struct Buffers {
     pub(crate) buffers: Vec<Buffer>,
     /// Line of each buffer.
     pub(crate) lines: Vec<u64>,
+    /// Gaps in lives: index of the buffer, first instant, first instant after.
+    pub(crate) gaps: Vec<(usize, u64, u64)>,
 }
 
 /// Reads the rows. A row without alignment gets that of the hints, or 1.
 pub(crate) fn rows(path: &Path, hints: &Hints) -> Result<Buffers> {
     let table = Table::read(path, COLUMNS, 4)?;
-    let mut found = Buffers { buffers: Vec::new(), lines: Vec::new() };
+    let mut found = Buffers { buffers: Vec::new(), lines: Vec::new(), gaps: Vec::new() };
     for row in table.rows() {
         let alignment = match row.text(ALIGNMENT) {
             "" => hints.alignment.unwrap_or(1),
@@ -40,6 +43,10 @@ pub(crate) fn rows(path: &Path, hints: &Hints) -> Result<Buffers> {
             return Err(row.error(ALIGNMENT, format!("{alignment} is not a power of two")));
         }
         let buffer = Buffer::new(row.number(ID)?, lower, upper, row.number(SIZE)?).aligned(alignment);
+        for gap in row.text(GAPS).split_whitespace() {
+            let (from, to) = gap_of(gap).map_err(|reason| row.error(GAPS, reason))?;
+            found.gaps.push((found.buffers.len(), from, to));
+        }
         found.buffers.push(buffer);
         found.lines.push(row.line());
     }
@@ -53,13 +60,20 @@ pub(crate) fn rows(path: &Path, hints: &Hints) -> Result<Buffers> {
     Ok(found)
 }
 
+/// `3-5`: not needed from 3 up to 5.
+fn gap_of(text: &str) -> Result<(u64, u64), String> {
+    let (from, to) = text.split_once('-').ok_or_else(|| format!("{text:?} is not FROM-TO"))?;
+    Ok((number(from)?, number(to)?))
+}
+
 /// Reads a file.
 pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Problem> {
-    let Buffers { buffers, lines } = rows(path, hints).map_err(|error| error.in_file(path))?;
+    let Buffers { buffers, lines, gaps } = rows(path, hints).map_err(|error| error.in_file(path))?;
     let line_of: BTreeMap<u64, u64> =
         buffers.iter().zip(&lines).map(|(buffer, &line)| (buffer.id, line)).collect();
-    Problem::from_buffers(buffers).map_err(|error| {
+    Problem::with_gaps(buffers, &gaps).map_err(|error| {
         let place = match error {
+            PlanError::BadGap { id, .. } => line_of.get(&id).map(|line| (*line, COLUMNS[GAPS])),
             PlanError::SizeOverflow { id, .. } => line_of.get(&id).map(|line| (*line, COLUMNS[SIZE])),
             _ => None,
         };

@@ -189,6 +189,24 @@ fn reports_are_written_where_asked() {
 }
 
 #[test]
+fn gaps_lend_the_bytes_to_others() {
+    let folder = folder("plan_gaps");
+    let whole = ["id,lower,upper,size,gaps", "0,0,9,100,", "1,3,5,90,"].join("\n");
+    let peak = |name: &str, content: &str| {
+        done(&usm(&["plan", &file(&folder, name, content), "--json"]))["peak"].clone()
+    };
+    assert_eq!(peak("whole.csv", &whole), 190);
+    assert_eq!(peak("gaps.csv", &whole.replace("100,", "100,1-2 3-5")), 100);
+    assert_eq!(peak("short.csv", &whole.replace("100,", "100,3-4")), 190);
+    let refused =
+        |gap: &str| usm(&["plan", &file(&folder, "bad.csv", whole.replace("100,", &format!("100,{gap}")))]);
+    refused("5-3").refused(&["bad.csv:2: gaps", "[5, 3)"]);
+    refused("8-10").refused(&["bad.csv:2: gaps", "[8, 10)"]);
+    refused("7").refused(&["bad.csv:2: gaps", "FROM-TO"]);
+    refused("1-2@0:4").refused(&["bad.csv:2: gaps", "not a whole number"]);
+}
+
+#[test]
 fn parts_that_need_operators_or_another_queue_are_refused() {
     let folder = folder("plan_parts_refused");
     let graph = file(&folder, "g.json", BRANCHES);
