@@ -1,5 +1,6 @@
 //! Planning without a heap: at most `N` buffers in arrays, also at compile time.
 
+use crate::lifetime::align_up;
 use crate::{Buffer, ConflictView, Error};
 
 /// Offsets for `N` buffers and the bytes they need.
@@ -66,7 +67,12 @@ const fn place<const N: usize>(
             return Err(Error::BadAlignment { id, alignment });
         }
         // Room for every buffer on top of all others, each pushed up by its alignment: nothing below can overflow then.
-        sum = match size.checked_add(2 * (alignment - 1)) {
+        // The same room as a `Problem` asks for, so that both refuse the same tables.
+        let room = match align_up(size, alignment) {
+            Some(room) => room.checked_add(alignment - 1),
+            None => None,
+        };
+        sum = match room {
             Some(room) => match sum.checked_add(room) {
                 Some(sum) => sum,
                 None => return Err(Error::SizeOverflow { id, size, sum }),

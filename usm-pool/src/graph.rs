@@ -285,8 +285,9 @@ impl Graph {
         for &(first, last) in &self.loops {
             let body = first..=last;
             let read_inside = node.users.iter().any(|op| body.contains(op));
-            // Read again in every iteration: it must survive them all.
-            if begin < first && read_inside {
+            // Read again in every iteration: it must survive them all. What was filled before the run is older than a loop that begins with it.
+            let given = node.producer.is_none() && node.alias.is_none();
+            if (given || begin < first) && read_inside {
                 upper = upper.max(last + 1);
             }
             // Read before it is written: carried from one iteration to the next.

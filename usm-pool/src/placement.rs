@@ -4,7 +4,11 @@
 //! the memory. What breaks one of them goes to host memory; so does, tensor by tensor, what makes the plan exceed the memory,
 //! chosen so that few bytes move. A buffer and everything in it lies in one memory.
 
+mod spread;
+
 use alloc::vec::Vec;
+
+pub use spread::{Part, Space, Spread, spread};
 
 use crate::Error;
 use crate::bound;
@@ -133,31 +137,7 @@ fn plan_placed(
     }
     let mut options = *options;
     let capacity = options.capacity.take();
-    let wanted = options.strategy;
-    let room = room(limits).unwrap_or(u64::MAX);
-    let device = loop {
-        let here: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Device).collect();
-        let part = problem.subset(&here)?;
-        // The cheap strategy says what must go; the one that was asked for gets the last word when it is close.
-        options.strategy = Strategy::GreedyBySize;
-        let mut found = plan(&part, &options)?;
-        if found.peak > room && found.lower_bound <= room && wanted != Strategy::GreedyBySize {
-            options.strategy = wanted;
-            options.capacity = Some(room);
-            found = plan(&part, &options)?;
-            options.capacity = None;
-        }
-        if found.peak <= room {
-            options.strategy = wanted;
-            let last = plan(&part, &options)?;
-            break if last.peak <= room { last } else { found };
-        }
-        match evicted(&part, &found, room) {
-            Some(buffer) => placement[here[buffer]] = Memory::Host,
-            None => break found,
-        }
-    };
-    options.strategy = wanted;
+    let (_, device) = plan_part(problem, &options, room(limits).unwrap_or(u64::MAX), &mut placement)?;
     let there: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Host).collect();
     let host = plan(&problem.subset(&there)?, &options)?;
     let mut offsets = alloc::vec![0; placement.len()];
@@ -173,6 +153,40 @@ fn plan_placed(
     whole.nodes = device.nodes.saturating_add(host.nodes);
     whole.fill(problem);
     Ok(whole)
+}
+
+/// Plans what `placement` has in device memory, moving buffers to host memory until `room` bytes suffice.
+fn plan_part(
+    problem: &Problem,
+    options: &Options<'_>,
+    room: u64,
+    placement: &mut [Memory],
+) -> Result<(Problem, Plan), Error> {
+    let wanted = options.strategy;
+    let mut options = *options;
+    loop {
+        let here: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Device).collect();
+        let part = problem.subset(&here)?;
+        // The cheap strategy says what must go; the one that was asked for gets the last word when it is close.
+        options.strategy = Strategy::GreedyBySize;
+        let mut found = plan(&part, &options)?;
+        if found.peak > room && found.lower_bound <= room && wanted != Strategy::GreedyBySize {
+            options.strategy = wanted;
+            options.capacity = Some(room);
+            found = plan(&part, &options)?;
+            options.capacity = None;
+        }
+        if found.peak <= room {
+            options.strategy = wanted;
+            let last = plan(&part, &options)?;
+            let best = if last.peak <= room { last } else { found };
+            return Ok((part, best));
+        }
+        match evicted(&part, &found, room) {
+            Some(buffer) => placement[here[buffer]] = Memory::Host,
+            None => return Ok((part, found)),
+        }
+    }
 }
 
 /// The buffer to move out of a part that needs too much: of those in the bound's certificate when the bound itself is too high, else of those

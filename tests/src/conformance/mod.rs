@@ -3,6 +3,7 @@
 pub mod accounting;
 pub mod memory;
 pub mod order;
+pub mod plan;
 pub mod query;
 pub mod sharing;
 pub mod transfer;
@@ -69,6 +70,8 @@ macro_rules! conformance_cases {
             lengths_that_differ_are_refused_with_both_numbers the_runtime_kind_is_checked
             an_array_of_the_wrong_kind_comes_back an_uninitialised_array_is_a_copy_target
             the_host_writes_and_the_device_reads memory_too_small_for_its_elements_is_refused);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, plan:
+            a_graph_runs_in_the_arena_of_its_plan an_out_of_order_plan_holds_in_every_order);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, accounting:
             statistics_follow_every_kind the_peak_is_that_of_the_sum history_keeps_the_last_records
             a_failed_allocation_leaves_no_trace foreign_memory_releases_its_owner_after_use

@@ -93,7 +93,8 @@ impl GraphBuilder {
     }
 
     /// Says that operators `first..=last` are the body of a loop. What they read from before the loop lives through all iterations,
-    /// and they may read what a later operator of the body wrote in the iteration before.
+    /// and they may read what a later operator of the body wrote in the iteration before; for the first iteration such a tensor is filled
+    /// right before the loop begins.
     #[must_use]
     pub fn loop_body(mut self, first: usize, last: usize) -> Self {
         self.loops.push((first, last));
@@ -119,7 +120,9 @@ impl GraphBuilder {
         self.check_loops()?;
         let mut tensors = self.tensor_nodes()?;
         let ops = self.op_nodes(&index)?;
+        let families = self.resolve_views(&index, &mut tensors)?;
         self.link(&ops, &mut tensors)?;
+        self.settle_views(&mut tensors, &families)?;
         let mut outputs = Vec::new();
         for &id in &self.outputs {
             let &tensor = index.get(&id).ok_or(GraphError::UnknownGraphOutput { tensor: id })?;
@@ -128,7 +131,6 @@ impl GraphBuilder {
                 outputs.push(tensor);
             }
         }
-        let families = self.resolve_views(&index, &mut tensors)?;
         Ok(Graph { tensors, ops, outputs, loops: self.loops, families, index })
     }
 
@@ -207,14 +209,14 @@ impl GraphBuilder {
     fn link(&self, ops: &[OpNode], tensors: &mut [TensorNode]) -> Result<(), GraphError> {
         for (op, node) in ops.iter().enumerate() {
             for &t in &node.outputs {
+                // State may be written many times; it is outside of the arena and orders nothing, and so are its views.
+                if self.tensors[tensors[t].root].kind == Some(TensorKind::State) {
+                    continue;
+                }
                 let tensor = &mut tensors[t];
-                match tensor.kind {
-                    TensorKind::Input => {
-                        return Err(GraphError::WrittenInput { op, tensor: tensor.id });
-                    }
-                    // State may be written many times; it is outside of the arena and orders nothing.
-                    TensorKind::State => continue,
-                    _ => {}
+                // Who makes a view of an input writes nothing.
+                if tensor.kind == TensorKind::Input && tensor.alias.is_none() {
+                    return Err(GraphError::WrittenInput { op, tensor: tensor.id });
                 }
                 match tensor.producer {
                     Some(first) if first != op => {
@@ -300,7 +302,6 @@ impl GraphBuilder {
                 families[tensor.root].push(i);
             }
         }
-        self.settle_views(tensors, &families)?;
         Ok(families)
     }
 

@@ -92,14 +92,29 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
             (Some(write), Some(read)) => read <= write && tensors[node.root].producer.is_none(),
             (Some(_), None) => false,
         };
-        let carried =
-            node.producer.is_some_and(|producer| node.users.first().is_some_and(|&user| user <= producer));
-        if ranges[tensor].is_some() && (before_run || carried) {
+        if ranges[tensor].is_some() && before_run && !holding.contains(&tensor) {
             holding.push(tensor);
         }
     }
+    let mut carried: Vec<(usize, usize)> =
+        (0..tensors.len()).filter_map(|tensor| Some((loop_entry(graph, tensor)?, tensor))).collect();
+    carried.sort_unstable();
+    let mut carried = carried.into_iter().peekable();
     for (op, node) in graph.ops().iter().enumerate() {
         holding.retain(|&tensor| last_read(graph, tensor) >= op);
+        while let Some((_, tensor)) = carried.next_if(|&(entry, _)| entry == op) {
+            let Some(range) = ranges[tensor] else { continue };
+            for &held in &holding {
+                let same = tensors[held].root == tensors[tensor].root;
+                if !same && ranges[held].is_some_and(|with| with.meets(range)) {
+                    let (reader, writer) = (tensors[held].id, tensors[tensor].id);
+                    return Err(Violation::Overwritten { op, reader, writer });
+                }
+            }
+            if !holding.contains(&tensor) {
+                holding.push(tensor);
+            }
+        }
         for (k, &output) in node.outputs.iter().enumerate() {
             let Some(range) = ranges[output] else {
                 continue;
@@ -144,6 +159,17 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
         }
     }
     Ok(())
+}
+
+/// The first operator of the loop that carries the tensor from one iteration to the next: there it is filled for the first time.
+fn loop_entry(graph: &Graph, tensor: usize) -> Option<usize> {
+    let node = &graph.tensors()[tensor];
+    let producer = node.producer?;
+    let carries = |&&(first, last): &&(usize, usize)| {
+        let read_first = node.users.iter().any(|&user| first <= user && user <= producer);
+        first <= producer && producer <= last && read_first
+    };
+    graph.loops().iter().filter(carries).map(|&(first, _)| first).min()
 }
 
 /// Last operator that may read the tensor, `usize::MAX` when the caller does.
@@ -230,13 +256,16 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
 /// Who reads and writes a root and its views.
 struct Accesses {
     ops: Vec<usize>,
+    /// The operators after which the bytes are free: `ops`, and the whole body of a loop that reads or writes them, whose iterations
+    /// may overlap.
+    until: Vec<usize>,
     before_run: bool,
     after_run: bool,
 }
 
 impl Accesses {
     fn of(graph: &Graph, root: usize) -> Self {
-        let mut found = Self { ops: Vec::new(), before_run: true, after_run: false };
+        let mut found = Self { ops: Vec::new(), until: Vec::new(), before_run: true, after_run: false };
         let (mut write, mut read) = (usize::MAX, usize::MAX);
         for &member in graph.family(root) {
             let node = &graph.tensors()[member];
@@ -246,13 +275,14 @@ impl Accesses {
             found.ops.extend(node.users.iter().copied().chain(node.producer));
         }
         found.before_run = write == usize::MAX || (graph.tensors()[root].producer.is_none() && read <= write);
-        for &(first, last) in graph.loops() {
-            if found.ops.iter().any(|&op| first <= op && op <= last) {
-                found.ops.extend(first..=last);
-            }
-        }
         found.ops.sort_unstable();
         found.ops.dedup();
+        found.until.clone_from(&found.ops);
+        for &(first, last) in graph.loops() {
+            if found.ops.iter().any(|&op| first <= op && op <= last) {
+                found.until.extend(first..=last);
+            }
+        }
         found
     }
 
@@ -267,7 +297,7 @@ impl Accesses {
             && !other.before_run
             && !self.ops.is_empty()
             && !other.ops.is_empty()
-            && self.ops.iter().all(|&a| other.ops.iter().all(|&b| fits(a, b)))
+            && self.until.iter().all(|&a| other.ops.iter().all(|&b| fits(a, b)))
     }
 }
 

@@ -131,7 +131,8 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    pub(crate) fn finish(&mut self, op: usize) -> Result<(), String> {
+    /// `again` when a loop will run the operator once more: what it reads has more uses to come then.
+    pub(crate) fn finish(&mut self, op: usize, again: bool) -> Result<(), String> {
         for input in self.graph.ops()[op].inputs.clone() {
             self.check(input, &format!("when op {op} still reads"))?;
         }
@@ -140,6 +141,9 @@ impl<'a> Executor<'a> {
         }
         for output in self.graph.ops()[op].outputs.clone() {
             self.check(output, &format!("after op {op} wrote it"))?;
+        }
+        if again {
+            return Ok(());
         }
         let mut inputs = self.graph.ops()[op].inputs.clone();
         inputs.sort_unstable();
@@ -159,6 +163,18 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
+    /// Before the first iteration somebody has filled what the body reads before it writes it.
+    fn enter_loop(&mut self, first: usize, last: usize) {
+        let body = first..=last;
+        for tensor in 0..self.graph.tensors().len() {
+            let node = &self.graph.tensors()[tensor];
+            let carried = |writer: usize| node.users.iter().any(|op| body.contains(op) && *op <= writer);
+            if node.producer.is_some_and(|writer| body.contains(&writer) && carried(writer)) {
+                self.fill(tensor);
+            }
+        }
+    }
+
     pub(crate) fn outputs(&mut self) -> Result<(), String> {
         for output in self.graph.outputs().to_vec() {
             self.check(output, "after the run")?;
@@ -167,12 +183,38 @@ impl<'a> Executor<'a> {
     }
 }
 
-/// Runs in processing order.
+/// Runs in processing order, the body of every loop twice.
 pub(crate) fn in_order(graph: &Graph, rows: &[Row]) -> Result<(), String> {
     let mut executor = Executor::new(graph, rows);
-    for op in 0..graph.ops().len() {
+    // The last iteration of a loop that is inside of an earlier one of another loop has still to come again.
+    let mut left: Vec<usize> = vec![1; graph.loops().len()];
+    let mut op = 0;
+    while op < graph.ops().len() {
+        for (k, &(first, last)) in graph.loops().iter().enumerate() {
+            if first == op && left[k] == 1 {
+                executor.enter_loop(first, last);
+            }
+        }
+        let inside = |&(first, last): &(usize, usize)| (first..=last).contains(&op);
+        let again = graph.loops().iter().zip(&left).any(|(body, &left)| inside(body) && left > 0);
         executor.start(op)?;
-        executor.finish(op)?;
+        executor.finish(op, again)?;
+        // The innermost loop that ends here goes first.
+        let ending = (0..left.len()).filter(|&k| graph.loops()[k].1 == op && left[k] > 0);
+        match ending.max_by_key(|&k| graph.loops()[k].0) {
+            Some(k) => {
+                left[k] -= 1;
+                let (first, last) = graph.loops()[k];
+                for (inner, &(f, l)) in graph.loops().iter().enumerate() {
+                    let nested = f >= first && l <= last && (f, l) != (first, last);
+                    if nested {
+                        left[inner] = 1;
+                    }
+                }
+                op = first;
+            }
+            None => op += 1,
+        }
     }
     executor.outputs()
 }
@@ -203,7 +245,7 @@ pub(crate) fn out_of_order(
             running.push(op);
         } else {
             let op = running.swap_remove(random.below(running.len() as u64) as usize);
-            executor.finish(op)?;
+            executor.finish(op, false)?;
             done[op] = true;
         }
     }
