@@ -6,6 +6,8 @@ mod devices;
 mod interface;
 #[cfg(feature = "onnx")]
 mod onnx;
+#[cfg(feature = "onnx")]
+mod onnx_control;
 mod plan;
 mod plan_parts;
 mod prune;

@@ -1,5 +1,6 @@
 //! `model.onnx`: topology from the file, sizes from the model's own shapes, the rest by shape inference.
 
+mod control;
 mod element;
 pub(crate) mod infer;
 mod shape;
@@ -13,6 +14,7 @@ use usm_pool::{Graph, Op, Tensor, TensorKind};
 
 use super::{GRAPH_ALIGNMENT, Hints};
 use crate::error::{Error, Result, read_file};
+use control::Control;
 use shape::Shape;
 
 /// Reads a file.
@@ -28,21 +30,26 @@ pub(crate) fn parse(bytes: &[u8], hints: &Hints) -> Result<Graph> {
     let Some(graph) = &mut model.graph else {
         return Err(Error::bad("not an ONNX file: there is no graph in it"));
     };
+    let control = control::flatten(graph)?;
     let names = Names::of(graph)?;
     shape::bind(graph, &names.inputs, &hints.dims)?;
     let outside = outside(graph, &names)?;
     let mut shapes = stated(graph);
     // Weights are done with; the planner needs their sizes only, and inference a handful of values.
-    let described = Description::of(graph);
+    let described = Description::of(graph, &control);
     let wanting = described.activations().any(|name| !shapes.contains_key(name));
     let mut complaint = None;
     if wanting {
+        if !control.is_empty() {
+            control::standard(graph);
+        }
         let inferred = infer::shapes(model);
         complaint = inferred.complaint;
         for (name, shape) in inferred.shapes {
             shapes.entry(name).or_insert(shape);
         }
     }
+    control.check(|name| shapes.get(name)?.bytes().ok())?;
     described.build(&outside, &shapes, complaint.as_deref(), hints)
 }
 
@@ -95,10 +102,6 @@ impl Names {
         }
         for (index, node) in graph.node.iter().enumerate() {
             let place = || title(index, node);
-            if node.attribute.iter().any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty()) {
-                let reason = "operators with a subgraph (If, Loop, Scan) cannot be planned";
-                return Err(Error::bad(reason).in_field(place()));
-            }
             if let Some(stranger) =
                 node.input.iter().find(|name| !name.is_empty() && !known.contains(name.as_str()))
             {
@@ -185,15 +188,22 @@ fn stated(graph: &GraphProto) -> HashMap<String, Shape> {
 struct Description {
     nodes: Vec<(String, NodeProto)>,
     outputs: Vec<String>,
+    /// Bodies of loops: first and last operator.
+    loops: Vec<(usize, usize)>,
 }
 
 impl Description {
-    fn of(graph: &GraphProto) -> Self {
+    fn of(graph: &GraphProto, control: &Control) -> Self {
+        // Constants are no operators.
+        let op = |node: usize| graph.node[..node].iter().filter(|node| !is_constant(node)).count();
+        let range = |&(first, end): &(usize, usize)| Some((op(first), op(end).checked_sub(1)?));
+        let loops = control.loops.iter().filter_map(range).filter(|(first, last)| first <= last).collect();
         let nodes = graph.node.iter().enumerate().filter(|(_, node)| !is_constant(node));
         let bare = |node: &NodeProto| NodeProto { attribute: Vec::new(), ..node.clone() };
         Self {
             nodes: nodes.map(|(index, node)| (title(index, node), bare(node))).collect(),
             outputs: graph.output.iter().map(|output| output.name.clone()).collect(),
+            loops,
         }
     }
 
@@ -231,6 +241,9 @@ impl Description {
                 node.input.iter().filter(|name| !name.is_empty()).map(|name| id_of(name)).collect();
             let outputs: Vec<u64> = outputs(node).map(&mut id_of).collect();
             builder = builder.op(Op::new(name.clone()).inputs(inputs).outputs(outputs));
+        }
+        for &(first, last) in &self.loops {
+            builder = builder.loop_body(first, last);
         }
         for output in &self.outputs {
             builder = builder.output(id_of(output));

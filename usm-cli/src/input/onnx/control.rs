@@ -1,0 +1,381 @@
+//! Control flow: `If`, `Loop` and `Scan` become the operators of their bodies, and a few of our own that say what moves between them.
+//!
+//! | of ours | reads | writes | stands for |
+//! |---|---|---|---|
+//! | `Join` | the result of both branches | the result of an `If` | one of them is it |
+//! | `Enter` | an initial value | the body's own copy of it | before the first iteration |
+//! | `Next` | what the body made, and its own copy | nothing new | the end of an iteration |
+//! | `Leave` | the body's own copy | a result of the loop | after the last iteration |
+//! | `Element` | the sequence | one element of it | the start of an iteration of a `Scan` |
+//! | `Collect` | nothing | a result with a row for each iteration | before the first iteration |
+//!
+//! Both branches of an `If` are there, one after the other: only one of them runs, so the plan is safe and may be a little large.
+
+use std::collections::HashMap;
+
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto};
+
+use super::{is_standard, shape, title};
+use crate::error::{Error, Result};
+
+/// The domain of our own operators.
+const DOMAIN: &str = "usm.control";
+
+/// Bodies within bodies at most.
+const DEEPEST: usize = 16;
+
+/// `TensorProto.DataType` of 64-bit integers and of truth values.
+const INT64: i32 = 7;
+const BOOL: i32 = 9;
+
+/// What a flat graph has to say beside its nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    /// Loop bodies: first node, and the first one after.
+    pub(crate) loops: Vec<(usize, usize)>,
+    /// Names that must be of one size: the place, what the file calls it, and the two names.
+    same: Vec<(String, &'static str, [String; 2])>,
+}
+
+/// Whether nothing was flattened.
+impl Control {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.loops.is_empty() && self.same.is_empty()
+    }
+
+    /// Refuses a graph in which two values that take each other's place differ in size.
+    pub(crate) fn check(&self, bytes: impl Fn(&str) -> Option<u64>) -> Result<()> {
+        for (place, what, [one, other]) in &self.same {
+            match (bytes(one), bytes(other)) {
+                (Some(one), Some(other)) if one != other => {
+                    let reason =
+                        format!("{what} are of {one} and of {other} bytes, so no plan holds for both");
+                    return Err(Error::bad(reason).in_field(place));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which name a body's name has in the flat graph.
+struct Scope<'a> {
+    names: HashMap<String, String>,
+    outer: Option<&'a Scope<'a>>,
+}
+
+impl Scope<'_> {
+    fn resolve(&self, name: &str) -> String {
+        let mut scope = Some(self);
+        while let Some(Scope { names, outer }) = scope {
+            if let Some(found) = names.get(name) {
+                return found.clone();
+            }
+            scope = *outer;
+        }
+        name.to_owned()
+    }
+}
+
+/// Replaces every operator that has bodies.
+pub(crate) fn flatten(graph: &mut GraphProto) -> Result<Control> {
+    let mut flat = Flat { control: Control::default(), graph: GraphProto::default(), bodies: 0 };
+    let nodes = core::mem::take(&mut graph.node);
+    let scope = Scope { names: HashMap::new(), outer: None };
+    flat.nodes(nodes, &scope, 0)?;
+    graph.node = flat.graph.node;
+    graph.initializer.append(&mut flat.graph.initializer);
+    graph.value_info.append(&mut flat.graph.value_info);
+    Ok(flat.control)
+}
+
+struct Flat {
+    control: Control,
+    /// What the bodies add.
+    graph: GraphProto,
+    bodies: usize,
+}
+
+/// A body whose names are those of the flat graph, its nodes already added or not.
+struct Body {
+    nodes: Vec<NodeProto>,
+    names: HashMap<String, String>,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+}
+
+impl Flat {
+    fn nodes(&mut self, nodes: Vec<NodeProto>, scope: &Scope<'_>, depth: usize) -> Result<()> {
+        for (index, mut node) in nodes.into_iter().enumerate() {
+            let place = title(index, &node);
+            let at = |error: Error| error.in_field(&place);
+            for name in node.input.iter_mut().chain(&mut node.output).filter(|name| !name.is_empty()) {
+                *name = scope.resolve(name);
+            }
+            let graphs = node.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty());
+            if !graphs {
+                self.graph.node.push(node);
+                continue;
+            }
+            if depth >= DEEPEST {
+                return Err(at(Error::bad(format!("bodies within bodies, more than {DEEPEST} deep"))));
+            }
+            let added = if is_standard(&node, "If") {
+                self.choose(&mut node, scope, depth)
+            } else if is_standard(&node, "Loop") {
+                self.repeat(&mut node, scope, depth)
+            } else if is_standard(&node, "Scan") {
+                self.scan(&mut node, scope, depth)
+            } else {
+                Err(Error::bad("an operator with a subgraph that is no If, Loop or Scan"))
+            };
+            added.map_err(at)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a body out of its node and gives its names a prefix of their own.
+    fn body(&mut self, node: &mut NodeProto, attribute: &str) -> Result<Body> {
+        let found = node.attribute.iter_mut().find(|a| a.name == attribute).and_then(|a| a.g.take());
+        let mut graph = found.ok_or_else(|| Error::bad(format!("it has no {attribute}")))?;
+        self.bodies += 1;
+        let label = if node.name.is_empty() { &node.op_type } else { &node.name };
+        let prefix = format!("{label}/{attribute}#{}", self.bodies);
+        let mut names = HashMap::new();
+        let mut own = |name: &String| {
+            if !name.is_empty() {
+                names.insert(name.clone(), format!("{prefix}/{name}"));
+            }
+        };
+        graph.input.iter().for_each(|input| own(&input.name));
+        graph.initializer.iter().for_each(|tensor| own(&tensor.name));
+        graph.node.iter().flat_map(|node| &node.output).for_each(&mut own);
+        let rename = |name: &mut String| {
+            if let Some(new) = names.get(name) {
+                name.clone_from(new);
+            }
+        };
+        // A name of a body's output may be one of outside, which has its own description there.
+        graph.output.retain(|output| !output.name.is_empty());
+        let outputs: Vec<String> = graph.output.iter().map(|output| output.name.clone()).collect();
+        let inputs = graph.input.iter().map(|input| input.name.clone()).collect::<Vec<_>>();
+        let described = graph.input.into_iter().chain(graph.value_info).chain(graph.output);
+        for mut value in described.filter(|value| names.contains_key(&value.name)) {
+            rename(&mut value.name);
+            self.graph.value_info.push(value);
+        }
+        for mut tensor in graph.initializer {
+            rename(&mut tensor.name);
+            self.graph.initializer.push(tensor);
+        }
+        let inputs = inputs.iter().map(|name| names[name].clone()).collect();
+        Ok(Body { nodes: graph.node, names, inputs, outputs })
+    }
+
+    /// Adds the nodes of a body; answers the flat names of its outputs.
+    fn run(
+        &mut self,
+        nodes: Vec<NodeProto>,
+        names: HashMap<String, String>,
+        outputs: &[String],
+        scope: &Scope<'_>,
+        depth: usize,
+    ) -> Result<Vec<String>> {
+        let scope = Scope { names, outer: Some(scope) };
+        self.nodes(nodes, &scope, depth + 1)?;
+        Ok(outputs.iter().map(|name| scope.resolve(name)).collect())
+    }
+
+    fn ours(&mut self, node: &NodeProto, op_type: &str, inputs: &[&str], outputs: &[&str]) {
+        let label = if node.name.is_empty() { &node.op_type } else { &node.name };
+        let names = |names: &[&str]| {
+            names.iter().filter(|name| !name.is_empty()).map(|name| (*name).to_owned()).collect()
+        };
+        self.graph.node.push(NodeProto {
+            name: format!("{label}/{op_type}"),
+            op_type: op_type.to_owned(),
+            domain: DOMAIN.to_owned(),
+            input: names(inputs),
+            output: names(outputs),
+            ..NodeProto::default()
+        });
+    }
+
+    fn same(&mut self, node: &NodeProto, what: &'static str, one: &str, other: &str) {
+        let place = format!("{:?} ({})", node.name, node.op_type);
+        self.control.same.push((place, what, [one.to_owned(), other.to_owned()]));
+    }
+
+    fn choose(&mut self, node: &mut NodeProto, scope: &Scope<'_>, depth: usize) -> Result<()> {
+        let bodies = [self.body(node, "then_branch")?, self.body(node, "else_branch")?];
+        let mut results = Vec::new();
+        for Body { nodes, names, inputs, outputs } in bodies {
+            counted("inputs of a branch", inputs.len(), 0)?;
+            counted("outputs of a branch", outputs.len(), node.output.len())?;
+            results.push(self.run(nodes, names, &outputs, scope, depth)?);
+        }
+        let condition = node.input.first().map_or("", String::as_str);
+        for (k, output) in node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            let (one, other) = (&results[0][k], &results[1][k]);
+            self.ours(node, "Join", &[one, other, condition], &[output]);
+            self.same(node, "the results of the branches", one, other);
+        }
+        Ok(())
+    }
+
+    fn repeat(&mut self, node: &mut NodeProto, scope: &Scope<'_>, depth: usize) -> Result<()> {
+        let Body { nodes, names, inputs, outputs } = self.body(node, "body")?;
+        let carried = inputs.len().checked_sub(2).ok_or_else(|| Error::bad("its body has no condition"))?;
+        counted("inputs", node.input.len(), 2 + carried)?;
+        let collected =
+            outputs.len().checked_sub(1 + carried).ok_or_else(|| Error::bad("its body loses a value"))?;
+        at_most("outputs", node.output.len(), carried + collected)?;
+        // The number of the iteration and the condition are of known types, whatever the file says.
+        for (name, data_type) in inputs.iter().zip([INT64, BOOL]) {
+            self.graph.value_info.push(shape::value_info(name, data_type, &[]));
+        }
+        self.enter(node, &node.input, &inputs);
+        self.collect(node, carried);
+        let first = self.graph.node.len();
+        let results = self.run(nodes, names, &outputs, scope, depth)?;
+        self.next(node, &results, &inputs[1..], carried + 1);
+        self.gather(node, &results[1 + carried..], carried);
+        self.control.loops.push((first, self.graph.node.len()));
+        self.leave(node, &inputs[2..]);
+        Ok(())
+    }
+
+    fn scan(&mut self, node: &mut NodeProto, scope: &Scope<'_>, depth: usize) -> Result<()> {
+        let Body { nodes, names, inputs, outputs } = self.body(node, "body")?;
+        let number = |name: &str| node.attribute.iter().find(|a| a.name == name).map(|a| a.i);
+        let sequences = number("num_scan_inputs").and_then(|n| usize::try_from(n).ok());
+        let carried = sequences.and_then(|n| inputs.len().checked_sub(n));
+        let carried = carried
+            .ok_or_else(|| Error::bad("num_scan_inputs is missing, or above the inputs of its body"))?;
+        counted("inputs", node.input.len(), inputs.len())?;
+        let collected =
+            outputs.len().checked_sub(carried).ok_or_else(|| Error::bad("its body loses a value"))?;
+        at_most("outputs", node.output.len(), carried + collected)?;
+        self.enter(node, &node.input[..carried], &inputs);
+        self.collect(node, carried);
+        let first = self.graph.node.len();
+        let axes = node.attribute.iter().find(|a| a.name == "scan_input_axes").map(|a| a.ints.clone());
+        for (k, (sequence, element)) in node.input.iter().zip(&inputs).skip(carried).enumerate() {
+            self.ours(node, "Element", &[sequence], &[element]);
+            let axis = axes.as_ref().and_then(|axes| axes.get(k)).copied().unwrap_or(0);
+            let attribute = AttributeProto {
+                name: "axis".to_owned(),
+                r#type: AttributeType::Int.into(),
+                i: axis,
+                ..AttributeProto::default()
+            };
+            self.graph
+                .node
+                .iter_mut()
+                .last()
+                .into_iter()
+                .for_each(|node| node.attribute.push(attribute.clone()));
+        }
+        let results = self.run(nodes, names, &outputs, scope, depth)?;
+        self.next(node, &results, &inputs, carried);
+        self.gather(node, &results[carried..], carried);
+        self.control.loops.push((first, self.graph.node.len()));
+        self.leave(node, &inputs[..carried]);
+        Ok(())
+    }
+
+    fn enter(&mut self, node: &NodeProto, initial: &[String], own: &[String]) {
+        for (initial, own) in initial.iter().zip(own) {
+            self.ours(node, "Enter", &[initial], &[own]);
+        }
+    }
+
+    /// Results with a row for each iteration are there from the first one on.
+    fn collect(&mut self, node: &NodeProto, carried: usize) {
+        for output in node.output.iter().skip(carried) {
+            self.ours(node, "Collect", &[], &[output]);
+        }
+    }
+
+    /// The first `carried` results take the place of what the body had.
+    fn next(&mut self, node: &NodeProto, results: &[String], own: &[String], carried: usize) {
+        for (result, own) in results.iter().zip(own).take(carried) {
+            self.ours(node, "Next", &[result, own], &[]);
+            self.same(node, "a value and the one that it hands to the next iteration", own, result);
+        }
+    }
+
+    fn gather(&mut self, node: &NodeProto, rows: &[String], carried: usize) {
+        for (row, output) in rows.iter().zip(node.output.iter().skip(carried)) {
+            self.ours(node, "Next", &[row, output], &[]);
+        }
+    }
+
+    fn leave(&mut self, node: &NodeProto, own: &[String]) {
+        for (own, output) in own.iter().zip(&node.output).filter(|(_, output)| !output.is_empty()) {
+            self.ours(node, "Leave", &[own], &[output]);
+        }
+    }
+}
+
+fn counted(what: &str, found: usize, expected: usize) -> Result<()> {
+    if found == expected { Ok(()) } else { Err(Error::bad(format!("{found} {what}, not {expected}"))) }
+}
+
+fn at_most(what: &str, found: usize, most: usize) -> Result<()> {
+    if found <= most { Ok(()) } else { Err(Error::bad(format!("{found} {what}, and {most} at most"))) }
+}
+
+/// Puts standard operators of the same shapes in the place of ours, for shape inference.
+pub(crate) fn standard(graph: &mut GraphProto) {
+    /// The number of the element that is looked at.
+    const ZERO: &str = "usm.control/zero";
+    let known: HashMap<String, _> = graph
+        .value_info
+        .iter()
+        .chain(&graph.output)
+        .map(|value| (value.name.clone(), value.clone()))
+        .collect();
+    let mut elements = false;
+    let mut given = Vec::new();
+    graph.node.retain_mut(|node| {
+        if node.domain != DOMAIN {
+            return true;
+        }
+        node.domain.clear();
+        match node.op_type.as_str() {
+            "Element" => {
+                node.op_type = "Gather".to_owned();
+                node.input.push(ZERO.to_owned());
+                elements = true;
+                true
+            }
+            _ if node.output.is_empty() => false,
+            "Collect" => {
+                given.extend(node.output.iter().filter_map(|name| known.get(name).cloned()));
+                false
+            }
+            _ if node.input.is_empty() => {
+                given.extend(node.output.iter().filter_map(|name| known.get(name).cloned()));
+                false
+            }
+            _ => {
+                node.op_type = "Identity".to_owned();
+                node.input.truncate(1);
+                true
+            }
+        }
+    });
+    // Only what is known in full is a fact; the rest stays unknown.
+    graph.input.extend(given.into_iter().filter(|value| shape::known(value).is_some()));
+    if elements {
+        graph.initializer.push(TensorProto {
+            name: ZERO.to_owned(),
+            data_type: INT64,
+            int64_data: vec![0],
+            ..TensorProto::default()
+        });
+    }
+}

@@ -1,0 +1,259 @@
+//! `usm plan model.onnx` on models with `If`, `Loop` and `Scan`: the operators of the bodies are planned, and what a loop needs lives
+//! through all of its iterations.
+
+use serde_json::{Value, json};
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, ValueInfoProto};
+
+use crate::onnx::{FLOAT, INT64, int64s, node, plan, value};
+use crate::support::{Ran, folder, text};
+
+const BOOL: i32 = 9;
+
+fn body(name: &str, nodes: Vec<NodeProto>, input: Vec<ValueInfoProto>, outputs: &[&str]) -> AttributeProto {
+    let output =
+        outputs.iter().map(|&name| ValueInfoProto { name: name.to_owned(), ..ValueInfoProto::default() });
+    AttributeProto {
+        name: name.to_owned(),
+        r#type: AttributeType::Graph.into(),
+        g: Some(GraphProto { node: nodes, input, output: output.collect(), ..GraphProto::default() }),
+        ..AttributeProto::default()
+    }
+}
+
+fn named(name: &str, attribute: Vec<AttributeProto>, node: NodeProto) -> NodeProto {
+    NodeProto { name: name.to_owned(), attribute, ..node }
+}
+
+fn vector(name: &str) -> ValueInfoProto {
+    value(name, FLOAT, &["64"])
+}
+
+fn untyped(name: &str) -> ValueInfoProto {
+    ValueInfoProto { name: name.to_owned(), ..ValueInfoProto::default() }
+}
+
+fn branches(then: Vec<NodeProto>, other: Vec<NodeProto>, outputs: [&str; 2]) -> Vec<AttributeProto> {
+    vec![body("then_branch", then, vec![], &outputs[..1]), body("else_branch", other, vec![], &outputs[1..])]
+}
+
+/// a = Relu(x); y = c ? Neg(a) : Sqrt(Abs(a)).
+fn choice() -> GraphProto {
+    let attribute = branches(
+        vec![node("Neg", &["a"], &["t"])],
+        vec![node("Abs", &["a"], &["e"]), node("Sqrt", &["e"], &["t"])],
+        ["t", "t"],
+    );
+    GraphProto {
+        node: vec![node("Relu", &["x"], &["a"]), named("choose", attribute, node("If", &["c"], &["y"]))],
+        input: vec![value("c", BOOL, &[]), vector("x")],
+        output: vec![untyped("y")],
+        ..GraphProto::default()
+    }
+}
+
+/// h = Relu(x); k = Abs(x); five times { h = Tanh(h + k); a row of the result is Neg(h) }; y is the last h.
+fn repetition() -> GraphProto {
+    let nodes = vec![
+        node("Add", &["h", "k"], &["sum"]),
+        node("Tanh", &["sum"], &["next"]),
+        node("Neg", &["next"], &["row"]),
+        node("Identity", &["go"], &["on"]),
+    ];
+    let inputs = vec![value("i", INT64, &[]), value("go", BOOL, &[]), untyped("h")];
+    let attribute = vec![body("body", nodes, inputs, &["on", "next", "row"])];
+    GraphProto {
+        node: vec![
+            node("Relu", &["x"], &["start"]),
+            node("Abs", &["x"], &["k"]),
+            named("again", attribute, node("Loop", &["times", "", "start"], &["y", "rows"])),
+            node("Neg", &["y"], &["z"]),
+        ],
+        input: vec![vector("x")],
+        output: vec![untyped("z"), value("rows", FLOAT, &["5", "64"])],
+        initializer: vec![int64s("times", &[5])],
+        ..GraphProto::default()
+    }
+}
+
+/// One step of a running sum over six rows of four; every partial sum is a row of the result.
+fn running_sum() -> GraphProto {
+    let nodes = vec![node("Add", &["s", "row"], &["sum"]), node("Identity", &["sum"], &["partial"])];
+    let mut attribute = vec![body("body", nodes, vec![untyped("s"), untyped("row")], &["sum", "partial"])];
+    attribute.push(AttributeProto {
+        name: "num_scan_inputs".to_owned(),
+        r#type: AttributeType::Int.into(),
+        i: 1,
+        ..AttributeProto::default()
+    });
+    GraphProto {
+        node: vec![
+            node("Relu", &["x"], &["s0"]),
+            named("sums", attribute, node("Scan", &["s0", "rows"], &["total", "partials"])),
+        ],
+        input: vec![value("x", FLOAT, &["4"]), value("rows", FLOAT, &["6", "4"])],
+        output: vec![untyped("total"), value("partials", FLOAT, &["6", "4"])],
+        ..GraphProto::default()
+    }
+}
+
+/// The graph that was planned, from the file that the command wrote, and the report.
+fn planned(name: &str, graph: GraphProto) -> (Value, Value, String) {
+    let out = folder(&format!("{name}_out"));
+    let (graph_file, plan_file) = (out.join("graph.json"), out.join("plan.csv"));
+    let ran = plan(name, graph, &["--graph", &text(&graph_file), "--output", &text(&plan_file)]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap();
+    (serde_json::from_str(&read(&graph_file)).unwrap(), ran.json(), read(&plan_file))
+}
+
+fn names(graph: &Value) -> Vec<&str> {
+    graph["ops"].as_array().unwrap().iter().map(|op| op["name"].as_str().unwrap()).collect()
+}
+
+/// The half-open life of a tensor in the written plan.
+fn life(csv: &str, id: u64) -> (u64, u64) {
+    let line = csv.lines().find(|line| line.starts_with(&format!("{id},"))).expect("a row");
+    let cells: Vec<&str> = line.split(',').collect();
+    (cells[1].parse().unwrap(), cells[2].parse().unwrap())
+}
+
+fn op<'a>(graph: &'a Value, name: &str) -> (u64, &'a Value) {
+    let at =
+        names(graph).iter().position(|found| *found == name).unwrap_or_else(|| panic!("{name}: {graph}"));
+    (at as u64, &graph["ops"][at])
+}
+
+#[test]
+fn both_branches_of_a_choice_are_planned() {
+    let (graph, report, _) = planned("onnx_if", choice());
+    assert_eq!(names(&graph), ["Relu", "Neg", "Abs", "Sqrt", "choose/Join"]);
+    // a, the two results, what lies between, and y: 64 floats each.
+    assert_eq!((&report["buffers"], &report["naive"]), (&json!(5), &json!(5 * 256)));
+    let join = &op(&graph, "choose/Join").1["inputs"];
+    assert_eq!(join.as_array().unwrap().len(), 3, "both results and the condition");
+}
+
+#[test]
+fn what_a_loop_needs_lives_through_all_iterations() {
+    let (graph, report, csv) = planned("onnx_loop", repetition());
+    let loops = graph["loops"].as_array().unwrap();
+    assert_eq!(loops.len(), 1);
+    let (first, last) = (loops[0][0].as_u64().unwrap(), loops[0][1].as_u64().unwrap());
+    assert_eq!((first, names(&graph)[first as usize]), (op(&graph, "Add").0, "Add"));
+    assert!(names(&graph)[last as usize].starts_with("again/Next"), "{graph}");
+    assert_eq!(last + 1, op(&graph, "again/Leave").0);
+    // k is read by the first operator of the body only, and again in every iteration.
+    let k = op(&graph, "Abs").1["outputs"][0].as_u64().unwrap();
+    assert_eq!(life(&csv, k), (op(&graph, "Abs").0, last + 1));
+    // The body's own h is filled before the loop and handed on at the end of each iteration.
+    let h = op(&graph, "Add").1["inputs"][0].as_u64().unwrap();
+    let (lower, upper) = life(&csv, h);
+    assert!(lower < first && upper == last + 2, "[{lower}, {upper}), loop [{first}, {last}]");
+    // The rows are there from before the loop to the end of the run.
+    assert!(report["peak"].as_u64().unwrap() >= 5 * 256 + 3 * 256);
+}
+
+#[test]
+fn a_scan_takes_its_sequence_apart() {
+    let (graph, _, csv) = planned("onnx_scan", running_sum());
+    let (first, element) = op(&graph, "sums/Element");
+    assert_eq!(graph["loops"][0][0], first);
+    let row = element["outputs"][0].as_u64().unwrap();
+    let size = |id: u64| {
+        let tensors = graph["tensors"].as_array().unwrap();
+        tensors.iter().find(|tensor| tensor["id"] == id).unwrap()["size"].as_u64().unwrap()
+    };
+    assert_eq!(size(row), 16, "one row of four floats");
+    assert!(life(&csv, row).0 == first);
+    assert!(graph["tensors"].as_array().unwrap().iter().any(|tensor| tensor["size"] == 96));
+}
+
+#[test]
+fn bodies_may_have_bodies() {
+    let mut graph = repetition();
+    let inner = branches(vec![node("Neg", &["sum"], &["n"])], vec![node("Abs", &["k"], &["n"])], ["n", "n"]);
+    let loop_body = graph.node[2].attribute[0].g.as_mut().unwrap();
+    loop_body.node[1] = named("inner", inner, node("If", &["go"], &["next"]));
+    let (graph, _, csv) = planned("onnx_nested", graph);
+    let (join, _) = op(&graph, "inner/Join");
+    let (first, last) = (graph["loops"][0][0].as_u64().unwrap(), graph["loops"][0][1].as_u64().unwrap());
+    assert!(first < join && join < last);
+    let k = op(&graph, "Abs").1["outputs"][0].as_u64().unwrap();
+    assert_eq!(life(&csv, k).1, last + 1);
+}
+
+#[test]
+fn control_flow_that_cannot_be_planned_is_refused_by_name() {
+    let refused = |name: &str, graph: GraphProto, parts: &[&str]| plan(name, graph, &[]).refused(parts);
+    let body_of = |graph: &mut GraphProto, node: usize, which: usize| -> GraphProto {
+        core::mem::take(graph.node[node].attribute[which].g.as_mut().unwrap())
+    };
+
+    let mut graph = choice();
+    graph.node[1].op_type = "SequenceMap".to_owned();
+    refused("onnx_stranger", graph, &["node 1", "choose", "SequenceMap", "no If, Loop or Scan"]);
+
+    let mut graph = choice();
+    graph.node[1].attribute.pop();
+    refused("onnx_one_branch", graph, &["choose", "else_branch"]);
+
+    let mut graph = choice();
+    let mut branch = body_of(&mut graph, 1, 1);
+    branch.output.push(untyped("e"));
+    graph.node[1].attribute[1].g = Some(branch);
+    refused("onnx_branch_outputs", graph, &["choose", "2 outputs of a branch, not 1"]);
+
+    // One branch gives 64 floats, the other one 8.
+    let mut graph = choice();
+    let mut branch = body_of(&mut graph, 1, 0);
+    branch.node = vec![node("Neg", &["w"], &["t"])];
+    graph.node[1].attribute[0].g = Some(branch);
+    graph.initializer = vec![crate::onnx::floats("w", &[8])];
+    refused("onnx_branch_sizes", graph, &["choose", "32", "256"]);
+
+    // Each iteration hands on twice as much as it was given.
+    let mut graph = repetition();
+    let mut growing = body_of(&mut graph, 2, 0);
+    growing.node[1] = node("Concat", &["sum", "h"], &["next"]);
+    growing.node[1].attribute.push(AttributeProto {
+        name: "axis".to_owned(),
+        r#type: AttributeType::Int.into(),
+        ..AttributeProto::default()
+    });
+    graph.node[2].attribute[0].g = Some(growing);
+    refused("onnx_growing", graph, &["again", "256", "512"]);
+
+    let mut graph = repetition();
+    graph.node[2].input.pop();
+    refused("onnx_loop_inputs", graph, &["again", "2 inputs, not 3"]);
+
+    let mut graph = running_sum();
+    graph.node[1].attribute.pop();
+    refused("onnx_scan_count", graph, &["sums", "num_scan_inputs"]);
+
+    let mut graph = repetition();
+    graph.output.pop();
+    refused("onnx_rows", graph, &["again", "\"rows\""]);
+
+    // A body that reads what is nowhere.
+    let mut graph = choice();
+    let mut branch = body_of(&mut graph, 1, 0);
+    branch.node[0].input[0] = "ghost".to_owned();
+    graph.node[1].attribute[0].g = Some(branch);
+    refused("onnx_body_ghost", graph, &["Neg", "ghost"]);
+}
+
+#[test]
+fn bodies_nested_beyond_reason_are_refused_without_harm() {
+    let mut inner = vec![node("Neg", &["a"], &["t"])];
+    for _ in 0..20 {
+        let attribute = branches(inner, vec![node("Abs", &["a"], &["t"])], ["t", "t"]);
+        inner = vec![named("deep", attribute, node("If", &["c"], &["t"]))];
+    }
+    let mut graph = choice();
+    graph.node[1] = inner.pop().unwrap();
+    graph.node[1].output[0] = "y".to_owned();
+    let ran: Ran = plan("onnx_deep", graph, &[]);
+    ran.refused(&["deep", "16"]);
+}
