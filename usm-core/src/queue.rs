@@ -38,13 +38,21 @@ impl<B: Backend> fmt::Debug for Queue<B> {
 }
 
 /// One memory object that a submission uses, and how.
-#[derive(Clone, Copy)]
 pub struct Usage<'a, B: Backend> {
     uses: &'a Uses<B>,
     context: u64,
     bytes: usize,
     access: Access,
 }
+
+// Not derived: that would ask for a backend that can be copied.
+impl<B: Backend> Clone for Usage<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for Usage<'_, B> {}
 
 impl<B: Backend> fmt::Debug for Usage<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,6 +12,10 @@ use bytemuck::Pod;
 use usm_core::{Access, AllocKind, Allocation, Backend, Kind, UninitVec, Usage, UsmVec};
 
 use crate::atomic::AtomicElement;
+#[cfg(feature = "alloc")]
+use crate::error::LaunchError;
+#[cfg(feature = "alloc")]
+use crate::executable::Passed;
 
 mod sealed {
     pub trait Sealed {}
@@ -63,6 +67,10 @@ pub trait Parameter: Sealed {
 
     #[doc(hidden)]
     fn raw_len(raw: &Self::Raw) -> usize;
+
+    #[doc(hidden)]
+    #[cfg(feature = "alloc")]
+    fn passed(raw: &Self::Raw) -> Passed<'_>;
 
     /// # Safety
     /// The memory that `raw` names is live, initialised and not accessed in conflict for `'v`.
@@ -134,6 +142,11 @@ impl<T: Pod + Send + Sync> Parameter for Read<T> {
         raw.len
     }
 
+    #[cfg(feature = "alloc")]
+    fn passed(raw: &RawSlice<T>) -> Passed<'_> {
+        Passed::Pointer(raw.pointer as usize)
+    }
+
     unsafe fn view(raw: &RawSlice<T>) -> &[T] {
         // SAFETY: the caller's promise; `Bind` proved alignment and length.
         unsafe { slice::from_raw_parts(raw.pointer, raw.len) }
@@ -157,6 +170,11 @@ impl<T: Pod + Send + Sync> Parameter for Write<T> {
 
     fn raw_len(raw: &RawSlice<T>) -> usize {
         raw.len
+    }
+
+    #[cfg(feature = "alloc")]
+    fn passed(raw: &RawSlice<T>) -> Passed<'_> {
+        Passed::Pointer(raw.pointer as usize)
     }
 
     unsafe fn view(raw: &RawSlice<T>) -> &mut [T] {
@@ -184,6 +202,11 @@ impl<T: Pod + Send + Sync> Parameter for Output<T> {
         raw.len
     }
 
+    #[cfg(feature = "alloc")]
+    fn passed(raw: &RawSlice<MaybeUninit<T>>) -> Passed<'_> {
+        Passed::Pointer(raw.pointer as usize)
+    }
+
     unsafe fn view(raw: &RawSlice<MaybeUninit<T>>) -> &mut [MaybeUninit<T>] {
         // SAFETY: the caller's promise, which for a written argument is exclusive access; any bits are valid.
         unsafe { RawSlice::view_mut(raw) }
@@ -209,6 +232,11 @@ impl<T: AtomicElement> Parameter for Atomic<T> {
         raw.len
     }
 
+    #[cfg(feature = "alloc")]
+    fn passed(raw: &RawSlice<T>) -> Passed<'_> {
+        Passed::Pointer(raw.pointer as usize)
+    }
+
     unsafe fn view(raw: &RawSlice<T>) -> &[T::Atomic] {
         // SAFETY: the caller's promise, which for an atomic argument is exclusive access.
         T::from_mut(unsafe { RawSlice::view_mut(raw) })
@@ -232,6 +260,11 @@ impl<T: Pod + Send> Parameter for Value<T> {
 
     fn raw_len(_: &T) -> usize {
         1
+    }
+
+    #[cfg(feature = "alloc")]
+    fn passed(raw: &T) -> Passed<'_> {
+        Passed::Value(bytemuck::bytes_of(raw))
     }
 
     unsafe fn view(raw: &T) -> T {
@@ -334,6 +367,14 @@ pub trait Signature: Sealed {
     #[doc(hidden)]
     fn raw_lengths(raw: &Self::Raw) -> Self::Lengths;
 
+    /// Calls `receive` with each argument, in order, until it refuses one.
+    #[doc(hidden)]
+    #[cfg(feature = "alloc")]
+    fn pass<'p>(
+        raw: &'p Self::Raw,
+        receive: &mut dyn FnMut(Passed<'p>) -> Result<(), LaunchError>,
+    ) -> Result<(), LaunchError>;
+
     /// # Safety
     /// As [`Parameter::view`], for each of them.
     #[doc(hidden)]
@@ -398,6 +439,15 @@ macro_rules! signature {
 
             fn raw_lengths(raw: &Self::Raw) -> [usize; $count] {
                 [$($parameter::raw_len(&raw.$index)),+]
+            }
+
+            #[cfg(feature = "alloc")]
+            fn pass<'p>(
+                raw: &'p Self::Raw,
+                receive: &mut dyn FnMut(Passed<'p>) -> Result<(), LaunchError>,
+            ) -> Result<(), LaunchError> {
+                $(receive($parameter::passed(&raw.$index))?;)+
+                Ok(())
             }
 
             unsafe fn views<'v>(raw: &'v Self::Raw) -> Self::Views<'v> {

@@ -83,6 +83,31 @@ pub enum LaunchError {
         /// What is wrong.
         error: ArgumentError,
     },
+    /// Another number of arguments than the function has parameters, local arrays included.
+    ArgumentCount {
+        /// Parameters of the function, or the most that a call may have.
+        needed: usize,
+        /// Arguments that were given.
+        found: usize,
+    },
+    /// An argument of another sort than the function's parameter.
+    ArgumentMismatch {
+        /// Position of the argument, from 0.
+        argument: usize,
+        /// What the function declares.
+        declared: &'static str,
+        /// What was given.
+        given: &'static str,
+    },
+    /// An argument of another size than the function's parameter. Bytes.
+    ArgumentBytes {
+        /// Position of the argument, from 0.
+        argument: usize,
+        /// Bytes of the parameter.
+        needed: usize,
+        /// Bytes of the argument.
+        found: usize,
+    },
     /// The memory model: context, limits, live views, or the runtime.
     Memory(usm_core::Error),
 }
@@ -110,6 +135,15 @@ impl fmt::Display for LaunchError {
             ),
             Self::ArenaWithAsynchronous => {
                 f.write_str("this backend finishes launches later and cannot borrow local memory")
+            }
+            Self::ArgumentCount { needed, found } => {
+                write!(f, "{found} arguments given, the function has {needed} parameters")
+            }
+            Self::ArgumentMismatch { argument, declared, given } => {
+                write!(f, "argument {argument} is {given}, the function declares {declared}")
+            }
+            Self::ArgumentBytes { argument, needed, found } => {
+                write!(f, "argument {argument} has {found} bytes, the function's parameter has {needed}")
             }
             Self::Argument { kernel, error } => write!(f, "kernel {kernel}: {error}"),
             Self::Memory(error) => error.fmt(f),

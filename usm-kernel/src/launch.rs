@@ -3,6 +3,8 @@
 #[cfg(feature = "alloc")]
 use usm_core::MemoryType;
 use usm_core::backend::HostTasks;
+#[cfg(feature = "alloc")]
+use usm_core::Usage;
 use usm_core::{AllocKind, Backend, BackendKind, DeviceInfo, ErrorKind, Event, Queue};
 
 use crate::argument::{Arguments, RawSlice, Signature};
@@ -34,14 +36,35 @@ pub struct Launch<'l, B: Backend, const D: usize, O: Order = InOrder> {
     range: NdRange<D>,
     grouped: bool,
     after: &'l [Event<B>],
+    #[cfg(feature = "alloc")]
+    uses: &'l [Usage<'l, B>],
     region: Option<&'l mut [u8]>,
     order: O,
+}
+
+/// Queue, range and order of a launch, for code that a runtime runs.
+#[cfg(feature = "alloc")]
+pub(crate) struct LaunchSpace<'l, B: Backend, const D: usize> {
+    pub(crate) queue: &'l Queue<B>,
+    pub(crate) range: &'l NdRange<D>,
+    pub(crate) grouped: bool,
+    pub(crate) after: &'l [Event<B>],
+    pub(crate) uses: &'l [Usage<'l, B>],
 }
 
 impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
     /// A launch over work-groups.
     pub fn new(queue: &'l Queue<B>, range: NdRange<D>) -> Self {
-        Self { queue, range, grouped: true, after: &[], region: None, order: InOrder }
+        Self {
+            queue,
+            range,
+            grouped: true,
+            after: &[],
+            #[cfg(feature = "alloc")]
+            uses: &[],
+            region: None,
+            order: InOrder,
+        }
     }
 
     /// A launch over work-items without groups, for kernels without local memory. The runtime chooses how to cut the
@@ -57,6 +80,13 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         Self { after: events, ..self }
     }
 
+    /// Names memory that the kernel reaches without having it as an argument, such as through pointers inside a structure: the launch
+    /// is ordered after its earlier uses, and it is kept alive and unchanged until the launch has finished.
+    #[cfg(feature = "alloc")]
+    pub fn uses(self, usages: &'l [Usage<'l, B>]) -> Self {
+        Self { uses: usages, ..self }
+    }
+
     /// Gives memory for local and private arrays, so that the launch needs no heap.
     /// [`Description::local`] says how many bytes suffice. Only where work has finished when the launch returns.
     pub fn local_memory(self, region: &'l mut [u8]) -> Self {
@@ -65,8 +95,27 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
 
     /// Runs groups and items in another order: a correct kernel gives the same result in each.
     pub fn order<P: Order>(self, order: P) -> Launch<'l, B, D, P> {
-        let Self { queue, range, grouped, after, region, .. } = self;
-        Launch { queue, range, grouped, after, region, order }
+        Launch {
+            queue: self.queue,
+            range: self.range,
+            grouped: self.grouped,
+            after: self.after,
+            #[cfg(feature = "alloc")]
+            uses: self.uses,
+            region: self.region,
+            order,
+        }
+    }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn space(&self) -> LaunchSpace<'_, B, D> {
+        let Self { queue, range, grouped, after, uses, .. } = self;
+        LaunchSpace { queue, range, grouped: *grouped, after, uses }
+    }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn has_region(&self) -> bool {
+        self.region.is_some()
     }
 
     /// Launches `kernel`. The arguments are borrowed until this returns; afterwards they know the launch, and whoever
@@ -79,7 +128,9 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         kernel: K,
         mut arguments: A,
     ) -> Result<Event<B>, LaunchError> {
-        let Self { queue, range, grouped, after, region, order } = self;
+        let Self { queue, range, grouped, after, region, order, .. } = self;
+        #[cfg(feature = "alloc")]
+        let uses = self.uses;
         let info = queue.context().info();
         let lengths = kernel.local(&range);
         let description = Description::with_lengths(&kernel, &range, &lengths)?;
@@ -106,6 +157,15 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             phased::groups(&kernel, &range, views, local, order);
         };
         arguments.with_usages(|usages| {
+            #[cfg(feature = "alloc")]
+            let all;
+            #[cfg(feature = "alloc")]
+            let usages = if uses.is_empty() {
+                usages
+            } else {
+                all = [usages, uses].concat();
+                &all
+            };
             // SAFETY: the task touches the memory of `usages`, in the way they say, and its own local memory; a `&mut`
             // usage excludes all others of the same array; an error means that the task was not submitted.
             let event =

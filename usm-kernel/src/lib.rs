@@ -9,14 +9,24 @@ extern crate std;
 
 pub mod argument;
 mod atomic;
+#[cfg(feature = "alloc")]
+pub mod backend;
 mod barrier;
+#[cfg(feature = "alloc")]
+mod call;
 mod constant;
+#[cfg(feature = "alloc")]
+mod declared;
 mod error;
+#[cfg(feature = "alloc")]
+mod executable;
 mod group;
 pub mod host;
 mod kernel;
 mod launch;
 mod local;
+#[cfg(feature = "alloc")]
+mod module;
 mod order;
 mod private;
 mod range;
@@ -27,12 +37,22 @@ pub use argument::{
 };
 pub use atomic::AtomicElement;
 pub use barrier::FenceSpace;
+#[cfg(feature = "alloc")]
+pub use backend::Programmable;
+#[cfg(feature = "alloc")]
+pub use call::Argument;
 pub use constant::Constant;
+#[cfg(feature = "alloc")]
+pub use declared::{Check, Declared};
 pub use error::{ArgumentError, LaunchError};
+#[cfg(feature = "alloc")]
+pub use executable::{DeviceCode, Executable, has_code};
 pub use group::{Group, Items};
 pub use kernel::{Description, Kernel, LocalLengths, LocalViews, Views};
 pub use launch::Launch;
 pub use local::{Local, LocalParameter, LocalSignature, LocalSize, Zeroed};
+#[cfg(feature = "alloc")]
+pub use module::{BuildError, Code, Formats, Function, FunctionInfo, Module, Shape};
 pub use order::{InOrder, Order, Reversed, Shuffled};
 pub use private::{Private, PrivateArrays};
 pub use range::{Id, Item, NdRange, Range, RangeError};

@@ -136,6 +136,18 @@ pub trait LocalSignature: Sealed {
 
     /// Gives every array the values that a group starts with.
     fn prepare(views: &mut Self::Views<'_>, noise: bool);
+
+    /// Arrays in local memory; private ones are not counted.
+    #[doc(hidden)]
+    const LOCALS: usize;
+
+    /// Calls `receive` with bytes (`None` where they cannot be counted) and alignment of each local array, until it refuses one.
+    #[doc(hidden)]
+    #[cfg(feature = "alloc")]
+    fn for_each_local(
+        lengths: &Self::Lengths,
+        receive: &mut dyn FnMut(Option<usize>, usize) -> Result<(), crate::LaunchError>,
+    ) -> Result<(), crate::LaunchError>;
 }
 
 /// Cuts `count` elements from the front of `region`, aligned by address.
@@ -167,6 +179,16 @@ impl LocalSignature for () {
     fn reborrow((): &mut ()) {}
 
     fn prepare((): &mut (), _: bool) {}
+
+    const LOCALS: usize = 0;
+
+    #[cfg(feature = "alloc")]
+    fn for_each_local(
+        _: &[usize; 0],
+        _: &mut dyn FnMut(Option<usize>, usize) -> Result<(), crate::LaunchError>,
+    ) -> Result<(), crate::LaunchError> {
+        Ok(())
+    }
 }
 
 macro_rules! local_signature {
@@ -200,6 +222,20 @@ macro_rules! local_signature {
             #[inline]
             fn prepare(views: &mut Self::Views<'_>, noise: bool) {
                 $($parameter::prepare(&mut views.$index, noise);)+
+            }
+
+            const LOCALS: usize = 0 $(+ $parameter::IS_LOCAL as usize)+;
+
+            #[cfg(feature = "alloc")]
+            fn for_each_local(
+                lengths: &[usize; $count],
+                receive: &mut dyn FnMut(Option<usize>, usize) -> Result<(), crate::LaunchError>,
+            ) -> Result<(), crate::LaunchError> {
+                $(if $parameter::IS_LOCAL {
+                    let bytes = lengths[$index].checked_mul(size_of::<$parameter::Element>());
+                    receive(bytes, align_of::<$parameter::Element>())?;
+                })+
+                Ok(())
             }
         }
     };

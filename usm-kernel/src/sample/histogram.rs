@@ -12,7 +12,7 @@ use crate::range::NdRange;
 /// `counts[v]` += how often `v` occurs in `values`; `per_item` values a work-item, fewer where the array ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Histogram {
-    per_item: usize,
+    pub(super) per_item: usize,
 }
 
 impl Histogram {

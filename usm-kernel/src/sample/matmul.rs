@@ -16,9 +16,9 @@ use crate::range::{NdRange, RangeError};
 /// tile to the next; a group has one column of items and shares its tile of `b`. Sizes need not divide.
 #[derive(Clone, Copy, Debug)]
 pub struct Matmul {
-    rows: usize,
-    inner: usize,
-    columns: usize,
+    pub(super) rows: usize,
+    pub(super) inner: usize,
+    pub(super) columns: usize,
 }
 
 /// Rows of `b` in a tile.

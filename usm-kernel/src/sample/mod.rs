@@ -3,20 +3,24 @@
 //! They show how phases are written so that they compile to the loop one would write by hand: cut slices to the group's
 //! size first, and the compiler proves the indices.
 
+#[cfg(feature = "alloc")]
+mod device;
 mod histogram;
 mod matmul;
 mod reduce;
 mod reverse;
+#[cfg(feature = "alloc")]
+mod runner;
 mod saxpy;
 mod scan;
 
 pub use histogram::{Histogram, histogram_plain};
 pub use matmul::{Matmul, matmul_plain};
 #[cfg(feature = "alloc")]
-pub use reduce::reduce;
+pub use reduce::{reduce, reduce_on};
 pub use reduce::{Reduce, reduce_plain};
 pub use reverse::{Reverse, ReverseOneGroup, reverse_plain};
 pub use saxpy::{Saxpy, saxpy_plain};
 #[cfg(feature = "alloc")]
-pub use scan::scan;
+pub use scan::{scan, scan_on};
 pub use scan::{ScanCarry, ScanParts, scan_plain};

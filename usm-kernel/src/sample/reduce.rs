@@ -12,7 +12,7 @@ use crate::range::NdRange;
 /// `sums[group]` = the sum of the group's part of `a`: `per_item` elements a work-item, fewer where the array ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Reduce {
-    per_item: usize,
+    pub(super) per_item: usize,
 }
 
 /// Rows of a block: each is one load, all of them together one store.
@@ -126,12 +126,36 @@ fn add_blocks<'a, const SIZE: usize, O: Order>(
     rest
 }
 
-/// The sum of `a`, in groups of `group` items: partial sums are reduced again until one is left.
+/// The sum of `a`, in groups of `group` items, by host bodies: partial sums are reduced again until one is left.
 ///
 /// # Errors
 /// Those of the launches and of the copy back.
 #[cfg(feature = "alloc")]
 pub fn reduce<B: usm_core::Backend, K: usm_core::Kind>(
+    queue: &usm_core::Queue<B>,
+    a: &usm_core::UsmVec<f32, K, B>,
+    group: u64,
+) -> Result<f32, crate::LaunchError> {
+    reduce_by(super::runner::OnHost, queue, a, group)
+}
+
+/// As [`reduce()`], on whatever device `executable` was made ready for.
+///
+/// # Errors
+/// As there.
+#[cfg(feature = "alloc")]
+pub fn reduce_on<B: crate::Programmable, K: usm_core::Kind>(
+    executable: &crate::Executable<Reduce, B, 1>,
+    queue: &usm_core::Queue<B>,
+    a: &usm_core::UsmVec<f32, K, B>,
+    group: u64,
+) -> Result<f32, crate::LaunchError> {
+    reduce_by(executable, queue, a, group)
+}
+
+#[cfg(feature = "alloc")]
+fn reduce_by<B: usm_core::Backend, K: usm_core::Kind>(
+    runner: impl super::runner::Runner<Reduce, B>,
     queue: &usm_core::Queue<B>,
     a: &usm_core::UsmVec<f32, K, B>,
     group: u64,
@@ -146,11 +170,11 @@ pub fn reduce<B: usm_core::Backend, K: usm_core::Kind>(
         Ok((crate::Launch::new(queue, range), UsmVec::<f32, Device, B>::zeroed(queue, groups)?))
     };
     let (first, mut sums) = launch(a.len())?;
-    let _ = first.run(kernel, (a, &mut sums))?;
+    let _ = runner.run(first, kernel, (a, &mut sums))?;
     // A group takes 256 elements at least, so this ends after 8 rounds at most.
     while sums.len() > 1 {
         let (next, mut fewer) = launch(sums.len())?;
-        let _ = next.run(kernel, (&sums, &mut fewer))?;
+        let _ = runner.run(next, kernel, (&sums, &mut fewer))?;
         sums = fewer;
     }
     let mut sum = [0.0];

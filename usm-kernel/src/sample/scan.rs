@@ -120,7 +120,7 @@ impl Kernel<1> for ScanCarry {
     }
 }
 
-/// `output` = the inclusive running sums of `input`, modulo 2^32, in groups of `group` items.
+/// `output` = the inclusive running sums of `input`, modulo 2^32, in groups of `group` items, by host bodies.
 ///
 /// # Errors
 /// Those of the launches; a length that differs.
@@ -131,19 +131,51 @@ pub fn scan<B: usm_core::Backend, K1: usm_core::Kind, K2: usm_core::Kind>(
     output: &mut usm_core::UsmVec<u32, K2, B>,
     group: u64,
 ) -> Result<usm_core::Event<B>, crate::LaunchError> {
+    use super::runner::OnHost;
+    scan_by((OnHost, OnHost), queue, input, output, group)
+}
+
+/// As [`scan()`], on whatever device the two kernels were made ready for.
+///
+/// # Errors
+/// As there.
+#[cfg(feature = "alloc")]
+pub fn scan_on<B: crate::Programmable, K1: usm_core::Kind, K2: usm_core::Kind>(
+    executables: (&crate::Executable<ScanParts, B, 1>, &crate::Executable<ScanCarry, B, 1>),
+    queue: &usm_core::Queue<B>,
+    input: &usm_core::UsmVec<u32, K1, B>,
+    output: &mut usm_core::UsmVec<u32, K2, B>,
+    group: u64,
+) -> Result<usm_core::Event<B>, crate::LaunchError> {
+    scan_by(executables, queue, input, output, group)
+}
+
+#[cfg(feature = "alloc")]
+fn scan_by<B: usm_core::Backend, K1: usm_core::Kind, K2: usm_core::Kind, R1, R2>(
+    runners: (R1, R2),
+    queue: &usm_core::Queue<B>,
+    input: &usm_core::UsmVec<u32, K1, B>,
+    output: &mut usm_core::UsmVec<u32, K2, B>,
+    group: u64,
+) -> Result<usm_core::Event<B>, crate::LaunchError>
+where
+    R1: super::runner::Runner<ScanParts, B>,
+    R2: super::runner::Runner<ScanCarry, B>,
+{
     use usm_core::{Device, UsmVec};
 
     let parts = ScanParts::groups(input.len(), usize::try_from(group).unwrap_or(usize::MAX));
     let range = NdRange::new([group.saturating_mul(parts as u64)], [group])?;
     let mut sums = UsmVec::<u32, Device, B>::zeroed(queue, parts)?;
-    let event = crate::Launch::new(queue, range).run(ScanParts, (input, &mut *output, &mut sums))?;
+    let launch = || crate::Launch::new(queue, range);
+    let event = runners.0.run(launch(), ScanParts, (input, &mut *output, &mut sums))?;
     if parts <= 1 {
         return Ok(event);
     }
     let mut carries = UsmVec::<u32, Device, B>::zeroed(queue, parts)?;
     // A part has 16 elements at least, so this ends after 16 rounds at most.
-    let _ = scan(queue, &sums, &mut carries, group)?;
-    crate::Launch::new(queue, range).run(ScanCarry, (&carries, output))
+    let _ = scan_by(runners, queue, &sums, &mut carries, group)?;
+    runners.1.run(launch(), ScanCarry, (&carries, output))
 }
 
 /// The plain loop.

@@ -1,0 +1,383 @@
+//! Kernels on CUDA: PTX and cubin by the driver, CUDA C by NVRTC when that is installed.
+//!
+//! - The fastest dimension is `x`.
+//! - A block has one dynamic region of shared memory. A local array is a parameter of type `unsigned int`: its offset in bytes in
+//!   that region, `extern __shared__ unsigned char memory[]`.
+//! - The driver does not keep a module while a function of it runs; it is unloaded when its launches have finished.
+
+use alloc::ffi::CString;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ffi::{CStr, c_char, c_void};
+use core::ptr;
+use std::sync::{Mutex, PoisonError};
+
+use usm_core::backend::cuda::{Cuda, CudaContext, CudaEvent, CudaQueue, raw};
+use usm_core::{Backend, BackendKind, Error, ErrorKind, EventStatus};
+
+use super::table::table;
+use super::{Grid, Programmable, Slot, nvrtc};
+use crate::call::MOST_ARGUMENTS;
+use crate::module::{BuildError, Code, Formats, FunctionInfo, Shape, text};
+
+type Raw = *mut c_void;
+type Status = i32;
+
+const SUCCESS: Status = 0;
+const INVALID_IMAGE: Status = 200;
+const NO_BINARY_FOR_GPU: Status = 209;
+const INVALID_PTX: Status = 218;
+const UNSUPPORTED_PTX_VERSION: Status = 222;
+const INVALID_SOURCE: Status = 300;
+const NOT_FOUND: Status = 500;
+
+/// `CUdevice_attribute`.
+const WARP_SIZE: i32 = 10;
+const CAPABILITY_MAJOR: i32 = 75;
+const CAPABILITY_MINOR: i32 = 76;
+/// `CUfunction_attribute`.
+const MAX_THREADS_PER_BLOCK: i32 = 0;
+const SHARED_SIZE_BYTES: i32 = 1;
+const LOCAL_SIZE_BYTES: i32 = 3;
+/// `CUjit_option`.
+const ERROR_LOG_BUFFER: i32 = 5;
+const ERROR_LOG_BUFFER_SIZE: i32 = 6;
+/// Bytes of the driver's log.
+const LOG: usize = 16 * 1024;
+/// Alignment of the region of dynamic shared memory, and of arrays in it at least.
+const REGION_ALIGNMENT: usize = 16;
+
+table! {
+    /// The functions for kernels.
+    Api in "libcuda.so.1" of Cuda:
+    needed {
+        load = "cuModuleLoadDataEx"(*mut Raw, *const c_void, u32, *const i32, *mut Raw) -> Status;
+        unload = "cuModuleUnload"(Raw) -> Status;
+        function = "cuModuleGetFunction"(*mut Raw, Raw, *const c_char) -> Status;
+        attribute = "cuFuncGetAttribute"(*mut i32, i32, Raw) -> Status;
+        device_attribute = "cuDeviceGetAttribute"(*mut i32, i32, i32) -> Status;
+        launch = "cuLaunchKernel"(Raw, u32, u32, u32, u32, u32, u32, u32, Raw, *mut Raw, *mut Raw) -> Status;
+    }
+    optional {
+        parameter = "cuFuncGetParamInfo"(Raw, usize, *mut usize, *mut usize) -> Status;
+    }
+}
+
+/// A `CUmodule`.
+#[derive(Debug)]
+pub struct CudaModule(Arc<Loaded>);
+
+/// A `CUfunction`.
+#[derive(Debug)]
+pub struct CudaFunction {
+    module: Arc<Loaded>,
+    raw: Raw,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    native: Option<Native>,
+    /// Launches that may not have finished.
+    running: Mutex<Vec<CudaEvent>>,
+}
+
+#[derive(Debug)]
+struct Native {
+    api: Api,
+    context: CudaContext,
+    raw: Raw,
+}
+
+/// Modules whose owners are gone and whose functions may still run, with the events to wait for.
+static RETIRED: Mutex<Vec<(Native, Vec<CudaEvent>)>> = Mutex::new(Vec::new());
+
+// SAFETY: the driver's handles may be used from any thread that has the context current, which every call sees to.
+unsafe impl Send for Native {}
+// SAFETY: as above.
+unsafe impl Sync for Native {}
+// SAFETY: as above.
+unsafe impl Send for CudaFunction {}
+// SAFETY: as above.
+unsafe impl Sync for CudaFunction {}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn is_running(event: &CudaEvent) -> bool {
+    !matches!(Cuda::status(event), Ok(EventStatus::Complete))
+}
+
+impl Drop for Native {
+    fn drop(&mut self) {
+        let (unload, module) = (self.api.unload, self.raw);
+        // SAFETY: owned, unloaded once, when nothing of it runs. A failure could not be acted on.
+        let _ = raw::with_current(&self.context, || unsafe { unload(module) });
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        let Some(native) = self.native.take() else { return };
+        let mut running = core::mem::take(self.running.get_mut().unwrap_or_else(PoisonError::into_inner));
+        running.retain(is_running);
+        if running.is_empty() {
+            drop(native);
+        } else {
+            locked(&RETIRED).push((native, running));
+        }
+        unload_retired();
+    }
+}
+
+/// Unloads modules whose launches have finished since.
+fn unload_retired() {
+    let done: Vec<(Native, Vec<CudaEvent>)> = {
+        let mut retired = locked(&RETIRED);
+        let all = core::mem::take(&mut *retired);
+        let (done, kept) = all.into_iter().partition(|(_, events)| !events.iter().any(is_running));
+        *retired = kept;
+        done
+    };
+    drop(done);
+}
+
+fn native(operation: &'static str, status: Status) -> Error {
+    Error::from(ErrorKind::Native { operation }).in_backend(BackendKind::Cuda).with_native(i64::from(status))
+}
+
+fn check(operation: &'static str, status: Status) -> Result<(), Error> {
+    if status == SUCCESS { Ok(()) } else { Err(native(operation, status)) }
+}
+
+impl Api {
+    fn device(&self, context: &CudaContext, attribute: i32) -> i32 {
+        let mut value = 0;
+        // SAFETY: a device of the driver, room for the answer; where it is not known, 0 stays.
+        let _ = unsafe { (self.device_attribute)(&raw mut value, attribute, raw::device(context)) };
+        value
+    }
+}
+
+// SAFETY: the event is recorded behind the launch on its stream; a launch that is refused was not submitted; the module is unloaded after
+// its launches.
+unsafe impl Programmable for Cuda {
+    type Module = CudaModule;
+    type Function = CudaFunction;
+
+    fn formats(_: &CudaContext) -> Formats {
+        Formats::PTX | Formats::CUBIN | Formats::CUDA_C
+    }
+
+    fn build(context: &CudaContext, code: &Code<'_>, options: &str) -> Result<CudaModule, BuildError> {
+        unload_retired();
+        // SAFETY: the signatures are those of `cuda.h`; a function that changed has a new name.
+        let api = unsafe { Api::bind(|name| raw::function(context, name)) }?;
+        let compiled;
+        let terminated: CString;
+        let image: &[u8] = match *code {
+            Code::CudaC(source) => {
+                let capability =
+                    (api.device(context, CAPABILITY_MAJOR), api.device(context, CAPABILITY_MINOR));
+                compiled = nvrtc::compile(source, options, capability)?;
+                &compiled
+            }
+            Code::Ptx(assembly) => {
+                terminated = text("PTX", assembly)?;
+                terminated.as_bytes_with_nul()
+            }
+            Code::Cubin(image) => image,
+            _ => return Err(Error::from(ErrorKind::Unsupported { operation: "this code" }).into()),
+        };
+        let native = Native::load(api, context, image, options)?;
+        Ok(CudaModule(Arc::new(Loaded { native: Some(native), running: Mutex::new(Vec::new()) })))
+    }
+
+    fn function(module: &CudaModule, name: &CStr) -> Result<(CudaFunction, FunctionInfo), BuildError> {
+        let loaded = &module.0;
+        let Some(native_module) = &loaded.native else {
+            return Err(Error::from(ErrorKind::DeviceLost).into());
+        };
+        let mut raw = ptr::null_mut();
+        let status = raw::with_current(&native_module.context, || {
+            // SAFETY: a live module, the context is current, a name that ends in NUL, room for the answer.
+            unsafe { (native_module.api.function)(&raw mut raw, native_module.raw, name.as_ptr()) }
+        })?;
+        if status == NOT_FOUND {
+            let name = name.to_string_lossy().into_owned();
+            return Err(BuildError::NoFunction { name, known: String::new() });
+        }
+        check("cuModuleGetFunction", status)?;
+        let info = native_module.describe(raw)?;
+        Ok((CudaFunction { module: Arc::clone(loaded), raw }, info))
+    }
+
+    unsafe fn launch(
+        queue: &CudaQueue,
+        function: &CudaFunction,
+        grid: &Grid,
+        arguments: &[Slot<'_>],
+        after: &[CudaEvent],
+    ) -> usm_core::Result<CudaEvent> {
+        let Some(module) = &function.module.native else { return Err(ErrorKind::DeviceLost.into()) };
+        let shape = Shape3::of(grid, Cuda::shared(&module.context).info().max_work_group_size)?;
+        let mut parameters = Parameters::new();
+        for argument in arguments {
+            parameters.push(argument)?;
+        }
+        let (launch, raw_function) = (module.api.launch, function.raw);
+        let ([gx, gy, gz], [bx, by, bz], shared) = (shape.grid, shape.block, parameters.shared()?);
+        let pointers = parameters.pointers(arguments);
+        // SAFETY: a live function, as many parameters as it has; the caller's promise for what the code does.
+        let event = unsafe {
+            raw::submit(queue, "cuLaunchKernel", after, |stream| {
+                launch(raw_function, gx, gy, gz, bx, by, bz, shared, stream, pointers, ptr::null_mut())
+            })
+        }?;
+        let mut running = locked(&function.module.running);
+        if running.len() >= 8 {
+            running.retain(is_running);
+        }
+        running.push(event.clone());
+        Ok(event)
+    }
+}
+
+impl Native {
+    fn load(api: Api, context: &CudaContext, image: &[u8], options: &str) -> Result<Self, BuildError> {
+        let mut log = alloc::vec![0_u8; LOG];
+        let names = [ERROR_LOG_BUFFER, ERROR_LOG_BUFFER_SIZE];
+        let mut values: [Raw; 2] = [log.as_mut_ptr().cast(), ptr::without_provenance_mut(LOG)];
+        let mut raw = ptr::null_mut();
+        let status = raw::with_current(context, || {
+            let (image, count) = (image.as_ptr().cast(), names.len() as u32);
+            // SAFETY: the context is current; the image has its own end; room for log and answer.
+            unsafe { (api.load)(&raw mut raw, image, count, names.as_ptr(), values.as_mut_ptr()) }
+        })?;
+        match status {
+            SUCCESS => Ok(Self { api, context: context.clone(), raw }),
+            INVALID_IMAGE | NO_BINARY_FOR_GPU | INVALID_PTX | UNSUPPORTED_PTX_VERSION | INVALID_SOURCE => {
+                let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+                let log = String::from_utf8_lossy(&log[..end]).into_owned();
+                let (options, native) = (options.to_string(), Some(i64::from(status)));
+                Err(BuildError::Compile { log, options, backend: BackendKind::Cuda, native })
+            }
+            status => Err(native("cuModuleLoadDataEx", status).into()),
+        }
+    }
+
+    fn describe(&self, function: Raw) -> Result<FunctionInfo, Error> {
+        let attribute = |which| {
+            let mut value = 0;
+            // SAFETY: a live function, room for the answer; where it is not known, 0 stays.
+            let _ = unsafe { (self.api.attribute)(&raw mut value, which, function) };
+            u64::try_from(value).unwrap_or(0)
+        };
+        raw::with_current(&self.context, || {
+            let mut info = FunctionInfo::new(attribute(MAX_THREADS_PER_BLOCK));
+            info.preferred_multiple = u64::try_from(self.api.device(&self.context, WARP_SIZE)).unwrap_or(1).max(1);
+            info.local_mem_size = attribute(SHARED_SIZE_BYTES);
+            info.private_mem_size = attribute(LOCAL_SIZE_BYTES);
+            info.parameters = self.parameters(function);
+            info
+        })
+    }
+
+    /// Drivers since 12.4 say how large each parameter is.
+    fn parameters(&self, function: Raw) -> Option<Vec<Shape>> {
+        let ask = self.api.parameter?;
+        let mut shapes = Vec::new();
+        loop {
+            let (mut offset, mut bytes) = (0, 0);
+            // SAFETY: a live function, room for both answers; one past the last parameter is an error.
+            let status = unsafe { ask(function, shapes.len(), &raw mut offset, &raw mut bytes) };
+            if status != SUCCESS || shapes.len() == MOST_ARGUMENTS {
+                return Some(shapes);
+            }
+            shapes.push(Shape::Bytes(bytes));
+        }
+    }
+}
+
+/// Grid and block, `x` first.
+struct Shape3 {
+    grid: [u32; 3],
+    block: [u32; 3],
+}
+
+impl Shape3 {
+    /// Without groups the block is the largest divisor of the fastest dimension that a block may have, at most 256.
+    fn of(grid: &Grid, most: u64) -> Result<Self, Error> {
+        let global = grid.fastest_first(grid.global());
+        let local = grid.local().map(|local| grid.fastest_first(local)).unwrap_or_else(|| {
+            let most = most.clamp(1, 256);
+            [(1..=most).rev().find(|size| global[0].is_multiple_of(*size)).unwrap_or(1), 1, 1]
+        });
+        let narrow = |sizes: [u64; 3]| -> Result<[u32; 3], Error> {
+            let mut narrowed = [0; 3];
+            for (narrow, wide) in narrowed.iter_mut().zip(sizes) {
+                *narrow = u32::try_from(wide).map_err(|_| ErrorKind::SizeOverflow)?;
+            }
+            Ok(narrowed)
+        };
+        let groups = core::array::from_fn(|d| global[d] / local[d].max(1));
+        Ok(Self { grid: narrow(groups)?, block: narrow(local)? })
+    }
+}
+
+/// What `cuLaunchKernel` takes: a pointer to each parameter.
+struct Parameters {
+    pointers: [Raw; MOST_ARGUMENTS],
+    addresses: [usize; MOST_ARGUMENTS],
+    offsets: [u32; MOST_ARGUMENTS],
+    count: usize,
+    region: usize,
+}
+
+impl Parameters {
+    const fn new() -> Self {
+        Self {
+            pointers: [ptr::null_mut(); MOST_ARGUMENTS],
+            addresses: [0; MOST_ARGUMENTS],
+            offsets: [0; MOST_ARGUMENTS],
+            count: 0,
+            region: 0,
+        }
+    }
+
+    fn push(&mut self, argument: &Slot<'_>) -> Result<(), Error> {
+        let index = self.count;
+        if index == MOST_ARGUMENTS {
+            return Err(ErrorKind::SizeOverflow.into());
+        }
+        match *argument {
+            Slot::Pointer(address) => self.addresses[index] = address,
+            Slot::Value(_) => {}
+            Slot::Local { bytes, alignment } => {
+                let start = self.region.checked_next_multiple_of(alignment.max(REGION_ALIGNMENT));
+                let start = start.ok_or(ErrorKind::SizeOverflow)?;
+                self.offsets[index] = u32::try_from(start).map_err(|_| ErrorKind::SizeOverflow)?;
+                self.region = start.checked_add(bytes).ok_or(ErrorKind::SizeOverflow)?;
+            }
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Points to the parameters where they lie now.
+    fn pointers(&mut self, arguments: &[Slot<'_>]) -> *mut Raw {
+        for (index, argument) in arguments.iter().enumerate() {
+            self.pointers[index] = match *argument {
+                Slot::Pointer(_) => (&raw mut self.addresses[index]).cast(),
+                Slot::Value(bytes) => bytes.as_ptr().cast_mut().cast(),
+                Slot::Local { .. } => (&raw mut self.offsets[index]).cast(),
+            };
+        }
+        self.pointers.as_mut_ptr()
+    }
+
+    fn shared(&self) -> Result<u32, Error> {
+        u32::try_from(self.region).map_err(|_| ErrorKind::SizeOverflow.into())
+    }
+}

@@ -1,0 +1,56 @@
+//! The host takes no code: kernels run by their host bodies.
+
+use core::convert::Infallible;
+use core::ffi::CStr;
+
+use usm_core::backend::host::{FixedHost, HostHeap};
+use usm_core::{Backend, BackendKind};
+
+use super::{Grid, Programmable, Slot};
+use crate::module::{BuildError, Code, Formats, FunctionInfo};
+
+/// The module that there is none of.
+#[derive(Clone, Copy, Debug)]
+pub struct NoModule(Infallible);
+
+macro_rules! host {
+    ($([$($generics:tt)*] $backend:ty, $kind:ident;)*) => {$(
+        // SAFETY: there is no function to launch.
+        unsafe impl<$($generics)*> Programmable for $backend {
+            type Module = NoModule;
+            type Function = NoModule;
+
+            fn formats(_: &Self::Context) -> Formats {
+                Formats::empty()
+            }
+
+            fn build(_: &Self::Context, code: &Code<'_>, _: &str) -> Result<NoModule, BuildError> {
+                let (given, taken) = (code.format(), Formats::empty());
+                Err(BuildError::Format { given, taken, backend: BackendKind::$kind })
+            }
+
+            fn function(module: &NoModule, _: &CStr) -> Result<(NoModule, FunctionInfo), BuildError> {
+                match module.0 {}
+            }
+
+            unsafe fn launch(
+                _: &Self::Queue,
+                function: &NoModule,
+                _: &Grid,
+                _: &[Slot<'_>],
+                _: &[Self::Event],
+            ) -> usm_core::Result<<Self as Backend>::Event> {
+                match function.0 {}
+            }
+        }
+    )*};
+}
+
+host! {
+    [] HostHeap, Host;
+    ['a, const N: usize] FixedHost<'a, N>, Host;
+}
+#[cfg(feature = "mock")]
+host! {
+    [] usm_core::backend::mock::Mock, Mock;
+}

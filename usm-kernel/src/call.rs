@@ -1,0 +1,286 @@
+//! Calls of functions that Rust did not check.
+
+use alloc::vec::Vec;
+
+use bytemuck::Pod;
+use usm_core::{Access, Allocation, Backend, ErrorKind, Event, Kind, Queue, UninitVec, Usage, UsmVec};
+
+use crate::backend::{Grid, Programmable, Slot};
+use crate::error::LaunchError;
+use crate::launch::{Launch, LaunchSpace};
+use crate::module::{Function, Shape};
+use crate::order::Order;
+use crate::range::NdRange;
+
+/// Most arguments of a call, numbers and local arrays included.
+pub(crate) const MOST_ARGUMENTS: usize = 32;
+
+/// An argument of [`Launch::call`].
+#[derive(Debug)]
+pub struct Argument<'a, B: Backend> {
+    given: Given<'a, B>,
+}
+
+#[derive(Debug)]
+enum Given<'a, B: Backend> {
+    Memory { allocation: &'a Allocation<B>, access: Access, offset: Option<usize>, element: usize },
+    Value(&'a [u8]),
+    Local { bytes: Option<usize>, alignment: usize },
+}
+
+impl<'a, B: Backend> Argument<'a, B> {
+    const fn memory<T>(allocation: &'a Allocation<B>, access: Access) -> Self {
+        Self { given: Given::Memory { allocation, access, offset: Some(0), element: size_of::<T>() } }
+    }
+
+    /// A pointer to an array that the code reads.
+    #[must_use]
+    pub fn read<T, K: Kind>(array: &'a UsmVec<T, K, B>) -> Self {
+        Self::memory::<T>(array.allocation(), Access::Read)
+    }
+
+    /// A pointer to an array that the code reads and writes, also by atomic operations.
+    #[must_use]
+    pub fn write<T, K: Kind>(array: &'a mut UsmVec<T, K, B>) -> Self {
+        Self::memory::<T>(array.allocation(), Access::Write)
+    }
+
+    /// A pointer to an array without values that the code fills.
+    #[must_use]
+    pub fn output<T: Pod, K: Kind>(array: &'a mut UninitVec<T, K, B>) -> Self {
+        Self::memory::<T>(array.allocation(), Access::Write)
+    }
+
+    /// A pointer to untyped memory that the code reads.
+    #[must_use]
+    pub fn read_bytes(allocation: &'a Allocation<B>) -> Self {
+        Self::memory::<u8>(allocation, Access::Read)
+    }
+
+    /// A pointer to untyped memory that the code reads and writes.
+    #[must_use]
+    pub fn write_bytes(allocation: &'a mut Allocation<B>) -> Self {
+        Self::memory::<u8>(allocation, Access::Write)
+    }
+
+    /// The same memory from element number `start` on: an interior pointer. Of values and local memory, nothing changes.
+    #[must_use]
+    pub fn from_element(self, start: usize) -> Self {
+        match self.given {
+            Given::Memory { allocation, access, offset, element } => {
+                let more = start.checked_mul(element);
+                let offset = offset.and_then(|offset| offset.checked_add(more?));
+                Self { given: Given::Memory { allocation, access, offset, element } }
+            }
+            given => Self { given },
+        }
+    }
+
+    /// A scalar or structure by value, with the layout that the code gives it.
+    #[must_use]
+    pub fn value<T: Pod>(value: &'a T) -> Self {
+        Self { given: Given::Value(bytemuck::bytes_of(value)) }
+    }
+
+    /// Local memory for `len` elements of `T` in each group.
+    #[must_use]
+    pub const fn local<T>(len: usize) -> Self {
+        Self { given: Given::Local { bytes: len.checked_mul(size_of::<T>()), alignment: align_of::<T>() } }
+    }
+
+    fn slot(&self) -> Result<Slot<'a>, LaunchError> {
+        match self.given {
+            Given::Memory { allocation, offset, .. } => {
+                let offset = offset.ok_or(ErrorKind::SizeOverflow)?;
+                allocation.check_range(offset, 0)?;
+                Ok(Slot::Pointer(allocation.as_ptr() as usize + offset))
+            }
+            Given::Value(bytes) => Ok(Slot::Value(bytes)),
+            Given::Local { bytes, alignment } => Ok(local_slot(bytes, alignment)?),
+        }
+    }
+
+    fn usage(&self) -> Option<Usage<'a, B>> {
+        match self.given {
+            Given::Memory { allocation, access, .. } => Some(Usage::of(allocation, access)),
+            Given::Value(_) | Given::Local { .. } => None,
+        }
+    }
+}
+
+/// Local memory; runtimes refuse an array of no bytes, so that one gets an element's worth.
+pub(crate) fn local_slot<'s>(bytes: Option<usize>, alignment: usize) -> Result<Slot<'s>, LaunchError> {
+    let bytes = bytes.ok_or(LaunchError::LocalMemoryTooLarge { needed: u64::MAX, limit: isize::MAX as u64 })?;
+    Ok(Slot::Local { bytes: bytes.max(alignment), alignment })
+}
+
+/// The arguments of one call as runtimes take them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slots<'s> {
+    slots: [Slot<'s>; MOST_ARGUMENTS],
+    len: usize,
+}
+
+impl<'s> Slots<'s> {
+    pub(crate) const fn new() -> Self {
+        Self { slots: [Slot::Pointer(0); MOST_ARGUMENTS], len: 0 }
+    }
+
+    pub(crate) fn push(&mut self, slot: Slot<'s>) -> Result<(), LaunchError> {
+        let found = self.len + 1;
+        let place = self.slots.get_mut(self.len);
+        *place.ok_or(LaunchError::ArgumentCount { needed: MOST_ARGUMENTS, found })? = slot;
+        self.len = found;
+        Ok(())
+    }
+
+    fn as_slice(&self) -> &[Slot<'s>] {
+        &self.slots[..self.len]
+    }
+}
+
+impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
+    /// Launches a function of a [`Module`](crate::Module). The arguments are borrowed until this returns; afterwards they know the
+    /// launch, and whoever reads, writes or frees them waits for it.
+    ///
+    /// Number and sort of the arguments are checked as far as the runtime knows the function's parameters.
+    ///
+    /// # Safety
+    /// With these arguments over this range, the code stays inside the arrays and local memory that it is given, has no data
+    /// race, ends, and touches no other USM memory than what [`uses`](Self::uses) names. It leaves no element of an array without a value
+    /// that had one. A shared `&` to an array may be given more than once, and what is given as read is not written.
+    ///
+    /// # Errors
+    /// [`LaunchError`]; nothing has run then.
+    pub unsafe fn call(
+        self,
+        function: &Function<B>,
+        arguments: &[Argument<'_, B>],
+    ) -> Result<Event<B>, LaunchError> {
+        let mut slots = Slots::new();
+        let mut usages: Vec<Usage<'_, B>> = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            slots.push(argument.slot()?)?;
+            usages.extend(argument.usage());
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.space().submit(function, &slots, &usages) }
+    }
+}
+
+impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
+    /// Checks the launch against function and device, and submits it.
+    ///
+    /// # Safety
+    /// As [`Launch::call`]; `usages` has the memory of all pointers.
+    pub(crate) unsafe fn submit(
+        &self,
+        function: &Function<B>,
+        slots: &Slots<'_>,
+        usages: &[Usage<'_, B>],
+    ) -> Result<Event<B>, LaunchError> {
+        let Self { queue, range, grouped, after, uses } = *self;
+        let (expected, found) = (queue.context().id(), function.context().id());
+        if expected != found {
+            return Err(ErrorKind::WrongContext { expected, found }.into());
+        }
+        let slots = slots.as_slice();
+        match_parameters(function, slots)?;
+        let grid = grid_of(queue, range, grouped, function, slots)?;
+        let all;
+        let usages = if uses.is_empty() {
+            usages
+        } else {
+            all = [usages, uses].concat();
+            &all
+        };
+        // SAFETY: the caller's promise: the function touches the memory of `usages` only; an error of the backend means that nothing was
+        // submitted. A range without items has nothing to run.
+        let event = unsafe {
+            queue.submit(usages, after, |queue, after| match &grid {
+                Some(grid) => B::launch(queue, function.raw(), grid, slots, after),
+                None => B::barrier(queue, after),
+            })
+        };
+        Ok(event?)
+    }
+}
+
+/// Compares the arguments with what the runtime knows of the parameters.
+fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>]) -> Result<(), LaunchError> {
+    let Some(parameters) = &function.info().parameters else { return Ok(()) };
+    let (needed, found) = (parameters.len(), slots.len());
+    if needed != found {
+        return Err(LaunchError::ArgumentCount { needed, found });
+    }
+    for (argument, (shape, slot)) in parameters.iter().zip(slots).enumerate() {
+        let given = match slot {
+            Slot::Pointer(_) => "a pointer",
+            Slot::Value(_) => "a value",
+            Slot::Local { .. } => "local memory",
+        };
+        let declared = match (*shape, slot) {
+            (Shape::Pointer, Slot::Value(_) | Slot::Local { .. }) => "a pointer",
+            (Shape::Local, Slot::Value(_) | Slot::Pointer(_)) => "local memory",
+            (Shape::Bytes(needed), slot) => {
+                let found = match slot {
+                    Slot::Pointer(_) => size_of::<usize>(),
+                    Slot::Value(bytes) => bytes.len(),
+                    // The offset of a local array.
+                    Slot::Local { .. } => size_of::<u32>(),
+                };
+                if needed != found {
+                    return Err(LaunchError::ArgumentBytes { argument, needed, found });
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        return Err(LaunchError::ArgumentMismatch { argument, declared, given });
+    }
+    Ok(())
+}
+
+/// The range as runtimes take it, within the limits of device and function; `None` when there is nothing to run.
+fn grid_of<B: Programmable, const D: usize>(
+    queue: &Queue<B>,
+    range: &NdRange<D>,
+    grouped: bool,
+    function: &Function<B>,
+    slots: &[Slot<'_>],
+) -> Result<Option<Grid>, LaunchError> {
+    let (device, info) = (queue.context().info(), function.info());
+    let local: u64 = slots.iter().fold(0, |sum: u64, slot| match slot {
+        Slot::Local { bytes, .. } => sum.saturating_add(*bytes as u64),
+        _ => sum,
+    });
+    if !grouped {
+        if local != 0 {
+            return Err(LaunchError::NoGroups);
+        }
+        let grid = Grid::new(range.global().sizes(), None);
+        return Ok((range.global().items() != 0).then_some(grid));
+    }
+    let sizes = range.local().sizes();
+    if let Some(required) = info.required_group {
+        for dimension in 0..3 {
+            // The last dimension of both is the fastest one.
+            let place = (dimension + D).checked_sub(3);
+            let (required, found) = (required[dimension], place.map_or(1, |place| sizes[place]));
+            if required != found {
+                let dimension = place.unwrap_or(0);
+                return Err(LaunchError::WrongGroup { dimension, required, found });
+            }
+        }
+    }
+    let (size, limit) = (range.local().items(), device.max_work_group_size.min(info.max_work_group_size));
+    if size > limit {
+        return Err(LaunchError::GroupTooLarge { size, limit });
+    }
+    let (needed, limit) = (local.saturating_add(info.local_mem_size), device.local_mem_size);
+    if needed > limit {
+        return Err(LaunchError::LocalMemoryTooLarge { needed, limit });
+    }
+    let grid = Grid::new(range.global().sizes(), Some(sizes));
+    Ok((range.global().items() != 0).then_some(grid))
+}

@@ -1,0 +1,225 @@
+//! Kernels with device code: the same kernel on the host and on every device that takes its code.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use usm_core::{Access, BackendKind, Context, Device, Event, Usage, UsmVec};
+
+use crate::argument::{Arguments, Signature};
+use crate::backend::{Programmable, Slot};
+use crate::call::{Slots, local_slot};
+use crate::error::LaunchError;
+use crate::kernel::{Description, Kernel};
+use crate::launch::Launch;
+use crate::local::LocalSignature;
+use crate::module::{BuildError, Code, Formats, Function, Module};
+use crate::order::Order;
+use crate::range::NdRange;
+
+/// A kernel with code for devices beside its host body. The code has a function of the kernel's [`NAME`](Kernel::NAME), with these
+/// parameters, in this order:
+///
+/// 1. the arguments: a pointer for each array and each [`Constant`](crate::Constant) (to its elements), a value for each [`Value`](crate::Value);
+/// 2. the [`numbers`](Self::numbers), 64-bit unsigned integers: what the code cannot know otherwise, such as lengths;
+/// 3. the local arrays: a pointer to local memory in OpenCL C and SPIR-V; in CUDA C an `unsigned int`, the array's offset in bytes
+///    in the dynamic shared memory of the block. [`Zeroed`](crate::Zeroed) arrays are the code's to zero; private arrays are its own.
+///
+/// The fastest dimension, the last one of the range, is `get_global_id(0)` and `x`.
+///
+/// # Safety
+/// For every range and all lengths that [`check`](Kernel::check) and [`required_group`](Kernel::required_group) accept, the code stays
+/// inside its arrays and the local memory that [`local`](Kernel::local) asks for, has no data race, ends, touches no other memory,
+/// writes only what is declared as written, and leaves no element of a [`Write`](crate::Write) array without a value.
+pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
+    /// OpenCL C.
+    const OPENCL_C: Option<&'static str> = None;
+    /// CUDA C++.
+    const CUDA_C: Option<&'static str> = None;
+    /// SPIR-V.
+    const SPIR_V: Option<&'static [u8]> = None;
+    /// PTX.
+    const PTX: Option<&'static str> = None;
+
+    /// An array of the numbers, such as `[u64; 2]`.
+    type Numbers: AsRef<[u64]>;
+
+    /// The numbers of a launch; `lengths` has the elements of each argument.
+    fn numbers(&self, range: &NdRange<D>, lengths: &[usize]) -> Self::Numbers;
+}
+
+/// A kernel made ready for the device of a context: built for devices that take its code, as it is on the host.
+///
+/// ```
+/// use usm_core::backend::host::HostHeap;
+/// use usm_core::{Device, QueueOrder, UsmVec};
+/// use usm_kernel::sample::Reverse;
+/// use usm_kernel::{Executable, Launch, NdRange};
+///
+/// // The same lines run on OpenCL, SYCL and CUDA.
+/// let context = HostHeap::new().context();
+/// let reverse = Executable::<Reverse, _, 1>::build(&context)?;
+/// let queue = context.queue(QueueOrder::InOrder)?;
+/// let mut a = UsmVec::<f32, Device, _>::from_slice(&queue, &[0.0, 1.0, 2.0, 3.0])?;
+/// let _ = Launch::new(&queue, NdRange::new([4], [4])?).run_on(&reverse, Reverse, (&mut a,))?;
+/// assert_eq!(a.to_vec(&queue)?, [3.0; 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Executable<K, B: Programmable, const D: usize> {
+    /// `None`: by the host body.
+    function: Option<Function<B>>,
+    kernel: PhantomData<fn() -> K>,
+}
+
+impl<K, B: Programmable, const D: usize> Clone for Executable<K, B, D> {
+    fn clone(&self) -> Self {
+        Self { function: self.function.clone(), kernel: PhantomData }
+    }
+}
+
+impl<K, B: Programmable, const D: usize> fmt::Debug for Executable<K, B, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executable").field("function", &self.function).finish()
+    }
+}
+
+impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
+    /// Builds the kernel's code for the context's device, binaries before source. Takes as long as the runtime's compiler does.
+    ///
+    /// # Errors
+    /// [`BuildError::NoCode`] where the kernel has none that the device takes, and as [`Module::build`].
+    pub fn build(context: &Context<B>) -> Result<Self, BuildError> {
+        let (taken, backend) = (Module::formats(context), context.info().backend);
+        if matches!(backend, BackendKind::Host | BackendKind::Mock) {
+            return Ok(Self { function: None, kernel: PhantomData });
+        }
+        let codes = [
+            K::SPIR_V.map(Code::SpirV),
+            K::PTX.map(Code::Ptx),
+            K::OPENCL_C.map(Code::OpenClC),
+            K::CUDA_C.map(Code::CudaC),
+        ];
+        let code = codes.into_iter().flatten().find(|code| taken.contains(code.format()));
+        let code = code.ok_or(BuildError::NoCode { kernel: K::NAME, taken, backend })?;
+        let function = Module::build(context, code)?.function(K::NAME)?;
+        Ok(Self { function: Some(function), kernel: PhantomData })
+    }
+
+    /// The function that was built; none on the host.
+    #[must_use]
+    pub fn function(&self) -> Option<&Function<B>> {
+        self.function.as_ref()
+    }
+}
+
+/// Whether a kernel with these codes could be built for a device that takes `formats`.
+#[must_use]
+pub fn has_code<K: DeviceCode<D>, const D: usize>(formats: Formats) -> bool {
+    let mut codes = Formats::empty();
+    codes.set(Formats::OPENCL_C, K::OPENCL_C.is_some());
+    codes.set(Formats::CUDA_C, K::CUDA_C.is_some());
+    codes.set(Formats::SPIR_V, K::SPIR_V.is_some());
+    codes.set(Formats::PTX, K::PTX.is_some());
+    codes.intersects(formats)
+}
+
+impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
+    /// Launches `kernel` where `executable` was made ready: by its code on a device, by its body on the host. The order of items and
+    /// groups is the device's own there.
+    ///
+    /// # Errors
+    /// [`LaunchError`]; nothing has run then.
+    pub fn run_on<K: DeviceCode<D>, A: Arguments<K::Arguments, B>>(
+        self,
+        executable: &Executable<K, B, D>,
+        kernel: K,
+        mut arguments: A,
+    ) -> Result<Event<B>, LaunchError> {
+        let Some(function) = &executable.function else { return self.run(kernel, arguments) };
+        if self.has_region() {
+            return Err(LaunchError::ArenaWithAsynchronous);
+        }
+        let space = self.space();
+        let range = space.range;
+        let lengths = kernel.local(range);
+        let description = Description::with_lengths(&kernel, range, &lengths)?;
+        let raw = arguments.raw();
+        let elements = K::Arguments::raw_lengths(&raw);
+        description.admit(&kernel, range, elements.as_ref())?;
+        let numbers = kernel.numbers(range, elements.as_ref());
+        let mut call = TypedCall::new(space.queue);
+        call.arguments::<K::Arguments>(&raw)?;
+        for number in numbers.as_ref() {
+            call.slots.push(Slot::Value(bytemuck::bytes_of(number)))?;
+        }
+        call.locals::<K::Local>(&lengths)?;
+        arguments.with_usages(|usages| {
+            // SAFETY: the kernel accepted range and lengths, for which its code keeps to its arrays and has no race; a `&mut` usage
+            // excludes all others of the same array.
+            unsafe { call.submit(&space, function, usages) }
+        })
+    }
+}
+
+/// A call by a signature.
+pub(crate) struct TypedCall<'c, B: Programmable> {
+    queue: &'c usm_core::Queue<B>,
+    pub(crate) slots: Slots<'c>,
+    /// Tables in constant memory, which live until the launch has finished.
+    tables: alloc::vec::Vec<UsmVec<u8, Device, B>>,
+}
+
+impl<'c, B: Programmable> TypedCall<'c, B> {
+    pub(crate) fn new(queue: &'c usm_core::Queue<B>) -> Self {
+        Self { queue, slots: Slots::new(), tables: alloc::vec::Vec::new() }
+    }
+
+    pub(crate) fn arguments<S: Signature>(&mut self, raw: &'c S::Raw) -> Result<(), LaunchError> {
+        let (slots, tables, queue) = (&mut self.slots, &mut self.tables, self.queue);
+        S::pass(raw, &mut |passed| {
+            slots.push(match passed {
+                Passed::Pointer(address) => Slot::Pointer(address),
+                Passed::Value(bytes) => Slot::Value(bytes),
+                Passed::Table(bytes) => {
+                    let table = UsmVec::from_slice(queue, bytes)?;
+                    let address = table.as_ptr() as usize;
+                    tables.push(table);
+                    Slot::Pointer(address)
+                }
+            })
+        })
+    }
+
+    pub(crate) fn locals<L: LocalSignature>(&mut self, lengths: &L::Lengths) -> Result<(), LaunchError> {
+        L::for_each_local(lengths, &mut |bytes, alignment| self.slots.push(local_slot(bytes, alignment)?))
+    }
+
+    /// # Safety
+    /// As [`LaunchSpace::submit`](crate::launch::LaunchSpace::submit).
+    pub(crate) unsafe fn submit<const D: usize>(
+        &self,
+        space: &crate::launch::LaunchSpace<'_, B, D>,
+        function: &Function<B>,
+        usages: &[Usage<'_, B>],
+    ) -> Result<Event<B>, LaunchError> {
+        if self.tables.is_empty() {
+            // SAFETY: the caller's promise.
+            return unsafe { space.submit(function, &self.slots, usages) };
+        }
+        let tables = self.tables.iter().map(|table| Usage::of(table.allocation(), Access::Read));
+        let all: alloc::vec::Vec<_> = usages.iter().copied().chain(tables).collect();
+        // SAFETY: the caller's promise; the tables are freed after the launch, whose use they remember.
+        unsafe { space.submit(function, &self.slots, &all) }
+    }
+}
+
+/// An argument on its way to a device.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum Passed<'p> {
+    /// The address of an array.
+    Pointer(usize),
+    /// The bytes of a value.
+    Value(&'p [u8]),
+    /// The bytes of a table for constant memory.
+    Table(&'p [u8]),
+}

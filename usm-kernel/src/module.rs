@@ -1,0 +1,341 @@
+//! Code that a runtime compiles or loads: modules and their functions.
+
+use alloc::borrow::ToOwned;
+use alloc::ffi::CString;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use usm_core::{BackendKind, Context};
+
+use crate::backend::Programmable;
+
+bitflags::bitflags! {
+    /// What a device's runtime takes as code.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub struct Formats: u8 {
+        /// OpenCL C source.
+        const OPENCL_C = 1;
+        /// A SPIR-V module for kernels.
+        const SPIR_V = 2;
+        /// NVIDIA's assembly text.
+        const PTX = 4;
+        /// NVIDIA's machine code.
+        const CUBIN = 8;
+        /// CUDA C++ source, compiled by NVRTC when that library is found.
+        const CUDA_C = 16;
+    }
+}
+
+impl fmt::Display for Formats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [(Formats, &str); 5] = [
+            (Formats::OPENCL_C, "OpenCL C"),
+            (Formats::SPIR_V, "SPIR-V"),
+            (Formats::PTX, "PTX"),
+            (Formats::CUBIN, "cubin"),
+            (Formats::CUDA_C, "CUDA C"),
+        ];
+        let mut names = NAMES.iter().filter(|(format, _)| self.contains(*format)).map(|(_, name)| *name);
+        f.write_str(names.next().unwrap_or("no code"))?;
+        names.try_for_each(|name| write!(f, ", {name}"))
+    }
+}
+
+/// Code for a device. Text must not contain NUL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code<'c> {
+    /// OpenCL C source.
+    OpenClC(&'c str),
+    /// The bytes of a SPIR-V module, in either byte order.
+    SpirV(&'c [u8]),
+    /// NVIDIA's assembly text.
+    Ptx(&'c str),
+    /// NVIDIA's machine code for one generation of devices.
+    Cubin(&'c [u8]),
+    /// CUDA C++ source; functions are found by their unmangled names (`extern "C"`).
+    CudaC(&'c str),
+}
+
+impl Code<'_> {
+    /// The format, as one flag.
+    #[must_use]
+    pub const fn format(&self) -> Formats {
+        match self {
+            Self::OpenClC(_) => Formats::OPENCL_C,
+            Self::SpirV(_) => Formats::SPIR_V,
+            Self::Ptx(_) => Formats::PTX,
+            Self::Cubin(_) => Formats::CUBIN,
+            Self::CudaC(_) => Formats::CUDA_C,
+        }
+    }
+}
+
+/// Why code could not be built, or a function not be taken from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// Code in a format that the device's runtime does not take.
+    Format {
+        /// Format of the code.
+        given: Formats,
+        /// What the runtime takes.
+        taken: Formats,
+        /// The runtime.
+        backend: BackendKind,
+    },
+    /// A kernel without code in a format that the device's runtime takes.
+    NoCode {
+        /// Name of the kernel.
+        kernel: &'static str,
+        /// What the runtime takes.
+        taken: Formats,
+        /// The runtime.
+        backend: BackendKind,
+    },
+    /// The compiler refused the code.
+    Compile {
+        /// What it said; empty where the runtime does not pass it on.
+        log: String,
+        /// Options of the build.
+        options: String,
+        /// The runtime.
+        backend: BackendKind,
+        /// The runtime's own code.
+        native: Option<i64>,
+    },
+    /// The module has no such function.
+    NoFunction {
+        /// Name that was asked for.
+        name: String,
+        /// Names that are there, where the runtime lists them.
+        known: String,
+    },
+    /// Text with a NUL in it: source, options or a name.
+    Nul {
+        /// Which text.
+        text: &'static str,
+        /// Place of the NUL in bytes.
+        position: usize,
+    },
+    /// A declared signature that is not the function's.
+    Signature {
+        /// Name of the function.
+        function: String,
+        /// Parameters of the function.
+        needed: usize,
+        /// Parameters that were declared, local arrays included.
+        found: usize,
+    },
+    /// The runtime.
+    Runtime(usm_core::Error),
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Format { given, taken, backend } => {
+                write!(f, "{backend}: {given} given, this device takes {taken}")
+            }
+            Self::NoCode { kernel, taken, backend } => {
+                write!(f, "kernel {kernel} has no code for {backend}: this device takes {taken}")
+            }
+            Self::Compile { log, options, backend, native } => {
+                write!(f, "{backend}: the code does not compile")?;
+                if !options.is_empty() {
+                    write!(f, " with {options:?}")?;
+                }
+                if let Some(code) = native {
+                    write!(f, " (native code {code})")?;
+                }
+                match log.trim_end() {
+                    "" => f.write_str("; the runtime does not say why"),
+                    log => write!(f, ":\n{log}"),
+                }
+            }
+            Self::NoFunction { name, known } if known.is_empty() => {
+                write!(f, "the module has no function {name:?}")
+            }
+            Self::NoFunction { name, known } => {
+                write!(f, "the module has no function {name:?}; it has {known}")
+            }
+            Self::Nul { text, position } => write!(f, "the {text} has a NUL at byte {position}"),
+            Self::Signature { function, needed, found } => {
+                write!(f, "function {function} has {needed} parameters, {found} were declared")
+            }
+            Self::Runtime(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Runtime(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<usm_core::Error> for BuildError {
+    fn from(error: usm_core::Error) -> Self {
+        Self::Runtime(error)
+    }
+}
+
+/// What a parameter of a function is, as far as its runtime says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Shape {
+    /// Not said.
+    Unknown,
+    /// A pointer to global or constant memory.
+    Pointer,
+    /// A pointer to local memory; on CUDA a 32-bit offset into the block's shared memory.
+    Local,
+    /// A value, or whatever takes this many bytes.
+    Bytes(usize),
+}
+
+/// What a runtime says of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FunctionInfo {
+    /// Most work-items in a group of this function.
+    pub max_work_group_size: u64,
+    /// Group sizes that are multiples of this are better; 1 where the runtime does not say.
+    pub preferred_multiple: u64,
+    /// Local memory that the function declares itself, in bytes; 0 where the runtime does not say.
+    pub local_mem_size: u64,
+    /// Private memory of a work-item, in bytes; 0 where the runtime does not say.
+    pub private_mem_size: u64,
+    /// The only local size that the function may run with; the last dimension is the fastest one, as in
+    /// [`NdRange`](crate::NdRange), and dimensions that a launch does not have are 1 in front.
+    pub required_group: Option<[u64; 3]>,
+    /// The parameters; `None` where the runtime does not even say how many.
+    pub parameters: Option<Vec<Shape>>,
+}
+
+impl FunctionInfo {
+    /// An answer with this group size and nothing else known.
+    #[must_use]
+    pub const fn new(max_work_group_size: u64) -> Self {
+        Self {
+            max_work_group_size,
+            preferred_multiple: 1,
+            local_mem_size: 0,
+            private_mem_size: 0,
+            required_group: None,
+            parameters: None,
+        }
+    }
+}
+
+/// Code that a context's device can run.
+pub struct Module<B: Programmable> {
+    raw: B::Module,
+    context: Context<B>,
+}
+
+impl<B: Programmable> fmt::Debug for Module<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Module").field("context", &self.context.id()).field("raw", &self.raw).finish()
+    }
+}
+
+impl<B: Programmable> Module<B> {
+    /// What the context's device takes as code; nothing on the host, whose kernels are written in Rust.
+    #[must_use]
+    pub fn formats(context: &Context<B>) -> Formats {
+        B::formats(context.raw())
+    }
+
+    /// Builds `code` for the context's device. Takes as long as the runtime's compiler does.
+    ///
+    /// # Errors
+    /// [`BuildError::Compile`] with the compiler's log, [`BuildError::Format`], or the runtime's.
+    pub fn build(context: &Context<B>, code: Code<'_>) -> Result<Self, BuildError> {
+        Self::build_with(context, code, "")
+    }
+
+    /// As [`build`](Self::build), with options for the compiler, separated by spaces.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_with(context: &Context<B>, code: Code<'_>, options: &str) -> Result<Self, BuildError> {
+        let (given, taken) = (code.format(), Self::formats(context));
+        if !taken.contains(given) {
+            return Err(BuildError::Format { given, taken, backend: context.info().backend });
+        }
+        let raw = B::build(context.raw(), &code, options)?;
+        Ok(Self { raw, context: context.clone() })
+    }
+
+    /// The function of this name.
+    ///
+    /// # Errors
+    /// [`BuildError::NoFunction`], or the runtime's.
+    pub fn function(&self, name: &str) -> Result<Function<B>, BuildError> {
+        let native = text("name of the function", name)?;
+        let (raw, info) = B::function(&self.raw, &native)?;
+        let (name, context) = (name.to_owned(), self.context.clone());
+        Ok(Function(Arc::new(Inner { raw, info, name, context })))
+    }
+}
+
+/// A function of a [`Module`], which it keeps. Cloning it gives another handle to the same function.
+///
+/// Nothing checked its code, so running it is `unsafe`: [`Launch::call`](crate::Launch::call). A signature that was declared once makes it safe:
+/// [`Declared`](crate::Declared).
+pub struct Function<B: Programmable>(Arc<Inner<B>>);
+
+struct Inner<B: Programmable> {
+    raw: B::Function,
+    info: FunctionInfo,
+    name: String,
+    context: Context<B>,
+}
+
+impl<B: Programmable> Clone for Function<B> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<B: Programmable> fmt::Debug for Function<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Function").field("name", &self.0.name).field("info", &self.0.info).finish()
+    }
+}
+
+impl<B: Programmable> Function<B> {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Its limits and parameters, as the runtime says.
+    #[must_use]
+    pub fn info(&self) -> &FunctionInfo {
+        &self.0.info
+    }
+
+    /// The context that it was built for.
+    #[must_use]
+    pub fn context(&self) -> &Context<B> {
+        &self.0.context
+    }
+
+    pub(crate) fn raw(&self) -> &B::Function {
+        &self.0.raw
+    }
+}
+
+/// `text` with a NUL at its end, for a runtime.
+pub(crate) fn text(what: &'static str, text: &str) -> Result<CString, BuildError> {
+    CString::new(text)
+        .map_err(|error| BuildError::Nul { text: what, position: error.nul_position() })
+}
