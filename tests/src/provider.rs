@@ -1,6 +1,7 @@
 //! How a backend takes part in the suite.
 
 use usm_core::{Backend, Context};
+use usm_kernel::Programmable;
 
 /// What a case works with: contexts of one backend.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub struct Fixture<'f, B: Backend> {
 /// Makes fixtures of one backend.
 pub trait Provider {
     /// The backend.
-    type Backend: Backend + 'static;
+    type Backend: Programmable + 'static;
 
     /// Calls `case` with a fresh fixture, or says why that cannot be.
     ///

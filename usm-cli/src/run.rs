@@ -6,12 +6,12 @@ use std::time::Instant;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use usm_core::backend::Dyn;
-use usm_core::{BackendKind, Context, Device, Queue, QueueOrder, UsmVec};
+use usm_core::{Device, Queue, QueueOrder, UsmVec};
 use usm_kernel::sample::{
-    Histogram, Matmul, Reverse, Saxpy, histogram_plain, matmul_plain, reduce, reduce_plain, reverse_plain,
-    saxpy_plain, scan, scan_plain,
+    Histogram, Matmul, Reverse, Saxpy, histogram_plain, matmul_plain, reduce_on, reduce_plain, reverse_plain,
+    saxpy_plain, scan_on, scan_plain,
 };
-use usm_kernel::{Launch, LaunchError, NdRange};
+use usm_kernel::{BuildError, DeviceCode, Executable, Launch, LaunchError, NdRange};
 
 use crate::backends;
 use crate::error::{Error, Exit, Result};
@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     /// The kernel.
     #[arg(value_enum)]
     kernel: Sample,
-    /// Where it runs: a device of the host backend, for the kernels are written in Rust [default: USM_DEVICE, else host].
+    /// Where it runs: any device that `usm devices` lists; what is no host compiles the kernel first [default: USM_DEVICE, else host].
     #[arg(long, value_name = "SELECTOR")]
     device: Option<String>,
     /// Elements; rows and columns of each matrix for matmul [default: 1048576; 512 for matmul].
@@ -88,9 +88,6 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
         Some(selector) => backends::select(selector).map_err(|error| error.in_field("--device"))?,
         None => backends::from_environment("host")?,
     };
-    check_device(&context).map_err(|error| {
-        error.in_field(if arguments.device.is_some() { "--device" } else { backends::VARIABLE })
-    })?;
     let sample = arguments.kernel;
     let size = arguments.size.unwrap_or(if sample == Sample::Matmul { 512 } else { 1 << 20 });
     let job = Job {
@@ -140,20 +137,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// Refuses devices that have no code for the kernels, before anything is allocated there.
-fn check_device(context: &Context<Dyn>) -> Result<()> {
-    let info = context.info();
-    if info.backend == BackendKind::Host {
-        return Ok(());
-    }
-    let able = backends::select("host")?;
-    Err(Error::bad(format!(
-        "the sample kernels have only a host body, which {} cannot run; {} can",
-        backends::name(info),
-        backends::name(able.info())
-    )))
-}
-
 /// The group size without `--group`.
 fn usual_group(sample: Sample, size: u64) -> u64 {
     match sample {
@@ -173,6 +156,14 @@ fn refused(error: LaunchError) -> Error {
         | LaunchError::GroupTooLarge { .. }
         | LaunchError::LocalMemoryTooLarge { .. } => Error::bad(error).in_field("--group"),
         error => Error::bad(error),
+    }
+}
+
+/// A device that cannot have the kernel's code is a wrong choice of device; what fails on the way is the device's.
+fn not_built(error: BuildError) -> Error {
+    match error {
+        BuildError::Format { .. } | BuildError::NoCode { .. } => Error::bad(error).in_field("--device"),
+        error => Error::unable(error),
     }
 }
 
@@ -207,6 +198,11 @@ impl Job {
 
     fn device<T: bytemuck::Pod>(&self, values: &[T]) -> Result<UsmVec<T, Device, Dyn>> {
         UsmVec::from_slice(&self.queue, values).map_err(Error::unable)
+    }
+
+    /// The kernel, ready for the device. Building is not timed: a program does it once.
+    fn ready<K: DeviceCode<D>, const D: usize>(&self) -> Result<Executable<K, Dyn, D>> {
+        Executable::build(self.queue.context()).map_err(not_built)
     }
 
     /// Small whole numbers around zero.
@@ -251,14 +247,15 @@ impl Job {
     }
 
     fn reverse(&self) -> Result<Outcome> {
-        let range = self.line()?;
+        let (range, reverse) = (self.line()?, self.ready()?);
         // A group that does not fit an array index was refused as too large for the range.
         let group = self.group as usize;
         let numbers = Self::numbers(self.size, 5);
         self.compare(
             || {
                 let mut a = self.device(&numbers)?;
-                let seconds = self.finish(|| Launch::new(&self.queue, range).run(Reverse, (&mut a,)))?;
+                let seconds =
+                    self.finish(|| Launch::new(&self.queue, range).run_on(&reverse, Reverse, (&mut a,)))?;
                 Ok((seconds, a.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {
@@ -271,10 +268,10 @@ impl Job {
 
     fn reduce(&self) -> Result<Outcome> {
         let numbers = Self::numbers(self.size, 5);
-        let a = self.device(&numbers)?;
+        let (a, reduce) = (self.device(&numbers)?, self.ready()?);
         self.compare(
             || {
-                let (seconds, sum) = timed(|| reduce(&self.queue, &a, self.group));
+                let (seconds, sum) = timed(|| reduce_on(&reduce, &self.queue, &a, self.group));
                 Ok((seconds, vec![sum.map_err(refused)?]))
             },
             || {
@@ -288,6 +285,7 @@ impl Job {
         let (size, elements) = (self.size, self.size * self.size);
         let kernel = Matmul::new(size, size, size);
         let range = kernel.range(self.group).map_err(|error| refused(error.into()))?;
+        let matmul = self.ready()?;
         let (a, b) = (Self::numbers(elements, 5), Self::numbers(elements, 7));
         let (device_a, device_b) = (self.device(&a)?, self.device(&b)?);
         self.compare(
@@ -295,7 +293,8 @@ impl Job {
                 let mut c =
                     UsmVec::<f32, Device, Dyn>::zeroed(&self.queue, elements).map_err(Error::unable)?;
                 let arguments = (&device_a, &device_b, &mut c);
-                let seconds = self.finish(|| Launch::new(&self.queue, range).run(kernel, arguments))?;
+                let seconds =
+                    self.finish(|| Launch::new(&self.queue, range).run_on(&matmul, kernel, arguments))?;
                 Ok((seconds, c.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {
@@ -312,12 +311,13 @@ impl Job {
         let range = NdRange::new([self.group.saturating_mul(groups as u64)], [self.group])
             .map_err(|error| refused(error.into()))?;
         let values: Vec<u8> = (0..self.size).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 16) as u8).collect();
-        let device_values = self.device(&values)?;
+        let (device_values, histogram) = (self.device(&values)?, self.ready()?);
         self.compare(
             || {
                 let mut counts = self.device(&[0_u32; Histogram::BINS])?;
                 let arguments = (&device_values, &mut counts);
-                let seconds = self.finish(|| Launch::new(&self.queue, range).run(kernel, arguments))?;
+                let seconds =
+                    self.finish(|| Launch::new(&self.queue, range).run_on(&histogram, kernel, arguments))?;
                 Ok((seconds, counts.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {
@@ -329,14 +329,15 @@ impl Job {
     }
 
     fn saxpy(&self) -> Result<Outcome> {
-        let range = self.line()?;
+        let (range, saxpy) = (self.line()?, self.ready()?);
         let (alpha, x, y) = (0.5, Self::numbers(self.size, 5), Self::numbers(self.size, 7));
         let device_x = self.device(&x)?;
         self.compare(
             || {
                 let mut device_y = self.device(&y)?;
                 let arguments = (alpha, &device_x, &mut device_y);
-                let seconds = self.finish(|| Launch::new(&self.queue, range).run(Saxpy, arguments))?;
+                let seconds =
+                    self.finish(|| Launch::new(&self.queue, range).run_on(&saxpy, Saxpy, arguments))?;
                 Ok((seconds, device_y.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {
@@ -349,12 +350,14 @@ impl Job {
 
     fn scan(&self) -> Result<Outcome> {
         let input: Vec<u32> = (0..self.size).map(|i| (i % 1_000) as u32).collect();
-        let device_input = self.device(&input)?;
+        let (device_input, parts, carry) = (self.device(&input)?, self.ready()?, self.ready()?);
         self.compare(
             || {
                 let zeros = UsmVec::<u32, Device, Dyn>::zeroed(&self.queue, self.size);
                 let mut result = zeros.map_err(Error::unable)?;
-                let seconds = self.finish(|| scan(&self.queue, &device_input, &mut result, self.group))?;
+                let seconds = self.finish(|| {
+                    scan_on((&parts, &carry), &self.queue, &device_input, &mut result, self.group)
+                })?;
                 Ok((seconds, result.to_vec(&self.queue).map_err(Error::unable)?))
             },
             || {

@@ -110,7 +110,8 @@ impl<'a, B: Backend> Argument<'a, B> {
 
 /// Local memory; runtimes refuse an array of no bytes, so that one gets an element's worth.
 pub(crate) fn local_slot<'s>(bytes: Option<usize>, alignment: usize) -> Result<Slot<'s>, LaunchError> {
-    let bytes = bytes.ok_or(LaunchError::LocalMemoryTooLarge { needed: u64::MAX, limit: isize::MAX as u64 })?;
+    let bytes =
+        bytes.ok_or(LaunchError::LocalMemoryTooLarge { needed: u64::MAX, limit: isize::MAX as u64 })?;
     Ok(Slot::Local { bytes: bytes.max(alignment), alignment })
 }
 

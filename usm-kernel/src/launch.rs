@@ -2,9 +2,9 @@
 
 #[cfg(feature = "alloc")]
 use usm_core::MemoryType;
-use usm_core::backend::HostTasks;
 #[cfg(feature = "alloc")]
 use usm_core::Usage;
+use usm_core::backend::HostTasks;
 use usm_core::{AllocKind, Backend, BackendKind, DeviceInfo, ErrorKind, Event, Queue};
 
 use crate::argument::{Arguments, RawSlice, Signature};

@@ -36,9 +36,9 @@ pub use argument::{
     Arguments, Atomic, Bind, Output, Parameter, ParameterInfo, Passing, Read, Signature, Value, Write,
 };
 pub use atomic::AtomicElement;
-pub use barrier::FenceSpace;
 #[cfg(feature = "alloc")]
 pub use backend::Programmable;
+pub use barrier::FenceSpace;
 #[cfg(feature = "alloc")]
 pub use call::Argument;
 pub use constant::Constant;

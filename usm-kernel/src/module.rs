@@ -336,6 +336,5 @@ impl<B: Programmable> Function<B> {
 
 /// `text` with a NUL at its end, for a runtime.
 pub(crate) fn text(what: &'static str, text: &str) -> Result<CString, BuildError> {
-    CString::new(text)
-        .map_err(|error| BuildError::Nul { text: what, position: error.nul_position() })
+    CString::new(text).map_err(|error| BuildError::Nul { text: what, position: error.nul_position() })
 }

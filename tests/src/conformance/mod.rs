@@ -1,6 +1,7 @@
 //! The cases, grouped by what they say. A case takes a fixture and panics where the backend breaks the promise.
 
 pub mod accounting;
+pub mod kernel;
 pub mod memory;
 pub mod order;
 pub mod plan;
@@ -80,6 +81,23 @@ macro_rules! conformance_cases {
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, sharing:
             an_ipc_handle_names_its_memory_or_is_unsupported
             a_device_reaches_its_own_memory_or_peers_are_unsupported);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, kernel:
+            reverse_is_the_plain_loop reduce_is_the_plain_loop matmul_is_the_plain_loop histogram_is_the_plain_loop
+            saxpy_is_the_plain_loop scan_is_the_plain_loop constant_memory_belongs_to_its_launch
+            local_arrays_are_apart_and_aligned ids_in_three_dimensions_are_row_major values_of_every_width_arrive
+            atomic_additions_are_not_lost a_range_of_no_items_runs_nothing
+            a_global_size_that_is_no_multiple_is_refused a_group_above_the_limit_is_refused
+            local_memory_above_the_limit_is_refused an_array_shorter_than_the_range_is_refused
+            a_group_of_another_shape_is_refused a_kernel_of_another_context_is_refused
+            launches_on_one_array_run_in_turn launches_of_two_queues_are_ordered_by_the_arrays
+            launches_are_ordered_among_copies_and_fills a_launch_waits_for_the_events_it_is_given
+            what_a_launch_uses_may_be_dropped_at_once a_view_waits_for_a_forgotten_launch
+            two_threads_launch_one_function code_in_a_foreign_format_is_refused a_build_error_has_the_compilers_log
+            bytes_that_are_no_code_are_refused options_reach_the_compiler a_missing_function_is_named
+            a_function_knows_its_limits a_call_takes_interior_pointers an_interior_pointer_outside_is_refused
+            a_wrong_number_of_arguments_is_refused an_argument_of_the_wrong_type_is_refused
+            a_declared_function_is_launched_safely memory_named_as_used_is_reached_and_ordered
+            module_and_function_may_be_dropped_in_flight);
     };
     (@group [$($each:ident)::+] $module:ident $provider:ty, $group:ident: $($case:ident)*) => {
         $crate::conformance_cases!(@each [$($each)::+] $module $provider, $group: $($case)*);

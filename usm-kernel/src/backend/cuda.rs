@@ -276,7 +276,8 @@ impl Native {
         };
         raw::with_current(&self.context, || {
             let mut info = FunctionInfo::new(attribute(MAX_THREADS_PER_BLOCK));
-            info.preferred_multiple = u64::try_from(self.api.device(&self.context, WARP_SIZE)).unwrap_or(1).max(1);
+            info.preferred_multiple =
+                u64::try_from(self.api.device(&self.context, WARP_SIZE)).unwrap_or(1).max(1);
             info.local_mem_size = attribute(SHARED_SIZE_BYTES);
             info.private_mem_size = attribute(LOCAL_SIZE_BYTES);
             info.parameters = self.parameters(function);
@@ -312,7 +313,7 @@ impl Shape3 {
         let global = grid.fastest_first(grid.global());
         let local = grid.local().map(|local| grid.fastest_first(local)).unwrap_or_else(|| {
             let most = most.clamp(1, 256);
-            [(1..=most).rev().find(|size| global[0].is_multiple_of(*size)).unwrap_or(1), 1, 1]
+            [(1..=most).rev().find(|size| global[0] % *size == 0).unwrap_or(1), 1, 1]
         });
         let narrow = |sizes: [u64; 3]| -> Result<[u32; 3], Error> {
             let mut narrowed = [0; 3];

@@ -306,9 +306,9 @@ impl<'a> Given<'a> {
             Slot::Local { bytes, alignment } => {
                 // The widest element that divides the size: its alignment is the array's.
                 let (element, width) = match () {
-                    () if alignment >= 8 && bytes.is_multiple_of(8) => (kind::U64, 8),
-                    () if alignment >= 4 && bytes.is_multiple_of(4) => (kind::U32, 4),
-                    () if alignment >= 2 && bytes.is_multiple_of(2) => (kind::U16, 2),
+                    () if alignment >= 8 && bytes % 8 == 0 => (kind::U64, 8),
+                    () if alignment >= 4 && bytes % 4 == 0 => (kind::U32, 4),
+                    () if alignment >= 2 && bytes % 2 == 0 => (kind::U16, 2),
                     () => (kind::U8, 1),
                 };
                 self.locals[index] = LocalAccessor { dimensions: 1, element, sizes: [bytes / width, 1, 1] };
@@ -337,7 +337,9 @@ impl<'a> Given<'a> {
 impl Drop for Given<'_> {
     fn drop(&mut self) {
         let Some(delete) = self.api.raw_argument_delete else { return };
-        for (value, _) in self.values.iter().zip(self.kinds).take(self.count).filter(|(_, kind)| *kind == kind::RAW) {
+        for (value, _) in
+            self.values.iter().zip(self.kinds).take(self.count).filter(|(_, kind)| *kind == kind::RAW)
+        {
             // SAFETY: created here, deleted once; the submission has copied it.
             unsafe { delete(*value) };
         }

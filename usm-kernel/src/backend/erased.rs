@@ -34,7 +34,15 @@ trait ErasedFunction: Debug + Send + Sync {
     ) -> usm_core::Result<DynEvent>;
 }
 
+#[cfg_attr(
+    not(any(feature = "opencl", feature = "cuda", feature = "dpctl")),
+    allow(dead_code, reason = "no backend takes code")
+)]
 struct ModuleOf<B: Programmable>(B::Module);
+#[cfg_attr(
+    not(any(feature = "opencl", feature = "cuda", feature = "dpctl")),
+    allow(dead_code, reason = "no backend takes code")
+)]
 struct FunctionOf<B: Programmable>(B::Function);
 
 impl<B: Programmable> Debug for ModuleOf<B> {

@@ -73,7 +73,8 @@ fn find() -> Result<Api, BuildError> {
         core::mem::forget(library);
         return api;
     }
-    let missing = Error::from(ErrorKind::LibraryNotFound { library: "libnvrtc.so (NVRTC, which compiles CUDA C)" });
+    let missing =
+        Error::from(ErrorKind::LibraryNotFound { library: "libnvrtc.so (NVRTC, which compiles CUDA C)" });
     Err(missing.in_backend(BackendKind::Cuda).into())
 }
 
@@ -107,9 +108,8 @@ impl Source {
         let source = text("source", source)?;
         let mut raw = ptr::null_mut();
         // SAFETY: a text that ends in NUL, no name, no headers, room for the answer.
-        let code = unsafe {
-            (api.create)(&raw mut raw, source.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null())
-        };
+        let code =
+            unsafe { (api.create)(&raw mut raw, source.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null()) };
         check("nvrtcCreateProgram", code)?;
         Ok(Self { api, raw })
     }
@@ -173,4 +173,63 @@ pub(super) fn compile(source: &str, options: &str, capability: (i32, i32)) -> Re
         }
     }
     program.bytes(api.ptx_size, api.ptx, "nvrtcGetPTX")
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::eprintln;
+
+    use super::*;
+    use crate::executable::DeviceCode;
+    use crate::sample::{Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts};
+
+    /// The compiler needs no device.
+    fn available() -> bool {
+        let found = open();
+        if let Err(error) = &found {
+            eprintln!("skipped: NVRTC: {error}");
+        }
+        found.is_ok()
+    }
+
+    #[test]
+    fn the_samples_are_cuda_c() {
+        if !available() {
+            return;
+        }
+        let sources = [
+            <Reverse as DeviceCode<1>>::CUDA_C,
+            <Saxpy as DeviceCode<1>>::CUDA_C,
+            <Reduce as DeviceCode<1>>::CUDA_C,
+            <Histogram as DeviceCode<1>>::CUDA_C,
+            <Matmul as DeviceCode<2>>::CUDA_C,
+            <ScanParts as DeviceCode<1>>::CUDA_C,
+            <ScanCarry as DeviceCode<1>>::CUDA_C,
+        ];
+        for source in sources {
+            let code = compile(source.expect("a source"), "", (9, 0)).expect("code that compiles");
+            assert_eq!(code.get(..4), Some(&b"\x7FELF"[..]), "machine code");
+        }
+    }
+
+    #[test]
+    fn an_unknown_device_gets_ptx() {
+        if !available() {
+            return;
+        }
+        let code = compile("extern \"C\" __global__ void k() {}", "", (99, 0)).expect("code that compiles");
+        assert!(String::from_utf8_lossy(&code).contains(".entry k"));
+    }
+
+    #[test]
+    fn a_refused_source_has_a_log() {
+        if !available() {
+            return;
+        }
+        let error =
+            compile("extern \"C\" __global__ void k() { no_such_name; }", "", (9, 0)).expect_err("refused");
+        assert!(matches!(&error, BuildError::Compile { log, .. } if log.contains("no_such_name")), "{error}");
+    }
 }

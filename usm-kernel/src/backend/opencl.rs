@@ -247,9 +247,8 @@ impl Program {
                 let create = api.create_il.ok_or(ErrorKind::Unsupported { operation: "SPIR-V" });
                 let create = create.map_err(|kind| Error::from(kind).in_backend(BackendKind::OpenCl))?;
                 // SAFETY: live context; as many bytes as said.
-                let raw = unsafe {
-                    create(native_context, words.as_ptr().cast(), words.len(), &raw mut status)
-                };
+                let raw =
+                    unsafe { create(native_context, words.as_ptr().cast(), words.len(), &raw mut status) };
                 ("clCreateProgramWithIL", raw)
             }
             _ => return Err(Error::from(ErrorKind::Unsupported { operation: "this code" }).into()),
@@ -377,12 +376,12 @@ impl OpenClFunction {
         let set = self.program.api.set_argument;
         let (operation, status) = match *argument {
             Slot::Pointer(address) => {
-                let unsupported = ErrorKind::Unsupported { operation: "unified shared memory on this platform" };
+                let unsupported =
+                    ErrorKind::Unsupported { operation: "unified shared memory on this platform" };
                 let usm = self.program.usm.as_ref().ok_or(unsupported)?;
                 // SAFETY: live kernel; the address is not read here.
-                let status = unsafe {
-                    (usm.set_pointer)(self.raw, index, ptr::without_provenance::<c_void>(address))
-                };
+                let status =
+                    unsafe { (usm.set_pointer)(self.raw, index, ptr::without_provenance::<c_void>(address)) };
                 ("clSetKernelArgMemPointerINTEL", status)
             }
             Slot::Value(bytes) => {

@@ -16,11 +16,11 @@ mod scan;
 
 pub use histogram::{Histogram, histogram_plain};
 pub use matmul::{Matmul, matmul_plain};
+pub use reduce::{Reduce, reduce_plain};
 #[cfg(feature = "alloc")]
 pub use reduce::{reduce, reduce_on};
-pub use reduce::{Reduce, reduce_plain};
 pub use reverse::{Reverse, ReverseOneGroup, reverse_plain};
 pub use saxpy::{Saxpy, saxpy_plain};
+pub use scan::{ScanCarry, ScanParts, scan_plain};
 #[cfg(feature = "alloc")]
 pub use scan::{scan, scan_on};
-pub use scan::{ScanCarry, ScanParts, scan_plain};

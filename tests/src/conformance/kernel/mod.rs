@@ -1,0 +1,72 @@
+//! Kernels: on the host by their bodies, on devices by their code, with the same results.
+
+mod code;
+mod order;
+mod results;
+mod samples;
+
+use core::fmt::Debug;
+use core::fmt::Write as _;
+
+use usm_core::{Backend, BackendKind, Context, Queue, QueueOrder, UsmVec};
+use usm_kernel::{DeviceCode, Executable, Formats, Module, NdRange, Programmable, has_code};
+
+pub use code::*;
+pub use order::*;
+pub use results::*;
+
+use crate::Fixture;
+
+fn queue<B: Backend>(fixture: &Fixture<'_, B>, order: QueueOrder) -> Queue<B> {
+    fixture.context.queue(order).expect("a queue")
+}
+
+/// Whether the runtime runs kernels at all, by their bodies or by code.
+fn runs_kernels<B: Programmable>(context: &Context<B>) -> bool {
+    let host = matches!(context.info().backend, BackendKind::Host | BackendKind::Mock);
+    let able = host || !Module::formats(context).is_empty();
+    if !able {
+        skipped(context, "kernels", "this backend takes no code");
+    }
+    able
+}
+
+fn skipped<B: Backend>(context: &Context<B>, what: &str, reason: impl core::fmt::Display) {
+    let mut line = String::new();
+    let _ = write!(line, "skipped: {what}: {}: {reason}", context.info().backend);
+    eprintln!("{line}");
+}
+
+/// The kernel made ready for the fixture's device; `None`, said aloud, where it cannot be.
+fn ready<K: DeviceCode<D>, B: Programmable, const D: usize>(
+    context: &Context<B>,
+) -> Option<Executable<K, B, D>> {
+    if !runs_kernels(context) {
+        return None;
+    }
+    let formats = Module::formats(context);
+    assert!(formats.is_empty() || has_code::<K, D>(formats), "the tests have code for {formats}");
+    Some(Executable::build(context).expect("code that compiles"))
+}
+
+/// The formats, where the device takes source in one of two languages; `None`, said aloud, where it takes none.
+fn source_formats<B: Programmable>(context: &Context<B>) -> Option<Formats> {
+    let formats = Module::formats(context);
+    if formats.intersects(Formats::OPENCL_C | Formats::CUDA_C) {
+        return Some(formats);
+    }
+    skipped(context, "kernels from source", "the backend takes none");
+    None
+}
+
+fn range<const D: usize>(global: [u64; D], local: [u64; D]) -> NdRange<D> {
+    NdRange::new(global, local).expect("a range")
+}
+
+fn shared<T: bytemuck::Pod, B: Backend>(queue: &Queue<B>, values: &[T]) -> UsmVec<T, usm_core::Shared, B> {
+    UsmVec::from_slice(queue, values).expect("an array")
+}
+
+fn refused<T: Debug, E: Debug>(result: Result<T, E>) -> E {
+    result.expect_err("refused")
+}

@@ -1,0 +1,142 @@
+//! Order and lifetime: launches among copies, fills, views and drops.
+
+use usm_core::{Device, QueueOrder, UsmVec};
+use usm_kernel::sample::Saxpy;
+use usm_kernel::{Launch, Programmable};
+
+use super::samples::Step;
+use super::{queue, range, ready, shared};
+use crate::Fixture;
+
+/// Long enough that a launch which does not wait would be seen.
+const SLOW: Step = Step { rounds: 20_000 };
+const ITEMS: u64 = 64;
+
+fn expected(start: u32, steps: u32, by: u32) -> Vec<u32> {
+    let end = (0..steps).fold(start, |value, _| value.wrapping_mul(3).wrapping_add(by));
+    vec![end; ITEMS as usize]
+}
+
+/// Ten launches on one array, nothing waited for in between.
+pub fn launches_on_one_array_run_in_turn<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        let queue = queue(fixture, order);
+        let (mut a, b) = (shared(&queue, &[1_u32; ITEMS as usize]), shared(&queue, &[2_u32; ITEMS as usize]));
+        for _ in 0..10 {
+            let launch = Launch::new(&queue, range([ITEMS], [16]));
+            let _ = launch.run_on(&step, SLOW, (&mut a, &b)).expect("a launch");
+        }
+        assert_eq!(a.read().expect("a view")[..], expected(1, 10, 2), "{order:?}");
+    }
+}
+
+/// A launch writes what the other queue's launch reads.
+pub fn launches_of_two_queues_are_ordered_by_the_arrays<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
+    let queues = [queue(fixture, QueueOrder::InOrder), queue(fixture, QueueOrder::OutOfOrder)];
+    let zeros = [0_u32; ITEMS as usize];
+    let (mut a, mut b) = (shared(&queues[0], &[1_u32; ITEMS as usize]), shared(&queues[0], &zeros));
+    let (mut x, mut y) = (1_u32, 0_u32);
+    for _ in 0..6 {
+        let launch = |queue| Launch::new(queue, range([ITEMS], [8]));
+        let _ = launch(&queues[0]).run_on(&step, SLOW, (&mut a, &b)).expect("a launch");
+        let _ = launch(&queues[1]).run_on(&step, SLOW, (&mut b, &a)).expect("a launch");
+        x = x.wrapping_mul(3).wrapping_add(y);
+        y = y.wrapping_mul(3).wrapping_add(x);
+    }
+    assert_eq!(a.read().expect("a view")[..], [x; ITEMS as usize]);
+    assert_eq!(b.read().expect("a view")[..], [y; ITEMS as usize]);
+}
+
+/// Fill, launch, copy, launch: no event named anywhere.
+pub fn launches_are_ordered_among_copies_and_fills<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
+    let queue = queue(fixture, QueueOrder::OutOfOrder);
+    let items = ITEMS as usize;
+    let (mut a, mut b) =
+        (UsmVec::<u32, Device, B>::zeroed(&queue, items).expect("an array"), shared(&queue, &vec![0; items]));
+    let _ = queue.fill(&mut a, 5).expect("a fill");
+    let _ = queue.fill(&mut b, 1).expect("a fill");
+    let launch = || Launch::new(&queue, range([ITEMS], [8]));
+    let _ = launch().run_on(&step, SLOW, (&mut a, &b)).expect("a launch");
+    let _ = queue.copy(&mut b, &a).expect("a copy");
+    let _ = launch().run_on(&step, SLOW, (&mut a, &b)).expect("a launch");
+    let _ = queue.fill(&mut b, 0).expect("a fill");
+    assert_eq!(a.to_vec(&queue).expect("the result"), vec![64; items]);
+}
+
+/// Events of work on other arrays hold a launch back too.
+pub fn a_launch_waits_for_the_events_it_is_given<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
+    let (one, two) = (queue(fixture, QueueOrder::OutOfOrder), queue(fixture, QueueOrder::OutOfOrder));
+    let ones = [1_u32; ITEMS as usize];
+    let (mut a, mut c, b) = (shared(&one, &ones), shared(&one, &ones), shared(&one, &ones));
+    let launch = |queue| Launch::new(queue, range([ITEMS], [8]));
+    let first = launch(&one).run_on(&step, SLOW, (&mut a, &b)).expect("a launch");
+    let after = [first];
+    let second = launch(&two).after(&after).run_on(&step, SLOW, (&mut c, &b)).expect("a launch");
+    second.wait().expect("done");
+    assert_eq!(after[0].status().expect("a state"), usm_core::EventStatus::Complete);
+}
+
+/// The arrays, the kernel and the queue are gone before the launch has run.
+pub fn what_a_launch_uses_may_be_dropped_at_once<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let Some(saxpy) = ready::<Saxpy, B, 1>(fixture.context) else { return };
+    let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
+    let ones = [1_u32; ITEMS as usize];
+    let outer = queue(fixture, QueueOrder::OutOfOrder);
+    let mut a = shared(&outer, &ones);
+    for _ in 0..4 {
+        let queue = queue(fixture, QueueOrder::InOrder);
+        let step = step.clone();
+        let b = shared(&queue, &[2_u32; ITEMS as usize]);
+        let launch = Launch::new(&queue, range([ITEMS], [8]));
+        let _ = launch.run_on(&step, SLOW, (&mut a, &b)).expect("a launch");
+        drop((b, step, queue));
+        // Memory given out now must not be what the launch still reads.
+        drop(shared(&outer, &[77_u32; ITEMS as usize]));
+    }
+    drop((step, saxpy));
+    assert_eq!(a.read().expect("a view")[..], expected(1, 4, 2));
+    outer.wait().expect("idle");
+    drop(a);
+    fixture.context.collect();
+    assert_eq!((fixture.context.stats().sum.live, fixture.context.stats().leaked), (0, 0));
+}
+
+/// Forgotten handles change nothing.
+pub fn a_view_waits_for_a_forgotten_launch<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
+    let queue = queue(fixture, QueueOrder::OutOfOrder);
+    let (mut a, b) = (shared(&queue, &[1_u32; ITEMS as usize]), shared(&queue, &[2_u32; ITEMS as usize]));
+    let launch = Launch::new(&queue, range([ITEMS], [8]));
+    core::mem::forget(launch.run_on(&step, SLOW, (&mut a, &b)).expect("a launch"));
+    core::mem::forget(b);
+    core::mem::forget(step);
+    core::mem::forget(queue);
+    assert_eq!(a.read().expect("a view")[..], expected(1, 1, 2));
+}
+
+/// One function, two threads, each its own arrays and queue: arguments do not mix.
+pub fn two_threads_launch_one_function<B: Programmable + 'static>(fixture: &Fixture<'_, B>)
+where
+    usm_core::Context<B>: Send + Sync,
+{
+    let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
+    std::thread::scope(|scope| {
+        for by in [1_u32, 1_000] {
+            let (step, context) = (&step, fixture.context);
+            scope.spawn(move || {
+                let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+                let (mut a, b) =
+                    (shared(&queue, &[by; ITEMS as usize]), shared(&queue, &[by; ITEMS as usize]));
+                for _ in 0..50 {
+                    let launch = Launch::new(&queue, range([ITEMS], [8]));
+                    let _ = launch.run_on(step, Step { rounds: 10 }, (&mut a, &b)).expect("a launch");
+                }
+                assert_eq!(a.read().expect("a view")[..], expected(by, 50, by));
+            });
+        }
+    });
+}
