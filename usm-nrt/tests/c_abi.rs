@@ -57,6 +57,27 @@ fn consumer_runs_on_numbas_header() {
     consume("numba_header", "numba/core/runtime/nrt_external.h", &include);
 }
 
+/// The header alone, included twice, in the oldest C and C++ that it promises.
+#[test]
+fn the_header_compiles_as_c99_and_cpp() {
+    let folder = scratch("header");
+    let source = crate_dir().join("tests/c/header.c");
+    for (name, flags) in [
+        ("c99", &["-x", "c", "-std=c99"][..]),
+        ("c17", &["-x", "c", "-std=c17"]),
+        ("cpp11", &["-x", "c++", "-std=c++11"]),
+        ("cpp20", &["-x", "c++", "-std=c++20"]),
+    ] {
+        let mut command = common::plain_cc();
+        command.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-c"]).args(flags).arg(&source);
+        command.arg("-I").arg(crate_dir().join("include")).arg("-o").arg(folder.join(name));
+        run(&mut command);
+        if let Some(include) = numba_include() {
+            run(command.arg("-DWITH_NUMBA").arg("-isystem").arg(include));
+        }
+    }
+}
+
 /// Builds the C library the way the README says and runs a program linked to it.
 #[test]
 fn the_c_library_serves_a_linked_program() {

@@ -223,27 +223,27 @@ export! {
     /// Adds a reference.
     fn NRT_MemInfo_acquire(mi: *mut MemInfo) {
         // SAFETY: same contract.
-        unsafe { api::nrt_acquire(mi) }
+        unsafe { api::numba::acquire(mi) }
     }
     /// Gives a reference back.
     fn NRT_MemInfo_release(mi: *mut MemInfo) {
         // SAFETY: same contract.
-        unsafe { api::nrt_release(mi) }
+        unsafe { api::numba::release(mi) }
     }
     /// What compiled code calls to add a reference.
     fn NRT_incref(mi: *mut MemInfo) {
         // SAFETY: same contract.
-        unsafe { api::nrt_acquire(mi) }
+        unsafe { api::numba::acquire(mi) }
     }
     /// What compiled code calls to give a reference back.
     fn NRT_decref(mi: *mut MemInfo) {
         // SAFETY: same contract.
-        unsafe { api::nrt_release(mi) }
+        unsafe { api::numba::release(mi) }
     }
     /// Runs the destructor and frees the block: for code that counts by itself.
     fn NRT_MemInfo_call_dtor(mi: *mut MemInfo) {
         // SAFETY: same contract.
-        unsafe { api::api_call_dtor(mi) }
+        unsafe { api::call_dtor(mi) }
     }
     /// References, or `(size_t)-1` for null and for a block without data.
     fn NRT_MemInfo_refcount(mi: *mut MemInfo) -> usize {
@@ -256,7 +256,7 @@ export! {
     /// The data pointer.
     fn NRT_MemInfo_data(mi: *mut MemInfo) -> *mut c_void {
         // SAFETY: same contract.
-        unsafe { api::nrt_data(mi) }
+        unsafe { api::numba::data(mi) }
     }
     /// Bytes at the data pointer.
     fn NRT_MemInfo_size(mi: *mut MemInfo) -> usize {

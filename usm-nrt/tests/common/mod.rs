@@ -30,9 +30,14 @@ pub(crate) fn run(command: &mut Command) -> Output {
     output
 }
 
+/// The C compiler.
+pub(crate) fn plain_cc() -> Command {
+    Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()))
+}
+
 /// The C compiler with all warnings as errors.
 pub(crate) fn cc() -> Command {
-    let mut command = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    let mut command = plain_cc();
     command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1"]);
     command
 }

@@ -1,0 +1,84 @@
+//! Numba's own six-entry table.
+
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+
+use crate::destructor::ManagedDtor;
+use crate::error::Error;
+use crate::external::ExternalAllocator;
+use crate::meminfo::{MemInfo, Request};
+
+/// Numba's public table, `NRT_api_functions`: same entries, same order, same meaning.
+///
+/// Null in gives null (or nothing) out; a failed allocation gives null.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct NumbaApi {
+    /// A new block of `nbytes` bytes.
+    pub allocate: unsafe extern "C" fn(nbytes: usize) -> *mut MemInfo,
+    /// A new block whose memory comes from `allocator`.
+    pub allocate_external:
+        unsafe extern "C" fn(nbytes: usize, allocator: *mut ExternalAllocator) -> *mut MemInfo,
+    /// A block around foreign memory that `dtor` will free.
+    pub manage_memory: unsafe extern "C" fn(data: *mut c_void, dtor: Option<ManagedDtor>) -> *mut MemInfo,
+    /// Adds a reference.
+    pub acquire: unsafe extern "C" fn(mi: *mut MemInfo),
+    /// Gives a reference back.
+    pub release: unsafe extern "C" fn(mi: *mut MemInfo),
+    /// The data pointer.
+    pub get_data: unsafe extern "C" fn(mi: *mut MemInfo) -> *mut c_void,
+}
+
+const _: () = assert!(size_of::<NumbaApi>() == 6 * size_of::<usize>());
+
+/// The six-entry table of this runtime.
+pub static NUMBA_API: NumbaApi =
+    NumbaApi { allocate, allocate_external, manage_memory, acquire, release, get_data: data };
+
+// The six entries. C callers answer for their pointers: null, or a live block of which they own a
+// reference, or of an allocator that outlives the block.
+
+pub(crate) unsafe extern "C" fn allocate(size: usize) -> *mut MemInfo {
+    MemInfo::allocate_plain(size).map_or(ptr::null_mut(), NonNull::as_ptr)
+}
+
+pub(crate) unsafe extern "C" fn allocate_external(
+    size: usize,
+    allocator: *mut ExternalAllocator,
+) -> *mut MemInfo {
+    let mut request = Request::new(size);
+    if let Some(allocator) = NonNull::new(allocator) {
+        // SAFETY: the C caller's allocator outlives the block.
+        request = unsafe { request.allocator(allocator) };
+    }
+    or_null(MemInfo::allocate(request))
+}
+
+pub(crate) unsafe extern "C" fn manage_memory(data: *mut c_void, dtor: Option<ManagedDtor>) -> *mut MemInfo {
+    // SAFETY: the C caller answers for data and destructor.
+    or_null(unsafe { MemInfo::manage(data, dtor) })
+}
+
+pub(crate) unsafe extern "C" fn acquire(mi: *mut MemInfo) {
+    if let Some(mi) = NonNull::new(mi) {
+        // SAFETY: the C caller owns a reference.
+        unsafe { MemInfo::acquire(mi) }
+    }
+}
+
+pub(crate) unsafe extern "C" fn release(mi: *mut MemInfo) {
+    if let Some(mi) = NonNull::new(mi) {
+        // SAFETY: the C caller owns a reference and gives it up.
+        unsafe { MemInfo::release(mi) }
+    }
+}
+
+pub(crate) unsafe extern "C" fn data(mi: *mut MemInfo) -> *mut c_void {
+    // SAFETY: null or a live block.
+    unsafe { mi.as_ref() }.map_or(ptr::null_mut(), MemInfo::data)
+}
+
+/// Null or the block.
+fn or_null(result: Result<NonNull<MemInfo>, Error>) -> *mut MemInfo {
+    result.map_or(ptr::null_mut(), NonNull::as_ptr)
+}

@@ -1,0 +1,71 @@
+//! Entries for the runtime as a whole: its allocator, counters, caches and live blocks.
+
+use core::ffi::c_void;
+use core::ptr;
+
+use super::CLiveBlock;
+use super::status::Status;
+use crate::external::ExternalAllocator;
+use crate::stats::Stats;
+use crate::{allocator, local, system, track};
+
+pub(crate) unsafe extern "C" fn set_allocator(allocator: *const ExternalAllocator) -> Status {
+    // SAFETY: null or a readable record.
+    let allocator = unsafe { allocator.as_ref() };
+    // SAFETY: the C caller answers for its functions.
+    match unsafe { allocator::set_allocator(allocator) } {
+        Ok(()) => Status::OK,
+        Err(error) => error.into(),
+    }
+}
+
+pub(crate) unsafe extern "C" fn stats(out: *mut Stats) -> bool {
+    if !out.is_null() {
+        // SAFETY: not null and the C caller's to write.
+        unsafe { out.write(Stats::totals()) };
+    }
+    system::stats_enabled()
+}
+
+pub(crate) unsafe extern "C" fn set_stats(on: bool) {
+    system::set_stats(on);
+}
+
+pub(crate) unsafe extern "C" fn set_thread_cache(on: bool) {
+    system::set_thread_cache(on);
+}
+
+pub(crate) unsafe extern "C" fn drain_thread_cache() {
+    local::drain_thread_cache();
+}
+
+pub(crate) unsafe extern "C" fn set_shutdown(on: bool) {
+    system::set_shutdown(on);
+}
+
+pub(crate) unsafe extern "C" fn set_tracking(on: bool) {
+    system::set_tracking(on);
+}
+
+pub(crate) unsafe extern "C" fn live_blocks(
+    visit: Option<unsafe extern "C" fn(block: *const CLiveBlock, context: *mut c_void)>,
+    context: *mut c_void,
+) -> usize {
+    let blocks = track::live_blocks();
+    if let Some(visit) = visit {
+        for block in &blocks {
+            let view = CLiveBlock {
+                mi: ptr::without_provenance(block.address),
+                data: ptr::without_provenance(block.data),
+                size: block.size,
+                refcount: block.refcount,
+                sequence: block.sequence,
+                origin: block.origin.as_ptr().cast(),
+                origin_length: block.origin.len(),
+            };
+            // SAFETY: the C caller's function, with a record that lives during the call.
+            unsafe { visit(&raw const view, context) };
+        }
+    }
+    blocks.len()
+}
