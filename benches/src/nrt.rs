@@ -7,11 +7,12 @@ use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use usm_nrt::api::{NUMBA_API, NumbaApi};
+use usm_nrt::api::{Api, NumbaApi};
 use usm_nrt::prune::{CfgBuilder, OpKind, Options, Value, prune};
 use usm_nrt::{MemInfo, MemRef, Request};
 
-use crate::row::{Row, microseconds};
+use crate::cpu_time::medians;
+use crate::row::Row;
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = counting();
@@ -25,10 +26,15 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-/// Nanoseconds of one call of each.
-fn row(case: &str, peer: &str, ours: impl FnMut(), theirs: impl FnMut()) -> Row {
-    let (ours, theirs) = microseconds(ours, theirs);
-    Row::new(case, peer, "ns", ours * 1e3, theirs * 1e3)
+/// Calls in one step of the measurement: its own indirect call costs as much as what is measured.
+const CALLS: u32 = 64;
+
+/// Nanoseconds of CPU time of one call of each, in turns.
+fn row(case: &str, peer: &str, mut ours: impl FnMut(), mut theirs: impl FnMut()) -> Row {
+    let mut ours = || (0..CALLS).for_each(|_| ours());
+    let mut theirs = || (0..CALLS).for_each(|_| theirs());
+    let medians = medians(&mut [("ours", &mut ours), (peer, &mut theirs)]);
+    Row::new(case, peer, "ns", medians[0] / f64::from(CALLS), medians[1] / f64::from(CALLS))
 }
 
 fn counting() -> Vec<Row> {
@@ -59,13 +65,22 @@ fn counting() -> Vec<Row> {
 }
 
 fn allocate(size: usize) {
-    drop(black_box(MemRef::allocate(Request::new(black_box(size))).expect("memory")));
+    drop(black_box(MemRef::allocate(Request::new(size)).expect("memory")));
 }
 
 fn allocation() -> Vec<Row> {
     let arc = || drop(black_box(Arc::<[u8; 64]>::new_uninit()));
     let triomphe = || drop(black_box(triomphe::Arc::<core::mem::MaybeUninit<[u8; 64]>>::new_uninit()));
+    // The floor: what lies below every one of them, with our header and prefix.
+    let bare = || {
+        let layout = core::alloc::Layout::new::<[u128; 8]>();
+        // SAFETY: the layout is not empty.
+        let block = black_box(unsafe { std::alloc::alloc(black_box(layout)) });
+        // SAFETY: just allocated with this layout.
+        unsafe { std::alloc::dealloc(block, layout) };
+    };
     let mut rows = vec![
+        row("alloc+release 64 B", "bare alloc+dealloc of 128 B", || allocate(64), bare),
         row("alloc+release 64 B", "std Arc", || allocate(64), arc),
         row("alloc+release 64 B", "triomphe", || allocate(64), triomphe),
     ];
@@ -208,26 +223,50 @@ fn build_numba(package: &Path, folder: &Path) -> Result<Numba, String> {
     })
 }
 
+/// Our C library, as `cargo xtask bench` built it: what stands in for Numba's under compiled code.
+fn c_library() -> Option<(libloading::Library, &'static Api)> {
+    let path = std::env::var_os("USM_NRT_LIBRARY")?;
+    // SAFETY: our own library; its initialisers do nothing.
+    let library = unsafe { libloading::Library::new(path) }.ok()?;
+    // SAFETY: exported with this signature.
+    let api = *unsafe { library.get::<unsafe extern "C" fn(u32) -> *const Api>(b"usm_nrt_get_api") }.ok()?;
+    // SAFETY: any version may be asked for; the table is a static of the library, which the caller keeps.
+    let api = unsafe { api(usm_nrt::api::API_VERSION).as_ref() }?;
+    Some((library, api))
+}
+
 /// Both through their six-entry tables, as C code calls them.
 fn beside_numba(numba: &Numba) -> Vec<Row> {
     const PEER: &str = "Numba's nrt.cpp";
-    // SAFETY: the table is a static of a library that stays loaded.
-    let theirs = unsafe { *numba.api };
-    let ours = NUMBA_API;
+    let library = c_library();
+    let own: &Api = match &library {
+        Some((_, api)) => api,
+        None => {
+            eprintln!("nrt: the tables of the Rust library: USM_NRT_LIBRARY names no C library");
+            black_box(&usm_nrt::api::API)
+        }
+    };
+    let switch = |switch: unsafe extern "C" fn(bool), on: bool| {
+        // SAFETY: switches may be thrown at any time.
+        unsafe { switch(on) };
+    };
+    // SAFETY: the tables are statics of libraries that stay loaded.
+    let (theirs, ours) = unsafe { (*numba.api, *own.numba) };
+    // Loops over indirect calls that no compiler sees through; the pointers stay in registers.
     let pair = |api: NumbaApi, size: usize| {
         move || {
             // SAFETY: any size may be asked for.
-            let mi = unsafe { (black_box(api.allocate))(black_box(size)) };
+            let mi = unsafe { (api.allocate)(size) };
             // SAFETY: the reference just returned.
-            unsafe { (black_box(api.release))(black_box(mi)) };
+            unsafe { (api.release)(mi) };
         }
     };
     let count = |api: NumbaApi, mi: *mut MemInfo| {
         move || {
             // SAFETY: the block is live while the rows are measured.
-            unsafe { (black_box(api.acquire))(black_box(mi)) };
+            unsafe { (api.acquire)(mi) };
             // SAFETY: the reference just taken.
-            unsafe { (black_box(api.release))(black_box(mi)) };
+            unsafe { (api.release)(mi) };
         }
     };
     // SAFETY: any size may be asked for.
@@ -246,16 +285,17 @@ fn beside_numba(numba: &Numba) -> Vec<Row> {
         unsafe { (theirs.release)(black_box(mi)) };
     };
     rows.push(row("alloc_aligned(32)+release 64 B", PEER, aligned, their_aligned));
-    usm_nrt::set_thread_cache(true);
+    switch(own.set_thread_cache, true);
     rows.push(row("table: alloc+release 64 B, thread cache", PEER, pair(ours, 64), pair(theirs, 64)));
     rows.push(row("table: alloc+release 1 KiB, thread cache", PEER, pair(ours, 1024), pair(theirs, 1024)));
-    usm_nrt::set_thread_cache(false);
-    usm_nrt::drain_thread_cache();
-    usm_nrt::set_stats(true);
+    switch(own.set_thread_cache, false);
+    // SAFETY: no arguments.
+    unsafe { (own.drain_thread_cache)() };
+    switch(own.set_stats, true);
     // SAFETY: no arguments.
     unsafe { (numba.enable_stats)() };
     rows.push(row("table: alloc+release 64 B, statistics", PEER, pair(ours, 64), pair(theirs, 64)));
-    usm_nrt::set_stats(false);
+    switch(own.set_stats, false);
     // SAFETY: no arguments.
     unsafe { (numba.disable_stats)() };
     for (api, mi) in [(ours, a), (theirs, b)] {

@@ -11,13 +11,48 @@ use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 
-use alloc::alloc::{alloc, dealloc, realloc};
+use raw::{alloc, dealloc, realloc};
 
 use crate::allocator;
 use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::local;
 use crate::system;
+
+/// Where memory comes from: the global allocator, which the program that links this crate chooses. In the C library
+/// nobody can choose another than the system's, so it is called without the doors in between.
+#[cfg(not(all(usm_nrt_export, feature = "std")))]
+mod raw {
+    pub(super) use alloc::alloc::{alloc, dealloc, realloc};
+}
+#[cfg(all(usm_nrt_export, feature = "std"))]
+mod raw {
+    use core::alloc::{GlobalAlloc, Layout};
+    use std::alloc::System;
+
+    /// # Safety
+    /// The layout is not empty.
+    #[inline(always)]
+    pub(super) unsafe fn alloc(layout: Layout) -> *mut u8 {
+        // SAFETY: same contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    /// # Safety
+    /// `base` came from [`alloc`] with this layout, and is freed once.
+    #[inline(always)]
+    pub(super) unsafe fn dealloc(base: *mut u8, layout: Layout) {
+        // SAFETY: same contract.
+        unsafe { System.dealloc(base, layout) }
+    }
+
+    /// # Safety
+    /// As [`dealloc`]; `size` is not zero and fits with the alignment.
+    pub(super) unsafe fn realloc(base: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: same contract.
+        unsafe { System.realloc(base, layout, size) }
+    }
+}
 
 /// Alignment of every block, in bytes; what C code expects of `malloc`.
 pub(crate) const MIN_ALIGN: usize = 16;
@@ -27,8 +62,8 @@ const CLASS_ALIGN: usize = 64;
 const MAX_ALIGN: usize = 1 << 31;
 
 /// What lies before every block. Two words, each written and read whole, so that a read right after the
-/// write is served from the store buffer.
-#[repr(C, align(16))]
+/// write is served from the store buffer; blocks are aligned to 16, the type is not, so that it travels in registers.
+#[repr(C)]
 #[derive(Clone, Copy)]
 struct Prefix {
     /// Bytes from base to end, as given to the global allocator.
@@ -49,6 +84,9 @@ impl Prefix {
     const fn installed(total: usize, lead: usize, allocator: u8) -> Self {
         Self { total, packed: lead as u64 | (allocator as u64) << 56 }
     }
+
+    /// What all blocks have that are aligned to 16 and neither kept nor from elsewhere.
+    const USUAL: u64 = Self::new(0, PREFIX, MIN_ALIGN, 0).packed;
 
     /// Whether the block goes straight back to the global allocator.
     #[inline]
@@ -78,7 +116,7 @@ impl Prefix {
     }
 }
 
-const PREFIX: usize = size_of::<Prefix>();
+pub(crate) const PREFIX: usize = size_of::<Prefix>();
 const _: () = assert!(PREFIX == MIN_ALIGN);
 
 /// The built-in allocator in the shape of an external one. Every block of this runtime carries its
@@ -106,63 +144,101 @@ unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
     }
 }
 
-/// A block with `head` bytes in front of `size` bytes of data; the data is aligned to `align`, the block
-/// to 16 bytes less than nothing: `block + head` is the data. `head` is a small multiple of 16.
-pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
-    allocate_inline(head, size, align)
-}
+/// Largest size, in bytes, that [`allocate_near`] and [`allocate_cached`] may be asked for: prefix, head and padding
+/// always fit.
+pub(crate) const MAX_NEAR_SIZE: usize = isize::MAX as usize - 1024;
 
-/// [`allocate`] for the one hot caller: the result stays in registers.
-#[inline(always)]
-pub(crate) fn allocate_inline(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
-    let overflow = Error::SizeOverflow { size, align };
+/// A block with `head` bytes in front of `size` bytes of data; the data is aligned to `align`, the block
+/// to 16 bytes no less: `block + head` is the data. `head` is a small multiple of 16.
+pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
     if !align.is_power_of_two() {
         return Err(Error::InvalidAlignment { align });
     }
     if align > MAX_ALIGN {
-        return Err(overflow);
+        return Err(Error::SizeOverflow { size, align });
     }
     let align = align.max(MIN_ALIGN);
-    // At most MAX_ALIGN + 64: no overflow.
-    let data = (PREFIX + head + align - 1) & !(align - 1);
-    let total = data.checked_add(size).ok_or(overflow)?;
-
-    let placement = system::placement();
-    if !placement.is_plain() {
-        if placement.allocator() != 0 {
-            return allocate_installed(placement.allocator(), head, size, align);
-        }
-        if let (true, Some(class)) = (align <= CLASS_ALIGN, local::class_of(total)) {
-            return allocate_class(class, data - head, size);
-        }
+    let switches = system::switches();
+    if switches.allocator() != 0 {
+        return allocate_installed(switches.allocator(), head, size, align);
     }
-    // Above 16 bytes the system allocator takes a slow path; up to a cache line, padding is cheaper.
-    let (layout_align, padding) =
-        if align <= CLASS_ALIGN { (MIN_ALIGN, align - MIN_ALIGN) } else { (align, 0) };
-    let total = total.checked_add(padding).ok_or(overflow)?;
-    let layout = Layout::from_size_align(total, layout_align).map_err(|_| overflow)?;
-    // SAFETY: the layout is not empty: it holds at least the prefix.
-    let base = NonNull::new(unsafe { alloc(layout) }).ok_or(Error::OutOfMemory { size })?;
-    let shift = base.addr().get().wrapping_neg() & (align - 1);
-    let lead = data - head + shift;
-    // SAFETY: `lead >= PREFIX` and `lead + head + size <= total`, because the shift is at most the padding.
-    Ok(unsafe { place(base, Prefix::new(total, lead, layout_align, 0)) })
+    if align > CLASS_ALIGN {
+        return allocate_far(head, size, align);
+    }
+    if size > MAX_NEAR_SIZE {
+        return Err(Error::SizeOverflow { size, align });
+    }
+    let block = match class_for(head, size, align) {
+        Some(class) if switches.is_cached() => {
+            allocate_cached(head, size, align).or_else(|| allocate_class(class))
+        }
+        _ => allocate_near(head, size, align),
+    };
+    block.ok_or(Error::OutOfMemory { size })
 }
 
+/// [`allocate`] from the global allocator for alignments of 16 to 64 and sizes up to [`MAX_NEAR_SIZE`]; `None` when it
+/// has no memory.
 #[inline(always)]
-fn allocate_class(class: u8, lead: usize, size: usize) -> Result<NonNull<u8>, Error> {
+pub(crate) fn allocate_near(head: usize, size: usize, align: usize) -> Option<NonNull<u8>> {
+    debug_assert!((MIN_ALIGN..=CLASS_ALIGN).contains(&align) && size <= MAX_NEAR_SIZE);
+    let data = data_offset(head, align);
+    // Above 16 bytes the system allocator takes a slow path; up to a cache line, padding is cheaper.
+    let total = data + size + (align - MIN_ALIGN);
+    // SAFETY: a power of two, and at most `isize::MAX` because the size is no larger than MAX_NEAR_SIZE.
+    let layout = unsafe { Layout::from_size_align_unchecked(total, MIN_ALIGN) };
+    // SAFETY: the layout is not empty: it holds at least the prefix.
+    let base = NonNull::new(unsafe { alloc(layout) })?;
+    // The allocator's alignment is known, but not to the compiler.
+    let shift = if align == MIN_ALIGN { 0 } else { base.addr().get().wrapping_neg() & (align - 1) };
+    let lead = data - head + shift;
+    // SAFETY: `lead >= PREFIX` and `lead + head + size <= total`, because the shift is at most the padding.
+    Some(unsafe { place(base, Prefix::new(total, lead, MIN_ALIGN, 0)) })
+}
+
+/// [`allocate`] for alignments above 64.
+fn allocate_far(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
+    let overflow = Error::SizeOverflow { size, align };
+    let data = data_offset(head, align);
+    let total = data.checked_add(size).ok_or(overflow)?;
+    let layout = Layout::from_size_align(total, align).map_err(|_| overflow)?;
+    // SAFETY: the layout is not empty: it holds at least the prefix.
+    let base = NonNull::new(unsafe { alloc(layout) }).ok_or(Error::OutOfMemory { size })?;
+    // SAFETY: `PREFIX <= data - head`, and the data ends with the block.
+    Ok(unsafe { place(base, Prefix::new(total, data - head, align, 0)) })
+}
+
+/// Bytes from an aligned base to the data. At most MAX_ALIGN + 64: no overflow.
+#[inline(always)]
+const fn data_offset(head: usize, align: usize) -> usize {
+    (PREFIX + head + align - 1) & !(align - 1)
+}
+
+/// The class that holds such a block. All blocks of a class start right behind the prefix, so that they have one
+/// prefix for ever.
+#[inline(always)]
+fn class_for(head: usize, size: usize, align: usize) -> Option<u8> {
+    let data = data_offset(head, align);
+    if data - head == PREFIX { local::class_of(data + size) } else { None }
+}
+
+/// A block that this thread holds back; alignments and sizes as for [`allocate_near`].
+#[inline(always)]
+pub(crate) fn allocate_cached(head: usize, size: usize, align: usize) -> Option<NonNull<u8>> {
+    let base = local::take(class_for(head, size, align)?)?;
+    // SAFETY: behind the prefix that the block has had since it was made.
+    Some(unsafe { base.add(PREFIX) })
+}
+
+/// A fresh block of a class; `None` when there is no memory.
+#[cold]
+fn allocate_class(class: u8) -> Option<NonNull<u8>> {
     let total = local::class_size(class);
-    let base = match local::take(class) {
-        Some(base) => base,
-        None => {
-            let layout = Layout::from_size_align(total, CLASS_ALIGN)
-                .map_err(|_| Error::SizeOverflow { size, align: CLASS_ALIGN })?;
-            // SAFETY: a class is never empty.
-            NonNull::new(unsafe { alloc(layout) }).ok_or(Error::OutOfMemory { size })?
-        }
-    };
-    // SAFETY: the class was chosen to hold `lead`, head and size; its base is aligned to a cache line.
-    Ok(unsafe { place(base, Prefix::new(total, lead, CLASS_ALIGN, class)) })
+    let layout = Layout::from_size_align(total, CLASS_ALIGN).ok()?;
+    // SAFETY: a class is never empty.
+    let base = NonNull::new(unsafe { alloc(layout) })?;
+    // SAFETY: a class has room for more than the prefix; its base is aligned to a cache line.
+    Some(unsafe { place(base, Prefix::new(total, PREFIX, CLASS_ALIGN, class)) })
 }
 
 /// Writes the prefix and returns the block behind it.
@@ -182,41 +258,74 @@ unsafe fn place(base: NonNull<u8>, prefix: Prefix) -> NonNull<u8> {
 
 /// # Safety
 /// `block` is a live block of this module.
-#[inline]
+#[inline(always)]
 unsafe fn prefix_of(block: NonNull<u8>) -> Prefix {
     // SAFETY: the prefix lies before every block.
-    let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>();
+    let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>().as_ptr();
+    // Word by word, as it was written: a wider read right after the writes would wait for both to reach the cache.
     // SAFETY: `place` wrote it.
-    unsafe { slot.read() }
+    let (total, packed) = unsafe { ((*slot).total, (*slot).packed) };
+    Prefix { total, packed }
 }
 
 /// Frees a block.
 ///
 /// # Safety
 /// `block` came from this module and is freed once.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn free(block: NonNull<u8>) {
     // SAFETY: the block is live.
     let prefix = unsafe { prefix_of(block) };
+    if prefix.packed == Prefix::USUAL {
+        // A guess of the processor instead of a sum with what was just loaded: freeing need not wait for it.
+        // SAFETY: the distance that the usual prefix says.
+        let base = unsafe { block.sub(PREFIX) };
+        // SAFETY: the layout that the block was allocated with, valid then.
+        return unsafe { release(base, Prefix { total: prefix.total, packed: Prefix::USUAL }) };
+    }
     // SAFETY: `lead` is the distance from the base.
     let base = unsafe { block.sub(prefix.lead()) };
     if !prefix.is_plain() {
-        if prefix.allocator() != 0 {
-            // SAFETY: the base of a block of that allocator.
-            return unsafe { free_installed(prefix.allocator(), base) };
-        }
-        if local::put(prefix.class(), base) {
-            return;
-        }
+        // SAFETY: base and prefix of a live block.
+        return unsafe { free_special(base, prefix) };
     }
     // SAFETY: the layout that the block was allocated with, valid then.
     unsafe { release(base, prefix) }
+}
+
+/// [`free`] of a block that may be kept, or that came from elsewhere. Each case ends in a jump, so that none pays for the
+/// registers of another.
+///
+/// # Safety
+/// `base` and `prefix` are of a live block, freed once.
+#[inline(never)]
+unsafe fn free_special(base: NonNull<u8>, prefix: Prefix) {
+    if prefix.allocator() == 0 && local::put(prefix.class(), base) {
+        return;
+    }
+    // SAFETY: same contract.
+    unsafe { free_rest(base, prefix) }
+}
+
+/// # Safety
+/// As for [`free_special`].
+#[cold]
+#[inline(never)]
+unsafe fn free_rest(base: NonNull<u8>, prefix: Prefix) {
+    if prefix.allocator() != 0 {
+        // SAFETY: the base of a block of that allocator.
+        unsafe { free_installed(prefix.allocator(), base) }
+    } else if !local::put_first(prefix.class(), base) {
+        // SAFETY: the layout that the block was allocated with, valid then.
+        unsafe { release(base, prefix) }
+    }
 }
 
 /// Gives a base back to the global allocator.
 ///
 /// # Safety
 /// `base` was allocated with the size and alignment of `prefix`.
+#[inline(always)]
 unsafe fn release(base: NonNull<u8>, prefix: Prefix) {
     // SAFETY: size and alignment made a valid layout at allocation.
     let layout = unsafe { Layout::from_size_align_unchecked(prefix.total, prefix.align()) };
@@ -309,8 +418,6 @@ fn installed_lead(base: NonNull<u8>, head: usize, align: usize) -> usize {
 
 /// # Safety
 /// `base` came from that allocator and is freed once.
-#[cold]
-#[inline(never)]
 unsafe fn free_installed(allocator: u8, base: NonNull<u8>) {
     let Some(functions) = allocator::installed(allocator) else { return };
     if let Some(free) = functions.free {

@@ -137,16 +137,18 @@ fn allocate_block(
     Ok((base.cast(), data, allocator.as_ptr()))
 }
 
-#[inline(always)]
 fn builtin_block(
     size: usize,
     align: usize,
 ) -> Result<(NonNull<MemInfo>, NonNull<u8>, *mut ExternalAllocator), Error> {
-    let block = block::allocate_inline(HEADER_ROOM, size, align)?;
+    let block = block::allocate(HEADER_ROOM, size, align)?;
     // SAFETY: the block holds HEADER_ROOM bytes in front of the data.
     let data = unsafe { block.add(HEADER_ROOM) };
     Ok((block.cast(), data, (&raw const BUILTIN).cast_mut()))
 }
+
+/// Largest alignment, in bytes, of the hot path.
+const NEAR_ALIGN: usize = 64;
 
 /// Header bytes rounded up to the built-in allocator's alignment.
 const HEADER_ROOM: usize = HEADER.next_multiple_of(block::MIN_ALIGN);
@@ -201,16 +203,52 @@ impl MemInfo {
         Self::allocate_builtin(size, align)
     }
 
+    /// The two usual cases here, where they are compiled into the caller; the rest behind a call.
     #[inline(always)]
     fn allocate_builtin(size: usize, align: usize) -> Option<NonNull<Self>> {
-        let (mi, data, allocator) = builtin_block(size, align).ok()?;
+        let switches = system::switches();
+        let near = align.is_power_of_two() && align <= NEAR_ALIGN && size <= block::MAX_NEAR_SIZE;
+        let aligned = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
+        let block = if near && switches.is_quiet() {
+            block::allocate_near(HEADER_ROOM, size, aligned)?
+        } else if near && switches.is_only_cache() {
+            match block::allocate_cached(HEADER_ROOM, size, aligned) {
+                Some(block) => block,
+                None => return Self::allocate_observed(size, align),
+            }
+        } else {
+            return Self::allocate_observed(size, align);
+        };
+        track::counted_birth();
+        // SAFETY: a fresh block with that much room.
+        Some(unsafe { Self::place(block, size) })
+    }
+
+    #[inline(never)]
+    fn allocate_observed(size: usize, align: usize) -> Option<NonNull<Self>> {
+        let block = block::allocate(HEADER_ROOM, size, align).ok()?;
+        // SAFETY: a fresh block with that much room.
+        let mi = unsafe { Self::place(block, size) };
+        track::born(mi);
+        Some(mi)
+    }
+
+    /// Writes the header of a block without destructor.
+    ///
+    /// # Safety
+    /// `block` is fresh, of the built-in allocator, with HEADER_ROOM and `size` bytes.
+    #[inline(always)]
+    unsafe fn place(block: NonNull<u8>, size: usize) -> NonNull<Self> {
+        // SAFETY: the block holds HEADER_ROOM bytes in front of the data.
+        let data = unsafe { block.add(HEADER_ROOM) };
+        let allocator = (&raw const BUILTIN).cast_mut();
         // SAFETY: no destructor; the allocator frees the header's address.
         let header =
             unsafe { Self::from_parts(data.as_ptr().cast(), size, None, ptr::null_mut(), allocator) };
+        let mi = block.cast::<Self>();
         // SAFETY: the block starts with room for an aligned header.
         unsafe { mi.write(header) };
-        track::born(mi);
-        Some(mi)
+        mi
     }
 
     #[inline(never)]
@@ -359,6 +397,22 @@ impl MemInfo {
     // ones, which the store buffer cannot serve (measured: 14 instead of 9 ns a block).
     #[inline(never)]
     pub unsafe fn destroy(mi: NonNull<Self>) {
+        // SAFETY: we own the block alone.
+        let header = unsafe { mi.as_ref() };
+        let plain = header.dtor.is_none() && ptr::eq(header.external_allocator(), &raw const BUILTIN);
+        if plain && !system::switches().is_tracked() {
+            track::counted_death();
+            // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
+            unsafe { block::free(mi.cast()) };
+            return;
+        }
+        // SAFETY: same contract.
+        unsafe { Self::destroy_any(mi) }
+    }
+
+    /// [`destroy`](Self::destroy) for all that is not plain, out of its way.
+    #[inline(never)]
+    unsafe fn destroy_any(mi: NonNull<Self>) {
         // SAFETY: we own the block alone.
         let header = unsafe { mi.as_ref() };
         if let Some(dtor) = header.dtor {

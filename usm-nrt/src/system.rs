@@ -45,20 +45,45 @@ pub fn set_thread_cache(on: bool) {
     set(CACHE, on && cfg!(feature = "std"));
 }
 
-/// Where new blocks come from when it is not the global allocator straight away; see [`Placement`].
+/// The switches that the making and freeing of a block looks at.
+#[derive(Clone, Copy)]
+pub(crate) struct Switches(u32);
+
+/// All switches at this moment: one load.
 #[inline]
-pub(crate) fn placement() -> Placement {
-    Placement(SWITCHES.load(Ordering::Relaxed) & (CACHE | ALLOCATOR))
+pub(crate) fn switches() -> Switches {
+    Switches(SWITCHES.load(Ordering::Relaxed))
 }
 
-/// The switches that an allocation looks at: one comparison says that nothing is special.
-#[derive(Clone, Copy)]
-pub(crate) struct Placement(u32);
-
-impl Placement {
+impl Switches {
+    /// Nothing is tracked, cached or taken from elsewhere; counted perhaps.
     #[inline]
-    pub(crate) const fn is_plain(self) -> bool {
-        self.0 == 0
+    pub(crate) const fn is_quiet(self) -> bool {
+        self.0 & (TRACKING | CACHE | ALLOCATOR) == 0
+    }
+
+    /// Blocks are cached per thread, counted perhaps, and nothing else is special.
+    #[inline]
+    pub(crate) const fn is_only_cache(self) -> bool {
+        self.0 & (TRACKING | CACHE | ALLOCATOR) == CACHE
+    }
+
+    /// Whether blocks made and freed are counted.
+    #[inline]
+    pub(crate) const fn is_counted(self) -> bool {
+        self.0 & STATS != 0
+    }
+
+    /// Whether a record is kept of every block.
+    #[inline]
+    pub(crate) const fn is_tracked(self) -> bool {
+        self.0 & TRACKING != 0
+    }
+
+    /// Whether small blocks are cached per thread.
+    #[inline]
+    pub(crate) const fn is_cached(self) -> bool {
+        self.0 & CACHE != 0
     }
 
     /// The number of the installed allocator, or 0 for the global one.
@@ -98,11 +123,4 @@ pub fn is_shutdown() -> bool {
 /// Starts or stops keeping a record of every block made, for [`crate::live_blocks`]. Off at start.
 pub fn set_tracking(on: bool) {
     set(TRACKING, on);
-}
-
-/// Whether (blocks are counted, blocks are tracked): one load for both.
-#[inline]
-pub(crate) fn observers() -> (bool, bool) {
-    let switches = SWITCHES.load(Ordering::Relaxed);
-    (switches & STATS != 0, switches & TRACKING != 0)
 }

@@ -98,12 +98,28 @@ pub(crate) fn adopted(mi: NonNull<MemInfo>) {
 
 #[inline]
 fn observe<const N: usize>(mi: NonNull<MemInfo>, events: [Event; N], alive: bool) {
-    let (stats, tracking) = system::observers();
-    if stats {
+    let switches = system::switches();
+    if switches.is_counted() {
         local::count(events);
     }
-    if tracking {
+    if switches.is_tracked() {
         record(mi, alive);
+    }
+}
+
+/// [`born`] where nothing can be tracked.
+#[inline(always)]
+pub(crate) fn counted_birth() {
+    if system::switches().is_counted() {
+        local::count([Event::Alloc, Event::MiAlloc]);
+    }
+}
+
+/// [`died`] where nothing can be tracked.
+#[inline(always)]
+pub(crate) fn counted_death() {
+    if system::switches().is_counted() {
+        local::count([Event::Free, Event::MiFree]);
     }
 }
 
@@ -170,7 +186,7 @@ pub fn forget_tracked() {
 #[inline]
 pub(crate) fn check(mi: NonNull<MemInfo>, what: &str) {
     #[cfg(feature = "debug")]
-    if system::observers().1 {
+    if system::switches().is_tracked() {
         if REGISTRY.lock().dead.contains(&mi.addr().get()) {
             std::eprintln!("usm-nrt: {what} of block {:#x} after it was freed", mi.addr());
             std::process::abort();

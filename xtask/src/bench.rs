@@ -1,7 +1,7 @@
 //! `cargo xtask bench NAME [--json]`: a benchmark of usm-bench, release build.
 
 use crate::command::{cargo, describe};
-use crate::{Failure, python};
+use crate::{Failure, nrt, python};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     if !arguments.iter().any(|argument| !argument.starts_with('-')) {
@@ -11,6 +11,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     python::virtual_environment()?;
     let mut bench = cargo(["run", "--quiet", "--release", "-p", "usm-bench", "--"]);
     bench.args(arguments);
+    if arguments.iter().any(|argument| argument == "nrt") {
+        // The runtime as compiled code meets it.
+        bench.env("USM_NRT_LIBRARY", nrt::build()?);
+    }
     let status = bench.status().map_err(|error| format!("{}: {error}", describe(&bench)))?;
     if status.success() { Ok(()) } else { Err(Failure::Run(format!("{}: {status}", describe(&bench)))) }
 }

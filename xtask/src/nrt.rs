@@ -6,7 +6,8 @@ use crate::Failure;
 use crate::command::{self, cargo};
 use crate::environment;
 
-fn build() -> Result<PathBuf, String> {
+/// Builds the C library and returns its path.
+pub(crate) fn build() -> Result<PathBuf, String> {
     let outcome = command::run(&mut cargo([
         "rustc",
         "--quiet",

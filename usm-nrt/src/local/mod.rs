@@ -6,12 +6,12 @@ mod thread;
 #[cfg(feature = "std")]
 pub use thread::drain_thread_cache;
 #[cfg(feature = "std")]
-pub(crate) use thread::{count, for_each_counters, put, take};
+pub(crate) use thread::{count, for_each_counters, put, put_first, take};
 
 #[cfg(not(feature = "std"))]
 mod shared;
 #[cfg(not(feature = "std"))]
-pub(crate) use shared::{count, drain_thread_cache, for_each_counters, put, take};
+pub(crate) use shared::{count, drain_thread_cache, for_each_counters, put, put_first, take};
 
 /// Bytes between two size classes: a cache line.
 const CLASS_STEP: usize = 64;

@@ -24,4 +24,8 @@ pub(crate) fn put(_class: u8, _base: NonNull<u8>) -> bool {
     false
 }
 
+pub(crate) fn put_first(_class: u8, _base: NonNull<u8>) -> bool {
+    false
+}
+
 pub(crate) fn drain_thread_cache() {}

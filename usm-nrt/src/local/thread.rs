@@ -30,10 +30,18 @@ static SHARDS: AtomicPtr<Shard> = AtomicPtr::new(ptr::null_mut());
 /// Counts of threads whose own shard is already gone (destructors that run late in a thread's life).
 static ORPHANS: Counters = Counters::new();
 
-/// A free block; the link lies at its base.
+/// A free block, as long as the cache has it. What the block's owner and late users of it look at stays as it was: the
+/// prefix, which the next owner needs anyway, and the reference count, so that a second release is still seen.
+#[repr(C)]
 struct Node {
+    prefix: [usize; PREFIX_WORDS],
+    refcount: usize,
+    destructor: usize,
     next: *mut Node,
 }
+
+const PREFIX_WORDS: usize = block::PREFIX / size_of::<usize>();
+const _: () = assert!(size_of::<Node>() <= super::CLASS_STEP);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -45,9 +53,12 @@ enum Phase {
     Closed,
 }
 
+/// The free blocks of one class.
 struct Magazine {
     head: Cell<*mut Node>,
-    count: Cell<u32>,
+    /// How many more may be kept: none before the thread is registered for clean-up and after it, so that the
+    /// hot path asks nothing else.
+    room: Cell<u32>,
 }
 
 struct Local {
@@ -63,7 +74,7 @@ thread_local! {
         Local {
             phase: Cell::new(Phase::Fresh),
             shard: Cell::new(ptr::null()),
-            magazines: [const { Magazine { head: Cell::new(ptr::null_mut()), count: Cell::new(0) } }; CLASSES + 1],
+            magazines: [const { Magazine { head: Cell::new(ptr::null_mut()), room: Cell::new(0) } }; CLASSES + 1],
         }
     };
     static EXIT: Exit = const { Exit };
@@ -99,6 +110,7 @@ impl Local {
     fn open(&self) -> bool {
         let open = EXIT.try_with(|_| ()).is_ok();
         self.phase.set(if open { Phase::Active } else { Phase::Closed });
+        self.make_room();
         open
     }
 
@@ -145,14 +157,23 @@ impl Local {
 
     fn drain(&self) {
         for (class, magazine) in self.magazines.iter().enumerate() {
-            magazine.count.set(0);
             let mut next = magazine.head.replace(ptr::null_mut());
             while let Some(node) = NonNull::new(next) {
-                // SAFETY: a cached block holds its link at its base.
-                next = unsafe { node.read() }.next;
+                // SAFETY: a cached block is a node.
+                next = unsafe { (*node.as_ptr()).next };
                 // SAFETY: the block is of this class, and off the list we own it.
                 unsafe { block::release_class(class as u8, node.cast()) };
             }
+        }
+        self.make_room();
+    }
+
+    /// Sets all classes to what an empty cache may keep.
+    fn make_room(&self) {
+        let open = self.phase.get() == Phase::Active;
+        for (class, magazine) in self.magazines.iter().enumerate().skip(1) {
+            let blocks = if open { CLASS_BYTES / class_size(class as u8) } else { 0 };
+            magazine.room.set(blocks as u32);
         }
     }
 }
@@ -177,37 +198,44 @@ pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
     }
 }
 
-/// A cached block of `class`.
+/// A cached block of `class`, with the prefix that it had.
 #[inline]
 pub(crate) fn take(class: u8) -> Option<NonNull<u8>> {
     LOCAL.with(|local| {
         let magazine = local.magazines.get(usize::from(class))?;
         let node = NonNull::new(magazine.head.get())?;
-        // SAFETY: a cached block holds its link at its base.
-        magazine.head.set(unsafe { node.read() }.next);
-        magazine.count.set(magazine.count.get() - 1);
+        // SAFETY: a cached block is a node.
+        magazine.head.set(unsafe { (*node.as_ptr()).next });
+        magazine.room.set(magazine.room.get() + 1);
         Some(node.cast())
     })
 }
 
-/// Keeps a block of `class`; false when the caller must free it.
+/// Keeps a block of `class`; false when there is no room: then [`put_first`] is to be asked.
 #[inline]
 pub(crate) fn put(class: u8, base: NonNull<u8>) -> bool {
     LOCAL.with(|local| {
         let Some(magazine) = local.magazines.get(usize::from(class)) else {
             return false;
         };
-        let kept = magazine.count.get();
-        if kept as usize * class_size(class) >= CLASS_BYTES || !local.is_open() {
+        let room = magazine.room.get();
+        if room == 0 {
             return false;
         }
         let node = base.cast::<Node>();
         // SAFETY: the block has at least 64 bytes, aligned to 64, and belongs to us now.
-        unsafe { node.write(Node { next: magazine.head.get() }) };
+        unsafe { (*node.as_ptr()).next = magazine.head.get() };
         magazine.head.set(node.as_ptr());
-        magazine.count.set(kept + 1);
+        magazine.room.set(room - 1);
         true
     })
+}
+
+/// [`put`] of the thread's first block, which finds no room because nothing was prepared; false when the caller must
+/// free it.
+pub(crate) fn put_first(class: u8, base: NonNull<u8>) -> bool {
+    let first = LOCAL.with(|local| local.phase.get() == Phase::Fresh && local.is_open());
+    first && put(class, base)
 }
 
 /// Frees all blocks that the calling thread holds back.
