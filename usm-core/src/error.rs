@@ -72,6 +72,24 @@ pub enum ErrorKind {
         /// Bytes copied.
         len: usize,
     },
+    /// Two layouts that must have the same shape have not.
+    ShapeMismatch {
+        /// First axis that differs; one past the last stands for the bytes of an element.
+        axis: usize,
+        /// Extent in the destination.
+        expected: usize,
+        /// Extent in the source.
+        found: usize,
+    },
+    /// Elements of a destination that may share bytes.
+    DestinationAliases {
+        /// The axis: as given for a stride of 0, else in descending order of strides without axes of one element.
+        axis: usize,
+        /// Its stride in bytes, without sign.
+        stride: usize,
+        /// The bytes that it must step over at least.
+        least: usize,
+    },
     /// A fill pattern whose width is not 1, 2, 4, 8 or 16 bytes, or does not divide the range.
     BadPattern {
         /// Bytes of the pattern.
@@ -227,6 +245,15 @@ impl fmt::Display for ErrorKind {
             }
             Self::Overlap { dst, src, len } => {
                 write!(f, "copy of {len} bytes from {src:#x} to {dst:#x} overlaps itself")
+            }
+            Self::ShapeMismatch { axis, expected, found } => {
+                write!(f, "axis {axis} of the destination is {expected}, of the source {found}")
+            }
+            Self::DestinationAliases { axis, stride, least } => {
+                write!(
+                    f,
+                    "axis {axis} of the destination steps {stride} bytes over {least}: elements may share bytes"
+                )
             }
             Self::BadPattern { width, len } => {
                 write!(f, "a fill pattern of {width} bytes does not suit a range of {len} bytes")

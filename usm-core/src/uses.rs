@@ -51,6 +51,12 @@ impl<B: Backend> Pending<B> {
         }
     }
 
+    /// These events.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn of(events: Vec<B::Event>) -> Self {
+        Self { events }
+    }
+
     /// The events.
     #[must_use]
     pub fn events(&self) -> &[B::Event] {

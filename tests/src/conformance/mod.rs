@@ -7,6 +7,7 @@ pub mod order;
 pub mod plan;
 pub mod query;
 pub mod sharing;
+pub mod strided;
 pub mod transfer;
 pub mod typed;
 
@@ -98,6 +99,9 @@ macro_rules! conformance_cases {
             a_wrong_number_of_arguments_is_refused an_argument_of_the_wrong_type_is_refused
             a_declared_function_is_launched_safely memory_named_as_used_is_reached_and_ordered
             module_and_function_may_be_dropped_in_flight);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, strided:
+            strided_copies_agree_with_the_reference large_layouts_copy_in_every_way
+            an_array_is_reversed_in_place layouts_that_do_not_fit_are_refused);
     };
     (@group [$($each:ident)::+] $module:ident $provider:ty, $group:ident: $($case:ident)*) => {
         $crate::conformance_cases!(@each [$($each)::+] $module $provider, $group: $($case)*);

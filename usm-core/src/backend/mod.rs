@@ -120,6 +120,23 @@ unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
+/// Rows of bytes at equal distances on both sides: what [`Backend::copy_rows`] copies. Bytes, except their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// First row of the destination.
+    pub dst: *mut u8,
+    /// From one row of the destination to the next.
+    pub dst_pitch: usize,
+    /// First row of the source.
+    pub src: *const u8,
+    /// From one row of the source to the next.
+    pub src_pitch: usize,
+    /// Bytes of a row.
+    pub width: usize,
+    /// Number of rows.
+    pub rows: usize,
+}
+
 /// Whether a queue orders its operations by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum QueueOrder {
@@ -228,6 +245,19 @@ pub unsafe trait Backend: Sized {
         len: usize,
         after: &[Self::Event],
     ) -> Result<Self::Event>;
+
+    /// Copies rows, in one operation where the runtime has such a call.
+    ///
+    /// # Safety
+    /// As for [`copy`](Self::copy), for every row. Pitches are not below the width.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where there is none, or not for these numbers: runs are then
+    /// copied one by one. The runtime's.
+    unsafe fn copy_rows(queue: &Self::Queue, rows: &Rows, after: &[Self::Event]) -> Result<Self::Event> {
+        let _ = (queue, rows, after);
+        Err(crate::ErrorKind::Unsupported { operation: "a copy of rows" }.into())
+    }
 
     /// Repeats `pattern` over `len` bytes; `len` is a multiple of the pattern's width.
     ///

@@ -29,6 +29,28 @@ pub(super) type DeviceId = i32;
 /// `CUdeviceptr`.
 pub(super) type Address = usize;
 
+/// `CUDA_MEMCPY2D`.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct RowsCopy {
+    pub(super) src_x: usize,
+    pub(super) src_y: usize,
+    pub(super) src_memory_type: u32,
+    pub(super) src_host: *const c_void,
+    pub(super) src_device: Address,
+    pub(super) src_array: Raw,
+    pub(super) src_pitch: usize,
+    pub(super) dst_x: usize,
+    pub(super) dst_y: usize,
+    pub(super) dst_memory_type: u32,
+    pub(super) dst_host: *mut c_void,
+    pub(super) dst_device: Address,
+    pub(super) dst_array: Raw,
+    pub(super) dst_pitch: usize,
+    pub(super) width: usize,
+    pub(super) height: usize,
+}
+
 /// `CUipcMemHandle`, passed by value.
 #[repr(C)]
 pub(super) struct IpcMemory(pub(super) [u8; NATIVE_BYTES]);
@@ -97,6 +119,7 @@ table! {
     destroy_stream = "cuStreamDestroy_v2"(Raw);
     stream_wait = "cuStreamWaitEvent"(Raw, Raw, u32);
     copy = "cuMemcpyAsync"(Address, Address, usize, Raw);
+    copy_rows = "cuMemcpy2DAsync_v2"(*const RowsCopy, Raw);
     fill8 = "cuMemsetD8Async"(Address, u8, usize, Raw);
     fill16 = "cuMemsetD16Async"(Address, u16, usize, Raw);
     fill32 = "cuMemsetD32Async"(Address, u32, usize, Raw);

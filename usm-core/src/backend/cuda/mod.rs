@@ -29,7 +29,9 @@ pub use queue::{CudaEvent, CudaQueue};
 pub use sharing::CudaIpcMemory;
 
 use crate::backend::roster::Completion;
-use crate::backend::{Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Unsupported};
+use crate::backend::{
+    Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Rows, Unsupported,
+};
 use crate::deferred::Deferred;
 use crate::error::Result;
 use crate::shared::Shared;
@@ -130,6 +132,11 @@ unsafe impl Backend for Cuda {
     ) -> Result<CudaEvent> {
         // SAFETY: the caller's promise.
         unsafe { queue.copy(dst, src, len, after) }
+    }
+
+    unsafe fn copy_rows(queue: &CudaQueue, rows: &Rows, after: &[CudaEvent]) -> Result<CudaEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.copy_rows(rows, after) }
     }
 
     unsafe fn fill(

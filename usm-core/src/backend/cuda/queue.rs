@@ -6,10 +6,10 @@ use core::ptr;
 use core::time::Duration;
 
 use super::error::{self, check};
-use super::loader::{Code, Raw};
+use super::loader::{Code, Raw, RowsCopy};
 use super::memory::{CudaContext, Current, Native};
 use crate::backend::roster::Completion;
-use crate::backend::{EventStatus, MemAdvice, QueueOrder, poll};
+use crate::backend::{EventStatus, MemAdvice, QueueOrder, Rows, poll};
 use crate::error::{ErrorKind, Result};
 use crate::sync::{AtomicUsize, Ordering};
 use crate::{AllocKind, BackendKind};
@@ -20,6 +20,10 @@ const STREAMS_OUT_OF_ORDER: usize = 4;
 const NON_BLOCKING: u32 = 1;
 /// `CU_EVENT_DISABLE_TIMING`.
 const DISABLE_TIMING: u32 = 2;
+/// `CU_MEMORYTYPE_UNIFIED`: the driver finds out by the address.
+const UNIFIED: u32 = 4;
+/// `CU_DEVICE_ATTRIBUTE_MAX_PITCH` of every device so far.
+const MOST_PITCH: usize = i32::MAX as usize;
 /// `CU_DEVICE_CPU`.
 const CPU: i32 = -1;
 
@@ -175,6 +179,35 @@ impl CudaQueue {
         let call = self.0.context.driver().copy;
         // SAFETY: the caller's promise; unified addressing tells the driver which memory each side is.
         self.submit("cuMemcpyAsync", after, |stream| unsafe { call(dst as usize, src as usize, len, stream) })
+    }
+
+    /// # Safety
+    /// As [`Backend::copy_rows`](crate::Backend::copy_rows).
+    pub(super) unsafe fn copy_rows(&self, rows: &Rows, after: &[CudaEvent]) -> Result<CudaEvent> {
+        if rows.dst_pitch.max(rows.src_pitch) > MOST_PITCH {
+            return Err(error::unsupported("a copy of rows so far apart"));
+        }
+        let copy = RowsCopy {
+            src_x: 0,
+            src_y: 0,
+            src_memory_type: UNIFIED,
+            src_host: ptr::null(),
+            src_device: rows.src as usize,
+            src_array: ptr::null_mut(),
+            src_pitch: rows.src_pitch,
+            dst_x: 0,
+            dst_y: 0,
+            dst_memory_type: UNIFIED,
+            dst_host: ptr::null_mut(),
+            dst_device: rows.dst as usize,
+            dst_array: ptr::null_mut(),
+            dst_pitch: rows.dst_pitch,
+            width: rows.width,
+            height: rows.rows,
+        };
+        let call = self.0.context.driver().copy_rows;
+        // SAFETY: the caller's promise; the description is read before the call returns.
+        self.submit("cuMemcpy2DAsync", after, |stream| unsafe { call(&raw const copy, stream) })
     }
 
     /// # Safety

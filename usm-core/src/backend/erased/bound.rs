@@ -12,6 +12,7 @@ use core::time::Duration;
 use super::{DynBuffer, DynDevice, DynEvent, DynOpened};
 use crate::backend::{
     Advice, Backend, Block, Buffers, EventStatus, HostTasks, Ipc, MemAdvice, Peer, PointerInfo, QueueOrder,
+    Rows,
 };
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
@@ -58,6 +59,7 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
 /// What a queue is asked to do, with the pointers that the safe layer has proven.
 pub(super) enum Work<'a> {
     Copy(*mut u8, *const u8, usize),
+    Rows(&'a Rows),
     Fill(*mut u8, &'a [u8], usize),
     Barrier,
     Task(Task),
@@ -255,6 +257,7 @@ impl<B: Backend + 'static> ErasedQueue for QueueOf<B> {
         let event = unsafe {
             match work {
                 Work::Copy(dst, src, len) => B::copy(queue, dst, src, len, &after),
+                Work::Rows(rows) => B::copy_rows(queue, rows, &after),
                 Work::Fill(dst, pattern, len) => B::fill(queue, dst, pattern, len, &after),
                 Work::Barrier => B::barrier(queue, &after),
                 Work::Task(task) => B::HostTasks::run(queue, &after, task),

@@ -21,6 +21,7 @@ use bound::{
 
 use crate::backend::{
     Advice, Backend, Block, Buffers, EventStatus, HostTasks, Ipc, MemAdvice, Peer, PointerInfo, QueueOrder,
+    Rows,
 };
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
@@ -245,6 +246,11 @@ unsafe impl Backend for Dyn {
     ) -> Result<DynEvent> {
         // SAFETY: the caller's promise.
         unsafe { queue.0.submit(Work::Copy(dst, src, len), after) }
+    }
+
+    unsafe fn copy_rows(queue: &DynQueue, rows: &Rows, after: &[DynEvent]) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.0.submit(Work::Rows(rows), after) }
     }
 
     unsafe fn fill(

@@ -1,0 +1,276 @@
+//! Where the elements of an array lie in an allocation, and what a copy between two such layouts comes to.
+
+use core::ops::Range;
+
+use crate::error::{ErrorKind, Result};
+
+/// A layout inside an allocation: where the first element starts, the bytes of an element, extents and strides. Strides are
+/// in bytes and may be negative or zero.
+///
+/// ```
+/// use usm_core::Strided;
+///
+/// // The columns of a 2 x 3 array of 4 bytes an element, last one first.
+/// let layout = Strided::new(8, 4, &[3, 2], &[-4, 12])?;
+/// assert_eq!((layout.elements(), layout.range()), (6, 0..24));
+/// # Ok::<(), usm_core::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strided<'s> {
+    offset: usize,
+    item: usize,
+    shape: &'s [usize],
+    strides: &'s [isize],
+    elements: usize,
+    low: usize,
+    high: usize,
+}
+
+impl<'s> Strided<'s> {
+    /// A layout whose first element starts `offset` bytes into the allocation.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ZeroSize`] for elements of 0 bytes, [`ErrorKind::LengthMismatch`] when extents and strides are not as many,
+    /// [`ErrorKind::SizeOverflow`] when an element would start below the allocation or end beyond any address.
+    pub fn new(offset: usize, item: usize, shape: &'s [usize], strides: &'s [isize]) -> Result<Self> {
+        if item == 0 {
+            return Err(ErrorKind::ZeroSize.into());
+        }
+        if shape.len() != strides.len() {
+            let (expected, found) = (shape.len(), strides.len());
+            return Err(ErrorKind::LengthMismatch { expected, found }.into());
+        }
+        if shape.contains(&0) {
+            let layout = Self { offset, item, shape, strides, elements: 0, low: offset, high: offset };
+            return Ok(layout);
+        }
+        let overflow = ErrorKind::SizeOverflow;
+        let (mut low, mut last, mut elements) = (offset, offset, 1_usize);
+        for (extent, stride) in shape.iter().zip(strides) {
+            let reach = stride.unsigned_abs().checked_mul(extent - 1).ok_or(overflow)?;
+            if *stride < 0 {
+                low = low.checked_sub(reach).ok_or(overflow)?;
+            } else {
+                last = last.checked_add(reach).ok_or(overflow)?;
+            }
+            elements = elements.checked_mul(*extent).ok_or(overflow)?;
+        }
+        let high = last.checked_add(item).filter(|high| *high <= isize::MAX as usize).ok_or(overflow)?;
+        elements.checked_mul(item).ok_or(overflow)?;
+        Ok(Self { offset, item, shape, strides, elements, low, high })
+    }
+
+    /// Bytes of an element.
+    #[must_use]
+    pub const fn item(&self) -> usize {
+        self.item
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub const fn elements(&self) -> usize {
+        self.elements
+    }
+
+    /// Bytes from the lowest to past the highest element; empty without elements.
+    #[must_use]
+    pub const fn range(&self) -> Range<usize> {
+        self.low..self.high
+    }
+}
+
+impl Strided<'_> {
+    /// Calls `call` with the layout of the same shape without gaps, from byte 0, in C order of the axes.
+    pub(crate) fn dense<R>(&self, call: impl FnOnce(&Strided<'_>) -> Result<R>) -> Result<R> {
+        // More axes than any array library has, so that no heap is needed.
+        const MOST: usize = 64;
+        let mut strides = [0_isize; MOST];
+        let axes = self.shape.len();
+        let room = strides.get_mut(..axes).ok_or(ErrorKind::SizeOverflow)?;
+        let mut step = self.item;
+        for (stride, extent) in room.iter_mut().zip(self.shape).rev() {
+            *stride = step as isize;
+            step *= extent;
+        }
+        call(&Strided::new(0, self.item, self.shape, room)?)
+    }
+}
+
+/// Axes that a copy can have once the trivial ones are gone: each doubles the bytes of the destination at least, and no
+/// address space has 2^48 of them.
+const AXES: usize = 48;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Axis {
+    pub(crate) extent: usize,
+    /// Strides of destination and source. That of the destination is positive.
+    pub(crate) to: usize,
+    pub(crate) from: isize,
+}
+
+/// A copy as runs of bytes: an odometer over few axes, all in positive order of the destination, outermost first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    axes: [Axis; AXES],
+    len: usize,
+    /// Bytes of a run.
+    pub(crate) run: usize,
+    /// Where the first run lies: offsets into the two allocations.
+    to: usize,
+    from: usize,
+    pub(crate) to_range: (usize, usize),
+    pub(crate) from_range: (usize, usize),
+}
+
+impl Plan {
+    /// `None` when there is nothing to copy.
+    pub(crate) fn new(to: &Strided<'_>, from: &Strided<'_>) -> Result<Option<Self>> {
+        same_shape(to, from)?;
+        if to.elements == 0 {
+            return Ok(None);
+        }
+        let mut plan = Self {
+            axes: [Axis::default(); AXES],
+            len: 0,
+            run: to.item,
+            to: to.low,
+            from: from.offset,
+            to_range: (to.low, to.high),
+            from_range: (from.low, from.high),
+        };
+        let strides = to.strides.iter().zip(from.strides);
+        for (axis, (extent, (to, from))) in to.shape.iter().zip(strides).enumerate() {
+            if *extent == 1 {
+                continue;
+            }
+            if *to == 0 {
+                return Err(ErrorKind::DestinationAliases { axis, stride: 0, least: plan.run }.into());
+            }
+            let mut from = *from;
+            if *to < 0 {
+                // Backwards on both sides is the same copy. Inside the range that `Strided::new` has proven.
+                plan.from = plan.from.wrapping_add_signed(from.wrapping_mul((extent - 1) as isize));
+                from = from.wrapping_neg();
+            }
+            plan.insert(Axis { extent: *extent, to: to.unsigned_abs(), from })?;
+        }
+        plan.refuse_aliases()?;
+        plan.merge();
+        Ok(Some(plan))
+    }
+
+    /// Keeps the axes in descending order of the destination's stride.
+    fn insert(&mut self, axis: Axis) -> Result<()> {
+        if self.len == AXES {
+            return Err(ErrorKind::SizeOverflow.into());
+        }
+        let place = self.axes[..self.len].partition_point(|known| known.to >= axis.to);
+        self.axes.copy_within(place..self.len, place + 1);
+        self.axes[place] = axis;
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Each axis of the destination must step over everything that the axes below it cover.
+    fn refuse_aliases(&self) -> Result<()> {
+        let mut covered = self.run;
+        for (axis, Axis { extent, to, .. }) in self.axes[..self.len].iter().enumerate().rev() {
+            if *to < covered {
+                let stride = *to;
+                return Err(ErrorKind::DestinationAliases { axis, stride, least: covered }.into());
+            }
+            // Inside the range that `Strided::new` has proven.
+            covered += to * (extent - 1);
+        }
+        Ok(())
+    }
+
+    /// Axes that continue each other on both sides become one, and the innermost becomes the run if it is dense.
+    fn merge(&mut self) {
+        let mut kept = 0_usize;
+        for index in 0..self.len {
+            let inner = self.axes[index];
+            let continued = kept.checked_sub(1).filter(|outer| {
+                let outer = self.axes[*outer];
+                let extent = inner.extent as isize;
+                outer.to == inner.to * inner.extent && Some(outer.from) == inner.from.checked_mul(extent)
+            });
+            match continued {
+                Some(outer) => {
+                    self.axes[outer] = Axis { extent: self.axes[outer].extent * inner.extent, ..inner }
+                }
+                None => {
+                    self.axes[kept] = inner;
+                    kept += 1;
+                }
+            }
+        }
+        self.len = kept;
+        if let Some(inner) = self.axes[..self.len].last().copied() {
+            if inner.to == self.run && inner.from == self.run as isize {
+                self.run *= inner.extent;
+                self.len -= 1;
+            }
+        }
+    }
+
+    pub(crate) fn axes(&self) -> &[Axis] {
+        &self.axes[..self.len]
+    }
+
+    pub(crate) fn runs(&self) -> usize {
+        self.axes().iter().map(|axis| axis.extent).product()
+    }
+
+    /// Whether the copy writes every byte of the destination's range.
+    pub(crate) fn is_dense(&self) -> bool {
+        self.runs() * self.run == self.to_range.1 - self.to_range.0
+    }
+
+    /// Calls `visit` with the offsets of destination and source of each run, or, with `inner` axes left out, of the first
+    /// run of each group; stops at the first error.
+    pub(crate) fn visit(
+        &self,
+        inner: usize,
+        mut visit: impl FnMut(usize, usize) -> Result<()>,
+    ) -> Result<()> {
+        let axes = &self.axes[..self.len - inner];
+        let mut index = [0_usize; AXES];
+        let (mut to, mut from) = (self.to, self.from);
+        loop {
+            visit(to, from)?;
+            let mut axis = axes.len();
+            loop {
+                let Some(next) = axis.checked_sub(1) else { return Ok(()) };
+                axis = next;
+                let Axis { extent, to: to_stride, from: from_stride } = axes[axis];
+                index[axis] += 1;
+                // In every step inside the ranges that `Strided::new` has proven.
+                if index[axis] < extent {
+                    to += to_stride;
+                    from = from.wrapping_add_signed(from_stride);
+                    break;
+                }
+                index[axis] = 0;
+                to -= to_stride * (extent - 1);
+                from = from.wrapping_sub((from_stride as usize).wrapping_mul(extent - 1));
+            }
+        }
+    }
+}
+
+fn same_shape(to: &Strided<'_>, from: &Strided<'_>) -> Result<()> {
+    let mismatch = |axis, expected, found| Err(ErrorKind::ShapeMismatch { axis, expected, found }.into());
+    if to.shape.len() != from.shape.len() {
+        let (expected, found) = (to.shape.len(), from.shape.len());
+        return Err(ErrorKind::LengthMismatch { expected, found }.into());
+    }
+    if to.item != from.item {
+        return mismatch(to.shape.len(), to.item, from.item);
+    }
+    let differs = to.shape.iter().zip(from.shape).position(|(to, from)| to != from);
+    match differs {
+        Some(axis) => mismatch(axis, to.shape[axis], from.shape[axis]),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,333 @@
+//! Copies between any two layouts: as runs, as rows where the runtime copies rows by itself, or by the processor.
+
+use crate::AllocKind;
+#[cfg(feature = "alloc")]
+use crate::QueueOrder;
+use crate::access::Access;
+use crate::allocation::Allocation;
+use crate::backend::{Backend, HostTasks, Rows};
+use crate::error::{Error, ErrorKind, Result};
+use crate::event::Event;
+use crate::queue::{Queue, Usage};
+use crate::source::{MemorySource, Request};
+use crate::strided::{Plan, Strided};
+
+/// Up to here every run is an operation of its own.
+const FEW_RUNS: usize = 16;
+/// An operation of a runtime takes about as long as the processor needs for these bytes (about 3 microseconds).
+const BYTES_AN_OPERATION: usize = 16 << 10;
+
+/// The two ends of a copy; the same allocation twice when it is inside one.
+struct Ends<'a, B: Backend> {
+    dst: &'a Allocation<B>,
+    src: &'a Allocation<B>,
+}
+
+impl<B: Backend> Clone for Ends<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for Ends<'_, B> {}
+
+/// An address that a task carries to the thread that runs it.
+#[derive(Clone, Copy)]
+struct Address(*mut u8);
+
+// SAFETY: the task's contract keeps the memory valid and free of conflicting access until its event is complete.
+unsafe impl Send for Address {}
+
+impl<B: Backend> Queue<B> {
+    /// Copies every element of the layout `from` in `src` to its place in the layout `to` in `dst`: any strides, any number
+    /// of axes, any kinds of memory. Bytes between the elements stay as they are.
+    ///
+    /// Runs that continue each other are one. Few are copied one by one in the queue's order. Many small ones go through the
+    /// processor where that is faster, with host memory of the context for what it does not reach; the call then waits for
+    /// earlier work on the two allocations. Where the two overlap (memory of another owner), the result is as if
+    /// the source had been read before anything was written.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ShapeMismatch`] and [`ErrorKind::LengthMismatch`] for layouts of different shape (the element's size counts
+    /// as last axis), [`ErrorKind::DestinationAliases`] when elements of the destination may share bytes: sorted by stride, each axis
+    /// must step over all that the smaller ones cover. [`ErrorKind::OutOfBounds`], and what [`submit`](Self::submit) refuses. After a
+    /// failure of the runtime a part of the elements may have been copied.
+    pub fn copy_strided(
+        &self,
+        dst: &mut Allocation<B>,
+        to: &Strided<'_>,
+        src: &Allocation<B>,
+        from: &Strided<'_>,
+    ) -> Result<Event<B>> {
+        self.strided(Ends { dst, src }, to, from)
+    }
+
+    /// As [`copy_strided`](Self::copy_strided), inside one allocation. The layouts may overlap: the result is as if the
+    /// source had been read before anything was written.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn copy_strided_within(
+        &self,
+        allocation: &mut Allocation<B>,
+        to: &Strided<'_>,
+        from: &Strided<'_>,
+    ) -> Result<Event<B>> {
+        self.strided(Ends { dst: allocation, src: allocation }, to, from)
+    }
+
+    /// The caller has the destination for itself.
+    fn strided(&self, ends: Ends<'_, B>, to: &Strided<'_>, from: &Strided<'_>) -> Result<Event<B>> {
+        let plan = Plan::new(to, from)?;
+        ends.dst.check_range(to.range().start, to.range().len())?;
+        ends.src.check_range(from.range().start, from.range().len())?;
+        let Some(plan) = plan else {
+            // SAFETY: a barrier touches no memory.
+            return ends.with_usages(|usages| unsafe {
+                self.submit(usages, &[], |queue, after| B::barrier(queue, after))
+            });
+        };
+        if ends.overlap(&plan) {
+            return self.through_a_dense_copy(ends, to, from);
+        }
+        let runs = plan.runs();
+        if runs <= FEW_RUNS || B::SYNCHRONOUS {
+            return self.by_runs(ends, &plan);
+        }
+        if let Some(outcome) = self.by_rows(ends, &plan) {
+            return outcome;
+        }
+        let reached = [ends.dst, ends.src].map(|end| end.kind().is_host_accessible());
+        if reached == [true; 2] {
+            if let Some(outcome) = self.by_task(ends, &plan) {
+                return outcome;
+            }
+        }
+        let ranges = [plan.to_range, plan.from_range];
+        let staged: usize =
+            ranges.iter().zip(reached).map(|((low, high), near)| if near { 0 } else { high - low }).sum();
+        if staged / BYTES_AN_OPERATION <= runs {
+            self.by_processor(ends, &plan)
+        } else {
+            self.by_runs(ends, &plan)
+        }
+    }
+
+    /// Every run is a copy of its own.
+    fn by_runs(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Event<B>> {
+        let (dst, src) = (ends.dst.as_ptr(), ends.src.as_ptr().cast_const());
+        self.in_parts(ends, |part| {
+            plan.visit(0, |to, from| {
+                let (to, from) = (dst.wrapping_add(to), src.wrapping_add(from));
+                // SAFETY: every run lies inside its checked range, the two do not overlap, and the usages keep both
+                // allocations alive and ordered.
+                part(&mut |queue, after| unsafe { B::copy(queue, to, from, plan.run, after) })
+            })
+        })
+    }
+
+    /// The innermost axis by the runtime's own copy of rows; `None` where it has none, or not for such rows.
+    fn by_rows(&self, ends: Ends<'_, B>, plan: &Plan) -> Option<Result<Event<B>>> {
+        let inner = *plan.axes().last()?;
+        let pitch = usize::try_from(inner.from).ok().filter(|pitch| *pitch >= plan.run)?;
+        if plan.runs() / inner.extent > FEW_RUNS {
+            return None;
+        }
+        let (dst, src) = (ends.dst.as_ptr(), ends.src.as_ptr().cast_const());
+        let mut none_yet = true;
+        let outcome = self.in_parts(ends, |part| {
+            plan.visit(1, |to, from| {
+                let rows = Rows {
+                    dst: dst.wrapping_add(to),
+                    dst_pitch: inner.to,
+                    src: src.wrapping_add(from),
+                    src_pitch: pitch,
+                    width: plan.run,
+                    rows: inner.extent,
+                };
+                // SAFETY: as in `by_runs`, for every row; pitches are not below the width.
+                part(&mut |queue, after| unsafe { B::copy_rows(queue, &rows, after) })?;
+                none_yet = false;
+                Ok(())
+            })
+        });
+        match outcome {
+            Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) if none_yet => None,
+            outcome => Some(outcome),
+        }
+    }
+
+    /// All runs by one host task; `None` where the runtime has none.
+    fn by_task(&self, ends: Ends<'_, B>, plan: &Plan) -> Option<Result<Event<B>>> {
+        let (dst, src) = (Address(ends.dst.as_ptr()), Address(ends.src.as_ptr()));
+        let plan = *plan;
+        let task = move || {
+            let (dst, src) = (&dst, &src);
+            // SAFETY: ranges inside live allocations that do not overlap; the usages keep them valid until the task is done.
+            unsafe { copy_runs(&plan, dst.0, src.0) };
+        };
+        // SAFETY: the task touches what the usages say.
+        let outcome = ends.with_usages(|usages| unsafe {
+            self.submit(usages, &[], |queue, after| B::HostTasks::run(queue, after, task))
+        });
+        match outcome {
+            Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) => None,
+            outcome => Some(outcome),
+        }
+    }
+
+    /// All runs by this thread, with host memory for the side that it does not reach.
+    fn by_processor(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Event<B>> {
+        let near_src = self.near(ends.src, plan.from_range, true)?;
+        let near_dst = self.near(ends.dst, plan.to_range, !plan.is_dense())?;
+        {
+            let (src, src_low) = near_src.as_ref().map_or((ends.src, 0), |near| (near, plan.from_range.0));
+            let (dst, dst_low) = near_dst.as_ref().map_or((ends.dst, 0), |near| (near, plan.to_range.0));
+            let _reading = src.host_guard(Access::Read)?;
+            let _writing = dst.host_guard(Access::Write)?;
+            let (to, from) = (dst.as_ptr().wrapping_sub(dst_low), src.as_ptr().wrapping_sub(src_low));
+            // SAFETY: every run lies inside live memory that the host reaches and that does not overlap; the guards waited
+            // for all conflicting work, the destination is the caller's alone, and writers of the source need it exclusively.
+            unsafe { copy_runs(plan, to, from) };
+        }
+        match near_dst {
+            Some(near) => self.copy_span(ends.dst, plan.to_range.0, &near, 0, near.size()),
+            None => self.barrier(&[]),
+        }
+    }
+
+    /// Host memory in place of a range that the host does not reach, with its content where `filled` asks for it.
+    fn near(
+        &self,
+        far: &Allocation<B>,
+        (low, high): (usize, usize),
+        filled: bool,
+    ) -> Result<Option<Allocation<B>>> {
+        if far.kind().is_host_accessible() {
+            return Ok(None);
+        }
+        let near = self.context().allocate(&Request::new(AllocKind::Host, high - low))?;
+        if filled {
+            let _ = self.copy_span(&near, 0, far, low, high - low)?;
+        }
+        Ok(Some(near))
+    }
+
+    /// `len` bytes between different allocations; the caller has the destination for itself and checked the ranges.
+    fn copy_span(
+        &self,
+        dst: &Allocation<B>,
+        to: usize,
+        src: &Allocation<B>,
+        from: usize,
+        len: usize,
+    ) -> Result<Event<B>> {
+        let usages = [Usage::write(dst), Usage::read(src)];
+        let (to, from) = (dst.as_ptr().wrapping_add(to), src.as_ptr().wrapping_add(from));
+        // SAFETY: ranges inside two live allocations, one of which was just made; the usages keep both alive and ordered.
+        unsafe { self.submit(&usages, &[], |queue, after| B::copy(queue, to, from, len, after)) }
+    }
+
+    /// The source read whole before anything is written.
+    fn through_a_dense_copy(
+        &self,
+        ends: Ends<'_, B>,
+        to: &Strided<'_>,
+        from: &Strided<'_>,
+    ) -> Result<Event<B>> {
+        let size = to.elements() * to.item();
+        let dense = self.context().allocate(&Request::new(AllocKind::Host, size))?;
+        to.dense(|layout| {
+            let _ = self.strided(Ends { dst: &dense, src: ends.src }, layout, from)?;
+            self.strided(Ends { dst: ends.dst, src: &dense }, to, layout)
+        })
+    }
+}
+
+impl<B: Backend> Ends<'_, B> {
+    fn with_usages<R>(self, call: impl FnOnce(&[Usage<'_, B>]) -> R) -> R {
+        if core::ptr::eq(self.dst, self.src) {
+            call(&[Usage::write(self.dst)])
+        } else {
+            call(&[Usage::write(self.dst), Usage::read(self.src)])
+        }
+    }
+
+    /// Whether the two ranges share memory. Two owners never do, except when one is foreign.
+    fn overlap(self, plan: &Plan) -> bool {
+        let (dst, src) = (self.dst.block().address(), self.src.block().address());
+        let ((to, to_end), (from, from_end)) = (plan.to_range, plan.from_range);
+        dst + to < src + from_end && src + from < dst + to_end
+    }
+}
+
+/// # Safety
+/// Every run of the plan is valid at both addresses, for reading and for writing, and the ranges do not overlap.
+unsafe fn copy_runs(plan: &Plan, dst: *mut u8, src: *const u8) {
+    let copied = plan.visit(0, |to, from| {
+        let (to, from) = (dst.wrapping_add(to), src.wrapping_add(from));
+        // SAFETY: the caller's promise.
+        unsafe { core::ptr::copy_nonoverlapping(from, to, plan.run) };
+        Ok(())
+    });
+    debug_assert!(copied.is_ok(), "the closure never fails");
+}
+
+/// One operation of several.
+type Part<'p, B> = dyn FnMut(
+        &mut dyn FnMut(&<B as Backend>::Queue, &[<B as Backend>::Event]) -> Result<<B as Backend>::Event>,
+    ) -> Result<()>
+    + 'p;
+
+impl<B: Backend> Queue<B> {
+    /// Several operations as one: each after the earlier work on both ends, the event after all of them. When one is
+    /// refused, those before it are remembered, and the refusal is the answer.
+    #[cfg(feature = "alloc")]
+    fn in_parts(
+        &self,
+        ends: Ends<'_, B>,
+        submit_all: impl FnOnce(&mut Part<'_, B>) -> Result<()>,
+    ) -> Result<Event<B>> {
+        let mut events = alloc::vec::Vec::new();
+        // SAFETY: the callers' operations touch what the usages say. What was submitted before a refusal is recorded below.
+        let outcome = ends.with_usages(|usages| unsafe {
+            self.submit(usages, &[], |queue, after| {
+                submit_all(&mut |operation| {
+                    let event = operation(queue, after)?;
+                    // In order, the last one stands for all.
+                    if self.order() == QueueOrder::InOrder {
+                        events.clear();
+                    }
+                    events.push(event);
+                    Ok(())
+                })?;
+                match &mut events[..] {
+                    [only] => Ok(only.clone()),
+                    all => B::barrier(queue, all),
+                }
+            })
+        });
+        if outcome.is_err() && !B::SYNCHRONOUS {
+            let pending = crate::uses::Pending::of(events);
+            ends.dst.absorb(pending.clone());
+            ends.src.absorb(pending);
+        }
+        outcome
+    }
+
+    /// Without a heap every operation is done when its call returns.
+    #[cfg(not(feature = "alloc"))]
+    fn in_parts(
+        &self,
+        ends: Ends<'_, B>,
+        submit_all: impl FnOnce(&mut Part<'_, B>) -> Result<()>,
+    ) -> Result<Event<B>> {
+        // SAFETY: the callers' operations touch what the usages say.
+        ends.with_usages(|usages| unsafe {
+            self.submit(usages, &[], |queue, after| {
+                submit_all(&mut |operation| operation(queue, after).map(drop))?;
+                B::barrier(queue, after)
+            })
+        })
+    }
+}
