@@ -6,9 +6,13 @@ use std::mem::MaybeUninit;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use usm_interface::{ByteOrder, Dtype, Kind};
+use usm_interface::text::Lexer;
+use usm_interface::value::Str;
+use usm_interface::{ByteOrder, Dtype, Field, Kind, MissingData, Policy, Protocol, Raw, descr};
 
 use crate::axes::Axes;
+use crate::dictionary::MAX_FIELDS;
+use crate::error::Class;
 use crate::view::View;
 
 /// A held buffer of another object: one run of bytes.
@@ -83,31 +87,52 @@ impl Drop for Held {
     }
 }
 
-/// The `struct` character of a type; `None` where PEP 3118 as CPython knows it has none.
-pub(crate) fn format(dtype: Dtype) -> Option<String> {
-    let code = match (dtype.kind(), dtype.itemsize()) {
-        (Kind::Bool, 1) => "?",
-        (Kind::Int, 1) => "b",
-        (Kind::Int, 2) => "h",
-        (Kind::Int, 4) => "i",
-        (Kind::Int, 8) => "q",
-        (Kind::Uint, 1) => "B",
-        (Kind::Uint, 2) => "H",
-        (Kind::Uint, 4) => "I",
-        (Kind::Uint, 8) => "Q",
-        (Kind::Float, 2) => "e",
-        (Kind::Float, 4) => "f",
-        (Kind::Float, 8) => "d",
-        (Kind::Complex, 8) => "Zf",
-        (Kind::Complex, 16) => "Zd",
-        _ => return None,
+/// The format of an element, members included.
+///
+/// # Errors
+/// For types that PEP 3118 has no word for: dates, titles of members.
+fn format(view: &View) -> PyResult<CString> {
+    let dtype = view.dtype;
+    let text = match (&view.descr, dtype.kind(), dtype.itemsize()) {
+        // What nearly all arrays are of, in CPython's own words, which `memoryview` can read.
+        (None, Kind::Int, 8) => sticky(dtype, "q"),
+        (None, Kind::Uint, 8) => sticky(dtype, "Q"),
+        // NumPy writes such bytes as padding, `7x`, and cannot read that back; without a buffer it takes the dictionary.
+        (None, Kind::Void, _) => {
+            return Err(Class::Access.error(format!("elements of type {dtype} have no buffer format")));
+        }
+        _ => spelled(view)?,
     };
-    let order = match dtype.byte_order() {
-        _ if dtype.is_native() => "",
-        ByteOrder::Big => ">",
-        _ => "<",
+    // The codec's names hold no NUL.
+    CString::new(text).map_err(|_| Class::Access.error("a name of a member holds a NUL byte"))
+}
+
+fn sticky(dtype: Dtype, code: &str) -> String {
+    match dtype.byte_order() {
+        ByteOrder::Big if !dtype.is_native() => format!(">{code}"),
+        ByteOrder::Little if !dtype.is_native() => format!("<{code}"),
+        _ => code.to_owned(),
+    }
+}
+
+/// The codec's words for the element: through the dictionary that would describe it.
+fn spelled(view: &View) -> PyResult<String> {
+    let refused = |error: usm_interface::Error| {
+        Class::Access.error(format!("elements of type {} have no buffer format: {error}", view.dtype))
     };
-    Some(format!("{order}{code}"))
+    let typestr = view.dtype.to_string();
+    let policy = Policy { missing_data: MissingData::Allow, ..Policy::default() };
+    let mut table = vec![Field::EMPTY; if view.descr.is_some() { MAX_FIELDS } else { 0 }];
+    let descr = match &view.descr {
+        Some(text) => Some(descr::parse(Lexer::new(text), false, &policy, &mut table).map_err(refused)?),
+        None => None,
+    };
+    let raw = Raw { shape: Some(&[]), typestr: Some(Str::new(&typestr)), descr, ..Raw::default() };
+    let element = raw.validate::<1>(Protocol::Array, &policy).map_err(refused)?;
+    let mut text = String::new();
+    let buffer = element.to_buffer().map_err(refused)?;
+    buffer.write_format(&mut text).map_err(|_| Class::Access.error("the format cannot be written"))?;
+    Ok(text)
 }
 
 /// What an export keeps until it is released: the strings and arrays that the structure points to.
@@ -146,11 +171,12 @@ pub(crate) unsafe fn fill(
     if refused {
         return Err(PyBufferError::new_err("the array is not contiguous in the way that is asked for"));
     }
-    let Some(format) = format(view.dtype) else {
-        return Err(PyBufferError::new_err(format!("elements of type {} have no buffer format", view.dtype)));
-    };
-    let format = CString::new(format).unwrap_or_default();
-    let export = Box::new(Export { format, shape: view.shape.clone(), strides: view.strides.clone() });
+    // A consumer that does not ask for the format takes bytes, and any element has those.
+    let format = if asked(ffi::PyBUF_FORMAT) { format(view)? } else { CString::default() };
+    let export = Export { format, shape: view.shape.clone(), strides: view.strides.clone() };
+    let kept = Box::into_raw(Box::new(export));
+    // SAFETY: just made, and not given to anybody yet.
+    let export = unsafe { &*kept };
     let with = |flag: c_int, array: &[isize]| {
         if asked(flag) { array.as_ptr().cast_mut() } else { std::ptr::null_mut() }
     };
@@ -166,7 +192,7 @@ pub(crate) unsafe fn fill(
         (*raw).shape = with(ffi::PyBUF_ND, &export.shape);
         (*raw).strides = with(ffi::PyBUF_STRIDES, &export.strides);
         (*raw).suboffsets = std::ptr::null_mut();
-        (*raw).internal = Box::into_raw(export).cast();
+        (*raw).internal = kept.cast();
         (*raw).obj = owner.into_ptr();
     }
     Ok(())

@@ -307,6 +307,13 @@ fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
     Dtype::number(kind, size).ok_or_else(|| Class::Request.error("no such element type"))
 }
 
+/// Checks the dictionary of an object's `__sycl_usm_array_interface__`, `__array_interface__` or
+/// `__cuda_array_interface__` as `asarray` would, without touching the memory or asking a runtime: bytes of its elements.
+#[pyfunction]
+pub(crate) fn validate(obj: &Bound<'_, PyAny>) -> PyResult<u64> {
+    import::validate(obj)
+}
+
 /// Memory behind an object's `__dlpack__`, without a copy unless `copy` or another device asks the producer for one.
 #[pyfunction]
 #[pyo3(signature = (obj, *, dl_device=None, copy=None))]

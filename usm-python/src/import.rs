@@ -98,6 +98,32 @@ fn host_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
     }
 }
 
+/// Checks the dictionary of the first protocol that an object has, and no more.
+pub(crate) fn validate(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let py = object.py();
+    let protocols = [
+        (intern!(py, "__sycl_usm_array_interface__"), Protocol::Sycl),
+        (intern!(py, "__array_interface__"), Protocol::Array),
+        (intern!(py, "__cuda_array_interface__"), Protocol::Cuda),
+    ];
+    for (name, protocol) in protocols {
+        let Some(dict) = dictionary_of(object, name)? else { continue };
+        let policy = Policy::default();
+        let checked = dictionary::read(object, &dict, protocol, &policy, |_| SyclObject::Unknown)?;
+        return Ok(checked.view.nbytes() as u64);
+    }
+    Err(nothing(object))
+}
+
+#[cold]
+fn nothing(object: &Bound<'_, PyAny>) -> PyErr {
+    let name = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+    Class::Interface.error(format!(
+        "an object of type {name} exposes none of __sycl_usm_array_interface__, __array_interface__, \
+         __cuda_array_interface__, __dlpack__ and the buffer protocol"
+    ))
+}
+
 /// What keeps the memory of a dictionary alive: its producer; the dictionary too, for a producer may keep a temporary
 /// alive in it, as NumPy's scalars do; and the buffer that stands in for `data`.
 pub(crate) fn keeper(
@@ -132,13 +158,7 @@ pub(crate) fn without_copy(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> 
 
 /// As [`without_copy`], or an error that names the protocols.
 pub(crate) fn any(object: &Bound<'_, PyAny>) -> PyResult<Side> {
-    without_copy(object)?.ok_or_else(|| {
-        let name = object.get_type().name().map(|name| name.to_string()).unwrap_or_default();
-        Class::Interface.error(format!(
-            "an object of type {name} exposes none of __sycl_usm_array_interface__, __array_interface__, \
-             __cuda_array_interface__, __dlpack__ and the buffer protocol"
-        ))
-    })
+    without_copy(object)?.ok_or_else(|| nothing(object))
 }
 
 /// The queue that an argument `queue=` means; the default one for `None`.

@@ -37,7 +37,7 @@ mod _usm {
     #[pymodule_export]
     use crate::array::Array;
     #[pymodule_export]
-    use crate::construct::{asarray, copy, empty, from_dlpack, to_numpy, zeros};
+    use crate::construct::{asarray, copy, empty, from_dlpack, to_numpy, validate, zeros};
     #[pymodule_export]
     use crate::context::PyContext;
     #[pymodule_export]

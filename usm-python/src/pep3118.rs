@@ -69,6 +69,15 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
     let mut table = vec![Field::EMPTY; if simple(format) { 1 } else { MAX_FIELDS }];
     let buffer = fields.validate::<MAX_DIMS>(padding(object)?, &Policy::default(), &mut table).or_raise()?;
     let layout = *buffer.layout();
+    if let Some(structure) = buffer.structure()
+        && format.is_some_and(|format| !format.contains(['=', '<', '>', '!', '^']))
+        && repeats_unaligned(structure.fields())
+    {
+        return Err(Class::Interface.error(
+            "format: a repeated structure in native order whose size is no multiple of its alignment: NumPy leaves the \
+             padding between them out, so where the second one lies cannot be told; pass the array itself",
+        ));
+    }
     let descr = match buffer.structure() {
         Some(_) => {
             let interface = buffer.to_interface(Protocol::Array, &Target::default()).or_raise()?;
@@ -89,6 +98,17 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
         import::adopt(Some(object), stream, AllocKind::Host, address, (view, extent), readonly, keeper)
             .map(Some)
     }
+}
+
+/// Whether a structure that is repeated inside another may have padding that its format leaves out. In C there is no such
+/// structure; NumPy writes the same text for a packed one and for one whose trailing padding it drops (its issue 7797).
+fn repeats_unaligned(fields: &[Field<'_>]) -> bool {
+    fields.iter().enumerate().any(|(place, field)| {
+        let own = fields.get(place + 1..=place + field.descendants() as usize).unwrap_or_default();
+        let alignment = own.iter().filter(|field| !field.is_nested() && !field.is_padding());
+        let alignment = alignment.map(|field| field.dtype().alignment()).max().unwrap_or(1).max(1);
+        field.is_nested() && field.shape().count() != Some(1) && field.dtype().itemsize() % alignment != 0
+    })
 }
 
 /// Whether a format is one element without members: an optional byte order and a letter or two.

@@ -33,6 +33,7 @@ from ._usm import (  # noqa: E402
     history,
     stats,
     to_numpy,
+    validate,
     zeros,
 )
 from . import memory  # noqa: E402
@@ -68,5 +69,6 @@ __all__ = [
     "memory",
     "stats",
     "to_numpy",
+    "validate",
     "zeros",
 ]

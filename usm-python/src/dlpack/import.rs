@@ -133,9 +133,14 @@ fn sized<T: Structure + 'static, const N: usize>(
     };
     let itemsize = i64::from(dtype.itemsize());
     let mut strides = [0; N];
-    for (slot, stride) in strides.iter_mut().zip(tensor.strides()) {
-        let bytes = stride.checked_mul(itemsize);
-        *slot = bytes.ok_or_else(|| Class::Interface.error("strides: a step leaves the address space"))?;
+    for ((slot, stride), extent) in strides.iter_mut().zip(tensor.strides()).zip(tensor.shape()) {
+        // Where there is no second element the stride says nothing, and may be anything.
+        let bytes = if *extent <= 1 { Some(0) } else { stride.checked_mul(itemsize) };
+        *slot = match bytes {
+            Some(bytes) => bytes,
+            None if tensor.nbytes() == 0 => 0,
+            None => return Err(Class::Interface.error("strides: a step leaves the address space")),
+        };
     }
     let strides = strides.get(..tensor.shape().len()).filter(|_| tensor.nbytes() > 0);
     let layout = Layout::<N>::new(dtype, tensor.shape(), strides, tensor.byte_offset()).or_raise()?;
