@@ -78,9 +78,12 @@ const CUDA: Open = None;
 const OPENCL: Open = Some(|| {
     use usm_core::backend::opencl::OpenCl;
     let backend = OpenCl::load();
-    // pip installs a loader of OpenCL beside SYCL, where only SYCL finds it.
+    // pip installs a loader of OpenCL beside SYCL, where only SYCL finds it. A file that the user names is the only one that counts.
     #[cfg(feature = "dpctl")]
     let backend = backend.or_else(|error| {
+        if std::env::var_os("USM_OPENCL_LIBRARY").is_some_and(|named| !named.is_empty()) {
+            return Err(error);
+        }
         let sycl = usm_core::backend::dpctl::find_library();
         let files = sycl.iter().flat_map(|path| path.ancestors()).map(|folder| folder.join("libOpenCL.so.1"));
         files.filter(|file| file.is_file()).find_map(|file| OpenCl::open(&file).ok()).ok_or(error)

@@ -12,5 +12,6 @@ mod plan;
 mod plan_parts;
 mod prune;
 mod run;
+mod runtimes;
 mod support;
 mod usage;

@@ -1,0 +1,87 @@
+//! No type of a vendor is part of the public interface outside of the modules called `raw`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const CRATES: [&str; 5] = ["usm-core", "usm-pool", "usm-kernel", "usm-nrt", "usm-interface"];
+
+/// Beginnings of the names that vendors give their types: CUDA, Level Zero, OpenCL, SYCL's C interface.
+const VENDORS: [&str; 5] = ["CU", "ze_", "cl_", "DPCTL", "nvrtc"];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            if path.file_name() != Some("raw".as_ref()) {
+                sources(&path, found);
+            }
+        } else if path.extension() == Some("rs".as_ref()) && path.file_name() != Some("raw.rs".as_ref()) {
+            found.push(path);
+        }
+    }
+}
+
+/// The public items of a file, each from `pub` to the end of its head. Items that only the crate sees say so.
+fn public_heads(source: &str) -> Vec<String> {
+    let mut heads = Vec::new();
+    let mut lines = source.lines();
+    while let Some(line) = lines.next() {
+        let code = line.trim_start();
+        if !code.starts_with("pub ") {
+            continue;
+        }
+        let mut head = code.to_owned();
+        // The head of a function goes on after a comma, a field ends with it.
+        let function = head.contains("fn ");
+        while !head.contains(['{', ';']) && (function || !head.ends_with(',')) {
+            match lines.next() {
+                Some(more) => head += more.trim(),
+                None => break,
+            }
+        }
+        heads.push(head);
+    }
+    heads
+}
+
+/// Names of types in a head: what stands after a colon or an arrow, or is an argument of a generic type.
+fn vendor_type(head: &str) -> Option<&str> {
+    head.split(|c: char| !(c.is_alphanumeric() || c == '_')).find(|word| {
+        VENDORS.iter().any(|vendor| {
+            let rest = word.strip_prefix(vendor);
+            // `CUdevice`, not `CUDA_ERROR`, which is a value; `ze_context_handle_t`; `DPCTLSyclQueueRef`.
+            rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_lowercase() || c == 'S'))
+        })
+    })
+}
+
+#[test]
+fn public_heads_and_vendor_types_are_seen() {
+    let heads = public_heads(
+        "pub(crate) fn a(q: CUqueue) {\n    pub fn b(\n        n: u32,\n        q: cl_mem,\n    ) -> u32 {\npub struct C;\n",
+    );
+    assert_eq!(heads, ["pub fn b(n: u32,q: cl_mem,) -> u32 {", "pub struct C;"]);
+    assert_eq!(heads.iter().filter_map(|head| vendor_type(head)).collect::<Vec<_>>(), ["cl_mem"]);
+    assert_eq!(vendor_type("pub fn cuda(queue: &Queue<Cuda>) -> Result<()> {"), None);
+    assert_eq!(vendor_type("pub fn d() -> Option<DPCTLSyclQueueRef> {"), Some("DPCTLSyclQueueRef"));
+}
+
+#[test]
+fn vendor_types_are_public_in_raw_modules_only() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    for name in CRATES {
+        sources(&root.join(name).join("src"), &mut found);
+    }
+    assert!(found.len() > 100, "{} files", found.len());
+    let mut wrong = Vec::new();
+    for path in &found {
+        let source = fs::read_to_string(path).expect("a source");
+        for head in public_heads(&source) {
+            if let Some(name) = vendor_type(&head) {
+                wrong.push(format!("{}: {name} in `{head}`", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,130 @@
+//! `usm devices` where the runtimes are not there, are there one by one, or are not what their name says.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Ran, file, folder, skip, text, usm_with};
+
+/// Variables that name the file of a runtime, and the name of the runtime.
+const FILES: [(&str, &str); 2] = [("USM_OPENCL_LIBRARY", "opencl"), ("USM_DPCTL_LIBRARY", "sycl")];
+
+/// A file that no machine has.
+const NOWHERE: &str = "/nonexistent/library.so";
+
+/// Runs `usm devices --json` with these files for the runtimes and nothing found by chance.
+fn devices(files: &[(&str, &str)], libraries: &Path) -> Ran {
+    let folder = text(libraries);
+    let mut environment: Vec<(&str, &str)> = FILES
+        .iter()
+        .map(|&(variable, _)| (variable, NOWHERE))
+        .filter(|(variable, _)| !named(files, variable))
+        .collect();
+    environment.extend(files);
+    environment.push(("LD_LIBRARY_PATH", &folder));
+    let ran = usm_with(&["devices", "--json"], b"", &environment);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    ran
+}
+
+fn named(files: &[(&str, &str)], variable: &str) -> bool {
+    files.iter().any(|(name, _)| name == &variable)
+}
+
+fn backend(document: &Value, name: &str) -> Value {
+    let backends = document["backends"].as_array().expect("backends");
+    backends
+        .iter()
+        .find(|backend| backend["name"] == name)
+        .unwrap_or_else(|| panic!("{name}: {document}"))
+        .clone()
+}
+
+#[test]
+fn a_machine_without_any_runtime_has_the_host_and_a_reason_for_each_other_one() {
+    let folder = folder("runtimes_none");
+    let document = devices(&[], &folder).json();
+    for (_, name) in FILES {
+        let backend = backend(&document, name);
+        assert_eq!(
+            (&backend["found"], &backend["library"]),
+            (&Value::Bool(false), &Value::Null),
+            "{backend}"
+        );
+        assert!(
+            backend["error"].as_str().is_some_and(|reason| reason.contains("could not be opened")),
+            "{backend}"
+        );
+    }
+    assert_eq!(backend(&document, "host")["found"], true);
+    // The rest of the command works.
+    let environment: Vec<(&str, &str)> = FILES.iter().map(|&(variable, _)| (variable, NOWHERE)).collect();
+    let ran = usm_with(&["run", "reverse", "--size", "64"], b"", &environment);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ran = usm_with(&["run", "reverse", "--device", "opencl:cpu"], b"", &environment);
+    ran.refused(&["opencl:cpu", "opencl"]);
+}
+
+#[test]
+fn each_runtime_is_found_alone_and_beside_the_others() {
+    let folder = folder("runtimes_alone");
+    let there: Vec<(&str, &str, String)> = FILES
+        .iter()
+        .filter_map(|&(variable, name)| Some((variable, name, std::env::var(variable).ok()?)))
+        .collect();
+    if there.is_empty() {
+        return skip("neither USM_OPENCL_LIBRARY nor USM_DPCTL_LIBRARY names a file: no runtime to find");
+    }
+    for (variable, name, path) in &there {
+        let document = devices(&[(variable, path)], &folder).json();
+        let alone = backend(&document, name);
+        assert_eq!((&alone["found"], &alone["error"]), (&Value::Bool(true), &Value::Null), "{alone}");
+        assert!(!alone["devices"].as_array().unwrap().is_empty(), "{alone}");
+        for (_, other) in FILES.iter().filter(|(_, other)| other != name) {
+            assert_eq!(backend(&document, other)["found"], false, "{document}");
+        }
+    }
+    let all: Vec<(&str, &str)> = there.iter().map(|(variable, _, path)| (*variable, path.as_str())).collect();
+    let document = devices(&all, &folder).json();
+    for (_, name, _) in &there {
+        assert_eq!(backend(&document, name)["found"], true, "{document}");
+    }
+}
+
+#[test]
+fn a_library_that_lacks_functions_is_named_with_the_first_that_is_missing() {
+    let folder = folder("runtimes_stub");
+    let source = file(&folder, "empty.c", "int usm_test_nothing;\n");
+    for stub in ["stub.so", "libcuda.so.1"] {
+        let built =
+            Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(folder.join(stub)).arg(&source).status();
+        if !built.is_ok_and(|status| status.success()) {
+            return skip("no C compiler, so no library without functions");
+        }
+    }
+    let stub = text(&folder.join("stub.so"));
+    let files: Vec<(&str, &str)> = FILES.iter().map(|&(variable, _)| (variable, stub.as_str())).collect();
+    let document = devices(&files, &folder).json();
+    for (name, symbol) in [("opencl", "clGetPlatformIDs"), ("sycl", "DPCTL"), ("cuda", "cuInit")] {
+        let backend = backend(&document, name);
+        let reason = backend["error"].as_str().unwrap_or_default();
+        assert!(reason.contains(symbol), "{name}: {reason:?}");
+        assert_eq!(backend["found"], false, "{backend}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_library_is_a_reason_too() {
+    let folder = folder("runtimes_text");
+    let path = file(&folder, "text.so", "not a library\n");
+    let files: Vec<(&str, &str)> = FILES.iter().map(|&(variable, _)| (variable, path.as_str())).collect();
+    let document = devices(&files, &folder).json();
+    for (_, name) in FILES {
+        let backend = backend(&document, name);
+        assert!(
+            backend["error"].as_str().is_some_and(|reason| reason.contains("could not be opened")),
+            "{backend}"
+        );
+    }
+}
