@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::command::{cargo, command, describe, run};
 use crate::report::Report;
-use crate::{Failure, folder, system};
+use crate::{Failure, environment, folder, system};
 
 /// Test executables with CUDA cases: package, target. Cases have `cuda` in their names.
 const TESTS: [(&str, &str); 2] = [("usm-tests", "runtimes"), ("usm-tests", "raw")];
@@ -13,15 +13,27 @@ const TESTS: [(&str, &str); 2] = [("usm-tests", "runtimes"), ("usm-tests", "raw"
 /// Runs on the machine with the GPU.
 const SCRIPT: &str = "\
 #!/bin/sh
-# Tests of usm on CUDA, built elsewhere: needs the NVIDIA driver and nothing else. A missing driver is a failure.
+# Tests of usm on CUDA, built elsewhere: needs the NVIDIA driver, and NVRTC for kernels from source. What is missing is a failure.
 cd \"$(dirname \"$0\")\" || exit 1
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+# NVRTC finds its own library of functions only where the loader looks.
+for file in $(find /usr /opt \"$HOME\" -name 'libnvrtc.so.1[23]' 2>/dev/null); do
+    LD_LIBRARY_PATH=\"${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(dirname \"$file\")\"
+done
+export LD_LIBRARY_PATH
+echo \"NVRTC: $LD_LIBRARY_PATH\"
 status=0
 for test in ./*.test; do
     USM_REQUIRE=cuda \"$test\" cuda || status=1
 done
+for kernel in reverse reduce matmul histogram saxpy scan; do
+    ./usm run \"$kernel\" --device cuda || status=1
+done
 exit $status
 ";
+
+/// Kernels of `usm run`.
+const KERNELS: [&str; 6] = ["reverse", "reduce", "matmul", "histogram", "saxpy", "scan"];
 
 /// Builds the executables; runs them, or leaves them in a folder with a script.
 pub(crate) fn test(prebuilt: Option<&Path>) -> Result<(), Failure> {
@@ -35,13 +47,35 @@ pub(crate) fn test(prebuilt: Option<&Path>) -> Result<(), Failure> {
         let Some(executable) = executable else { continue };
         match prebuilt {
             Some(folder) => {
-                report.check(&format!("pack: {target}"), || pack(&executable, folder, target));
+                report.check(&format!("pack: {target}"), || {
+                    pack(&executable, folder, &format!("{target}.test"))
+                });
             }
             None => {
                 let mut test = command(&executable);
                 report.command(&format!("CUDA: {target}"), test.arg("cuda").env("USM_REQUIRE", "cuda"));
             }
         }
+    }
+    let mut usm = None;
+    report.check("build: usm", || {
+        usm = Some(build_command()?);
+        Ok(())
+    });
+    match (prebuilt, usm) {
+        (Some(folder), Some(usm)) => {
+            report.check("pack: usm", || pack(&usm, folder, "usm"));
+        }
+        (None, Some(usm)) => {
+            for kernel in KERNELS {
+                let mut run = command(&usm);
+                report.command(
+                    &format!("CUDA: usm run {kernel}"),
+                    run.args(["run", kernel, "--device", "cuda"]),
+                );
+            }
+        }
+        (_, None) => {}
     }
     if let Some(folder) = prebuilt {
         report.check("pack: run.sh", || {
@@ -62,14 +96,24 @@ fn build(package: &str, target: &str) -> Result<PathBuf, String> {
         .lines()
         .filter(|line| line.trim_start().starts_with("Executable"))
         .find_map(|line| line.rsplit_once('(')?.1.strip_suffix(')'))
-        .map(|path| crate::environment::root().join(path));
+        .map(|path| environment::root().join(path));
     executable.filter(|_| output.status.success()).ok_or_else(|| format!("{}\n{said}", describe(&build)))
+}
+
+/// Builds the command with the CUDA backend.
+fn build_command() -> Result<PathBuf, String> {
+    let features = ["--no-default-features", "--features", "cuda"];
+    let mut build = cargo(["build", "--quiet", "-p", "usm-cli"]);
+    let outcome =
+        run(build.args(features).args(["--target-dir"]).arg(environment::root().join("target/cuda")));
+    let built = environment::root().join("target/cuda/debug/usm");
+    outcome.success.then_some(built).ok_or(outcome.status)
 }
 
 /// Copies an executable, without its debugging information where `strip` is at hand.
 fn pack(executable: &Path, folder: &Path, name: &str) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| folder::at(folder, &error))?;
-    let packed = folder.join(format!("{name}.test"));
+    let packed = folder.join(name);
     fs::copy(executable, &packed).map_err(|error| folder::at(&packed, &error))?;
     if system::find("strip").is_some() {
         run(command("strip").arg(&packed));

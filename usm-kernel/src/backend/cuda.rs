@@ -17,7 +17,7 @@ use usm_core::backend::cuda::{Cuda, CudaContext, CudaEvent, CudaQueue, raw};
 use usm_core::{Backend, BackendKind, Error, ErrorKind, EventStatus};
 
 use super::table::table;
-use super::{Grid, Programmable, Slot, nvrtc};
+use super::{Grid, Programmable, Slot, image, nvrtc};
 use crate::call::MOST_ARGUMENTS;
 use crate::module::{BuildError, Code, Formats, FunctionInfo, Shape, text};
 
@@ -151,6 +151,11 @@ fn check(operation: &'static str, status: Status) -> Result<(), Error> {
     if status == SUCCESS { Ok(()) } else { Err(native(operation, status)) }
 }
 
+fn refused(log: String, options: &str, status: Status) -> BuildError {
+    let (options, native) = (options.to_string(), Some(i64::from(status)));
+    BuildError::Compile { log, options, backend: BackendKind::Cuda, native }
+}
+
 impl Api {
     fn device(&self, context: &CudaContext, attribute: i32) -> i32 {
         let mut value = 0;
@@ -184,10 +189,17 @@ unsafe impl Programmable for Cuda {
                 &compiled
             }
             Code::Ptx(assembly) => {
+                if assembly.starts_with('\x7F') {
+                    // The driver would take it for a binary, which has a length of its own.
+                    return Err(refused("text expected, this is binary".into(), options, INVALID_PTX));
+                }
                 terminated = text("PTX", assembly)?;
                 terminated.as_bytes_with_nul()
             }
-            Code::Cubin(image) => image,
+            Code::Cubin(image) => {
+                image::check(image).map_err(|reason| refused(reason, options, INVALID_IMAGE))?;
+                image
+            }
             _ => return Err(Error::from(ErrorKind::Unsupported { operation: "this code" }).into()),
         };
         let native = Native::load(api, context, image, options)?;
@@ -259,9 +271,7 @@ impl Native {
             SUCCESS => Ok(Self { api, context: context.clone(), raw }),
             INVALID_IMAGE | NO_BINARY_FOR_GPU | INVALID_PTX | UNSUPPORTED_PTX_VERSION | INVALID_SOURCE => {
                 let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
-                let log = String::from_utf8_lossy(&log[..end]).into_owned();
-                let (options, native) = (options.to_string(), Some(i64::from(status)));
-                Err(BuildError::Compile { log, options, backend: BackendKind::Cuda, native })
+                Err(refused(String::from_utf8_lossy(&log[..end]).into_owned(), options, status))
             }
             status => Err(native("cuModuleLoadDataEx", status).into()),
         }

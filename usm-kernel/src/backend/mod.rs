@@ -10,6 +10,8 @@ mod dpctl;
 mod erased;
 mod host;
 #[cfg(feature = "cuda")]
+mod image;
+#[cfg(feature = "cuda")]
 mod nvrtc;
 #[cfg(feature = "opencl")]
 mod opencl;

@@ -57,7 +57,7 @@ fn find() -> Result<Api, BuildError> {
     let named = std::env::var_os(VARIABLE).filter(|named| !named.is_empty()).map(PathBuf::from);
     let files: Vec<PathBuf> = match named {
         Some(file) => alloc::vec![file],
-        None => NAMES.iter().map(PathBuf::from).collect(),
+        None => folders().flat_map(|folder| NAMES.map(|name| folder.join(name))).collect(),
     };
     for file in files {
         // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours.
@@ -76,6 +76,14 @@ fn find() -> Result<Api, BuildError> {
     let missing =
         Error::from(ErrorKind::LibraryNotFound { library: "libnvrtc.so (NVRTC, which compiles CUDA C)" });
     Err(missing.in_backend(BackendKind::Cuda).into())
+}
+
+/// The loader's own places, then those of a toolkit that the loader was not told of.
+fn folders() -> impl Iterator<Item = PathBuf> {
+    let named = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let toolkits = named.chain([PathBuf::from("/usr/local/cuda")]);
+    let inside = toolkits.flat_map(|toolkit| ["lib64", "bin"].map(|folder| toolkit.join(folder)));
+    core::iter::once(PathBuf::new()).chain(inside)
 }
 
 struct Source {
