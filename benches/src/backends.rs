@@ -23,6 +23,7 @@ pub(crate) fn rows() -> Vec<Row> {
         Ok(more) => rows.extend(more),
         Err(reason) => eprintln!("skipped: backends on OpenCL: {reason}"),
     }
+    rows.extend(crate::launch::rows());
     rows
 }
 

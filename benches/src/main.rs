@@ -8,6 +8,7 @@ mod backends;
 mod cpu_time;
 mod interface;
 mod kernel;
+mod launch;
 mod nrt;
 mod planner;
 mod row;
