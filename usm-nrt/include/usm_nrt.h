@@ -89,7 +89,7 @@ typedef struct usm_nrt_live_block {
     const void *mi;
     const void *data;
     size_t size;
-    size_t refcount;
+    size_t refcount;       /* 0 for a block of an external allocator: another runtime may have freed it unseen */
     uint64_t sequence;     /* order of allocation */
     const char *origin;    /* stack trace, when the library was built with the feature debug; not terminated */
     size_t origin_length;  /* bytes */
@@ -152,6 +152,10 @@ typedef struct usm_nrt_api {
      * back to the library's own. The functions are copied; live blocks keep the functions that they came
      * from, which must stay valid for them. realloc may be NULL or refuse. */
     usm_nrt_status (*set_allocator)(const NRT_ExternalAllocator *allocator);
+
+    /* How many of this library's blocks another runtime destroyed while counting was on: counted as freed here
+     * and, where it counts too, there. */
+    size_t (*foreign_frees)(void);
 } usm_nrt_api;
 
 /* ---- Symbols of the C library ------------------------------------------------------------------ */

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::local;
 use crate::system;
+use crate::track;
 
 /// Where memory comes from: the global allocator, which the program that links this crate chooses. In the C library
 /// nobody can choose another than the system's, so it is called without the doors in between.
@@ -138,7 +139,9 @@ unsafe extern "C" fn builtin_realloc(block: *mut c_void, size: usize, _: *mut c_
 }
 
 unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
-    if let Some(block) = NonNull::new(block.cast()) {
+    if let Some(block) = NonNull::new(block.cast::<u8>()) {
+        // This runtime frees its blocks without a detour, so that is another one which destroyed a header.
+        track::left(block.cast());
         // SAFETY: the caller passes a block of this allocator, once (contract of `free`).
         unsafe { free(block) }
     }

@@ -28,10 +28,9 @@ mod runtime {
     pub use crate::source::SourceAllocator;
     pub use crate::stats::Stats;
     pub use crate::system::{
-        is_shutdown, set_shutdown, set_stats, set_thread_cache, set_tracking, stats_enabled,
-        thread_cache_enabled,
+        is_shutdown, set_shutdown, set_stats, set_thread_cache, stats_enabled, thread_cache_enabled,
     };
-    pub use crate::track::{LiveBlock, forget_tracked, live_blocks};
+    pub use crate::track::{LiveBlock, foreign_frees, forget_tracked, live_blocks, set_tracking};
 }
 #[cfg(not(loom))]
 pub use runtime::*;

@@ -120,7 +120,7 @@ pub fn is_shutdown() -> bool {
     is_set(SHUTDOWN)
 }
 
-/// Starts or stops keeping a record of every block made, for [`crate::live_blocks`]. Off at start.
-pub fn set_tracking(on: bool) {
+/// The switch of [`crate::set_tracking`], which alone turns it.
+pub(crate) fn switch_tracking(on: bool) {
     set(TRACKING, on);
 }

@@ -8,9 +8,11 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use spin::Mutex;
 
+use crate::block::BUILTIN;
 use crate::local;
 use crate::meminfo::MemInfo;
 use crate::stats::Event;
@@ -26,7 +28,8 @@ pub struct LiveBlock {
     pub data: usize,
     /// Bytes of data; 0 when not known.
     pub size: usize,
-    /// References at the moment of the report.
+    /// References at the moment of the report; 0 for a block of an external allocator, which another runtime may have
+    /// freed unseen.
     pub refcount: usize,
     /// How many blocks were tracked before this one: the order of allocation.
     pub sequence: u64,
@@ -45,6 +48,22 @@ impl fmt::Display for LiveBlock {
 struct Record {
     sequence: u64,
     origin: Origin,
+    /// At birth.
+    data: usize,
+    /// At birth.
+    size: usize,
+    /// Whether the block cannot go without leaving the registry. Blocks of an external allocator can: another runtime frees
+    /// them through it, and nobody tells us.
+    ours: bool,
+}
+
+impl Record {
+    fn new(mi: NonNull<MemInfo>, sequence: u64, origin: Origin) -> Self {
+        // SAFETY: the header was just written, and its maker has not given it away yet.
+        let mi = unsafe { mi.as_ref() };
+        let ours = core::ptr::eq(mi.external_allocator(), &raw const BUILTIN);
+        Self { sequence, origin, data: mi.data().addr(), size: mi.size(), ours }
+    }
 }
 
 #[cfg(feature = "debug")]
@@ -74,6 +93,26 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     next: 0,
 });
 
+/// Starts or stops keeping a record of every block made, for [`crate::live_blocks`]. Off at start. Stopping forgets all
+/// of them: what is freed while nobody looks must not be read later.
+pub fn set_tracking(on: bool) {
+    let mut registry = REGISTRY.lock();
+    // Under the lock, so that no record is made after the registry was emptied.
+    system::switch_tracking(on);
+    let gone = if on { BTreeMap::new() } else { registry.take() };
+    drop(registry);
+    drop(gone);
+}
+
+impl Registry {
+    /// Empties it. What was in it is to be dropped without the lock held.
+    fn take(&mut self) -> BTreeMap<usize, Record> {
+        #[cfg(feature = "debug")]
+        self.dead.clear();
+        core::mem::take(&mut self.live)
+    }
+}
+
 /// A block was made, with its memory.
 #[inline]
 pub(crate) fn born(mi: NonNull<MemInfo>) {
@@ -89,6 +128,23 @@ pub(crate) fn died(mi: NonNull<MemInfo>) {
 /// The memory of a block is about to be freed by hand.
 pub(crate) fn released(mi: NonNull<MemInfo>) {
     observe(mi, [Event::Free], false);
+}
+
+/// Blocks that another runtime destroyed while counting was on.
+static FOREIGN: AtomicUsize = AtomicUsize::new(0);
+
+/// Another runtime destroyed a block and is about to free its memory: the books must know, or they would look into it.
+pub(crate) fn left(mi: NonNull<MemInfo>) {
+    if system::stats_enabled() {
+        FOREIGN.fetch_add(1, Ordering::Relaxed);
+    }
+    died(mi);
+}
+
+/// How many blocks another runtime destroyed while counting was on ([`crate::set_stats`]). The statistics have them as
+/// freed, and so has the other runtime if it counts: subtract this when both are added.
+pub fn foreign_frees() -> usize {
+    FOREIGN.load(Ordering::Relaxed)
 }
 
 /// A header was written into memory that was counted already.
@@ -132,11 +188,14 @@ fn record(mi: NonNull<MemInfo>, alive: bool) {
     if alive {
         origin = self::origin();
         let mut registry = REGISTRY.lock();
+        if !system::switches().is_tracked() {
+            return;
+        }
         let sequence = registry.next;
         registry.next += 1;
         #[cfg(feature = "debug")]
         registry.dead.remove(&address);
-        _gone = registry.live.insert(address, Record { sequence, origin });
+        _gone = registry.live.insert(address, Record::new(mi, sequence, origin));
     } else {
         let mut registry = REGISTRY.lock();
         _gone = registry.live.remove(&address);
@@ -154,16 +213,20 @@ pub fn live_blocks() -> Vec<LiveBlock> {
         .live
         .iter()
         .map(|(&address, record)| {
-            // SAFETY: blocks leave the registry, under its lock, before they are freed.
-            let mi = unsafe { &*core::ptr::with_exposed_provenance::<MemInfo>(address) };
-            LiveBlock {
+            let mut block = LiveBlock {
                 address,
-                data: mi.data().addr(),
-                size: mi.size(),
-                refcount: mi.refcount(),
+                data: record.data,
+                size: record.size,
+                refcount: 0,
                 sequence: record.sequence,
                 origin: record.origin.to_string(),
+            };
+            if record.ours {
+                // SAFETY: these blocks leave the registry, under its lock, before they are freed.
+                let mi = unsafe { &*core::ptr::with_exposed_provenance::<MemInfo>(address) };
+                (block.data, block.size, block.refcount) = (mi.data().addr(), mi.size(), mi.refcount());
             }
+            block
         })
         .collect();
     drop(registry);
@@ -173,12 +236,7 @@ pub fn live_blocks() -> Vec<LiveBlock> {
 
 /// Forgets all tracked blocks; they stay alive.
 pub fn forget_tracked() {
-    let forgotten = {
-        let mut registry = REGISTRY.lock();
-        #[cfg(feature = "debug")]
-        registry.dead.clear();
-        core::mem::take(&mut registry.live)
-    };
+    let forgotten = REGISTRY.lock().take();
     drop(forgotten);
 }
 

@@ -16,6 +16,7 @@ use crate::cuda;
 use crate::dictionary::{self, Checked};
 use crate::dlpack;
 use crate::error::{Class, OrRaise};
+use crate::nrt_route;
 use crate::pep3118;
 use crate::runtime::{self, Stream};
 use crate::storage::Storage;
@@ -90,11 +91,14 @@ fn host_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
     if extent.low == extent.high {
         return empty(stream, AllocKind::Host, view, readonly).map(Some);
     }
-    // SAFETY: plain memory is host memory of the host's context; the producer says that these bytes are its own, and is
-    // kept alive.
+    let low = address.wrapping_add_signed(extent.low) as usize;
+    let size = extent.high.wrapping_sub(extent.low) as usize;
+    let (kind, stream) = nrt_route::home(low, size).unwrap_or((AllocKind::Host, stream));
+    // SAFETY: the bytes lie in a block of that context and kind, or are plain memory, which is host memory of the host's
+    // context; the producer says that they are its own, and is kept alive.
     unsafe {
         let keeper = keeper(object, &dict, held);
-        adopt(Some(object), stream, AllocKind::Host, address, (view, extent), readonly, keeper).map(Some)
+        adopt(Some(object), stream, kind, address, (view, extent), readonly, keeper).map(Some)
     }
 }
 

@@ -21,6 +21,12 @@ mod error;
 mod export;
 mod import;
 mod memory;
+mod nrt;
+mod nrt_library;
+mod nrt_origin;
+mod nrt_route;
+mod nrt_trace;
+mod nrt_window;
 mod pep3118;
 mod queue;
 mod runtime;
@@ -44,6 +50,15 @@ mod _usm {
     use crate::device::{PyDevice, devices};
     #[pymodule_export]
     use crate::memory::{_rebuild_memory, Device, Host, Memory, Shared, as_usm_memory};
+    #[pymodule_export]
+    use crate::nrt::PyMemInfo;
+    #[pymodule_export]
+    use crate::nrt_route::{
+        _nrt_bridge, _nrt_give_source, _nrt_leaks, _nrt_source, _nrt_stats, _nrt_symbol, _nrt_take_source,
+        _nrt_track,
+    };
+    #[pymodule_export]
+    use crate::nrt_window::_nrt_window;
     #[pymodule_export]
     use crate::queue::{PyEvent, PyQueue};
     #[pymodule_export]

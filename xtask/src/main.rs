@@ -18,6 +18,7 @@ mod report;
 mod setup;
 mod system;
 mod test;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -36,6 +37,8 @@ usage: cargo xtask <command>
   images                the freestanding and bare-metal images alone
   features              every pair of features of every crate alone
   nrt                   the C library of usm-nrt; prints where it and its header are
+  numba                 Numba's own tests on its runtime and on ours, with the wheel that is built for it
+  wheel                 the Python package with that library inside; prints where it is
 
 environment:
   CI=true               a required part that cannot run is a failure instead of a skip
@@ -56,6 +59,8 @@ fn main() -> ExitCode {
         "images" => no_arguments(rest).and_then(|()| images::run_alone()),
         "features" => no_arguments(rest).and_then(|()| features::run_alone()),
         "nrt" => no_arguments(rest).and_then(|()| nrt::run()),
+        "numba" => no_arguments(rest).and_then(|()| test::numba()),
+        "wheel" => no_arguments(rest).and_then(|()| wheel::run()),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
         "help" | "-h" | "--help" => {

@@ -1,12 +1,10 @@
 //! `cargo xtask test`: everything that a change must pass, from a fresh clone.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use crate::command::{self, cargo, command, probe};
 use crate::report::Report;
-use crate::{Failure, cuda, environment, images, setup};
+use crate::{Failure, cuda, environment, images, setup, wheel};
 
 /// The crates that work without the standard library; each is linted and tested with no feature and with `alloc`.
 pub(crate) const NO_STD: [&str; 5] = ["usm-core", "usm-interface", "usm-pool", "usm-kernel", "usm-nrt"];
@@ -33,7 +31,7 @@ pub(crate) fn all(report: &mut Report) {
     tests(report);
     images::parts(report);
     if python_stands {
-        wheel(report);
+        python(report);
     } else {
         report.missing("wheel and Python tests", "no virtual environment");
     }
@@ -94,25 +92,26 @@ fn packages() -> impl Iterator<Item = &'static str> {
     NO_STD.into_iter().flat_map(|name| ["-p", name])
 }
 
+/// Numba's own tests, all of them and on both runtimes: too long for every change.
+pub(crate) fn numba() -> Result<(), Failure> {
+    let mut report = Report::new();
+    if setup::parts(&mut report) && install_wheel(&mut report) {
+        let mut suite = command(environment::venv_python());
+        suite.args(["-m", "pytest", "-q", "-rP", "-p", "no:cacheprovider", "tests/test_numba_suite.py"]);
+        suite.env("USM_NUMBA_SUITE", "all").current_dir(environment::root().join("usm-python"));
+        report.command("Numba's tests", &mut suite);
+    }
+    report.finish()
+}
+
 /// Builds the wheel as a user would get it, installs it and runs the Python tests against it.
-fn wheel(report: &mut Report) {
+fn python(report: &mut Report) {
     let crate_dir = environment::root().join("usm-python");
     if !crate_dir.join("pyproject.toml").exists() {
         report.missing("wheel", "usm-python/pyproject.toml does not exist");
         return;
     }
-    let built = report.check("wheel", || {
-        let wheel = build_wheel()?;
-        let outcome = command::run(
-            command(environment::venv_python())
-                .args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"])
-                .args(["install", "--no-deps", "--force-reinstall"])
-                .arg(wheel)
-                .env("PIP_ROOT_USER_ACTION", "ignore"),
-        );
-        outcome.success.then_some(()).ok_or(outcome.status)
-    });
-    if !built {
+    if !install_wheel(report) {
         report.missing("Python tests", "no wheel");
     } else if crate_dir.join("tests").is_dir() {
         report.command(
@@ -126,25 +125,17 @@ fn wheel(report: &mut Report) {
     }
 }
 
-fn build_wheel() -> Result<PathBuf, String> {
-    let wheels = environment::setup_dir().join("wheels");
-    // An older wheel of the same name would be taken for the new one.
-    let _ = fs::remove_dir_all(&wheels);
-    let outcome = command::run(
-        command(environment::venv_python())
-            .args(["-m", "maturin", "build", "--quiet", "--release", "--manifest-path"])
-            .arg(environment::root().join("usm-python/Cargo.toml"))
-            .arg("--interpreter")
-            .arg(environment::venv_python())
-            .arg("--out")
-            .arg(&wheels),
-    );
-    if !outcome.success {
-        return Err(format!("maturin: {}", outcome.status));
-    }
-    let entries = fs::read_dir(&wheels).map_err(|error| format!("{}: {error}", wheels.display()))?;
-    entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.extension().is_some_and(|kind| kind == "whl"))
-        .ok_or_else(|| format!("no wheel in {}", wheels.display()))
+/// Builds the wheel and installs it into the virtual environment.
+fn install_wheel(report: &mut Report) -> bool {
+    report.check("wheel", || {
+        let wheel = wheel::build()?;
+        let outcome = command::run(
+            command(environment::venv_python())
+                .args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"])
+                .args(["install", "--no-deps", "--force-reinstall"])
+                .arg(wheel)
+                .env("PIP_ROOT_USER_ACTION", "ignore"),
+        );
+        outcome.success.then_some(()).ok_or(outcome.status)
+    })
 }

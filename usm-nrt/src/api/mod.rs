@@ -124,6 +124,9 @@ pub struct Api {
     /// Takes all blocks that name no allocator from this one (the functions are copied), null: from the global one
     /// again. Live blocks keep theirs.
     pub set_allocator: unsafe extern "C" fn(allocator: *const ExternalAllocator) -> Status,
+    /// How many of this runtime's blocks another runtime destroyed while counting was on; the statistics have them
+    /// as freed, and so has the other runtime.
+    pub foreign_frees: unsafe extern "C" fn() -> usize,
 }
 
 // SAFETY: constant function pointers and a pointer to a static.
@@ -183,4 +186,5 @@ pub static API: Api = Api {
     slots_resolve: slots::resolve,
     slots_unresolved: slots::unresolved,
     set_allocator: system::set_allocator,
+    foreign_frees: system::foreign_frees,
 };

@@ -44,7 +44,11 @@ pub(crate) unsafe extern "C" fn set_shutdown(on: bool) {
 }
 
 pub(crate) unsafe extern "C" fn set_tracking(on: bool) {
-    system::set_tracking(on);
+    track::set_tracking(on);
+}
+
+pub(crate) unsafe extern "C" fn foreign_frees() -> usize {
+    track::foreign_frees()
 }
 
 pub(crate) unsafe extern "C" fn live_blocks(

@@ -36,7 +36,7 @@ from ._usm import (  # noqa: E402
     validate,
     zeros,
 )
-from . import memory  # noqa: E402
+from . import memory, nrt  # noqa: E402
 from .errors import (  # noqa: E402
     AccessError,
     AllocationError,
@@ -67,8 +67,22 @@ __all__ = [
     "from_dlpack",
     "history",
     "memory",
+    "nrt",
     "stats",
     "to_numpy",
     "validate",
     "zeros",
 ]
+
+
+def __getattr__(name):
+    """``usm.numba`` imports Numba, so it is imported when somebody asks for it."""
+    if name == "numba":
+        import importlib
+
+        return importlib.import_module(".numba", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*__all__, "numba"])

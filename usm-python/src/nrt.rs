@@ -1,0 +1,282 @@
+//! `usm.nrt.MemInfo`: reference-counted blocks as Python objects, and memory of Python objects as blocks.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use usm_core::AllocKind;
+use usm_interface::{Dtype, Kind};
+use usm_nrt::{MemInfo, Owner, OwnerTag};
+
+use crate::array::Array;
+use crate::error::Class;
+use crate::memory::Memory;
+use crate::nrt_library::{Runtime, check, runtime};
+use crate::nrt_origin;
+use crate::runtime as runtimes;
+use crate::transfer::{self, Side};
+use crate::view::View;
+
+/// A reference-counted block of the runtime that compiled code, C and Python share. ``MemInfo(obj)`` makes the memory of
+/// ``obj`` (any exporter of an array interface, of DLPack or of a buffer) such a block, without a copy; the block keeps
+/// ``obj`` alive until its last reference goes, and ``parent`` is ``obj``.
+#[pyclass(frozen, module = "usm.nrt", name = "MemInfo")]
+#[derive(Debug)]
+pub(crate) struct PyMemInfo {
+    block: NonNull<MemInfo>,
+    runtime: &'static Runtime,
+    /// References that `acquire` of this object took and `release` has not given back.
+    taken: AtomicUsize,
+}
+
+// SAFETY: a block may be acquired, released and looked at on any thread.
+unsafe impl Send for PyMemInfo {}
+// SAFETY: as above.
+unsafe impl Sync for PyMemInfo {}
+
+impl PyMemInfo {
+    fn block(&self) -> &MemInfo {
+        // SAFETY: this object owns a reference.
+        unsafe { self.block.as_ref() }
+    }
+
+    /// Takes over one reference.
+    fn over(block: *mut MemInfo, runtime: &'static Runtime) -> PyResult<Self> {
+        let block =
+            NonNull::new(block).ok_or_else(|| Class::Request.error("the null pointer is no block"))?;
+        Ok(Self { block, runtime, taken: AtomicUsize::new(0) })
+    }
+
+    /// The Python object that owns the memory, and whether it is only our view of the object that was given.
+    fn owner<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyAny>, bool)> {
+        let mut owner = Owner { tag: OwnerTag(0), object: std::ptr::null_mut(), release: None };
+        // SAFETY: a live block, and room for the record.
+        let known = unsafe { (self.runtime.api.owner)(self.block.as_ptr(), &mut owner) };
+        if !known || owner.tag != OwnerTag::PYTHON {
+            return None;
+        }
+        // SAFETY: the tag says that this is a Python object; the block keeps it alive.
+        let object = unsafe { Bound::from_borrowed_ptr_or_opt(py, owner.object.cast()) }?;
+        let is_view = owner.release.is_some_and(|release| std::ptr::fn_addr_eq(release, RELEASE_VIEW));
+        Some((object, is_view))
+    }
+
+    fn side(&self, py: Python<'_>) -> PyResult<Option<Side>> {
+        match self.owner(py) {
+            Some((owner, _)) if owner.is_instance_of::<Array>() || owner.is_instance_of::<Memory>() => {
+                Side::of(&owner).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// The type of a byte.
+fn byte() -> PyResult<Dtype> {
+    Dtype::number(Kind::Uint, 1).ok_or_else(|| Class::Request.error("no type of one byte"))
+}
+
+/// Lets go of a Python object that owns a block's memory. Without an interpreter there is nothing to let go of any more.
+fn let_go(object: *mut c_void) {
+    Python::try_attach(|py| {
+        // SAFETY: the reference that the block owned.
+        drop(unsafe { Bound::from_owned_ptr_or_opt(py, object.cast()) });
+    });
+}
+
+/// Of blocks whose owner is the object that was given.
+unsafe extern "C" fn release_object(object: *mut c_void) {
+    let_go(object);
+    GIVEN.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Of blocks whose owner is a view of the object that was given.
+unsafe extern "C" fn release_view(object: *mut c_void) {
+    let_go(object);
+    VIEWED.fetch_add(1, Ordering::Relaxed);
+}
+
+// The address of the function tells the two apart; a counter each keeps them from being merged into one.
+static GIVEN: AtomicUsize = AtomicUsize::new(0);
+static VIEWED: AtomicUsize = AtomicUsize::new(0);
+const RELEASE_OBJECT: unsafe extern "C" fn(*mut c_void) = release_object;
+const RELEASE_VIEW: unsafe extern "C" fn(*mut c_void) = release_view;
+
+#[pymethods]
+impl PyMemInfo {
+    #[new]
+    fn new(py: Python<'_>, obj: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let runtime = runtime(py)?;
+        let side = Side::of(obj)?;
+        if side.storage.is_host_accessible() {
+            transfer::expose_to_host(py, &side.storage)?;
+        } else {
+            transfer::expose(py, &side.storage)?;
+        }
+        let span = side.view.span();
+        let (data, size) = (side.storage.address() + span.start, span.len());
+        // What is imported is kept by an array of ours, which holds the producer's buffer or capsule too.
+        let is_ours = obj.is_instance_of::<Array>() || obj.is_instance_of::<Memory>();
+        let (object, release) = if is_ours {
+            (obj.clone(), RELEASE_OBJECT)
+        } else {
+            (Bound::new(py, Array::new(side))?.into_any(), RELEASE_VIEW)
+        };
+        let object = object.into_ptr();
+        let owner = Owner { tag: OwnerTag::PYTHON, object: object.cast(), release: Some(release) };
+        let mut block = std::ptr::null_mut();
+        // SAFETY: the owner keeps the bytes in place until it is released, with the interpreter attached, on any thread.
+        let status =
+            unsafe { (runtime.api.wrap_owned)(data as *mut c_void, size, &raw const owner, &raw mut block) };
+        if let Err(error) = check(status, size) {
+            let_go(object.cast());
+            return Err(error);
+        }
+        nrt_origin::note(block as usize, 1);
+        Self::over(block, runtime)
+    }
+
+    /// A new block of ``size`` bytes, from the source that Numba's blocks come from, else from the heap.
+    #[staticmethod]
+    #[pyo3(signature = (size, *, alignment=16))]
+    fn allocate(py: Python<'_>, size: usize, alignment: usize) -> PyResult<Self> {
+        let runtime = runtime(py)?;
+        let mut block = std::ptr::null_mut();
+        // SAFETY: no destructor, no allocator of its own, and room for the result.
+        let status =
+            unsafe { (runtime.api.allocate)(size, alignment, 0, None, std::ptr::null_mut(), &raw mut block) };
+        check(status, size)?;
+        nrt_origin::note(block as usize, 1);
+        Self::over(block, runtime)
+    }
+
+    /// The block at an address that C or compiled code gave; adds a reference of its own. The caller answers for the
+    /// address: it must be a live block.
+    #[staticmethod]
+    fn from_address(py: Python<'_>, address: usize) -> PyResult<Self> {
+        let runtime = runtime(py)?;
+        let object = Self::over(address as *mut MemInfo, runtime)?;
+        // SAFETY: a live block, as the caller promises.
+        unsafe { (runtime.numba.acquire)(object.block.as_ptr()) };
+        Ok(object)
+    }
+
+    /// Address of the 48-byte header, for C.
+    #[getter]
+    fn address(&self) -> usize {
+        self.block.as_ptr() as usize
+    }
+
+    /// Address of the data.
+    #[getter]
+    fn data(&self) -> usize {
+        self.block().data() as usize
+    }
+
+    /// Bytes of data; 0 where the block's maker did not say.
+    #[getter]
+    fn size(&self) -> usize {
+        self.block().size()
+    }
+
+    /// References, this object's included.
+    #[getter]
+    fn refcount(&self) -> usize {
+        self.block().refcount()
+    }
+
+    /// `"host"`, `"device"` or `"shared"`; plain memory is `"host"`.
+    #[getter]
+    fn kind(&self, py: Python<'_>) -> PyResult<&'static str> {
+        if let Some(side) = self.side(py)? {
+            return Ok(side.storage.kind().name());
+        }
+        let pointer = self.block().data().cast::<u8>();
+        let kinds = runtimes::scopes(py).into_iter().filter_map(|scope| {
+            let info = scope.context.query(pointer).ok()?;
+            (info.base != 0).then_some(info.kind)
+        });
+        let kind = kinds.into_iter().find(|kind| *kind != AllocKind::Unknown).unwrap_or(AllocKind::Host);
+        Ok(kind.name())
+    }
+
+    /// The object whose memory this is; ``None`` for a block that the runtime allocated.
+    #[getter]
+    fn parent<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let (owner, is_view) = self.owner(py)?;
+        if !is_view {
+            return Some(owner);
+        }
+        let array = owner.cast::<Array>().ok()?;
+        array.get().storage().owner().map(|object| object.bind(py).clone())
+    }
+
+    #[getter]
+    fn readonly(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.side(py)?.is_some_and(|side| side.readonly))
+    }
+
+    /// Adds a reference.
+    fn acquire(&self) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: this object owns a reference.
+        unsafe { (self.runtime.numba.acquire)(self.block.as_ptr()) };
+    }
+
+    /// Gives back a reference that `acquire` of this object took.
+    fn release(&self) -> PyResult<()> {
+        let taken =
+            self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| taken.checked_sub(1));
+        if taken.is_err() {
+            return Err(
+                Class::Request.error("release without acquire: the object's own reference goes with it")
+            );
+        }
+        // SAFETY: one of the references that `acquire` took.
+        unsafe { (self.runtime.numba.release)(self.block.as_ptr()) };
+        Ok(())
+    }
+
+    fn __len__(&self) -> usize {
+        self.size()
+    }
+
+    fn __repr__(&self) -> String {
+        let block = self.block();
+        format!(
+            "<usm.nrt.MemInfo data={:p} size={} refcount={}>",
+            block.data(),
+            block.size(),
+            block.refcount()
+        )
+    }
+
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, raw: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let (py, this) = (slf.py(), slf.get());
+        let side = this.side(py)?;
+        if let Some(side) = &side {
+            transfer::expose_to_host(py, &side.storage)?;
+        }
+        let readonly = side.is_some_and(|side| side.readonly);
+        let extent = i64::try_from(this.size())
+            .map_err(|_| Class::Request.error("the size in bytes does not fit 63 bits"))?;
+        let view = View::contiguous(byte()?, &[extent])?;
+        let pointer = this.data() as *mut u8;
+        // SAFETY: the structure is Python's; the block's bytes are host memory that this object keeps alive.
+        unsafe { crate::buffer::fill(raw, flags, slf.into_any(), pointer, &view, readonly) }
+    }
+
+    unsafe fn __releasebuffer__(&self, raw: *mut ffi::Py_buffer) {
+        // SAFETY: Python hands back what `__getbuffer__` filled.
+        unsafe { crate::buffer::release(raw) };
+    }
+}
+
+impl Drop for PyMemInfo {
+    fn drop(&mut self) {
+        // SAFETY: this object's own reference, given up.
+        unsafe { (self.runtime.numba.release)(self.block.as_ptr()) };
+    }
+}

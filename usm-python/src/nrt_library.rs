@@ -1,0 +1,98 @@
+//! `libusm_nrt`, opened once. It is the one runtime of this process: the extension counts, wraps and frees through its
+//! table and never uses the runtime inside the Rust crate, whose books nobody else would see.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use libloading::Library;
+use pyo3::prelude::*;
+use usm_nrt::ExternalAllocator;
+use usm_nrt::api::{API_VERSION, Api, NumbaApi, Status};
+
+use crate::error::Class;
+
+/// The opened library; never closed, because blocks and machine code point into it.
+#[derive(Debug)]
+pub(crate) struct Runtime {
+    library: Library,
+    pub(crate) api: &'static Api,
+    pub(crate) numba: &'static NumbaApi,
+}
+
+static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+
+/// The runtime, opened at first need.
+///
+/// # Errors
+/// `DeviceError` when the package was built without the library, or the library is another version.
+pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Runtime> {
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
+    let path: PathBuf = py.import("usm.nrt")?.call_method0("get_library")?.extract()?;
+    let fresh = open(&path).map_err(|reason| Class::Device.error(format!("{}: {reason}", path.display())))?;
+    // A second thread that was faster opened the same file: the table is the same.
+    let runtime = RUNTIME.get_or_init(|| fresh);
+    // SAFETY: an entry of the library's table, which takes any boolean.
+    unsafe { (runtime.api.set_stats)(true) };
+    Ok(runtime)
+}
+
+fn open(path: &PathBuf) -> Result<Runtime, String> {
+    // SAFETY: a library of Rust, without initialisers of its own.
+    let library = unsafe { Library::new(path) }.map_err(|error| error.to_string())?;
+    let get_api = {
+        // SAFETY: the header declares this name with this type.
+        let symbol = unsafe { library.get::<unsafe extern "C" fn(u32) -> *const Api>(b"usm_nrt_get_api\0") };
+        *symbol.map_err(|error| error.to_string())?
+    };
+    // SAFETY: takes any number and returns null or a static.
+    let api: *const Api = unsafe { get_api(API_VERSION) };
+    // SAFETY: null or the static table, whose first two words every version has.
+    let Some(head) = (unsafe { api.cast::<[u32; 2]>().as_ref() }) else {
+        return Err(format!("its interface is not version {API_VERSION}"));
+    };
+    let (has, needed) = (head[1] as usize, size_of::<Api>());
+    if has < needed {
+        return Err(format!("its table has {has} bytes, {needed} are needed: the library is older"));
+    }
+    // SAFETY: not null, and as large as the type.
+    let api = unsafe { &*api };
+    // SAFETY: the table's own pointer to a static.
+    let numba = unsafe { &*api.numba };
+    Ok(Runtime { library, api, numba })
+}
+
+impl Runtime {
+    /// The address of an exported function.
+    pub(crate) fn symbol(&self, name: &str) -> Option<usize> {
+        // SAFETY: only the address is taken.
+        let symbol = unsafe { self.library.get::<*const ()>(name.as_bytes()) };
+        symbol.ok().map(|symbol| *symbol as usize)
+    }
+
+    /// Takes all blocks that name no allocator from `functions`; `None`: from the heap.
+    pub(crate) fn set_allocator(&self, functions: Option<ExternalAllocator>) -> PyResult<()> {
+        let functions = functions.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        // SAFETY: null, or functions of this extension, which is never unloaded; they are copied.
+        check(unsafe { (self.api.set_allocator)(functions) }, 0)
+    }
+
+    /// Blocks that other runtimes destroyed.
+    pub(crate) fn foreign_frees(&self) -> usize {
+        // SAFETY: an entry without conditions.
+        unsafe { (self.api.foreign_frees)() }
+    }
+}
+
+/// The exception for an entry that refused; `size` is what was asked for.
+pub(crate) fn check(status: Status, size: usize) -> PyResult<()> {
+    match status {
+        Status::OK => Ok(()),
+        Status::SIZE_OVERFLOW | Status::OUT_OF_MEMORY => {
+            Err(Class::Allocation.error(format!("{size} bytes could not be allocated")))
+        }
+        Status::INVALID_ALIGNMENT => Err(Class::Request.error("the alignment is not a power of two")),
+        Status(code) => Err(Class::Request.error(format!("the runtime refused: status {code}"))),
+    }
+}

@@ -1,0 +1,279 @@
+//! What `usm.numba` needs of the compiled side: blocks from a context's memory, and the two functions that tell blocks of
+//! Numba's own runtime from ours.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use pyo3::prelude::*;
+use usm_core::backend::Dyn;
+use usm_core::{AllocKind, Context, Selector};
+use usm_nrt::api::CLiveBlock;
+use usm_nrt::{ExternalAllocator, FreeFn, MemInfo, SourceAllocator, Stats};
+
+use crate::error::Class;
+use crate::import;
+use crate::nrt_library::runtime;
+use crate::nrt_origin;
+use crate::nrt_trace;
+use crate::queue::PyQueue;
+use crate::runtime::Stream;
+
+/// Where new blocks come from.
+struct Source {
+    allocator: SourceAllocator<Dyn, Context<Dyn>>,
+    kind: AllocKind,
+    stream: Arc<Stream>,
+}
+
+static SOURCE: RwLock<Option<Arc<Source>>> = RwLock::new(None);
+/// Blocks of the source that are alive.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+/// Frees a block of any source: each knows its own.
+static FREE: OnceLock<FreeFn> = OnceLock::new();
+
+fn source() -> Option<Arc<Source>> {
+    SOURCE.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+unsafe extern "C" fn source_malloc(size: usize, _: *mut c_void) -> *mut c_void {
+    // Counted before the source is looked at, so that it cannot be given back in between.
+    LIVE.fetch_add(1, Ordering::SeqCst);
+    let block = source().map_or(std::ptr::null_mut(), |source| {
+        // SAFETY: lives as long as `source`.
+        let table = unsafe { source.allocator.as_table().as_ref() };
+        match table.malloc {
+            // SAFETY: the allocator's own function and opaque pointer.
+            Some(malloc) => unsafe { malloc(size, table.opaque) },
+            None => std::ptr::null_mut(),
+        }
+    });
+    if block.is_null() {
+        LIVE.fetch_sub(1, Ordering::SeqCst);
+    } else {
+        nrt_origin::note(block as usize, size);
+        nrt_trace::born(block as usize, size);
+    }
+    block
+}
+
+unsafe extern "C" fn source_free(block: *mut c_void, _: *mut c_void) {
+    if block.is_null() {
+        return;
+    }
+    nrt_origin::forget(block as usize);
+    nrt_trace::died(block as usize);
+    if let Some(free) = FREE.get() {
+        // SAFETY: a block of `source_malloc`, once; the function finds the source in the block.
+        unsafe { free(block, std::ptr::null_mut()) };
+    }
+    LIVE.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// The source as the library sees it.
+const FUNCTIONS: ExternalAllocator = ExternalAllocator {
+    malloc: Some(source_malloc),
+    realloc: None,
+    free: Some(source_free),
+    opaque: std::ptr::null_mut(),
+};
+
+/// Makes the memory of a queue's context the one that new blocks live in.
+#[pyfunction]
+#[pyo3(signature = (source, kind))]
+pub(crate) fn _nrt_take_source(
+    py: Python<'_>,
+    source: Option<&Bound<'_, PyAny>>,
+    kind: &str,
+) -> PyResult<()> {
+    let runtime = runtime(py)?;
+    let (stream, kind) = (import::stream(py, source)?, import::kind(kind)?);
+    let Some(allocator) = SourceAllocator::new(stream.context().clone(), kind) else {
+        let message =
+            "blocks hold their own headers, which the host reads: kind must be \"host\" or \"shared\"";
+        return Err(Class::Request.error(message));
+    };
+    // SAFETY: lives as long as `allocator`.
+    let table = unsafe { allocator.as_table().read() };
+    let (Some(malloc), Some(free)) = (table.malloc, table.free) else {
+        return Err(Class::Request.error("the source's allocator lacks a function"));
+    };
+    // Tried once, so that a kind that the device lacks is refused here and not by every array.
+    // SAFETY: the allocator's own function and opaque pointer.
+    let probe = unsafe { malloc(1, table.opaque) };
+    if probe.is_null() {
+        let device = Selector::of(stream.context().info());
+        return Err(Class::Allocation.error(format!("{device} gives no memory of kind {}", kind.name())));
+    }
+    // SAFETY: just allocated there.
+    unsafe { free(probe, table.opaque) };
+    let _ = FREE.set(free);
+    let fresh = Arc::new(Source { allocator, kind, stream });
+    {
+        let mut slot = SOURCE.write().unwrap_or_else(PoisonError::into_inner);
+        if slot.is_some() {
+            return Err(Class::Request.error("a source is installed already"));
+        }
+        *slot = Some(fresh);
+    }
+    runtime.set_allocator(Some(FUNCTIONS))
+}
+
+/// Blocks come from the heap again. Refused while blocks of the source are alive.
+#[pyfunction]
+pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
+    let runtime = runtime(py)?;
+    runtime.set_allocator(None)?;
+    let gone = {
+        let mut slot = SOURCE.write().unwrap_or_else(PoisonError::into_inner);
+        let live = LIVE.load(Ordering::SeqCst);
+        if live != 0 {
+            drop(slot);
+            runtime.set_allocator(Some(FUNCTIONS))?;
+            let message =
+                format!("{live} blocks of the source are alive; usm.nrt.leaks() tells where they came from");
+            return Err(Class::Request.error(message));
+        }
+        slot.take()
+    };
+    py.detach(|| drop(gone));
+    Ok(())
+}
+
+/// The queue and kind that new blocks come from, and how many of them are alive.
+#[pyfunction]
+pub(crate) fn _nrt_source() -> Option<(PyQueue, &'static str, usize)> {
+    let source = source()?;
+    Some((PyQueue(Arc::clone(&source.stream)), source.kind.name(), LIVE.load(Ordering::SeqCst)))
+}
+
+/// The kind and queue of host-accessible bytes that lie in a block of the source.
+pub(crate) fn home(address: usize, size: usize) -> Option<(AllocKind, Arc<Stream>)> {
+    if LIVE.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let source = source()?;
+    let info = source.stream.context().query(address as *const u8).ok()?;
+    // Without a base only the runtime knows the pointer: it is somebody else's.
+    let end = info.base.checked_add(info.size).filter(|_| info.base != 0)?;
+    (address.checked_add(size)? <= end).then(|| (info.kind, Arc::clone(&source.stream)))
+}
+
+/// How Numba's and our functions of one name are told apart: blocks that Numba's runtime made name no allocator.
+struct Pair {
+    numba: unsafe extern "C" fn(*mut MemInfo),
+    ours: unsafe extern "C" fn(*mut MemInfo),
+}
+
+impl Pair {
+    /// # Safety
+    /// `mi` is what compiled code passes to the function of that name: a live block.
+    unsafe fn call(cell: &OnceLock<Self>, mi: *mut MemInfo) {
+        // SAFETY: as the caller promises.
+        let (Some(pair), Some(block)) = (cell.get(), unsafe { mi.as_ref() }) else { return };
+        let function = if block.external_allocator().is_null() { pair.numba } else { pair.ours };
+        // SAFETY: the runtime that made the block.
+        unsafe { function(mi) }
+    }
+}
+
+static CALL_DTOR: OnceLock<Pair> = OnceLock::new();
+static RELEASE: OnceLock<Pair> = OnceLock::new();
+
+unsafe extern "C" fn call_dtor(mi: *mut MemInfo) {
+    // SAFETY: called by compiled code, which brought the count to zero.
+    unsafe { Pair::call(&CALL_DTOR, mi) }
+}
+
+unsafe extern "C" fn release(mi: *mut MemInfo) {
+    // SAFETY: called by compiled code, which gives up a reference.
+    unsafe { Pair::call(&RELEASE, mi) }
+}
+
+/// Addresses for compiled code of what stands in for Numba's `NRT_MemInfo_call_dtor` and `NRT_MemInfo_release`, whose
+/// addresses are the arguments.
+#[pyfunction]
+#[pyo3(signature = (numba_call_dtor, numba_release))]
+pub(crate) fn _nrt_bridge(
+    py: Python<'_>,
+    numba_call_dtor: usize,
+    numba_release: usize,
+) -> PyResult<(usize, usize)> {
+    let runtime = runtime(py)?;
+    for (cell, numba, name) in [
+        (&CALL_DTOR, numba_call_dtor, "NRT_MemInfo_call_dtor"),
+        (&RELEASE, numba_release, "NRT_MemInfo_release"),
+    ] {
+        let ours = runtime.symbol(name).filter(|_| numba != 0);
+        let ours = ours.ok_or_else(|| Class::Device.error(format!("{name} is missing")))?;
+        // SAFETY: Numba's dictionary of C functions has it under this name, with this type.
+        let numba = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut MemInfo)>(numba) };
+        // SAFETY: the library exports it under this name, with this type.
+        let ours = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut MemInfo)>(ours) };
+        // The second time the same addresses come again: a process has one Numba.
+        let _ = cell.set(Pair { numba, ours });
+    }
+    Ok((call_dtor as *const () as usize, release as *const () as usize))
+}
+
+/// The address of a function of the library; ``None`` when it exports no such name.
+#[pyfunction]
+pub(crate) fn _nrt_symbol(py: Python<'_>, name: &str) -> PyResult<Option<usize>> {
+    Ok(runtime(py)?.symbol(name))
+}
+
+/// Blocks and headers made and freed since the library was opened, and how many of them other runtimes freed.
+#[pyfunction]
+pub(crate) fn _nrt_stats(py: Python<'_>) -> PyResult<((usize, usize, usize, usize), usize)> {
+    let runtime = runtime(py)?;
+    let mut stats = Stats::default();
+    // SAFETY: room for the record.
+    let _ = unsafe { (runtime.api.stats)(&raw mut stats) };
+    let Stats { alloc, free, mi_alloc, mi_free } = stats;
+    Ok(((alloc, free, mi_alloc, mi_free), runtime.foreign_frees()))
+}
+
+/// Starts or stops the record of live blocks; with `origins`, of the Python lines that made them.
+#[pyfunction]
+#[pyo3(signature = (on, origins))]
+pub(crate) fn _nrt_track(py: Python<'_>, on: bool, origins: bool) -> PyResult<()> {
+    let runtime = runtime(py)?;
+    nrt_origin::set_wanted(on && origins);
+    // SAFETY: an entry that takes any boolean.
+    unsafe { (runtime.api.set_tracking)(on) };
+    Ok(())
+}
+
+/// A live block: address, data, size, refcount, sequence, origin.
+type Live = (usize, usize, usize, usize, u64, String);
+
+/// The tracked blocks that are alive, oldest first.
+#[pyfunction]
+pub(crate) fn _nrt_leaks(py: Python<'_>) -> PyResult<Vec<Live>> {
+    unsafe extern "C" fn visit(block: *const CLiveBlock, context: *mut c_void) {
+        // SAFETY: the library passes a readable record.
+        let block = unsafe { &*block };
+        // SAFETY: the vector below, used by nobody else meanwhile.
+        let found = unsafe { &mut *context.cast::<Vec<Live>>() };
+        let origin = match block.origin_length {
+            0 => String::new(),
+            length => {
+                // SAFETY: that many bytes, valid during the visit.
+                let bytes = unsafe { std::slice::from_raw_parts(block.origin.cast::<u8>(), length) };
+                String::from_utf8_lossy(bytes).into_owned()
+            }
+        };
+        let address = block.mi as usize;
+        found.push((address, block.data as usize, block.size, block.refcount, block.sequence, origin));
+    }
+    let runtime = runtime(py)?;
+    let mut found: Vec<Live> = Vec::new();
+    // SAFETY: the visitor reads records and writes the vector.
+    unsafe { (runtime.api.live_blocks)(Some(visit), (&raw mut found).cast()) };
+    for (address, data, .., origin) in &mut found {
+        if let Some(line) = nrt_origin::of(*address).or_else(|| nrt_origin::of(*data)) {
+            *origin = line;
+        }
+    }
+    Ok(found)
+}

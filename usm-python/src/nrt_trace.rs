@@ -1,0 +1,53 @@
+//! What `tracemalloc` shows of the source's blocks: Numba's own runtime allocates by way of Python and is seen there too.
+
+use std::ffi::{c_int, c_uint};
+use std::sync::OnceLock;
+
+use crate::nrt_origin::has_interpreter;
+
+/// The number that sets this memory apart from Python's own (0): a `tracemalloc.DomainFilter` takes it. "usm".
+pub(crate) const DOMAIN: c_uint = 0x75_73_6D;
+
+type Track = unsafe extern "C" fn(c_uint, usize, usize) -> c_int;
+type Untrack = unsafe extern "C" fn(c_uint, usize) -> c_int;
+
+struct Functions {
+    track: Track,
+    untrack: Untrack,
+}
+
+/// The functions of the interpreter, which the stable interface lacks.
+fn functions() -> Option<&'static Functions> {
+    static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
+    let find = || {
+        #[cfg(unix)]
+        {
+            let this = libloading::os::unix::Library::this();
+            // SAFETY: the documented type of that function.
+            let track = unsafe { this.get::<Track>(b"PyTraceMalloc_Track\0") }.ok()?;
+            // SAFETY: as above.
+            let untrack = unsafe { this.get::<Untrack>(b"PyTraceMalloc_Untrack\0") }.ok()?;
+            Some(Functions { track: *track, untrack: *untrack })
+        }
+        #[cfg(not(unix))]
+        None
+    };
+    FUNCTIONS.get_or_init(find).as_ref()
+}
+
+/// `size` bytes were allocated at `address`. Threads without the interpreter are left out: tracing asks for it, and the
+/// one that has it may be waiting for them.
+pub(crate) fn born(address: usize, size: usize) {
+    if let Some(functions) = functions().filter(|_| has_interpreter()) {
+        // SAFETY: this thread has the interpreter; any numbers are allowed. Nothing happens while nobody traces.
+        let _ = unsafe { (functions.track)(DOMAIN, address, size) };
+    }
+}
+
+/// They are about to be freed.
+pub(crate) fn died(address: usize) {
+    if let Some(functions) = functions() {
+        // SAFETY: needs no interpreter; an unknown address does nothing.
+        let _ = unsafe { (functions.untrack)(DOMAIN, address) };
+    }
+}

@@ -1,0 +1,40 @@
+//! Arrays that compiled code made of an array's memory: slices, transposes, other element types.
+
+use pyo3::prelude::*;
+use usm_interface::{Layout, Mode, typestr};
+
+use crate::array::Array;
+use crate::error::{Class, OrRaise};
+use crate::transfer::Side;
+use crate::view::{MAX_DIMS, View};
+
+/// The array at `pointer` in the memory of `parent`, which it shares and keeps alive. Strides are in bytes. Refused when
+/// an element would lie outside of that memory.
+#[pyfunction]
+#[pyo3(signature = (parent, pointer, shape, strides, dtype, readonly))]
+pub(crate) fn _nrt_window(
+    parent: &Array,
+    pointer: usize,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    dtype: &str,
+    readonly: bool,
+) -> PyResult<Array> {
+    let dtype = typestr::parse(dtype, Mode::Strict, None)
+        .map_err(|reason| Class::Interface.error(format!("dtype {dtype:?}: {reason}")))?;
+    let layout = Layout::<MAX_DIMS>::new(dtype, &shape, Some(&strides), 0).or_raise()?;
+    let side = parent.side();
+    let outside = || Class::Request.error("the elements lie outside of the array's memory");
+    let start = pointer.wrapping_sub(side.storage.address()) as i64;
+    let (low, high) = (layout.extent().low, layout.extent().high);
+    let inside = start.checked_add(low).is_some_and(|low| low >= 0)
+        && start.checked_add(high).is_some_and(|high| high as u64 <= side.storage.size() as u64);
+    if layout.nbytes() != 0 && !inside {
+        return Err(outside());
+    }
+    let mut view = View::of_layout(&layout);
+    if layout.nbytes() != 0 {
+        view.offset = start as usize;
+    }
+    Ok(Array::new(Side { view, readonly: side.readonly || readonly, ..side }))
+}

@@ -1,0 +1,513 @@
+"""`usm.numba`: arrays in compiled code, and compiled code on our runtime. Each case is a process of its own, because a
+process has one Numba and machine code is tied to the runtime that it was compiled for.
+"""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import usm
+from conftest import CI, require
+
+require("numba", "usm.numba is for it")
+
+SETUP = """
+import gc
+import numpy as np
+import usm
+from numba import njit
+
+def refused(error, words, function, *arguments, **keywords):
+    try:
+        function(*arguments, **keywords)
+    except error as problem:
+        assert words in str(problem), str(problem)
+    else:
+        raise AssertionError(f"not refused: {words}")
+"""
+
+
+@pytest.fixture(autouse=True)
+def library():
+    try:
+        usm.nrt.get_library()
+    except usm.DeviceError as error:
+        if CI:
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+def run(script, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", SETUP + textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def selector(backend):
+    device = next((device for device in usm.devices() if device.backend == backend), None)
+    if device is None:
+        pytest.skip(f"no device of the {backend} backend")
+    return device.selector
+
+
+# ---- usm.Array in compiled code ----------------------------------------------------------------------------------------
+
+
+def test_an_array_goes_in_and_comes_back_as_itself():
+    run("""
+    @njit
+    def double(a):
+        for i in range(a.size):
+            a[i] *= 2
+        return a
+
+    for kind in "host", "shared":
+        array = usm.asarray([1.0, 2.0, 3.0], kind=kind, queue="host")
+        assert double(array) is array
+        assert array.tolist() == [2.0, 4.0, 6.0] and array.kind == kind
+    assert len(double.signatures) == 1
+    """)
+
+
+def test_parts_are_arrays_over_the_same_memory():
+    run("""
+    parts = {
+        "reversed": (njit(lambda a: a[::-2]), lambda a: a[::-2]),
+        "transposed": (njit(lambda a: a.T), lambda a: a.T),
+        "a row": (njit(lambda a: a[1]), lambda a: a[1]),
+        "a block": (njit(lambda a: a[1:, 1:3]), lambda a: a[1:, 1:3]),
+        "other elements": (njit(lambda a: a.view(np.uint8)), None),
+        "flat": (njit(lambda a: a.reshape(12)), lambda a: a.reshape(12)),
+        "empty": (njit(lambda a: a[3:]), lambda a: a[3:]),
+    }
+    expected = np.arange(12, dtype="f4").reshape(3, 4)
+    array = usm.asarray(expected, kind="shared", queue="host")
+    assert array.base is None
+    for name, (compiled, plain) in parts.items():
+        part = compiled(array)
+        assert type(part) is usm.Array and part.kind == "shared", name
+        if plain is None:
+            assert part.dtype == "|u1" and part.shape == (3, 16)
+            continue
+        theirs = plain(expected)
+        assert part.shape == theirs.shape and part.tolist() == theirs.tolist(), name
+        if part.size:
+            assert part.strides == theirs.strides, name
+            assert part.pointer - array.pointer == theirs.ctypes.data - expected.ctypes.data, name
+    row = parts["a row"][0](array)
+    del array
+    gc.collect()
+    row[0] = 7.0
+    assert row.tolist() == [7.0, 5.0, 6.0, 7.0]
+    """)
+
+
+def test_what_is_computed_is_numpys_and_what_is_copied_is_ours():
+    run("""
+    array = usm.asarray([1.0, 2.0], queue="host")
+    total = njit(lambda a: a + np.sqrt(a) * 2)(array)
+    assert type(total) is np.ndarray and np.allclose(total, [3.0, 2 + 2 * 2**0.5])
+    copied = njit(lambda a: a.copy())(array)
+    assert type(copied) is usm.Array and copied.pointer != array.pointer and copied.tolist() == [1.0, 2.0]
+    assert njit(lambda a, b: ((a * b).sum(), a.max(), len(a)))(array, np.ones(2)) == (3.0, 2.0, 2)
+    both = njit(lambda a, b, first: a if first else b)
+    assert both(array, np.ones(2), True).tolist() == [1.0, 2.0]
+    assert both(array, array[::-1], False).tolist() == [2.0, 1.0]
+    inside = njit(lambda a: (a, [a[1:]]))(array)
+    assert inside[0] is array and inside[1][0].tolist() == [2.0]
+    """)
+
+
+def test_every_element_type_that_both_know():
+    run("""
+    first = njit(lambda a: a[0])
+    for dtype in "?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "c8", "c16":
+        array = usm.asarray(np.ones(3, dtype), kind="host", queue="host")
+        assert first(array) == 1, dtype
+    swapped = usm.asarray(np.ones(3, ">i4"))
+    refused(Exception, "", first, swapped)
+    """)
+
+
+def test_parallel_code():
+    run("""
+    from numba import prange
+
+    @njit(parallel=True)
+    def fill(a):
+        for i in prange(a.size):
+            a[i] = i
+        return a
+
+    array = usm.zeros(10000, "<i8", kind="shared", queue="host")
+    assert fill(array) is array and array.tolist() == list(range(10000))
+    """)
+
+
+def test_read_only_arrays_stay_so():
+    run("""
+    from numba.core.errors import TypingError
+
+    @njit
+    def write(a):
+        a[0] = 1
+
+    array = usm.asarray(b"abc")
+    assert array.readonly
+    refused(TypingError, "readonly", write, array)
+    part = njit(lambda a: a[1:])(array)
+    assert part.readonly and part.tobytes() == b"bc"
+    """)
+
+
+def test_device_memory_is_refused():
+    run("""
+    first = njit(lambda a: a[0])
+    refused(usm.AccessError, "device memory has no host view", first, usm.zeros(3, kind="device", queue="host"))
+    assert first(usm.zeros(3, kind="shared", queue="host")) == 0
+    """)
+
+
+@pytest.mark.parametrize("backend", ["opencl", "sycl"])
+def test_pending_work_is_waited_for(backend):
+    run(f"""
+    queue = usm.Queue({selector(backend)!r})
+    n = 1 << 22
+    source, target = usm.zeros(n, "<i4", kind="device", queue=queue), usm.zeros(n, "<i4", kind="shared", queue=queue)
+    source.fill(5)
+    total = njit(lambda a: a.sum())
+    assert total(target) == 0
+    for _ in range(5):
+        target.fill(0)
+        queue.copy(target, source)
+        assert total(target) == 5 * n
+    """)
+
+
+def test_no_block_is_left():
+    run("""
+    usm.numba.install("host")
+    take = njit(lambda a: (a, a[1:], a.copy(), a + 1))
+    array = usm.asarray([1.0, 2.0, 3.0], queue="host")
+    take(array)
+    gc.collect()
+    before = usm.nrt.get_allocation_stats()
+    results = [take(array) for _ in range(10)]
+    assert usm.numba.installed().live == 20
+    del results
+    gc.collect()
+    after = usm.nrt.get_allocation_stats()
+    assert after.alloc - before.alloc == after.free - before.free > 0
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free > 0
+    assert usm.numba.installed().live == 0
+    """)
+
+
+def test_numba_learns_the_type_by_itself():
+    run("""
+    import importlib.metadata, sys
+    found = importlib.metadata.entry_points().select(group="numba_extensions")
+    if not any(entry.value.startswith("usm.numba:") for entry in found):
+        print("skipped: the package is not installed, only imported")
+        sys.exit()
+    assert "usm.numba" not in sys.modules
+    array = usm.asarray([1, 2], queue="host")
+    assert njit(lambda a: a)(array) is array
+    """)
+
+
+# ---- Compiled code on our runtime --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("backend", "kind"), [("host", "host"), ("opencl", "host"), ("opencl", "shared"), ("sycl", "host"), ("sycl", "shared")]
+)
+def test_arrays_lists_and_sets_live_in_the_source(backend, kind):
+    run(f"""
+    usm.numba.install({selector(backend)!r}, {kind!r})
+    where = usm.numba.installed()
+    assert (where.kind, where.live) == ({kind!r}, 0)
+
+    @njit
+    def arrays(n):
+        numbers = set()
+        for i in range(n):
+            numbers.add(i)
+        return [np.full(n, i) for i in range(3)], numbers
+
+    @njit
+    def keep(n):
+        return np.arange(n)
+
+    keep(1)
+    lists, numbers = arrays(5)
+    assert [a.tolist() for a in lists] == [[0] * 5, [1] * 5, [2] * 5] and numbers == set(range(5))
+    live = usm.numba.installed().live
+    assert live == 3
+    context, array = where.queue.context, keep(100)
+    found, base, size = context.query(array.ctypes.data)
+    assert found == {kind!r} and base <= array.ctypes.data and array.ctypes.data + array.nbytes <= base + size
+    counters = usm.stats()[str(where.queue.device.selector)]["usm_" + {kind!r}]
+    assert counters["live"] >= live + 1 and counters["current"] >= array.nbytes
+
+    ours = usm.asarray(array)
+    assert (ours.kind, ours.pointer) == ({kind!r}, array.ctypes.data)
+    assert ours.device.selector == where.queue.device.selector
+    moved = ours.copy(kind="device")
+    array[0] = 9
+    assert moved.tolist() == list(range(100)) and ours.tolist()[0] == 9
+
+    del lists, numbers, array, ours, moved
+    gc.collect()
+    stats = usm.nrt.get_allocation_stats()
+    assert usm.numba.installed().live == 0 and stats.alloc == stats.free and stats.mi_alloc == stats.mi_free
+    """)
+
+
+def test_dpctl_takes_an_array_of_compiled_code_without_a_copy(dpctl):
+    run("""
+    import dpctl, dpctl.memory
+    queue = dpctl.SyclQueue()
+    usm.numba.install(queue, "shared")
+    array = njit(lambda: np.arange(8))()
+    memory = dpctl.memory.as_usm_memory(usm.asarray(array))
+    assert memory._pointer == array.ctypes.data and memory.get_usm_type() == "shared"
+    assert memory.sycl_context == queue.sycl_context
+    """)
+
+
+def test_typed_containers_work():
+    run("""
+    from numba.typed import Dict, List
+
+    usm.numba.install("host")
+
+    @njit
+    def fill(n):
+        numbers, names = List(), Dict()
+        for i in range(n):
+            numbers.append(np.ones(i + 1))
+            names[str(i)] = np.zeros(i + 1)
+        return numbers, names
+
+    numbers, names = fill(4)
+    numbers.append(np.ones(9))
+    assert [len(a) for a in numbers] == [1, 2, 3, 4, 9] and sorted(names) == ["0", "1", "2", "3"]
+    assert usm.numba.installed().live > 0
+    del numbers, names
+    gc.collect()
+    assert usm.numba.installed().live == 0
+    """)
+
+
+def test_instances_of_compiled_classes_are_freed_and_counted():
+    """Numba's C code releases them by itself, around our functions."""
+    run("""
+    from numba import float64, types
+    from numba.experimental import jitclass
+
+    usm.numba.install("host")
+    usm.nrt.track()
+
+    @jitclass([("data", float64[:])])
+    class Holder:
+        def __init__(self, n):
+            self.data = np.zeros(n)
+
+    holders = [Holder(10) for _ in range(5)]
+    assert usm.numba.installed().live >= 10
+    del holders
+    gc.collect()
+    stats = usm.nrt.get_allocation_stats()
+    assert usm.numba.installed().live == 0 and usm.nrt.leaks() == []
+    assert stats.alloc == stats.free and stats.mi_alloc == stats.mi_free
+    """)
+
+
+def test_memory_that_is_not_there_is_a_memory_error():
+    run("""
+    usm.numba.install("host")
+    make = njit(lambda n: np.empty(n))
+    refused(MemoryError, "Allocation failed", make, 1 << 50)
+    assert len(make(3)) == 3
+    gc.collect()
+    assert usm.numba.installed().live == 0
+    """)
+
+
+def test_leaks_names_the_call_that_made_an_array():
+    run("""
+    usm.numba.install("host")
+    make = njit(lambda n: np.empty(n))
+    make(1)
+    usm.nrt.track(origins=True)
+    def a_function_that_keeps(n):
+        return make(n)
+    kept = a_function_that_keeps(1000)
+    leak, = usm.nrt.leaks()
+    assert leak.size == 8000 and leak.data == kept.ctypes.data and "a_function_that_keeps" in leak.origin
+    """)
+
+
+def test_tracemalloc_sees_the_blocks():
+    run("""
+    import tracemalloc
+    usm.numba.install("host")
+    make = njit(lambda n: np.empty(n, np.int8))
+    make(1)
+    tracemalloc.start()
+    kept = make(1000000)
+    assert tracemalloc.get_traced_memory()[0] > 1000000
+    del kept
+    assert tracemalloc.get_traced_memory()[0] < 100000
+    """)
+
+
+def test_threads_without_the_interpreter_allocate_too():
+    run("""
+    import threading
+    usm.numba.install("host")
+    usm.nrt.track(origins=True)
+
+    @njit(nogil=True)
+    def churn(n):
+        total = 0.0
+        for i in range(n):
+            total += np.ones(i % 100).sum()
+        return total
+
+    churn(1)
+    threads = [threading.Thread(target=churn, args=(3000,)) for _ in range(4)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    stats = usm.nrt.get_allocation_stats()
+    assert stats.alloc >= 12000 and stats.alloc == stats.free
+    """)
+
+
+def test_uninstall_waits_for_the_last_block_and_another_source_may_follow():
+    run(f"""
+    usm.numba.install("host")
+    make = njit(lambda n: np.ones(n))
+    array = make(3)
+    refused(usm.RequestError, "1 blocks of the source are alive", usm.numba.uninstall)
+    assert usm.numba.installed().live == 1 and make(2).sum() == 2
+    del array
+    usm.numba.uninstall()
+    assert usm.numba.installed() is None
+    refused(usm.RequestError, "nothing is installed", usm.numba.uninstall)
+    heap = make(4)
+    assert usm.asarray(heap).tolist() == [1.0] * 4
+    usm.numba.install("host", "shared")
+    source = make(5)
+    assert usm.asarray(source).kind == "shared" and usm.asarray(heap).kind == "host"
+    # A list that grew in one place may shrink in the other.
+    del heap, source
+    gc.collect()
+    assert usm.numba.installed().live == 0
+    """)
+
+
+def test_a_list_may_grow_under_another_source_than_it_began_with():
+    run("""
+    from numba.core.runtime import rtsys
+    usm.numba.install("host")
+    extend = njit(lambda items, n: items.extend([float(i) for i in range(n)]))
+    usm.numba.uninstall()
+    items = [1.0]
+    extend(items, 10)
+    usm.numba.install("host")
+    extend(items, 1000)
+    assert len(items) == 1011 and usm.numba.installed().live == 0
+    """)
+
+
+def test_what_would_crash_is_refused():
+    run("""
+    import numba
+    refused(usm.RequestError, "kind must be", usm.numba.install, "host", "device")
+    refused(usm.RequestError, "is not one of", usm.numba.install, "host", "plaid")
+    refused(usm.DeviceError, "no device matches", usm.numba.install, "cuda:gpu:77")
+    numba.__version__, right = "0.99.0", numba.__version__
+    refused(usm.DeviceError, "0.99.0", usm.numba.install, "host")
+    numba.__version__ = right
+    from numba.core.runtime import _nrt_python
+    address = _nrt_python.c_helpers.pop("Allocate")
+    refused(usm.DeviceError, "Allocate", usm.numba.install, "host")
+    _nrt_python.c_helpers["Allocate"] = address
+    assert usm.numba.installed() is None
+    usm.numba.install("host")
+    refused(usm.RequestError, "installed already", usm.numba.install, "host")
+    assert njit(lambda: np.ones(3))().sum() == 3
+    """)
+
+
+def test_it_is_too_late_once_something_was_compiled():
+    run("""
+    from numba.core.runtime import _nrt_python
+    make = njit(lambda: np.ones(3))
+    array = make()
+    before = dict(_nrt_python.c_helpers)
+    refused(usm.RequestError, "Numba has compiled already", usm.numba.install, "host")
+    assert dict(_nrt_python.c_helpers) == before and usm.numba.installed() is None
+    assert make().sum() == array.sum() == 3
+    """)
+
+
+def test_threads_that_compile_meanwhile_are_before_or_after():
+    run("""
+    import threading
+    refusals, sums = [], []
+
+    def compile_and_run():
+        sums.append(njit(lambda: np.ones(3))().sum())
+
+    def install():
+        try:
+            usm.numba.install("host")
+        except usm.RequestError as error:
+            refusals.append(str(error))
+
+    usm.numba
+    threads = [threading.Thread(target=compile_and_run) for _ in range(3)]
+    threads += [threading.Thread(target=install) for _ in range(3)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    assert sums == [3.0] * 3 and len(refusals) >= 2
+    """)
+
+
+def test_numbas_statistics_are_ours():
+    run("""
+    from numba.core.runtime import _nrt_python, rtsys
+    usm.numba.install("host")
+    make = njit(lambda a: (np.ones(3), a[1:]))
+    refused(RuntimeError, "NRT stats are disabled", rtsys.get_allocation_stats)
+    _nrt_python.memsys_enable_stats()
+    shown = rtsys.get_allocation_stats()
+    made = make(np.zeros(2))
+    now = rtsys.get_allocation_stats()
+    # Ones of ours, and the header that Numba makes around the argument.
+    assert (now.mi_alloc - shown.mi_alloc, now.mi_free - shown.mi_free) == (2, 0)
+    del made
+    assert rtsys.get_allocation_stats().mi_free == now.mi_alloc
+    _nrt_python.memsys_disable_stats()
+    refused(RuntimeError, "NRT stats are disabled", rtsys.get_allocation_stats)
+    assert usm.nrt.get_allocation_stats().mi_alloc >= 2
+    """)
+
+
+def test_importing_usm_imports_no_numba():
+    run("""
+    import subprocess, sys
+    code = "import sys, usm, usm.nrt; assert 'numba' not in sys.modules and 'numpy' not in sys.modules; usm.numba; assert 'numba' in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    """)
