@@ -48,7 +48,7 @@ type Open = Option<fn() -> Opened>;
 /// The runtimes in the order in which a default device is looked for.
 const RUNTIMES: [(BackendKind, Open); 5] = [
     (BackendKind::Sycl, SYCL),
-    (BackendKind::LevelZero, None),
+    (BackendKind::LevelZero, LEVEL_ZERO),
     (BackendKind::Cuda, CUDA),
     (BackendKind::OpenCl, OPENCL),
     (BackendKind::Host, Some(|| Ok((Dyn::new(HostHeap::new()), None)))),
@@ -63,6 +63,16 @@ const SYCL: Open = Some(|| {
 });
 #[cfg(not(feature = "dpctl"))]
 const SYCL: Open = None;
+
+#[cfg(feature = "level-zero")]
+const LEVEL_ZERO: Open = Some(|| {
+    use usm_core::backend::level_zero::LevelZero;
+    let backend = LevelZero::load().map_err(reason)?;
+    let path = backend.path().display().to_string();
+    Ok((Dyn::new(backend), Some(path)))
+});
+#[cfg(not(feature = "level-zero"))]
+const LEVEL_ZERO: Open = None;
 
 #[cfg(feature = "cuda")]
 const CUDA: Open = Some(|| {

@@ -8,6 +8,7 @@ use pyo3::types::PyList;
 use usm_core::backend::cuda::Cuda;
 use usm_core::backend::dpctl::{self, Dpctl};
 use usm_core::backend::host::HostHeap;
+use usm_core::backend::level_zero::LevelZero;
 use usm_core::backend::opencl::OpenCl;
 use usm_core::backend::{Dyn, DynDevice};
 use usm_core::{BackendKind, Context, DeviceInfo, DeviceType, Queue, QueueOrder, Selector};
@@ -198,6 +199,8 @@ fn find(py: Python<'_>) -> Found {
         }
     }
     // A native runtime that is not there is no news: SYCL reaches the same devices, and the host is always there.
+    let level_zero = py.detach(|| LevelZero::load().and_then(|backend| Dyn::new(backend).devices()));
+    found.extend(level_zero.unwrap_or_default());
     let cuda = py.detach(|| Cuda::load().and_then(|cuda| Dyn::new(cuda).devices()));
     let no_cuda = cuda.as_ref().err().map(ToString::to_string);
     found.extend(cuda.unwrap_or_default());
@@ -219,7 +222,7 @@ fn found(py: Python<'_>) -> &'static Found {
     FOUND.get_or_init(|| fresh)
 }
 
-/// All devices: SYCL's in the runtime's order, CUDA's, OpenCL's own, then the host.
+/// All devices: SYCL's in the runtime's order, those of Level Zero, CUDA and OpenCL, then the host.
 pub(crate) fn entries(py: Python<'_>) -> &'static [Arc<Entry>] {
     &found(py).entries
 }

@@ -92,7 +92,7 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     }
     // The conformance suite may skip a runtime on a developer's machine, never in CI.
     if is_ci() && std::env::var_os("USM_REQUIRE").is_none() {
-        variables.push(("USM_REQUIRE", "opencl,opencl_erased,sycl".into()));
+        variables.push(("USM_REQUIRE", "opencl,opencl_erased,level_zero,sycl".into()));
     }
     // Each process that wants a runtime of these puts the folder on LD_LIBRARY_PATH itself.
     let unpacked = debian().join("usr/lib/x86_64-linux-gnu");

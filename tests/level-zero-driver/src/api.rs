@@ -17,7 +17,7 @@ use crate::command::{Action, Side};
 use crate::device;
 use crate::kernel::{self, Argument, Kernel, Launch};
 use crate::queue::wait;
-use crate::state::{Answer, DRIVER, List, Pool, enter, find, handle, take};
+use crate::state::{Answer, DRIVER, List, Pool, enter, find, handle, number, take};
 
 /// The handle of every log of a failed build, and its text.
 const BUILD_LOG: usize = DRIVER + 0x0f00;
@@ -95,6 +95,7 @@ fn tagged(found: ze_structure_type_t, expected: ze_structure_type_t) -> Answer {
 
 macro_rules! api {
     ($($name:ident($state:ident, $($argument:ident: $type:ty),*) $body:block)*) => {$(
+        #[unsafe(no_mangle)]
         pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> ze_result_t {
             #[allow(unused_variables, reason = "some functions need no state")]
             enter(stringify!($name), |$state| {
@@ -194,6 +195,7 @@ api! {
     }
     zeContextDestroy(state, hContext: ze_context_handle_t) {
         let number = state.context(hContext)?;
+        state.unless(state.allocations.values().any(|live| live.context == number))?;
         state.contexts.remove(&number);
     }
     zeContextMakeMemoryResident(state, hContext: ze_context_handle_t, hDevice: ze_device_handle_t, ptr: *mut c_void, size: usize) {
@@ -309,13 +311,17 @@ api! {
     zeCommandListCreateImmediate(state, hContext: ze_context_handle_t, hDevice: ze_device_handle_t, altdesc: *const ze_command_queue_desc_t, phCommandList: *mut ze_command_list_handle_t) {
         state.context(hContext)?;
         state.device(hDevice)?;
-        tagged(at(altdesc.cast_mut())?.stype, ze_command_queue_desc_t::STYPE)?;
+        let description = at(altdesc.cast_mut())?;
+        tagged(description.stype, ze_command_queue_desc_t::STYPE)?;
+        let in_order = description.flags.contains(ZE_COMMAND_QUEUE_FLAG_IN_ORDER);
         let number = state.number();
-        state.lists.insert(number, List { immediate: true, ..List::default() });
+        state.lists.insert(number, List { immediate: true, in_order, ..List::default() });
         state.queues.insert(number, VecDeque::new());
         put(phCommandList, ze_command_list_handle_t(handle(number)))?;
     }
     zeCommandListDestroy(state, hCommandList: ze_command_list_handle_t) {
+        find(&mut state.lists, hCommandList.0)?;
+        state.unless(state.queues.get(&(hCommandList.0 as usize)).is_some_and(|queue| !queue.is_empty()))?;
         let list = take(&mut state.lists, hCommandList.0)?;
         if list.immediate {
             state.queues.remove(&(hCommandList.0 as usize));
@@ -365,7 +371,7 @@ api! {
         state.append(hCommandList, Action::Nothing, ze_event_handle_t::NULL, &[])?;
     }
     zeCommandListAppendBarrier(state, hCommandList: ze_command_list_handle_t, hSignalEvent: ze_event_handle_t, numWaitEvents: u32, phWaitEvents: *mut ze_event_handle_t) {
-        state.append(hCommandList, Action::Nothing, hSignalEvent, slice(phWaitEvents, numWaitEvents)?)?;
+        state.append(hCommandList, Action::Barrier, hSignalEvent, slice(phWaitEvents, numWaitEvents)?)?;
     }
     zeCommandListAppendLaunchKernel(state, hCommandList: ze_command_list_handle_t, hKernel: ze_kernel_handle_t, pLaunchFuncArgs: *const ze_group_count_t, hSignalEvent: ze_event_handle_t, numWaitEvents: u32, phWaitEvents: *mut ze_event_handle_t) {
         let kernel = find(&mut state.kernels, hKernel.0)?.clone();
@@ -378,11 +384,11 @@ api! {
         state.append(hCommandList, action, hSignalEvent, slice(phWaitEvents, numWaitEvents)?)?;
     }
     zeCommandListAppendSignalEvent(state, hCommandList: ze_command_list_handle_t, hEvent: ze_event_handle_t) {
-        state.append(hCommandList, Action::Nothing, hEvent, &[])?;
+        state.append(hCommandList, Action::Barrier, hEvent, &[])?;
     }
     zeCommandListAppendWaitOnEvents(state, hCommandList: ze_command_list_handle_t, numEvents: u32, phEvents: *mut ze_event_handle_t) {
         let waits = slice(phEvents, numEvents)?;
-        state.append(hCommandList, Action::Nothing, ze_event_handle_t::NULL, waits)?;
+        state.append(hCommandList, Action::Barrier, ze_event_handle_t::NULL, waits)?;
     }
     zeFenceCreate(state, hCommandQueue: ze_command_queue_handle_t, desc: *const ze_fence_desc_t, phFence: *mut ze_fence_handle_t) {
         find(&mut state.queues, hCommandQueue.0)?;
@@ -426,6 +432,16 @@ api! {
         put(phEvent, ze_event_handle_t(handle(number)))?;
     }
     zeEventDestroy(state, hEvent: ze_event_handle_t) {
+        let number = number(hEvent.0)?;
+        if let Some(last) = state.counters.get(&number).copied() {
+            // The driver keeps what its counters still need.
+            state.counters.remove(&number);
+            if let Some(last) = last.filter(|last| state.events.get(last) == Some(&true)) {
+                state.events.remove(&last);
+            }
+            return Ok(ZE_RESULT_SUCCESS);
+        }
+        state.unless(state.awaits(number))?;
         take(&mut state.events, hEvent.0)?;
         for slot in state.pools.values_mut().flat_map(|pool| &mut pool.slots) {
             if *slot == Some(hEvent.0 as usize) {
@@ -435,7 +451,7 @@ api! {
     }
     zeEventQueryStatus(state, hEvent: ze_event_handle_t) {
         state.progress();
-        if !*find(&mut state.events, hEvent.0)? {
+        if !state.is_signalled(hEvent)? {
             return Ok(ZE_RESULT_NOT_READY);
         }
     }
@@ -446,7 +462,18 @@ api! {
         }
     }
     zeEventHostReset(state, hEvent: ze_event_handle_t) {
+        let number = number(hEvent.0)?;
+        state.unless(state.awaits(number))?;
         *find(&mut state.events, hEvent.0)? = false;
+    }
+    zeEventCounterBasedCreate(state, hContext: ze_context_handle_t, hDevice: ze_device_handle_t, desc: *const ze_event_counter_based_desc_t, phEvent: *mut ze_event_handle_t) {
+        state.has_counting()?;
+        state.context(hContext)?;
+        state.device(hDevice)?;
+        tagged(at(desc.cast_mut())?.stype, ze_event_counter_based_desc_t::STYPE)?;
+        let number = state.number();
+        state.counters.insert(number, None);
+        put(phEvent, ze_event_handle_t(handle(number)))?;
     }
     zeEventQueryKernelTimestamp(state, hEvent: ze_event_handle_t, dstptr: *mut ze_kernel_timestamp_result_t) {
         find(&mut state.events, hEvent.0)?;
@@ -549,6 +576,7 @@ api! {
     }
 }
 
+#[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn zeCommandQueueSynchronize(
     hCommandQueue: ze_command_queue_handle_t,
     timeout: u64,
@@ -558,6 +586,7 @@ pub(crate) unsafe extern "C" fn zeCommandQueueSynchronize(
     })
 }
 
+#[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn zeFenceHostSynchronize(
     hFence: ze_fence_handle_t,
     timeout: u64,
@@ -565,11 +594,12 @@ pub(crate) unsafe extern "C" fn zeFenceHostSynchronize(
     wait("zeFenceHostSynchronize", timeout, |state| Ok(*find(&mut state.fences, hFence.0)?))
 }
 
+#[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn zeEventHostSynchronize(
     hEvent: ze_event_handle_t,
     timeout: u64,
 ) -> ze_result_t {
-    wait("zeEventHostSynchronize", timeout, |state| Ok(*find(&mut state.events, hEvent.0)?))
+    wait("zeEventHostSynchronize", timeout, |state| state.is_signalled(hEvent))
 }
 
 /// Replaces the faults; 0, or 1 when the text is not understood.
@@ -589,4 +619,18 @@ pub(crate) unsafe extern "C" fn usm_ze_faults(text: *const c_char) -> u32 {
         }
         _ => 1,
     }
+}
+
+/// How many there are of what the text names (see the README); all ones when it is not known.
+///
+/// # Safety
+///
+/// `text` ends with a zero.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn usm_ze_count(text: *const c_char) -> u64 {
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(text) };
+    let guard = crate::state::lock();
+    let state = guard.as_ref();
+    text.to_str().ok().zip(state).and_then(|(text, state)| state.count(text)).unwrap_or(u64::MAX)
 }

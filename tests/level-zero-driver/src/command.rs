@@ -15,10 +15,34 @@ pub(crate) struct Command {
     pub(crate) signal: Option<usize>,
 }
 
+impl Command {
+    fn is_endless(&self) -> bool {
+        matches!(&self.action, Action::Launch(launch) if launch.is_endless())
+    }
+
+    fn follows_all(&self) -> bool {
+        matches!(self.action, Action::Barrier) && self.waits.is_empty()
+    }
+
+    /// Whether it reads or writes a range of memory.
+    pub(crate) fn touches(&self, start: usize, bytes: usize) -> bool {
+        let inside = |address: usize| address >= start && address - start < bytes;
+        match &self.action {
+            Action::Copy { to, from, .. } => inside(*to) || inside(*from),
+            Action::Region { to, from, .. } => inside(to.start) || inside(from.start),
+            Action::Fill { to, .. } => inside(*to),
+            Action::Launch(launch) => launch.kernel.pointers().any(inside),
+            Action::Nothing | Action::Barrier | Action::Fence(_) => false,
+        }
+    }
+}
+
 /// What a command does. Addresses were given by the caller, who keeps the memory until the command is done.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Nothing,
+    /// Holds back what follows in its list. Without events of its own it also follows everything before.
+    Barrier,
     Copy {
         to: usize,
         from: usize,
@@ -74,20 +98,25 @@ impl State {
         }
     }
 
-    /// Executes the first command whose waits are over, in the order of the queues.
+    /// Executes one command that may be executed, if there is one.
     fn step(&mut self) -> bool {
-        let signalled = |events: &alloc::collections::BTreeMap<usize, bool>, waits: &[usize]| {
-            waits.iter().all(|event| events.get(event).copied().unwrap_or(true))
-        };
-        let events = &self.events;
-        let ready = self.queues.values_mut().find_map(|queue| {
-            let command = queue.front()?;
-            let stuck = matches!(&command.action, Action::Launch(launch) if launch.is_endless());
-            (!stuck && signalled(events, &command.waits)).then(|| queue.pop_front()).flatten()
+        let (events, lists, reorder) = (&self.events, &self.lists, self.reorder);
+        let ready = self.queues.iter_mut().find_map(|(number, queue)| {
+            let any_order = reorder && lists.get(number).is_some_and(|list| list.immediate && !list.in_order);
+            let candidates = if any_order { queue.len() } else { queue.len().min(1) };
+            let index = (0..candidates).rev().find(|index| {
+                let (command, held) = (&queue[*index], queue.iter().take(*index));
+                let signalled = |event| events.get(event).copied().unwrap_or(true);
+                command.waits.iter().all(signalled)
+                    && !command.is_endless()
+                    && held.clone().all(|earlier| !matches!(earlier.action, Action::Barrier))
+                    && (*index == 0 || !command.follows_all())
+            })?;
+            queue.remove(index)
         });
         let Some(command) = ready else { return false };
         match command.action {
-            Action::Nothing => {}
+            Action::Nothing | Action::Barrier => {}
             Action::Copy { to, from, bytes } => copy(to, from, bytes),
             Action::Region { to, from, width, height, depth } => {
                 for (z, y) in (0..depth).flat_map(|z| (0..height).map(move |y| (z, y))) {

@@ -13,12 +13,16 @@ pub(crate) struct Faults {
     pub(crate) memory_type: Option<ze_memory_type_t>,
     /// Whether a query answers no device.
     pub(crate) null_device: bool,
+    /// Alignments above this many bytes are not honoured, without a word.
+    pub(crate) ignored_alignment: Option<u32>,
+    /// Alignments above this many bytes are refused.
+    pub(crate) refused_alignment: Option<u32>,
     device_lost: bool,
 }
 
 impl Faults {
-    /// Reads `name=code[@call]`, `memory-type=N`, `null-device`, `device-lost`; the first part that is none of these is
-    /// the error.
+    /// Reads `name=code[@call]`, `memory-type=N`, `null-device`, `ignore-alignment=N`, `refuse-alignment=N`,
+    /// `device-lost`; the first part that is none of these is the error.
     pub(crate) fn parse(text: &str) -> Result<Self, &str> {
         let mut faults = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -27,6 +31,12 @@ impl Faults {
                 None if part == "device-lost" => faults.device_lost = true,
                 Some(("memory-type", value)) => {
                     faults.memory_type = Some(ze_memory_type_t(number(value).ok_or(part)?));
+                }
+                Some(("ignore-alignment", value)) => {
+                    faults.ignored_alignment = Some(number(value).ok_or(part)?);
+                }
+                Some(("refuse-alignment", value)) => {
+                    faults.refused_alignment = Some(number(value).ok_or(part)?);
                 }
                 Some((function, value)) if function.starts_with("ze") => {
                     let (code, first) = value.split_once('@').unwrap_or((value, "1"));

@@ -47,6 +47,11 @@ impl Kernel {
         }
     }
 
+    /// Every argument that may be a pointer.
+    pub(crate) fn pointers(&self) -> impl Iterator<Item = usize> {
+        (0..self.arguments.len()).map(|index| self.pointer(index))
+    }
+
     fn pointer(&self, index: usize) -> usize {
         match self.arguments.get(index) {
             Some(Some(Argument::Value(bytes))) => {

@@ -14,7 +14,9 @@ const MINIMUM_ALIGNMENT: usize = 64;
 /// A live allocation.
 #[derive(Debug)]
 pub(crate) struct Allocation {
-    pub(crate) layout: Layout,
+    layout: Layout,
+    /// Bytes of the layout before the first of the allocation.
+    skipped: usize,
     /// Bytes as asked for.
     pub(crate) size: usize,
     pub(crate) kind: ze_memory_type_t,
@@ -37,6 +39,10 @@ impl State {
         if size == 0 || size as u64 > MAX_ALLOC {
             return Err(ZE_RESULT_ERROR_UNSUPPORTED_SIZE);
         }
+        let above = |limit: Option<u32>| limit.is_some_and(|limit| alignment > limit as usize);
+        if above(self.faults.refused_alignment) {
+            return Err(ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT);
+        }
         let alignment = alignment.max(MINIMUM_ALIGNMENT);
         let layout =
             Layout::from_size_align(size, alignment).map_err(|_| ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT)?;
@@ -44,13 +50,18 @@ impl State {
         if used + size as u64 > MEMORY {
             return Err(ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY);
         }
+        // A block that is not aligned as asked lies half an alignment behind one that is.
+        let skipped = if above(self.faults.ignored_alignment) { alignment / 2 } else { 0 };
+        let layout = Layout::from_size_align(size + skipped, layout.align())
+            .map_err(|_| ZE_RESULT_ERROR_UNSUPPORTED_SIZE)?;
         // SAFETY: the size is not zero.
-        let base = unsafe { alloc(layout) } as usize;
-        if base == 0 {
+        let block = unsafe { alloc(layout) } as usize;
+        if block == 0 {
             return Err(ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY);
         }
+        let base = block + skipped;
         let id = self.number() as u64;
-        self.allocations.insert(base, Allocation { layout, size, kind, device, context, id });
+        self.allocations.insert(base, Allocation { layout, skipped, size, kind, device, context, id });
         Ok(base)
     }
 
@@ -61,9 +72,11 @@ impl State {
             Some(live) if live.context == context => {}
             _ => return Err(ZE_RESULT_ERROR_INVALID_ARGUMENT),
         }
+        let bytes = self.allocations.get(&address).map_or(0, |live| live.size);
+        self.unless(self.queues.values().flatten().any(|command| command.touches(address, bytes)))?;
         if let Some(live) = self.allocations.remove(&address) {
             // SAFETY: allocated above with this layout, and no longer in the table.
-            unsafe { dealloc(address as *mut u8, live.layout) };
+            unsafe { dealloc((address - live.skipped) as *mut u8, live.layout) };
         }
         Ok(())
     }

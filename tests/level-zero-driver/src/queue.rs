@@ -6,7 +6,7 @@ use std::time::Instant;
 use level_zero_sys::*;
 
 use crate::command::{Action, Command};
-use crate::state::{Answer, State, find, lock, number};
+use crate::state::{Answer, State, find, handle, lock, number};
 
 /// How long a wait sleeps between two looks.
 const NAP: Duration = Duration::from_micros(50);
@@ -22,13 +22,16 @@ impl State {
     ) -> Answer {
         let known = |event: &ze_event_handle_t| {
             let number = number(event.0)?;
-            self.events
-                .contains_key(&number)
-                .then_some(number)
-                .ok_or(ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT)
+            match self.counters.get(&number) {
+                // Its last signal is what is waited for, whatever it signals later.
+                Some(last) => Ok(*last),
+                None if self.events.contains_key(&number) => Ok(Some(number)),
+                None => Err(ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT),
+            }
         };
-        let waits = waits.iter().map(known).collect::<Answer<Vec<usize>>>()?;
-        let signal = if signal.is_null() { None } else { Some(known(&signal)?) };
+        let waits: Vec<usize> =
+            waits.iter().map(known).collect::<Answer<Vec<_>>>()?.into_iter().flatten().collect();
+        let signal = if signal.is_null() { None } else { Some(self.signal(list, signal)?) };
         let command = Command { action, waits, signal };
         let immediate = {
             let list = find(&mut self.lists, list.0)?;
@@ -47,6 +50,40 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// What a command has to signal for an event of the caller.
+    fn signal(&mut self, list: ze_command_list_handle_t, event: ze_event_handle_t) -> Answer<usize> {
+        let event = number(event.0)?;
+        let list = find(&mut self.lists, list.0)?;
+        if !self.counters.contains_key(&event) {
+            return match self.events.get(&event) {
+                // It would be taken for done at once.
+                Some(true) if list.immediate => self.unless(true).map(|()| event),
+                Some(_) => Ok(event),
+                None => Err(ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT),
+            };
+        }
+        if !list.in_order {
+            return Err(ZE_RESULT_ERROR_INVALID_SYNCHRONIZATION_OBJECT);
+        }
+        let next = self.number();
+        self.events.insert(next, false);
+        let last = self.counters.insert(event, Some(next)).flatten();
+        if let Some(last) = last.filter(|last| self.events.get(last) == Some(&true)) {
+            self.events.remove(&last);
+        }
+        Ok(next)
+    }
+
+    /// Whether an event is signalled.
+    pub(crate) fn is_signalled(&mut self, event: ze_event_handle_t) -> Answer<bool> {
+        let event = match self.counters.get(&number(event.0)?) {
+            Some(Some(last)) => handle(*last),
+            Some(None) => return Ok(true),
+            None => event.0,
+        };
+        Ok(*find(&mut self.events, event)?)
     }
 
     /// Submits closed lists to a queue, and a fence behind them.

@@ -19,6 +19,12 @@ pub(crate) struct State {
     next: usize,
     pub(crate) faults: Faults,
     pub(crate) lazy: bool,
+    /// Whether lists that are not in order run the newest command that may run.
+    pub(crate) reorder: bool,
+    /// Whether there are counting events.
+    counting: bool,
+    /// Objects that were destroyed, freed or reset while a command that was not done referred to them.
+    pub(crate) misuses: u64,
     pub(crate) devices: Vec<usize>,
     pub(crate) contexts: BTreeSet<usize>,
     pub(crate) allocations: BTreeMap<usize, Allocation>,
@@ -27,6 +33,8 @@ pub(crate) struct State {
     pub(crate) pools: BTreeMap<usize, Pool>,
     /// Whether each event is signalled.
     pub(crate) events: BTreeMap<usize, bool>,
+    /// For each counting event what stands for its last signal in `events`.
+    pub(crate) counters: BTreeMap<usize, Option<usize>>,
     /// Whether each fence is signalled.
     pub(crate) fences: BTreeMap<usize, bool>,
     pub(crate) modules: BTreeMap<usize, Vec<String>>,
@@ -37,6 +45,7 @@ pub(crate) struct State {
 #[derive(Debug, Default)]
 pub(crate) struct List {
     pub(crate) immediate: bool,
+    pub(crate) in_order: bool,
     pub(crate) closed: bool,
     pub(crate) commands: Vec<Command>,
 }
@@ -57,7 +66,10 @@ impl State {
         Self {
             next: DRIVER + 0x1000,
             faults,
-            lazy: std::env::var_os("USM_ZE_LAZY").is_some_and(|value| value != "0"),
+            lazy: is_set("USM_ZE_LAZY"),
+            reorder: is_set("USM_ZE_REORDER"),
+            counting: is_set("USM_ZE_COUNTING"),
+            misuses: 0,
             devices: (1..=count).map(|index| DRIVER + 16 * index).collect(),
             contexts: BTreeSet::new(),
             allocations: BTreeMap::new(),
@@ -65,10 +77,45 @@ impl State {
             lists: BTreeMap::new(),
             pools: BTreeMap::new(),
             events: BTreeMap::new(),
+            counters: BTreeMap::new(),
             fences: BTreeMap::new(),
             modules: BTreeMap::new(),
             kernels: BTreeMap::new(),
         }
+    }
+
+    /// Refuses counting events unless there are some.
+    pub(crate) fn has_counting(&self) -> Answer {
+        if self.counting { Ok(()) } else { Err(ZE_RESULT_ERROR_UNSUPPORTED_FEATURE) }
+    }
+
+    /// Refuses, and counts, what must not be done to something that a command in flight refers to.
+    pub(crate) fn unless(&mut self, in_use: bool) -> Answer {
+        self.misuses += u64::from(in_use);
+        if in_use { Err(ZE_RESULT_ERROR_HANDLE_OBJECT_IN_USE) } else { Ok(()) }
+    }
+
+    /// Whether a command in flight waits for the event or signals it.
+    pub(crate) fn awaits(&self, event: usize) -> bool {
+        let refers = |command: &Command| command.waits.contains(&event) || command.signal == Some(event);
+        self.queues.values().flatten().any(refers)
+    }
+
+    /// How many there are of something; none for a word that is not known.
+    pub(crate) fn count(&self, what: &str) -> Option<u64> {
+        Some(match what {
+            "allocations" => self.allocations.len() as u64,
+            "contexts" => self.contexts.len() as u64,
+            "events" => {
+                let places = self.pools.values().flat_map(|pool| &pool.slots);
+                (places.flatten().count() + self.counters.len()) as u64
+            }
+            "lists" => self.lists.len() as u64,
+            "pools" => self.pools.len() as u64,
+            "commands" => self.queues.values().map(VecDeque::len).sum::<usize>() as u64,
+            "misuses" => self.misuses,
+            _ => return None,
+        })
     }
 
     /// A number for a new object.
@@ -88,6 +135,10 @@ impl State {
         let number = number(handle.0)?;
         self.contexts.contains(&number).then_some(number).ok_or(ZE_RESULT_ERROR_INVALID_ARGUMENT)
     }
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| value != "0")
 }
 
 /// The driver's own number; devices follow it.

@@ -41,6 +41,26 @@ macro_rules! conformance_test {
     };
 }
 
+/// Every case as a row of a table, its name and a function that runs it: for a harness of one's own.
+#[macro_export]
+macro_rules! conformance_table {
+    ($provider:ty) => {{
+        let mut table: Vec<(&'static str, fn() -> Result<(), String>)> = Vec::new();
+        $crate::conformance_cases!($crate::conformance_row, table, $provider);
+        table
+    }};
+}
+
+/// One row.
+#[macro_export]
+macro_rules! conformance_row {
+    ($table:ident, $provider:ty, $group:ident, $case:ident) => {
+        $table.push((stringify!($case), || {
+            <$provider as $crate::Provider>::with(|fixture| $crate::conformance::$group::$case(&fixture))
+        }));
+    };
+}
+
 /// The list of all cases: calls `$each!` with the group and the name of each.
 #[macro_export]
 macro_rules! conformance_cases {
@@ -103,10 +123,9 @@ macro_rules! conformance_cases {
             strided_copies_agree_with_the_reference large_layouts_copy_in_every_way
             an_array_is_reversed_in_place layouts_that_do_not_fit_are_refused);
     };
-    (@group [$($each:ident)::+] $module:ident $provider:ty, $group:ident: $($case:ident)*) => {
-        $crate::conformance_cases!(@each [$($each)::+] $module $provider, $group: $($case)*);
-    };
-    (@each $each:tt $module:ident $provider:ty, $group:ident: $($case:ident)*) => {
-        $($crate::conformance_test!($module, $provider, $group, $case);)*
+    (@group [$($each:ident)::+] $module:ident $provider:ty, $group:ident:) => {};
+    (@group [$($each:ident)::+] $module:ident $provider:ty, $group:ident: $case:ident $($more:ident)*) => {
+        $($each)::+!($module, $provider, $group, $case);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, $group: $($more)*);
     };
 }

@@ -29,17 +29,19 @@ pub mod dpctl;
 #[cfg(feature = "alloc")]
 mod erased;
 pub mod host;
+#[cfg(feature = "level-zero")]
+pub mod level_zero;
 #[cfg(feature = "mock")]
 pub mod mock;
 #[cfg(feature = "opencl")]
 pub mod opencl;
-#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
 mod placed;
-#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
 mod poll;
 #[cfg(any(feature = "opencl", feature = "dpctl"))]
 mod retired;
-#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
 mod roster;
 
 use core::alloc::Layout;
@@ -98,7 +100,7 @@ pub struct Block {
 
 impl Block {
     /// What a runtime says of the memory from `pointer` to the end of its allocation; `None` when it knows nothing of it.
-    #[cfg(any(feature = "opencl", feature = "cuda"))]
+    #[cfg(any(feature = "opencl", feature = "cuda", feature = "level-zero"))]
     pub(crate) fn of_query(info: &PointerInfo, pointer: NonNull<u8>) -> Option<Self> {
         let address = pointer.as_ptr() as usize;
         if !info.contains(address) {

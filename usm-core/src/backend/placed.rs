@@ -13,7 +13,7 @@ struct Entry {
     base: usize,
     address: usize,
     /// Bytes asked for; read where a driver can be asked for base and size.
-    #[cfg_attr(not(any(feature = "opencl", feature = "cuda")), allow(dead_code))]
+    #[cfg_attr(not(any(feature = "opencl", feature = "cuda", feature = "level-zero")), allow(dead_code))]
     size: usize,
 }
 
@@ -68,7 +68,7 @@ impl Placed {
     }
 
     /// What the driver gave for a live block.
-    #[cfg(feature = "cuda")]
+    #[cfg(any(feature = "cuda", feature = "level-zero"))]
     pub(super) fn base_of(&self, block: &Block) -> usize {
         let entries = self.entries.lock();
         let placed = entries.iter().find(|entry| entry.address == block.address());
@@ -77,7 +77,7 @@ impl Placed {
 
     /// Base and size of the placed block that contains `address`, where the driver knows the block around it, which
     /// starts at `base`. `None` for the bytes around a placed block; `Some` of the same for all others.
-    #[cfg(any(feature = "opencl", feature = "cuda", test))]
+    #[cfg(any(feature = "opencl", feature = "cuda", feature = "level-zero", test))]
     pub(super) fn narrow(&self, address: usize, base: usize, size: usize) -> Option<(usize, usize)> {
         let entries = self.entries.lock();
         match entries.iter().find(|entry| entry.base == base) {

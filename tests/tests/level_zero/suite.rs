@@ -1,0 +1,146 @@
+//! The conformance suite, unchanged, and what only this driver can count.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use usm_core::backend::Dyn;
+use usm_core::backend::level_zero::{LevelZero, LevelZeroDevice};
+use usm_core::{AllocKind, Backend, Context, MemorySource, QueueOrder, Request, Shared, UsmVec};
+use usm_tests::{Fixture, Provider, conformance_table};
+
+use crate::{Case, driver};
+
+/// How long waits of the suite last at most, where it is not the usual time.
+pub(crate) static WAIT_LIMIT: OnceLock<Duration> = OnceLock::new();
+
+/// Contexts over the first device.
+pub(crate) struct First;
+
+impl Provider for First {
+    type Backend = LevelZero;
+
+    fn with(case: impl FnOnce(Fixture<'_, LevelZero>)) -> Result<(), String> {
+        let backend = LevelZero::load().map_err(|error| error.to_string())?;
+        let device = *devices(&backend).first().ok_or("no device")?;
+        let context = || context(&backend, &device);
+        case(Fixture { context: &context(), other: &context(), separate: true });
+        Ok(())
+    }
+}
+
+/// The same behind the erased backend: what Python and the command line use.
+struct Erased;
+
+impl Provider for Erased {
+    type Backend = Dyn;
+
+    fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
+        let native = LevelZero::load().map_err(|error| error.to_string())?;
+        let devices = Dyn::new(native).devices().map_err(|error| error.to_string())?;
+        let device = devices.first().ok_or("no device")?;
+        let context = || device.context().map_err(|error| error.to_string());
+        case(Fixture { context: &context()?, other: &context()?, separate: true });
+        Ok(())
+    }
+}
+
+pub(crate) fn devices(backend: &LevelZero) -> Vec<LevelZeroDevice> {
+    let mut devices = Vec::new();
+    backend.for_each_device(&mut |device| devices.push(device)).expect("devices");
+    devices
+}
+
+pub(crate) fn context(backend: &LevelZero, device: &LevelZeroDevice) -> Context<LevelZero> {
+    let context = Context::new(backend, device).expect("a context");
+    if let Some(limit) = WAIT_LIMIT.get() {
+        context.set_wait_limit(*limit);
+    }
+    context
+}
+
+/// A context over the first device.
+pub(crate) fn first() -> Context<LevelZero> {
+    let backend = LevelZero::load().expect("the library");
+    context(&backend, &devices(&backend)[0])
+}
+
+/// The whole suite on the driver that executes, twice, then what the driver counted.
+pub(crate) fn executing() -> Vec<Case> {
+    let mut cases = conformance_table!(First);
+    cases.extend(conformance_table!(Erased));
+    cases.push(("twenty_thousand_pairs_leave_nothing_behind", twenty_thousand_pairs_leave_nothing_behind));
+    cases.push(("events_are_used_again", events_are_used_again));
+    cases.push(("everything_goes_with_the_last_handle", everything_goes_with_the_last_handle));
+    // Last: nothing of all this destroyed, freed or reset what a command in flight referred to.
+    cases.push(("nothing_was_misused", || {
+        assert_eq!(driver::count("misuses"), 0);
+        Ok(())
+    }));
+    cases
+}
+
+/// The suite on what the machine has.
+pub(crate) fn machine() -> Vec<Case> {
+    conformance_table!(First)
+}
+
+/// Whether the machine has a Level Zero device, or why not.
+pub(crate) fn of_machine() -> Result<(), String> {
+    let backend = LevelZero::load().map_err(|error| error.to_string())?;
+    if devices(&backend).is_empty() { Err("no device".to_owned()) } else { Ok(()) }
+}
+
+/// Counted by the driver, not by our own books.
+fn twenty_thousand_pairs_leave_nothing_behind() -> Result<(), String> {
+    let context = first();
+    let before = driver::objects();
+    for index in 0..20_000 {
+        let kind = AllocKind::ALL[index % 3];
+        drop(context.allocate(&Request::new(kind, 256)).expect("memory"));
+    }
+    assert_eq!(driver::objects(), before);
+    Ok(())
+}
+
+/// A thousand operations in a row take no more events than are in flight, and looking for finished ones is not left out.
+fn events_are_used_again() -> Result<(), String> {
+    let context = first();
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        let queue = context.queue(order).expect("a queue");
+        let mut array = UsmVec::<u32, Shared, _>::zeroed(&queue, 64).expect("an array");
+        let mut most = 0;
+        for round in 0..1000 {
+            queue.fill(&mut array, round).expect("a fill").wait().expect("done");
+            most = most.max(driver::count("events"));
+        }
+        assert!(most < 200, "{most} events");
+        let events = driver::count("events");
+        for round in 0..50 {
+            queue.fill(&mut array, round).expect("a fill").wait().expect("done");
+        }
+        assert_eq!(driver::count("events"), events, "no event is made for an operation any more");
+    }
+    Ok(())
+}
+
+/// Also where queue and array go before their work has run.
+fn everything_goes_with_the_last_handle() -> Result<(), String> {
+    let before = driver::objects();
+    let context = first();
+    let other = context.queue(QueueOrder::OutOfOrder).expect("a queue");
+    let mut event = None;
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        let queue = context.queue(order).expect("a queue");
+        let mut array = UsmVec::<u32, Shared, _>::zeroed(&queue, 1000).expect("an array");
+        let source = UsmVec::<u32, Shared, _>::from_slice(&other, &[1; 1000]).expect("an array");
+        for _ in 0..100 {
+            let _ = queue.copy(&mut array, &source).expect("a copy");
+        }
+        event = Some(queue.fill(&mut array, 7).expect("a fill"));
+    }
+    drop((context, other));
+    // The event outlives its context: what it needs lives as long as it does.
+    drop(event);
+    assert_eq!(driver::objects(), before);
+    Ok(())
+}

@@ -1,0 +1,338 @@
+//! Contexts: allocation, freeing and pointer queries.
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+use core::time::Duration;
+use std::sync::{Mutex, PoisonError};
+
+use level_zero_sys::*;
+
+use super::LevelZero;
+use super::device::{self, LevelZeroDevice};
+use super::error;
+use super::event::{Events, LevelZeroEvent};
+use super::queue::{self, Parked};
+use crate::backend::placed::Placed;
+use crate::backend::roster::Roster;
+use crate::backend::{Block, PointerInfo};
+use crate::deferred::Deferred;
+use crate::error::{ErrorKind, Result};
+use crate::shared::Shared;
+use crate::{AllocKind, MemoryType};
+
+/// The driver's context, destroyed with its last owner: a context, or an event or queue that outlives it.
+#[derive(Debug)]
+pub(super) struct Native {
+    device: LevelZeroDevice,
+    raw: ze_context_handle_t,
+    /// Somebody else's context is not destroyed.
+    owned: bool,
+}
+
+impl Native {
+    fn create(device: &LevelZeroDevice) -> Result<Arc<Self>> {
+        let description = ze_context_desc_t::default();
+        let mut raw = ze_context_handle_t::NULL;
+        // SAFETY: a driver of the loader, room for the answer.
+        unsafe { device.functions().zeContextCreate(device.driver(), &raw const description, &raw mut raw) }
+            .map_err(error::call)?;
+        Ok(Arc::new(Self { device: *device, raw, owned: true }))
+    }
+
+    pub(super) fn functions(&self) -> &'static Functions {
+        self.device.functions()
+    }
+
+    pub(super) fn context(&self) -> ze_context_handle_t {
+        self.raw
+    }
+
+    pub(super) fn device(&self) -> ze_device_handle_t {
+        self.device.handle()
+    }
+}
+
+impl Drop for Native {
+    fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
+        // SAFETY: owned, destroyed once, and everything made in it is gone. A failure could not be acted on.
+        let _ = unsafe { self.functions().zeContextDestroy(self.raw) };
+    }
+}
+
+/// The contexts that live. Intel's driver knows a pointer in every context of the driver, and only we know whose it is.
+static CONTEXTS: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
+
+/// A Level Zero context, used with one device.
+#[derive(Clone, Debug)]
+pub struct LevelZeroContext(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Shared,
+    deferred: Deferred<LevelZero>,
+    roster: Roster<queue::Inner, LevelZeroEvent>,
+    placed: Placed,
+    /// What queues that are gone left behind.
+    parked: Mutex<Vec<Parked>>,
+    pooled: Arc<Events>,
+    counting: Option<Arc<Events>>,
+    native: Arc<Native>,
+}
+
+impl LevelZeroContext {
+    pub(super) fn over(device: &LevelZeroDevice) -> Result<Self> {
+        Ok(Self::new(Native::create(device)?))
+    }
+
+    /// A context over a foreign one, which is not destroyed.
+    ///
+    /// # Safety
+    /// `context` is a live context of `device`'s driver that includes it, and outlives everything made of the result.
+    pub(super) unsafe fn borrowing(device: &LevelZeroDevice, context: ze_context_handle_t) -> Self {
+        Self::new(Arc::new(Native { device: *device, raw: context, owned: false }))
+    }
+
+    fn new(native: Arc<Native>) -> Self {
+        let inner = Arc::new(Inner {
+            shared: Shared::new(native.device.info()),
+            deferred: Deferred::new(),
+            roster: Roster::new(),
+            placed: Placed::new(),
+            parked: Mutex::default(),
+            pooled: Events::pooled(&native),
+            counting: Events::counting(&native),
+            native,
+        });
+        let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+        contexts.retain(|known| known.strong_count() > 0);
+        contexts.push(Arc::downgrade(&inner));
+        Self(inner)
+    }
+
+    /// Whether the address is in memory of another native context.
+    fn is_of_another(&self, address: usize) -> bool {
+        // Dropping the last handle of a context takes time, so that is done outside of the lock.
+        let contexts: Vec<_> = {
+            let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+            contexts.iter().filter_map(Weak::upgrade).collect()
+        };
+        let ours = self.0.native.raw;
+        let others = contexts.iter().filter(|known| known.native.raw != ours);
+        others.into_iter().any(|other| other.shared.registry().find(address).is_some())
+    }
+
+    pub(super) fn native(&self) -> &Arc<Native> {
+        &self.0.native
+    }
+
+    pub(super) fn device(&self) -> &LevelZeroDevice {
+        &self.0.native.device
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    pub(super) fn deferred(&self) -> &Deferred<LevelZero> {
+        &self.0.deferred
+    }
+
+    pub(super) fn roster(&self) -> &Roster<queue::Inner, LevelZeroEvent> {
+        &self.0.roster
+    }
+
+    /// Events for every list.
+    pub(super) fn pooled(&self) -> &Arc<Events> {
+        &self.0.pooled
+    }
+
+    /// Events for lists that are in order by themselves.
+    pub(super) fn counting(&self) -> Option<&Arc<Events>> {
+        self.0.counting.as_ref()
+    }
+
+    pub(super) fn park(&self, parked: Parked) {
+        self.parked(|list| list.push(parked));
+        self.clear_parked();
+    }
+
+    /// Destroys the lists of queues that are gone and whose work has finished.
+    pub(super) fn clear_parked(&self) {
+        // The driver is asked, and lists are destroyed, without the lock held.
+        let list = self.parked(core::mem::take);
+        if list.is_empty() {
+            return;
+        }
+        let kept: Vec<Parked> = list.into_iter().filter_map(Parked::unfinished).collect();
+        self.parked(|list| list.extend(kept));
+    }
+
+    fn parked<T>(&self, change: impl FnOnce(&mut Vec<Parked>) -> T) -> T {
+        change(&mut self.0.parked.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        // The alignment is asked for, but success does not mean that it was honoured.
+        let address = self.0.placed.allocate(
+            layout,
+            |bytes| self.allocate_bytes(kind, bytes, layout.align()),
+            // SAFETY: just allocated in this context, used by nobody.
+            |base| unsafe { self.0.free_at(base) },
+        )?;
+        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
+        // `allocate_bytes` never gives 0.
+        pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
+    }
+
+    fn allocate_bytes(&self, kind: AllocKind, size: usize, alignment: usize) -> Result<usize> {
+        let pointer = match self.ask_for(kind, size, alignment) {
+            // Placed by us then, inside a larger block.
+            Err(Error::Call { result: ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT, .. }) => {
+                self.ask_for(kind, size, 0)
+            }
+            answer => answer,
+        };
+        match pointer {
+            Ok(pointer) if !pointer.is_null() => Ok(pointer.expose_provenance()),
+            Ok(_) => Err(error::native("an allocation without an address", ZE_RESULT_SUCCESS)),
+            Err(error) => Err(match error::exhaustion(&error) {
+                Some(code) => {
+                    let (memory_type, requested) = (MemoryType::of(kind), size as u64);
+                    error::of(ErrorKind::OutOfMemory { memory_type, requested })
+                        .with_native(i64::from(code.0))
+                }
+                None => error::call(error),
+            }),
+        }
+    }
+
+    fn ask_for(
+        &self,
+        kind: AllocKind,
+        size: usize,
+        alignment: usize,
+    ) -> core::result::Result<*mut c_void, Error> {
+        let (functions, context, device) =
+            (self.0.native.functions(), self.0.native.context(), self.0.native.device());
+        let on_host = ze_host_mem_alloc_desc_t::default();
+        let on_device = ze_device_mem_alloc_desc_t::default();
+        let (on_host, on_device) = (&raw const on_host, &raw const on_device);
+        let mut pointer = ptr::null_mut();
+        let out = &raw mut pointer;
+        // SAFETY: a live context, a device of it, a size that is not zero, room for the answer.
+        unsafe {
+            match kind {
+                AllocKind::Host => functions.zeMemAllocHost(context, on_host, size, alignment, out),
+                AllocKind::Device => {
+                    functions.zeMemAllocDevice(context, on_device, size, alignment, device, out)
+                }
+                AllocKind::Shared | AllocKind::Unknown => {
+                    functions.zeMemAllocShared(context, on_device, on_host, size, alignment, device, out)
+                }
+            }
+        }?;
+        Ok(pointer)
+    }
+
+    /// # Safety
+    /// As [`Backend::free`](crate::Backend::free).
+    pub(super) unsafe fn free(&self, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.free(block) };
+    }
+
+    /// Where the driver's allocation around a block starts.
+    pub(super) fn driver_base(&self, block: &Block) -> usize {
+        self.0.placed.base_of(block)
+    }
+
+    pub(super) fn query(&self, address: usize) -> Result<PointerInfo> {
+        if address == 0 {
+            // The validation layer calls a question about NULL an error.
+            return Ok(PointerInfo::UNKNOWN);
+        }
+        let functions = self.0.native.functions();
+        let pointer = address as *const c_void;
+        let mut found = ze_memory_allocation_properties_t::default();
+        let mut owner = ze_device_handle_t::NULL;
+        // SAFETY: a live context, room for the answers; the address is looked up, not dereferenced.
+        unsafe {
+            functions.zeMemGetAllocProperties(
+                self.0.native.context(),
+                pointer,
+                &raw mut found,
+                &raw mut owner,
+            )
+        }
+        .map_err(error::call)?;
+        let kind = match found.type_ {
+            ZE_MEMORY_TYPE_HOST => AllocKind::Host,
+            ZE_MEMORY_TYPE_DEVICE => AllocKind::Device,
+            ZE_MEMORY_TYPE_SHARED => AllocKind::Shared,
+            // Unknown, memory of others that was imported, and whatever later versions add.
+            _ => return Ok(PointerInfo::UNKNOWN),
+        };
+        let (mut base, mut size) = (ptr::null_mut(), 0);
+        // SAFETY: as above.
+        unsafe {
+            functions.zeMemGetAddressRange(self.0.native.context(), pointer, &raw mut base, &raw mut size)
+        }
+        .map_err(error::call)?;
+        let Some((base, size)) = self.0.placed.narrow(address, base as usize, size) else {
+            return Ok(PointerInfo::UNKNOWN);
+        };
+        if self.is_of_another(address) {
+            return Ok(PointerInfo::UNKNOWN);
+        }
+        let device = match owner {
+            _ if kind == AllocKind::Host || owner.is_null() => None,
+            ours if ours == self.device().handle() => Some(self.0.shared.info().ordinal),
+            other => device::ordinal_of(self.device().library(), other),
+        };
+        Ok(PointerInfo { kind, base, size, device, context: self.0.shared.id() })
+    }
+
+    pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.0.roster.synchronize(limit, |queue| queue.barrier(&[]))?;
+        self.clear_parked();
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// # Safety
+    /// As [`Backend::free`](crate::Backend::free).
+    unsafe fn free(&self, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { self.free_at(self.placed.take(block)) };
+    }
+
+    /// # Safety
+    /// The driver gave `base`, it was not freed yet, and no operation uses it.
+    unsafe fn free_at(&self, base: usize) {
+        let pointer = ptr::with_exposed_provenance_mut(base);
+        // SAFETY: the caller's promise. A failure could not be acted on: the owner is gone.
+        let _ = unsafe { self.native.functions().zeMemFree(self.native.context(), pointer) };
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let limit = self.shared.wait_limit();
+        self.deferred.drain(
+            &self.shared,
+            limit,
+            // SAFETY: the list hands out blocks of this context, once, after their events.
+            |block| unsafe { self.free(block) },
+            |buffer| match buffer {},
+        );
+        let parked = core::mem::take(self.parked.get_mut().unwrap_or_else(PoisonError::into_inner));
+        parked.into_iter().for_each(|parked| parked.finish(limit));
+    }
+}

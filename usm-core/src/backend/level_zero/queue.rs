@@ -1,0 +1,452 @@
+//! Queues over immediate command lists.
+//!
+//! A list may run its commands in any order. An in-order queue names the event of the operation before in every
+//! operation, or uses a list that is in order by itself where the driver has counting events for those.
+//!
+//! The driver does not keep what commands refer to, so a queue keeps the events of its operations, and those that they wait
+//! for, until it has seen them complete. A queue that goes before its work leaves both to the context.
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::mem::ManuallyDrop;
+use core::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use level_zero_sys::*;
+
+use super::error;
+use super::event::{Events, LevelZeroEvent, NO_EVENTS};
+use super::memory::{LevelZeroContext, Native};
+use crate::backend::roster::Completion;
+use crate::backend::{MemAdvice, QueueOrder};
+use crate::error::Result;
+
+/// Finished operations are looked for when more than this is kept.
+const SWEEP_ABOVE: usize = 32;
+
+/// A queue: an immediate command list.
+#[derive(Clone, Debug)]
+pub struct LevelZeroQueue(Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    context: LevelZeroContext,
+    order: QueueOrder,
+    /// Whether the list itself keeps the order.
+    ordered: bool,
+    events: Arc<Events>,
+    list: ManuallyDrop<List>,
+    /// Held over each call: the driver takes one thread at a time for a list, and the order of calls is the queue's.
+    work: Mutex<Work>,
+}
+
+/// A command list, destroyed with its owner.
+#[derive(Debug)]
+struct List {
+    raw: ze_command_list_handle_t,
+    native: Arc<Native>,
+    /// Somebody else's list is not destroyed.
+    owned: bool,
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    /// In the order of submission.
+    kept: VecDeque<Kept>,
+    /// Event of the last operation.
+    last: Option<LevelZeroEvent>,
+    /// The wait list of the call under way; empty in between.
+    waits: Vec<ze_event_handle_t>,
+}
+
+#[derive(Debug)]
+enum Kept {
+    /// The next operation waits for it.
+    Awaited(LevelZeroEvent),
+    Operation(LevelZeroEvent),
+}
+
+/// What a queue left behind: its list, and the events that commands of it may still refer to.
+#[derive(Debug)]
+pub(super) struct Parked {
+    work: Work,
+    /// Destroyed after the events were given back.
+    _list: List,
+}
+
+/// Where a command goes: the list, the event that it signals and those that it waits for.
+pub(super) struct Command<'c> {
+    pub(super) functions: &'c Functions,
+    pub(super) list: ze_command_list_handle_t,
+    pub(super) signal: ze_event_handle_t,
+    pub(super) count: u32,
+    pub(super) waits: *mut ze_event_handle_t,
+}
+
+pub(super) type Answer = core::result::Result<ze_result_t, Error>;
+
+impl Drop for List {
+    fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
+        // SAFETY: owned, destroyed once, after its work. A failure could not be acted on.
+        let _ = unsafe { self.native.functions().zeCommandListDestroy(self.raw) };
+    }
+}
+
+impl Work {
+    /// Gives back the events of finished operations, up to the first that is not.
+    fn sweep(&mut self) {
+        loop {
+            let operation = self.kept.iter().position(|kept| matches!(kept, Kept::Operation(_)));
+            let Some(index) = operation else { return };
+            match &self.kept[index] {
+                Kept::Operation(event) if event.is_complete() => {}
+                _ => return,
+            }
+            self.kept.drain(..=index);
+        }
+    }
+
+    /// Fills the wait list, and keeps what is on it.
+    fn wait_for<'e>(&mut self, events: impl Iterator<Item = &'e LevelZeroEvent>) {
+        self.waits.clear();
+        for event in events.filter(|event| !event.is_known_complete()) {
+            self.waits.push(event.handle());
+            self.kept.push_back(Kept::Awaited(event.clone()));
+        }
+    }
+
+    fn submitted(&mut self, event: &LevelZeroEvent) {
+        self.kept.push_back(Kept::Operation(event.clone()));
+        self.last = Some(event.clone());
+    }
+}
+
+impl Parked {
+    /// Itself, unless nothing refers to its list any more, which is destroyed then.
+    pub(super) fn unfinished(mut self) -> Option<Self> {
+        self.work.sweep();
+        (!self.work.kept.is_empty()).then_some(self)
+    }
+
+    /// Blocks until it is done, at most `limit`; the list of one that is not must never be destroyed.
+    pub(super) fn finish(self, limit: Duration) {
+        if let Some(Kept::Operation(last) | Kept::Awaited(last)) = self.work.kept.back() {
+            let _ = last.wait(limit);
+        }
+        core::mem::forget(self.unfinished());
+    }
+}
+
+impl LevelZeroQueue {
+    pub(super) fn create(context: &LevelZeroContext, order: QueueOrder) -> Result<Self> {
+        context.clear_parked();
+        let counting = context.counting().filter(|_| order == QueueOrder::InOrder);
+        let ordered = counting.is_some();
+        let events = counting.unwrap_or(context.pooled());
+        let native = context.native();
+        let description = ze_command_queue_desc_t {
+            ordinal: context.device().engine.ordinal,
+            mode: ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS,
+            flags: if ordered { ZE_COMMAND_QUEUE_FLAG_IN_ORDER } else { ze_command_queue_flags_t(0) },
+            ..Default::default()
+        };
+        let mut raw = ze_command_list_handle_t::NULL;
+        // SAFETY: a live context and a device of it, room for the answer.
+        unsafe {
+            native.functions().zeCommandListCreateImmediate(
+                native.context(),
+                native.device(),
+                &raw const description,
+                &raw mut raw,
+            )
+        }
+        .map_err(error::call)?;
+        let list = List { raw, native: Arc::clone(native), owned: true };
+        Ok(Self::known(context, order, ordered, events, list))
+    }
+
+    /// A queue over a foreign list, which is not destroyed.
+    ///
+    /// # Safety
+    /// `list` is a live immediate list of `context`, in order by itself if `order` says so, that outlives the queue's work.
+    pub(super) unsafe fn borrowing(
+        context: &LevelZeroContext,
+        list: ze_command_list_handle_t,
+        order: QueueOrder,
+    ) -> Self {
+        let list = List { raw: list, native: Arc::clone(context.native()), owned: false };
+        Self::known(context, order, order == QueueOrder::InOrder, context.pooled(), list)
+    }
+
+    fn known(
+        context: &LevelZeroContext,
+        order: QueueOrder,
+        ordered: bool,
+        events: &Arc<Events>,
+        list: List,
+    ) -> Self {
+        let (context, events) = (context.clone(), Arc::clone(events));
+        let (list, work) = (ManuallyDrop::new(list), Mutex::default());
+        let inner = Arc::new(Inner { context, order, ordered, events, list, work });
+        inner.context.roster().remember(&inner);
+        Self(inner)
+    }
+
+    pub(super) fn handle(&self) -> ze_command_list_handle_t {
+        self.0.list.raw
+    }
+
+    /// # Safety
+    /// As [`Inner::submit`].
+    pub(super) unsafe fn submit(
+        &self,
+        after: &[LevelZeroEvent],
+        append: impl FnOnce(&Command<'_>) -> Answer,
+    ) -> Result<LevelZeroEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.submit(after, append) }
+    }
+
+    /// # Safety
+    /// As [`Backend::copy`](crate::Backend::copy).
+    pub(super) unsafe fn copy(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[LevelZeroEvent],
+    ) -> Result<LevelZeroEvent> {
+        // SAFETY: the caller's promise for the ranges.
+        unsafe {
+            self.0.submit(after, |to| {
+                to.functions.zeCommandListAppendMemoryCopy(
+                    to.list,
+                    dst.cast(),
+                    src.cast(),
+                    len,
+                    to.signal,
+                    to.count,
+                    to.waits,
+                )
+            })
+        }
+    }
+
+    /// # Safety
+    /// As [`Backend::fill`](crate::Backend::fill).
+    pub(super) unsafe fn fill(
+        &self,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[LevelZeroEvent],
+    ) -> Result<LevelZeroEvent> {
+        if pattern.len() > self.0.context.device().engine.max_pattern {
+            return Err(error::unsupported("a fill with a pattern of this width"));
+        }
+        // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
+        unsafe {
+            self.0.submit(after, |to| {
+                to.functions.zeCommandListAppendMemoryFill(
+                    to.list,
+                    dst.cast(),
+                    pattern.as_ptr().cast(),
+                    pattern.len(),
+                    len,
+                    to.signal,
+                    to.count,
+                    to.waits,
+                )
+            })
+        }
+    }
+
+    /// # Safety
+    /// As [`Advice::prefetch`](crate::backend::Advice::prefetch).
+    pub(super) unsafe fn prefetch(
+        &self,
+        pointer: *const u8,
+        len: usize,
+        after: &[LevelZeroEvent],
+    ) -> Result<LevelZeroEvent> {
+        self.0.hint("prefetch", after, |functions, list| {
+            // SAFETY: the caller's promise.
+            unsafe { functions.zeCommandListAppendMemoryPrefetch(list, pointer.cast(), len) }
+        })
+    }
+
+    /// # Safety
+    /// As [`Advice::advise`](crate::backend::Advice::advise).
+    pub(super) unsafe fn advise(
+        &self,
+        pointer: *const u8,
+        len: usize,
+        advice: MemAdvice,
+        after: &[LevelZeroEvent],
+    ) -> Result<LevelZeroEvent> {
+        let steps: &[ze_memory_advice_t] = match advice {
+            MemAdvice::Reset => {
+                &[ZE_MEMORY_ADVICE_CLEAR_READ_MOSTLY, ZE_MEMORY_ADVICE_CLEAR_PREFERRED_LOCATION]
+            }
+            MemAdvice::ReadMostly => &[ZE_MEMORY_ADVICE_SET_READ_MOSTLY],
+            MemAdvice::PreferDevice => &[ZE_MEMORY_ADVICE_SET_PREFERRED_LOCATION],
+            MemAdvice::PreferHost => &[ZE_MEMORY_ADVICE_SET_SYSTEM_MEMORY_PREFERRED_LOCATION],
+        };
+        let device = self.0.context.native().device();
+        self.0.hint("memory advice", after, |functions, list| {
+            let mut answer = Ok(ZE_RESULT_SUCCESS);
+            for (index, step) in steps.iter().enumerate() {
+                // SAFETY: the caller's promise.
+                let said = unsafe {
+                    functions.zeCommandListAppendMemAdvise(list, device, pointer.cast(), len, *step)
+                };
+                // Once one is under way, what follows is only a hint less.
+                if index == 0 {
+                    answer = said;
+                }
+                if said.is_err() {
+                    break;
+                }
+            }
+            answer
+        })
+    }
+
+    pub(super) fn barrier(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+        self.0.barrier(after)
+    }
+}
+
+impl Inner {
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the next operation of the queue waits for beside its own events.
+    fn predecessor<'w>(&self, last: &'w Option<LevelZeroEvent>) -> Option<&'w LevelZeroEvent> {
+        last.as_ref().filter(|_| self.order == QueueOrder::InOrder && !self.ordered)
+    }
+
+    /// Appends by `append`.
+    ///
+    /// # Safety
+    /// `append` passes list, event and waits on to one append function together with arguments that are valid for it.
+    unsafe fn submit(
+        &self,
+        after: &[LevelZeroEvent],
+        append: impl FnOnce(&Command<'_>) -> Answer,
+    ) -> Result<LevelZeroEvent> {
+        let mut work = self.work();
+        let work = &mut *work;
+        let event = self.prepare(work, after)?;
+        let kept = work.kept.len();
+        let last = work.last.take();
+        work.wait_for(after.iter().chain(self.predecessor(&last)));
+        let answer = append(&Command {
+            functions: self.list.native.functions(),
+            list: self.list.raw,
+            signal: event.handle(),
+            count: work.waits.len() as u32,
+            waits: work.waits.as_mut_ptr(),
+        });
+        work.waits.clear();
+        match answer {
+            Ok(_) => {
+                work.submitted(&event);
+                Ok(event)
+            }
+            Err(error) => {
+                work.kept.truncate(kept);
+                work.last = last;
+                Err(error::call(error))
+            }
+        }
+    }
+
+    /// Appends commands that neither wait nor signal, between a barrier that waits and one that signals.
+    fn hint(
+        &self,
+        operation: &'static str,
+        after: &[LevelZeroEvent],
+        append: impl FnOnce(&Functions, ze_command_list_handle_t) -> Answer,
+    ) -> Result<LevelZeroEvent> {
+        let mut work = self.work();
+        let work = &mut *work;
+        let event = self.prepare(work, after)?;
+        let (functions, list) = (self.list.native.functions(), self.list.raw);
+        let kept = work.kept.len();
+        let last = work.last.take();
+        work.wait_for(after.iter().chain(self.predecessor(&last)));
+        let (count, waits) = (work.waits.len() as u32, work.waits.as_mut_ptr());
+        if count > 0 {
+            let no_event = ze_event_handle_t::NULL;
+            // SAFETY: a live list, live events.
+            let waiting = unsafe { functions.zeCommandListAppendBarrier(list, no_event, count, waits) };
+            work.waits.clear();
+            if let Err(error) = waiting {
+                work.kept.truncate(kept);
+                work.last = last;
+                return Err(error::call(error));
+            }
+        }
+        let answer = append(functions, list);
+        if answer.is_err() && count == 0 {
+            work.last = last;
+        } else {
+            // Also where the hint was refused: the first barrier is under way.
+            // SAFETY: a live list, an event that is not signalled.
+            let signalled =
+                unsafe { functions.zeCommandListAppendBarrier(list, event.handle(), 0, NO_EVENTS) };
+            if let Err(error) = signalled {
+                event.fail(&error);
+            }
+            work.submitted(&event);
+        }
+        answer.map(|_| event).map_err(|error| error::optional(operation, error))
+    }
+
+    /// An event for the next operation, unless what it would follow has failed.
+    fn prepare(&self, work: &mut Work, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+        if work.kept.len() > SWEEP_ABOVE {
+            work.sweep();
+        }
+        let before = work.last.iter().filter(|_| self.order == QueueOrder::InOrder);
+        after.iter().chain(before).try_for_each(LevelZeroEvent::check)?;
+        self.events.take()
+    }
+
+    /// Without events, a barrier stands after everything in the list.
+    pub(super) fn barrier(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+        // SAFETY: a barrier touches no memory.
+        unsafe {
+            self.submit(after, |to| {
+                to.functions.zeCommandListAppendBarrier(to.list, to.signal, to.count, to.waits)
+            })
+        }
+    }
+}
+
+impl Drop for Inner {
+    /// A queue's work outlives it; the context remembers what to wait for.
+    fn drop(&mut self) {
+        self.work().sweep();
+        let idle = self.work().kept.is_empty();
+        let last = match self.order {
+            _ if idle => None,
+            QueueOrder::InOrder => self.work().last.clone(),
+            QueueOrder::OutOfOrder => self.barrier(&[]).ok(),
+        };
+        let work = core::mem::take(self.work.get_mut().unwrap_or_else(PoisonError::into_inner));
+        // SAFETY: the queue ends here, nothing uses its list through it afterwards.
+        let list = unsafe { ManuallyDrop::take(&mut self.list) };
+        let roster = self.context.roster();
+        if !idle {
+            self.context.park(Parked { work, _list: list });
+        }
+        roster.leave(self, last);
+    }
+}
