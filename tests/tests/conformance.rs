@@ -1,5 +1,7 @@
 //! The conformance suite on every backend.
 
+use core::mem::MaybeUninit;
+
 use usm_core::Context;
 use usm_core::backend::Dyn;
 use usm_core::backend::host::{Arena, FixedHost, HostHeap};
@@ -26,7 +28,7 @@ impl Provider for FixedArena {
     fn with(case: impl FnOnce(Fixture<'_, FixedHost<'static, 64>>)) -> Result<(), String> {
         // Leaked, because a provider's backend is `'static`; a test process is short.
         let arena = |bytes: usize| -> &'static Arena<'static, 64> {
-            Box::leak(Box::new(Arena::new(Box::leak(vec![0; bytes].into_boxed_slice()))))
+            Box::leak(Box::new(Arena::new(Box::leak(vec![MaybeUninit::uninit(); bytes].into_boxed_slice()))))
         };
         let (arena, other) = (arena(1 << 20), arena(1 << 16));
         case(Fixture { context: &arena.context(), other: &other.context(), separate: true });

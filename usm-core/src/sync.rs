@@ -14,8 +14,18 @@ pub(crate) fn take_out<T>(list: &mut alloc::vec::Vec<T>, leave: impl Fn(&T) -> b
     gone
 }
 
-/// A process-wide counter of ids; 0 is never given.
+/// A process-wide counter of ids; 0 is never given, and none twice: 64 bits on every target.
+#[cfg(target_has_atomic = "64")]
 pub(crate) fn next_id() -> u64 {
-    static NEXT: AtomicUsize = AtomicUsize::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed) as u64
+    static NEXT: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// As above, where no atomic is that wide.
+#[cfg(not(target_has_atomic = "64"))]
+pub(crate) fn next_id() -> u64 {
+    static NEXT: spin::Mutex<u64> = spin::Mutex::new(0);
+    let mut last = NEXT.lock();
+    *last += 1;
+    *last
 }

@@ -91,7 +91,7 @@ proptest! {
 
 #[test]
 fn a_launch_needs_no_heap() {
-    let mut memory = [0_u8; 4096];
+    let mut memory = [core::mem::MaybeUninit::uninit(); 4096];
     let arena = Arena::<8>::new(&mut memory);
     let queue = arena.context().queue(QueueOrder::InOrder).unwrap();
     let mut a = UsmVec::<f32, Host, _>::from_slice(&queue, &arange(100)).unwrap();

@@ -10,7 +10,7 @@ proptest! {
         steps in prop::collection::vec((any::<bool>(), 1_usize..700, 0_u32..9, 0_usize..12), 1..80),
         shift in 0_usize..64,
     ) {
-        let mut memory = vec![0_u8; 4096 + shift];
+        let mut memory = vec![core::mem::MaybeUninit::<u8>::uninit(); 4096 + shift];
         let region = memory[shift..].as_ptr_range();
         let arena = Arena::<8>::new(&mut memory[shift..]);
         let context = arena.context();

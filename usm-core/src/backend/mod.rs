@@ -43,6 +43,8 @@ mod poll;
 mod retired;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
 mod roster;
+#[cfg(any(feature = "opencl", feature = "dpctl"))]
+mod waiter;
 
 use core::alloc::Layout;
 use core::fmt::Debug;

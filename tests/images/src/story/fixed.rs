@@ -19,7 +19,7 @@ const GROUP: usize = 10;
 /// Allocates the three kinds from a fixed block, asks about pointers, copies, and runs the reverse kernel.
 pub(super) fn memory_and_kernel(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
     let mut block = [MaybeUninit::uninit(); 16 << 10];
-    let arena = Arena::<8>::new_uninit(&mut block);
+    let arena = Arena::<8>::new(&mut block);
     let context = arena.context();
     let queue = context.queue(QueueOrder::InOrder)?;
 

@@ -54,8 +54,8 @@ pub struct CudaEvent(Arc<EventInner>);
 struct EventInner {
     raw: Raw,
     native: Arc<Native>,
-    /// Why the event was not recorded: what it stands for can then never be known to be complete.
-    unrecorded: Option<Code>,
+    /// The call that failed after work was under way, and why: that work can then never be known to be complete.
+    unrecorded: Option<(&'static str, Code)>,
     owned: bool,
 }
 
@@ -67,6 +67,15 @@ unsafe impl Sync for Stream {}
 unsafe impl Send for EventInner {}
 // SAFETY: as above.
 unsafe impl Sync for EventInner {}
+
+/// How far the calls of one operation came.
+enum Submitted {
+    All,
+    /// The named call failed after others had succeeded.
+    Part(&'static str, Code),
+    /// The first call failed.
+    Nothing(&'static str, Code),
+}
 
 impl Stream {
     fn create(native: &Arc<Native>, _: &Current) -> Result<Self> {
@@ -85,18 +94,23 @@ impl Stream {
 
     /// An event after everything that the stream was given up to the end of `work`.
     ///
-    /// The event is made first: when that fails, nothing was submitted. When recording it fails the work is under way,
-    /// so there is an event all the same, one that never completes.
-    fn record(&self, _: &Current, work: impl FnOnce() -> Result<()>) -> Result<CudaEvent> {
+    /// The event is made first: when that fails, nothing was submitted. When recording it fails, or a later one of several
+    /// calls, work is under way: there is an event all the same, one that never completes.
+    fn record(&self, _: &Current, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
         let driver = self.native.driver();
         let mut raw = ptr::null_mut();
         // SAFETY: the context is current, room for the answer.
         check("cuEventCreate", unsafe { (driver.create_event)(&raw mut raw, DISABLE_TIMING) })?;
         let mut event = EventInner { raw, native: Arc::clone(&self.native), unrecorded: None, owned: true };
-        work()?;
-        // SAFETY: live event and stream.
-        let code = unsafe { (driver.record_event)(raw, self.raw) };
-        event.unrecorded = (code != error::SUCCESS).then_some(code);
+        match work() {
+            Submitted::All => {
+                // SAFETY: live event and stream.
+                let code = unsafe { (driver.record_event)(raw, self.raw) };
+                event.unrecorded = (code != error::SUCCESS).then_some(("cuEventRecord", code));
+            }
+            Submitted::Part(operation, code) => event.unrecorded = Some((operation, code)),
+            Submitted::Nothing(operation, code) => return Err(error::native(operation, code)),
+        }
         Ok(CudaEvent(Arc::new(event)))
     }
 }
@@ -158,13 +172,21 @@ impl CudaQueue {
         after: &[CudaEvent],
         call: impl FnOnce(Raw) -> Code,
     ) -> Result<CudaEvent> {
+        self.submit_calls(after, |stream| match call(stream) {
+            error::SUCCESS => Submitted::All,
+            code => Submitted::Nothing(operation, code),
+        })
+    }
+
+    /// As [`submit`](Self::submit), for an operation of several calls.
+    fn submit_calls(&self, after: &[CudaEvent], calls: impl FnOnce(Raw) -> Submitted) -> Result<CudaEvent> {
         let current = self.0.context.current()?;
         let turn = self.0.next.fetch_add(1, Ordering::Relaxed);
         let stream = &self.0.streams[turn % self.0.streams.len()];
         for event in after {
             stream.wait(event, &current)?;
         }
-        stream.record(&current, || check(operation, call(stream.raw)))
+        stream.record(&current, || calls(stream.raw))
     }
 
     /// # Safety
@@ -240,19 +262,20 @@ impl CudaQueue {
                     (driver.fill32)(dst, value, len / 4, stream)
                 })
             }
-            _ => self.submit("cuMemsetD2D32Async", after, |stream| {
+            _ => self.submit_calls(after, |stream| {
                 // Wider patterns are columns of words: one strided call for each word of the pattern.
                 let width = pattern.len();
                 for (word, bytes) in pattern.chunks_exact(4).enumerate() {
                     let value = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
                     let (column, rows) = (dst + 4 * word, len / width);
                     // SAFETY: see above.
-                    let code = unsafe { (driver.fill32_2d)(column, width, value, 1, rows, stream) };
-                    if code != error::SUCCESS {
-                        return code;
+                    match unsafe { (driver.fill32_2d)(column, width, value, 1, rows, stream) } {
+                        error::SUCCESS => {}
+                        code if word == 0 => return Submitted::Nothing("cuMemsetD2D32Async", code),
+                        code => return Submitted::Part("cuMemsetD2D32Async", code),
                     }
                 }
-                error::SUCCESS
+                Submitted::All
             }),
         }
     }
@@ -327,13 +350,13 @@ impl Inner {
         let (first, others) = self.streams.split_first().ok_or(ErrorKind::NoDevice)?;
         if after.is_empty() {
             for other in others {
-                first.wait(&other.record(&current, || Ok(()))?, &current)?;
+                first.wait(&other.record(&current, || Submitted::All)?, &current)?;
             }
         }
         for event in after {
             first.wait(event, &current)?;
         }
-        first.record(&current, || Ok(()))
+        first.record(&current, || Submitted::All)
     }
 }
 
@@ -360,8 +383,8 @@ impl CudaEvent {
     }
 
     pub(super) fn status(&self) -> Result<EventStatus> {
-        if let Some(code) = self.0.unrecorded {
-            return Err(error::native("cuEventRecord", code));
+        if let Some((operation, code)) = self.0.unrecorded {
+            return Err(error::native(operation, code));
         }
         // SAFETY: a live event.
         match unsafe { (self.0.native.driver().query_event)(self.0.raw) } {

@@ -24,7 +24,6 @@ mod memory;
 mod queue;
 pub mod raw;
 mod sharing;
-mod waiter;
 
 use core::alloc::Layout;
 use core::ptr::NonNull;

@@ -4,24 +4,19 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 use core::time::Duration;
-use std::time::Instant;
 
 use super::device::DpctlDevice;
 use super::error::{self, not_null};
 use super::loader::{Handle, Library, Raw};
 use super::memory::DpctlContext;
-use super::waiter;
 use crate::BackendKind;
 use crate::backend::retired::Retired;
 use crate::backend::roster::Completion;
-use crate::backend::{EventStatus, QueueOrder, poll};
-use crate::error::{Error, ErrorKind, Result};
+use crate::backend::{EventStatus, QueueOrder, waiter};
+use crate::error::{ErrorKind, Result};
 
 /// `DPCTL_IN_ORDER` of the C headers.
 const IN_ORDER: c_int = 1 << 1;
-
-/// A wait polls without a pause for about the time of a small operation.
-const SPIN: Duration = Duration::from_micros(20);
 
 static RETIRED: Retired<Arc<Handle>, DpctlEvent> = Retired::new();
 
@@ -276,23 +271,16 @@ impl Completion for DpctlEvent {
         matches!(self.status(), Ok(EventStatus::Complete))
     }
 
-    /// Polls for a moment, then has a thread wait; see [`waiter`]. Submitting has flushed already.
+    /// Submitting has flushed already.
     fn wait(&self, limit: Duration) -> Result<()> {
-        let start = Instant::now();
-        while self.status()? == EventStatus::Pending {
-            let elapsed = start.elapsed();
-            if elapsed < SPIN.min(limit) {
-                core::hint::spin_loop();
-                continue;
-            }
-            waiter::wait(&self.0, limit.saturating_sub(elapsed));
-            // Without a thread to be had, or when it gave up, this is the last word.
-            let rest = limit.saturating_sub(start.elapsed());
-            return poll::until_complete(rest, || self.status()).map_err(|error| match error.kind {
-                ErrorKind::Timeout { .. } => Error::timeout(limit).in_backend(BackendKind::Sycl),
-                _ => error,
-            });
-        }
-        Ok(())
+        waiter::until_complete(&self.0, limit, || self.status())
+            .map_err(|error| error.in_backend(BackendKind::Sycl))
+    }
+}
+
+impl waiter::Blocking for Handle {
+    fn block(&self) {
+        // SAFETY: only events are waited for; the function lets no exception out.
+        unsafe { (self.library().event_wait)(self.raw()) };
     }
 }

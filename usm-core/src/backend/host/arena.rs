@@ -35,10 +35,12 @@ struct Table<const BLOCKS: usize> {
 /// A fixed region of memory with at most `BLOCKS` live allocations, placed first fit.
 ///
 /// ```
+/// use core::mem::MaybeUninit;
+///
 /// use usm_core::backend::host::Arena;
 /// use usm_core::{Host, QueueOrder, UsmVec};
 ///
-/// let mut memory = [0_u8; 4096];
+/// let mut memory = [MaybeUninit::uninit(); 4096];
 /// let arena = Arena::<16>::new(&mut memory);
 /// let queue = arena.context().queue(QueueOrder::InOrder)?;
 /// let array = UsmVec::<f32, Host, _>::from_slice(&queue, &[1.0, 2.0])?;
@@ -66,19 +68,16 @@ impl<const BLOCKS: usize> fmt::Debug for Arena<'_, BLOCKS> {
 }
 
 impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
-    /// An arena over `memory`.
+    /// An arena over `memory`. Its bytes need no value, and may have none afterwards: what is written to the arena may have
+    /// padding. So memory of plain bytes is not taken.
+    ///
+    /// ```compile_fail,E0308
+    /// let mut bytes = [0_u8; 64];
+    /// let arena = usm_core::backend::host::Arena::<4>::new(&mut bytes);
+    /// ```
     #[must_use]
-    pub fn new(memory: &'m mut [u8]) -> Self {
-        Self::over(NonNull::from(&mut *memory).cast(), memory.len())
-    }
-
-    /// An arena over memory that has no value yet.
-    #[must_use]
-    pub fn new_uninit(memory: &'m mut [MaybeUninit<u8>]) -> Self {
-        Self::over(NonNull::from(&mut *memory).cast(), memory.len())
-    }
-
-    fn over(base: NonNull<u8>, len: usize) -> Self {
+    pub fn new(memory: &'m mut [MaybeUninit<u8>]) -> Self {
+        let (base, len) = (NonNull::from(&mut *memory).cast(), memory.len());
         let device = HostDevice::with_memory(len as u64);
         let free = Live { offset: 0, size: 0, kind: AllocKind::Unknown };
         Self {

@@ -111,6 +111,7 @@ table! {
         flush = "clFlush"(Raw) -> Status;
         marker = "clEnqueueMarkerWithWaitList"(Raw, u32, Events, *mut Raw) -> Status;
         event_info = "clGetEventInfo"(Raw, u32, usize, *mut c_void, *mut usize) -> Status;
+        wait_for_events = "clWaitForEvents"(u32, Events) -> Status;
         retain_event = "clRetainEvent"(Raw) -> Status;
         release_event = "clReleaseEvent"(Raw) -> Status;
         create_buffer = "clCreateBuffer"(Raw, Bits, usize, *mut c_void, *mut Status) -> Raw;

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
 use super::error::{self, check};
 use super::loader::{Bits, Handle, Raw, Status, Usm};
@@ -12,9 +13,8 @@ use super::memory::OpenClContext;
 use crate::BackendKind;
 use crate::backend::retired::Retired;
 use crate::backend::roster::Completion;
-use crate::backend::{EventStatus, QueueOrder, poll};
+use crate::backend::{EventStatus, QueueOrder, waiter};
 use crate::error::Result;
-use crate::sync::Mutex;
 
 pub(super) const OUT_OF_ORDER: Bits = 1;
 const EVENT_STATUS: u32 = 0x11D3;
@@ -36,6 +36,7 @@ pub(super) struct Inner {
     context: OpenClContext,
     order: QueueOrder,
     /// Event of the last operation of an in-order queue. The next one names it, so that a failure is passed on.
+    /// Held over a call of the driver, which may take its time: a lock that sleeps.
     last: Mutex<Option<OpenClEvent>>,
 }
 
@@ -224,7 +225,7 @@ impl Inner {
     ) -> Result<OpenClEvent> {
         let in_order = self.order == QueueOrder::InOrder;
         // Held over the call, so that two threads cannot both name the same predecessor.
-        let mut last = in_order.then(|| self.last.lock());
+        let mut last = in_order.then(|| self.last.lock().unwrap_or_else(PoisonError::into_inner));
         let mut list: Vec<Raw> = Vec::with_capacity(after.len() + 1);
         for event in after {
             if event.0.queue.as_ref().is_none_or(|queue| !Arc::ptr_eq(queue, &self.handle)) {
@@ -263,7 +264,7 @@ impl Inner {
 impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
     fn drop(&mut self) {
-        let last = match self.last.get_mut().take() {
+        let last = match self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             Some(event) => Some(event),
             None if self.order == QueueOrder::OutOfOrder => self.marker(&[]).ok(),
             None => None,
@@ -313,12 +314,21 @@ impl OpenClEvent {
     }
 }
 
+impl waiter::Blocking for EventInner {
+    fn block(&self) {
+        let event = self.handle.raw();
+        // SAFETY: a live event. Whether it failed is asked afterwards.
+        let _ = unsafe { (self.handle.library().wait_for_events)(1, &raw const event) };
+    }
+}
+
 impl Completion for OpenClEvent {
     fn is_complete(&self) -> bool {
         matches!(self.status(), Ok(EventStatus::Complete))
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {
-        poll::until_complete(limit, || self.status()).map_err(|error| error.in_backend(BackendKind::OpenCl))
+        waiter::until_complete(&self.0, limit, || self.status())
+            .map_err(|error| error.in_backend(BackendKind::OpenCl))
     }
 }
