@@ -111,11 +111,6 @@ pub(crate) fn descr<W: Write>(
 ) -> fmt::Result {
     out.write_char('[')?;
     let fields = structure.fields();
-    if spelling == Spelling::Json
-        && fields.iter().any(|f| f.shape.groups().count() > if f.nested { 1 } else { 2 })
-    {
-        return Err(fmt::Error);
-    }
     // Owners of the open nested structures, one entry a level.
     let mut owners: [usize; crate::descr::MAX_NESTING] = [0; crate::descr::MAX_NESTING];
     let mut depth = 0usize;
@@ -173,15 +168,30 @@ fn begin_item<W: Write>(out: &mut W, spelling: Spelling, field: &Field<'_>) -> f
         out.write_char(spelling.close())?;
     }
     out.write_str(", ")?;
-    for _ in field.shape.groups().skip(1) {
-        out.write_char(spelling.open())?;
+    if !has_shapes(spelling, field) {
+        for _ in field.shape.groups().skip(1) {
+            out.write_char(spelling.open())?;
+        }
     }
     Ok(())
+}
+
+/// Whether the sub-arrays of sub-arrays are several shapes of the item: JSON has only lists, and a list of lists in the place of a
+/// type is a list of members.
+fn has_shapes(spelling: Spelling, field: &Field<'_>) -> bool {
+    spelling == Spelling::Json && field.shape.groups().count() > if field.nested { 1 } else { 2 }
 }
 
 /// The shapes of `(type, shape)` tuples, innermost first, then the item's own shape.
 fn end_of_item<W: Write>(out: &mut W, spelling: Spelling, field: &Field<'_>) -> fmt::Result {
     let shape = &field.shape;
+    if has_shapes(spelling, field) {
+        for group in shape.groups() {
+            out.write_str(", ")?;
+            tuple(out, spelling, group.iter())?;
+        }
+        return out.write_char(spelling.close());
+    }
     for group in shape.inner_groups() {
         out.write_str(", ")?;
         tuple(out, spelling, group.iter())?;
@@ -207,7 +217,7 @@ impl Structure<'_, '_> {
     /// Writes the structure as a `descr`.
     ///
     /// # Errors
-    /// Those of `out`; and in JSON sub-arrays of sub-arrays that JSON, having only lists, cannot tell from a list of members.
+    /// Those of `out`.
     pub fn write<W: Write>(&self, out: &mut W, spelling: Spelling) -> fmt::Result {
         descr(out, spelling, Protocol::Array, *self)
     }

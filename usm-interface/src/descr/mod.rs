@@ -1,7 +1,8 @@
 //! `descr`: the members of a structured type.
 //!
 //! Items are `(name, type)` or `(name, type, shape)`; a name may be `(title, name)`, a type is a type string, a nested list, or
-//! `(type, shape)`, which NumPy writes for sub-arrays of sub-arrays. The parse keeps its own stack of open structures, so nesting
+//! `(type, shape)`, which NumPy writes for sub-arrays of sub-arrays. JSON has only lists, and a list of lists in the place of a type is
+//! a list of members: there a member may have several shapes, `["a", "<f4", [4], [3], [2]]`, outermost first. The parse keeps its own stack of open structures, so nesting
 //! costs no call depth, and writes one flat table in pre-order.
 
 mod member;

@@ -16,6 +16,8 @@ struct Frame {
     owner: usize,
     /// `(type, shape)` tuples around the owner's type.
     tuples: u8,
+    /// The owner is spelled as a list.
+    list: bool,
     /// First entry of the structure.
     first: usize,
     /// Bytes so far.
@@ -29,7 +31,8 @@ struct Frame {
 }
 
 impl Frame {
-    const NEW: Self = Self { owner: 0, tuples: 0, first: 0, offset: 0, items: 0, seen: 0, unnamed: None };
+    const NEW: Self =
+        Self { owner: 0, tuples: 0, list: false, first: 0, offset: 0, items: 0, seen: 0, unnamed: None };
 }
 
 struct Parser<'r, 't, 'a, S> {
@@ -116,7 +119,8 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
                         return Ok(parsed);
                     }
                 }
-                Token::Tuple | Token::List => pending = self.item()?,
+                Token::Tuple => pending = self.item(false)?,
+                Token::List => pending = self.item(true)?,
                 other => {
                     self.frame()?.items = self.frame()?.items.saturating_add(1);
                     return Err(self.wrong(
@@ -129,9 +133,9 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         }
     }
 
-    /// Name and type of an item. A nested list is left open: its first token is returned.
+    /// Name and type of an item, spelled as a tuple or as a `list`. A nested list is left open: its first token is returned.
     #[inline]
-    fn item(&mut self) -> Result<Option<Token<'a>>> {
+    fn item(&mut self, list: bool) -> Result<Option<Token<'a>>> {
         let (depth, key) = (self.depth, self.key);
         let frame = self.frame()?;
         frame.items = frame.items.saturating_add(1);
@@ -175,12 +179,12 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
             match token {
                 Token::Str(text) => {
                     self.set_type(index, text)?;
-                    self.end_of_type(index, tuples)?;
+                    self.end_of_type(index, tuples, list)?;
                     return Ok(None);
                 }
                 Token::Bytes(text) if self.mode == Mode::Numpy => {
                     self.set_type(index, text)?;
-                    self.end_of_type(index, tuples)?;
+                    self.end_of_type(index, tuples, list)?;
                     return Ok(None);
                 }
                 Token::Tuple => {
@@ -194,7 +198,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
                         token = text;
                     }
                     first => {
-                        self.begin_structure(index, tuples)?;
+                        self.begin_structure(index, tuples, list)?;
                         return Ok(Some(first));
                     }
                 },
@@ -225,11 +229,11 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         }
     }
 
-    fn begin_structure(&mut self, owner: usize, tuples: u8) -> Result<()> {
+    fn begin_structure(&mut self, owner: usize, tuples: u8, list: bool) -> Result<()> {
         let depth = self.depth.saturating_add(1);
         let count = self.count;
         match self.frames.get_mut(depth) {
-            Some(frame) => *frame = Frame { owner, tuples, first: count, ..Frame::NEW },
+            Some(frame) => *frame = Frame { owner, tuples, list, first: count, ..Frame::NEW },
             None => return Err(self.error(ErrorKind::TooDeep { limit: MAX_NESTING }, Part::Type)),
         }
         self.depth = depth;
@@ -257,26 +261,52 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
             field.nested = true;
             field.descendants = u32::try_from(count.saturating_sub(frame.first)).unwrap_or(u32::MAX);
         }
-        self.end_of_type(frame.owner, frame.tuples)?;
+        self.end_of_type(frame.owner, frame.tuples, frame.list)?;
         Ok(None)
     }
 
     /// Behind a type: the shapes of its tuples, the shape of the item, the end of the item.
+    ///
+    /// An item that is a list may have several shapes, outermost first: JSON's spelling of sub-arrays of sub-arrays, because a list
+    /// in the place of a type is a list of members.
     #[inline]
-    fn end_of_type(&mut self, index: usize, tuples: u8) -> Result<()> {
+    fn end_of_type(&mut self, index: usize, tuples: u8, list: bool) -> Result<()> {
         for _ in 0..tuples {
             let token = self.next()?;
-            self.shape(index, &token)?;
+            let group = self.shape(index, &token)?;
+            self.prepend(index, &group)?;
             self.end("(type, shape)", Part::Type)?;
         }
-        match self.next()? {
-            Token::End => {}
-            token => {
-                self.shape(index, &token)?;
-                self.end("(name, type, shape)", Part::None)?;
+        let mut token = self.next()?;
+        if token != Token::End {
+            let mut shape = self.shape(index, &token)?;
+            token = self.next()?;
+            while list && token != Token::End {
+                let mut inner = self.shape(index, &token)?;
+                if inner.count() == Some(0) {
+                    return Err(self.error(ErrorKind::EmptyElement, Part::Shape(None)));
+                }
+                inner.prepend(&shape).ok_or_else(|| self.too_many_dims())?;
+                shape = inner;
+                token = self.next()?;
+            }
+            self.prepend(index, &shape)?;
+            if token != Token::End {
+                return Err(self.wrong("(name, type, shape)", &token, Part::None));
             }
         }
         self.place(index)
+    }
+
+    #[cold]
+    fn too_many_dims(&self) -> Error {
+        self.error(ErrorKind::TooManySubDims { limit: MAX_SUB_DIMS }, Part::Shape(None))
+    }
+
+    /// Puts a shape in front of what the member has.
+    fn prepend(&mut self, index: usize, group: &SubShape) -> Result<()> {
+        let fits = self.table.get_mut(index).and_then(|field| field.shape.prepend(group));
+        fits.ok_or_else(|| self.too_many_dims())
     }
 
     fn end(&mut self, what: &'static str, part: Part) -> Result<()> {
@@ -286,8 +316,8 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         }
     }
 
-    /// A sub-array shape, or one integer, in front of what the field has.
-    fn shape(&mut self, index: usize, first: &Token<'a>) -> Result<()> {
+    /// A sub-array shape, or one integer.
+    fn shape(&mut self, index: usize, first: &Token<'a>) -> Result<SubShape> {
         if self.table.get(index).is_some_and(has_no_bytes) {
             return Err(self.error(ErrorKind::EmptyElement, Part::Shape(None)));
         }
@@ -306,8 +336,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
             }
             _ => return Err(self.wrong("a shape", first, Part::Shape(None))),
         }
-        let fits = self.table.get_mut(index).and_then(|f| f.shape.prepend(&group));
-        fits.ok_or_else(|| self.error(ErrorKind::TooManySubDims { limit: MAX_SUB_DIMS }, Part::Shape(None)))
+        Ok(group)
     }
 
     fn extent(&mut self, group: &mut SubShape, token: &Token<'_>, position: u8) -> Result<()> {
