@@ -1,14 +1,14 @@
 //! The straight path against the general parser. A space in front of a text keeps it off the straight path.
 
 use usm_interface::descr::parse as read_descr;
-use usm_interface::{Error, Field, Mode, Spelling, dict, text};
+use usm_interface::{Error, Field, Mode, Protocol, Spelling, dict, text};
 
-use super::{N, PROTOCOLS, policy};
+use super::{N, policy};
 
 /// Both ways give the same members or the same refusal.
 pub(super) fn descr(text: &str) {
     let general = format!(" {text}");
-    for (mode, native_bar) in [(Mode::Strict, false), (Mode::Strict, true), (Mode::Numpy, false)] {
+    for (mode, native_bar) in [(Mode::Strict, true), (Mode::Numpy, false)] {
         let (mut table, mut other) = ([Field::EMPTY; 64], [Field::EMPTY; 64]);
         let straight = read_descr(text::Lexer::new(text), native_bar, &policy(mode), &mut table);
         let general = read_descr(text::Lexer::new(&general), native_bar, &policy(mode), &mut other);
@@ -30,11 +30,8 @@ fn place(error: Error) -> (&'static str, String) {
 /// As [`descr`], for dictionaries.
 pub(super) fn dictionary(text: &str) {
     let general = format!(" {text}");
-    for (mode, protocol) in [Mode::Strict, Mode::Numpy]
-        .into_iter()
-        .flat_map(|m| PROTOCOLS.map(|p| (m, Some(p))))
-        .chain([(Mode::Strict, None)])
-    {
+    // What the paths share comes behind them: the protocol is tried once, each mode once.
+    for (mode, protocol) in [(Mode::Strict, None), (Mode::Numpy, Some(Protocol::Sycl))] {
         let (mut table, mut other) = ([Field::EMPTY; 32], [Field::EMPTY; 32]);
         let straight = dict::parse::<N>(text, protocol, &policy(mode), &mut table);
         let general = dict::parse::<N>(&general, protocol, &policy(mode), &mut other);
