@@ -44,6 +44,7 @@ fn several_shapes_are_for_lists_alone() {
     };
     assert_eq!(refused("[('a', '<f4', (2,), (3,))]"), "wrong_type");
     assert_eq!(refused("[['a', '<f4', [2], [0]]]"), "empty_element");
+    assert_eq!(refused("[['a', [['b', '<i4', [0]]], [2], [3]]]"), "empty_element");
     assert_eq!(refused("[['a', '<f4', [2], 'x']]"), "wrong_type");
     assert_eq!(refused("[['a', '|V0', [2], [3]]]"), "empty_element");
     assert_eq!(refused("[['a', '|u1', [1, 1, 1, 1], [1, 1, 1, 1], [1]]]"), "too_many_sub_dims");

@@ -45,6 +45,11 @@ pub(crate) fn models() -> PathBuf {
     setup_dir().join("models")
 }
 
+/// The folder of the older NumPy.
+pub(crate) fn numpy_1() -> PathBuf {
+    setup_dir().join("numpy-1")
+}
+
 /// The folder of unpacked Debian packages.
 pub(crate) fn debian() -> PathBuf {
     setup_dir().join("debian")
@@ -105,6 +110,9 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     }
     if venv_python().exists() {
         variables.push(("USM_PYTHON", venv_python().into_os_string()));
+    }
+    if numpy_1().exists() {
+        variables.push(("USM_NUMPY_1", numpy_1().into_os_string()));
     }
     if models().exists() {
         variables.push(("USM_ONNX_MODELS", models().into_os_string()));

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  setup                 Python, OpenCL CPU runtime, Level Zero, PoCL and ONNX models in .setup/
+  setup                 Python, OpenCL CPU runtime, Level Zero, PoCL, ONNX models and NumPy 1.26 in .setup/
   test                  set-up, format, lints, tests, doctests, images, wheel, Python tests
   test --cuda           the tests that need an NVIDIA GPU
   test --cuda --prebuilt FOLDER

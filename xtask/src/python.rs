@@ -50,6 +50,27 @@ pub(crate) fn models() -> Result<(), String> {
     folder::stamp(&models, &stamp)
 }
 
+/// The older NumPy that usm-interface is compared with, in a folder of its own.
+pub(crate) fn numpy_1() -> Result<(), String> {
+    let folder = environment::numpy_1();
+    let list = environment::root().join("xtask/numpy-1.txt");
+    let stamp = format!("{}\n{}", interpreter()?, folder::read(&list)?);
+    if folder::is_fresh(&folder, &stamp) {
+        return Ok(());
+    }
+    folder::remove(&folder)?;
+    let mut install =
+        pip(&environment::venv_python(), &["install", "--no-deps", "--no-compile", "-r"], &list);
+    succeed(install.arg("--target").arg(&folder))?;
+    folder::stamp(&folder, &stamp)
+}
+
+/// Whether the interpreter is one that the older NumPy was built for.
+pub(crate) fn has_numpy_1() -> bool {
+    let check = "import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 12))";
+    probe(command(environment::venv_python()).args(["-c", check])).is_some()
+}
+
 /// `magika/models/standard_v3_3/model.onnx` becomes `magika-standard_v3_3-model.onnx`.
 fn flat_name(path: &Path) -> String {
     path.components()

@@ -22,6 +22,11 @@ pub(crate) fn parts(report: &mut Report) -> bool {
     let python_stands = report.check("set-up: Python and OpenCL", python::virtual_environment);
     if python_stands {
         report.check("set-up: ONNX models", python::models);
+        if python::has_numpy_1() {
+            report.check("set-up: NumPy 1.26", python::numpy_1);
+        } else {
+            report.missing("set-up: NumPy 1.26", "it was built for Python 3.9 to 3.12");
+        }
     } else {
         report.missing("set-up: ONNX models", "no virtual environment");
     }

@@ -283,7 +283,8 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
             token = self.next()?;
             while list && token != Token::End {
                 let mut inner = self.shape(index, &token)?;
-                if inner.count() == Some(0) {
+                let no_bytes = self.table.get(index).is_some_and(|field| field.dtype.itemsize() == 0);
+                if no_bytes || inner.count() == Some(0) {
                     return Err(self.error(ErrorKind::EmptyElement, Part::Shape(None)));
                 }
                 inner.prepend(&shape).ok_or_else(|| self.too_many_dims())?;

@@ -1,4 +1,4 @@
-"""What NumPy makes of types: one JSON string a line in, one JSON answer a line out."""
+"""What NumPy makes of types: its version, then one JSON string a line in, one JSON answer a line out."""
 import ast
 import json
 import sys
@@ -25,6 +25,7 @@ def members(dtype):
     return answer
 
 
+print(json.dumps(np.__version__))
 for line in sys.stdin:
     text = json.loads(line)
     try:

@@ -1,0 +1,56 @@
+//! The NumPys that are asked.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// A NumPy that is compared with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NumPy {
+    /// 1.26: `USM_NUMPY_1` names its folder, for the interpreter of `USM_PYTHON`.
+    One,
+    /// 2.x, in the environment of `USM_PYTHON`.
+    Two,
+}
+
+impl NumPy {
+    /// Its answers to `cases`, or `None` with a line that says why it cannot be asked.
+    pub(crate) fn answers(self, cases: &[String]) -> Option<Vec<Value>> {
+        let python = variable("USM_PYTHON")?;
+        let mut command = Command::new(python);
+        let major = match self {
+            Self::One => {
+                command.env("PYTHONPATH", variable("USM_NUMPY_1")?);
+                "1."
+            }
+            Self::Two => {
+                command.env_remove("PYTHONPATH");
+                "2."
+            }
+        };
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/numpy/answers.py"));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Python starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let input: String =
+            cases.iter().map(|case| serde_json::to_string(case).expect("a string") + "\n").collect();
+        let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+        let output = child.wait_with_output().expect("Python ends");
+        writer.join().expect("no panic").expect("Python reads all");
+        let mut lines = core::str::from_utf8(&output.stdout).expect("JSON").lines();
+        let version = lines.next().expect("a version");
+        assert!(version.starts_with(&format!("\"{major}")), "{self:?} is {version}");
+        let answers: Vec<Value> = lines.map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!(answers.len(), cases.len(), "{}", output.status);
+        Some(answers)
+    }
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    let value = std::env::var_os(name);
+    if value.is_none() {
+        println!("skipped: the comparison with NumPy: {name} is not set");
+    }
+    value
+}
