@@ -296,9 +296,10 @@ pub(crate) fn default_entry(py: Python<'_>) -> PyResult<&'static Arc<Entry>> {
     let rank = |entry: &&Arc<Entry>| {
         let runtime = match entry.info.backend {
             BackendKind::Sycl => 0,
-            BackendKind::Cuda => 1,
-            BackendKind::Host => 3,
-            _ => 2,
+            BackendKind::LevelZero => 1,
+            BackendKind::Cuda => 2,
+            BackendKind::Host => 4,
+            _ => 3,
         };
         let device = match entry.info.device_type {
             DeviceType::Gpu => 0,

@@ -232,18 +232,25 @@ impl Drop for Storage {
     /// let go with the interpreter attached, at once. Without an interpreter (the end of the process) the block is freed
     /// all the same.
     fn drop(&mut self) {
-        // SAFETY: drop runs once, and nothing reads the field afterwards.
-        let allocation = unsafe { ManuallyDrop::take(&mut self.allocation) };
-        let mut dropped = Some((allocation, self.owner.take()));
-        let foreign = self.foreign;
-        let host =
-            |(allocation, _): &(Allocation<Dyn>, _)| allocation.context().info().backend == BackendKind::Host;
-        if !foreign && dropped.as_ref().is_some_and(host) {
+        let Self { allocation, foreign, owner, .. } = self;
+        let free = |allocation: &mut ManuallyDrop<Allocation<Dyn>>| {
+            // SAFETY: called once, as drop runs once, and nothing reads the field afterwards.
+            unsafe { ManuallyDrop::drop(allocation) };
+        };
+        if !*foreign && allocation.context().info().backend == BackendKind::Host {
+            free(allocation);
             return;
         }
-        Python::try_attach(|py| {
-            let dropped = dropped.take();
-            if foreign { drop(dropped) } else { py.detach(|| drop(dropped)) }
+        let done = Python::try_attach(|py| {
+            if *foreign {
+                free(allocation);
+                drop(owner.take());
+            } else {
+                py.detach(|| free(allocation));
+            }
         });
+        if done.is_none() {
+            free(allocation);
+        }
     }
 }

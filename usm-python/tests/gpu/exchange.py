@@ -1,0 +1,306 @@
+"""Exchange on a machine with an NVIDIA GPU: CuPy, torch and NumPy, both ways, zero copy by pointer and by writes that the
+other side sees, in the order that the streams ask for.
+
+    python exchange.py
+
+Runs every case, prints a line for each and fails if one did. A package that is missing skips its cases and says so; a
+missing driver is a failure. Not part of the tests that run everywhere: those have a driver without a GPU.
+"""
+
+import gc
+import sys
+import traceback
+import weakref
+
+import numpy as np
+
+import usm
+
+try:
+    import cupy
+except ImportError as error:
+    cupy = None
+    print("skipped: CuPy:", error)
+try:
+    import torch
+except ImportError as error:
+    torch = None
+    print("skipped: torch:", error)
+
+CASES = []
+
+
+def case(*needs):
+    def add(run):
+        CASES.append((run, [name for name in needs if globals()[name] is None]))
+        return run
+
+    return add
+
+
+def refused(run, *errors):
+    try:
+        run()
+    except errors or usm.InterfaceError as error:
+        return str(error)
+    raise AssertionError("accepted")
+
+
+def slow(stream, array, value):
+    """Fills a CuPy array with zeros for a while and then with the value, on a stream."""
+    with stream:
+        for _ in range(50):
+            array.fill(0)
+        array.fill(value)
+
+
+@case()
+def devices_are_found():
+    cuda = [device for device in usm.devices() if device.backend == "cuda"]
+    assert cuda, "no CUDA device"
+    print("   ", *(f"{device.selector} {device.name}" for device in cuda))
+    for kind in ("host", "device", "shared"):
+        array = usm.zeros((3, 4), "<f4", kind=kind, queue="cuda:gpu:0")
+        array[1] = 2.0
+        assert array.tolist()[1] == [2.0] * 4 and usm.Context("cuda:gpu:0").query(array.pointer)[0] == kind
+        assert hasattr(array, "__array_interface__") == (kind != "device")
+
+
+@case("cupy")
+def cupy_to_usm_by_the_dictionary():
+    for dtype in ("?", "i1", "u2", "i4", "i8", "f2", "f4", "f8", "c8", "c16"):
+        theirs = cupy.zeros((4, 6), dtype)
+        for view in (theirs, theirs[1:, ::-1], theirs.T, theirs[::2, 1::3], theirs[:0], theirs[2, 3]):
+            ours = usm.asarray(view)
+            assert (ours.shape, ours.kind, ours.dtype) == (view.shape, "device", np.dtype(dtype).str)
+            if view.size == 0:
+                continue
+            assert ours.pointer == view.data.ptr and ours.strides == view.strides and ours.base is view
+            ours.fill(1)
+            assert (view.get() == 1).all()
+            view[...] = 0
+            assert not np.array(ours.tolist()).any()
+    assert ours.device.selector == f"cuda:gpu:{theirs.device.id}"
+
+
+@case("cupy")
+def usm_to_cupy_by_the_dictionary():
+    for kind in ("device", "shared", "host"):
+        ours = usm.zeros((4, 6), "<f4", kind=kind, queue="cuda:gpu:0")
+        for view in (ours, ours[1:, ::-1], ours.T):
+            theirs = cupy.asarray(view)
+            assert theirs.data.ptr == view.pointer and theirs.strides == view.strides, kind
+            theirs[...] = 3
+            cupy.cuda.get_current_stream().synchronize()
+            assert view.tolist() == np.full(view.shape, 3.0).tolist()
+            view.fill(4)
+            assert (cupy.asnumpy(theirs) == 4).all()
+    empty = cupy.asarray(usm.zeros((0, 3), "<f4", kind="device", queue="cuda:gpu:0"))
+    assert empty.shape == (0, 3)
+
+
+@case("cupy")
+def dlpack_with_cupy():
+    theirs = cupy.arange(24, dtype="i4").reshape(4, 6)
+    for view in (theirs, theirs[1:, ::2], theirs.T):
+        ours = usm.from_dlpack(view)
+        assert ours.pointer == view.data.ptr and ours.tolist() == view.get().tolist()
+        ours[0] = 9
+        assert (view[0].get() == 9).all()
+    ours = usm.zeros((4, 6), "<i4", kind="device", queue="cuda:gpu:0")
+    back = cupy.from_dlpack(ours)
+    assert back.data.ptr == ours.pointer
+    back[2] = 5
+    cupy.cuda.get_current_stream().synchronize()
+    assert ours[2].tolist() == [5] * 6
+
+
+@case("cupy")
+def cupys_stream_is_waited_for():
+    stream = cupy.cuda.Stream(non_blocking=True)
+    theirs = cupy.zeros(1 << 22, "i4")
+    for value in range(1, 21):
+        slow(stream, theirs, value)
+        with stream:
+            ours = usm.asarray(theirs) if value % 2 else usm.from_dlpack(theirs)
+        assert ours[:: 1 << 18].tolist() == [value] * 16, value
+        # On the device: a copy of ours, on another queue, comes after it too.
+        slow(stream, theirs, value + 100)
+        with stream:
+            ours = usm.asarray(theirs)
+        copy = usm.zeros(1 << 22, "<i4", kind="device", queue="cuda:gpu:0")
+        usm.Queue("cuda:gpu:0").copy(copy, ours)
+        assert copy[:: 1 << 18].tolist() == [value + 100] * 16, value
+
+
+@case("cupy")
+def our_work_is_waited_for_by_cupy():
+    source = usm.zeros(1 << 24, "<i4", kind="device", queue="cuda:gpu:0")
+    ours = usm.zeros(1 << 24, "<i4", kind="device", queue="cuda:gpu:0")
+    queue = usm.Queue("cuda:gpu:0")
+    for value in range(1, 21):
+        source.fill(value)
+        stream = cupy.cuda.Stream(non_blocking=True)
+        queue.copy(ours, source)
+        with stream:
+            theirs = cupy.asarray(ours) if value % 2 else cupy.from_dlpack(ours)
+            last = int(theirs[-1])
+        assert last == value
+
+
+@case("cupy")
+def what_lies_is_refused_by_the_driver():
+    theirs = cupy.zeros(64, "f4")
+    good = theirs.__cuda_array_interface__
+    own = usm.zeros(64, "<f4", kind="device", queue="cuda:gpu:0")
+    host = np.zeros(64, "f4")
+
+    class Lie:
+        def __init__(self, **changes):
+            self.__cuda_array_interface__ = {**good, **changes}
+
+    lies = [
+        {"shape": (1 << 40,)},
+        {"data": (host.ctypes.data, False)},
+        {"data": (4096, False)},
+        {"data": (own.pointer, False), "shape": (65,)},
+        {"data": (own.pointer, False), "shape": (64,), "strides": (-4,)},
+        {"data": (own.pointer + 256, False), "shape": (1,)},
+        {"shape": (2,), "strides": (1 << 62,)},
+        {"mask": theirs},
+        {"stream": 0},
+        {"version": 4},
+    ]
+    for lie in lies:
+        refused(lambda: usm.asarray(Lie(**lie)))
+    assert usm.asarray(Lie(data=(theirs.data.ptr, True))).readonly
+    assert usm.asarray(Lie(version=2)).pointer == theirs.data.ptr
+
+
+@case("cupy")
+def owners_live_until_the_work_is_done():
+    theirs = cupy.ones(1 << 22, "i4")
+    alive = weakref.ref(theirs)
+    ours = usm.asarray(theirs)
+    copy = usm.zeros(1 << 22, "<i4", kind="device", queue="cuda:gpu:0")
+    usm.Queue("cuda:gpu:0").copy(copy, ours)
+    del theirs, ours
+    gc.collect()
+    assert copy[-1].item() == 1
+    copy.queue.context.synchronize()
+    for _ in range(4):
+        usm.zeros(1, kind="device", queue="cuda:gpu:0")
+    gc.collect()
+    assert alive() is None
+    mine = usm.zeros(1 << 20, "<i4", kind="device", queue="cuda:gpu:0")
+    context, live = mine.context, mine.context.stats()["sum"]["live"]
+    seen = cupy.asarray(mine)
+    del mine
+    gc.collect()
+    assert context.stats()["sum"]["live"] == live and int(seen.sum()) == 0
+    del seen
+    gc.collect()
+    assert context.stats()["sum"]["live"] == live - 1
+
+
+@case("torch")
+def torch_on_the_gpu():
+    theirs = torch.arange(24, dtype=torch.float32, device="cuda").reshape(4, 6)
+    for view in (theirs, theirs[1:, ::2], theirs.T):
+        for ours in (usm.asarray(view), usm.from_dlpack(view)):
+            assert ours.pointer == view.data_ptr() and ours.kind == "device"
+            assert ours.tolist() == view.tolist()
+            ours[0] = -1.0
+            assert (view[0] == -1).all().item()
+            view[0] = 7.0
+            torch.cuda.synchronize()
+            assert ours[0].tolist() == [7.0] * view.shape[1]
+    for kind in ("device", "shared", "host"):
+        ours = usm.zeros((4, 6), "<f4", kind=kind, queue="cuda:gpu:0")
+        seen = torch.as_tensor(ours, device="cuda")
+        assert seen.data_ptr() == ours.pointer, kind
+        seen[1] = 2.0
+        torch.cuda.synchronize()
+        assert ours[1].tolist() == [2.0] * 6
+    ours = usm.zeros((4, 6), "<f4", kind="device", queue="cuda:gpu:0")
+    seen = torch.from_dlpack(ours)
+    assert seen.data_ptr() == ours.pointer and seen.is_cuda
+    seen[2] = 3.0
+    torch.cuda.synchronize()
+    assert ours[2].tolist() == [3.0] * 6
+
+
+@case("torch")
+def torchs_streams():
+    stream = torch.cuda.Stream()
+    theirs = torch.zeros(1 << 22, dtype=torch.int32, device="cuda")
+    for value in range(1, 21):
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            for _ in range(50):
+                theirs.fill_(0)
+            theirs.fill_(value)
+            ours = usm.from_dlpack(theirs)
+        assert ours[:: 1 << 18].tolist() == [value] * 16, value
+    source = usm.zeros(1 << 24, "<i4", kind="device", queue="cuda:gpu:0")
+    ours = usm.zeros(1 << 24, "<i4", kind="device", queue="cuda:gpu:0")
+    for value in range(1, 21):
+        source.fill(value)
+        usm.Queue("cuda:gpu:0").copy(ours, source)
+        with torch.cuda.stream(stream):
+            assert torch.from_dlpack(ours)[-1].item() == value
+
+
+@case("torch")
+def torch_on_the_host():
+    theirs = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+    for view in (theirs, theirs.T, theirs[:, ::2]):
+        ours = usm.asarray(view)
+        assert ours.pointer == view.data_ptr() and ours.tolist() == view.tolist()
+        ours[0] = 9.0
+        assert (view[0] == 9).all().item()
+    for dtype in ("bool", "int8", "uint8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"):
+        ours = usm.zeros((2, 3), np.dtype(dtype).str, queue="host")
+        back = torch.from_dlpack(ours)
+        assert back.data_ptr() == ours.pointer and str(back.dtype) == f"torch.{dtype}"
+        back[1, 2] = 1
+        assert ours[1, 2].item() == 1
+        assert torch.as_tensor(memoryview(ours) if dtype.startswith("u") else back).data_ptr() == ours.pointer
+    print("    torch has the table for C:", hasattr(torch.Tensor, "__dlpack_c_exchange_api__"))
+
+
+@case()
+def numpy_sees_managed_and_page_locked_memory():
+    for kind in ("shared", "host"):
+        ours = usm.zeros((3, 4), "<f8", kind=kind, queue="cuda:gpu:0")
+        for seen in (np.asarray(ours), np.asarray(memoryview(ours)), np.from_dlpack(ours)):
+            assert seen.ctypes.data == ours.pointer
+            seen[1] = 2.0
+            assert ours[1].tolist() == [2.0] * 4
+            ours.fill(0)
+            assert not seen.any()
+    refused(lambda: memoryview(usm.zeros(3, kind="device", queue="cuda:gpu:0")), BufferError)
+    copied = usm.to_numpy(usm.zeros(3, "<i4", kind="device", queue="cuda:gpu:0"))
+    assert copied.tolist() == [0] * 3
+
+
+def main():
+    failed = skipped = 0
+    for run, missing in CASES:
+        if missing:
+            print("skipped:", run.__name__, ":", *missing, "not installed")
+            skipped += 1
+            continue
+        try:
+            run()
+            print("ok     ", run.__name__, flush=True)
+        except BaseException:
+            failed += 1
+            print("FAILED ", run.__name__, flush=True)
+            traceback.print_exc()
+    print(f"{len(CASES) - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
