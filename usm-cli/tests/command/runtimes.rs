@@ -8,7 +8,14 @@ use serde_json::Value;
 use crate::support::{Ran, file, folder, skip, text, usm_with};
 
 /// Variables that name the file of a runtime, and the name of the runtime.
-const FILES: [(&str, &str); 2] = [("USM_OPENCL_LIBRARY", "opencl"), ("USM_DPCTL_LIBRARY", "sycl")];
+const FILES: [(&str, &str); 3] = [
+    ("USM_OPENCL_LIBRARY", "opencl"),
+    ("USM_DPCTL_LIBRARY", "sycl"),
+    ("USM_LEVEL_ZERO_LIBRARY", "level_zero"),
+];
+
+/// The Level Zero driver of the tests, which can be opened in place of the loader.
+const DRIVER: &str = "USM_LEVEL_ZERO_DRIVER";
 
 /// A file that no machine has.
 const NOWHERE: &str = "/nonexistent/library.so";
@@ -71,10 +78,14 @@ fn each_runtime_is_found_alone_and_beside_the_others() {
     let folder = folder("runtimes_alone");
     let there: Vec<(&str, &str, String)> = FILES
         .iter()
-        .filter_map(|&(variable, name)| Some((variable, name, std::env::var(variable).ok()?)))
+        .filter_map(|&(variable, name)| {
+            let file = std::env::var(variable).ok();
+            let file = file.or_else(|| std::env::var(DRIVER).ok().filter(|_| name == "level_zero"));
+            Some((variable, name, file?))
+        })
         .collect();
     if there.is_empty() {
-        return skip("neither USM_OPENCL_LIBRARY nor USM_DPCTL_LIBRARY names a file: no runtime to find");
+        return skip("no USM_*_LIBRARY names a file: no runtime to find");
     }
     for (variable, name, path) in &there {
         let document = devices(&[(variable, path)], &folder).json();
@@ -92,6 +103,31 @@ fn each_runtime_is_found_alone_and_beside_the_others() {
     }
 }
 
+/// The unmodified loader, with a driver and without one.
+#[test]
+fn the_loader_of_level_zero_is_found_with_and_without_a_driver() {
+    let folder = folder("runtimes_level_zero");
+    let (Ok(libraries), Ok(driver)) = (std::env::var("USM_DEBIAN_LIBRARIES"), std::env::var(DRIVER)) else {
+        return skip("USM_DEBIAN_LIBRARIES or USM_LEVEL_ZERO_DRIVER not set: no loader of Level Zero");
+    };
+    let loader = format!("{libraries}/libze_loader.so.1");
+    for (driver, selectors) in
+        [(driver.as_str(), &["level_zero:gpu:0", "level_zero:gpu:1"][..]), (NOWHERE, &[])]
+    {
+        let files = [
+            ("USM_LEVEL_ZERO_LIBRARY", loader.as_str()),
+            ("ZE_ENABLE_ALT_DRIVERS", driver),
+            ("USM_ZE_DEVICES", "2"),
+        ];
+        let found = backend(&devices(&files, &folder).json(), "level_zero");
+        assert_eq!((&found["found"], &found["error"]), (&Value::Bool(true), &Value::Null), "{found}");
+        assert_eq!(found["library"], loader);
+        let names: Vec<_> =
+            found["devices"].as_array().unwrap().iter().map(|device| &device["selector"]).collect();
+        assert_eq!(names, selectors);
+    }
+}
+
 #[test]
 fn a_library_that_lacks_functions_is_named_with_the_first_that_is_missing() {
     let folder = folder("runtimes_stub");
@@ -106,7 +142,9 @@ fn a_library_that_lacks_functions_is_named_with_the_first_that_is_missing() {
     let stub = text(&folder.join("stub.so"));
     let files: Vec<(&str, &str)> = FILES.iter().map(|&(variable, _)| (variable, stub.as_str())).collect();
     let document = devices(&files, &folder).json();
-    for (name, symbol) in [("opencl", "clGetPlatformIDs"), ("sycl", "DPCTL"), ("cuda", "cuInit")] {
+    for (name, symbol) in
+        [("opencl", "clGetPlatformIDs"), ("sycl", "DPCTL"), ("level_zero", "zeInit"), ("cuda", "cuInit")]
+    {
         let backend = backend(&document, name);
         let reason = backend["error"].as_str().unwrap_or_default();
         assert!(reason.contains(symbol), "{name}: {reason:?}");
