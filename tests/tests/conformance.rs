@@ -1,6 +1,7 @@
 //! The conformance suite on every backend.
 
 use core::mem::MaybeUninit;
+use std::sync::{Mutex, PoisonError};
 
 use usm_core::Context;
 use usm_core::backend::Dyn;
@@ -26,9 +27,14 @@ impl Provider for FixedArena {
     type Backend = FixedHost<'static, 64>;
 
     fn with(case: impl FnOnce(Fixture<'_, FixedHost<'static, 64>>)) -> Result<(), String> {
-        // Leaked, because a provider's backend is `'static`; a test process is short.
+        /// Arenas are never given back, because a provider's backend is `'static`. Kept in sight, so that a search for leaks finds others.
+        static ARENAS: Mutex<Vec<&'static Arena<'static, 64>>> = Mutex::new(Vec::new());
         let arena = |bytes: usize| -> &'static Arena<'static, 64> {
-            Box::leak(Box::new(Arena::new(Box::leak(vec![MaybeUninit::uninit(); bytes].into_boxed_slice()))))
+            let arena: &Arena<'_, 64> = Box::leak(Box::new(Arena::new(Box::leak(
+                vec![MaybeUninit::uninit(); bytes].into_boxed_slice(),
+            ))));
+            ARENAS.lock().unwrap_or_else(PoisonError::into_inner).push(arena);
+            arena
         };
         let (arena, other) = (arena(1 << 20), arena(1 << 16));
         case(Fixture { context: &arena.context(), other: &other.context(), separate: true });

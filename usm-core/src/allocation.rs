@@ -224,8 +224,8 @@ pub(crate) fn settle<B: Backend>(context: &Context<B>, what: Release<B>, pending
 
 #[cfg(not(feature = "alloc"))]
 fn give_back<B: Backend>(context: &Context<B>, block: Block, _: Pending<B>) {
-    context.shared().freed(MemoryType::of(block.kind), Some(&block), block.size);
     // SAFETY: the block came from this context's backend, its owner is being dropped, and without `alloc` every
     // submission waited for its event, so nothing uses it.
-    unsafe { B::free(context.raw(), &block) };
+    let free = || unsafe { B::free(context.raw(), &block) };
+    context.shared().free(MemoryType::of(block.kind), Some(&block), block.size, free);
 }

@@ -70,9 +70,9 @@ impl<B: Backend> Drop for Buffer<B> {
         #[cfg(not(feature = "alloc"))]
         {
             let _nothing_in_flight = pending;
-            self.context.shared().freed(crate::MemoryType::Buffer, None, self.size);
             // SAFETY: created by this context, dropped once, and without `alloc` nothing is in flight.
-            unsafe { B::Buffers::destroy(self.context.raw(), raw) };
+            let destroy = || unsafe { B::Buffers::destroy(self.context.raw(), raw) };
+            self.context.shared().free(crate::MemoryType::Buffer, None, self.size, destroy);
         }
     }
 }

@@ -123,13 +123,22 @@ impl<B: Backend> Context<B> {
         fallback: Fallback,
     ) -> Result<Memory<B>> {
         let Some(kind) = memory_type.kind() else {
-            return match self.shared().reserve(memory_type, size, fallback)? {
+            return match self.reserve(memory_type, size, fallback)? {
                 MemoryType::Buffer => self.create_buffer(size).map(Memory::Buffer),
                 _ => self.allocate_memory(MemoryType::UsmHost, size, alignment, fallback),
             };
         };
         let request = Request { kind, size, alignment, fallback };
         self.allocate(&request).map(Memory::Usm)
+    }
+
+    /// Reserves bytes within the limits. Memory that is only waiting to be freed refuses nobody.
+    fn reserve(&self, memory_type: MemoryType, bytes: usize, fallback: Fallback) -> Result<MemoryType> {
+        let reserve = |fallback| self.shared().reserve(memory_type, bytes, fallback);
+        reserve(Fallback::Refuse).or_else(|_| {
+            self.collect();
+            reserve(fallback)
+        })
     }
 
     /// Expects that the bytes are reserved.
@@ -250,7 +259,7 @@ impl<B: Backend> MemorySource<B> for Context<B> {
         let layout = request.layout()?;
         let shared = self.shared();
         let asked = MemoryType::try_from(request.kind)?;
-        let memory_type = shared.reserve(asked, layout.size(), request.fallback)?;
+        let memory_type = self.reserve(asked, layout.size(), request.fallback)?;
         let kind = memory_type.kind().unwrap_or(request.kind);
         self.collect();
         match B::allocate(&self.raw, kind, layout) {

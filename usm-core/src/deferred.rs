@@ -142,12 +142,10 @@ fn settle<B: Backend>(
 ) {
     match what {
         Release::Block(block) => {
-            shared.freed(MemoryType::of(block.kind), Some(&block), block.size);
-            free(&block);
+            shared.free(MemoryType::of(block.kind), Some(&block), block.size, || free(&block));
         }
         Release::Buffer(raw, bytes) => {
-            shared.freed(MemoryType::Buffer, None, bytes);
-            destroy(raw);
+            shared.free(MemoryType::Buffer, None, bytes, || destroy(raw));
         }
         Release::Owner(owner) => drop(owner),
     }

@@ -47,7 +47,7 @@ impl Gate {
             if spins == u32::MAX {
                 return Err(Error::timeout(limit));
             }
-            core::hint::spin_loop();
+            crate::sync::spin();
         }
         B::synchronize(context, limit)?;
         Ok(guard)

@@ -141,15 +141,23 @@ impl Shared {
         self.allocated(memory_type, Some(block), block.size);
     }
 
-    /// Takes a block out of the books. Must come before the driver frees it: its address may be given out again at once.
-    pub(crate) fn freed(&self, memory_type: MemoryType, block: Option<&Block>, bytes: usize) {
+    /// Takes a block out of the books and gives it back by `free`. The books come first: the runtime may give the address out again at once.
+    /// The reservation goes last, so that what the next allocation is granted is really there.
+    pub(crate) fn free(
+        &self,
+        memory_type: MemoryType,
+        block: Option<&Block>,
+        bytes: usize,
+        free: impl FnOnce(),
+    ) {
         #[cfg(feature = "alloc")]
         if let Some(block) = block {
             self.registry.remove(block.address());
         }
-        self.unreserve(memory_type, bytes);
         let (current, peak) = self.ledger.remove(memory_type, bytes);
         self.tell(Operation::Free, memory_type, block, bytes, (current, peak));
+        free();
+        self.unreserve(memory_type, bytes);
     }
 
     #[cfg(feature = "alloc")]

@@ -1,10 +1,34 @@
 //! The one place that names atomics and locks, so that a target without compare-and-swap, or a model checker, can be
 //! served by changing this file alone.
 
+#[cfg(loom)]
+mod model;
+
+#[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+#[cfg(loom)]
+pub(crate) use model::{AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering};
 
 /// A spin lock: critical sections of this crate are a few instructions long and never call user code or a driver.
+#[cfg(not(loom))]
 pub(crate) type Mutex<T> = spin::Mutex<T>;
+
+/// What a loop does that waits for another thread, which is a few instructions away.
+pub(crate) fn spin() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    core::hint::spin_loop();
+}
+
+/// What a loop does that waits for a device, which may be long.
+#[cfg(feature = "mock")]
+pub(crate) fn pause() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    std::thread::sleep(core::time::Duration::from_micros(200));
+}
 
 /// Takes the elements that `leave` out of a list, in their order: to be dropped once the list's lock is released.
 #[cfg(feature = "alloc")]
@@ -17,6 +41,7 @@ pub(crate) fn take_out<T>(list: &mut alloc::vec::Vec<T>, leave: impl Fn(&T) -> b
 /// A process-wide counter of ids; 0 is never given, and none twice: 64 bits on every target.
 #[cfg(target_has_atomic = "64")]
 pub(crate) fn next_id() -> u64 {
+    // Outlives every model of loom's, and no model depends on which ids there are.
     static NEXT: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -32,6 +32,26 @@ fn a_sum_above_the_memory_is_refused_with_both_numbers() {
 }
 
 #[test]
+fn memory_that_only_waits_to_be_freed_refuses_nobody() {
+    let mock = Mock::new(Progress::Manual).with_device(|info| {
+        info.global_mem_size = MEMORY;
+        info.max_alloc_size = 6_000;
+    });
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let mut block = context.allocate(&Request::new(AllocKind::Device, 6_000)).expect("fits");
+    let _ = queue.fill_bytes(&mut block, 0, 6_000, &[1]).expect("a fill");
+    drop(block);
+    // In flight it counts, and host memory is not taken for it behind the caller's back.
+    let again = || context.allocate(&Request::new(AllocKind::Device, 6_000));
+    assert!(matches!(again().expect_err("in flight").kind, ErrorKind::OverMemory { in_use: 6_000, .. }));
+    mock.finish();
+    let block = again().expect("done, so it makes room");
+    assert_eq!(block.kind(), AllocKind::Device);
+    assert_eq!(mock.violations(), []);
+}
+
+#[test]
 fn a_caller_may_allow_host_memory() {
     let (_mock, context) = small();
     let _first = context.allocate(&Request::new(AllocKind::Device, 6_000)).expect("fits");

@@ -125,7 +125,7 @@ where
 {
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
     std::thread::scope(|scope| {
-        for by in [1_u32, 1_000] {
+        let threads = [1_u32, 1_000].map(|by| {
             let (step, context) = (&step, fixture.context);
             scope.spawn(move || {
                 let queue = context.queue(QueueOrder::InOrder).expect("a queue");
@@ -135,8 +135,12 @@ where
                     let launch = Launch::new(&queue, range([ITEMS], [8]));
                     let _ = launch.run_on(step, Step { rounds: 10 }, (&mut a, &b)).expect("a launch");
                 }
-                assert_eq!(a.read().expect("a view")[..], expected(by, 50, by));
-            });
+                (by, a)
+            })
+        });
+        // Views come when nobody launches any more: without concurrent access one excludes the other.
+        for (by, a) in threads.map(|thread| thread.join().expect("no panic")) {
+            assert_eq!(a.read().expect("a view")[..], expected(by, 50, by));
         }
     });
 }

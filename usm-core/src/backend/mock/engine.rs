@@ -121,7 +121,7 @@ impl MockEvent {
                 if start.elapsed() >= limit {
                     return Err(Error::timeout(limit));
                 }
-                std::thread::sleep(Duration::from_micros(200));
+                crate::sync::pause();
             }
         }
         Ok(())
@@ -278,6 +278,8 @@ impl Engine {
     ) -> Result<MockEvent> {
         let late = self.call(submission.operation, submission.bytes, submission.after.len())?;
         let state = Arc::new(EventState { state: AtomicU32::new(PENDING), error: Mutex::new(None) });
+        #[cfg(loom)]
+        state.state.store(PENDING, Ordering::Relaxed);
         let event = MockEvent { state, engine: Arc::clone(self) };
         self.state.lock().queued.push(Queued {
             queue: submission.queue,
@@ -356,11 +358,11 @@ impl Engine {
         let in_use = {
             let mut state = self.state.lock();
             state.live.retain(|(base, ..)| *base != start);
-            let in_use = !state.lost
-                && state
-                    .queued
-                    .iter()
-                    .any(|queued| queued.touches.iter().any(|range| range.start < end && start < range.end));
+            // What has run is taken out of the queue a moment after its event says so.
+            let running = |queued: &Queued| queued.event.state.state.load(Ordering::Acquire) != COMPLETE;
+            let touches =
+                |queued: &Queued| queued.touches.iter().any(|range| range.start < end && start < range.end);
+            let in_use = !state.lost && state.queued.iter().any(|queued| touches(queued) && running(queued));
             if in_use {
                 state.violations.push((start, block.size));
             }
