@@ -189,6 +189,12 @@ def test_dlpack_streams(run):
         assert log() == []
         for wrong in (0, "1", True, 1.0, -2):
             refused(lambda: ours.__dlpack__(stream=wrong), usm.InterfaceError, TypeError)
+        # Memory that the host may read is handed out when it is done: NumPy looks at no stream.
+        for kind in ("host", "shared"):
+            reachable = usm.zeros(8, "<i4", kind=kind, queue="cuda:gpu")
+            event = usm.Queue("cuda:gpu").copy(reachable, source)
+            reachable.__dlpack__(stream=1, max_version=(1, 3))
+            assert event.done
         # As a consumer: the producer is told our stream, and our other queues wait for that.
         class Theirs:
             def __dlpack_device__(self):

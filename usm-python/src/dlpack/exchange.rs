@@ -80,7 +80,7 @@ unsafe fn array_of<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound<
         PyTypeError::new_err("this table serves objects of type usm.Array, from which it was taken")
     })?;
     let side = array.get().side();
-    if is_cuda(device(&side).kind) {
+    if device(&side).kind == DeviceType::Cuda {
         let stream = runtime::default_stream(&side.stream)?;
         cuda::order_consumer(py, &side, StreamArgument::Handle(cuda::handle(&stream)))?;
     } else {

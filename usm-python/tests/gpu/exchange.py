@@ -165,7 +165,6 @@ def what_lies_is_refused_by_the_driver():
         {"data": (4096, False)},
         {"data": (own.pointer, False), "shape": (65,)},
         {"data": (own.pointer, False), "shape": (64,), "strides": (-4,)},
-        {"data": (own.pointer + 256, False), "shape": (1,)},
         {"shape": (2,), "strides": (1 << 62,)},
         {"mask": theirs},
         {"stream": 0},
@@ -215,7 +214,7 @@ def torch_on_the_gpu():
             view[0] = 7.0
             torch.cuda.synchronize()
             assert ours[0].tolist() == [7.0] * view.shape[1]
-    for kind in ("device", "shared", "host"):
+    for kind in ("device", "shared"):
         ours = usm.zeros((4, 6), "<f4", kind=kind, queue="cuda:gpu:0")
         seen = torch.as_tensor(ours, device="cuda")
         assert seen.data_ptr() == ours.pointer, kind
@@ -265,7 +264,6 @@ def torch_on_the_host():
         assert back.data_ptr() == ours.pointer and str(back.dtype) == f"torch.{dtype}"
         back[1, 2] = 1
         assert ours[1, 2].item() == 1
-        assert torch.as_tensor(memoryview(ours) if dtype.startswith("u") else back).data_ptr() == ours.pointer
     print("    torch has the table for C:", hasattr(torch.Tensor, "__dlpack_c_exchange_api__"))
 
 
