@@ -13,9 +13,7 @@ use core::ffi::c_void;
 use core::fmt;
 use core::ptr::NonNull;
 
-use spin::Mutex;
-
-use crate::sync::{AtomicPtr, Ordering};
+use crate::sync::{AtomicPtr, Mutex, Ordering};
 
 /// A cell with a function's address: one pointer, for compiled code to load at every call.
 #[derive(Debug)]
@@ -92,7 +90,14 @@ unsafe impl Sync for SlotTable {}
 
 impl SlotTable {
     /// A table whose slots hold `abort` until they are resolved.
+    #[cfg(not(loom))]
     pub const fn new(abort: NonNull<c_void>) -> Self {
+        Self { abort, slots: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// Loom's lock is not made at compile time.
+    #[cfg(loom)]
+    pub fn new(abort: NonNull<c_void>) -> Self {
         Self { abort, slots: Mutex::new(BTreeMap::new()) }
     }
 

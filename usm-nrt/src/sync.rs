@@ -1,6 +1,24 @@
-//! One door to the atomics, so that the models in `tests/loom.rs` check the shipped code.
+//! One door to the atomics and the lock of what is modelled, so that the models in `tests/loom.rs` check the shipped code.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
+
+#[cfg(not(loom))]
+pub(crate) use spin::Mutex;
+
+/// Loom's lock in the shape of ours.
+#[cfg(loom)]
+pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+#[cfg(loom)]
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(loom::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> loom::sync::MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

@@ -1,5 +1,5 @@
 //! Models of the reference count and of symbol slots under all interleavings:
-//! `RUSTFLAGS="--cfg loom" cargo test -p usm-nrt --release --test loom`.
+//! `cargo xtask loom`.
 #![cfg(loom)]
 
 use core::ptr::NonNull;
@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use usm_nrt::{RefCount, Release, Slot};
+use usm_nrt::{RefCount, Release, Slot, SlotTable};
 
 /// A counted block: whoever releases last reads what all others wrote.
 struct Block {
@@ -94,5 +94,46 @@ fn who_sees_a_symbol_sees_its_code() {
         }
         thread.join().unwrap();
         assert_eq!(shared.0.publish(abort, abort), Err(code), "published once");
+    });
+}
+
+#[test]
+fn of_three_releases_one_is_the_last() {
+    loom::model(|| {
+        let count = Arc::new(RefCount::one());
+        assert!(count.acquire() && count.acquire());
+        let threads = [(); 2].map(|()| {
+            let count = Arc::clone(&count);
+            thread::spawn(move || count.release() == Release::Last)
+        });
+        let ours = count.release() == Release::Last;
+        let last = threads.into_iter().map(|thread| thread.join().unwrap()).filter(|last| *last).count();
+        assert_eq!(last + usize::from(ours), 1);
+        assert_eq!(count.get(), 0);
+    });
+}
+
+/// Two compilers define the same function at the same time, while a third thread calls it.
+#[test]
+fn one_of_two_definitions_stays() {
+    loom::model(|| {
+        let address = |value: usize| NonNull::new(core::ptr::without_provenance_mut(value)).unwrap();
+        let (abort, codes) = (address(1), [address(2), address(3)]);
+        let table = Arc::new(SlotTable::new(abort));
+        let resolving = Arc::clone(&table);
+        let other = thread::spawn(move || resolving.resolve("f", codes[1]).is_ok());
+        let calling = Arc::clone(&table);
+        let caller = thread::spawn(move || {
+            let slot = calling.slot("f");
+            let (first, second) = (slot.get(), slot.get());
+            assert!(first == abort || first == second, "a definition does not change any more");
+            core::ptr::from_ref(slot).addr()
+        });
+        let ours = table.resolve("f", codes[0]).is_ok();
+        let theirs = other.join().unwrap();
+        assert!(ours != theirs, "exactly one definition is accepted");
+        assert_eq!(table.slot("f").get(), codes[usize::from(theirs)]);
+        assert!(table.is_resolved("f") && table.unresolved().is_empty());
+        assert_eq!(caller.join().unwrap(), core::ptr::from_ref(table.slot("f")).addr(), "slots do not move");
     });
 }

@@ -28,6 +28,16 @@ fn leaks_are_reported_and_late_uses_refused() {
     drop((before, first, second, other));
     assert!(live_blocks().is_empty());
 
+    // Found by fuzzing: a block that is freed while nobody looks must not be read later.
+    let (early, late) =
+        (MemRef::allocate(Request::new(50)).unwrap(), MemRef::allocate(Request::new(60)).unwrap());
+    usm_nrt::set_tracking(false);
+    drop(early);
+    let untracked = MemRef::allocate(Request::new(50)).unwrap();
+    usm_nrt::set_tracking(true);
+    assert!(live_blocks().is_empty());
+    drop((late, untracked));
+
     let kept = MemRef::allocate(Request::new(40)).unwrap();
     usm_nrt::forget_tracked();
     assert!(live_blocks().is_empty());

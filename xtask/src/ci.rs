@@ -1,8 +1,9 @@
-//! `cargo xtask ci`: the test run, then what is too slow for every change: documentation and feature combinations.
+//! `cargo xtask ci`: the test run, then what is too slow for every change: documentation, models and feature
+//! combinations.
 
 use crate::command::cargo;
 use crate::report::Report;
-use crate::{Failure, features, test};
+use crate::{Failure, features, loom, test};
 
 pub(crate) fn run() -> Result<(), Failure> {
     let mut report = Report::new();
@@ -12,6 +13,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         cargo(["doc", "--quiet", "--no-deps", "--workspace", "--all-features"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
+    loom::parts(&mut report);
     features::parts(&mut report);
     report.finish()
 }

@@ -12,9 +12,11 @@ mod features;
 mod folder;
 mod fuzz;
 mod images;
+mod loom;
 mod nrt;
 mod python;
 mod report;
+mod sanitize;
 mod setup;
 mod system;
 mod test;
@@ -30,10 +32,12 @@ usage: cargo xtask <command>
   test --cuda           the tests that need an NVIDIA GPU
   test --cuda --prebuilt FOLDER
                         builds them into FOLDER, with a run.sh for a machine without cargo
-  ci                    test, then documentation and every pair of features of every crate
+  ci                    test, then documentation, models and every pair of features of every crate
   bench NAME [--json]   a benchmark of usm-bench, release build
   fuzz [TARGET] [--seconds N]
                         every fuzz target (or one) for N seconds each, default 60; needs nightly and cargo-fuzz
+  sanitize [PACKAGE...] tests under AddressSanitizer; needs nightly
+  loom                  the models of lock-free code under all interleavings
   images                the freestanding and bare-metal images alone
   features              every pair of features of every crate alone
   nrt                   the C library of usm-nrt; prints where it and its header are
@@ -63,6 +67,8 @@ fn main() -> ExitCode {
         "wheel" => no_arguments(rest).and_then(|()| wheel::run()),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
+        "sanitize" => sanitize::run(rest),
+        "loom" => no_arguments(rest).and_then(|()| loom::run()),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

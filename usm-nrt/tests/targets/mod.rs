@@ -1,0 +1,317 @@
+//! The C interface driven by bytes: the fuzz target calls this, and its corpus runs through it as an ordinary test.
+//!
+//! Each byte and what follows it is a step of a program over eight cells of blocks. What is checked at each step: refused
+//! sizes and alignments give null, data is aligned, contents survive, counts are what the program made them, and all
+//! counters balance at the end. Memory errors are AddressSanitizer's to find.
+#![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some of the functions; the fuzz target takes them by name.
+
+use core::ffi::{c_uint, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use usm_nrt::api::API;
+use usm_nrt::capi::*;
+use usm_nrt::{ExternalAllocator, MemInfo, Stats};
+
+const CELLS: usize = 8;
+
+/// What the program knows of a block.
+#[derive(Clone, Copy)]
+struct Cell {
+    mi: *mut MemInfo,
+    references: usize,
+    /// Bytes written, all equal to `byte`; 0 when the data is not ours to look at.
+    size: usize,
+    byte: u8,
+    varsize: bool,
+}
+
+/// The step's numbers, from the bytes.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn next(&mut self) -> Option<u8> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    /// Small sizes, and those at the ends of the number line.
+    fn size(&mut self) -> Option<usize> {
+        let (kind, low) = (self.next()?, usize::from(self.next()?));
+        Some(match kind % 8 {
+            0..=3 => low,
+            4 => low << 6,
+            5 => usize::MAX - low,
+            6 => (isize::MAX as usize).wrapping_sub(128).wrapping_add(low),
+            // Nothing between what is quick to fill and what no machine has.
+            _ => 1 << if low % 2 == 0 { low % 20 } else { 48 + low % 16 },
+        })
+    }
+
+    fn align(&mut self) -> Option<usize> {
+        let byte = self.next()?;
+        Some(match byte % 4 {
+            0 => usize::from(byte >> 2),
+            // Up to 1 MiB, and what C's `unsigned` does not hold: what lies between is granted, but eats the machine.
+            1 => 1 << if byte >> 2 < 32 { (byte >> 2) % 21 } else { byte >> 2 },
+            2 => 3,
+            _ => 32,
+        })
+    }
+}
+
+/// Destructors called; each block has at most one.
+static DESTROYED: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" fn dtor(_: *mut c_void, _: usize, info: *mut c_void) {
+    assert!(info.is_null());
+    DESTROYED.fetch_add(1, Ordering::Relaxed);
+}
+
+unsafe extern "C" fn managed(_: *mut c_void) {
+    DESTROYED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// One mebibyte is enough for a program; more would only be slow.
+const LIMIT: usize = 1 << 20;
+
+/// Whether a refusal is right: the size is beyond any machine's, or the alignment is no power of two.
+fn may_refuse(size: usize, align: usize) -> bool {
+    !align.is_power_of_two() || size.saturating_add(align) > LIMIT
+}
+
+unsafe extern "C" fn malloc(size: usize, opaque: *mut c_void) -> *mut c_void {
+    // SAFETY: the sample allocator takes any size.
+    if size > 4 * LIMIT { ptr::null_mut() } else { unsafe { sample().malloc.unwrap()(size, opaque) } }
+}
+
+unsafe extern "C" fn realloc(block: *mut c_void, size: usize, opaque: *mut c_void) -> *mut c_void {
+    // Refuses every second size, as it may.
+    if size > 4 * LIMIT || size % 2 == 0 {
+        return ptr::null_mut();
+    }
+    // SAFETY: a block of this allocator.
+    unsafe { sample().realloc.unwrap()(block, size, opaque) }
+}
+
+unsafe extern "C" fn free(block: *mut c_void, opaque: *mut c_void) {
+    // SAFETY: a block of this allocator, once.
+    unsafe { sample().free.unwrap()(block, opaque) }
+}
+
+fn sample() -> &'static ExternalAllocator {
+    // SAFETY: a static of the library.
+    unsafe { &*_nrt_get_sample_external_allocator() }
+}
+
+static ALLOCATOR: ExternalAllocator = ExternalAllocator {
+    malloc: Some(malloc),
+    realloc: Some(realloc),
+    free: Some(free),
+    opaque: ptr::null_mut(),
+};
+
+/// Runs a program; panics when the runtime breaks a promise.
+pub fn c_abi(bytes: &[u8]) {
+    let mut bytes = Bytes(bytes);
+    let mut cells: [Option<Cell>; CELLS] = [None; CELLS];
+    let mut statics = [7_u8; 64];
+    // SAFETY: switches may be thrown at any time.
+    unsafe { NRT_MemSys_enable_stats() };
+    let before = Stats::totals();
+    while step(&mut bytes, &mut cells, &mut statics).is_some() {}
+    for cell in &mut cells {
+        while cell.is_some() {
+            release(cell);
+        }
+    }
+    // SAFETY: no block of this program is left.
+    unsafe {
+        (API.set_allocator)(ptr::null());
+        (API.set_thread_cache)(false);
+        (API.drain_thread_cache)();
+        (API.set_tracking)(false);
+    }
+    let after = Stats::totals();
+    let live = |stats: Stats| (stats.live_blocks(), stats.live_meminfos());
+    assert_eq!(live(after), live(before), "everything is freed");
+}
+
+/// One step; `None` at the end of the program.
+fn step(bytes: &mut Bytes<'_>, cells: &mut [Option<Cell>; CELLS], statics: &mut [u8; 64]) -> Option<()> {
+    let (action, cell) = (bytes.next()?, usize::from(bytes.next()?) % CELLS);
+    let slot = &mut cells[cell];
+    match action % 16 {
+        0..=4 if slot.is_none() => *slot = make(action % 5, bytes)?,
+        5 if slot.is_none() => {
+            // SAFETY: the memory outlives all blocks of the program.
+            let mi = unsafe { NUMBA().manage_memory(statics.as_mut_ptr().cast(), Some(managed)) };
+            assert!(!mi.is_null());
+            *slot = Some(Cell { mi, references: 1, size: 0, byte: 0, varsize: false });
+        }
+        6 | 7 => acquire(slot.as_mut(), action),
+        8..=10 => release(slot),
+        11 => {
+            let size = bytes.size()?;
+            resize(slot.as_mut(), size);
+        }
+        12 => {
+            // SAFETY: the table of functions outlives the program.
+            unsafe {
+                (API.set_allocator)(if bytes.next()? % 2 == 0 { ptr::null() } else { &raw const ALLOCATOR })
+            };
+        }
+        13 => {
+            // SAFETY: switches may be thrown at any time.
+            unsafe { (API.set_thread_cache)(bytes.next()? % 2 == 1) };
+        }
+        14 => {
+            // SAFETY: switches may be thrown at any time.
+            unsafe { (API.set_tracking)(bytes.next()? % 2 == 1) };
+            // SAFETY: nothing is visited.
+            unsafe { (API.live_blocks)(None, ptr::null_mut()) };
+        }
+        _ => {
+            plain_block(bytes.size()?, bytes.size()?);
+            look(slot.as_ref());
+        }
+    }
+    Some(())
+}
+
+/// The six-entry table.
+#[allow(non_snake_case, reason = "reads like a table")]
+fn NUMBA() -> Table {
+    // SAFETY: a static of the library.
+    Table(unsafe { *NRT_get_api() })
+}
+
+struct Table(usm_nrt::api::NumbaApi);
+
+impl Table {
+    /// # Safety
+    /// As for the entry.
+    unsafe fn manage_memory(&self, data: *mut c_void, dtor: Option<usm_nrt::ManagedDtor>) -> *mut MemInfo {
+        // SAFETY: same contract.
+        unsafe { (self.0.manage_memory)(data, dtor) }
+    }
+}
+
+/// `Some(None)` when the runtime rightly refused.
+fn make(how: u8, bytes: &mut Bytes<'_>) -> Option<Option<Cell>> {
+    let (size, align, byte) = (bytes.size()?, bytes.align()?, bytes.next()?);
+    let narrow = c_uint::try_from(align).unwrap_or(0);
+    let external = (&raw const ALLOCATOR).cast_mut();
+    // SAFETY: any size and alignment may be asked for; the allocator outlives the program.
+    let (mi, align) = unsafe {
+        match how {
+            0 => (NRT_MemInfo_alloc(size), 16),
+            1 => (NRT_MemInfo_alloc_aligned(size, narrow), narrow as usize),
+            2 => (NRT_MemInfo_alloc_safe_aligned_external(size, narrow, external), narrow as usize),
+            3 => (NRT_MemInfo_new_varsize_dtor(size, Some(dtor)), 1),
+            _ => {
+                let mut mi = ptr::null_mut();
+                let flags = u32::from(byte % 2);
+                let status = (API.allocate)(size, align, flags, Some(dtor), ptr::null_mut(), &raw mut mi);
+                assert_eq!(status.0 == 0, !mi.is_null());
+                (mi, align)
+            }
+        }
+    };
+    if mi.is_null() {
+        assert!(may_refuse(size, align), "{size} bytes at {align} were refused");
+        return Some(None);
+    }
+    assert!(align.is_power_of_two(), "alignment {align} was accepted");
+    let mut cell = Cell { mi, references: 1, size, byte, varsize: how == 3 };
+    // SAFETY: a live block.
+    let (data, told) = unsafe { (NRT_MemInfo_data(mi), NRT_MemInfo_size(mi)) };
+    assert!(data.addr() % align == 0 && told == size);
+    write(&mut cell, byte);
+    Some(Some(cell))
+}
+
+/// Fills what the block says it has, up to a limit.
+fn write(cell: &mut Cell, byte: u8) {
+    // SAFETY: a live block.
+    let (data, size) = unsafe { (NRT_MemInfo_data(cell.mi), NRT_MemInfo_size(cell.mi)) };
+    (cell.size, cell.byte) = (size.min(LIMIT), byte);
+    if cell.size > 0 {
+        // SAFETY: the block has that many bytes.
+        unsafe { data.cast::<u8>().write_bytes(byte, cell.size) };
+    }
+}
+
+fn look(cell: Option<&Cell>) {
+    let Some(cell) = cell else { return };
+    // SAFETY: a live block.
+    let (data, references) = unsafe { (NRT_MemInfo_data(cell.mi), NRT_MemInfo_refcount(cell.mi)) };
+    assert_eq!(references, if data.is_null() { usize::MAX } else { cell.references });
+    for index in [0, cell.size / 2, cell.size.wrapping_sub(1)] {
+        if index < cell.size {
+            // SAFETY: the block has that many bytes.
+            assert_eq!(unsafe { data.cast::<u8>().add(index).read() }, cell.byte);
+        }
+    }
+    // SAFETY: a live block.
+    assert!(unsafe { (API.kind)(cell.mi) } == 0 && unsafe { NRT_MemInfo_parent(cell.mi) }.is_null());
+}
+
+fn acquire(cell: Option<&mut Cell>, action: u8) {
+    let Some(cell) = cell else {
+        // SAFETY: null is ignored.
+        return unsafe { NRT_incref(ptr::null_mut()) };
+    };
+    // SAFETY: a live block.
+    unsafe {
+        match action % 2 {
+            0 => NRT_incref(cell.mi),
+            _ => (API.acquire_unsync)(cell.mi),
+        }
+    }
+    cell.references += 1;
+    look(Some(cell));
+}
+
+fn release(slot: &mut Option<Cell>) {
+    let Some(cell) = slot else {
+        // SAFETY: null is ignored.
+        return unsafe { NRT_decref(ptr::null_mut()) };
+    };
+    look(Some(cell));
+    // SAFETY: a live block of which the program has a reference.
+    unsafe { NRT_MemInfo_release(cell.mi) };
+    cell.references -= 1;
+    if cell.references == 0 {
+        *slot = None;
+    }
+}
+
+fn resize(cell: Option<&mut Cell>, size: usize) {
+    let Some(cell) = cell else { return };
+    // SAFETY: a live block that this thread uses alone.
+    let payload = unsafe { NRT_MemInfo_varsize_realloc(cell.mi, size) };
+    assert!(cell.varsize || payload.is_null(), "only payloads of this runtime are resized");
+    if payload.is_null() {
+        assert!(!cell.varsize || may_refuse(size, 16), "{size} bytes were refused");
+    } else {
+        cell.size = cell.size.min(size);
+        look(Some(cell));
+        let byte = cell.byte;
+        write(cell, byte);
+    }
+}
+
+/// `NRT_Allocate`, `NRT_Reallocate`, `NRT_Free`.
+fn plain_block(size: usize, new_size: usize) {
+    // SAFETY: any size may be asked for.
+    let block = unsafe { NRT_Allocate(size) };
+    if block.is_null() {
+        assert!(may_refuse(size, 16));
+    }
+    // SAFETY: null, or a block of `NRT_Allocate`.
+    let new = unsafe { NRT_Reallocate(block, new_size) };
+    // SAFETY: the block that is left, given up.
+    unsafe { NRT_Free(if new.is_null() { block } else { new }) };
+}
