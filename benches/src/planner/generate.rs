@@ -30,28 +30,28 @@ fn buffer(id: usize, lower: u64, upper: u64, size: u64) -> Buffer {
     Buffer::new(id as u64, lower, upper, size)
 }
 
-/// A full rectangle of time and memory, cut edge to edge until it has `n` pieces: the optimum is the bound by construction.
-pub(super) fn packed(n: usize, seed: u64) -> Vec<Buffer> {
+/// A full rectangle of time and memory, cut edge to edge until it has `n` pieces: the optimum is the bound by construction. The largest
+/// piece is cut next: near the middle across its longer side with `squares`, else anywhere, across time or memory with equal
+/// chance, which leaves slivers and is much harder.
+pub(super) fn packed(n: usize, seed: u64, squares: bool) -> Vec<Buffer> {
     let mut random = Random(seed);
-    // (begin, end, low, high), the largest area cut first.
-    let mut pieces = std::collections::BinaryHeap::new();
     let (time, memory) = (16 * n as u64, 1024 * n as u64);
-    pieces.push((u128::from(time) * u128::from(memory), 0, time, 0, memory));
+    let area = |b: u64, e: u64, l: u64, h: u64| (u128::from(e - b) * u128::from(h - l), b, e, l, h);
+    let mut pieces = std::collections::BinaryHeap::from([area(0, time, 0, memory)]);
     while pieces.len() < n {
         let Some((_, begin, end, low, high)) = pieces.pop() else { break };
-        // Across the longer side, measured in shares of the whole.
         let tall = u128::from(high - low) * u128::from(time) > u128::from(end - begin) * u128::from(memory);
-        let area = |b: u64, e: u64, l: u64, h: u64| (u128::from(e - b) * u128::from(h - l), b, e, l, h);
-        if tall && high - low >= 2 {
-            let span = high - low;
-            let cut = low + (span / 4).max(1) + random.within(0, (span / 2).max(1));
-            pieces.push(area(begin, end, low, cut.min(high - 1)));
-            pieces.push(area(begin, end, cut.min(high - 1), high));
+        let across_memory = if squares { tall } else { random.within(0, 2) == 0 };
+        let mut cut = |from: u64, to: u64| {
+            let margin = if squares { (to - from) / 4 } else { 0 }.max(1);
+            random.within(from + margin, (to - margin).max(from + margin) + 1)
+        };
+        if (across_memory || end - begin < 2) && high - low >= 2 {
+            let cut = cut(low, high);
+            pieces.extend([area(begin, end, low, cut), area(begin, end, cut, high)]);
         } else {
-            let span = end - begin;
-            let cut = begin + (span / 4).max(1) + random.within(0, (span / 2).max(1));
-            pieces.push(area(begin, cut.min(end - 1), low, high));
-            pieces.push(area(cut.min(end - 1), end, low, high));
+            let cut = cut(begin, end.max(begin + 2));
+            pieces.extend([area(begin, cut, low, high), area(cut, end, low, high)]);
         }
     }
     let mut buffers: Vec<(u64, u64, u64)> = pieces.into_iter().map(|(_, b, e, l, h)| (b, e, h - l)).collect();
@@ -59,15 +59,18 @@ pub(super) fn packed(n: usize, seed: u64) -> Vec<Buffer> {
     buffers.into_iter().enumerate().map(|(id, (b, e, size))| buffer(id, b, e, size)).collect()
 }
 
-/// Sizes of 256 B to 64 MiB with equally likely octaves, lives of length at least `x` with probability `1/x`, uniform begins.
+/// Sizes of 256 B to 64 MiB with equally likely octaves, uniform begins, and lives of length at least `x` with probability `x^(-8/9)`: so
+/// heavy a tail has no mean, and the load grows with the number of buffers.
 pub(super) fn powerlaw(n: usize, seed: u64) -> Vec<Buffer> {
     let mut random = Random(seed);
     let span = n as u64;
     (0..n)
         .map(|id| {
             let (begin, size) = (random.within(0, span), random.size(18));
-            let life = span / (1 + random.within(0, span));
-            buffer(id, begin, begin + life.max(1), size)
+            let base = span as f64 / (1 + random.within(0, span)) as f64;
+            // Square roots are rounded the same way on every machine.
+            let life = (base * base.sqrt().sqrt().sqrt()) as u64;
+            buffer(id, begin, begin + life.clamp(1, span), size)
         })
         .collect()
 }
@@ -79,7 +82,7 @@ pub(super) fn unet(n: usize, seed: u64) -> Vec<Buffer> {
         .map(|id| {
             let at = id as u64;
             let upper = if random.within(0, 10) < 3 { 2 * n as u64 - at } else { at + random.within(1, 5) };
-            buffer(id, at, upper, random.size(14))
+            buffer(id, at, upper, random.size(16))
         })
         .collect()
 }

@@ -1,16 +1,17 @@
 //! The planners behind one entry point.
 
-pub mod best_fit;
 mod graph_plan;
-pub mod greedy;
+mod greedy;
 mod offset_list;
 pub mod order;
 pub mod pareto;
+mod peak_first;
 pub mod pool_rules;
+mod portfolio;
 pub mod reorder;
 pub mod search;
 mod valley;
-pub mod whole_buffer;
+mod whole_buffer;
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -80,7 +81,10 @@ pub struct Options<'a> {
     pub keep_critical_path: bool,
     /// Decide whether the plan fits in so many bytes; the search stops when it does.
     pub capacity: Option<u64>,
-    /// Search nodes at most. Counting nodes keeps plans the same on every machine.
+    /// Search nodes at most. Counting nodes keeps plans the same on every machine. A node of an instance of more than about a thousand
+    /// buffers counts as several, so that a budget is about as long everywhere: the default is a second or two, where the
+    /// bound is not met before. From 64 nodes for each buffer on, no plan of [`Strategy::Auto`] is above that of any simple strategy; up to
+    /// 32,768 buffers that holds for every budget.
     pub nodes: u64,
     /// Asked now and then; `true` ends the search with the best plan so far. This is how a time limit works without a clock.
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
@@ -111,7 +115,7 @@ impl Default for Options<'_> {
             ordering_edges: 0,
             keep_critical_path: false,
             capacity: None,
-            nodes: 1 << 16,
+            nodes: 1 << 21,
             stop: None,
             progress: None,
         }
@@ -148,30 +152,40 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// A lower bound with its certificate.
-pub(crate) type Proof = (u64, Certificate);
+/// The best bound that needs no search, and what makes it.
+struct Heaviest {
+    bytes: u64,
+    /// The instant, where there is one.
+    time: Option<u64>,
+    /// Indices of the buffers.
+    buffers: Vec<usize>,
+}
 
-/// The best bound that needs no search.
-fn prove(problem: &Problem) -> Result<Proof, Error> {
-    let buffers = problem.buffers();
-    let ids = |set: &mut dyn Iterator<Item = usize>| set.map(|i| buffers[i].id).collect::<Vec<_>>();
-    if let (Some(conflicts), Queue::OutOfOrder) = (problem.conflicts(), problem.queue()) {
-        let (bytes, set) = bound::antichain(buffers, conflicts)?;
-        return Ok((bytes, Certificate::Antichain { buffers: ids(&mut set.into_iter()) }));
-    }
-    if problem.conflicts().is_some() {
+impl Heaviest {
+    fn of(problem: &Problem) -> Result<Self, Error> {
+        let buffers = problem.buffers();
+        if let (Some(conflicts), Queue::OutOfOrder) = (problem.conflicts(), problem.queue()) {
+            let (bytes, buffers) = bound::antichain(buffers, conflicts)?;
+            return Ok(Self { bytes, time: None, buffers });
+        }
         // Lives with gaps: a cut through the hulls would count what is not needed, so it goes through the pieces.
         let pieces = problem.pieces();
-        let cut = bound::time_cut(pieces);
-        let live = pieces.iter().filter(|p| p.lower <= cut.time && cut.time < p.upper && p.size > 0);
-        let buffers = ids(&mut live.map(|piece| piece.id as usize));
-        return Ok((cut.bytes, Certificate::TimeCut { time: cut.time, buffers }));
+        let lives = if problem.conflicts().is_some() { pieces } else { buffers };
+        let cut = bound::time_cut(lives);
+        let live = |b: &Buffer| b.lower <= cut.time && cut.time < b.upper && b.size > 0;
+        let live = lives.iter().enumerate().filter(|(_, life)| live(life));
+        let index =
+            |(i, life): (usize, &Buffer)| if problem.conflicts().is_some() { life.id as usize } else { i };
+        Ok(Self { bytes: cut.bytes, time: Some(cut.time), buffers: live.map(index).collect() })
     }
-    let cut = bound::time_cut(buffers);
-    let live =
-        |&i: &usize| buffers[i].lower <= cut.time && cut.time < buffers[i].upper && buffers[i].size > 0;
-    let buffers = ids(&mut (0..buffers.len()).filter(live));
-    Ok((cut.bytes, Certificate::TimeCut { time: cut.time, buffers }))
+
+    fn certificate(&self, problem: &Problem) -> Certificate {
+        let buffers = self.buffers.iter().map(|&i| problem.buffers()[i].id).collect();
+        match self.time {
+            Some(time) => Certificate::TimeCut { time, buffers },
+            None => Certificate::Antichain { buffers },
+        }
+    }
 }
 
 /// Makes a plan for a problem.
@@ -179,14 +193,14 @@ fn prove(problem: &Problem) -> Result<Proof, Error> {
 /// # Errors
 /// [`Error::OutOfMemory`] when the planner's tables do not fit.
 pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
-    let (bound, certificate) = prove(problem)?;
-    let instance = Instance::of(problem);
-    let (strategy, offsets, outcome) = solve(instance, options, bound);
+    let heaviest = Heaviest::of(problem)?;
+    let bound = heaviest.bytes;
+    let (strategy, offsets, outcome) = solve(Instance::of(problem), options, &heaviest);
     let proof = match outcome.infeasible {
         Some(capacity) if capacity >= bound => {
             (capacity.saturating_add(1), Certificate::Search { nodes: outcome.nodes, capacity })
         }
-        _ => (bound, certificate),
+        _ => (bound, heaviest.certificate(problem)),
     };
     let mut plan = Plan::new(problem, offsets, strategy, proof);
     plan.capacity = options.capacity;
@@ -194,52 +208,30 @@ pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
     Ok(plan)
 }
 
+/// Nodes for each buffer with which the simple strategies are run on a large instance too.
+const NODES_PER_BUFFER: u64 = 64;
+
 /// Runs the strategy that was asked for; answers the one that won, the offsets, and what the search did.
-fn solve(instance: Instance<'_>, options: &Options<'_>, bound: u64) -> (Strategy, Vec<u64>, search::Outcome) {
-    let (strategy, offsets) = match options.strategy {
-        Strategy::GreedyBySize => (Strategy::GreedyBySize, greedy::by_size(instance)),
-        Strategy::BestFit => (Strategy::BestFit, best_fit::best_fit(instance)),
-        Strategy::WholeBuffer => (Strategy::WholeBuffer, whole_buffer::whole_buffer(instance)),
-        Strategy::Search | Strategy::Auto => simple(instance, options.capacity.unwrap_or(0).max(bound)),
-    };
-    if !matches!(options.strategy, Strategy::Search | Strategy::Auto) {
-        return (strategy, offsets, search::Outcome::default());
+fn solve(
+    instance: Instance<'_>,
+    options: &Options<'_>,
+    heaviest: &Heaviest,
+) -> (Strategy, Vec<u64>, search::Outcome) {
+    if let Some(offsets) = portfolio::single(instance, options.strategy) {
+        return (options.strategy, offsets, search::Outcome::default());
     }
-    let mut outcome = search::search(instance, options, bound, instance.occupied_peak(&offsets));
-    match outcome.offsets.take() {
-        Some(offsets) => (Strategy::Search, offsets, outcome),
+    let target = options.capacity.unwrap_or(0).max(heaviest.bytes);
+    let (strategy, offsets) = portfolio::simple(instance, &heaviest.buffers, target);
+    let mut outcome = search::search(instance, options, heaviest.bytes, &offsets);
+    let (strategy, offsets) = match outcome.offsets.take() {
+        Some(offsets) => (Strategy::Search, offsets),
+        None => (strategy, offsets),
+    };
+    let (peak, count) = (instance.peak(&offsets), instance.buffers.len() as u64);
+    let late = portfolio::is_large(instance) && peak > target && options.nodes / NODES_PER_BUFFER >= count;
+    let stop = || options.stop.is_some_and(|stop| stop());
+    match late.then(|| portfolio::below(instance, target, peak, &stop)).flatten() {
+        Some((strategy, offsets)) => (strategy, offsets, outcome),
         None => (strategy, offsets, outcome),
     }
-}
-
-/// Buffers above which the strategies that compare buffers in pairs would take minutes: only the skyline is filled.
-const LARGE: usize = 1 << 15;
-
-/// The best of the simple strategies; stops at the first that reaches `target`.
-fn simple(instance: Instance<'_>, target: u64) -> (Strategy, Vec<u64>) {
-    type Attempt = fn(Instance<'_>) -> Vec<u64>;
-    let attempts: [(Strategy, Attempt); 5] = [
-        (Strategy::GreedyBySize, greedy::by_size),
-        (Strategy::GreedyBySize, greedy::by_area),
-        (Strategy::GreedyBySize, greedy::by_duration),
-        (Strategy::BestFit, best_fit::best_fit),
-        (Strategy::WholeBuffer, whole_buffer::whole_buffer),
-    ];
-    if instance.buffers.len() > LARGE
-        && let Some(offsets) = valley::fill(instance)
-    {
-        return (Strategy::Search, offsets);
-    }
-    let mut best: Option<(u64, Strategy, Vec<u64>)> = None;
-    for (strategy, attempt) in attempts {
-        let offsets = attempt(instance);
-        let peak = instance.peak(&offsets);
-        if best.as_ref().is_none_or(|(least, ..)| peak < *least) {
-            best = Some((peak, strategy, offsets));
-        }
-        if best.as_ref().is_some_and(|(least, ..)| *least <= target) {
-            break;
-        }
-    }
-    best.map_or((Strategy::GreedyBySize, Vec::new()), |(_, strategy, offsets)| (strategy, offsets))
 }

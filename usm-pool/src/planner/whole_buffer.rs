@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::Instance;
-use super::greedy::sorted;
+use super::greedy::{Until, sorted};
 use crate::lifetime::{Lifetime, align_up};
 
 struct Entry {
@@ -16,11 +16,19 @@ struct Entry {
     hull: Lifetime,
 }
 
-/// One offset for each buffer; the pooled buffers lie one after the other.
-pub(crate) fn whole_buffer(instance: Instance<'_>) -> Vec<u64> {
-    let order = sorted(instance, |b| Reverse(b.size));
+/// Requests in the order of OpenVINO: descending size.
+pub(crate) fn by_size(instance: Instance<'_>) -> Vec<u32> {
+    sorted(instance, |b| Reverse(b.size))
+}
+
+/// One offset for each buffer; the pooled buffers lie one after the other. `None` as soon as they take too much.
+pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'_>) -> Option<Vec<u64>> {
+    let mut total = 0_u64;
     let mut entries: Vec<Entry> = Vec::new();
-    for &buffer in &order {
+    for (at, &buffer) in order.iter().enumerate() {
+        if until.over(at) {
+            return None;
+        }
         let item = &instance.buffers[buffer as usize];
         if !instance.occupies(buffer as usize) {
             continue;
@@ -36,19 +44,23 @@ pub(crate) fn whole_buffer(instance: Instance<'_>) -> Vec<u64> {
             }
             Some(graph) => !entry.users.iter().any(|&user| graph.contains(buffer as usize, user as usize)),
         };
-        // Requests come in descending size, so the entries do too: the last one that is free is the smallest.
-        match entries.iter_mut().rev().find(|entry| entry.size >= item.size && free(entry)) {
+        // Entries are in descending size: the last one that is free is the smallest.
+        let large = entries.partition_point(|entry| entry.size >= item.size);
+        match entries[..large].iter_mut().rev().find(|entry| free(entry)) {
             Some(entry) => {
                 entry.users.push(buffer);
                 entry.hull = entry.hull.union(life);
                 entry.alignment = entry.alignment.max(item.alignment);
             }
-            None => entries.push(Entry {
-                size: item.size,
-                alignment: item.alignment,
-                users: alloc::vec![buffer],
-                hull: life,
-            }),
+            None => {
+                total = total.saturating_add(item.size);
+                if total > until.limit {
+                    return None;
+                }
+                let users = alloc::vec![buffer];
+                let entry = Entry { size: item.size, alignment: item.alignment, users, hull: life };
+                entries.insert(large, entry);
+            }
         }
     }
     let mut offsets = alloc::vec![0; instance.buffers.len()];
@@ -60,5 +72,5 @@ pub(crate) fn whole_buffer(instance: Instance<'_>) -> Vec<u64> {
         }
         end = offset.saturating_add(entry.size);
     }
-    offsets
+    Some(offsets)
 }

@@ -12,6 +12,9 @@ use super::state::{State, UNPLACED};
 /// Candidates that are sorted at a time.
 const AHEAD: usize = 24;
 
+/// Items and cliques for which a node counts as one more: it takes time in proportion to them.
+const BUFFERS: u64 = 1024;
+
 /// The answer for one capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
@@ -75,6 +78,8 @@ pub(super) struct Search<'m> {
     /// Last expansion in which a class had a candidate.
     seen: Vec<u64>,
     expansion: u64,
+    /// What a node of this instance takes from the budget.
+    pub(super) weight: u64,
 }
 
 impl<'m> Search<'m> {
@@ -89,10 +94,11 @@ impl<'m> Search<'m> {
             borders: Vec::new(),
             seen: alloc::vec![0; model.items.len()],
             expansion: 0,
+            weight: 1 + (model.items.len() + model.cliques.len()) as u64 / BUFFERS,
         }
     }
 
-    /// Looks for a placement with all ends at or below `capacity`, ranks by `order`. Every node takes one from `nodes`;
+    /// Looks for a placement with all ends at or below `capacity`, ranks by `order`. Every node takes its weight from `nodes`;
     /// `stop` is asked once in many nodes.
     pub(super) fn decide(
         &mut self,
@@ -148,10 +154,10 @@ impl<'m> Search<'m> {
                     }
                     let Candidate { offset, rank, item } = self.candidates[choice.next as usize];
                     choice.next += 1;
-                    if *nodes == 0 || (node % pace == pace - 1 && stop()) {
+                    if *nodes < self.weight || (node % pace == pace - 1 && stop()) {
                         return Answer::Limit;
                     }
-                    (*nodes, node) = (*nodes - 1, node + 1);
+                    (*nodes, node) = (*nodes - self.weight, node + 1);
                     let (part, mark) = (choice.part, choice.marks.0);
                     let Part { members, cliques } = self.parts[part as usize];
                     let placed = self.state.place(item as usize, cliques.0 as usize..cliques.1 as usize);

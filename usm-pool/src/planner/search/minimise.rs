@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::Progress;
 use super::decide::{Answer, Search};
+use super::eject::{Ejection, Relation};
 use super::model::Model;
 use super::order::{Order, Rule};
 
@@ -49,20 +50,50 @@ const AT_BOUND: u64 = 3;
 /// Halvings of the gap after which the share begins again at one half.
 const HALVINGS: u32 = 6;
 
-/// Lowers `peak`, with `bound` a proven lower bound.
-pub(super) fn minimise(model: &Model, bound: u64, peak: u64, goal: Goal<'_>) -> Found {
+/// One turn in so many repairs the best plan.
+const REPAIRS: u64 = 3;
+
+/// Nodes of a repair as a share of those of a try, in eighths: each of its steps costs more. A repair that succeeds gets twice as many next
+/// time, up to the second number.
+const SHARES: (u64, u64) = (8, 128);
+
+/// Lowers the peak of a plan, with `bound` a proven lower bound. `best` has the offset of each item.
+pub(super) fn minimise(model: &Model, bound: u64, mut best: Vec<u64>, goal: Goal<'_>) -> Found {
     let Goal { nodes: budget, capacity, stop, progress } = goal;
     let unit = model.unit;
     let mut nodes = budget;
     let mut search = Search::new(model);
     let mut found = Found { offsets: None, nodes: 0, infeasible: None };
-    let mut peak = peak;
+    let mut peak = (0..best.len()).map(|i| best[i] + model.items[i].size).max().unwrap_or(0);
+    let mut ejection = Ejection::new(model);
+    let (mut turn, mut share) = (0_u64, SHARES.0);
     // The ends of compacted placements are multiples of the unit.
     let mut lower = bound.div_ceil(unit).saturating_mul(unit);
-    let mut limit = (model.items.len() as u64).saturating_mul(NODES_PER_ITEM);
+    let mut limit = (model.items.len() as u64).saturating_mul(NODES_PER_ITEM).saturating_mul(search.weight);
     let mut round = 0_u64;
     let mut halvings = 1_u32;
-    while nodes > 0 && peak > lower && capacity.is_none_or(|capacity| peak > capacity) && !stop() {
+    while nodes >= search.weight && peak > lower && capacity.is_none_or(|capacity| peak > capacity) && !stop()
+    {
+        turn += 1;
+        if turn % REPAIRS == 0 {
+            let mut left = (limit.saturating_mul(share) / 8).min(nodes);
+            let given = left;
+            let least = capacity.unwrap_or(0).max(lower);
+            let better =
+                ejection.improve(&mut best, peak, (least.div_ceil(unit) * unit, unit), &mut left, stop);
+            nodes -= given - left;
+            match better {
+                Some(better) => {
+                    (peak, share) = (better, (share * 2).min(SHARES.1));
+                    found.offsets = Some(best.clone());
+                    progress(Progress { peak, bound: lower.min(peak), nodes: budget - nodes });
+                }
+                None => share = (share - share / 8).max(SHARES.0),
+            }
+            if given > left {
+                continue;
+            }
+        }
         let upper = (peak - 1) / unit * unit;
         let at_bound = capacity.is_none() && round % AT_BOUND == 0;
         let aim = match capacity {
@@ -75,9 +106,9 @@ pub(super) fn minimise(model: &Model, bound: u64, peak: u64, goal: Goal<'_>) -> 
             break;
         }
         // The rules in turn at every aim; the first ones are undisturbed.
-        let turn = if capacity.is_some() { round } else { round / AT_BOUND };
-        let rule = RULES[(turn % 3) as usize];
-        let noise = if turn < 3 { 0 } else { NOISE[(turn / 3 % 4) as usize] };
+        let rank = if capacity.is_some() { round } else { round / AT_BOUND };
+        let rule = RULES[(rank % 3) as usize];
+        let noise = if rank < 3 { 0 } else { NOISE[(rank / 3 % 4) as usize] };
         let order = Order::new(model, rule, noise, round);
         let patience = if noise < 100 { PATIENCE } else { 1 };
         let mut left = limit.saturating_mul(patience).min(nodes);
@@ -94,7 +125,8 @@ pub(super) fn minimise(model: &Model, bound: u64, peak: u64, goal: Goal<'_>) -> 
                     .map(|(item, offset)| offset + item.size)
                     .max()
                     .unwrap_or(0);
-                found.offsets = Some(offset.clone());
+                best.clone_from(offset);
+                found.offsets = Some(best.clone());
                 halvings = halvings.saturating_sub(1).max(1);
             }
             Answer::Infeasible => {
@@ -114,6 +146,25 @@ pub(super) fn minimise(model: &Model, bound: u64, peak: u64, goal: Goal<'_>) -> 
         }
         progress(Progress { peak, bound: lower.min(peak), nodes: budget - nodes });
         round += 1;
+    }
+    found.nodes = budget - nodes;
+    found
+}
+
+/// Lowers the peak of a plan by repair alone: for instances too large for the tables of the exhaustive search.
+pub(super) fn repair<R: Relation>(relation: &R, bound: u64, mut best: Vec<u64>, goal: Goal<'_>) -> Found {
+    let Goal { nodes: budget, capacity, stop, progress } = goal;
+    let mut nodes = budget;
+    let mut found = Found { offsets: None, nodes: 0, infeasible: None };
+    let mut peak = (0..best.len()).map(|i| best[i] + relation.shape(i).0).max().unwrap_or(0);
+    let least = bound.max(capacity.unwrap_or(0));
+    let mut ejection = Ejection::new(relation);
+    while nodes > 0 && peak > least && !stop() {
+        if let Some(better) = ejection.improve(&mut best, peak, (least, 1), &mut nodes, stop) {
+            peak = better;
+            found.offsets = Some(best.clone());
+            progress(Progress { peak, bound, nodes: budget - nodes });
+        }
     }
     found.nodes = budget - nodes;
     found

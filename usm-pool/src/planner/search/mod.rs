@@ -7,22 +7,28 @@
 //! - *Restarts*: searches that succeed mostly do so within a few dives; the others are lost in a corner of the tree. So each try gets
 //!   few nodes, and the next one begins from another disturbed order. This is worth more than any single rule: the published
 //!   instances A-K take 10^4 to 10^6 nodes in sum over all tries, none more than half a second.
+//! - *Repair* takes turns with them (see [`eject`]): what ends above the next capacity is taken out of the best plan and put back elsewhere. It
+//!   wins where there are holes to use, the exhaustive search where every byte counts. Beyond 32,768 buffers it works alone.
 //! - *Minimisation* aims at the bound in turn with shares of the gap below the best peak.
 //!
 //! Everything follows from the instance and the node budget: no clock, no floating point, fixed seeds. The budget only cuts the
 //! sequence of tries short, so more nodes are never worse.
 
 mod decide;
+mod eject;
 mod minimise;
 mod model;
 mod order;
 mod rows;
 mod state;
+mod timeline;
 
 use alloc::vec::Vec;
 
-use self::minimise::{Goal, minimise};
+use self::minimise::{Goal, minimise, repair};
 use self::model::Model;
+use self::timeline::Timeline;
+use super::portfolio::is_large;
 use super::{Instance, Options};
 
 /// How far a search has come.
@@ -48,12 +54,12 @@ pub(super) struct Outcome {
     pub(super) infeasible: Option<u64>,
 }
 
-/// Looks for a plan below `peak`; `bound` is a proven lower bound.
-pub(super) fn search(instance: Instance<'_>, options: &Options<'_>, bound: u64, peak: u64) -> Outcome {
-    if peak <= bound || options.nodes == 0 {
+/// Looks for a plan below that of `offsets`; `bound` is a proven lower bound.
+pub(super) fn search(instance: Instance<'_>, options: &Options<'_>, bound: u64, offsets: &[u64]) -> Outcome {
+    let peak = instance.occupied_peak(offsets);
+    if peak <= bound.max(options.capacity.unwrap_or(0)) || options.nodes == 0 {
         return Outcome::default();
     }
-    let Some(model) = Model::new(instance) else { return Outcome::default() };
     let goal = Goal {
         nodes: options.nodes,
         capacity: options.capacity,
@@ -64,11 +70,23 @@ pub(super) fn search(instance: Instance<'_>, options: &Options<'_>, bound: u64, 
             }
         },
     };
-    let found = minimise(&model, bound, peak, goal);
+    let pick = |buffers: &mut dyn Iterator<Item = usize>| buffers.map(|i| offsets[i]).collect::<Vec<u64>>();
+    let model = if is_large(instance) { None } else { Model::new(instance) };
+    let (found, buffers): (_, Vec<usize>) = match model {
+        Some(model) => {
+            let buffers: Vec<usize> = model.items.iter().map(|item| item.buffer).collect();
+            (minimise(&model, bound, pick(&mut buffers.iter().copied()), goal), buffers)
+        }
+        None => {
+            let Some(timeline) = Timeline::new(instance) else { return Outcome::default() };
+            let buffers: Vec<usize> = timeline.buffers.iter().map(|&i| i as usize).collect();
+            (repair(&timeline, bound, pick(&mut buffers.iter().copied()), goal), buffers)
+        }
+    };
     let offsets = found.offsets.map(|placed| {
         let mut offsets = alloc::vec![0; instance.buffers.len()];
-        for (item, offset) in model.items.iter().zip(placed) {
-            offsets[item.buffer] = offset;
+        for (buffer, offset) in buffers.into_iter().zip(placed) {
+            offsets[buffer] = offset;
         }
         offsets
     });

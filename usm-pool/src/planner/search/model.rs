@@ -4,6 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::super::Instance;
+use super::eject::Relation;
 use super::rows::Rows;
 use crate::ConflictGraph;
 use crate::lifetime::align_up;
@@ -214,6 +215,26 @@ impl Model {
         for (item, class) in self.items.iter_mut().zip(classes) {
             item.class = class;
         }
+    }
+}
+
+impl Relation for Model {
+    const PARTNERS_PER_NODE: u64 = 8;
+
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    fn shape(&self, item: usize) -> (u64, u64) {
+        (self.items[item].size, self.items[item].alignment)
+    }
+
+    fn width(&self, item: usize) -> u64 {
+        self.items[item].width
+    }
+
+    fn each_partner(&self, item: usize, mut visit: impl FnMut(usize)) {
+        self.conflicts.row(item).iter().for_each(|&other| visit(other as usize));
     }
 }
 

@@ -1,0 +1,71 @@
+//! The heaviest instant first: the buffers that make the bound are stacked without a hole, the others go around them.
+//!
+//! A plan can only meet the bound when the buffers of the heaviest instant lie in one solid stack. Strategies that do not know of that
+//! instant leave holes in it. Sorted by end, the latest lowest, the stack is a staircase after its instant, so that what begins
+//! later finds one solid room above; sorted by begin the same holds before it. In a training step, where most of what is live
+//! at the peak waits for the optimiser, this meets the bound with tens of thousands of buffers in a fraction of a second.
+
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use super::Instance;
+use super::greedy::sorted;
+
+/// How the stack is sorted, the first one lowest.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stack {
+    /// The latest end first.
+    End,
+    /// The earliest begin first.
+    Begin,
+    /// The longest life first.
+    Duration,
+}
+
+/// How the buffers beside the stack are sorted.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rest {
+    /// Descending size.
+    Size,
+    /// Descending octave of size, then descending duration: what is about as large and lives longer goes first.
+    Octave,
+    /// Descending size times duration.
+    Area,
+}
+
+/// Every combination, those first that meet the bound most often.
+pub(super) const ALL: [(Stack, Rest); 9] = [
+    (Stack::End, Rest::Size),
+    (Stack::Begin, Rest::Size),
+    (Stack::Duration, Rest::Area),
+    (Stack::End, Rest::Octave),
+    (Stack::Begin, Rest::Octave),
+    (Stack::Duration, Rest::Octave),
+    (Stack::End, Rest::Area),
+    (Stack::Begin, Rest::Area),
+    (Stack::Duration, Rest::Size),
+];
+
+/// The order of placement; `heaviest[i]` says whether buffer `i` is one of those that make the bound.
+pub(super) fn order(instance: Instance<'_>, heaviest: &[bool], stack: Stack, rest: Rest) -> Vec<u32> {
+    let mut order = sorted(instance, |b| {
+        let length = b.lifetime().len();
+        match rest {
+            Rest::Size => (Reverse(u128::from(b.size)), Reverse(length), b.lower),
+            Rest::Octave => {
+                (Reverse(u128::from(b.size.checked_ilog2().unwrap_or(0))), Reverse(length), b.lower)
+            }
+            Rest::Area => (Reverse(u128::from(b.size) * u128::from(length)), Reverse(0), b.lower),
+        }
+    });
+    order.sort_by_key(|&i| {
+        let buffer = &instance.buffers[i as usize];
+        let key = match stack {
+            Stack::End => u64::MAX - buffer.upper,
+            Stack::Begin => buffer.lower,
+            Stack::Duration => u64::MAX - buffer.lifetime().len(),
+        };
+        if heaviest[i as usize] { (false, key) } else { (true, 0) }
+    });
+    order
+}

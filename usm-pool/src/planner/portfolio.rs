@@ -1,0 +1,138 @@
+//! The strategies that need no search, and the best of them.
+
+use alloc::vec::Vec;
+
+use super::greedy::{Until, by_area, by_begin, by_duration, by_size, in_order};
+use super::offset_list::Fit;
+use super::peak_first::{self, Rest, Stack};
+use super::whole_buffer::{self, whole_buffer};
+use super::{Instance, Strategy, valley};
+
+/// One way to make a plan.
+#[derive(Clone, Copy, Debug)]
+enum Attempt {
+    Valley,
+    SizeFirst,
+    AreaFirst,
+    DurationFirst,
+    BeginFirst,
+    SizeBest,
+    BeginBest,
+    WholeBySize,
+    WholeByBegin,
+    PeakFirst(Stack, Rest),
+}
+
+/// What a user can ask for by name: `auto` is never worse than any of them.
+const SIMPLE: [Attempt; 8] = [
+    Attempt::SizeFirst,
+    Attempt::AreaFirst,
+    Attempt::DurationFirst,
+    Attempt::BeginBest,
+    Attempt::SizeBest,
+    Attempt::BeginFirst,
+    Attempt::WholeBySize,
+    Attempt::WholeByBegin,
+];
+
+impl Attempt {
+    /// The name under which a plan is reported.
+    fn strategy(self) -> Strategy {
+        match self {
+            Self::SizeFirst | Self::AreaFirst | Self::DurationFirst | Self::BeginFirst => {
+                Strategy::GreedyBySize
+            }
+            Self::SizeBest | Self::BeginBest => Strategy::BestFit,
+            Self::WholeBySize | Self::WholeByBegin => Strategy::WholeBuffer,
+            Self::Valley | Self::PeakFirst(..) => Strategy::Search,
+        }
+    }
+
+    /// Offsets, or `None` when the attempt was left.
+    fn run(self, instance: Instance<'_>, heaviest: &[bool], until: Until<'_>) -> Option<Vec<u64>> {
+        let first = |order: Vec<u32>| in_order(instance, &order, Fit::First, until);
+        let best = |order: Vec<u32>| in_order(instance, &order, Fit::Best, until);
+        match self {
+            Self::Valley => valley::fill(instance),
+            Self::SizeFirst => first(by_size(instance)),
+            Self::AreaFirst => first(by_area(instance)),
+            Self::DurationFirst => first(by_duration(instance)),
+            Self::BeginFirst => first(by_begin(instance)),
+            Self::SizeBest => best(by_size(instance)),
+            Self::BeginBest => best(by_begin(instance)),
+            Self::WholeBySize => whole_buffer(instance, &whole_buffer::by_size(instance), until),
+            Self::WholeByBegin => whole_buffer(instance, &by_begin(instance), until),
+            Self::PeakFirst(stack, rest) => first(peak_first::order(instance, heaviest, stack, rest)),
+        }
+    }
+}
+
+/// Buffers above which the strategies that compare buffers in pairs come last: filling the skyline takes `O(n log n)`.
+const LARGE: usize = 1 << 15;
+
+/// Whether an instance is begun with the skyline.
+pub(super) fn is_large(instance: Instance<'_>) -> bool {
+    instance.buffers.len() > LARGE && instance.conflicts.is_none()
+}
+
+/// An attempt that goes on to its end.
+const ALWAYS: Until<'static> = Until { limit: u64::MAX, stop: &|| false };
+
+/// The plan of one strategy, without any other.
+pub(super) fn single(instance: Instance<'_>, strategy: Strategy) -> Option<Vec<u64>> {
+    let attempts: &[Attempt] = match strategy {
+        Strategy::GreedyBySize => &[Attempt::SizeFirst],
+        Strategy::BestFit => &[Attempt::SizeBest, Attempt::BeginBest],
+        Strategy::WholeBuffer => &[Attempt::WholeBySize],
+        Strategy::Auto | Strategy::Search => return None,
+    };
+    Some(best_of(instance, &[], 0, ALWAYS, attempts.iter().copied()).1)
+}
+
+/// The best plan without search; stops at the first that reaches `target`. `heaviest` are the buffers that make the bound.
+/// Large instances get the skyline only.
+pub(super) fn simple(instance: Instance<'_>, heaviest: &[usize], target: u64) -> (Strategy, Vec<u64>) {
+    if is_large(instance) {
+        return best_of(instance, &[], target, ALWAYS, core::iter::once(Attempt::Valley));
+    }
+    let mut marked = alloc::vec![false; instance.buffers.len()];
+    heaviest.iter().for_each(|&i| marked[i] = true);
+    let peak_first = peak_first::ALL.into_iter().map(|(stack, rest)| Attempt::PeakFirst(stack, rest));
+    let (usual, last) = SIMPLE.split_at(3);
+    let attempts = usual.iter().copied().chain(peak_first).chain(last.iter().copied());
+    best_of(instance, &marked, target, ALWAYS, attempts)
+}
+
+/// The simple strategies of a large instance, where one of them is below `peak`.
+pub(super) fn below(
+    instance: Instance<'_>,
+    target: u64,
+    peak: u64,
+    stop: &dyn Fn() -> bool,
+) -> Option<(Strategy, Vec<u64>)> {
+    let until = Until { limit: peak.checked_sub(1)?, stop };
+    Some(best_of(instance, &[], target, until, SIMPLE.into_iter())).filter(|(_, offsets)| !offsets.is_empty())
+}
+
+fn best_of(
+    instance: Instance<'_>,
+    heaviest: &[bool],
+    target: u64,
+    until: Until<'_>,
+    attempts: impl Iterator<Item = Attempt>,
+) -> (Strategy, Vec<u64>) {
+    let mut best = (u64::MAX, Strategy::GreedyBySize, Vec::new());
+    for attempt in attempts {
+        // Only what is lower counts, so that a worse plan is left as soon as it shows.
+        let limit = if best.2.is_empty() { until.limit } else { best.0.saturating_sub(1) };
+        let Some(offsets) = attempt.run(instance, heaviest, Until { limit, ..until }) else { continue };
+        let peak = instance.peak(&offsets);
+        if best.2.is_empty() || peak < best.0 {
+            best = (peak, attempt.strategy(), offsets);
+        }
+        if best.0 <= target {
+            break;
+        }
+    }
+    (best.1, best.2)
+}
