@@ -61,10 +61,11 @@ impl<B: Programmable> Bench<B> {
         let source = SOURCE.to_str().map_err(|error| error.to_string())?;
         let module = Module::build(context, Code::OpenClC(source)).map_err(|error| error.to_string())?;
         let function = module.function("scale").map_err(|error| error.to_string())?;
-        // SAFETY: an item has its own element of the array and of local memory, which is given one for each item.
+        // SAFETY: an item has its own element of the array and of local memory.
         let scale = unsafe {
-            Scale::new(&function, |range, lengths| {
-                ArgumentError::at_least(lengths, 0, range.global().items())
+            Scale::new(&function, |range, lengths, locals| {
+                ArgumentError::at_least(lengths, 0, range.global().items())?;
+                ArgumentError::local_at_least(locals, 0, range.local().items())
             })
         };
         let queue = context.queue(QueueOrder::InOrder).map_err(|error| error.to_string())?;

@@ -16,45 +16,50 @@ use crate::module::{BuildError, Function};
 use crate::order::Order;
 use crate::range::NdRange;
 
-/// Refuses ranges and lengths (elements of each argument) for which the code would leave its arrays.
-pub type Check<const D: usize> = fn(&NdRange<D>, &[usize]) -> Result<(), ArgumentError>;
+/// Refuses ranges and lengths for which the code would leave its arrays: the elements of each argument, and those of each local array.
+pub type Check<L, const D: usize> = fn(&NdRange<D>, &[usize], &LocalLengths<L>) -> Result<(), ArgumentError>;
 
 /// A function whose signature somebody vouched for: parameters `S`, then local arrays `L`. Launching it is safe.
 ///
 /// ```no_run
 /// use usm_core::backend::Dyn;
 /// use usm_core::{Context, Device, QueueOrder, UsmVec};
-/// use usm_kernel::{ArgumentError, Code, Declared, Launch, Module, NdRange, Value, Write};
+/// use usm_kernel::{ArgumentError, Code, Declared, Launch, Local, Module, NdRange, Write};
 ///
 /// # fn on(context: &Context<Dyn>) -> Result<(), Box<dyn std::error::Error>> {
-/// let source = "__kernel void scale(__global float *a, float by) { a[get_global_id(0)] *= by; }";
-/// let function = Module::build(context, Code::OpenClC(source))?.function("scale")?;
-/// // SAFETY: each item changes its own element, which is there when the array has as many elements as there are items.
-/// let scale = unsafe {
-///     Declared::<(Write<f32>, Value<f32>), (), Dyn, 1>::new(&function, |range, lengths| {
-///         ArgumentError::at_least(lengths, 0, range.global().items())
+/// let source = "__kernel void reverse(__global float *a, __local float *lm) {
+///     lm[get_local_id(0)] = a[get_global_id(0)];
+///     barrier(CLK_LOCAL_MEM_FENCE);
+///     a[get_global_id(0)] = lm[get_local_size(0) - 1 - get_local_id(0)];
+/// }";
+/// let function = Module::build(context, Code::OpenClC(source))?.function("reverse")?;
+/// // SAFETY: each item changes its own element of both arrays, which have as many as there are items, in all and in a group.
+/// let reverse = unsafe {
+///     Declared::<(Write<f32>,), (Local<f32>,), Dyn, 1>::new(&function, |range, lengths, locals| {
+///         ArgumentError::at_least(lengths, 0, range.global().items())?;
+///         ArgumentError::local_at_least(locals, 0, range.local().items())
 ///     })?
 /// };
 ///
 /// let queue = context.queue(QueueOrder::InOrder)?;
 /// let mut a = UsmVec::<f32, Device, _>::from_slice(&queue, &[1.0; 64])?;
-/// let _ = Launch::new(&queue, NdRange::new([64], [16])?).declared(&scale, (&mut a, 3.0), [])?;
+/// let _ = Launch::new(&queue, NdRange::new([64], [16])?).declared(&reverse, (&mut a,), [16])?;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Declared<S, L, B: Programmable, const D: usize> {
+pub struct Declared<S, L: LocalSignature, B: Programmable, const D: usize> {
     function: Function<B>,
-    check: Check<D>,
+    check: Check<L, D>,
     signature: PhantomData<fn() -> (S, L)>,
 }
 
-impl<S, L, B: Programmable, const D: usize> Clone for Declared<S, L, B, D> {
+impl<S, L: LocalSignature, B: Programmable, const D: usize> Clone for Declared<S, L, B, D> {
     fn clone(&self) -> Self {
         Self { function: self.function.clone(), check: self.check, signature: PhantomData }
     }
 }
 
-impl<S, L, B: Programmable, const D: usize> fmt::Debug for Declared<S, L, B, D> {
+impl<S, L: LocalSignature, B: Programmable, const D: usize> fmt::Debug for Declared<S, L, B, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Declared").field("function", &self.function).finish()
     }
@@ -65,13 +70,13 @@ impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> Declared<
     /// the local arrays of `L`.
     ///
     /// # Safety
-    /// For every range and all lengths that `check` accepts, and local arrays of any length, the code stays inside its arrays and its
+    /// For every range and all lengths of arguments and local arrays that `check` accepts, the code stays inside its arrays and its
     /// local memory, has no data race, ends, touches no other USM memory, writes only what is declared as written, and leaves
     /// no element of a [`Write`](crate::Write) array without a value.
     ///
     /// # Errors
     /// [`BuildError::Signature`] with both counts, where the runtime knows the function's.
-    pub unsafe fn new(function: &Function<B>, check: Check<D>) -> Result<Self, BuildError> {
+    pub unsafe fn new(function: &Function<B>, check: Check<L, D>) -> Result<Self, BuildError> {
         let found = S::TABLE.len() + L::LOCALS;
         if let Some(needed) = function.info().parameters.as_ref().map(alloc::vec::Vec::len) {
             if needed != found {
@@ -102,7 +107,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         let space = self.space();
         let raw = arguments.raw();
         let refused = |error| LaunchError::Argument { kernel: "declared", error };
-        (declared.check)(space.range, S::raw_lengths(&raw).as_ref()).map_err(refused)?;
+        (declared.check)(space.range, S::raw_lengths(&raw).as_ref(), &locals).map_err(refused)?;
         let mut call = TypedCall::new(space.queue);
         call.arguments::<S>(&raw)?;
         call.locals::<L>(&locals)?;

@@ -4,12 +4,14 @@ use core::fmt;
 
 use crate::range::RangeError;
 
-/// An argument that is shorter than the kernel needs. Elements.
+/// An argument or a local array that is shorter than the kernel needs. Elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArgumentError {
-    /// Position of the argument, from 0.
+    /// Position of the argument, or of the local array among the local arrays, from 0.
     pub argument: usize,
+    /// Whether it is a local array.
+    pub is_local: bool,
     /// Elements that the kernel reaches.
     pub needed: u64,
     /// Elements that are there.
@@ -22,15 +24,28 @@ impl ArgumentError {
     /// # Errors
     /// The error that this type is. An argument that does not exist has no elements.
     pub fn at_least(lengths: &[usize], argument: usize, needed: u64) -> Result<(), Self> {
+        Self::compare(lengths, argument, false, needed)
+    }
+
+    /// Refuses local array number `array` unless it has `needed` elements; for the check of a [`Declared`](crate::Declared) function.
+    ///
+    /// # Errors
+    /// The error that this type is. An array that does not exist has no elements.
+    pub fn local_at_least(locals: &[usize], array: usize, needed: u64) -> Result<(), Self> {
+        Self::compare(locals, array, true, needed)
+    }
+
+    fn compare(lengths: &[usize], argument: usize, is_local: bool, needed: u64) -> Result<(), Self> {
         let found = lengths.get(argument).map_or(0, |length| *length as u64);
-        if found >= needed { Ok(()) } else { Err(Self { argument, needed, found }) }
+        if found >= needed { Ok(()) } else { Err(Self { argument, is_local, needed, found }) }
     }
 }
 
 impl fmt::Display for ArgumentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { argument, needed, found } = self;
-        write!(f, "argument {argument} has {found} elements, the kernel reaches {needed}")
+        let Self { argument, is_local, needed, found } = self;
+        let what = if *is_local { "local array" } else { "argument" };
+        write!(f, "{what} {argument} has {found} elements, the kernel reaches {needed}")
     }
 }
 

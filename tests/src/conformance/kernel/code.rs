@@ -221,12 +221,12 @@ pub fn a_declared_function_is_launched_safely<B: Programmable>(fixture: &Fixture
     type Signature = (Write<f32>, Read<f32>, Value<f32>);
 
     let Some(add) = add(fixture) else { return };
-    // SAFETY: an item has its own element of both arrays; local memory has one for each, which `check` cannot see: the case
-    // gives that many.
+    // SAFETY: an item has its own element of both arrays and of local memory.
     let declared = unsafe {
-        Declared::<Signature, (Local<f32>,), B, 1>::new(&add, |range, lengths| {
+        Declared::<Signature, (Local<f32>,), B, 1>::new(&add, |range, lengths, locals| {
             ArgumentError::at_least(lengths, 0, range.global().items())?;
-            ArgumentError::at_least(lengths, 1, range.global().items())
+            ArgumentError::at_least(lengths, 1, range.global().items())?;
+            ArgumentError::local_at_least(locals, 0, range.local().items())
         })
     };
     let declared = declared.expect("the signature");
@@ -237,9 +237,17 @@ pub fn a_declared_function_is_launched_safely<B: Programmable>(fixture: &Fixture
     assert_eq!(a.read().expect("a view")[..], [7.0; 32]);
     let error = refused(launch(40).declared(&declared, (&mut a, &b, 3.0), [8]));
     assert!(matches!(error, LaunchError::Argument { .. }), "{error}");
+    // A local array that the items of a group would overrun: nothing has run.
+    for len in [0, 7] {
+        let error = refused(launch(32).declared(&declared, (&mut a, &b, 3.0), [len]));
+        let LaunchError::Argument { error, .. } = error else { panic!("{error}") };
+        let found = (error.argument, error.is_local, error.needed, error.found);
+        assert_eq!(found, (0, true, 8, len as u64), "{error}");
+    }
+    assert_eq!(a.read().expect("a view")[..], [7.0; 32]);
     if add.info().parameters.is_some() {
         // SAFETY: never launched.
-        let error = refused(unsafe { Declared::<Signature, (), B, 1>::new(&add, |_, _| Ok(())) });
+        let error = refused(unsafe { Declared::<Signature, (), B, 1>::new(&add, |_, _, _| Ok(())) });
         assert_eq!(error, BuildError::Signature { function: "add".into(), needed: 4, found: 3 });
     }
 }
