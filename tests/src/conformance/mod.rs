@@ -118,7 +118,8 @@ macro_rules! conformance_cases {
             a_function_knows_its_limits a_call_takes_interior_pointers an_interior_pointer_outside_is_refused
             a_wrong_number_of_arguments_is_refused an_argument_of_the_wrong_type_is_refused
             a_declared_function_is_launched_safely memory_named_as_used_is_reached_and_ordered
-            module_and_function_may_be_dropped_in_flight);
+            module_and_function_may_be_dropped_in_flight a_spir_v_module_runs
+            a_spir_v_module_cut_short_is_refused ptx_text_runs);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, strided:
             strided_copies_agree_with_the_reference large_layouts_copy_in_every_way
             an_array_is_reversed_in_place layouts_that_do_not_fit_are_refused);

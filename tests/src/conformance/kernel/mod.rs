@@ -1,5 +1,6 @@
 //! Kernels: on the host by their bodies, on devices by their code, with the same results.
 
+mod binary;
 mod code;
 mod order;
 mod results;
@@ -11,6 +12,7 @@ use core::fmt::Write as _;
 use usm_core::{Backend, BackendKind, Context, Queue, QueueOrder, UsmVec};
 use usm_kernel::{DeviceCode, Executable, Formats, Module, NdRange, Programmable, has_code};
 
+pub use binary::*;
 pub use code::*;
 pub use order::*;
 pub use results::*;
