@@ -5,6 +5,7 @@
 
 mod cuda;
 mod ipc;
+mod level_zero;
 mod opencl;
 mod sycl;
 
