@@ -3,22 +3,22 @@
 use core::time::Duration;
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Ours beside one peer.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) case: String,
     pub(crate) peer: String,
-    pub(crate) unit: &'static str,
+    pub(crate) unit: String,
     pub(crate) ours: f64,
     pub(crate) theirs: f64,
     pub(crate) ratio: f64,
 }
 
 impl Row {
-    pub(crate) fn new(case: &str, peer: &str, unit: &'static str, ours: f64, theirs: f64) -> Self {
-        Self { case: case.into(), peer: peer.into(), unit, ours, theirs, ratio: ours / theirs }
+    pub(crate) fn new(case: &str, peer: &str, unit: &str, ours: f64, theirs: f64) -> Self {
+        Self { case: case.into(), peer: peer.into(), unit: unit.into(), ours, theirs, ratio: ours / theirs }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::command::{self, cargo, command, probe};
+use crate::command::{cargo, command, probe};
 use crate::report::Report;
 use crate::{Failure, cuda, environment, images, setup, wheel};
 
@@ -127,15 +127,5 @@ fn python(report: &mut Report) {
 
 /// Builds the wheel and installs it into the virtual environment.
 fn install_wheel(report: &mut Report) -> bool {
-    report.check("wheel", || {
-        let wheel = wheel::build()?;
-        let outcome = command::run(
-            command(environment::venv_python())
-                .args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"])
-                .args(["install", "--no-deps", "--force-reinstall"])
-                .arg(wheel)
-                .env("PIP_ROOT_USER_ACTION", "ignore"),
-        );
-        outcome.success.then_some(()).ok_or(outcome.status)
-    })
+    report.check("wheel", wheel::install)
 }

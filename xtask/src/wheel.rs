@@ -12,6 +12,18 @@ pub(crate) fn run() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Builds the wheel and installs it into the virtual environment.
+pub(crate) fn install() -> Result<(), String> {
+    let outcome = command::run(
+        command(environment::venv_python())
+            .args(["-m", "pip", "--quiet", "--no-input", "--disable-pip-version-check"])
+            .args(["install", "--no-deps", "--force-reinstall"])
+            .arg(build()?)
+            .env("PIP_ROOT_USER_ACTION", "ignore"),
+    );
+    outcome.success.then_some(()).ok_or(outcome.status)
+}
+
 /// Builds the wheel and says where it is.
 pub(crate) fn build() -> Result<PathBuf, String> {
     ship_library()?;
