@@ -1,5 +1,7 @@
 //! Reference-counted blocks beside `Arc`, triomphe, and Numba's own runtime when its sources are at hand.
 
+mod pruning;
+
 use core::hint::black_box;
 use core::ptr::NonNull;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,11 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut rows = counting();
     rows.extend(allocation());
     rows.extend(statistics());
-    rows.push(pruning());
+    rows.push(large_graphs());
+    match pruning::beside_llvmlite() {
+        Ok(row) => rows.push(row),
+        Err(reason) => eprintln!("nrt: without llvmlite's pass: {reason}"),
+    }
     match numba() {
         Ok(numba) => rows.extend(beside_numba(&numba)),
         Err(reason) => eprintln!("nrt: without Numba's runtime: {reason}"),
@@ -117,7 +123,7 @@ fn statistics() -> Vec<Row> {
 }
 
 /// Time per block of a chain of fans, 100 blocks beside 100,000: near 1 when time is linear.
-fn pruning() -> Row {
+fn large_graphs() -> Row {
     let graph = |fans: u32| {
         let mut builder = CfgBuilder::new();
         let mut head = builder.block(false);
