@@ -9,7 +9,7 @@ use core::fmt;
 
 use usm_core::{BackendKind, Context};
 
-use crate::backend::Programmable;
+use crate::backend::{Programmable, spir_v};
 
 bitflags::bitflags! {
     /// What a device's runtime takes as code.
@@ -268,6 +268,15 @@ impl<B: Programmable> Module<B> {
         let (given, taken) = (code.format(), Self::formats(context));
         if !taken.contains(given) {
             return Err(BuildError::Format { given, taken, backend: context.info().backend });
+        }
+        if let Code::SpirV(module) = code {
+            let (backend, options) = (context.info().backend, options.to_owned());
+            spir_v::check(module).map_err(|log| BuildError::Compile {
+                log,
+                options,
+                backend,
+                native: None,
+            })?;
         }
         let raw = B::build(context.raw(), &code, options)?;
         Ok(Self { raw, context: context.clone() })

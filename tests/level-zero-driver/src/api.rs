@@ -23,7 +23,7 @@ use crate::state::{Answer, DRIVER, List, Pool, enter, find, handle, number, take
 const BUILD_LOG: usize = DRIVER + 0x0f00;
 const BUILD_LOG_TEXT: &[u8] = b"error: not a module of built-in kernels\0";
 /// The built-in kernels' names as C strings.
-const NAMES: [&CStr; 3] = [c"iota", c"reverse", c"spin"];
+const NAMES: [&CStr; 4] = [c"iota", c"put", c"reverse", c"spin"];
 
 /// # Safety
 ///
@@ -380,7 +380,7 @@ api! {
         }
         let count = at(pLaunchFuncArgs.cast_mut())?;
         let groups = [count.groupCountX, count.groupCountY, count.groupCountZ];
-        let action = Action::Launch(Launch { kernel, groups });
+        let action = Action::Launch(Launch { kernel, number: number(hKernel.0)?, groups });
         state.append(hCommandList, action, hSignalEvent, slice(phWaitEvents, numWaitEvents)?)?;
     }
     zeCommandListAppendSignalEvent(state, hCommandList: ze_command_list_handle_t, hEvent: ze_event_handle_t) {
@@ -539,6 +539,9 @@ api! {
         put(phKernel, ze_kernel_handle_t(handle(number)))?;
     }
     zeKernelDestroy(state, hKernel: ze_kernel_handle_t) {
+        let number = number(hKernel.0)?;
+        let runs = state.queues.values().flatten().any(|command| command.runs(number));
+        state.unless(runs)?;
         take(&mut state.kernels, hKernel.0)?;
     }
     zeKernelSetGroupSize(state, hKernel: ze_kernel_handle_t, groupSizeX: u32, groupSizeY: u32, groupSizeZ: u32) {

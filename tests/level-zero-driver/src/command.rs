@@ -16,6 +16,11 @@ pub(crate) struct Command {
 }
 
 impl Command {
+    /// Whether it is a launch of that kernel object.
+    pub(crate) fn runs(&self, kernel: usize) -> bool {
+        matches!(&self.action, Action::Launch(launch) if launch.number == kernel)
+    }
+
     fn is_endless(&self) -> bool {
         matches!(&self.action, Action::Launch(launch) if launch.is_endless())
     }

@@ -21,11 +21,13 @@ pub(crate) enum Argument {
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     pub(crate) kernel: Kernel,
+    /// The kernel object, which must stay until this is done.
+    pub(crate) number: usize,
     pub(crate) groups: [u32; 3],
 }
 
 /// Name and number of arguments of every built-in kernel.
-pub(crate) const BUILT_IN: [(&str, usize); 3] = [("iota", 1), ("reverse", 2), ("spin", 0)];
+pub(crate) const BUILT_IN: [(&str, usize); 4] = [("iota", 1), ("put", 3), ("reverse", 2), ("spin", 0)];
 
 impl Kernel {
     /// The built-in kernel of that name.
@@ -37,12 +39,13 @@ impl Kernel {
     /// Whether every argument was set, with the size it must have.
     pub(crate) fn is_complete(&self) -> bool {
         let pointer = |index: usize| matches!(self.arguments.get(index), Some(Some(Argument::Value(bytes))) if bytes.len() == 8);
+        let needed = self.group[0] as usize * 4;
+        let local =
+            |index: usize| matches!(self.arguments[index], Some(Argument::Local(bytes)) if bytes >= needed);
         match self.name.as_str() {
             "iota" => pointer(0),
-            "reverse" => {
-                let needed = self.group[0] as usize * 4;
-                pointer(0) && matches!(self.arguments[1], Some(Argument::Local(bytes)) if bytes >= needed)
-            }
+            "put" => pointer(0) && self.number(1).is_some() && local(2),
+            "reverse" => pointer(0) && local(1),
             _ => true,
         }
     }
@@ -50,6 +53,14 @@ impl Kernel {
     /// Every argument that may be a pointer.
     pub(crate) fn pointers(&self) -> impl Iterator<Item = usize> {
         (0..self.arguments.len()).map(|index| self.pointer(index))
+    }
+
+    /// An argument of four bytes.
+    fn number(&self, index: usize) -> Option<u32> {
+        match self.arguments.get(index) {
+            Some(Some(Argument::Value(bytes))) => bytes.as_slice().try_into().ok().map(u32::from_ne_bytes),
+            _ => None,
+        }
     }
 
     fn pointer(&self, index: usize) -> usize {
@@ -78,6 +89,13 @@ impl Launch {
                 for index in 0..count {
                     // SAFETY: the launch's first argument has an element for every work-item.
                     unsafe { (base as *mut u32).wrapping_add(index).write(index as u32) };
+                }
+            }
+            "put" => {
+                let add = self.kernel.number(1).unwrap_or(0);
+                for index in 0..count {
+                    // SAFETY: as above.
+                    unsafe { (base as *mut u32).wrapping_add(index).write(add.wrapping_add(index as u32)) };
                 }
             }
             "reverse" => {

@@ -113,6 +113,8 @@ impl State {
             "lists" => self.lists.len() as u64,
             "pools" => self.pools.len() as u64,
             "commands" => self.queues.values().map(VecDeque::len).sum::<usize>() as u64,
+            "modules" => self.modules.len() as u64,
+            "kernels" => self.kernels.len() as u64,
             "misuses" => self.misuses,
             _ => return None,
         })

@@ -12,6 +12,7 @@ mod configuration;
 mod devices;
 mod driver;
 mod faults;
+mod kernels;
 mod suite;
 
 use std::io::{Read, Write as _};

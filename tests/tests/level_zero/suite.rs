@@ -8,7 +8,7 @@ use usm_core::backend::level_zero::{LevelZero, LevelZeroDevice};
 use usm_core::{AllocKind, Backend, Context, MemorySource, QueueOrder, Request, Shared, UsmVec};
 use usm_tests::{Fixture, Provider, conformance_table};
 
-use crate::{Case, driver};
+use crate::{Case, driver, kernels};
 
 /// How long waits of the suite last at most, where it is not the usual time.
 pub(crate) static WAIT_LIMIT: OnceLock<Duration> = OnceLock::new();
@@ -71,6 +71,12 @@ pub(crate) fn executing() -> Vec<Case> {
     cases.push(("twenty_thousand_pairs_leave_nothing_behind", twenty_thousand_pairs_leave_nothing_behind));
     cases.push(("events_are_used_again", events_are_used_again));
     cases.push(("everything_goes_with_the_last_handle", everything_goes_with_the_last_handle));
+    cases.push(("refusals_have_the_drivers_words", kernels::refusals_have_the_drivers_words));
+    cases.push(("without_groups_the_driver_chooses_them", kernels::without_groups_the_driver_chooses_them));
+    cases.push((
+        "a_kernel_is_destroyed_after_its_launches",
+        kernels::a_kernel_is_destroyed_after_its_launches,
+    ));
     // Last: nothing of all this destroyed, freed or reset what a command in flight referred to.
     cases.push(("nothing_was_misused", || {
         assert_eq!(driver::count("misuses"), 0);

@@ -11,6 +11,7 @@ use usm_core::backend::cuda::{Cuda, CudaContext, CudaEvent, CudaQueue};
 use usm_core::{
     AllocKind, Context, ErrorKind, Event, Host, MemorySource, MemoryType, Queue, Request, Usage, UsmVec,
 };
+use usm_kernel::{Argument, BuildError, Code, Launch, Module, NdRange};
 
 use crate::pattern;
 
@@ -165,5 +166,84 @@ fn cuda_memory_of_theirs_is_copied_by_ours() {
         // SAFETY: refused before anything is read.
         let refused = unsafe { borrow_allocation(&context, NonNull::from(&stack).cast(), Box::new(())) };
         assert!(matches!(refused.unwrap_err().kind, ErrorKind::WrongContext { .. }));
+    });
+}
+
+/// Machine code of `source` for devices of this compute capability, by NVRTC.
+fn machine_code(source: &CStr, capability: [i32; 2]) -> Result<Vec<u8>, String> {
+    type Program = *mut c_void;
+    let named = std::env::var("USM_NVRTC_LIBRARY").into_iter().filter(|named| !named.is_empty());
+    let usual = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"]
+        .map(str::to_owned);
+    // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours.
+    let library = named.chain(usual).find_map(|file| unsafe { libloading::Library::new(file) }.ok());
+    let library = library.ok_or("no NVRTC")?;
+    macro_rules! call {
+        ($name:literal($($value:expr => $type:ty),*)) => {{
+            // SAFETY: the signature of the header.
+            let function = unsafe { library.get::<unsafe extern "C" fn($($type),*) -> i32>($name.to_bytes_with_nul()) };
+            let function = function.map_err(|error| error.to_string())?;
+            // SAFETY: live texts and a live program, room for every answer.
+            let code = unsafe { function($($value),*) };
+            if code != 0 {
+                return Err(format!("{:?}: {code}", $name));
+            }
+        }};
+    }
+    let (mut program, mut size) = (ptr::null_mut::<c_void>(), 0_usize);
+    let none = ptr::null::<*const core::ffi::c_char>();
+    call!(c"nvrtcCreateProgram"(
+        &raw mut program => *mut Program, source.as_ptr() => *const core::ffi::c_char,
+        ptr::null() => *const core::ffi::c_char, 0 => i32,
+        none => *const *const core::ffi::c_char, none => *const *const core::ffi::c_char
+    ));
+    let option = format!("--gpu-architecture=sm_{}{}\0", capability[0], capability[1]);
+    let options = [option.as_ptr().cast::<core::ffi::c_char>()];
+    call!(c"nvrtcCompileProgram"(program => Program, 1 => i32, options.as_ptr() => *const *const core::ffi::c_char));
+    call!(c"nvrtcGetCUBINSize"(program => Program, &raw mut size => *mut usize));
+    let mut code = vec![0_u8; size];
+    call!(c"nvrtcGetCUBIN"(program => Program, code.as_mut_ptr() => *mut u8));
+    call!(c"nvrtcDestroyProgram"(&raw mut program => *mut Program));
+    Ok(code)
+}
+
+const SCALE: &CStr = c"extern \"C\" __global__ void scale(float *a, float by) { a[blockIdx.x * blockDim.x + threadIdx.x] *= by; }";
+
+/// Needs no device: for one of compute capability 9.0.
+#[test]
+fn machine_code_is_an_elf_image() {
+    match machine_code(SCALE, [9, 0]) {
+        Ok(code) => assert_eq!(code.get(..4), Some(&b"\x7FELF"[..])),
+        Err(reason) => eprintln!("skipped: machine code: {reason}"),
+    }
+}
+
+/// Compiled by their compiler, loaded and launched by ours; every image cut short is refused.
+#[test]
+fn cuda_machine_code_runs() {
+    with("machine code", |backend, theirs| {
+        let (context, queue) = theirs.adopt(backend);
+        let ask: unsafe extern "C" fn(*mut i32, i32, i32) -> CUresult = theirs.call(c"cuDeviceGetAttribute");
+        let mut capability = [0; 2];
+        for (answer, attribute) in capability.iter_mut().zip([75, 76]) {
+            // SAFETY: the first device, room for the answer.
+            assert_eq!(unsafe { ask(answer, attribute, 0) }, 0);
+        }
+        let code = match machine_code(SCALE, capability) {
+            Ok(code) => code,
+            Err(reason) => return crate::run("cuda", "machine code", Err(reason)),
+        };
+        let module = Module::build(&context, Code::Cubin(&code)).unwrap();
+        let scale = module.function("scale").unwrap();
+        let mut a = UsmVec::<f32, Host, _>::from_slice(&queue, &[1.5; 64]).unwrap();
+        let arguments = [Argument::write(&mut a), Argument::value(&4.0_f32)];
+        let launch = Launch::new(&queue, NdRange::new([64], [32]).unwrap());
+        // SAFETY: an item has its own element.
+        drop(unsafe { launch.call(&scale, &arguments) }.unwrap());
+        assert_eq!(a.read().unwrap()[..], [6.0; 64]);
+        for len in [4, 64, code.len() / 2, code.len() - 1] {
+            let refused = Module::build(&context, Code::Cubin(&code[..len]));
+            assert!(matches!(refused, Err(BuildError::Compile { .. })), "{len}");
+        }
     });
 }

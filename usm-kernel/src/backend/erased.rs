@@ -35,12 +35,12 @@ trait ErasedFunction: Debug + Send + Sync {
 }
 
 #[cfg_attr(
-    not(any(feature = "opencl", feature = "cuda", feature = "dpctl")),
+    not(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero")),
     allow(dead_code, reason = "no backend takes code")
 )]
 struct ModuleOf<B: Programmable>(B::Module);
 #[cfg_attr(
-    not(any(feature = "opencl", feature = "cuda", feature = "dpctl")),
+    not(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero")),
     allow(dead_code, reason = "no backend takes code")
 )]
 struct FunctionOf<B: Programmable>(B::Function);
@@ -92,6 +92,13 @@ macro_rules! with_backend {
         #[cfg(feature = "opencl")]
         {
             type $backend = usm_core::backend::opencl::OpenCl;
+            if let Some($native) = $context.downcast_ref::<<$backend as usm_core::Backend>::Context>() {
+                return $answer;
+            }
+        }
+        #[cfg(feature = "level-zero")]
+        {
+            type $backend = usm_core::backend::level_zero::LevelZero;
             if let Some($native) = $context.downcast_ref::<<$backend as usm_core::Backend>::Context>() {
                 return $answer;
             }

@@ -1,4 +1,4 @@
-//! The host takes no code: kernels run by their host bodies. Level Zero takes none yet.
+//! The host takes no code: kernels run by their host bodies.
 
 use core::convert::Infallible;
 use core::ffi::CStr;
@@ -53,8 +53,4 @@ host! {
 #[cfg(feature = "mock")]
 host! {
     [] usm_core::backend::mock::Mock, Mock;
-}
-#[cfg(feature = "level-zero")]
-host! {
-    [] usm_core::backend::level_zero::LevelZero, LevelZero;
 }

@@ -11,10 +11,13 @@ mod erased;
 mod host;
 #[cfg(feature = "cuda")]
 mod image;
+#[cfg(feature = "level-zero")]
+mod level_zero;
 #[cfg(feature = "cuda")]
 mod nvrtc;
 #[cfg(feature = "opencl")]
 mod opencl;
+pub(crate) mod spir_v;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
 mod table;
 

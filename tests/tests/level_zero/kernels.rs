@@ -1,0 +1,91 @@
+//! Kernels on the driver that executes: what only its books can tell. It runs the built-in twins of the names in a module.
+
+use std::time::Duration;
+
+use usm_core::backend::level_zero::LevelZero;
+use usm_core::{Context, Device, EventStatus, QueueOrder, UsmVec};
+use usm_kernel::{Argument, BuildError, Code, Function, Launch, Module, NdRange, Range};
+
+use crate::driver;
+use crate::suite::first;
+
+/// A SPIR-V module with a memory model and one entry point, whose name has four letters.
+fn naming(name: [u8; 4]) -> Vec<u8> {
+    let words = [
+        0x0723_0203,
+        0x0001_0000,
+        0,
+        2,
+        0,
+        3 << 16 | 14,
+        2,
+        2,
+        5 << 16 | 15,
+        6,
+        1,
+        u32::from_le_bytes(name),
+        0,
+    ];
+    words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect()
+}
+
+fn built(context: &Context<LevelZero>, name: [u8; 4]) -> Function<LevelZero> {
+    let module = Module::build(context, Code::SpirV(&naming(name))).expect("a module");
+    module.function(core::str::from_utf8(&name).expect("letters")).expect("a function")
+}
+
+/// The names in the errors.
+pub(crate) fn refusals_have_the_drivers_words() -> Result<(), String> {
+    let context = first();
+    let error = Module::build(&context, Code::SpirV(&naming(*b"nope"))).expect_err("refused");
+    let BuildError::Compile { log, native, .. } = &error else { panic!("{error}") };
+    assert_eq!((log.as_str(), *native), ("error: not a module of built-in kernels", Some(0x7000_0004)));
+    let module = Module::build(&context, Code::SpirV(&naming(*b"iota"))).expect("a module");
+    let error = module.function("other").expect_err("refused");
+    assert_eq!(error, BuildError::NoFunction { name: "other".into(), known: "iota".into() });
+    Ok(())
+}
+
+/// Over ranges that no usual size of a group divides.
+pub(crate) fn without_groups_the_driver_chooses_them() -> Result<(), String> {
+    let context = first();
+    let (queue, iota) = (context.queue(QueueOrder::OutOfOrder).expect("a queue"), built(&context, *b"iota"));
+    for count in [1_u32, 64, 97, 1000] {
+        let mut ids = UsmVec::<u32, Device, _>::zeroed(&queue, count as usize).expect("an array");
+        let launch = Launch::over(&queue, Range::new([u64::from(count)]).expect("a range"));
+        // SAFETY: an item has its own element.
+        let event = unsafe { launch.call(&iota, &[Argument::write(&mut ids)]) };
+        drop(event.expect("a launch"));
+        assert_eq!(ids.to_vec(&queue).expect("the result"), (0..count).collect::<Vec<_>>());
+    }
+    Ok(())
+}
+
+/// The driver keeps neither: kernel and module stay while a launch is in flight.
+pub(crate) fn a_kernel_is_destroyed_after_its_launches() -> Result<(), String> {
+    let context = first();
+    context.set_wait_limit(Duration::from_millis(10));
+    let known = || ["modules", "kernels"].map(driver::count);
+    drop(built(&context, *b"iota"));
+    let before = known();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let mut ids = UsmVec::<u32, Device, _>::zeroed(&queue, 64).expect("an array");
+    let iota = built(&context, *b"iota");
+    for _ in 0..20 {
+        let launch = Launch::new(&queue, NdRange::new([64], [16]).expect("a range"));
+        // SAFETY: an item has its own element.
+        drop(unsafe { launch.call(&iota, &[Argument::write(&mut ids)]) }.expect("a launch"));
+    }
+    assert_eq!(ids.to_vec(&queue).expect("the result"), (0..64).collect::<Vec<_>>());
+    drop(iota);
+    assert_eq!(known(), before);
+    // One that never finishes is never destroyed.
+    let spin = built(&context, *b"spin");
+    // SAFETY: it touches nothing.
+    let event = unsafe { Launch::new(&queue, NdRange::new([1], [1]).expect("a range")).call(&spin, &[]) };
+    drop(spin);
+    drop(built(&context, *b"iota"));
+    assert_eq!(known(), before.map(|count| count + 1));
+    assert_eq!(event.expect("a launch").status(), Ok(EventStatus::Pending));
+    Ok(())
+}
