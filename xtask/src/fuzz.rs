@@ -1,9 +1,9 @@
-//! `cargo xtask fuzz [TARGET] [--seconds N]`: the targets of `fuzz/`, each for a bounded time.
+//! `cargo xtask fuzz [TARGET] [--seconds N]`: the targets of `fuzz/`, each for a bounded time, then types against NumPy.
 
 use std::fs;
 
 use crate::Failure;
-use crate::command::{command, probe};
+use crate::command::{cargo, command, probe};
 use crate::environment;
 use crate::report::Report;
 
@@ -44,6 +44,22 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         }
         fuzz.args(["+nightly", "fuzz", "run", name, "--"]).arg(format!("-max_total_time={seconds}"));
         report.command(&format!("fuzz {name}"), &mut fuzz);
+    }
+    if only.is_none() {
+        // Types against NumPy: ten times what every change is tested with.
+        let mut numpy = cargo([
+            "test",
+            "--quiet",
+            "--release",
+            "-p",
+            "usm-interface",
+            "--test",
+            "numpy",
+            "--",
+            "--show-output",
+        ]);
+        numpy.envs(environment::variables()).env("USM_NUMPY_CASES", "1000000");
+        report.command("a million types against each NumPy", &mut numpy);
     }
     report.finish()
 }
