@@ -169,7 +169,7 @@ impl<B: Backend> Context<B> {
     pub fn query<T: ?Sized>(&self, pointer: *const T) -> Result<PointerInfo> {
         let address = pointer.cast::<u8>() as usize;
         #[cfg(feature = "alloc")]
-        if let Some(info) = self.shared().registry().find(address) {
+        if let Some(info) = self.shared().find(address) {
             return Ok(info);
         }
         self.query_runtime(address)

@@ -129,7 +129,7 @@ impl<B: Backend> Allocation<B> {
         self.wait_for_uses(Access::Read)?;
         let address = self.block().address();
         // A part of a larger block: runtimes name whole blocks.
-        let Some(info) = context.shared().registry().find(address) else {
+        let Some(info) = context.shared().find(address) else {
             let operation = "IPC of memory that another owner allocated";
             return Err(crate::Error::from(ErrorKind::Unsupported { operation }).in_backend(backend));
         };

@@ -25,7 +25,7 @@ struct Leaf {
 }
 
 #[derive(Debug)]
-struct Blocks {
+pub(crate) struct Blocks {
     /// Base of the first block of each leaf.
     firsts: Vec<usize>,
     /// As many leaves, none of them empty; boxed, because a split moves those behind it.
@@ -77,7 +77,7 @@ impl Leaf {
 }
 
 impl Blocks {
-    const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { firsts: Vec::new(), leaves: Vec::new(), spare: None, len: 0 }
     }
 
@@ -86,7 +86,7 @@ impl Blocks {
         self.firsts.partition_point(|first| *first <= address).checked_sub(1)
     }
 
-    fn insert(&mut self, info: PointerInfo) {
+    pub(crate) fn insert(&mut self, info: PointerInfo) {
         // A base below all leaves goes to the first one.
         let mut index = self.leaf_of(info.base).unwrap_or(0);
         if self.leaves.is_empty() {
@@ -117,7 +117,7 @@ impl Blocks {
         self.spare.take().unwrap_or_else(Leaf::empty)
     }
 
-    fn remove(&mut self, base: usize) -> Option<PointerInfo> {
+    pub(crate) fn remove(&mut self, base: usize) -> Option<PointerInfo> {
         let index = self.leaf_of(base)?;
         let leaf = &mut self.leaves[index];
         let place = leaf.bases().binary_search(&base).ok()?;
@@ -132,7 +132,7 @@ impl Blocks {
         Some(info)
     }
 
-    fn find(&self, address: usize) -> Option<PointerInfo> {
+    pub(crate) fn find(&self, address: usize) -> Option<PointerInfo> {
         let leaf = &self.leaves[self.leaf_of(address)?];
         let place = leaf.bases().partition_point(|base| *base <= address).checked_sub(1)?;
         let info = &leaf.infos[place];

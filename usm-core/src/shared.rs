@@ -9,8 +9,10 @@ use crate::error::Result;
 use crate::gate::Gate;
 use crate::history::{History, Observer, Operation, Record};
 use crate::limits::{self, Fallback};
+#[cfg(feature = "alloc")]
+use crate::registry::Blocks;
 use crate::stats::{Ledger, Stats};
-use crate::sync::{AtomicU32, AtomicUsize, Ordering, next_id};
+use crate::sync::{AtomicU32, Mutex, Ordering, next_id};
 use crate::{DeviceInfo, MemoryType};
 
 /// Waits give up after this long unless the context says otherwise.
@@ -21,15 +23,28 @@ pub const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(30);
 pub struct Shared {
     id: u64,
     info: DeviceInfo,
-    ledger: Ledger,
+    books: Mutex<Books>,
     history: History,
     gate: Gate,
+    wait_limit_ms: AtomicU32,
+}
+
+/// What one lock protects: an allocation and its free take it three times together, which costs less than a dozen atomics,
+/// and every number that is read belongs to one moment.
+#[derive(Debug)]
+struct Books {
+    ledger: Ledger,
     #[cfg(feature = "alloc")]
-    registry: crate::Registry,
+    blocks: Blocks,
     /// Bytes that count against device memory, reserved before the driver is asked so that two threads cannot both
     /// pass the limit.
-    device_bytes: AtomicUsize,
-    wait_limit_ms: AtomicU32,
+    device_bytes: usize,
+}
+
+impl Books {
+    fn unreserve(&mut self, bytes: usize) {
+        self.device_bytes = self.device_bytes.saturating_sub(bytes);
+    }
 }
 
 impl Shared {
@@ -39,12 +54,14 @@ impl Shared {
         Self {
             id: next_id(),
             info,
-            ledger: Ledger::new(),
+            books: Mutex::new(Books {
+                ledger: Ledger::new(),
+                #[cfg(feature = "alloc")]
+                blocks: Blocks::new(),
+                device_bytes: 0,
+            }),
             history: History::from_environment(),
             gate: Gate::new(),
-            #[cfg(feature = "alloc")]
-            registry: crate::Registry::new(),
-            device_bytes: AtomicUsize::new(0),
             wait_limit_ms: AtomicU32::new(DEFAULT_WAIT_LIMIT.as_millis() as u32),
         }
     }
@@ -77,7 +94,7 @@ impl Shared {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        self.ledger.snapshot()
+        self.books.lock().ledger.snapshot()
     }
 
     pub(crate) fn set_observer(&self, observer: Option<Observer>) {
@@ -89,9 +106,10 @@ impl Shared {
         &self.history
     }
 
+    /// The live block of this context that contains `address`.
     #[cfg(feature = "alloc")]
-    pub(crate) fn registry(&self) -> &crate::Registry {
-        &self.registry
+    pub(crate) fn find(&self, address: usize) -> Option<PointerInfo> {
+        self.books.lock().blocks.find(address)
     }
 
     /// Applies the limits and reserves the bytes; [`unreserve`](Self::unreserve) when the driver then refuses.
@@ -101,34 +119,31 @@ impl Shared {
         bytes: usize,
         fallback: Fallback,
     ) -> Result<MemoryType> {
-        let mut in_use = self.device_bytes.load(Ordering::Relaxed);
-        loop {
-            let placed = limits::place(&self.info, in_use as u64, memory_type, bytes, fallback)?;
-            if !placed.on_device() {
-                return Ok(placed);
-            }
+        let mut books = self.books.lock();
+        let placed = limits::place(&self.info, books.device_bytes as u64, memory_type, bytes, fallback)?;
+        if placed.on_device() {
             // Cannot overflow: `place` bounded the sum by the memory's size, and addresses are distinct.
-            let sum = in_use.saturating_add(bytes);
-            match self.device_bytes.compare_exchange_weak(in_use, sum, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Ok(placed),
-                Err(now) => in_use = now,
-            }
+            books.device_bytes = books.device_bytes.saturating_add(bytes);
         }
+        Ok(placed)
     }
 
     pub(crate) fn unreserve(&self, memory_type: MemoryType, bytes: usize) {
         if memory_type.on_device() {
-            self.device_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.books.lock().unreserve(bytes);
         }
     }
 
     /// Accounts for a block that the driver gave.
     pub(crate) fn allocated(&self, memory_type: MemoryType, block: Option<&Block>, bytes: usize) {
-        #[cfg(feature = "alloc")]
-        if let Some(block) = block {
-            self.registry.insert(self.describe(block));
-        }
-        let (current, peak) = self.ledger.add(memory_type, bytes);
+        let (current, peak) = {
+            let mut books = self.books.lock();
+            #[cfg(feature = "alloc")]
+            if let Some(block) = block {
+                books.blocks.insert(self.describe(block));
+            }
+            books.ledger.add(memory_type, bytes)
+        };
         self.tell(Operation::Allocate, memory_type, block, bytes, (current, peak));
     }
 
@@ -136,7 +151,8 @@ impl Shared {
     pub(crate) fn taken(&self, block: &Block) {
         let memory_type = MemoryType::of(block.kind);
         if memory_type.on_device() {
-            self.device_bytes.fetch_add(block.size, Ordering::Relaxed);
+            let mut books = self.books.lock();
+            books.device_bytes = books.device_bytes.saturating_add(block.size);
         }
         self.allocated(memory_type, Some(block), block.size);
     }
@@ -150,11 +166,14 @@ impl Shared {
         bytes: usize,
         free: impl FnOnce(),
     ) {
-        #[cfg(feature = "alloc")]
-        if let Some(block) = block {
-            self.registry.remove(block.address());
-        }
-        let (current, peak) = self.ledger.remove(memory_type, bytes);
+        let (current, peak) = {
+            let mut books = self.books.lock();
+            #[cfg(feature = "alloc")]
+            if let Some(block) = block {
+                books.blocks.remove(block.address());
+            }
+            books.ledger.remove(memory_type, bytes)
+        };
         self.tell(Operation::Free, memory_type, block, bytes, (current, peak));
         free();
         self.unreserve(memory_type, bytes);
@@ -162,7 +181,7 @@ impl Shared {
 
     #[cfg(feature = "alloc")]
     pub(crate) fn leaked(&self) {
-        self.ledger.leak();
+        self.books.lock().ledger.leak();
     }
 
     fn tell(

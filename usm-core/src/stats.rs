@@ -3,7 +3,6 @@
 use core::fmt;
 
 use crate::MemoryType;
-use crate::sync::{AtomicUsize, Ordering};
 
 /// Counters of one memory type, or of the sum. Bytes, except the two counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,8 +22,8 @@ pub struct Counters {
 
 /// A snapshot of the statistics of a context.
 ///
-/// `sum.peak` is the peak of the sum, not the sum of the peaks: memory of two types that was never live at the same
-/// time is not added up.
+/// All numbers are of one moment. `sum.peak` is the peak of the sum, not the sum of the peaks: memory of two types that was
+/// never live at the same time is not added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -59,115 +58,55 @@ impl fmt::Display for Stats {
     }
 }
 
-/// Current value and its maximum.
-#[derive(Debug, Default)]
-struct Level {
-    current: AtomicUsize,
-    peak: AtomicUsize,
-}
-
-impl Level {
-    const fn new() -> Self {
-        Self { current: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
-    }
-
-    /// Returns (current, peak) after the addition. A maximum by `fetch_max` cannot lose an update, unlike
-    /// compare-then-store; it is skipped where the peak stands above already, which it never leaves again.
-    fn add(&self, bytes: usize) -> (usize, usize) {
-        let current = self.current.fetch_add(bytes, Ordering::Relaxed).wrapping_add(bytes);
-        let peak = self.peak.load(Ordering::Relaxed);
-        if peak >= current {
-            return (current, peak);
-        }
-        (current, self.peak.fetch_max(current, Ordering::Relaxed).max(current))
-    }
-
-    fn remove(&self, bytes: usize) -> (usize, usize) {
-        let current = self.current.fetch_sub(bytes, Ordering::Relaxed).wrapping_sub(bytes);
-        (current, self.peak.load(Ordering::Relaxed))
-    }
-}
-
-#[derive(Debug, Default)]
-struct AtomicCounters {
-    level: Level,
-    total: AtomicUsize,
-    count: AtomicUsize,
-    freed: AtomicUsize,
-}
-
-impl AtomicCounters {
-    const fn new() -> Self {
-        Self {
-            level: Level::new(),
-            total: AtomicUsize::new(0),
-            count: AtomicUsize::new(0),
-            freed: AtomicUsize::new(0),
-        }
-    }
-
-    fn snapshot(&self) -> Counters {
-        // Frees first: one that happens in between then counts as live, never as minus one.
-        let freed = self.freed.load(Ordering::Acquire);
-        let count = self.count.load(Ordering::Relaxed);
-        Counters {
-            current: self.level.current.load(Ordering::Relaxed),
-            peak: self.level.peak.load(Ordering::Relaxed),
-            total: self.total.load(Ordering::Relaxed),
-            live: count.wrapping_sub(freed),
-            count,
-        }
-    }
-}
-
-/// The live counters behind [`Stats`].
+/// The live counters behind [`Stats`]: plain numbers, changed under the lock of a context's books.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    by_type: [AtomicCounters; 4],
-    /// Of all types. Counts and totals of the sum are sums.
-    sum: Level,
-    leaked: AtomicUsize,
+    by_type: [Counters; 4],
+    /// Bytes of all types; the rest of the sum is added up when asked.
+    current: usize,
+    peak: usize,
+    leaked: usize,
 }
 
 impl Ledger {
     pub(crate) const fn new() -> Self {
-        Self { by_type: [const { AtomicCounters::new() }; 4], sum: Level::new(), leaked: AtomicUsize::new(0) }
+        const NONE: Counters = Counters { current: 0, peak: 0, total: 0, live: 0, count: 0 };
+        Self { by_type: [NONE; 4], current: 0, peak: 0, leaked: 0 }
     }
 
     /// Returns (current, peak) of the type, as the log line prints them.
-    pub(crate) fn add(&self, memory_type: MemoryType, bytes: usize) -> (usize, usize) {
-        let counters = &self.by_type[memory_type.index()];
-        self.sum.add(bytes);
-        counters.total.fetch_add(bytes, Ordering::Relaxed);
-        counters.count.fetch_add(1, Ordering::Relaxed);
-        counters.level.add(bytes)
+    pub(crate) fn add(&mut self, memory_type: MemoryType, bytes: usize) -> (usize, usize) {
+        self.current = self.current.wrapping_add(bytes);
+        self.peak = self.peak.max(self.current);
+        let row = &mut self.by_type[memory_type.index()];
+        row.current = row.current.wrapping_add(bytes);
+        row.peak = row.peak.max(row.current);
+        row.total = row.total.wrapping_add(bytes);
+        row.live = row.live.wrapping_add(1);
+        row.count = row.count.wrapping_add(1);
+        (row.current, row.peak)
     }
 
-    pub(crate) fn remove(&self, memory_type: MemoryType, bytes: usize) -> (usize, usize) {
-        let counters = &self.by_type[memory_type.index()];
-        self.sum.remove(bytes);
-        let levels = counters.level.remove(bytes);
-        counters.freed.fetch_add(1, Ordering::Release);
-        levels
+    pub(crate) fn remove(&mut self, memory_type: MemoryType, bytes: usize) -> (usize, usize) {
+        self.current = self.current.wrapping_sub(bytes);
+        let row = &mut self.by_type[memory_type.index()];
+        row.current = row.current.wrapping_sub(bytes);
+        row.live = row.live.wrapping_sub(1);
+        (row.current, row.peak)
     }
 
     #[cfg(feature = "alloc")]
-    pub(crate) fn leak(&self) {
-        self.leaked.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn leak(&mut self) {
+        self.leaked = self.leaked.wrapping_add(1);
     }
 
     pub(crate) fn snapshot(&self) -> Stats {
-        let by_type: [Counters; 4] = core::array::from_fn(|index| self.by_type[index].snapshot());
-        let mut sum = Counters {
-            current: self.sum.current.load(Ordering::Relaxed),
-            peak: self.sum.peak.load(Ordering::Relaxed),
-            ..Counters::default()
-        };
-        for row in &by_type {
+        let mut sum = Counters { current: self.current, peak: self.peak, ..Counters::default() };
+        for row in &self.by_type {
             sum.total = sum.total.wrapping_add(row.total);
             sum.live = sum.live.wrapping_add(row.live);
             sum.count = sum.count.wrapping_add(row.count);
         }
-        Stats { by_type, sum, leaked: self.leaked.load(Ordering::Relaxed) }
+        Stats { by_type: self.by_type, sum, leaked: self.leaked }
     }
 }

@@ -4,10 +4,14 @@
 #[cfg(loom)]
 mod model;
 
+#[cfg(all(not(loom), feature = "alloc"))]
+pub(crate) use core::sync::atomic::AtomicUsize;
 #[cfg(not(loom))]
-pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+#[cfg(all(loom, feature = "alloc"))]
+pub(crate) use model::AtomicUsize;
 #[cfg(loom)]
-pub(crate) use model::{AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering};
+pub(crate) use model::{AtomicBool, AtomicU32, Mutex, Ordering};
 
 /// A spin lock: critical sections of this crate are a few instructions long and never call user code or a driver.
 #[cfg(not(loom))]

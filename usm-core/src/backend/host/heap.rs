@@ -108,7 +108,7 @@ unsafe impl Backend for HostHeap {
 
     fn query(context: &Arc<HostContext>, address: usize) -> Result<PointerInfo> {
         // The heap cannot be asked about a pointer: the books are the only answer.
-        Ok(context.shared.registry().find(address).unwrap_or(PointerInfo::UNKNOWN))
+        Ok(context.shared.find(address).unwrap_or(PointerInfo::UNKNOWN))
     }
 }
 

@@ -124,7 +124,7 @@ impl LevelZeroContext {
         };
         let ours = self.0.native.raw;
         let others = contexts.iter().filter(|known| known.native.raw != ours);
-        others.into_iter().any(|other| other.shared.registry().find(address).is_some())
+        others.into_iter().any(|other| other.shared.find(address).is_some())
     }
 
     pub(super) fn native(&self) -> &Arc<Native> {
