@@ -18,6 +18,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// A wait polls without a pause for about the time of a small operation.
 const SPIN: Duration = Duration::from_micros(20);
+/// Then it gives the processor away between its questions for about as long as handing over to a thread takes twice.
+const YIELD: Duration = Duration::from_micros(100);
 /// Threads that may be stuck at once; beyond that callers poll.
 const MOST_WAITERS: usize = 64;
 
@@ -65,6 +67,10 @@ pub(super) fn until_complete<E: Blocking>(
         let elapsed = start.elapsed();
         if elapsed < SPIN.min(limit) {
             core::hint::spin_loop();
+            continue;
+        }
+        if elapsed < YIELD.min(limit) {
+            thread::yield_now();
             continue;
         }
         let event: Arc<dyn Blocking> = Arc::<E>::clone(event);
