@@ -70,6 +70,7 @@ pub(crate) fn executing() -> Vec<Case> {
     cases.extend(conformance_table!(Erased));
     cases.push(("twenty_thousand_pairs_leave_nothing_behind", twenty_thousand_pairs_leave_nothing_behind));
     cases.push(("events_are_used_again", events_are_used_again));
+    cases.push(("an_event_is_kept_for_those_who_wait_for_it", an_event_is_kept_for_those_who_wait_for_it));
     cases.push(("everything_goes_with_the_last_handle", everything_goes_with_the_last_handle));
     cases.push(("refusals_have_the_drivers_words", kernels::refusals_have_the_drivers_words));
     cases.push(("without_groups_the_driver_chooses_them", kernels::without_groups_the_driver_chooses_them));
@@ -126,6 +127,27 @@ fn events_are_used_again() -> Result<(), String> {
         }
         assert_eq!(driver::count("events"), events, "no event is made for an operation any more");
     }
+    Ok(())
+}
+
+/// Complete and without a handle, but a command in another queue has not looked at it yet.
+fn an_event_is_kept_for_those_who_wait_for_it() -> Result<(), String> {
+    let context = first();
+    let one = context.queue(QueueOrder::OutOfOrder).expect("a queue");
+    let two = context.queue(QueueOrder::OutOfOrder).expect("a queue");
+    let mut array = UsmVec::<u32, Shared, _>::zeroed(&one, 64).expect("an array");
+    let mut other = UsmVec::<u32, Shared, _>::zeroed(&one, 64).expect("an array");
+    context.synchronize(Duration::from_secs(20)).expect("idle");
+    let event = one.fill(&mut array, 1).expect("a fill");
+    let barrier = two.barrier(core::slice::from_ref(&event)).expect("a barrier");
+    event.wait().expect("done");
+    drop((event, array));
+    // A driver that runs one command a question runs those of the first queue.
+    for round in 0..300 {
+        one.fill(&mut other, round).expect("a fill").wait().expect("done");
+    }
+    barrier.wait().expect("done");
+    assert_eq!(driver::count("misuses"), 0);
     Ok(())
 }
 
