@@ -66,11 +66,20 @@ pub(crate) fn opencl_cpu_library() -> PathBuf {
 
 /// The C library of dpctl inside the virtual environment.
 pub(crate) fn dpctl_library() -> Option<PathBuf> {
+    in_site_packages("dpctl/libDPCTLSyclInterface.so")
+}
+
+/// A file of a Python package, where that is installed.
+fn in_site_packages(file: &str) -> Option<PathBuf> {
     let versions = std::fs::read_dir(venv().join("lib")).ok()?;
     versions
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .map(|version| version.join("site-packages/dpctl/libDPCTLSyclInterface.so"))
-        .find(|library| library.exists())
+        .filter_map(|entry| Some(entry.ok()?.path().join("site-packages").join(file)))
+        .find(|file| file.exists())
+}
+
+/// NVRTC inside the virtual environment.
+fn nvrtc_library() -> Option<PathBuf> {
+    in_site_packages("nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2")
 }
 
 /// The Level Zero driver of the tests, once it is built.
@@ -94,6 +103,9 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     let loader = venv().join("lib/libOpenCL.so.1");
     if loader.exists() && std::env::var_os("USM_OPENCL_LIBRARY").is_none() {
         variables.push(("USM_OPENCL_LIBRARY", loader.into_os_string()));
+    }
+    if let Some(library) = nvrtc_library().filter(|_| std::env::var_os("USM_NVRTC_LIBRARY").is_none()) {
+        variables.push(("USM_NVRTC_LIBRARY", library.into_os_string()));
     }
     // The conformance suite may skip a runtime on a developer's machine, never in CI.
     if is_ci() && std::env::var_os("USM_REQUIRE").is_none() {
