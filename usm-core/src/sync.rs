@@ -3,6 +3,8 @@
 
 #[cfg(loom)]
 mod model;
+#[cfg(usm_valgrind)]
+mod pthread;
 
 #[cfg(all(not(loom), feature = "alloc"))]
 pub(crate) use core::sync::atomic::AtomicUsize;
@@ -12,9 +14,11 @@ pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub(crate) use model::AtomicUsize;
 #[cfg(loom)]
 pub(crate) use model::{AtomicBool, AtomicU32, Mutex, Ordering};
+#[cfg(usm_valgrind)]
+pub(crate) use pthread::Mutex;
 
 /// A spin lock: critical sections of this crate are a few instructions long and never call user code or a driver.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, usm_valgrind)))]
 pub(crate) type Mutex<T> = spin::Mutex<T>;
 
 /// What a loop does that waits for another thread, which is a few instructions away.
