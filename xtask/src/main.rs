@@ -15,6 +15,7 @@ mod images;
 mod loom;
 mod nrt;
 mod python;
+mod races;
 mod report;
 mod sanitize;
 mod setup;
@@ -37,6 +38,7 @@ usage: cargo xtask <command>
   fuzz [TARGET] [--seconds N]
                         every fuzz target (or one) for N seconds each, default 60; needs nightly and cargo-fuzz
   sanitize [PACKAGE...] tests under AddressSanitizer; needs nightly
+  races                 the cases with several threads under valgrind's helgrind
   loom                  the models of lock-free code under all interleavings
   images                the freestanding and bare-metal images alone
   features              every pair of features of every crate alone
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
         "sanitize" => sanitize::run(rest),
+        "races" => no_arguments(rest).and_then(|()| races::run()),
         "loom" => no_arguments(rest).and_then(|()| loom::run()),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");
