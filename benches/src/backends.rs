@@ -6,6 +6,7 @@
 use std::ffi::{c_char, c_void};
 use std::hint::black_box;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::opencl::OpenCl;
@@ -85,6 +86,7 @@ struct Driver {
     flush: unsafe extern "C" fn(Raw) -> i32,
     event_info: unsafe extern "C" fn(Raw, u32, usize, Raw, *mut usize) -> i32,
     release_event: unsafe extern "C" fn(Raw) -> i32,
+    wait: unsafe extern "C" fn(u32, *const Raw) -> i32,
 }
 
 impl Driver {
@@ -132,6 +134,7 @@ impl Driver {
                 flush: *library.get(b"clFlush").map_err(|error| error.to_string())?,
                 event_info: *library.get(b"clGetEventInfo").map_err(|error| error.to_string())?,
                 release_event: *library.get(b"clReleaseEvent").map_err(|error| error.to_string())?,
+                wait: *library.get(b"clWaitForEvents").map_err(|error| error.to_string())?,
             })
         }
     }
@@ -153,8 +156,9 @@ fn opencl() -> Result<Vec<Row>, String> {
     let driver = Driver::open(&backend, device.as_raw())?;
     let sizes = [4096, 1 << 20];
     let allocations = sizes.map(|size| allocate_and_free(&context, &driver, device.as_raw(), size));
-    let copies = sizes.map(|size| copy_and_wait(&queue, &driver, size));
-    Ok(allocations.into_iter().chain([query(&context, &driver)]).chain(copies).collect())
+    let idle = sizes.map(|size| copy_and_wait(&queue, &driver, size, Machine::Idle));
+    let busy = sizes.map(|size| on_busy_machine(|| copy_and_wait(&queue, &driver, size, Machine::Busy)));
+    Ok(allocations.into_iter().chain([query(&context, &driver)]).chain(idle).chain(busy).collect())
 }
 
 fn allocate_and_free(context: &Context<OpenCl>, driver: &Driver, device: Raw, size: usize) -> Row {
@@ -195,12 +199,51 @@ fn query(context: &Context<OpenCl>, driver: &Driver) -> Row {
     Row::new("query kind, base and size", PEER, "us", ours, theirs)
 }
 
-/// Submission and wait; the peer polls the event as we do, because a wait with a limit has no call of its own.
-fn copy_and_wait(queue: &Queue<OpenCl>, driver: &Driver, size: usize) -> Row {
+/// What the rest of the machine does.
+#[derive(Clone, Copy)]
+enum Machine {
+    Idle,
+    Busy,
+}
+
+/// Measures beside two threads for each processor that never rest.
+fn on_busy_machine<T>(measure: impl FnOnce() -> T) -> T {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from) * 2;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let measured = measure();
+        done.store(true, Ordering::Relaxed);
+        measured
+    })
+}
+
+/// Submission and wait. On an idle machine the peer polls the event as we do, because a wait with a limit has no call of its own;
+/// on a busy one that starves the runtime, and the peer waits without a limit.
+fn copy_and_wait(queue: &Queue<OpenCl>, driver: &Driver, size: usize, machine: Machine) -> Row {
     let context = queue.context();
     let allocate = || context.allocate(&Request::new(AllocKind::Device, size)).expect("memory");
     let (mut dst, src, raw_dst) = (allocate(), allocate(), allocate());
     let raw = queue.raw().as_raw();
+    let poll = |event| {
+        // SAFETY: live queue.
+        unsafe { (driver.flush)(raw) };
+        loop {
+            let mut status = 0_i32;
+            // SAFETY: live event, room for the answer.
+            unsafe { (driver.event_info)(event, 0x11D3, 4, (&raw mut status).cast(), ptr::null_mut()) };
+            if status <= 0 {
+                break;
+            }
+            std::thread::yield_now();
+        }
+    };
     let (ours, theirs) = microseconds(
         || {
             let event = queue.copy_bytes(&mut dst, 0, &src, 0, size).expect("a copy");
@@ -211,20 +254,18 @@ fn copy_and_wait(queue: &Queue<OpenCl>, driver: &Driver, size: usize) -> Row {
             let (to, from) = (raw_dst.as_ptr().cast(), src.as_ptr().cast());
             // SAFETY: live queue, disjoint live ranges of that size.
             unsafe { (driver.copy)(raw, 0, to, from, size, 0, ptr::null(), &raw mut event) };
-            // SAFETY: live queue.
-            unsafe { (driver.flush)(raw) };
-            loop {
-                let mut status = 0_i32;
-                // SAFETY: live event, room for the answer.
-                unsafe { (driver.event_info)(event, 0x11D3, 4, (&raw mut status).cast(), ptr::null_mut()) };
-                if status <= 0 {
-                    break;
-                }
-                std::thread::yield_now();
+            match machine {
+                // SAFETY: a live event.
+                Machine::Busy => _ = unsafe { (driver.wait)(1, &raw const event) },
+                Machine::Idle => poll(event),
             }
             // SAFETY: owned, once.
             unsafe { (driver.release_event)(event) };
         },
     );
-    Row::new(&format!("copy {size} B and wait"), PEER, "us", ours, theirs)
+    let (place, peer) = match machine {
+        Machine::Idle => ("", PEER),
+        Machine::Busy => (", busy machine", "clWaitForEvents"),
+    };
+    Row::new(&format!("copy {size} B and wait{place}"), peer, "us", ours, theirs)
 }

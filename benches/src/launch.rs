@@ -264,7 +264,7 @@ fn on_sycl() -> Result<Vec<Row>, String> {
     let wait = |event| {
         // SAFETY: a live event; 3 is complete.
         while unsafe { status(event) } != 3 {
-            std::hint::spin_loop();
+            std::thread::yield_now();
         }
         release(event);
     };
