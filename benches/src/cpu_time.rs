@@ -13,6 +13,11 @@ fn now() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
+/// CPU time of this thread in seconds, for what takes long.
+pub(crate) fn seconds() -> f64 {
+    now() as f64 / 1e9
+}
+
 /// Nanoseconds per call of one batch.
 fn batch(calls: u32, work: &mut dyn FnMut()) -> f64 {
     let start = now();

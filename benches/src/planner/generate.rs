@@ -30,10 +30,20 @@ fn buffer(id: usize, lower: u64, upper: u64, size: u64) -> Buffer {
     Buffer::new(id as u64, lower, upper, size)
 }
 
+/// Where a piece is cut in two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// In its middle half, across its longer side: pieces are nearly square.
+    Squares,
+    /// In its middle half, across time or memory with equal chance. Greedy by size comes 1.48 times above the bound at 10,000 pieces.
+    Middle,
+    /// Anywhere, across time or memory with equal chance: slivers, 1.58 times.
+    Slivers,
+}
+
 /// A full rectangle of time and memory, cut edge to edge until it has `n` pieces: the optimum is the bound by construction. The largest
-/// piece is cut next: near the middle across its longer side with `squares`, else anywhere, across time or memory with equal
-/// chance, which leaves slivers and is much harder.
-pub(super) fn packed(n: usize, seed: u64, squares: bool) -> Vec<Buffer> {
+/// piece is cut next.
+pub(super) fn packed(n: usize, seed: u64, rule: Cut) -> Vec<Buffer> {
     let mut random = Random(seed);
     let (time, memory) = (16 * n as u64, 1024 * n as u64);
     let area = |b: u64, e: u64, l: u64, h: u64| (u128::from(e - b) * u128::from(h - l), b, e, l, h);
@@ -41,9 +51,9 @@ pub(super) fn packed(n: usize, seed: u64, squares: bool) -> Vec<Buffer> {
     while pieces.len() < n {
         let Some((_, begin, end, low, high)) = pieces.pop() else { break };
         let tall = u128::from(high - low) * u128::from(time) > u128::from(end - begin) * u128::from(memory);
-        let across_memory = if squares { tall } else { random.within(0, 2) == 0 };
+        let across_memory = if rule == Cut::Squares { tall } else { random.within(0, 2) == 0 };
         let mut cut = |from: u64, to: u64| {
-            let margin = if squares { (to - from) / 4 } else { 0 }.max(1);
+            let margin = if rule == Cut::Slivers { 0 } else { (to - from) / 4 }.max(1);
             random.within(from + margin, (to - margin).max(from + margin) + 1)
         };
         if (across_memory || end - begin < 2) && high - low >= 2 {
