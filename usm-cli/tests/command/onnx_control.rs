@@ -134,6 +134,42 @@ fn both_branches_of_a_choice_are_planned() {
     assert_eq!(join.as_array().unwrap().len(), 3, "both results and the condition");
 }
 
+/// Exporters ask for the number of dimensions; the answer does not depend on the data.
+#[test]
+fn a_branch_that_cannot_run_is_left_out() {
+    for (dimensions, ran, left_out) in [(1, "Neg", "Concat"), (2, "Concat", "Neg")] {
+        let mut concat = node("Concat", &["a", "a"], &["t"]);
+        concat.attribute.push(AttributeProto {
+            name: "axis".to_owned(),
+            r#type: AttributeType::Int.into(),
+            ..AttributeProto::default()
+        });
+        // The branches differ in size: together they could not be planned.
+        let attribute = branches(vec![node("Neg", &["a"], &["t"])], vec![concat], ["t", "t"]);
+        let graph = GraphProto {
+            node: vec![
+                node("Relu", &["x"], &["a"]),
+                node("Shape", &["a"], &["shape"]),
+                node("Size", &["shape"], &["count"]),
+                node("Equal", &["count", "wanted"], &["c"]),
+                named("choose", attribute, node("If", &["c"], &["y"])),
+            ],
+            input: vec![vector("x")],
+            output: vec![untyped("y")],
+            initializer: vec![int64s("wanted", &[dimensions])],
+            ..GraphProto::default()
+        };
+        let (graph, report, _) = planned(&format!("onnx_dead_{dimensions}"), graph);
+        assert!(names(&graph).contains(&ran) && !names(&graph).contains(&left_out), "{graph}");
+        assert_eq!(
+            op(&graph, "choose/Join").1["inputs"].as_array().unwrap().len(),
+            2,
+            "the result and the condition"
+        );
+        assert_eq!(report["feasible"], true);
+    }
+}
+
 #[test]
 fn what_a_loop_needs_lives_through_all_iterations() {
     let (graph, report, csv) = planned("onnx_loop", repetition());

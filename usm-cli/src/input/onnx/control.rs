@@ -9,9 +9,10 @@
 //! | `Element` | the sequence | one element of it | the start of an iteration of a `Scan` |
 //! | `Collect` | nothing | a result with a row for each iteration | before the first iteration |
 //!
-//! Both branches of an `If` are there, one after the other: only one of them runs, so the plan is safe and may be a little large.
+//! Both branches of an `If` are there, one after the other: only one of them runs, so the plan is safe and may be a little large. A branch that
+//! cannot run, because inference finds the condition's value (exporters write conditions on shapes), is taken out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto};
@@ -36,12 +37,46 @@ pub(crate) struct Control {
     pub(crate) loops: Vec<(usize, usize)>,
     /// Names that must be of one size: the place, what the file calls it, and the two names.
     same: Vec<(String, &'static str, [String; 2])>,
+    choices: Vec<Choice>,
+}
+
+/// An `If`.
+#[derive(Debug)]
+struct Choice {
+    condition: String,
+    /// What only the branch for true gives, and what only the one for false gives: dead when the condition is false (0) or true (1).
+    results: [HashSet<String>; 2],
 }
 
 /// Whether nothing was flattened.
 impl Control {
     pub(crate) fn is_empty(&self) -> bool {
         self.loops.is_empty() && self.same.is_empty()
+    }
+
+    /// Takes the branches that cannot run out of the graphs; answers whether there was one. Their nodes become constants without a name, so that
+    /// the others keep their places.
+    pub(crate) fn settle(&mut self, truths: &HashMap<String, bool>, graphs: [&mut GraphProto; 2]) -> bool {
+        let mut dead: HashSet<String> = HashSet::new();
+        self.choices.retain_mut(|choice| match truths.get(&choice.condition) {
+            Some(&truth) => {
+                dead.extend(core::mem::take(&mut choice.results[usize::from(truth)]));
+                false
+            }
+            None => true,
+        });
+        for graph in graphs {
+            for node in &mut graph.node {
+                let read = node.input.iter().any(|name| dead.contains(name));
+                if node.output.iter().any(|name| dead.contains(name)) || (node.output.is_empty() && read) {
+                    *node = NodeProto { op_type: "Constant".to_owned(), ..NodeProto::default() };
+                } else if node.domain == DOMAIN {
+                    node.input.retain(|name| !dead.contains(name));
+                }
+            }
+        }
+        self.same.retain(|(_, _, names)| !names.iter().any(|name| dead.contains(name)));
+        !dead.is_empty()
     }
 
     /// Refuses a graph in which two values that take each other's place differ in size.
@@ -211,12 +246,23 @@ impl Flat {
     fn choose(&mut self, node: &mut NodeProto, scope: &Scope<'_>, depth: usize) -> Result<()> {
         let bodies = [self.body(node, "then_branch")?, self.body(node, "else_branch")?];
         let mut results = Vec::new();
+        let mut given = Vec::new();
         for Body { nodes, names, inputs, outputs } in bodies {
             counted("inputs of a branch", inputs.len(), 0)?;
             counted("outputs of a branch", outputs.len(), node.output.len())?;
+            let first = self.graph.node.len();
             results.push(self.run(nodes, names, &outputs, scope, depth)?);
+            let nodes = &self.graph.node[first..];
+            given.push(nodes.iter().flat_map(|node| node.output.iter().cloned()).collect());
         }
         let condition = node.input.first().map_or("", String::as_str);
+        if let Ok(mut results) = <[HashSet<String>; 2]>::try_from(given) {
+            // Indexed by the truth of the condition: what is dead when it is false, and when it is true.
+            results.iter_mut().for_each(|names| {
+                names.remove("");
+            });
+            self.control.choices.push(Choice { condition: condition.to_owned(), results });
+        }
         for (k, output) in node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             let (one, other) = (&results[0][k], &results[1][k]);
             self.ours(node, "Join", &[one, other, condition], &[output]);
@@ -342,7 +388,8 @@ pub(crate) fn standard(graph: &mut GraphProto) {
     let mut given = Vec::new();
     graph.node.retain_mut(|node| {
         if node.domain != DOMAIN {
-            return true;
+            // What was taken out with a branch.
+            return !node.output.is_empty() || !is_standard(node, "Constant");
         }
         node.domain.clear();
         match node.op_type.as_str() {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tract_onnx::pb::{
     AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, attribute_proto::AttributeType,
 };
-use tract_onnx::prelude::{DatumType, InferenceModelExt as _, TractResult};
+use tract_onnx::prelude::{DatumType, InferenceModelExt as _, Tensor, TractResult};
 use tract_onnx::tract_hir::internal::Factoid as _;
 
 use super::shape::{self, Shape};
@@ -43,6 +43,8 @@ const TIME: Duration = Duration::from_secs(120);
 #[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Inferred {
     pub(crate) shapes: HashMap<String, Shape>,
+    /// Truth values that do not depend on the data.
+    pub(crate) truths: HashMap<String, bool>,
     /// Why it stopped, or the first operator that it could not understand.
     pub(crate) complaint: Option<String>,
 }
@@ -63,6 +65,52 @@ pub(crate) fn shapes(mut model: ModelProto) -> Inferred {
     }
     ask_child(&model.encode_to_vec())
         .unwrap_or_else(|error| Inferred::nothing(format!("no process to infer shapes: {error}")))
+}
+
+/// A graph without its weights: what inference needs.
+pub(crate) fn light(graph: &GraphProto) -> GraphProto {
+    let bare = |tensor: &TensorProto| {
+        if keep(tensor) {
+            tensor.clone()
+        } else {
+            TensorProto {
+                name: tensor.name.clone(),
+                data_type: tensor.data_type,
+                dims: tensor.dims.clone(),
+                data_location: tensor.data_location,
+                ..TensorProto::default()
+            }
+        }
+    };
+    let node = |node: &NodeProto| {
+        let attribute = |attribute: &AttributeProto| match &attribute.t {
+            Some(tensor) => AttributeProto {
+                name: attribute.name.clone(),
+                r#type: attribute.r#type,
+                t: Some(bare(tensor)),
+                ..AttributeProto::default()
+            },
+            None => attribute.clone(),
+        };
+        NodeProto {
+            input: node.input.clone(),
+            output: node.output.clone(),
+            name: node.name.clone(),
+            op_type: node.op_type.clone(),
+            domain: node.domain.clone(),
+            attribute: node.attribute.iter().map(attribute).collect(),
+            ..NodeProto::default()
+        }
+    };
+    GraphProto {
+        node: graph.node.iter().map(node).collect(),
+        initializer: graph.initializer.iter().map(bare).collect(),
+        name: graph.name.clone(),
+        input: graph.input.clone(),
+        output: graph.output.clone(),
+        value_info: graph.value_info.clone(),
+        ..GraphProto::default()
+    }
 }
 
 /// The inputs of an operator that are numbers of which it makes a shape.
@@ -177,10 +225,14 @@ fn infer(model: &ModelProto) -> TractResult<Inferred> {
     let mut parsed = tract_onnx::onnx().parse(model, None)?;
     // Obstinate: what follows an operator that it does not know may still be known from elsewhere.
     let complaint = parsed.model.analyse(true).err().map(|error| format!("{error:#}"));
-    let mut shapes = HashMap::new();
+    let (mut shapes, mut truths) = (HashMap::new(), HashMap::new());
     for name in model.graph.iter().flat_map(|graph| &graph.node).flat_map(|node| &node.output) {
         let Some(&outlet) = parsed.outlets_by_name.get(name) else { continue };
         let fact = parsed.model.outlet_fact(outlet)?;
+        let value = fact.value.concretize();
+        if let Some(truth) = value.as_ref().and_then(|value| truth(value)) {
+            truths.insert(name.clone(), truth);
+        }
         let (Some(dims), Some(bits)) =
             (fact.shape.as_concrete_finite()?, fact.datum_type.concretize().and_then(bits))
         else {
@@ -188,7 +240,16 @@ fn infer(model: &ModelProto) -> TractResult<Inferred> {
         };
         shapes.insert(name.clone(), Shape { bits, dims: dims.iter().map(|&dim| dim as u64).collect() });
     }
-    Ok(Inferred { shapes, complaint })
+    Ok(Inferred { shapes, truths, complaint })
+}
+
+/// The one truth value of a tensor.
+fn truth(value: &Tensor) -> Option<bool> {
+    let view = value.as_plain_ram()?;
+    match view.as_slice::<bool>().ok()? {
+        [truth] => Some(*truth),
+        _ => None,
+    }
 }
 
 /// Turns weights into inputs of the same type, and drops what says nothing.

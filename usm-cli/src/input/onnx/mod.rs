@@ -22,32 +22,47 @@ pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Graph> {
     parse(&read_file(path)?, hints).map_err(|error| error.in_file(path))
 }
 
+/// Inference is asked again at most so often, each time without the branches that cannot run.
+const ROUNDS: usize = 8;
+
 /// Reads the bytes of a file. Ids of activations count in the order of their production, those of inputs and constants follow.
 pub(crate) fn parse(bytes: &[u8], hints: &Hints) -> Result<Graph> {
     let mut model: ModelProto = tract_onnx::onnx()
         .proto_model_for_read(&mut &*bytes)
         .map_err(|error| Error::bad(format!("not an ONNX file: {error:#}")))?;
-    let Some(graph) = &mut model.graph else {
+    let graph = model.graph.take();
+    let Some(graph) = &mut graph.map(Box::new) else {
         return Err(Error::bad("not an ONNX file: there is no graph in it"));
     };
-    let control = control::flatten(graph)?;
+    let frame = model;
+    let mut control = control::flatten(graph)?;
     let names = Names::of(graph)?;
     shape::bind(graph, &names.inputs, &hints.dims)?;
     let outside = outside(graph, &names)?;
     let mut shapes = stated(graph);
     // Weights are done with; the planner needs their sizes only, and inference a handful of values.
-    let described = Description::of(graph, &control);
-    let wanting = described.activations().any(|name| !shapes.contains_key(name));
+    let mut light = infer::light(graph);
+    let flattened = !control.is_empty();
     let mut complaint = None;
-    if wanting {
-        if !control.is_empty() {
-            control::standard(graph);
+    let mut described = Description::of(graph, &control);
+    if described.activations().any(|name| !shapes.contains_key(name)) {
+        // As often as branches turn out to be dead: what follows may depend on it.
+        for _ in 0..ROUNDS {
+            let mut standard = light.clone();
+            if flattened {
+                control::standard(&mut standard);
+            }
+            let inferred = infer::shapes(ModelProto { graph: Some(standard), ..frame.clone() });
+            let settled = control.settle(&inferred.truths, [graph, &mut light]);
+            if !settled {
+                complaint = inferred.complaint;
+                for (name, shape) in inferred.shapes {
+                    shapes.entry(name).or_insert(shape);
+                }
+                break;
+            }
         }
-        let inferred = infer::shapes(model);
-        complaint = inferred.complaint;
-        for (name, shape) in inferred.shapes {
-            shapes.entry(name).or_insert(shape);
-        }
+        described = Description::of(graph, &control);
     }
     control.check(|name| shapes.get(name)?.bytes().ok())?;
     described.build(&outside, &shapes, complaint.as_deref(), hints)
