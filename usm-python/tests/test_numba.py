@@ -464,7 +464,10 @@ def test_it_is_too_late_once_something_was_compiled():
 
 def test_threads_that_compile_meanwhile_are_before_or_after():
     run("""
+    import sys
     import threading
+    # Threads take turns as often as they can: locks taken in two orders then meet at once.
+    sys.setswitchinterval(1e-6)
     refusals, sums = [], []
 
     def compile_and_run():

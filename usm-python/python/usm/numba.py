@@ -101,6 +101,9 @@ def install(source: object = None, kind: str = "host") -> None:
     memory, and :class:`usm.DeviceError` for a Numba other than 0.68 or without the functions that are replaced. Then
     nothing has changed.
     """
+    # Made once, under a lock of its own and then under Numba's: here it must be there before Numba's lock is taken, or a thread that
+    # makes it at this moment and this one wait for each other.
+    context = _cpu_target.target_context
     # Numba's lock keeps other threads from compiling meanwhile.
     with _lock, _global_compiler_lock:
         if _usm._nrt_source() is not None:
@@ -111,7 +114,7 @@ def install(source: object = None, kind: str = "host") -> None:
         if _routed:
             return
         try:
-            _route()
+            _route(context)
         except BaseException:
             _usm._nrt_give_source()
             raise
@@ -149,7 +152,7 @@ def _check_numba():
         )
 
 
-def _route():
+def _route(context):
     """Replaces the functions, then has Numba register them: both under Numba's lock."""
     global _routed
     before = dict(_nrt.c_helpers)
@@ -161,7 +164,7 @@ def _route():
     try:
         _nrt.c_helpers.update(ours)
         _nrt.c_helpers.update(zip(_BOTH, both))
-        _rtsys.initialize(_cpu_target.target_context)
+        _rtsys.initialize(context)
     except BaseException:
         _nrt.c_helpers.update(before)
         if _rtsys._init:
