@@ -236,15 +236,20 @@ fn models() -> BTreeMap<String, PathBuf> {
 
 /// Dimensions for the models that are known by name; the instance that others extracted at the same dimensions.
 fn known(name: &str) -> Option<(&'static [&'static str], &'static str)> {
+    // Set-up puts the package in front of the name.
     Some(match name {
-        "ch_PP-OCRv4_det_infer.onnx" => {
+        _ if name.ends_with("ch_PP-OCRv4_det_infer.onnx") => {
             (&["p2o.DynamicDimension.0=1", "p2o.DynamicDimension.1=320", "p2o.DynamicDimension.2=320"], "")
         }
-        "ch_PP-OCRv4_rec_infer.onnx" => {
+        _ if name.ends_with("ch_PP-OCRv4_rec_infer.onnx") => {
             (&["p2o.DynamicDimension.0=6", "x.2=48", "p2o.DynamicDimension.1=320"], "ppocr4_rec_b6")
         }
-        "ch_ppocr_mobile_v2.0_cls_infer.onnx" => (&["x.0=6", "x.2=48", "x.3=192"], "ppocr2_cls_b6"),
-        "magika.onnx" | "model.onnx" => (&["unk__214=32"], "magika33_b32"),
+        _ if name.ends_with("ch_ppocr_mobile_v2.0_cls_infer.onnx") => {
+            (&["x.0=6", "x.2=48", "x.3=192"], "ppocr2_cls_b6")
+        }
+        _ if name.ends_with("magika.onnx") || name.ends_with("model.onnx") => {
+            (&["unk__214=32"], "magika33_b32")
+        }
         _ => return None,
     })
 }
@@ -283,9 +288,8 @@ fn real_models_are_planned_on_both_queues() {
             assert!(mine <= theirs && theirs < mine + slack, "{key} of {name}: {mine}, there {theirs}");
         }
     }
-    if planned == 0 {
-        skip("no real ONNX model was planned");
-    }
+    // A folder with models of which none is known by name would be a test that tests nothing.
+    assert!(planned > 0 || models().is_empty(), "none of the models was planned");
 }
 
 #[test]
