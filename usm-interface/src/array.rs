@@ -3,7 +3,7 @@
 //! Strides are in bytes. `data` is `(address, read-only)`, a buffer, None or absent; `offset` (bytes) belongs to buffers only.
 //! NumPy never reads `version` and neither do we, but a version that is no positive integer is refused in [`Mode::Strict`].
 
-use crate::error::{ErrorKind, Key, Result};
+use crate::error::{EntryError, Key, ProtocolError, Result};
 use crate::policy::{Mode, Policy};
 use crate::raw::{Data, Dimensions, Interface, Protocol, Raw};
 
@@ -26,7 +26,7 @@ pub(crate) fn check<'a, 'f, const N: usize>(
     policy: &Policy,
     array: &mut Interface<'a, 'f, N>,
 ) -> Result<()> {
-    let shape = dimensions.shape.ok_or_else(|| Key::Shape.error(ErrorKind::Missing))?;
+    let shape = dimensions.shape.ok_or_else(|| Key::Shape.error(EntryError::Missing))?;
     let dtype = raw.dtype(false, policy)?;
     array.descr = raw.structure(dtype, policy)?;
     raw.refuse_mask()?;
@@ -35,7 +35,7 @@ pub(crate) fn check<'a, 'f, const N: usize>(
         // NumPy ignores it; the standard does not allow it; either reading alone would be silently wrong.
         (Data::Pointer { .. }, Some(_)) if policy.mode == Mode::Numpy => 0,
         (Data::Pointer { .. }, Some(offset)) => {
-            return Err(Key::Offset.error(ErrorKind::OffsetWithPointer { offset }));
+            return Err(Key::Offset.error(ProtocolError::OffsetWithPointer { offset }));
         }
         (_, Some(offset)) => offset,
     };
@@ -45,7 +45,7 @@ pub(crate) fn check<'a, 'f, const N: usize>(
         && version < 1
         && policy.mode == Mode::Strict
     {
-        return Err(Key::Version.error(ErrorKind::BadVersion { version, allowed: "1 and newer" }));
+        return Err(Key::Version.error(ProtocolError::BadVersion { version, allowed: "1 and newer" }));
     }
     array.version = raw.version.unwrap_or(VERSION);
     array.readonly = match raw.data {

@@ -2,13 +2,13 @@
 //!
 //! The three dictionaries, PEP 3118 buffers and DLPack tensors give 20 directions. What changes on the way: strides and offsets move
 //! between bytes and elements, an offset is added to the address where the target has none, the read-only flag keeps its meaning
-//! (SYCL dictionaries are written with true = read-only). What cannot be said is [`ErrorKind::NotRepresentable`] with the [`Reason`].
+//! (SYCL dictionaries are written with true = read-only). What cannot be said is [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) with the [`Reason`].
 //!
 //! A conversion does not move or look at memory: whether the consumer can reach the address is the host's knowledge.
 
 use crate::dlpack::{DataType, Device, FLAG_READ_ONLY, FLAG_SUBBYTE_PADDED, Tensor, Version};
 use crate::dtype::{Dtype, Kind};
-use crate::error::{Error, ErrorKind, Key, Reason, Result};
+use crate::error::{Error, Key, LayoutError, MemoryError, Reason, Result};
 use crate::field::Structure;
 use crate::layout::Layout;
 use crate::pep3118::{self, Buffer};
@@ -34,8 +34,8 @@ struct Common<'a, 'f, const N: usize> {
     readonly: bool,
 }
 
-const fn refuse(key: Key, reason: Reason) -> Error {
-    key.error(ErrorKind::NotRepresentable(reason))
+fn refuse(key: Key, reason: Reason) -> Error {
+    key.error(reason)
 }
 
 impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
@@ -50,7 +50,7 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
     /// As a dictionary of another protocol; of the same protocol it is a copy.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`]: a stream, an offset without address, strides that are no multiple of the element for SYCL,
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): a stream, an offset without address, strides that are no multiple of the element for SYCL,
     /// no `syclobj`.
     pub fn to_interface(&self, protocol: Protocol, target: &Target<'a>) -> Result<Self> {
         if protocol == self.protocol {
@@ -67,7 +67,7 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
     /// As a PEP 3118 buffer.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`]: datetimes and extended types, titles, names with a colon, a stream, an offset without address.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): datetimes and extended types, titles, names with a colon, a stream, an offset without address.
     pub fn to_buffer(&self) -> Result<Buffer<'a, 'f, N>> {
         self.common()?.to_buffer()
     }
@@ -75,7 +75,7 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
     /// As a DLPack tensor on `device`.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`]: structures, text, datetimes, foreign byte order, strides that are no multiple of the element, a stream.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): structures, text, datetimes, foreign byte order, strides that are no multiple of the element, a stream.
     pub fn to_tensor(&self, device: Device) -> Result<Tensor<N>> {
         self.common()?.to_tensor(device)
     }
@@ -93,7 +93,7 @@ impl<'a, 'f, const N: usize> Buffer<'a, 'f, N> {
     /// As a dictionary.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`]: C pointers, strides that are no multiple of the element for SYCL, no `syclobj`.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): C pointers, strides that are no multiple of the element for SYCL, no `syclobj`.
     pub fn to_interface(&self, protocol: Protocol, target: &Target<'a>) -> Result<Interface<'a, 'f, N>> {
         self.common().to_interface(protocol, target)
     }
@@ -101,7 +101,7 @@ impl<'a, 'f, const N: usize> Buffer<'a, 'f, N> {
     /// As a DLPack tensor in host memory.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`], as for dictionaries.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable), as for dictionaries.
     pub fn to_tensor(&self) -> Result<Tensor<N>> {
         self.common().to_tensor(Device::CPU)
     }
@@ -123,7 +123,7 @@ impl<const N: usize> Tensor<N> {
         let c_order = is_c_order(self.shape(), self.strides());
         let strides = fits.then(|| strides.as_slice()).filter(|_| !c_order);
         if !fits && !c_order {
-            return Err(Key::Strides.error(ErrorKind::ExtentOverflow));
+            return Err(Key::Strides.error(LayoutError::ExtentOverflow));
         }
         let layout = Layout::new(dtype, self.shape(), strides, self.byte_offset)?;
         let readonly = self.readonly();
@@ -137,7 +137,7 @@ impl<const N: usize> Tensor<N> {
     /// As a dictionary.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`]: vector lanes, packed elements, handles, extended types unless [`Target::extended`], host access to
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): vector lanes, packed elements, handles, extended types unless [`Target::extended`], host access to
     /// device memory for `__array_interface__`, no `syclobj`.
     pub fn to_interface<'a>(
         &self,
@@ -160,7 +160,7 @@ impl<const N: usize> Tensor<N> {
     /// As a PEP 3118 buffer.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`], also for memory that the host may not read.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable), also for memory that the host may not read.
     pub fn to_buffer(&self) -> Result<Buffer<'static, 'static, N>> {
         if !self.device.kind.is_host_accessible() {
             return Err(refuse(Key::Device, Reason::Device));
@@ -191,7 +191,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
         match self.data {
             Data::Pointer { address, .. } | Data::Buffer { address, .. } => {
                 let moved = address.checked_add_signed(offset);
-                moved.map(Some).ok_or_else(|| Key::Offset.error(ErrorKind::AddressOverflow { address }))
+                moved.map(Some).ok_or_else(|| Key::Offset.error(MemoryError::AddressOverflow { address }))
             }
             _ if offset == 0 => Ok(None),
             _ => Err(refuse(Key::Offset, Reason::Offset)),
@@ -312,7 +312,7 @@ fn in_elements<const N: usize>(layout: &Layout<N>) -> Result<(Layout<N>, Dims<N>
         let stride = match stride {
             s if exact(s) => s,
             _ if free => c,
-            _ => return Err(Error::new(ErrorKind::NotRepresentable(Reason::Units), Key::Strides.at(index))),
+            _ => return Err(Error::new(Reason::Units, Key::Strides.at(index))),
         };
         let pushed =
             bytes.push(stride).and_then(|()| elements.push(stride.checked_div(itemsize).unwrap_or(0)));

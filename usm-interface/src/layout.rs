@@ -1,7 +1,7 @@
 //! The checked layout: where every element lies, and the proof that the bounds did not overflow.
 
 use crate::dtype::Dtype;
-use crate::error::{Error, ErrorKind, Key, Result};
+use crate::error::{Error, Key, LayoutError, LimitError, MemoryError, Result};
 use crate::shape::Dims;
 
 /// Bytes from `data[0]`: `low` inclusive, `high` exclusive. `[0, 0)` when the array has no bytes.
@@ -17,7 +17,7 @@ impl Extent {
     /// Proves that the bytes lie in `allocation` when `data[0]` is `address`. No bytes lie anywhere.
     ///
     /// # Errors
-    /// [`ErrorKind::OutsideAllocation`] with the bytes relative to the allocation.
+    /// [`MemoryError::OutsideAllocation`] with the bytes relative to the allocation.
     ///
     /// ```
     /// use usm_interface::{Allocation, Extent};
@@ -67,8 +67,8 @@ impl<const N: usize> Layout<N> {
     /// Checks shape (elements), strides (bytes) and offset (bytes); without strides the array is C-contiguous.
     ///
     /// # Errors
-    /// [`ErrorKind::NegativeExtent`], [`ErrorKind::TooManyDims`], [`ErrorKind::StrideCount`], [`ErrorKind::SizeOverflow`],
-    /// [`ErrorKind::ExtentOverflow`], [`ErrorKind::NegativeOffset`].
+    /// [`LayoutError::NegativeExtent`], [`LimitError::TooManyDims`], [`LayoutError::StrideCount`], [`LayoutError::SizeOverflow`],
+    /// [`LayoutError::ExtentOverflow`], [`LayoutError::NegativeOffset`].
     ///
     /// ```
     /// use usm_interface::{Dtype, Extent, Kind, Layout};
@@ -120,20 +120,20 @@ impl<const N: usize> Layout<N> {
         offset: i64,
         unit: i64,
     ) -> Result<()> {
-        let too_many = || Key::Shape.error(ErrorKind::TooManyDims { limit: N });
+        let too_many = || Key::Shape.error(LimitError::TooManyDims { limit: N });
         let own_shape = self.shape.grow(shape.len()).ok_or_else(too_many)?;
         let own_strides = self.strides.grow(shape.len()).ok_or_else(too_many)?;
         if let Some(strides) = strides
             && strides.len() != shape.len()
         {
-            let kind = ErrorKind::StrideCount { strides: strides.len(), shape: shape.len() };
+            let kind = LayoutError::StrideCount { strides: strides.len(), shape: shape.len() };
             return Err(Key::Strides.error(kind));
         }
         if offset < 0 {
-            return Err(Key::Offset.error(ErrorKind::NegativeOffset { offset }));
+            return Err(Key::Offset.error(LayoutError::NegativeOffset { offset }));
         }
         let Some(offset) = offset.checked_mul(unit) else {
-            return Err(Key::Offset.error(ErrorKind::ExtentOverflow));
+            return Err(Key::Offset.error(LayoutError::ExtentOverflow));
         };
         self.dtype = dtype;
         self.offset = offset;
@@ -149,14 +149,14 @@ impl<const N: usize> Layout<N> {
         let dims = own_shape.iter_mut().zip(own_strides).zip(shape).enumerate().rev();
         for (index, ((own_extent, own_stride), &extent)) in dims {
             if extent < 0 {
-                return Err(Error::new(ErrorKind::NegativeExtent { extent }, Key::Shape.at(index)));
+                return Err(Error::new(LayoutError::NegativeExtent { extent }, Key::Shape.at(index)));
             }
             *own_extent = extent;
             match strides.and_then(|strides| strides.get(index)) {
                 None => *own_stride = size,
                 Some(&stride) => {
                     let Some(stride) = stride.checked_mul(unit) else {
-                        return Err(Error::new(ErrorKind::ExtentOverflow, Key::Strides.at(index)));
+                        return Err(Error::new(LayoutError::ExtentOverflow, Key::Strides.at(index)));
                     };
                     *own_stride = stride;
                     reach.add(stride, extent);
@@ -165,12 +165,12 @@ impl<const N: usize> Layout<N> {
             if extent == 0 {
                 empty = true;
             } else {
-                size = size.checked_mul(extent).ok_or_else(|| Key::Shape.error(ErrorKind::SizeOverflow))?;
+                size = size.checked_mul(extent).ok_or_else(|| Key::Shape.error(LayoutError::SizeOverflow))?;
             }
         }
         if itemsize == 0 {
             // Elements of no bytes: their count must still be countable.
-            count(shape).ok_or_else(|| Key::Shape.error(ErrorKind::SizeOverflow))?;
+            count(shape).ok_or_else(|| Key::Shape.error(LayoutError::SizeOverflow))?;
         }
         if empty {
             return Ok(());
@@ -178,7 +178,7 @@ impl<const N: usize> Layout<N> {
         self.nbytes = size;
         let (span, key) = if strides.is_some() { (itemsize, Key::Strides) } else { (size, Key::Offset) };
         let Some(high) = reach.high.checked_add(span).filter(|_| !reach.overflow) else {
-            return Err(key.error(ErrorKind::ExtentOverflow));
+            return Err(key.error(LayoutError::ExtentOverflow));
         };
         self.extent = Extent { low: reach.low, high };
         Ok(())
@@ -321,7 +321,7 @@ impl<const N: usize> Layout<N> {
     /// Proves that the array lies in `allocation` when `data[0]` is `address`. An array without bytes lies anywhere.
     ///
     /// # Errors
-    /// [`ErrorKind::OutsideAllocation`] with the bytes relative to the allocation.
+    /// [`MemoryError::OutsideAllocation`] with the bytes relative to the allocation.
     pub fn check_inside(&self, address: u64, allocation: Allocation) -> Result<()> {
         self.extent.check_inside(address, allocation)
     }
@@ -331,7 +331,7 @@ impl<const N: usize> Layout<N> {
         let low = i128::from(address).saturating_add(i128::from(self.extent.low));
         let high = i128::from(address).saturating_add(i128::from(self.extent.high));
         if low < 0 || high > i128::from(u64::MAX) {
-            return Err(Key::Data.error(ErrorKind::AddressOverflow { address }));
+            return Err(Key::Data.error(MemoryError::AddressOverflow { address }));
         }
         Ok(())
     }
@@ -339,9 +339,9 @@ impl<const N: usize> Layout<N> {
 
 /// The refusal with its numbers, saturated to 64 bits.
 #[cold]
-pub(crate) fn outside(low: i128, high: i128, len: u64) -> ErrorKind {
+pub(crate) fn outside(low: i128, high: i128, len: u64) -> MemoryError {
     let clamp = |n: i128| i64::try_from(n).unwrap_or(if n < 0 { i64::MIN } else { i64::MAX });
-    ErrorKind::OutsideAllocation { low: clamp(low), high: clamp(high), len }
+    MemoryError::OutsideAllocation { low: clamp(low), high: clamp(high), len }
 }
 
 /// First bytes of the lowest and the highest element.

@@ -34,7 +34,10 @@ mod write;
 
 pub use convert::Target;
 pub use dtype::{ByteOrder, Dtype, Extended, Kind, MAX_ITEMSIZE, Resolution, TimeUnit};
-pub use error::{Error, ErrorKind, Key, Part, Path, Reason, Result};
+pub use error::{
+    EntryError, Error, ErrorKind, Found, Key, LayoutError, LimitError, MemoryError, Part, Path,
+    ProtocolError, Reason, Result, StructureError, SyntaxError, TypeError,
+};
 pub use field::{Field, MAX_SUB_DIMS, Name, Structure, SubShape, members};
 pub use layout::{Allocation, Extent, Layout};
 pub use policy::{Limits, MissingData, Mode, Null, Objects, Policy, SyclFlag, SyclUnits};

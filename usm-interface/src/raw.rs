@@ -4,7 +4,9 @@
 //! [`Raw::validate`]; nothing is parsed but the type string, nothing is copied but shape and strides.
 
 use crate::dtype::{Dtype, Extended, Kind};
-use crate::error::{Error, ErrorKind, Key, Part, Result};
+use crate::error::{
+    EntryError, Error, Key, MemoryError, Part, ProtocolError, Result, StructureError, TypeError,
+};
 use crate::field::{Field, Structure};
 use crate::layout::{Allocation, Layout};
 use crate::policy::{Mode, Null, Objects, Policy};
@@ -223,14 +225,14 @@ impl<'a, 'f> Raw<'a, 'f> {
 
     #[inline(never)]
     fn any_dtype(&self, native_bar: bool, policy: &Policy) -> Result<Dtype> {
-        let text = self.typestr.ok_or_else(|| Key::Typestr.error(ErrorKind::Missing))?;
+        let text = self.typestr.ok_or_else(|| Key::Typestr.error(EntryError::Missing))?;
         let parsed = match text.as_str() {
             Some(text) => typestr::parse_unresolved(text.as_bytes(), policy.mode, policy.hint),
             None => {
                 let mut buffer = [0u8; MAX_TYPESTR];
                 match text.copy_into(&mut buffer) {
                     Some(text) => typestr::parse_unresolved(text.as_bytes(), policy.mode, policy.hint),
-                    None => Err(ErrorKind::TypestrSyntax { offset: MAX_TYPESTR }),
+                    None => Err(TypeError::TypestrSyntax { offset: MAX_TYPESTR }),
                 }
             }
         };
@@ -238,7 +240,7 @@ impl<'a, 'f> Raw<'a, 'f> {
             .and_then(|dtype| typestr::resolve(dtype, native_bar || policy.mode == Mode::Numpy))
             .map_err(|kind| Key::Typestr.error(kind))?;
         if dtype.kind() == Kind::Object && policy.objects == Objects::Refuse {
-            return Err(Key::Typestr.error(ErrorKind::ObjectPointer));
+            return Err(Key::Typestr.error(TypeError::ObjectPointer));
         }
         Ok(dtype)
     }
@@ -254,14 +256,16 @@ impl<'a, 'f> Raw<'a, 'f> {
             if policy.mode == Mode::Numpy && dtype.kind() != Kind::Void {
                 return Ok(None);
             }
-            let kind =
-                ErrorKind::DescrSize { descr: u64::from(descr.size), typestr: u64::from(dtype.itemsize()) };
+            let kind = StructureError::DescrSize {
+                descr: u64::from(descr.size),
+                typestr: u64::from(dtype.itemsize()),
+            };
             return Err(Key::Descr.error(kind));
         }
         if descr.only_unnamed().is_some() && !descr.repeats(dtype) {
             match policy.mode {
                 Mode::Strict => {
-                    return Err(Error::new(ErrorKind::UnnamedField, Key::Descr.at(0).part(Part::Name)));
+                    return Err(Error::new(StructureError::UnnamedField, Key::Descr.at(0).part(Part::Name)));
                 }
                 Mode::Numpy if dtype.kind() != Kind::Void => return Ok(None),
                 Mode::Numpy => {}
@@ -279,7 +283,7 @@ impl<'a, 'f> Raw<'a, 'f> {
                 if layout.nbytes() == 0 && policy.null == Null::ZeroSize {
                     Ok(())
                 } else {
-                    Err(Key::Data.error(ErrorKind::NullPointer { nbytes: layout.nbytes() }))
+                    Err(Key::Data.error(MemoryError::NullPointer { nbytes: layout.nbytes() }))
                 }
             }
             Data::Pointer { address, .. } => layout.check_address(address),
@@ -291,7 +295,7 @@ impl<'a, 'f> Raw<'a, 'f> {
     }
 
     pub(crate) fn refuse_mask(&self) -> Result<()> {
-        if self.mask { Err(Key::Mask.error(ErrorKind::MaskUnsupported)) } else { Ok(()) }
+        if self.mask { Err(Key::Mask.error(ProtocolError::MaskUnsupported)) } else { Ok(()) }
     }
 }
 
@@ -382,11 +386,11 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
     /// Proves that the array lies inside `allocation`.
     ///
     /// # Errors
-    /// [`ErrorKind::OutsideAllocation`]; [`ErrorKind::Missing`] when there is no address.
+    /// [`MemoryError::OutsideAllocation`]; [`EntryError::Missing`] when there is no address.
     pub fn check_inside(&self, allocation: Allocation) -> Result<()> {
         match self.address() {
             Some(address) => self.layout.check_inside(address, allocation),
-            None => Err(Key::Data.error(ErrorKind::Missing)),
+            None => Err(Key::Data.error(EntryError::Missing)),
         }
     }
 }

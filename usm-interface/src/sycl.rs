@@ -10,7 +10,7 @@
 //! (`descr` is read too). **Without `data`** the producer's PEP 3118 buffer stands in, and the pointer's kind is asked from the context.
 
 use crate::dtype::{Dtype, Kind};
-use crate::error::{ErrorKind, Key, Result};
+use crate::error::{EntryError, Found, Key, ProtocolError, Result};
 use crate::policy::{Policy, SyclFlag, SyclUnits};
 use crate::raw::{Data, Dimensions, Interface, Protocol, Raw, SyclObject};
 
@@ -36,20 +36,20 @@ pub(crate) fn check<'a, 'f, const N: usize>(
     match raw.version {
         Some(VERSION) => {}
         Some(version) => {
-            return Err(Key::Version.error(ErrorKind::BadVersion { version, allowed: "1" }));
+            return Err(Key::Version.error(ProtocolError::BadVersion { version, allowed: "1" }));
         }
-        None => return Err(Key::Version.error(ErrorKind::Missing)),
+        None => return Err(Key::Version.error(EntryError::Missing)),
     }
-    let shape = dimensions.shape.ok_or_else(|| Key::Shape.error(ErrorKind::Missing))?;
+    let shape = dimensions.shape.ok_or_else(|| Key::Shape.error(EntryError::Missing))?;
     let dtype = raw.dtype(true, policy)?;
     array.version = VERSION;
     array.descr = raw.structure(dtype, policy)?;
     raw.refuse_mask()?;
-    let syclobj = raw.syclobj.ok_or_else(|| Key::Syclobj.error(ErrorKind::Missing))?;
+    let syclobj = raw.syclobj.ok_or_else(|| Key::Syclobj.error(EntryError::Missing))?;
     if let SyclObject::Filter(filter) = syclobj
         && filter.is_empty()
     {
-        return Err(Key::Syclobj.error(ErrorKind::EmptyFilter));
+        return Err(Key::Syclobj.error(ProtocolError::EmptyFilter));
     }
     array.syclobj = Some(syclobj);
     array.unit = match policy.sycl_units {
@@ -65,7 +65,7 @@ pub(crate) fn check<'a, 'f, const N: usize>(
         Data::Absent => false,
         Data::Object => {
             return Err(Key::Data
-                .error(ErrorKind::WrongType { expected: "(address, read-only)", found: "an object" }));
+                .error(EntryError::WrongType { expected: "(address, read-only)", found: Found::Object }));
         }
     };
     Ok(())

@@ -4,7 +4,7 @@
 //! `m` and `M`, an optional bracket with a unit. [`Mode::Numpy`] adds the forms that NumPy was measured to take.
 
 use crate::dtype::{ByteOrder, Dtype, Extended, Kind, MAX_ITEMSIZE, Resolution, TimeUnit};
-use crate::error::ErrorKind;
+use crate::error::TypeError;
 use crate::policy::Mode;
 
 /// Longest type string that is looked at, in bytes; the grammar's longest is 30.
@@ -17,7 +17,7 @@ pub const MAX_TYPESTR: usize = 64;
 /// (the SYCL dictionaries are the exception, see [`crate::sycl`]).
 ///
 /// # Errors
-/// An [`ErrorKind`] that names the character, the size or the offset.
+/// An [`TypeError`] that names the character, the size or the offset.
 ///
 /// ```
 /// use usm_interface::{typestr, Kind, Mode};
@@ -25,15 +25,15 @@ pub const MAX_TYPESTR: usize = 64;
 /// assert_eq!((dtype.kind(), dtype.itemsize()), (Kind::Datetime, 8));
 /// assert_eq!(dtype.to_string(), "<M8[25ns]");
 /// ```
-pub fn parse(text: &str, mode: Mode, hint: Option<Extended>) -> Result<Dtype, ErrorKind> {
+pub fn parse(text: &str, mode: Mode, hint: Option<Extended>) -> Result<Dtype, TypeError> {
     resolve(parse_unresolved(text.as_bytes(), mode, hint)?, mode == Mode::Numpy)
 }
 
 /// Gives `|` on a multi-byte type its meaning: native order where `allowed`, else a refusal.
-pub(crate) const fn resolve(mut dtype: Dtype, allowed: bool) -> Result<Dtype, ErrorKind> {
+pub(crate) const fn resolve(mut dtype: Dtype, allowed: bool) -> Result<Dtype, TypeError> {
     if matches!(dtype.order, ByteOrder::None) && has_order(dtype.kind, dtype.size) {
         if !allowed {
-            return Err(ErrorKind::BadByteOrder { order: '|' });
+            return Err(TypeError::BadByteOrder { order: '|' });
         }
         dtype.order = ByteOrder::NATIVE;
     }
@@ -51,7 +51,7 @@ pub(crate) const fn has_order(kind: Kind, size: u32) -> bool {
 
 /// As [`parse`], but leaves the order `|` of a multi-byte type as [`ByteOrder::None`].
 #[inline]
-pub(crate) fn parse_unresolved(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtype, ErrorKind> {
+pub(crate) fn parse_unresolved(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtype, TypeError> {
     if hint.is_none()
         && let [order, kind, digit] = *text
         && let Some(dtype) = short(order, kind, digit)
@@ -87,15 +87,15 @@ pub(crate) fn short(order: u8, kind: u8, digit: u8) -> Option<Dtype> {
     }
 }
 
-fn parse_general(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtype, ErrorKind> {
+fn parse_general(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtype, TypeError> {
     if let Some(hint) = hint {
         if text == hint.typestr().as_bytes() {
             return Ok(Dtype::extended(hint));
         }
-        return Err(ErrorKind::HintMismatch { expected: hint.typestr() });
+        return Err(TypeError::HintMismatch { expected: hint.typestr() });
     }
     if text.len() > MAX_TYPESTR {
-        return Err(ErrorKind::TypestrSyntax { offset: MAX_TYPESTR });
+        return Err(TypeError::TypestrSyntax { offset: MAX_TYPESTR });
     }
     match mode {
         Mode::Strict => grammar(text, false),
@@ -107,7 +107,7 @@ fn parse_general(text: &[u8], mode: Mode, hint: Option<Extended>) -> Result<Dtyp
 }
 
 /// Order, kind, size, unit. `loose` admits what NumPy reads beyond what it writes.
-fn grammar(text: &[u8], loose: bool) -> Result<Dtype, ErrorKind> {
+fn grammar(text: &[u8], loose: bool) -> Result<Dtype, TypeError> {
     let mut at = Cursor { text, pos: 0 };
     let order = match at.peek() {
         Some(order @ (b'<' | b'>' | b'|' | b'=')) => {
@@ -134,9 +134,9 @@ fn grammar(text: &[u8], loose: bool) -> Result<Dtype, ErrorKind> {
         b'U' => Kind::Unicode,
         b'V' => Kind::Void,
         b't' => Kind::BitField,
-        b'W' => return Err(ErrorKind::NeedsHint),
+        b'W' => return Err(TypeError::NeedsHint),
         other => {
-            return Err(ErrorKind::UnknownKind { kind: char::from(other) });
+            return Err(TypeError::UnknownKind { kind: char::from(other) });
         }
     };
     let timed = matches!(kind, Kind::Timedelta | Kind::Datetime);
@@ -170,12 +170,12 @@ fn grammar(text: &[u8], loose: bool) -> Result<Dtype, ErrorKind> {
     Ok(Dtype { kind, order, size, resolution })
 }
 
-fn size_in_bytes(kind: Kind, number: Option<u64>, at: Cursor<'_>) -> Result<u32, ErrorKind> {
+fn size_in_bytes(kind: Kind, number: Option<u64>, at: Cursor<'_>) -> Result<u32, TypeError> {
     let pointer = u32::try_from(size_of::<usize>()).unwrap_or(8);
     let Some(number) = number else {
         return if kind == Kind::Object { Ok(pointer) } else { Err(at.unexpected()) };
     };
-    let bad = || ErrorKind::BadItemsize { kind: kind.char(), size: number };
+    let bad = || TypeError::BadItemsize { kind: kind.char(), size: number };
     let bytes = match kind {
         Kind::Unicode => number.checked_mul(4).ok_or_else(bad)?,
         Kind::BitField if number % 8 == 0 => number / 8,
@@ -185,7 +185,7 @@ fn size_in_bytes(kind: Kind, number: Option<u64>, at: Cursor<'_>) -> Result<u32,
     let allowed = match kind {
         Kind::Bool => bytes == 1,
         Kind::Int | Kind::Uint => matches!(bytes, 1 | 2 | 4 | 8),
-        Kind::Float if bytes == 1 => return Err(ErrorKind::NeedsHint),
+        Kind::Float if bytes == 1 => return Err(TypeError::NeedsHint),
         Kind::Float => matches!(bytes, 2 | 4 | 8 | 12 | 16),
         Kind::Complex => matches!(bytes, 8 | 16 | 24 | 32),
         Kind::Timedelta | Kind::Datetime => bytes == 8,
@@ -197,12 +197,12 @@ fn size_in_bytes(kind: Kind, number: Option<u64>, at: Cursor<'_>) -> Result<u32,
     }
     match u32::try_from(bytes) {
         Ok(size) if size <= MAX_ITEMSIZE => Ok(size),
-        _ => Err(ErrorKind::ItemsizeLimit { size: bytes }),
+        _ => Err(TypeError::ItemsizeLimit { size: bytes }),
     }
 }
 
-fn byte_order(order: u8, kind: Kind, size: u32, loose: bool) -> Result<ByteOrder, ErrorKind> {
-    let bad = Err(ErrorKind::BadByteOrder { order: char::from(order) });
+fn byte_order(order: u8, kind: Kind, size: u32, loose: bool) -> Result<ByteOrder, TypeError> {
+    let bad = Err(TypeError::BadByteOrder { order: char::from(order) });
     if has_order(kind, size) {
         return Ok(match order {
             b'<' => ByteOrder::Little,
@@ -236,12 +236,12 @@ impl<'a> Cursor<'a> {
         self.pos = self.pos.saturating_add(1);
     }
 
-    fn unexpected(self) -> ErrorKind {
-        ErrorKind::TypestrSyntax { offset: self.pos }
+    fn unexpected(self) -> TypeError {
+        TypeError::TypestrSyntax { offset: self.pos }
     }
 
     /// A decimal number, if there is one; a leading zero only in the loose form.
-    fn digits(&mut self, loose: bool) -> Result<Option<u64>, ErrorKind> {
+    fn digits(&mut self, loose: bool) -> Result<Option<u64>, TypeError> {
         let start = self.pos;
         let mut value = 0u64;
         while let Some(digit @ b'0'..=b'9') = self.peek() {
@@ -249,29 +249,29 @@ impl<'a> Cursor<'a> {
             value = value
                 .checked_mul(10)
                 .and_then(|v| v.checked_add(digit))
-                .ok_or(ErrorKind::ItemsizeLimit { size: u64::MAX })?;
+                .ok_or(TypeError::ItemsizeLimit { size: u64::MAX })?;
             self.bump();
         }
         let count = self.pos.saturating_sub(start);
         if !loose && count > 1 && self.text.get(start) == Some(&b'0') {
-            return Err(ErrorKind::TypestrSyntax { offset: start });
+            return Err(TypeError::TypestrSyntax { offset: start });
         }
         Ok((count > 0).then_some(value))
     }
 
-    fn resolution(&mut self, loose: bool) -> Result<Option<Resolution>, ErrorKind> {
+    fn resolution(&mut self, loose: bool) -> Result<Option<Resolution>, TypeError> {
         if self.peek() != Some(b'[') {
             return Ok(None);
         }
         self.bump();
-        let count = match self.digits(loose).map_err(|_| ErrorKind::BadTimeUnit)? {
+        let count = match self.digits(loose).map_err(|_| TypeError::BadTimeUnit)? {
             None => 1,
             Some(count) if count <= u64::from(MAX_ITEMSIZE) => u32::try_from(count).unwrap_or(0),
-            Some(_) => return Err(ErrorKind::BadTimeUnit),
+            Some(_) => return Err(TypeError::BadTimeUnit),
         };
         let rest: &'a [u8] = self.text.get(self.pos..).unwrap_or_default();
         let Some((b']', name)) = rest.split_last() else {
-            return Err(ErrorKind::BadTimeUnit);
+            return Err(TypeError::BadTimeUnit);
         };
         self.pos = self.text.len();
         if loose && name == b"generic" {
@@ -280,7 +280,7 @@ impl<'a> Cursor<'a> {
         let unit = match TimeUnit::from_bytes(name) {
             Some(unit) => unit,
             None if loose && name == "μs".as_bytes() => TimeUnit::Microsecond,
-            None => return Err(ErrorKind::BadTimeUnit),
+            None => return Err(TypeError::BadTimeUnit),
         };
         Ok(Some(Resolution { count, unit }))
     }

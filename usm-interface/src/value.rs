@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use crate::error::{Error, ErrorKind, Key, Result};
+use crate::error::{EntryError, Error, Found, Key, LimitError, Result};
 use crate::policy::Limits;
 use crate::text::Cursor;
 
@@ -255,18 +255,18 @@ pub enum Token<'a> {
 impl Token<'_> {
     /// What the token is, for messages.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub const fn found(&self) -> Found {
         match self {
-            Self::List | Self::Tuple => "a sequence",
-            Self::Map => "a dictionary",
-            Self::End => "the end of the sequence",
-            Self::Int(_) => "an integer",
-            Self::Str(_) => "a string",
-            Self::Bytes(_) => "bytes",
-            Self::Bool(_) => "a boolean",
-            Self::None => "None",
-            Self::Float => "a float",
-            Self::Opaque(_) => "an object",
+            Self::List | Self::Tuple => Found::Sequence,
+            Self::Map => Found::Dictionary,
+            Self::End => Found::End,
+            Self::Int(_) => Found::Integer,
+            Self::Str(_) => Found::String,
+            Self::Bytes(_) => Found::Bytes,
+            Self::Bool(_) => Found::Boolean,
+            Self::None => Found::None,
+            Self::Float => Found::Float,
+            Self::Opaque(_) => Found::Object,
         }
     }
 }
@@ -304,7 +304,7 @@ pub trait Source<'a> {
     /// The next token.
     ///
     /// # Errors
-    /// Whatever stops the source; a host that has its own exception returns [`ErrorKind::Source`] and keeps it.
+    /// Whatever stops the source; a host that has its own exception returns [`ErrorKind::Source`](crate::ErrorKind::Source) and keeps it.
     fn next(&mut self) -> Result<Token<'a>>;
 
     /// The whole text, when the source is text of which nothing was read: what producers print is then read eight bytes at a time.
@@ -354,7 +354,7 @@ impl<'a, S: Source<'a>> Reader<S> {
         match token {
             Token::List | Token::Tuple | Token::Map => {
                 if self.depth >= self.limits.depth {
-                    return Err(key.error(ErrorKind::TooDeep { limit: self.limits.depth }));
+                    return Err(key.error(LimitError::TooDeep { limit: self.limits.depth }));
                 }
                 self.depth = self.depth.wrapping_add(1);
             }
@@ -366,7 +366,7 @@ impl<'a, S: Source<'a>> Reader<S> {
             _ => {}
         }
         if self.values >= self.limits.values {
-            return Err(key.error(ErrorKind::TooManyValues { limit: self.limits.values }));
+            return Err(key.error(LimitError::TooManyValues { limit: self.limits.values }));
         }
         self.values = self.values.wrapping_add(1);
         Ok(token)
@@ -393,5 +393,5 @@ impl<'a, S: Source<'a>> Reader<S> {
 /// An error of a value with the wrong type.
 #[cold]
 pub(crate) fn wrong_type(key: Key, expected: &'static str, token: &Token<'_>) -> Error {
-    key.error(ErrorKind::WrongType { expected, found: token.name() })
+    key.error(EntryError::WrongType { expected, found: token.found() })
 }

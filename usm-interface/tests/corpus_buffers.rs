@@ -5,7 +5,7 @@ mod common;
 use serde_json::Value;
 use usm_interface::dlpack::{DataType, RawTensor, Tensor, Version};
 use usm_interface::pep3118::{Padding, RawBuffer};
-use usm_interface::{ErrorKind, Field, Objects, Policy};
+use usm_interface::{ErrorKind, Field, Objects, Policy, StructureError};
 
 fn integers(value: &Value) -> Vec<i64> {
     value.as_array().unwrap().iter().map(|n| n.as_i64().unwrap()).collect()
@@ -41,7 +41,10 @@ fn every_buffer_round_trips() {
             Ok(buffer) => buffer,
             Err(error) => {
                 // ctypes loses bit-fields and packing: the format is smaller than the element, and no padding explains it.
-                assert!(matches!(error.kind(), ErrorKind::FormatSize { .. }), "{id} {format}: {error}");
+                assert!(
+                    matches!(error.kind(), ErrorKind::Structure(StructureError::FormatSize { .. })),
+                    "{id} {format}: {error}"
+                );
                 assert!(["P", "BF", "U"].contains(&record["expr"].as_str().unwrap()), "{id}");
                 refused += 1;
                 continue;

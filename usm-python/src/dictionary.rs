@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 use usm_interface::value::{Int, Str};
 use usm_interface::{
-    Data, Error, ErrorKind, Extent, Field, Interface, Key, Path, Policy, Protocol, Raw, Stream, SyclObject,
-    descr, text::Lexer,
+    Data, EntryError, Error, ErrorKind, Extent, Field, Found, Interface, Key, LayoutError, LimitError, Path,
+    Policy, Protocol, Raw, Stream, SyclObject, descr, text::Lexer,
 };
 
 use crate::buffer::Held;
@@ -131,7 +131,7 @@ pub(crate) fn read<'py>(
     match shape.as_ref().map_or(0, |shape| shape.len()) {
         few if few <= FEW_DIMS => sized::<FEW_DIMS>(producer, entries, protocol, policy, shape, classify),
         0..=MAX_DIMS => sized::<MAX_DIMS>(producer, entries, protocol, policy, shape, classify),
-        _ => Err(raise(ErrorKind::TooManyDims { limit: MAX_DIMS }, Key::Shape.path())),
+        _ => Err(raise(LimitError::TooManyDims { limit: MAX_DIMS }, Key::Shape.path())),
     }
 }
 
@@ -154,7 +154,7 @@ fn sized<'py, const N: usize>(
     let strides = sequence(entries.present(STRIDES), Key::Strides)?;
     let strides = match (&strides, shape) {
         (Some(strides), Some(shape)) if strides.len() != shape.len() => {
-            let kind = ErrorKind::StrideCount { strides: strides.len(), shape: shape.len() };
+            let kind = LayoutError::StrideCount { strides: strides.len(), shape: shape.len() };
             return Err(raise(kind, Key::Strides.path()));
         }
         (Some(strides), Some(_)) => Some(integers(strides, Key::Strides, &mut steps)?),
@@ -268,14 +268,14 @@ fn descr_text(mut entries: Entries<'_>, protocol: Protocol) -> PyResult<Option<S
 }
 
 #[cold]
-fn raise(kind: ErrorKind, path: Path) -> PyErr {
+fn raise(kind: impl Into<ErrorKind>, path: Path) -> PyErr {
     crate::error::interface(Error::new(kind, path))
 }
 
 #[cold]
 fn wrong(path: Path, expected: &'static str, found: &Bound<'_, PyAny>) -> PyErr {
-    let found = if found.is_none() { "None" } else { "another object" };
-    raise(ErrorKind::WrongType { expected, found }, path)
+    let found = if found.is_none() { Found::None } else { Found::Object };
+    raise(EntryError::WrongType { expected, found }, path)
 }
 
 /// The value of exactly an `int` that fits; nothing of Python's runs.
@@ -305,7 +305,7 @@ fn integer(value: &Bound<'_, PyAny>, path: Path) -> PyResult<i64> {
     if let Some(number) = exact(value) {
         return Ok(number);
     }
-    let range = |_| raise(ErrorKind::IntegerRange { range: "-2^63..2^63" }, path);
+    let range = |_| raise(EntryError::IntegerRange { range: "-2^63..2^63" }, path);
     index(value, path, "an integer")?.extract().map_err(range)
 }
 
@@ -369,13 +369,13 @@ fn data(
         },
     };
     if pair.len() != 2 {
-        return Err(raise(ErrorKind::WrongLength { expected: 2 }, Key::Data.path()));
+        return Err(raise(EntryError::WrongLength { expected: 2 }, Key::Data.path()));
     }
     let address = pair.get_borrowed_item(0)?;
     let address = match exact(&address).map(u64::try_from) {
         Some(Ok(address)) => address,
         _ => {
-            let range = |_| raise(ErrorKind::IntegerRange { range: "0..2^64" }, Key::Data.at(0));
+            let range = |_| raise(EntryError::IntegerRange { range: "0..2^64" }, Key::Data.at(0));
             index(&address, Key::Data.at(0), "an address")?.extract().map_err(range)?
         }
     };

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use usm_interface::dlpack::{Device, DeviceType};
 use usm_interface::{
-    Error as Refusal, ErrorKind, Interface, Key, Protocol, Reason, Result, Spelling, SyclObject, Target,
+    Error as Refusal, Interface, Key, Protocol, Reason, Result, Spelling, SyclObject, Target,
 };
 
 use super::DIMS;
@@ -61,7 +61,7 @@ pub(super) struct Buffer {
 /// The array in the target's terms.
 ///
 /// # Errors
-/// [`ErrorKind::NotRepresentable`] with the field that the target cannot say.
+/// [`NotRepresentable`](usm_interface::ErrorKind::NotRepresentable) with the field that the target cannot say.
 pub(super) fn convert<'a>(
     array: &Interface<'a, '_, DIMS>,
     to: To,
@@ -120,5 +120,5 @@ fn dictionary<'a>(
 }
 
 fn refuse(key: Key, reason: Reason) -> Refusal {
-    Refusal::new(ErrorKind::NotRepresentable(reason), key.path())
+    Refusal::new(reason, key.path())
 }

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use usm_interface::value::Str;
 use usm_interface::{
-    Allocation, Error as Refusal, ErrorKind, Field, Interface, Key, MissingData, Mode, Policy, Protocol,
-    SyclObject, dict, members,
+    Allocation, Error as Refusal, ErrorKind, Field, Interface, Key, LimitError, MissingData, Mode, Policy,
+    Protocol, SyclObject, dict, members,
 };
 
 use crate::error::{Error, Exit, Result};
@@ -188,7 +188,7 @@ fn answer(line: &[u8], arguments: &Arguments) -> Option<Answer> {
     };
     let [first, most] = FIELDS;
     let answer = match check(text, arguments, &policy, first) {
-        Err(refusal) if matches!(refusal.kind(), ErrorKind::TooManyFields { .. }) => {
+        Err(refusal) if matches!(refusal.kind(), ErrorKind::Limit(LimitError::TooManyFields { .. })) => {
             check(text, arguments, &policy, most)
         }
         other => other,

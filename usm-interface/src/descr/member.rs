@@ -1,7 +1,7 @@
 //! What makes a member: its size and place, and a name that no sibling has. Shared by the general parser and the straight path.
 
 use crate::dtype::{Kind, MAX_ITEMSIZE};
-use crate::error::{ErrorKind, Part};
+use crate::error::{ErrorKind, LayoutError, Part, TypeError};
 use crate::field::{Field, Name};
 use crate::value::Str;
 
@@ -28,7 +28,7 @@ pub(super) fn complete(field: &mut Field<'_>, offset: u32) -> Result<u32, (Error
     let size = elements.and_then(|n| n.checked_mul(u64::from(field.dtype.itemsize())));
     let end = size.and_then(|n| n.checked_add(u64::from(offset)));
     let (Some(size), Some(end)) = (size, end) else {
-        return Err((ErrorKind::SizeOverflow, Part::Shape(None)));
+        return Err((LayoutError::SizeOverflow.into(), Part::Shape(None)));
     };
     match (u32::try_from(size), u32::try_from(end)) {
         (Ok(size), Ok(end)) if end <= MAX_ITEMSIZE => {
@@ -41,7 +41,7 @@ pub(super) fn complete(field: &mut Field<'_>, offset: u32) -> Result<u32, (Error
             }
             Ok(end)
         }
-        _ => Err((ErrorKind::ItemsizeLimit { size: end }, Part::None)),
+        _ => Err((TypeError::ItemsizeLimit { size: end }.into(), Part::None)),
     }
 }
 

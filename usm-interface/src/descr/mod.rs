@@ -13,7 +13,7 @@ pub(crate) use parser::read;
 pub(crate) use straight::{DEPTH, read as read_straight};
 
 use crate::dtype::{ByteOrder, Kind};
-use crate::error::{Error, ErrorKind, Key, Part, Path, Result};
+use crate::error::{Error, Key, Part, Path, Result, TypeError};
 use crate::field::{Field, Structure};
 use crate::policy::{Mode, Objects, Policy};
 use crate::typestr;
@@ -27,7 +27,7 @@ pub const MAX_NESTING: usize = 16;
 /// `native_bar` says that `|` on a multi-byte type means native order, as in SYCL dictionaries.
 ///
 /// # Errors
-/// An [`Error`] whose path names the item, `descr[3].shape[1]`; [`ErrorKind::TooManyFields`] when the table is full.
+/// An [`Error`] whose path names the item, `descr[3].shape[1]`; [`LimitError::TooManyFields`](crate::LimitError::TooManyFields) when the table is full.
 pub fn parse<'a, 'f, S: Source<'a>>(
     source: S,
     native_bar: bool,
@@ -92,7 +92,7 @@ fn refuse_objects(fields: &[Field<'_>], policy: &Policy, key: Key) -> Result<()>
     match fields.iter().position(|f| f.dtype.kind() == Kind::Object) {
         None => Ok(()),
         Some(index) => {
-            Err(Error::new(ErrorKind::ObjectPointer, path_of(fields, index, key).part(Part::Type)))
+            Err(Error::new(TypeError::ObjectPointer, path_of(fields, index, key).part(Part::Type)))
         }
     }
 }

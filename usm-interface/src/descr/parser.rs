@@ -3,7 +3,9 @@
 use super::member::{check_names, complete, has_no_bytes, is_plain, is_unnamed};
 use super::{MAX_NESTING, Parsed};
 use crate::dtype::{Dtype, Extended, Kind, MAX_ITEMSIZE};
-use crate::error::{Error, ErrorKind, Key, Part, Path, Result};
+use crate::error::{
+    EntryError, Error, ErrorKind, Key, LayoutError, LimitError, Part, Path, Result, StructureError, TypeError,
+};
 use crate::field::{Field, MAX_SUB_DIMS, Name, SubShape};
 use crate::policy::{Mode, Policy};
 use crate::typestr::{self, MAX_TYPESTR};
@@ -85,13 +87,13 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
     }
 
     #[cold]
-    fn error(&self, kind: ErrorKind, part: Part) -> Error {
+    fn error(&self, kind: impl Into<ErrorKind>, part: Part) -> Error {
         Error::new(kind, self.path().part(part))
     }
 
     #[cold]
     fn wrong(&self, expected: &'static str, token: &Token<'_>, part: Part) -> Error {
-        self.error(ErrorKind::WrongType { expected, found: token.name() }, part)
+        self.error(EntryError::WrongType { expected, found: token.found() }, part)
     }
 
     #[inline]
@@ -103,7 +105,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
     fn frame(&mut self) -> Result<&mut Frame> {
         // The depth is checked where it grows; the limit is named here too so that nothing can panic.
         let key = self.key;
-        self.frames.get_mut(self.depth).ok_or_else(|| key.error(ErrorKind::TooDeep { limit: MAX_NESTING }))
+        self.frames.get_mut(self.depth).ok_or_else(|| key.error(LimitError::TooDeep { limit: MAX_NESTING }))
     }
 
     fn run(&mut self) -> Result<Parsed> {
@@ -144,15 +146,11 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         let name = match self.next()? {
             Token::Str(name) => name,
             Token::Tuple | Token::List => {
-                let (Token::Str(text), Token::Str(name)) = (self.next()?, self.next()?) else {
-                    return Err(self.error(
-                        ErrorKind::WrongType {
-                            expected: "(title, name), both strings",
-                            found: "something else",
-                        },
-                        Part::Title,
-                    ));
+                let mut string = || match self.next()? {
+                    Token::Str(text) => Ok(text),
+                    other => Err(self.wrong("(title, name), both strings", &other, Part::Title)),
                 };
+                let (text, name) = (string()?, string()?);
                 title = Some(text);
                 self.end("(title, name)", Part::Title)?;
                 name
@@ -170,7 +168,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
             Some(slot) => {
                 *slot = Field { name, title, depth: u8::try_from(depth).unwrap_or(u8::MAX), ..Field::EMPTY };
             }
-            None => return Err(Error::new(ErrorKind::TooManyFields { limit }, key.path())),
+            None => return Err(Error::new(LimitError::TooManyFields { limit }, key.path())),
         }
         self.count = index.saturating_add(1);
         let mut tuples = 0u8;
@@ -216,7 +214,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
                 let hint = self.hint.filter(|hint| hint.typestr() == text);
                 typestr::parse_unresolved(text.as_bytes(), self.mode, hint)
             }
-            None => Err(ErrorKind::TypestrSyntax { offset: MAX_TYPESTR }),
+            None => Err(TypeError::TypestrSyntax { offset: MAX_TYPESTR }),
         };
         match parsed {
             Ok(dtype) => {
@@ -234,7 +232,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         let count = self.count;
         match self.frames.get_mut(depth) {
             Some(frame) => *frame = Frame { owner, tuples, list, first: count, ..Frame::NEW },
-            None => return Err(self.error(ErrorKind::TooDeep { limit: MAX_NESTING }, Part::Type)),
+            None => return Err(self.error(LimitError::TooDeep { limit: MAX_NESTING }, Part::Type)),
         }
         self.depth = depth;
         Ok(())
@@ -250,7 +248,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         {
             let frame = self.frame()?;
             frame.items = unnamed.saturating_add(1);
-            return Err(self.error(ErrorKind::UnnamedField, Part::Name));
+            return Err(self.error(StructureError::UnnamedField, Part::Name));
         }
         if depth == 0 {
             return Ok(Some(Parsed { count, size: frame.offset }));
@@ -285,7 +283,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
                 let mut inner = self.shape(index, &token)?;
                 let no_bytes = self.table.get(index).is_some_and(|field| field.dtype.itemsize() == 0);
                 if no_bytes || inner.count() == Some(0) {
-                    return Err(self.error(ErrorKind::EmptyElement, Part::Shape(None)));
+                    return Err(self.error(StructureError::EmptyElement, Part::Shape(None)));
                 }
                 inner.prepend(&shape).ok_or_else(|| self.too_many_dims())?;
                 shape = inner;
@@ -301,7 +299,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
 
     #[cold]
     fn too_many_dims(&self) -> Error {
-        self.error(ErrorKind::TooManySubDims { limit: MAX_SUB_DIMS }, Part::Shape(None))
+        self.error(LimitError::TooManySubDims { limit: MAX_SUB_DIMS }, Part::Shape(None))
     }
 
     /// Puts a shape in front of what the member has.
@@ -320,7 +318,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
     /// A sub-array shape, or one integer.
     fn shape(&mut self, index: usize, first: &Token<'a>) -> Result<SubShape> {
         if self.table.get(index).is_some_and(has_no_bytes) {
-            return Err(self.error(ErrorKind::EmptyElement, Part::Shape(None)));
+            return Err(self.error(StructureError::EmptyElement, Part::Shape(None)));
         }
         let mut group = SubShape::NONE;
         match *first {
@@ -347,14 +345,14 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         };
         if int.is_negative() {
             return Err(
-                self.error(ErrorKind::NegativeExtent { extent: int.to_i64().unwrap_or(i64::MIN) }, part)
+                self.error(LayoutError::NegativeExtent { extent: int.to_i64().unwrap_or(i64::MIN) }, part)
             );
         }
         let extent = int.to_u64().and_then(|n| u32::try_from(n).ok()).filter(|&n| n <= MAX_ITEMSIZE);
         let Some(extent) = extent else {
-            return Err(self.error(ErrorKind::IntegerRange { range: "0..2^31" }, part));
+            return Err(self.error(EntryError::IntegerRange { range: "0..2^31" }, part));
         };
-        group.push(extent).ok_or_else(|| self.error(ErrorKind::TooManySubDims { limit: MAX_SUB_DIMS }, part))
+        group.push(extent).ok_or_else(|| self.error(LimitError::TooManySubDims { limit: MAX_SUB_DIMS }, part))
     }
 
     /// A member is complete: its size, its offset, and whether its name is new.
@@ -384,6 +382,6 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         let siblings = self.table.get(first..index).unwrap_or_default();
         let new = check_names(&field, siblings, &mut seen);
         self.frame()?.seen = seen;
-        new.map_err(|part| self.error(ErrorKind::DuplicateName, part))
+        new.map_err(|part| self.error(StructureError::DuplicateName, part))
     }
 }

@@ -1,7 +1,7 @@
 //! The keys of a dictionary, read from tokens of any source.
 
 use crate::descr::{self, Parsed};
-use crate::error::{Error, ErrorKind, Key, Result};
+use crate::error::{EntryError, Error, Key, LimitError, Result, StructureError};
 use crate::field::Field;
 use crate::policy::{Mode, Policy};
 use crate::raw::{Data, SyclObject};
@@ -100,7 +100,7 @@ impl<'a, const N: usize> Keys<'a, N> {
                 continue;
             };
             if self.seen & bit != 0 {
-                return Err(key.error(ErrorKind::DuplicateKey));
+                return Err(key.error(EntryError::DuplicateKey));
             }
             self.seen |= bit;
             let value = reader.next(key)?;
@@ -161,7 +161,7 @@ impl<'a, const N: usize> Keys<'a, N> {
         let (kept, free) = table.split_at_mut_checked(first.count).unwrap_or_default();
         let second = descr::read(reader, value, key, policy, free)?;
         if second.size != first.size || free.get(..second.count) != Some(kept) {
-            return Err(key.error(ErrorKind::DescrConflict));
+            return Err(key.error(StructureError::DescrConflict));
         }
         Ok(())
     }
@@ -183,13 +183,13 @@ fn integers<'a, S: Source<'a>, const N: usize>(
         match reader.next(key)? {
             Token::Int(int) => {
                 let value = int.to_i64().ok_or_else(|| {
-                    Error::new(ErrorKind::IntegerRange { range: "-2^63..2^63" }, key.at(index))
+                    Error::new(EntryError::IntegerRange { range: "-2^63..2^63" }, key.at(index))
                 })?;
-                dims.push(value).ok_or_else(|| key.error(ErrorKind::TooManyDims { limit: N }))?;
+                dims.push(value).ok_or_else(|| key.error(LimitError::TooManyDims { limit: N }))?;
             }
             Token::End => return Ok(()),
             other => {
-                let kind = ErrorKind::WrongType { expected: "an integer", found: other.name() };
+                let kind = EntryError::WrongType { expected: "an integer", found: other.found() };
                 return Err(Error::new(kind, key.at(index)));
             }
         }
@@ -202,7 +202,7 @@ fn optional_int(key: Key, value: &Token<'_>) -> Result<Option<i64>> {
         Token::None => Ok(None),
         Token::Int(int) => match int.to_i64() {
             Some(value) => Ok(Some(value)),
-            None => Err(key.error(ErrorKind::IntegerRange { range: "-2^63..2^63" })),
+            None => Err(key.error(EntryError::IntegerRange { range: "-2^63..2^63" })),
         },
         other => Err(wrong_type(key, "an integer", other)),
     }
@@ -223,13 +223,13 @@ fn data<'a, S: Source<'a>>(reader: &mut Reader<S>, value: &Token<'a>, policy: &P
         ref other => return Err(wrong_type(key, "(address, flag), a buffer or None", other)),
     }
     let address = match reader.next(key)? {
-        Token::Int(int) => {
-            int.to_u64().ok_or_else(|| Error::new(ErrorKind::IntegerRange { range: "0..2^64" }, key.at(0)))?
-        }
-        Token::End => return Err(key.error(ErrorKind::WrongLength { expected: 2 })),
+        Token::Int(int) => int
+            .to_u64()
+            .ok_or_else(|| Error::new(EntryError::IntegerRange { range: "0..2^64" }, key.at(0)))?,
+        Token::End => return Err(key.error(EntryError::WrongLength { expected: 2 })),
         other => {
             return Err(Error::new(
-                ErrorKind::WrongType { expected: "an address", found: other.name() },
+                EntryError::WrongType { expected: "an address", found: other.found() },
                 key.at(0),
             ));
         }
@@ -237,17 +237,17 @@ fn data<'a, S: Source<'a>>(reader: &mut Reader<S>, value: &Token<'a>, policy: &P
     let flag = match reader.next(key)? {
         Token::Bool(flag) => flag,
         Token::Int(int) if policy.mode == Mode::Numpy => int.to_i64() != Some(0),
-        Token::End => return Err(key.error(ErrorKind::WrongLength { expected: 2 })),
+        Token::End => return Err(key.error(EntryError::WrongLength { expected: 2 })),
         other => {
             return Err(Error::new(
-                ErrorKind::WrongType { expected: "a boolean", found: other.name() },
+                EntryError::WrongType { expected: "a boolean", found: other.found() },
                 key.at(1),
             ));
         }
     };
     match reader.next(key)? {
         Token::End => Ok(Data::Pointer { address, flag }),
-        _ => Err(key.error(ErrorKind::WrongLength { expected: 2 })),
+        _ => Err(key.error(EntryError::WrongLength { expected: 2 })),
     }
 }
 

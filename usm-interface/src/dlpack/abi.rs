@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 use super::validate::{DataType, RawTensor, Tensor, Version};
-use crate::error::{ErrorKind, Key, Result};
+use crate::error::{Key, LayoutError, LimitError, ProtocolError, Result};
 use crate::policy::Policy;
 
 /// Name of a capsule with a legacy tensor.
@@ -248,14 +248,14 @@ impl<T: Structure> Managed<T> {
     /// Reads and checks the tensor.
     ///
     /// # Errors
-    /// [`ErrorKind::BadMajor`] before any field behind the version is read; see [`RawTensor::validate`].
+    /// [`ProtocolError::BadMajor`] before any field behind the version is read; see [`RawTensor::validate`].
     pub fn validate<const N: usize>(&self, policy: &Policy) -> Result<Tensor<N>> {
         // SAFETY: `from_raw` requires the pointer to be valid until the deleter runs, which only `drop` does.
         let managed = unsafe { self.tensor.as_ref() };
         if let Some(version) = managed.version()
             && version.major != Version::CURRENT.major
         {
-            return Err(Key::Version.error(ErrorKind::BadMajor { major: version.major }));
+            return Err(Key::Version.error(ProtocolError::BadMajor { major: version.major }));
         }
         // SAFETY: `from_raw` requires shape and strides to be NULL or valid for `ndim` integers.
         let raw = unsafe { read(managed.tensor(), managed.version(), managed.flags()) }?;
@@ -278,15 +278,15 @@ impl<T: Structure> Drop for Managed<T> {
 /// Borrows the fields of a tensor without checking them, beyond the number of dimensions.
 ///
 /// # Errors
-/// [`ErrorKind::NegativeExtent`] or [`ErrorKind::TooManyDims`] for an `ndim` outside 0 to [`MAX_NDIM`].
+/// [`LayoutError::NegativeExtent`] or [`LimitError::TooManyDims`] for an `ndim` outside 0 to [`MAX_NDIM`].
 ///
 /// # Safety
 /// `shape` and `strides` are NULL or valid for `ndim` integers for as long as the result is used.
 pub unsafe fn read(tensor: &DLTensor, version: Option<Version>, flags: u64) -> Result<RawTensor<'_>> {
     let ndim = usize::try_from(tensor.ndim)
-        .map_err(|_| Key::Ndim.error(ErrorKind::NegativeExtent { extent: i64::from(tensor.ndim) }))?;
+        .map_err(|_| Key::Ndim.error(LayoutError::NegativeExtent { extent: i64::from(tensor.ndim) }))?;
     if ndim > MAX_NDIM {
-        return Err(Key::Ndim.error(ErrorKind::TooManyDims { limit: MAX_NDIM }));
+        return Err(Key::Ndim.error(LimitError::TooManyDims { limit: MAX_NDIM }));
     }
     let slice = |pointer: *mut i64| {
         let pointer = NonNull::new(pointer).filter(|p| ndim > 0 && p.is_aligned())?;
@@ -319,7 +319,7 @@ mod exporting {
         Structure,
     };
     use crate::dlpack::validate::{Tensor, Version};
-    use crate::error::{ErrorKind, Key, Reason, Result};
+    use crate::error::{Key, Reason, Result};
 
     /// What a managed tensor of ours points to. The structure comes first, so that both have one address.
     #[repr(C)]
@@ -335,8 +335,7 @@ mod exporting {
         Ok(DLTensor {
             data,
             device: DLDevice { device_type: tensor.device().kind.code(), device_id: tensor.device().id },
-            ndim: i32::try_from(ndim)
-                .map_err(|_| Key::Ndim.error(ErrorKind::NotRepresentable(Reason::Dims)))?,
+            ndim: i32::try_from(ndim).map_err(|_| Key::Ndim.error(Reason::Dims))?,
             dtype: DLDataType {
                 code: tensor.dtype().code,
                 bits: tensor.dtype().bits,
@@ -415,7 +414,7 @@ mod exporting {
     /// `data` is the pointer that the tensor's address stands for; it is only stored.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`] when the number of dimensions does not fit.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) when the number of dimensions does not fit.
     pub fn export<O: Send + 'static, const N: usize>(
         tensor: &Tensor<N>,
         data: *mut c_void,
@@ -434,14 +433,14 @@ mod exporting {
     /// Makes a legacy tensor; see [`export`]. The legacy structure cannot say read-only.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`] for a read-only tensor or too many dimensions.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) for a read-only tensor or too many dimensions.
     pub fn export_legacy<O: Send + 'static, const N: usize>(
         tensor: &Tensor<N>,
         data: *mut c_void,
         owner: O,
     ) -> Result<Managed<DLManagedTensor>> {
         if tensor.readonly() {
-            return Err(Key::Flags.error(ErrorKind::NotRepresentable(Reason::ReadOnly)));
+            return Err(Key::Flags.error(Reason::ReadOnly));
         }
         let managed = DLManagedTensor {
             dl_tensor: dl_tensor(tensor, data)?,

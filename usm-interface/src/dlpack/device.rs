@@ -1,6 +1,6 @@
 //! Device codes and the `stream` argument of `__dlpack__`.
 
-use crate::error::{ErrorKind, Key, Result};
+use crate::error::{EntryError, Key, ProtocolError, Result};
 use crate::value::Int;
 
 macro_rules! device_types {
@@ -90,11 +90,11 @@ impl Device {
     /// A device from its codes.
     ///
     /// # Errors
-    /// [`ErrorKind::BadDevice`].
+    /// [`ProtocolError::BadDevice`].
     pub fn from_codes(device_type: i32, id: i32) -> Result<Self> {
         match DeviceType::from_code(device_type) {
             Some(kind) => Ok(Self { kind, id }),
-            None => Err(Key::Device.error(ErrorKind::BadDevice { device: device_type })),
+            None => Err(Key::Device.error(ProtocolError::BadDevice { device: device_type })),
         }
     }
 }
@@ -115,9 +115,9 @@ pub enum StreamArgument {
 /// Reads the `stream` argument by the rules of the device; `None` is Python's None.
 ///
 /// # Errors
-/// [`ErrorKind::StreamZero`] on CUDA; [`ErrorKind::IntegerRange`] for numbers that the device does not have.
+/// [`ProtocolError::StreamZero`] on CUDA; [`EntryError::IntegerRange`] for numbers that the device does not have.
 pub fn stream_argument(device: DeviceType, stream: Option<Int>) -> Result<StreamArgument> {
-    let range = |range| Err(Key::Stream.error(ErrorKind::IntegerRange { range }));
+    let range = |range| Err(Key::Stream.error(EntryError::IntegerRange { range }));
     let Some(number) = stream else {
         return Ok(match device {
             DeviceType::Cpu => StreamArgument::NoSync,
@@ -130,7 +130,7 @@ pub fn stream_argument(device: DeviceType, stream: Option<Int>) -> Result<Stream
     let rocm = matches!(device, DeviceType::Rocm | DeviceType::RocmHost);
     let cuda = matches!(device, DeviceType::Cuda | DeviceType::CudaHost | DeviceType::CudaManaged);
     match number.to_u64() {
-        Some(0) if cuda => Err(Key::Stream.error(ErrorKind::StreamZero)),
+        Some(0) if cuda => Err(Key::Stream.error(ProtocolError::StreamZero)),
         Some(1) if cuda => Ok(StreamArgument::Default),
         Some(2) if cuda => Ok(StreamArgument::PerThreadDefault),
         Some(0) if rocm => Ok(StreamArgument::Default),

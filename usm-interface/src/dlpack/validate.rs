@@ -1,7 +1,9 @@
 //! Tensors as safe values, and their checks.
 
 use crate::dtype::{ByteOrder, Dtype, Extended, Kind};
-use crate::error::{Error, ErrorKind, Key, Result};
+use crate::error::{
+    EntryError, Error, Key, LayoutError, LimitError, MemoryError, ProtocolError, Result, TypeError,
+};
 use crate::layout::{Allocation, Extent};
 use crate::policy::{Mode, Null, Policy};
 use crate::shape::Dims;
@@ -44,7 +46,7 @@ impl DataType {
     /// Whether `dlpack.h` has such a type.
     ///
     /// # Errors
-    /// [`ErrorKind::BadDataType`].
+    /// [`TypeError::BadDataType`].
     pub fn check(self) -> Result<()> {
         let fits = match self.code {
             0 | 1 => (1..=64).contains(&self.bits),
@@ -61,7 +63,7 @@ impl DataType {
             Ok(())
         } else {
             let Self { code, bits, lanes } = self;
-            Err(Key::Dtype.error(ErrorKind::BadDataType { code, bits, lanes }))
+            Err(Key::Dtype.error(TypeError::BadDataType { code, bits, lanes }))
         }
     }
 
@@ -179,31 +181,31 @@ impl RawTensor<'_> {
     /// Checks the fields: the version before anything else.
     ///
     /// # Errors
-    /// [`ErrorKind::BadMajor`] (only the deleter may be called then), and a refusal that names the field for all else.
+    /// [`ProtocolError::BadMajor`] (only the deleter may be called then), and a refusal that names the field for all else.
     pub fn validate<const N: usize>(&self, policy: &Policy) -> Result<Tensor<N>> {
         if let Some(version) = self.version
             && version.major != Version::CURRENT.major
         {
-            return Err(Key::Version.error(ErrorKind::BadMajor { major: version.major }));
+            return Err(Key::Version.error(ProtocolError::BadMajor { major: version.major }));
         }
         let device = Device::from_codes(self.device.0, self.device.1)?;
         self.dtype.check()?;
         let ndim = usize::try_from(self.ndim)
-            .map_err(|_| Key::Ndim.error(ErrorKind::NegativeExtent { extent: i64::from(self.ndim) }))?;
-        let too_many = || Key::Ndim.error(ErrorKind::TooManyDims { limit: N });
+            .map_err(|_| Key::Ndim.error(LayoutError::NegativeExtent { extent: i64::from(self.ndim) }))?;
+        let too_many = || Key::Ndim.error(LimitError::TooManyDims { limit: N });
         if ndim > N {
             return Err(too_many());
         }
         let exact = |values: &[i64], key: Key| -> Result<Dims<N>> {
             if values.len() != ndim {
-                return Err(key.error(ErrorKind::WrongLength { expected: ndim }));
+                return Err(key.error(EntryError::WrongLength { expected: ndim }));
             }
             Dims::from_slice(values).ok_or_else(too_many)
         };
         let shape = match self.shape {
             _ if ndim == 0 => Dims::new(),
             Some(shape) => exact(shape, Key::Shape)?,
-            None => return Err(Key::Shape.error(ErrorKind::NullField)),
+            None => return Err(Key::Shape.error(ProtocolError::NullField)),
         };
         // NULL strides mean C order before 1.2 and are not allowed since.
         let since_1_2 = self.version.is_some_and(|v| v >= Version { major: 1, minor: 2 });
@@ -211,12 +213,12 @@ impl RawTensor<'_> {
             _ if ndim == 0 => None,
             Some(strides) => Some(exact(strides, Key::Strides)?),
             None if since_1_2 && policy.mode == Mode::Strict => {
-                return Err(Key::Strides.error(ErrorKind::NullField));
+                return Err(Key::Strides.error(ProtocolError::NullField));
             }
             None => None,
         };
-        let byte_offset =
-            i64::try_from(self.byte_offset).map_err(|_| Key::ByteOffset.error(ErrorKind::ExtentOverflow))?;
+        let byte_offset = i64::try_from(self.byte_offset)
+            .map_err(|_| Key::ByteOffset.error(LayoutError::ExtentOverflow))?;
         let tensor = Tensor {
             data: Some(self.data),
             device,
@@ -231,7 +233,7 @@ impl RawTensor<'_> {
         let tensor = tensor.bounded(strides.as_ref().map(Dims::as_slice))?;
         match self.data {
             0 if tensor.nbytes() > 0 || policy.null == Null::Refuse => {
-                Err(Key::Data.error(ErrorKind::NullPointer { nbytes: tensor.nbytes() }))
+                Err(Key::Data.error(MemoryError::NullPointer { nbytes: tensor.nbytes() }))
             }
             address => tensor.check_address(address).map(|()| tensor),
         }
@@ -241,7 +243,7 @@ impl RawTensor<'_> {
 impl<const N: usize> Tensor<N> {
     /// Fills in strides and extent.
     pub(crate) fn bounded(mut self, strides: Option<&[i64]>) -> Result<Self> {
-        let size_overflow = || Key::Shape.error(ErrorKind::SizeOverflow);
+        let size_overflow = || Key::Shape.error(LayoutError::SizeOverflow);
         let bits = i128::from(self.element_step_bits());
         let mut count = 1i64;
         let mut empty = false;
@@ -253,7 +255,7 @@ impl<const N: usize> Tensor<N> {
             self.shape.as_slice().iter().zip(self.strides.as_mut_slice()).enumerate().rev()
         {
             if extent < 0 {
-                return Err(Error::new(ErrorKind::NegativeExtent { extent }, Key::Shape.at(index)));
+                return Err(Error::new(LayoutError::NegativeExtent { extent }, Key::Shape.at(index)));
             }
             if strides.is_none() {
                 *stride = count;
@@ -274,14 +276,14 @@ impl<const N: usize> Tensor<N> {
         for (index, (&extent, &stride)) in
             self.shape.as_slice().iter().zip(self.strides.as_slice()).enumerate()
         {
-            let overflow = || Error::new(ErrorKind::ExtentOverflow, Key::Strides.at(index));
+            let overflow = || Error::new(LayoutError::ExtentOverflow, Key::Strides.at(index));
             let reach =
                 i128::from(stride).checked_mul(i128::from(extent).saturating_sub(1)).ok_or_else(overflow)?;
             let end = if reach < 0 { &mut low } else { &mut high };
             *end = end.checked_add(reach).ok_or_else(overflow)?;
         }
         let bytes = |elements: i128, up: bool| -> Result<i64> {
-            let overflow = || Key::Strides.error(ErrorKind::ExtentOverflow);
+            let overflow = || Key::Strides.error(LayoutError::ExtentOverflow);
             let bits = elements.checked_mul(bits).ok_or_else(overflow)?;
             let bytes = bits.checked_div_euclid(8).ok_or_else(overflow)?;
             let partial = i128::from(up && bits.checked_rem_euclid(8) != Some(0));
@@ -381,9 +383,9 @@ impl<const N: usize> Tensor<N> {
     /// Proves that the tensor lies in `allocation`. A tensor without elements lies anywhere.
     ///
     /// # Errors
-    /// [`ErrorKind::OutsideAllocation`]; [`ErrorKind::Missing`] without an address.
+    /// [`MemoryError::OutsideAllocation`]; [`EntryError::Missing`] without an address.
     pub fn check_inside(&self, allocation: Allocation) -> Result<()> {
-        let address = self.data.ok_or_else(|| Key::Data.error(ErrorKind::Missing))?;
+        let address = self.data.ok_or_else(|| Key::Data.error(EntryError::Missing))?;
         self.extent.check_inside(address, allocation)
     }
 
@@ -391,7 +393,7 @@ impl<const N: usize> Tensor<N> {
         let low = i128::from(address).saturating_add(i128::from(self.extent.low));
         let high = i128::from(address).saturating_add(i128::from(self.extent.high));
         if low < 0 || high > i128::from(u64::MAX) {
-            return Err(Key::Data.error(ErrorKind::AddressOverflow { address }));
+            return Err(Key::Data.error(MemoryError::AddressOverflow { address }));
         }
         Ok(())
     }

@@ -4,12 +4,12 @@ use core::fmt::{self, Write};
 
 use super::parser::{MAX_NESTING, gap};
 use crate::dtype::{ByteOrder, Dtype, Kind};
-use crate::error::{ErrorKind, Key, Reason, Result};
+use crate::error::{Key, Reason, Result};
 use crate::field::Structure;
 
 /// Whether the element has a format at all.
 pub(crate) fn check_writable(dtype: Dtype, structure: Option<Structure<'_, '_>>) -> Result<()> {
-    let refuse = |reason| Err(Key::Format.error(ErrorKind::NotRepresentable(reason)));
+    let refuse = |reason| Err(Key::Format.error(reason));
     let Some(structure) = structure else {
         return if code(dtype, true).is_some() { Ok(()) } else { refuse(Reason::Dtype) };
     };

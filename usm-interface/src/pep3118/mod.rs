@@ -4,7 +4,7 @@
 //!
 //! **Sizes.** PEP 3118 has no trailing padding, but producers leave out what a C compiler adds at the end of a structure, so a format
 //! can be smaller than the buffer's `itemsize`. It is read twice at most: as written, then with the trailing padding of `@` structures.
-//! The reading whose size is `itemsize` is taken; if there is none, [`ErrorKind::FormatSize`] says both numbers.
+//! The reading whose size is `itemsize` is taken; if there is none, [`StructureError::FormatSize`] says both numbers.
 //! [`Padding`] names what else a known producer leaves out; nothing of that is guessed by default.
 
 mod format;
@@ -17,7 +17,7 @@ pub(crate) use format::check_writable;
 use parser::{Parser, Reading};
 
 use crate::dtype::{ByteOrder, Dtype, Kind, MAX_ITEMSIZE};
-use crate::error::{ErrorKind, Key, Result};
+use crate::error::{EntryError, Key, MemoryError, ProtocolError, Result, StructureError, TypeError};
 use crate::field::{Field, Name, Structure};
 use crate::layout::{Allocation, Layout};
 use crate::policy::{Null, Objects, Policy};
@@ -46,7 +46,7 @@ pub struct Element<'a, 'f> {
 /// Parses a format of a buffer whose elements have `itemsize` bytes.
 ///
 /// # Errors
-/// [`ErrorKind::Syntax`] with the byte offset, [`ErrorKind::UnknownKind`], [`ErrorKind::FormatSize`], and those of structures.
+/// [`SyntaxError::Syntax`](crate::SyntaxError::Syntax) with the byte offset, [`TypeError::UnknownKind`], [`StructureError::FormatSize`], and those of structures.
 ///
 /// ```
 /// use usm_interface::{Field, pep3118};
@@ -83,7 +83,7 @@ pub fn parse<'a, 'f>(
         let parsed = Parser::new(format, Reading { at: false, all: false }, table).trailing(missing)?;
         return Ok(element(table.get_mut(..parsed.count).unwrap_or_default(), parsed.size));
     }
-    Err(Key::Format.error(ErrorKind::FormatSize { format: u64::from(size), itemsize }))
+    Err(Key::Format.error(StructureError::FormatSize { format: u64::from(size), itemsize }))
 }
 
 /// One unnamed element that is no array stands for itself: a scalar, raw bytes, or the members of `T{...}`.
@@ -149,20 +149,20 @@ impl<'a> RawBuffer<'a, '_> {
         table: &'f mut [Field<'a>],
     ) -> Result<Buffer<'a, 'f, N>> {
         if self.suboffsets {
-            return Err(Key::Format.error(ErrorKind::Suboffsets));
+            return Err(Key::Format.error(ProtocolError::Suboffsets));
         }
-        let range = ErrorKind::IntegerRange { range: "0..2^31" };
+        let range = EntryError::IntegerRange { range: "0..2^31" };
         let itemsize = u64::try_from(self.itemsize).map_err(|_| Key::Itemsize.error(range))?;
         let element = match self.format {
             None if itemsize == 1 => Element { dtype: Dtype::U8, structure: None },
-            None => return Err(Key::Format.error(ErrorKind::FormatSize { format: 1, itemsize })),
+            None => return Err(Key::Format.error(StructureError::FormatSize { format: 1, itemsize })),
             Some(format) => parse(format, itemsize, padding, table)?,
         };
         if policy.objects == Objects::Refuse {
             let object = |kind: Kind| matches!(kind, Kind::Object);
             let member = element.structure.is_some_and(|s| s.fields.iter().any(|f| object(f.dtype.kind())));
             if member || object(element.dtype.kind()) {
-                return Err(Key::Format.error(ErrorKind::ObjectPointer));
+                return Err(Key::Format.error(TypeError::ObjectPointer));
             }
         }
         let flat = [self.len.checked_div(self.itemsize).unwrap_or(0)];
@@ -176,7 +176,7 @@ impl<'a> RawBuffer<'a, '_> {
             )));
         }
         if self.address == 0 && (layout.nbytes() > 0 || policy.null == Null::Refuse) {
-            return Err(Key::Data.error(ErrorKind::NullPointer { nbytes: layout.nbytes() }));
+            return Err(Key::Data.error(MemoryError::NullPointer { nbytes: layout.nbytes() }));
         }
         layout.check_address(self.address)?;
         Ok(Buffer {
@@ -216,9 +216,10 @@ impl<'a, 'f, const N: usize> Buffer<'a, 'f, N> {
     /// Proves that the buffer lies inside `allocation`.
     ///
     /// # Errors
-    /// [`ErrorKind::OutsideAllocation`]; [`ErrorKind::Missing`] without an address.
+    /// [`MemoryError::OutsideAllocation`]; [`EntryError::Missing`] without an address.
     pub fn check_inside(&self, allocation: Allocation) -> Result<()> {
-        self.layout.check_inside(self.address.ok_or_else(|| Key::Data.error(ErrorKind::Missing))?, allocation)
+        self.layout
+            .check_inside(self.address.ok_or_else(|| Key::Data.error(EntryError::Missing))?, allocation)
     }
 
     /// Writes the format. Native single elements are one native code (`d`), which is all that `memoryview` indexes.

@@ -1,7 +1,9 @@
 //! The format parser: its own stack of open structures, one flat table.
 
 use crate::dtype::{ByteOrder, Dtype, Kind, MAX_ITEMSIZE};
-use crate::error::{Error, ErrorKind, Key, Result};
+use crate::error::{
+    EntryError, Error, Key, LayoutError, LimitError, Result, StructureError, SyntaxError, TypeError,
+};
 use crate::field::{Field, Name, SubShape};
 use crate::value::Str;
 
@@ -79,9 +81,9 @@ impl<'a, 't> Parser<'a, 't> {
     #[cold]
     fn expected(&self, expected: &'static str) -> Error {
         Key::Format.error(if self.pos >= self.format.len() {
-            ErrorKind::UnexpectedEnd { offset: self.format.len() }
+            SyntaxError::UnexpectedEnd { offset: self.format.len() }
         } else {
-            ErrorKind::Syntax { offset: self.pos, expected }
+            SyntaxError::Syntax { offset: self.pos, expected }
         })
     }
 
@@ -89,7 +91,7 @@ impl<'a, 't> Parser<'a, 't> {
     fn frame(&mut self) -> Result<&mut Frame> {
         self.frames
             .get_mut(self.depth)
-            .ok_or_else(|| Key::Format.error(ErrorKind::TooDeep { limit: MAX_NESTING }))
+            .ok_or_else(|| Key::Format.error(LimitError::TooDeep { limit: MAX_NESTING }))
     }
 
     pub(super) fn run(mut self) -> Result<Parsed> {
@@ -105,7 +107,9 @@ impl<'a, 't> Parser<'a, 't> {
         let alone = outer.nested && usize::try_from(outer.descendants).ok() == self.count.checked_sub(1);
         if !alone || !outer.shape.dims().is_empty() {
             let itemsize = u64::from(outer.size).saturating_add(u64::from(missing));
-            return Err(Key::Format.error(ErrorKind::FormatSize { format: u64::from(outer.size), itemsize }));
+            return Err(
+                Key::Format.error(StructureError::FormatSize { format: u64::from(outer.size), itemsize })
+            );
         }
         self.depth = 1;
         *self.frame()? = Frame { first: 1, offset: outer.size, ..Frame::NEW };
@@ -203,7 +207,7 @@ impl<'a, 't> Parser<'a, 't> {
             let digit = u32::from(digit.wrapping_sub(b'0'));
             let next =
                 value.checked_mul(10).and_then(|v| v.checked_add(digit)).filter(|&v| v <= MAX_ITEMSIZE);
-            value = next.ok_or_else(|| Key::Format.error(ErrorKind::IntegerRange { range: "0..2^31" }))?;
+            value = next.ok_or_else(|| Key::Format.error(EntryError::IntegerRange { range: "0..2^31" }))?;
             self.bump();
         }
         Ok((self.pos > start).then_some(value))
@@ -224,7 +228,7 @@ impl<'a, 't> Parser<'a, 't> {
                     Some(b'd') => (Kind::Complex, 16),
                     Some(b'g') => (Kind::Complex, 32),
                     Some(other) => {
-                        return Err(Key::Format.error(ErrorKind::UnknownKind { kind: char::from(other) }));
+                        return Err(Key::Format.error(TypeError::UnknownKind { kind: char::from(other) }));
                     }
                     None => return Err(self.expected("f, d or g")),
                 }
@@ -249,11 +253,11 @@ impl<'a, 't> Parser<'a, 't> {
                 };
                 let size = repeat.unwrap_or(1).checked_mul(unit).filter(|&n| n <= MAX_ITEMSIZE);
                 let size = size
-                    .ok_or_else(|| Key::Format.error(ErrorKind::IntegerRange { range: "0..2^31 bytes" }))?;
+                    .ok_or_else(|| Key::Format.error(EntryError::IntegerRange { range: "0..2^31 bytes" }))?;
                 let order = if unit == 4 { self.byte_order() } else { ByteOrder::None };
                 return Ok((Dtype::plain(kind, order, size), unit));
             }
-            other => return Err(Key::Format.error(ErrorKind::UnknownKind { kind: char::from(other) })),
+            other => return Err(Key::Format.error(TypeError::UnknownKind { kind: char::from(other) })),
         };
         self.repeated(kind, size, repeat, shape)
     }
@@ -369,7 +373,7 @@ impl<'a, 't> Parser<'a, 't> {
         let index = self.count;
         let depth = u8::try_from(self.depth).unwrap_or(u8::MAX);
         let Some(slot) = self.table.get_mut(index) else {
-            return Err(Key::Format.error(ErrorKind::TooManyFields { limit }));
+            return Err(Key::Format.error(LimitError::TooManyFields { limit }));
         };
         *slot = Field { dtype, nested, depth, ..Field::EMPTY };
         if !shape.dims().is_empty() {
@@ -467,10 +471,10 @@ impl<'a, 't> Parser<'a, 't> {
         let size = elements.and_then(|n| n.checked_mul(u64::from(field.dtype.itemsize())));
         let end = size.and_then(|n| n.checked_add(u64::from(offset)));
         let (Some(size), Some(end)) = (size, end) else {
-            return Err(Key::Format.error(ErrorKind::SizeOverflow));
+            return Err(Key::Format.error(LayoutError::SizeOverflow));
         };
         let (Ok(size), Ok(end @ ..=MAX_ITEMSIZE)) = (u32::try_from(size), u32::try_from(end)) else {
-            return Err(Key::Format.error(ErrorKind::ItemsizeLimit { size: end }));
+            return Err(Key::Format.error(TypeError::ItemsizeLimit { size: end }));
         };
         field.offset = offset;
         field.size = size;
@@ -513,7 +517,7 @@ impl<'a, 't> Parser<'a, 't> {
         let siblings = self.table.get(first..index).unwrap_or_default();
         let mut own = crate::field::members(siblings);
         if own.any(|(field, _)| !field.padding && field.name.chars().eq(name.chars())) {
-            return Err(Key::Format.error(ErrorKind::DuplicateName));
+            return Err(Key::Format.error(StructureError::DuplicateName));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ mod cursor;
 
 pub(crate) use cursor::{Cursor, MemberSpelling, name};
 
-use crate::error::{Error, ErrorKind, Key, Result};
+use crate::error::{Error, Key, LimitError, Result, SyntaxError};
 use crate::value::{Int, Opaque, Source, Str, Token};
 
 /// Levels of nesting that the lexer can hold.
@@ -77,9 +77,9 @@ impl<'a> Lexer<'a> {
     fn expected(&self, expected: &'static str) -> Error {
         let offset = self.pos;
         Key::Document.error(if offset >= self.text.len() {
-            ErrorKind::UnexpectedEnd { offset: self.text.len() }
+            SyntaxError::UnexpectedEnd { offset: self.text.len() }
         } else {
-            ErrorKind::Syntax { offset, expected }
+            SyntaxError::Syntax { offset, expected }
         })
     }
 
@@ -109,7 +109,7 @@ impl<'a> Lexer<'a> {
             return Err(self.expected("a key that is no sequence"));
         }
         if self.depth >= MAX_DEPTH {
-            return Err(Key::Document.error(ErrorKind::TooDeep { limit: 64 }));
+            return Err(Key::Document.error(LimitError::TooDeep { limit: 64 }));
         }
         self.pos = self.pos.wrapping_add(1);
         self.depth = self.depth.wrapping_add(1);
