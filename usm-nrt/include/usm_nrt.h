@@ -299,6 +299,104 @@ int numba_attempt_nocopy_reshape(ptrdiff_t nd, const ptrdiff_t *dims, const ptrd
 int numba_fatal_error(void); /* ends the process */
 void numba_gdb_breakpoint(void); /* does nothing: a place for debuggers to stop */
 
+/* ---- Containers of compiled code: Numba's typed dictionary, set and list -------------------------- */
+
+/* Keys, values and items are bytes of a fixed size; what they refer to is counted by callbacks, any of which may be
+ * NULL. A callback may look at its container, not change it. Pointers that are passed in do not point into the container.
+ * Memory comes from set_allocator's functions. One thread changes a container at a time; any number may look. */
+typedef void (*usm_nrt_count_func)(const void *element);
+/* 1 equal, 0 not, negative when that is not known. Without it bytes are compared. */
+typedef int (*usm_nrt_key_equal_func)(const char *stored, const char *given);
+
+typedef struct usm_nrt_dict usm_nrt_dict;
+typedef struct usm_nrt_set usm_nrt_set;
+typedef struct usm_nrt_list usm_nrt_list;
+
+/* Of dictionaries and sets. */
+enum {
+    USM_NRT_DICT_OK = 0,
+    USM_NRT_DICT_REPLACED = 1,
+    USM_NRT_DICT_NO_MEMORY = -1,
+    USM_NRT_DICT_MUTATED = -2, /* while it was iterated; by a callback; no element at this position */
+    USM_NRT_DICT_EXHAUSTED = -3,
+    USM_NRT_DICT_EMPTY = -4,
+    USM_NRT_DICT_COMPARE_FAILED = -5,
+    USM_NRT_LOOKUP_MISSING = -1,
+    USM_NRT_LOOKUP_FAILED = -3
+};
+/* Of lists. */
+enum {
+    USM_NRT_LIST_OK = 0,
+    USM_NRT_LIST_INDEX = -1,
+    USM_NRT_LIST_NO_MEMORY = -2,
+    USM_NRT_LIST_MUTATED = -3,
+    USM_NRT_LIST_EXHAUSTED = -4,
+    USM_NRT_LIST_IMMUTABLE = -5
+};
+
+typedef struct usm_nrt_dict_methods {
+    usm_nrt_key_equal_func key_equal;
+    usm_nrt_count_func key_incref, key_decref, value_incref, value_decref;
+} usm_nrt_dict_methods;
+
+/* Room for n_keys keys before it grows; sizes in bytes. */
+int numba_dict_new_sized(usm_nrt_dict **out, ptrdiff_t n_keys, ptrdiff_t key_size, ptrdiff_t val_size);
+void numba_dict_set_method_table(usm_nrt_dict *d, const usm_nrt_dict_methods *methods); /* copied */
+void numba_dict_free(usm_nrt_dict *d);
+ptrdiff_t numba_dict_length(usm_nrt_dict *d);
+/* The position of a key, or USM_NRT_LOOKUP_*. oldval_bytes (may be NULL) gets the value, else zeros. */
+ptrdiff_t numba_dict_lookup(usm_nrt_dict *d, const char *key_bytes, ptrdiff_t hash, char *oldval_bytes);
+/* REPLACED: oldval_bytes (may be NULL) has the value before, released already. */
+int numba_dict_insert(usm_nrt_dict *d, const char *key_bytes, ptrdiff_t hash, const char *val_bytes, char *oldval_bytes);
+int numba_dict_insert_ez(usm_nrt_dict *d, const char *key_bytes, ptrdiff_t hash, const char *val_bytes);
+int numba_dict_delitem(usm_nrt_dict *d, ptrdiff_t hash, ptrdiff_t ix); /* ix: of a lookup */
+int numba_dict_popitem(usm_nrt_dict *d, char *key_bytes, char *val_bytes); /* with their references */
+/* An iterator is 4 words of the caller's, aligned to anything. */
+size_t numba_dict_iter_sizeof(void);
+void numba_dict_iter(void *it, usm_nrt_dict *d);
+int numba_dict_iter_next(void *it, const char **key_ptr, const char **val_ptr);
+void numba_dict_dump(usm_nrt_dict *d); /* to stdout */
+
+typedef struct usm_nrt_set_methods {
+    usm_nrt_key_equal_func key_equal;
+    usm_nrt_count_func key_incref, key_decref;
+} usm_nrt_set_methods;
+
+int numba_set_new(usm_nrt_set **out, ptrdiff_t key_size, ptrdiff_t size); /* size: of the hash table */
+int numba_set_new_sized(usm_nrt_set **out, ptrdiff_t key_size, ptrdiff_t n_keys);
+void numba_set_set_method_table(usm_nrt_set *setp, const usm_nrt_set_methods *methods); /* copied */
+void numba_set_free(usm_nrt_set *setp);
+ptrdiff_t numba_set_length(usm_nrt_set *setp);
+int numba_set_add(usm_nrt_set *setp, const char *key_bytes, ptrdiff_t hash); /* REPLACED: was there, and stays */
+ptrdiff_t numba_set_contains(usm_nrt_set *setp, const char *key_bytes, ptrdiff_t hash); /* 1, 0 or LOOKUP_FAILED */
+int numba_set_discard(usm_nrt_set *setp, const char *key_bytes, ptrdiff_t hash); /* OK also when it was not there */
+size_t numba_set_iter_sizeof(void); /* 4 words */
+void numba_set_iter(void *it, usm_nrt_set *setp);
+int numba_set_iter_next(void *it, const char **key_ptr);
+void numba_set_dump(usm_nrt_set *setp);
+
+typedef struct usm_nrt_list_methods {
+    usm_nrt_count_func item_incref, item_decref;
+} usm_nrt_list_methods;
+
+int numba_list_new(usm_nrt_list **out, ptrdiff_t item_size, ptrdiff_t allocated);
+void numba_list_set_method_table(usm_nrt_list *lp, const usm_nrt_list_methods *methods); /* copied */
+void numba_list_free(usm_nrt_list *lp);
+char *numba_list_base_ptr(usm_nrt_list *lp);         /* the first item, until the list is changed */
+ptrdiff_t numba_list_size_address(usm_nrt_list *lp); /* where the length is kept, for reading */
+ptrdiff_t numba_list_length(usm_nrt_list *lp);
+ptrdiff_t numba_list_allocated(usm_nrt_list *lp);    /* items that there is room for */
+int numba_list_is_mutable(usm_nrt_list *lp);
+void numba_list_set_is_mutable(usm_nrt_list *lp, int is_mutable);
+int numba_list_setitem(usm_nrt_list *lp, ptrdiff_t index, const char *item);
+int numba_list_getitem(usm_nrt_list *lp, ptrdiff_t index, char *out);
+int numba_list_append(usm_nrt_list *lp, const char *item);
+int numba_list_delitem(usm_nrt_list *lp, ptrdiff_t index);
+int numba_list_delete_slice(usm_nrt_list *lp, ptrdiff_t start, ptrdiff_t stop, ptrdiff_t step); /* clipped */
+size_t numba_list_iter_sizeof(void); /* 3 words */
+void numba_list_iter(void *it, usm_nrt_list *lp);
+int numba_list_iter_next(void *it, const char **item_ptr);
+
 #ifdef __cplusplus
 }
 #endif

@@ -44,6 +44,8 @@ mod block;
 #[cfg(not(loom))]
 pub mod capi;
 #[cfg(not(loom))]
+pub mod container;
+#[cfg(not(loom))]
 mod destructor;
 #[cfg(not(loom))]
 mod error;

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 
-/// The outcome of an entry of [`Api`]: zero, or why nothing was done.
+/// The outcome of an entry of [`Api`](super::Api): zero, or why nothing was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Status(pub i32);

@@ -11,6 +11,8 @@ from ctypes import POINTER, byref, c_double, c_float, c_int, c_int64, c_size_t, 
 
 from numba import _helperlib
 
+import containers
+
 library, table, header = sys.argv[1:]
 ours = ctypes.CDLL(library)
 theirs = _helperlib.c_helpers
@@ -231,6 +233,7 @@ done.add("attempt_nocopy_reshape")
 
 ours.numba_gdb_breakpoint()
 done |= {"gdb_breakpoint", "fatal_error"}
+done |= containers.compare(ours, theirs, check)
 assert done == provided, f"provided but not compared: {sorted(provided - done)}"
 print(f"{compared} results compared over {len(provided)} functions")
 print("OK")

@@ -1,0 +1,405 @@
+//! What dictionaries and sets share: a table, callbacks, and the rule that a callback looks but does not change.
+//!
+//! Callbacks are foreign code that may call back into the same container, so no reference into it lives while one runs:
+//! everything here goes through the raw pointer that the C caller passed, for one step at a time. The table is whole at each of them.
+
+use core::ffi::c_int;
+use core::ptr::{self, NonNull};
+
+use super::layout::{Shape, Slot, by_width};
+use super::memory::{Memory, copy, same, zero};
+use super::table::{Probe, Seen, Table, clean};
+use super::{
+    CountFn, DICT_COMPARE_FAILED, DICT_EMPTY, DICT_MUTATED, DICT_NO_MEMORY, EqualFn, LOOKUP_FAILED, MISSING,
+    OK, REPLACED, call,
+};
+
+/// A dictionary or a set of compiled code. Only its address leaves this crate.
+#[derive(Debug)]
+pub struct Keyed {
+    pub(super) table: Table,
+    methods: Methods,
+    /// While it is being changed.
+    busy: bool,
+}
+
+/// What the C caller says of its keys and values.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Methods {
+    /// Without it keys are equal when their bytes are.
+    pub(super) key_equal: Option<EqualFn>,
+    pub(super) key_incref: Option<CountFn>,
+    pub(super) key_decref: Option<CountFn>,
+    pub(super) value_incref: Option<CountFn>,
+    pub(super) value_decref: Option<CountFn>,
+}
+
+/// The permission to change a container; given back when dropped.
+struct Turn(*mut Keyed);
+
+impl Turn {
+    /// `None` when somebody has it.
+    ///
+    /// # Safety
+    /// `this` is live, and until the turn is over only freed by its owner.
+    #[inline(always)]
+    unsafe fn take(this: *mut Keyed) -> Option<Self> {
+        // SAFETY: as the caller promises.
+        let busy = unsafe { &mut (*this).busy };
+        if *busy {
+            return None;
+        }
+        *busy = true;
+        Some(Self(this))
+    }
+}
+
+impl Drop for Turn {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: live: nobody frees it while it is busy.
+        unsafe { (*self.0).busy = false }
+    }
+}
+
+/// How a search ended.
+enum Search {
+    Found(usize),
+    /// With the first slot where the key may go.
+    Missing(Probe),
+    Failed,
+}
+
+/// # Safety
+/// `this` is live, and `key` has a key's bytes to read.
+#[inline(always)]
+unsafe fn find(this: *const Keyed, key: *const u8, hash: usize) -> Search {
+    // SAFETY: as the caller promises.
+    let width = unsafe { (*this).table.width() };
+    // SAFETY: as the caller promises, for each width.
+    unsafe { by_width!(width, find_in(this, key, hash)) }
+}
+
+/// # Safety
+/// As [`find`]; `S` is the table's width.
+#[inline(always)]
+unsafe fn find_in<S: Slot>(this: *const Keyed, key: *const u8, hash: usize) -> Search {
+    let mut probe = Probe::new(hash);
+    let mut vacant = None;
+    loop {
+        // SAFETY: live, as the caller promises; the reference ends before a callback runs.
+        let table = unsafe { &(*this).table };
+        match table.slot::<S>(probe) {
+            Seen::Row(row) if table.hash(row) == hash => {
+                // SAFETY: as the caller promises.
+                match unsafe { is_equal(this, row, key) } {
+                    Some(true) => return Search::Found(row),
+                    Some(false) => {}
+                    None => return Search::Failed,
+                }
+            }
+            Seen::Row(_) => {}
+            Seen::Removed => vacant = vacant.or(Some(probe)),
+            Seen::Empty => return Search::Missing(vacant.unwrap_or(probe)),
+        }
+        probe.next();
+    }
+}
+
+/// `None` when the comparison failed, or moved the rows: whoever does that gets no answer.
+///
+/// # Safety
+/// As [`find`]; `row` is live.
+#[inline(always)]
+unsafe fn is_equal(this: *const Keyed, row: usize, key: *const u8) -> Option<bool> {
+    // SAFETY: live, as the caller promises.
+    let (table, equal) = unsafe { (&(*this).table, (*this).methods.key_equal) };
+    let stored = table.key(row);
+    let Some(equal) = equal else {
+        // SAFETY: two keys; those compared by their bytes have all of them written.
+        return Some(unsafe { same(stored, key, table.shape().key) });
+    };
+    let generation = table.generation();
+    // SAFETY: the caller's function, with two keys of its container.
+    let result = unsafe { equal(stored, key) };
+    // SAFETY: live, as the caller promises.
+    let moved = unsafe { (*this).table.generation() } != generation;
+    if result < 0 || moved { None } else { Some(result > 0) }
+}
+
+impl Keyed {
+    /// An empty one; null when there is no memory or a size is negative.
+    pub(super) fn new(slots: Option<usize>, key: isize, value: isize) -> *mut Self {
+        let table = slots.zip(Shape::new(key, value)).and_then(|(slots, shape)| Table::new(slots, shape));
+        let held =
+            table.and_then(|table| Memory::hold(Self { table, methods: Methods::default(), busy: false }));
+        held.map_or(ptr::null_mut(), NonNull::as_ptr)
+    }
+
+    /// # Safety
+    /// As all functions from here on: `this` is null or live, and no other thread changes it.
+    #[inline]
+    pub(super) unsafe fn set_methods(this: *mut Self, methods: Methods) {
+        // SAFETY: null or live, as the caller promises.
+        if let Some(keyed) = unsafe { this.as_mut() } {
+            keyed.methods = methods;
+        }
+    }
+
+    /// Elements.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub(super) unsafe fn length(this: *const Self) -> isize {
+        // SAFETY: null or live, as the caller promises.
+        unsafe { this.as_ref() }.map_or(0, |keyed| keyed.table.used() as isize)
+    }
+
+    /// Releases every element, in order. While it is being changed nothing happens: it is leaked.
+    ///
+    /// # Safety
+    /// As there; nobody uses it afterwards.
+    pub(super) unsafe fn free(this: *mut Self) {
+        let Some(place) = NonNull::new(this) else { return };
+        // SAFETY: live, as the caller promises.
+        let Some(turn) = (unsafe { Turn::take(this) }) else { return };
+        // SAFETY: live.
+        let (methods, filled) = unsafe { ((*this).methods, (*this).table.filled()) };
+        if methods.key_decref.is_some() || methods.value_decref.is_some() {
+            for position in 0..filled {
+                // SAFETY: live; the reference ends before a callback runs.
+                let table = unsafe { &mut (*this).table };
+                if !table.is_live(position) {
+                    continue;
+                }
+                let (key, value) = (table.key(position), table.value(position));
+                table.forget(position);
+                // SAFETY: an element that nobody finds any more; the busy table does not move.
+                unsafe { call(methods.key_decref, key) };
+                // SAFETY: as above.
+                unsafe { call(methods.value_decref, value) };
+            }
+        }
+        drop(turn);
+        // SAFETY: made by `hold`, and the caller gives it up.
+        drop(unsafe { Memory::take(place) });
+    }
+
+    /// The position of a key, whose value is copied to `out`; else [`MISSING`] or [`LOOKUP_FAILED`], and zeros there.
+    ///
+    /// # Safety
+    /// As there; `key` has a key's bytes to read, `out` is null or has a value's to write.
+    #[inline(always)]
+    pub(super) unsafe fn lookup(this: *const Self, key: *const u8, hash: isize, out: *mut u8) -> isize {
+        if this.is_null() {
+            return MISSING;
+        }
+        // SAFETY: as the caller promises.
+        let search = unsafe { find(this, key, clean(hash)) };
+        // SAFETY: live.
+        let table = unsafe { &(*this).table };
+        match search {
+            Search::Found(row) => {
+                if !out.is_null() {
+                    // SAFETY: a value of the table, and room for it.
+                    unsafe { copy(table.value(row), out, table.shape().value) };
+                }
+                row as isize
+            }
+            Search::Missing(_) | Search::Failed => {
+                // SAFETY: null, or room for a value.
+                unsafe { zero(out, table.shape().value) };
+                if let Search::Failed = search { LOOKUP_FAILED } else { MISSING }
+            }
+        }
+    }
+
+    /// Adds a key, or gives it another value when `replace`. `old` gets the value before; zeros when there was none.
+    ///
+    /// # Safety
+    /// As [`Self::lookup`]; `value` has a value's bytes to read. Neither lies in the container.
+    #[inline(always)]
+    pub(super) unsafe fn insert(
+        this: *mut Self,
+        key: *const u8,
+        hash: isize,
+        value: *const u8,
+        old: *mut u8,
+        replace: bool,
+    ) -> c_int {
+        if this.is_null() {
+            return DICT_NO_MEMORY;
+        }
+        // SAFETY: live.
+        let Some(_turn) = (unsafe { Turn::take(this) }) else { return DICT_MUTATED };
+        let hash = clean(hash);
+        // SAFETY: as the caller promises.
+        match unsafe { find(this, key, hash) } {
+            // SAFETY: as the caller promises; the search ended there and nothing has changed since.
+            Search::Missing(vacant) => unsafe { add(this, vacant, key, hash, value, old) },
+            // SAFETY: as the caller promises.
+            Search::Found(row) if replace => unsafe { exchange(this, row, value, old) },
+            Search::Found(_) => REPLACED,
+            Search::Failed => {
+                // SAFETY: null, or room for a value.
+                unsafe { zero(old, (*this).table.shape().value) };
+                DICT_COMPARE_FAILED
+            }
+        }
+    }
+
+    /// Removes the element at a position that a lookup gave; [`DICT_MUTATED`] when none is there.
+    ///
+    /// # Safety
+    /// As there.
+    pub(super) unsafe fn delete(this: *mut Self, position: isize) -> c_int {
+        if this.is_null() {
+            return DICT_EMPTY;
+        }
+        // SAFETY: live.
+        let Some(_turn) = (unsafe { Turn::take(this) }) else { return DICT_MUTATED };
+        // SAFETY: live; the reference ends before a callback runs.
+        let keyed = unsafe { &mut *this };
+        let (table, methods) = (&mut keyed.table, keyed.methods);
+        let Some(row) = usize::try_from(position).ok().filter(|&row| table.is_live(row)) else {
+            return DICT_MUTATED;
+        };
+        table.remove(row);
+        let (key, value) = (table.key(row), table.value(row));
+        // SAFETY: what the element was; the busy table does not move.
+        unsafe { call(methods.key_decref, key) };
+        // SAFETY: as above.
+        unsafe { call(methods.value_decref, value) };
+        OK
+    }
+
+    /// [`Self::delete`] of a key. `Ok` whether it was there or not.
+    ///
+    /// # Safety
+    /// As [`Self::lookup`].
+    pub(super) unsafe fn discard(this: *mut Self, key: *const u8, hash: isize) -> c_int {
+        if this.is_null() {
+            return OK;
+        }
+        let search = {
+            // SAFETY: live.
+            let Some(_turn) = (unsafe { Turn::take(this) }) else { return DICT_MUTATED };
+            // SAFETY: as the caller promises.
+            unsafe { find(this, key, clean(hash)) }
+        };
+        match search {
+            // SAFETY: as the caller promises.
+            Search::Found(row) => unsafe { Self::delete(this, row as isize) },
+            Search::Missing(_) => OK,
+            Search::Failed => DICT_COMPARE_FAILED,
+        }
+    }
+
+    /// Takes the last element out, with the references it has.
+    ///
+    /// # Safety
+    /// As there; both outputs are null or have room.
+    pub(super) unsafe fn pop(this: *mut Self, key: *mut u8, value: *mut u8) -> c_int {
+        // SAFETY: null or live; no callback runs.
+        let Some(keyed) = (unsafe { this.as_mut() }) else { return DICT_EMPTY };
+        if keyed.busy {
+            return DICT_MUTATED;
+        }
+        let table = &mut keyed.table;
+        let Some(row) = table.pop() else { return DICT_EMPTY };
+        let shape = table.shape();
+        if !key.is_null() {
+            // SAFETY: the row still has its bytes, and the caller room for them.
+            unsafe { copy(table.key(row), key, shape.key) };
+        }
+        if !value.is_null() {
+            // SAFETY: as above.
+            unsafe { copy(table.value(row), value, shape.value) };
+        }
+        OK
+    }
+
+    /// Sizes of a key and a value, and the elements in order: key, hash, value.
+    #[cfg(feature = "std")]
+    pub(super) fn elements(&self) -> (Shape, impl Iterator<Item = (*const u8, usize, *const u8)>) {
+        let table = &self.table;
+        let rows = (0..table.filled()).filter(|&row| table.is_live(row));
+        (
+            table.shape(),
+            rows.map(|row| (table.key(row).cast_const(), table.hash(row), table.value(row).cast_const())),
+        )
+    }
+}
+
+/// # Safety
+/// As [`Keyed::insert`]; `vacant` is where the search for the key ended.
+#[inline(always)]
+unsafe fn add(
+    this: *mut Keyed,
+    vacant: Probe,
+    key: *const u8,
+    hash: usize,
+    value: *const u8,
+    old: *mut u8,
+) -> c_int {
+    // SAFETY: live; the reference ends before a callback runs.
+    let keyed = unsafe { &mut *this };
+    let (table, methods) = (&mut keyed.table, keyed.methods);
+    // SAFETY: null, or room for a value.
+    unsafe { zero(old, table.shape().value) };
+    let moved = table.is_full();
+    if moved && !table.rebuild() {
+        return DICT_NO_MEMORY;
+    }
+    // SAFETY: as the caller promises; the table is not full.
+    unsafe { by_width!(table.width(), push(table, vacant, moved, key, hash, value)) };
+    // SAFETY: the element that was added.
+    unsafe { call(methods.key_incref, key) };
+    // SAFETY: as above.
+    unsafe { call(methods.value_incref, value) };
+    OK
+}
+
+/// # Safety
+/// As [`Table::push`].
+#[inline(always)]
+unsafe fn push<S: Slot>(
+    table: &mut Table,
+    vacant: Probe,
+    moved: bool,
+    key: *const u8,
+    hash: usize,
+    value: *const u8,
+) {
+    let vacant = if moved { table.vacant::<S>(hash) } else { vacant };
+    // SAFETY: as the caller promises.
+    unsafe { table.push::<S>(vacant, hash, key, value) }
+}
+
+/// # Safety
+/// As [`Keyed::insert`]; `row` is live.
+#[inline(always)]
+unsafe fn exchange(this: *mut Keyed, row: usize, value: *const u8, old: *mut u8) -> c_int {
+    // SAFETY: live; the reference ends before a callback runs.
+    let keyed = unsafe { &mut *this };
+    let (table, methods) = (&mut keyed.table, keyed.methods);
+    let (place, size) = (table.value(row), table.shape().value);
+    if old.is_null() {
+        // The value cannot be kept for the callback, so that it is released where it is.
+        // SAFETY: a live value; the busy table does not move.
+        unsafe { call(methods.value_decref, place) };
+        // SAFETY: as the caller promises.
+        unsafe { copy(value, place, size) };
+    } else {
+        // SAFETY: a live value, and room for it.
+        unsafe { copy(place, old, size) };
+        // SAFETY: as the caller promises.
+        unsafe { copy(value, place, size) };
+        // SAFETY: the value that was.
+        unsafe { call(methods.value_decref, old) };
+    }
+    // SAFETY: the value that is.
+    unsafe { call(methods.value_incref, value) };
+    REPLACED
+}

@@ -1,0 +1,389 @@
+//! Numba's typed list: items of one size, one after another, in a block that grows by an eighth.
+//!
+//! Compiled code reads items and the length through [`numba_list_base_ptr`] and [`numba_list_size_address`] without a call.
+//! As in dictionaries, no reference into the list lives while a callback runs.
+
+use core::ffi::c_int;
+use core::ptr::{self, NonNull};
+
+use super::memory::{Memory, copy};
+use super::{CountFn, LIST_EXHAUSTED, LIST_IMMUTABLE, LIST_INDEX, LIST_MUTATED, LIST_NO_MEMORY, OK, call};
+use crate::export::export;
+
+/// A list of compiled code. Only its address leaves this crate, and that of its size.
+#[derive(Debug)]
+pub struct List {
+    /// Items; never negative. Compiled code reads it.
+    size: isize,
+    /// Bytes of an item.
+    item_size: usize,
+    /// Items that `items` has room for; never negative.
+    allocated: isize,
+    mutable: c_int,
+    /// While it is being changed.
+    busy: bool,
+    methods: ListMethods,
+    items: Option<Memory>,
+}
+
+/// What a list calls; either may be missing.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct ListMethods {
+    /// For an item that was copied into the list.
+    pub item_incref: Option<CountFn>,
+    /// For an item that leaves it.
+    pub item_decref: Option<CountFn>,
+}
+
+/// An iterator, in memory that the caller reserves: as large as Numba's, and aligned to anything.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct ListIter {
+    parent: *const List,
+    size: isize,
+    position: isize,
+}
+
+impl List {
+    /// Where item `index` is, for an index that a list of this size may have. Only an address: nothing is read.
+    #[inline(always)]
+    fn item(&self, index: isize) -> *mut u8 {
+        let start = self.items.as_ref().map_or(ptr::null_mut(), Memory::start);
+        start.wrapping_add(index as usize * self.item_size)
+    }
+
+    /// Checks an index in one comparison: negative ones are too large.
+    #[inline(always)]
+    const fn has(&self, index: isize) -> bool {
+        (index as usize) < self.size as usize
+    }
+
+    /// Whether it may be changed now.
+    #[inline(always)]
+    const fn writable(&self) -> Result<(), c_int> {
+        if self.mutable == 0 {
+            return Err(LIST_IMMUTABLE);
+        }
+        if self.busy { Err(LIST_MUTATED) } else { Ok(()) }
+    }
+
+    /// Room for `size` items. What is added has no contents yet.
+    #[inline(always)]
+    fn resize(&mut self, size: isize) -> Result<(), c_int> {
+        if size > self.allocated || size < self.allocated >> 1 {
+            return self.reallocate(size);
+        }
+        self.size = size;
+        Ok(())
+    }
+
+    /// Grows or shrinks the block, to an eighth more than needed.
+    #[cold]
+    #[inline(never)]
+    fn reallocate(&mut self, size: isize) -> Result<(), c_int> {
+        if size == 0 {
+            self.items = None;
+            self.allocated = 0;
+            self.size = 0;
+            return Ok(());
+        }
+        let spare = (size >> 3) + if size < 9 { 3 } else { 6 };
+        let allocated = size.checked_add(spare).ok_or(LIST_NO_MEMORY)?;
+        let bytes = bytes(allocated, self.item_size).ok_or(LIST_NO_MEMORY)?;
+        let resized = match &mut self.items {
+            Some(items) => items.resize(bytes),
+            none => {
+                *none = Memory::new(bytes);
+                none.is_some()
+            }
+        };
+        if resized {
+            self.allocated = allocated;
+        } else if size > self.allocated {
+            return Err(LIST_NO_MEMORY);
+        }
+        // Or the block is larger than it need be.
+        self.size = size;
+        Ok(())
+    }
+}
+
+/// Bytes of so many items; `None` when no memory has them.
+fn bytes(items: isize, item_size: usize) -> Option<usize> {
+    let bytes = usize::try_from(items).ok()?.checked_mul(item_size)?;
+    isize::try_from(bytes).is_ok().then_some(bytes)
+}
+
+/// Runs a callback on an item of the list, which meanwhile may be looked at but not changed.
+///
+/// # Safety
+/// `lp` is live and may be changed; `item` is one of its items, or was.
+#[inline(always)]
+unsafe fn count(lp: *mut List, function: Option<CountFn>, item: *mut u8) {
+    if function.is_none() {
+        return;
+    }
+    // SAFETY: live.
+    unsafe { (*lp).busy = true };
+    // SAFETY: the caller's function; a busy list is neither moved nor freed.
+    unsafe { call(function, item) };
+    // SAFETY: live.
+    unsafe { (*lp).busy = false };
+}
+
+/// The items of a slice, first and last, how many and how far apart; upwards.
+#[derive(Clone, Copy)]
+struct Slice {
+    first: isize,
+    step: isize,
+    count: isize,
+}
+
+impl Slice {
+    /// `Ok(None)` when it has no items, an error when it has some outside of a list of `size` items.
+    fn new(start: isize, stop: isize, step: isize, size: isize) -> Result<Option<Self>, c_int> {
+        if step == 0 {
+            return Err(LIST_INDEX);
+        }
+        let is_empty = if step < 0 { start <= stop } else { start >= stop };
+        if is_empty {
+            return Ok(None);
+        }
+        let (low, high) =
+            if step < 0 { (stop.saturating_add(1), start) } else { (start, stop.saturating_sub(1)) };
+        if low < 0 || high >= size {
+            return Err(LIST_INDEX);
+        }
+        // A step that is longer than the list takes one item, whatever its length.
+        let step_up = step.unsigned_abs().min(size as usize) as isize;
+        let count = (high - low) / step_up + 1;
+        let first = if step < 0 { high - (count - 1) * step_up } else { low };
+        Ok(Some(Self { first, step: step_up, count }))
+    }
+
+    const fn at(self, index: isize) -> isize {
+        self.first + index * self.step
+    }
+}
+
+impl List {
+    /// Moves the items together that lie between those of the slice, and behind them.
+    fn close(&mut self, slice: Slice) {
+        for index in 0..slice.count {
+            let from = slice.at(index) + 1;
+            let end = if index + 1 < slice.count { slice.at(index + 1) } else { self.size };
+            let length = (end - from) as usize * self.item_size;
+            // SAFETY: both ranges lie inside the list, because the slice does.
+            unsafe { ptr::copy(self.item(from), self.item(from - index - 1), length) };
+        }
+    }
+}
+
+/// # Safety
+/// `lp` is null or live, and no other thread changes it.
+unsafe fn delete(
+    lp: *mut List,
+    slice: impl FnOnce(&List) -> Result<Option<Slice>, c_int>,
+) -> Result<(), c_int> {
+    // SAFETY: null or live.
+    let Some(list) = (unsafe { lp.as_ref() }) else { return Err(LIST_INDEX) };
+    list.writable()?;
+    let Some(slice) = slice(list)? else { return Ok(()) };
+    let decref = list.methods.item_decref;
+    if decref.is_some() {
+        for index in 0..slice.count {
+            // SAFETY: live; a busy list does not move.
+            let item = unsafe { (*lp).item(slice.at(index)) };
+            // SAFETY: an item that leaves the list.
+            unsafe { count(lp, decref, item) };
+        }
+    }
+    // SAFETY: live.
+    let list = unsafe { &mut *lp };
+    list.close(slice);
+    list.resize(list.size - slice.count)
+}
+
+fn status(result: Result<(), c_int>) -> c_int {
+    result.err().unwrap_or(OK)
+}
+
+export! {
+    /// A list with room for `allocated` items of `item_size` bytes.
+    fn numba_list_new(out: *mut *mut List, item_size: isize, allocated: isize) -> c_int {
+        let (Ok(item_size), false) = (usize::try_from(item_size), out.is_null()) else { return LIST_NO_MEMORY };
+        let Some(bytes) = bytes(allocated, item_size) else { return LIST_NO_MEMORY };
+        let items = if allocated == 0 { None } else { Memory::new(bytes) };
+        if items.is_none() && allocated != 0 {
+            return LIST_NO_MEMORY;
+        }
+        let methods = ListMethods::default();
+        let list = List { size: 0, item_size, allocated, mutable: 1, busy: false, methods, items };
+        let Some(list) = Memory::hold(list) else { return LIST_NO_MEMORY };
+        // SAFETY: room for a pointer.
+        unsafe { out.write(list.as_ptr()) };
+        OK
+    }
+    /// Copies the table. Null takes both methods away.
+    fn numba_list_set_method_table(lp: *mut List, methods: *const ListMethods) {
+        // SAFETY: null or the caller's table.
+        let methods = if methods.is_null() { ListMethods::default() } else { unsafe { methods.read() } };
+        // SAFETY: null or the caller's list.
+        if let Some(list) = unsafe { lp.as_mut() } {
+            list.methods = methods;
+        }
+    }
+    /// Releases all items in order, and the memory. While the list is being changed nothing happens: it is leaked.
+    fn numba_list_free(lp: *mut List) {
+        let Some(place) = NonNull::new(lp) else { return };
+        // SAFETY: the caller's list.
+        let (busy, size, decref) = unsafe { ((*lp).busy, (*lp).size, (*lp).methods.item_decref) };
+        if busy {
+            return;
+        }
+        if decref.is_some() {
+            for index in 0..size {
+                // SAFETY: live; a busy list does not move.
+                let item = unsafe { (*lp).item(index) };
+                // SAFETY: an item that leaves the list.
+                unsafe { count(lp, decref, item) };
+            }
+        }
+        // SAFETY: made by `hold`, and the caller gives it up.
+        drop(unsafe { Memory::take(place) });
+    }
+    /// Where the first item is, until the list is changed; null when there is no room for any.
+    fn numba_list_base_ptr(lp: *mut List) -> *mut u8 {
+        // SAFETY: null or the caller's list.
+        unsafe { lp.as_ref() }.map_or(ptr::null_mut(), |list| list.item(0))
+    }
+    /// The address of the number of items.
+    fn numba_list_size_address(lp: *mut List) -> isize {
+        if lp.is_null() {
+            return 0;
+        }
+        // SAFETY: the caller's list.
+        unsafe { &raw const (*lp).size }.expose_provenance() as isize
+    }
+    /// Items.
+    fn numba_list_length(lp: *mut List) -> isize {
+        // SAFETY: null or the caller's list.
+        unsafe { lp.as_ref() }.map_or(0, |list| list.size)
+    }
+    /// Items that there is room for.
+    fn numba_list_allocated(lp: *mut List) -> isize {
+        // SAFETY: null or the caller's list.
+        unsafe { lp.as_ref() }.map_or(0, |list| list.allocated)
+    }
+    /// 0 for a list that refuses changes.
+    fn numba_list_is_mutable(lp: *mut List) -> c_int {
+        // SAFETY: null or the caller's list.
+        unsafe { lp.as_ref() }.map_or(0, |list| list.mutable)
+    }
+    /// Sets that.
+    fn numba_list_set_is_mutable(lp: *mut List, is_mutable: c_int) {
+        // SAFETY: null or the caller's list.
+        if let Some(list) = unsafe { lp.as_mut() } {
+            list.mutable = is_mutable;
+        }
+    }
+    /// Gives an index another item.
+    fn numba_list_setitem(lp: *mut List, index: isize, item: *const u8) -> c_int {
+        // SAFETY: null or the caller's list.
+        let Some(list) = (unsafe { lp.as_ref() }) else { return LIST_INDEX };
+        if let Err(status) = list.writable() {
+            return status;
+        }
+        if !list.has(index) {
+            return LIST_INDEX;
+        }
+        let (place, size, methods) = (list.item(index), list.item_size, list.methods);
+        // SAFETY: the item that leaves the list.
+        unsafe { count(lp, methods.item_decref, place) };
+        // SAFETY: the caller's item; a busy list was not moved.
+        unsafe { copy(item, place, size) };
+        // SAFETY: the item that is there now.
+        unsafe { count(lp, methods.item_incref, place) };
+        OK
+    }
+    /// Copies an item out. Nothing is counted.
+    fn numba_list_getitem(lp: *mut List, index: isize, out: *mut u8) -> c_int {
+        // SAFETY: null or the caller's list.
+        let Some(list) = (unsafe { lp.as_ref() }) else { return LIST_INDEX };
+        if !list.has(index) {
+            return LIST_INDEX;
+        }
+        // SAFETY: an item, and the caller's room for it.
+        unsafe { copy(list.item(index), out, list.item_size) };
+        OK
+    }
+    /// Adds an item, which does not lie in the list, at the end.
+    fn numba_list_append(lp: *mut List, item: *const u8) -> c_int {
+        // SAFETY: null or the caller's list; the reference ends before a callback runs.
+        let Some(list) = (unsafe { lp.as_mut() }) else { return LIST_NO_MEMORY };
+        if let Err(status) = list.writable() {
+            return status;
+        }
+        let size = list.size;
+        // No list has `isize::MAX` items of a byte or more; of nothing it may.
+        let Some(grown) = size.checked_add(1) else { return LIST_NO_MEMORY };
+        if let Err(status) = list.resize(grown) {
+            return status;
+        }
+        let (place, incref) = (list.item(size), list.methods.item_incref);
+        // SAFETY: the caller's item, and room for it.
+        unsafe { copy(item, place, list.item_size) };
+        // SAFETY: the item that was added.
+        unsafe { count(lp, incref, place) };
+        OK
+    }
+    /// Removes an item.
+    fn numba_list_delitem(lp: *mut List, index: isize) -> c_int {
+        let one = |list: &List| if list.has(index) { Ok(Some(Slice { first: index, step: 1, count: 1 })) } else { Err(LIST_INDEX) };
+        // SAFETY: the caller's list.
+        status(unsafe { delete(lp, one) })
+    }
+    /// Removes the items of a slice whose ends were clipped to the list: from `start` to `stop`, which is excluded.
+    /// [`LIST_INDEX`] when they were not, or the step is 0.
+    fn numba_list_delete_slice(lp: *mut List, start: isize, stop: isize, step: isize) -> c_int {
+        // SAFETY: the caller's list.
+        status(unsafe { delete(lp, |list| Slice::new(start, stop, step, list.size)) })
+    }
+    /// Bytes of an iterator.
+    fn numba_list_iter_sizeof() -> usize {
+        size_of::<ListIter>()
+    }
+    /// Starts an iteration.
+    fn numba_list_iter(it: *mut ListIter, lp: *mut List) {
+        // SAFETY: null or the caller's list.
+        let size = unsafe { lp.as_ref() }.map_or(0, |list| list.size);
+        if !it.is_null() {
+            // SAFETY: room for an iterator.
+            unsafe { it.write_unaligned(ListIter { parent: lp, size, position: 0 }) };
+        }
+    }
+    /// Where the next item is, until the list is changed.
+    fn numba_list_iter_next(it: *mut ListIter, item_ptr: *mut *const u8) -> c_int {
+        if it.is_null() {
+            return LIST_EXHAUSTED;
+        }
+        // SAFETY: the caller's iterator.
+        let state = unsafe { it.read_unaligned() };
+        // SAFETY: of a live list, or null.
+        let Some(list) = (unsafe { state.parent.as_ref() }) else { return LIST_EXHAUSTED };
+        if list.size != state.size {
+            return LIST_MUTATED;
+        }
+        if !list.has(state.position) {
+            return LIST_EXHAUSTED;
+        }
+        // SAFETY: the caller's iterator.
+        unsafe { (&raw mut (*it).position).write_unaligned(state.position + 1) };
+        if !item_ptr.is_null() {
+            // SAFETY: room for a pointer.
+            unsafe { item_ptr.write_unaligned(list.item(state.position)) };
+        }
+        OK
+    }
+}

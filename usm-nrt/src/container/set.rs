@@ -1,0 +1,110 @@
+//! Numba's typed set.
+
+use core::ffi::c_int;
+use core::ptr;
+
+use super::keyed::Methods;
+use super::layout::{MIN_SLOTS, slots_for};
+use super::{CountFn, DICT_NO_MEMORY, EqualFn, Keyed, KeyedIter, LOOKUP_FAILED, MISSING, OK};
+use crate::export::export;
+
+/// What a set calls; any of them may be missing.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct SetMethods {
+    /// Without it keys are equal when their bytes are.
+    pub key_equal: Option<EqualFn>,
+    /// For a key that was copied into the set.
+    pub key_incref: Option<CountFn>,
+    /// For a key that leaves it.
+    pub key_decref: Option<CountFn>,
+}
+
+/// # Safety
+/// `out` is null or has room for a pointer.
+unsafe fn make(out: *mut *mut Keyed, slots: Option<usize>, key_size: isize) -> c_int {
+    if out.is_null() {
+        return DICT_NO_MEMORY;
+    }
+    let set = Keyed::new(slots, key_size, 0);
+    if set.is_null() {
+        return DICT_NO_MEMORY;
+    }
+    // SAFETY: room, as the caller promises.
+    unsafe { out.write(set) };
+    OK
+}
+
+export! {
+    /// A set with a hash table of `size` slots, a power of two from 8; other numbers are rounded up.
+    fn numba_set_new(out: *mut *mut Keyed, key_size: isize, size: isize) -> c_int {
+        let slots = usize::try_from(size).unwrap_or(0).max(MIN_SLOTS).checked_next_power_of_two();
+        // SAFETY: the caller's room.
+        unsafe { make(out, slots, key_size) }
+    }
+    /// A set that takes `n_keys` keys of `key_size` bytes before it grows.
+    fn numba_set_new_sized(out: *mut *mut Keyed, key_size: isize, n_keys: isize) -> c_int {
+        // SAFETY: the caller's room.
+        unsafe { make(out, slots_for(usize::try_from(n_keys).unwrap_or(0)), key_size) }
+    }
+    /// Copies the table. Null takes all methods away.
+    fn numba_set_set_method_table(setp: *mut Keyed, methods: *const SetMethods) {
+        // SAFETY: null or the caller's table.
+        let methods = if methods.is_null() { SetMethods::default() } else { unsafe { methods.read() } };
+        let SetMethods { key_equal, key_incref, key_decref } = methods;
+        let methods = Methods { key_equal, key_incref, key_decref, ..Methods::default() };
+        // SAFETY: the caller's set.
+        unsafe { Keyed::set_methods(setp, methods) }
+    }
+    /// Releases all keys, and the memory.
+    fn numba_set_free(setp: *mut Keyed) {
+        // SAFETY: the caller's set, given up.
+        unsafe { Keyed::free(setp) }
+    }
+    /// Keys.
+    fn numba_set_length(setp: *mut Keyed) -> isize {
+        // SAFETY: the caller's set.
+        unsafe { Keyed::length(setp) }
+    }
+    /// 1 when the key is there, 0 when not, and [`LOOKUP_FAILED`] when a comparison failed.
+    fn numba_set_contains(setp: *mut Keyed, key_bytes: *const u8, hash: isize) -> isize {
+        // SAFETY: the caller's set and key.
+        match unsafe { Keyed::lookup(setp, key_bytes, hash, ptr::null_mut()) } {
+            MISSING => 0,
+            LOOKUP_FAILED => LOOKUP_FAILED,
+            _ => 1,
+        }
+    }
+    /// Adds a key. [`REPLACED`](super::REPLACED) when it was there, and stays.
+    fn numba_set_add(setp: *mut Keyed, key_bytes: *const u8, hash: isize) -> c_int {
+        // SAFETY: the caller's set and key; values have no bytes.
+        unsafe { Keyed::insert(setp, key_bytes, hash, ptr::null(), ptr::null_mut(), false) }
+    }
+    /// Removes a key, if it is there.
+    fn numba_set_discard(setp: *mut Keyed, key_bytes: *const u8, hash: isize) -> c_int {
+        // SAFETY: the caller's set and key.
+        unsafe { Keyed::discard(setp, key_bytes, hash) }
+    }
+    /// Bytes of an iterator.
+    fn numba_set_iter_sizeof() -> usize {
+        size_of::<KeyedIter>()
+    }
+    /// Starts an iteration, in the order of insertion.
+    fn numba_set_iter(it: *mut KeyedIter, setp: *mut Keyed) {
+        // SAFETY: the caller's set and room for an iterator.
+        unsafe { Keyed::iterate(setp, it) }
+    }
+    /// Where the next key is, until the set is changed.
+    fn numba_set_iter_next(it: *mut KeyedIter, key_ptr: *mut *const u8) -> c_int {
+        // SAFETY: the caller's iterator of a live set, and room for a pointer.
+        unsafe { Keyed::next(it, key_ptr, ptr::null_mut()) }
+    }
+    /// Prints keys and hashes to the standard output of C.
+    #[cfg(feature = "std")]
+    fn numba_set_dump(setp: *mut Keyed) {
+        // SAFETY: the caller's set.
+        if let Some(set) = unsafe { setp.as_ref() } {
+            super::dump::set(set);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Rows in the order of their insertion, and a hash table that finds them.
+//!
+//! ```text
+//! rows    | hash | key | value | hash | key | value | ... two thirds as many as slots
+//! slots   | 1 | EMPTY | 0 | REMOVED | ...                a power of two; each names a row
+//! ```
+//! Both lie in one block, rows first: when it grows in place they stay where they are. Slots are as narrow as
+//! the number of rows allows. A removed row keeps its place until the next rebuild, so positions and order never change in between.
+
+use super::layout::{KEY_AT, MIN_SLOTS, Plan, Shape, Slot, Width, by_width};
+use super::memory::{Memory, copy};
+
+/// A slot that ends every search.
+const EMPTY: isize = -1;
+/// A slot whose row was removed: a search goes on.
+const REMOVED: isize = -2;
+/// In the place of a hash: the row was removed. The hash of a key is never this ([`clean`]).
+const NONE: usize = usize::MAX;
+
+/// A hash that differs from the mark of removed rows, as in Python: -1 becomes -2.
+#[inline]
+pub(super) const fn clean(hash: isize) -> usize {
+    if hash == -1 { -2_isize as usize } else { hash as usize }
+}
+
+/// The order in which slots are searched: every slot once in the end, the hash's high bits early.
+#[derive(Clone, Copy)]
+pub(super) struct Probe {
+    at: usize,
+    rest: usize,
+}
+
+impl Probe {
+    #[inline(always)]
+    pub(super) fn new(hash: usize) -> Self {
+        Self { at: hash, rest: hash }
+    }
+
+    #[inline(always)]
+    pub(super) fn next(&mut self) {
+        self.rest >>= 5;
+        self.at = self.at.wrapping_mul(5).wrapping_add(self.rest).wrapping_add(1);
+    }
+}
+
+/// What a slot says.
+pub(super) enum Seen {
+    /// The end of the search.
+    Empty,
+    Removed,
+    /// A row that exists.
+    Row(usize),
+}
+
+/// See the page of this module. Kept at all times: `used <= filled`, the block has room for `filled + left` rows, every slot
+/// is `EMPTY`, `REMOVED` or a row below `filled`, and at least one is `EMPTY`, because inserting takes from `left` even where
+/// it reuses a slot.
+#[derive(Debug)]
+pub(super) struct Table {
+    memory: Memory,
+    shape: Shape,
+    width: Width,
+    /// Slots - 1.
+    mask: usize,
+    slots_at: usize,
+    /// Rows in use, removed ones included.
+    filled: usize,
+    /// Rows that may still be added before the next rebuild.
+    left: usize,
+    /// Rows with an element.
+    used: usize,
+    /// Changes when rows move.
+    generation: usize,
+}
+
+impl Table {
+    /// `slots` is a power of two, [`MIN_SLOTS`] at least. `None` when there is no memory.
+    pub(super) fn new(slots: usize, shape: Shape) -> Option<Self> {
+        debug_assert!(slots.is_power_of_two() && slots >= MIN_SLOTS);
+        let plan = Plan::new(slots, shape)?;
+        let mut table = Self {
+            memory: Memory::new(plan.bytes)?,
+            shape,
+            width: plan.width,
+            mask: 0,
+            slots_at: 0,
+            filled: 0,
+            left: 0,
+            used: 0,
+            generation: 0,
+        };
+        table.divide(plan);
+        Some(table)
+    }
+
+    #[inline(always)]
+    pub(super) const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    #[inline(always)]
+    pub(super) const fn width(&self) -> Width {
+        self.width
+    }
+
+    /// Elements.
+    #[inline(always)]
+    pub(super) const fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Positions below this may have an element.
+    #[inline(always)]
+    pub(super) const fn filled(&self) -> usize {
+        self.filled
+    }
+
+    /// Another number after every change that moves elements.
+    #[inline(always)]
+    pub(super) const fn generation(&self) -> usize {
+        self.generation
+    }
+
+    /// Whether the next element needs a [`Table::rebuild`] first.
+    #[inline(always)]
+    pub(super) const fn is_full(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Only an address: nothing is read.
+    #[inline(always)]
+    fn row(&self, position: usize) -> *mut u8 {
+        debug_assert!(position < self.filled + self.left);
+        self.memory.start().wrapping_add(position * self.shape.row)
+    }
+
+    /// Where the key of an element is.
+    #[inline(always)]
+    pub(super) fn key(&self, position: usize) -> *mut u8 {
+        self.row(position).wrapping_add(KEY_AT)
+    }
+
+    /// Where its value is.
+    #[inline(always)]
+    pub(super) fn value(&self, position: usize) -> *mut u8 {
+        self.row(position).wrapping_add(self.shape.value_at)
+    }
+
+    /// The hash of a row, or the mark of a removed one.
+    #[inline(always)]
+    pub(super) fn hash(&self, position: usize) -> usize {
+        debug_assert!(position < self.filled);
+        // SAFETY: rows below `filled` have a hash, and rows are whole words from an aligned start.
+        unsafe { self.row(position).cast::<usize>().read() }
+    }
+
+    fn set_hash(&mut self, position: usize, hash: usize) {
+        debug_assert!(position < self.filled + self.left);
+        // SAFETY: inside the rows, which are whole words from an aligned start.
+        unsafe { self.row(position).cast::<usize>().write(hash) }
+    }
+
+    /// Whether the position has an element.
+    #[inline(always)]
+    pub(super) fn is_live(&self, position: usize) -> bool {
+        position < self.filled && self.hash(position) != NONE
+    }
+
+    /// The slot that `probe` is at. `S` is the table's [`Width`].
+    #[inline(always)]
+    pub(super) fn slot<S: Slot>(&self, probe: Probe) -> Seen {
+        let slots = self.memory.start().wrapping_add(self.slots_at).cast::<S>();
+        // SAFETY: there are `mask + 1` slots, all written, aligned because the rows before them are whole words.
+        let slot = unsafe { slots.wrapping_add(probe.at & self.mask).read() }.get();
+        match slot {
+            row if row >= 0 => Seen::Row(row as usize),
+            EMPTY => Seen::Empty,
+            _ => Seen::Removed,
+        }
+    }
+
+    #[inline(always)]
+    fn set_slot<S: Slot>(&mut self, probe: Probe, row: isize) {
+        let slots = self.memory.start().wrapping_add(self.slots_at).cast::<S>();
+        // SAFETY: as in `slot`.
+        unsafe { slots.wrapping_add(probe.at & self.mask).write(S::new(row)) }
+    }
+
+    /// Adds an element whose search ended at `vacant`, an empty or removed slot; the table is not full.
+    ///
+    /// # Safety
+    /// Key and value have the sizes of the shape and do not lie in the table.
+    #[inline(always)]
+    pub(super) unsafe fn push<S: Slot>(
+        &mut self,
+        vacant: Probe,
+        hash: usize,
+        key: *const u8,
+        value: *const u8,
+    ) {
+        debug_assert!(!self.is_full());
+        let position = self.filled;
+        self.set_slot::<S>(vacant, position as isize);
+        self.set_hash(position, hash);
+        // SAFETY: as the caller promises; a row has room for both.
+        unsafe { copy(key, self.key(position), self.shape.key) };
+        // SAFETY: as above.
+        unsafe { copy(value, self.value(position), self.shape.value) };
+        self.filled += 1;
+        self.left -= 1;
+        self.used += 1;
+    }
+
+    /// The first slot where a key of this hash may go.
+    pub(super) fn vacant<S: Slot>(&self, hash: usize) -> Probe {
+        let mut probe = Probe::new(hash);
+        while let Seen::Row(_) = self.slot::<S>(probe) {
+            probe.next();
+        }
+        probe
+    }
+
+    /// Takes a live element out of the order and the slots. Its bytes stay where they are until the next insertion.
+    pub(super) fn remove(&mut self, position: usize) {
+        debug_assert!(self.is_live(position));
+        by_width!(self.width, unlink(self, position));
+        self.set_hash(position, NONE);
+        self.used -= 1;
+    }
+
+    /// [`Table::remove`] of the last element, whose place and those of removed rows behind it are used again.
+    pub(super) fn pop(&mut self) -> Option<usize> {
+        let last = (0..self.filled).rev().find(|&position| self.hash(position) != NONE)?;
+        self.remove(last);
+        // `left` does not grow: the slot stays `REMOVED`.
+        self.filled = last;
+        Some(last)
+    }
+
+    /// Marks a row as removed, although its slot still names it: for a table that is going to be freed.
+    pub(super) fn forget(&mut self, position: usize) {
+        self.set_hash(position, NONE);
+    }
+
+    /// Drops removed rows, and makes room for twice the elements. False when there is no memory; then nothing has changed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn rebuild(&mut self) -> bool {
+        let Some(least) = self.used.checked_mul(3) else { return false };
+        let Some(slots) = least.max(MIN_SLOTS).checked_next_power_of_two() else { return false };
+        let Some(plan) = Plan::new(slots, self.shape) else { return false };
+        if slots > self.mask + 1 && !self.memory.resize(plan.bytes) {
+            return false;
+        }
+        self.compact();
+        if slots < self.mask + 1 {
+            // A block that does not shrink is large enough.
+            let _ = self.memory.resize(plan.bytes);
+        }
+        self.divide(plan);
+        by_width!(self.width, link(self));
+        self.generation = self.generation.wrapping_add(1);
+        true
+    }
+
+    /// Moves the elements together.
+    fn compact(&mut self) {
+        if self.used == self.filled {
+            return;
+        }
+        let mut to = 0;
+        for from in 0..self.filled {
+            if self.hash(from) == NONE {
+                continue;
+            }
+            if from != to {
+                // SAFETY: two rows of the block, the one in front of the other.
+                unsafe { core::ptr::copy_nonoverlapping(self.row(from), self.row(to), self.shape.row) };
+            }
+            to += 1;
+        }
+        debug_assert_eq!(to, self.used);
+        self.filled = to;
+    }
+
+    /// Empty slots behind the rows. The block has the bytes of the plan, and no removed rows.
+    fn divide(&mut self, plan: Plan) {
+        self.width = plan.width;
+        self.mask = plan.slots - 1;
+        self.slots_at = plan.slots_at;
+        self.left = plan.rows - self.filled;
+        let slots = self.memory.start().wrapping_add(plan.slots_at);
+        // SAFETY: the rest of the block; all ones is `EMPTY` in every width.
+        unsafe { slots.write_bytes(0xFF, plan.bytes - plan.slots_at) };
+    }
+}
+
+/// Lets empty slots name every row; all rows are live.
+fn link<S: Slot>(table: &mut Table) {
+    for position in 0..table.filled {
+        let probe = table.vacant::<S>(table.hash(position));
+        table.set_slot::<S>(probe, position as isize);
+    }
+}
+
+/// Marks the slot of a live row as removed.
+fn unlink<S: Slot>(table: &mut Table, position: usize) {
+    let mut probe = Probe::new(table.hash(position));
+    loop {
+        match table.slot::<S>(probe) {
+            Seen::Row(row) if row == position => return table.set_slot::<S>(probe, REMOVED),
+            // Every live row has a slot; a search that ends without it would be a defect, but not a hang.
+            Seen::Empty => return debug_assert!(false, "row {position} has no slot"),
+            _ => probe.next(),
+        }
+    }
+}
