@@ -14,6 +14,7 @@ use crate::device::PyDevice;
 use crate::dlpack::{self, Wishes};
 use crate::error::OrRaise;
 use crate::export;
+use crate::found::Found;
 use crate::import;
 use crate::queue::PyQueue;
 use crate::scalar;
@@ -24,11 +25,12 @@ use crate::view::View;
 /// An n-dimensional array in USM memory: a view of a storage that other arrays may share.
 #[pyclass(frozen, module = "usm", name = "Array")]
 #[derive(Debug)]
-pub(crate) struct Array(Side, dlpack::Dims);
+pub(crate) struct Array(Found, dlpack::Dims);
 
 impl Array {
-    pub(crate) fn new(side: Side) -> Self {
-        Self(side, dlpack::Dims::new())
+    #[inline]
+    pub(crate) fn new(found: impl Into<Found>) -> Self {
+        Self(found.into(), dlpack::Dims::new())
     }
 
     /// What consumers in C borrow.
@@ -37,17 +39,11 @@ impl Array {
     }
 
     pub(crate) fn side(&self) -> Side {
-        self.0.clone()
+        self.0.side()
     }
 
     pub(crate) fn with_view(&self, view: View) -> Self {
-        let Side { storage, stream, readonly, .. } = &self.0;
-        Self::new(Side {
-            storage: Arc::clone(storage),
-            stream: Arc::clone(stream),
-            view,
-            readonly: *readonly,
-        })
+        Self::new(self.0.with_view(view))
     }
 
     fn view(&self) -> &View {
@@ -55,7 +51,7 @@ impl Array {
     }
 
     pub(crate) fn storage(&self) -> &Storage {
-        &self.0.storage
+        self.0.storage()
     }
 }
 
@@ -105,7 +101,7 @@ impl Array {
     /// `"host"`, `"device"` or `"shared"`.
     #[getter]
     fn kind(&self) -> &'static str {
-        self.storage().kind().name()
+        self.0.kind().name()
     }
 
     #[getter]
@@ -116,7 +112,7 @@ impl Array {
     /// Address of the element with all indices 0.
     #[getter]
     fn pointer(&self) -> usize {
-        self.storage().address() + self.view().offset
+        self.0.address() + self.view().offset
     }
 
     #[getter]
@@ -171,23 +167,23 @@ impl Array {
     /// A C-contiguous copy, by default in memory of the same kind, device and context.
     #[pyo3(signature = (*, kind=None, queue=None))]
     fn copy(&self, py: Python<'_>, kind: Option<&str>, queue: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let kind = kind.map(import::kind).transpose()?.unwrap_or(self.storage().kind());
+        let kind = kind.map(import::kind).transpose()?.unwrap_or(self.0.kind());
         let stream = match queue.filter(|queue| !queue.is_none()) {
             Some(queue) => import::stream(py, Some(queue))?,
             None => Arc::clone(&self.0.stream),
         };
-        transfer::duplicate(py, &self.0, &stream, kind, 0).map(Self::new)
+        transfer::duplicate(py, &self.side(), &stream, kind, 0).map(Self::new)
     }
 
     /// Sets every element.
     fn fill(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let bytes = scalar::store(self.view().dtype, value)?;
-        transfer::fill(py, &self.0, &bytes[..self.view().itemsize()])
+        fill(py, &self.side(), value)
     }
 
     /// Waits for the work on this array that usm knows of.
     fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.storage().settle()).or_raise()
+        let storage = self.storage();
+        py.detach(|| storage.settle()).or_raise()
     }
 
     /// The one element of an array of size 1.
@@ -197,7 +193,7 @@ impl Array {
                 format!("only an array of one element has an item; this one has {}", self.view().len());
             return Err(PyValueError::new_err(message));
         }
-        scalar::load(py, self.view().dtype, &transfer::to_bytes(py, &self.0)?)
+        scalar::load(py, self.view().dtype, &transfer::to_bytes(py, &self.side())?)
     }
 
     /// The elements as nested lists; an array of 0 dimensions gives its element.
@@ -205,13 +201,13 @@ impl Array {
         if self.view().ndim() == 0 {
             return self.item(py);
         }
-        let bytes = transfer::to_bytes(py, &self.0)?;
+        let bytes = transfer::to_bytes(py, &self.side())?;
         nested(py, self.view(), &self.view().shape, &bytes)
     }
 
     /// The elements in C order.
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &transfer::to_bytes(py, &self.0)?))
+        Ok(PyBytes::new(py, &transfer::to_bytes(py, &self.side())?))
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -228,19 +224,19 @@ impl Array {
     /// Copies an array, or one value, into the elements that the key names; the source is broadcast.
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = key.py();
-        let target = self.with_view(self.view().indexed(key)?);
-        let dtype = target.view().dtype;
+        let target = self.0.with_view(self.view().indexed(key)?);
+        let dtype = target.view.dtype;
         if let Ok(array) = value.cast_exact::<Self>() {
-            return transfer::copy(py, &target.0, &array.get().0);
+            return transfer::copy(py, &target, &array.get().side());
         }
-        if let Some(side) = import::without_copy(value)? {
-            return transfer::copy(py, &target.0, &side);
+        if let Some(found) = import::without_copy(value)? {
+            return transfer::copy(py, &target, &found.side());
         }
         if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
             let side = crate::construct::of_values(value, Some(dtype))?;
-            return transfer::copy(py, &target.0, &side);
+            return transfer::copy(py, &target, &side);
         }
-        target.fill(py, value)
+        fill(py, &target, value)
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
@@ -278,19 +274,19 @@ impl Array {
     /// SYCL memory only. Waits for work that is in flight.
     #[getter]
     fn __sycl_usm_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        export::sycl_dictionary(py, &self.0)
+        export::sycl_dictionary(py, &self.side())
     }
 
     /// Host and shared memory only. Waits for work that is in flight.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        export::array_dictionary(py, &self.0)
+        export::array_dictionary(py, &self.side())
     }
 
     /// CUDA memory only. Names the array's queue as the stream to order work after.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        cuda::dictionary(py, &self.0)
+        cuda::dictionary(py, &self.side())
     }
 
     /// DLPack's table for C, version 1.3.
@@ -309,13 +305,13 @@ impl Array {
         dl_device: Option<(i32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        dlpack::export(py, &self.0, &Wishes { stream, max_version, dl_device, copy })
+        dlpack::export(py, &self.side(), &Wishes { stream, max_version, dl_device, copy })
     }
 
     /// `(type, id)`: USM of SYCL is type 14, and its id counts root devices; CUDA's device, host and managed memory are
     /// types 2, 3 and 13; the host is `(1, 0)`.
     fn __dlpack_device__(&self) -> (i32, i32) {
-        let device = dlpack::device(&self.0);
+        let device = dlpack::device(&self.side());
         (device.kind.code(), device.id)
     }
 
@@ -332,6 +328,12 @@ impl Array {
         // SAFETY: Python hands back what `__getbuffer__` filled.
         unsafe { crate::buffer::release(raw) };
     }
+}
+
+/// Sets every element.
+fn fill(py: Python<'_>, side: &Side, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let bytes = scalar::store(side.view.dtype, value)?;
+    transfer::fill(py, side, &bytes[..side.view.itemsize()])
 }
 
 /// Nested lists over elements in C order.

@@ -5,10 +5,11 @@ use std::ops::{Deref, DerefMut};
 /// Two of these and the rest of an array still move in registers.
 const INLINE: usize = 3;
 
-/// A list of as many integers as there are dimensions; it does not grow.
+/// A list of as many integers as there are dimensions; it does not grow. The length is a whole word, so that moving a list
+/// reads what was written in the pieces in which it was written; a byte there costs a stall each time.
 #[derive(Clone)]
 pub(crate) enum Axes {
-    Inline(u8, [isize; INLINE]),
+    Inline(usize, [isize; INLINE]),
     Heap(Box<[isize]>),
 }
 
@@ -25,7 +26,7 @@ impl Deref for Axes {
     #[inline]
     fn deref(&self) -> &[isize] {
         match self {
-            Self::Inline(len, values) => &values[..usize::from(*len)],
+            Self::Inline(len, values) => &values[..*len],
             Self::Heap(values) => values,
         }
     }
@@ -35,7 +36,7 @@ impl DerefMut for Axes {
     #[inline]
     fn deref_mut(&mut self) -> &mut [isize] {
         match self {
-            Self::Inline(len, values) => &mut values[..usize::from(*len)],
+            Self::Inline(len, values) => &mut values[..*len],
             Self::Heap(values) => values,
         }
     }
@@ -48,7 +49,7 @@ impl From<&[isize]> for Axes {
         match values.get_mut(..from.len()) {
             Some(head) => {
                 head.copy_from_slice(from);
-                Self::Inline(from.len() as u8, values)
+                Self::Inline(from.len(), values)
             }
             None => Self::Heap(from.into()),
         }
@@ -68,7 +69,7 @@ impl FromIterator<isize> for Axes {
             values[len] = value;
             len += 1;
         }
-        Self::Inline(len as u8, values)
+        Self::Inline(len, values)
     }
 }
 

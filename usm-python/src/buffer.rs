@@ -1,6 +1,7 @@
 //! The buffer protocol, both ways.
 
 use std::ffi::{CString, c_int, c_void};
+use std::fmt;
 use std::mem::MaybeUninit;
 
 use pyo3::exceptions::PyBufferError;
@@ -49,6 +50,12 @@ impl Held {
 
     pub(crate) fn pointer(&self) -> *mut u8 {
         self.raw.buf.cast()
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").field("address", &self.pointer()).field("bytes", &self.len()).finish()
     }
 }
 

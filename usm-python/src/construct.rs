@@ -153,8 +153,11 @@ fn as_it_is<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>>
     if let Ok(array) = obj.cast_exact::<Array>() {
         return Ok(Some(array.clone()));
     }
-    match Side::of_existing(obj)? {
-        Some(side) => Bound::new(obj.py(), Array::new(side)).map(Some),
+    if let Ok(memory) = obj.cast::<Memory>() {
+        return Bound::new(obj.py(), Array::new(memory.get().side()?)).map(Some);
+    }
+    match import::without_copy(obj)? {
+        Some(found) => Bound::new(obj.py(), Array::new(found)).map(Some),
         None => Ok(None),
     }
 }
@@ -221,7 +224,7 @@ impl Side {
         if let Ok(memory) = obj.cast::<Memory>() {
             return memory.get().side().map(Some);
         }
-        import::without_copy(obj)
+        Ok(import::without_copy(obj)?.map(|found| found.side()))
     }
 }
 
@@ -322,8 +325,8 @@ pub(crate) fn from_dlpack(
     dl_device: Option<(i32, i32)>,
     copy: Option<bool>,
 ) -> PyResult<Array> {
-    let side = dlpack::import(obj, dlpack::Request { dl_device, copy })?;
-    side.map(Array::new).ok_or_else(|| Class::Interface.error("the object has no __dlpack__"))
+    let found = dlpack::import(obj, dlpack::Request { dl_device, copy })?;
+    found.map(Array::new).ok_or_else(|| Class::Interface.error("the object has no __dlpack__"))
 }
 
 /// Copies the elements of `src` into `dst`, across kinds, devices and contexts, and waits for it. Shapes are broadcast;

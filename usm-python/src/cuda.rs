@@ -17,6 +17,7 @@ use crate::bounds;
 use crate::dictionary::{self, Checked};
 use crate::error::{Class, OrRaise};
 use crate::export;
+use crate::found::Found;
 use crate::import;
 use crate::runtime::{self, Entry, Stream};
 use crate::transfer::Side;
@@ -27,7 +28,7 @@ const PER_THREAD: u64 = 2;
 
 /// Memory behind `__cuda_array_interface__`, without a copy. The driver is asked whose memory it is and how far it goes,
 /// and everything that usm does with it comes after the work on the producer's stream.
-pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
+pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Found>> {
     let py = object.py();
     let name = intern!(py, "__cuda_array_interface__");
     let Some(dict) = import::dictionary_of(object, name)? else { return Ok(None) };
@@ -38,21 +39,21 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
     if extent.low == extent.high {
         return import::empty(stream, kind, view, readonly).map(Some);
     }
-    let keeper = import::keeper(object, &dict, None);
+    let owner = import::owner(object, dict, None);
     // SAFETY: the driver says that the bytes are memory of that kind; the producer keeps them alive.
-    let side =
-        unsafe { import::adopt(Some(object), stream, kind, address, (view, extent), readonly, keeper)? };
+    let found = unsafe { import::adopt(owner, stream, kind, address, (view, extent), readonly)? };
     let handle = match order {
-        usm_interface::Stream::None => return Ok(Some(side)),
+        usm_interface::Stream::None => return Ok(Some(found)),
         usm_interface::Stream::LegacyDefault => LEGACY,
         usm_interface::Stream::PerThreadDefault => PER_THREAD,
         usm_interface::Stream::Handle(handle) => handle,
     };
     // SAFETY: the producer says that this is its stream, and is kept alive. A number that is no stream is the one lie
     // that the driver cannot be asked about.
-    let theirs = unsafe { adopt_stream(side.stream.context(), handle) }?;
-    py.detach(|| side.storage.follow(&theirs)).or_raise()?;
-    Ok(Some(side))
+    let theirs = unsafe { adopt_stream(found.stream.context(), handle) }?;
+    let storage = found.storage();
+    py.detach(|| storage.follow(&theirs)).or_raise()?;
+    Ok(Some(found))
 }
 
 /// The devices of CUDA.

@@ -1,6 +1,5 @@
 //! Objects of others as memory: without a copy where their protocol allows it.
 
-use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -16,6 +15,7 @@ use crate::cuda;
 use crate::dictionary::{self, Checked};
 use crate::dlpack;
 use crate::error::{Class, OrRaise};
+use crate::found::{Found, Keeper, Owner};
 use crate::nrt_route;
 use crate::pep3118;
 use crate::runtime::{self, Stream};
@@ -40,18 +40,17 @@ pub(crate) fn dictionary_of<'py>(
 /// An array over the bytes of others.
 ///
 /// # Safety
-/// From `address`, the bytes of `extent` are memory of that kind of the stream's context, and live as long as `keeper` is
-/// not dropped.
-#[allow(clippy::too_many_arguments, reason = "the parts of one array")]
+/// From `address`, the bytes of `extent` are memory of that kind of the stream's context, and live as long as the owner's
+/// keeper is not dropped.
+#[inline]
 pub(crate) unsafe fn adopt(
-    owner: Option<&Bound<'_, PyAny>>,
+    owner: Owner,
     stream: Arc<Stream>,
     kind: AllocKind,
     address: u64,
     (view, extent): (View, Extent),
     readonly: bool,
-    keeper: Box<dyn Any + Send + Sync>,
-) -> PyResult<Side> {
+) -> PyResult<Found> {
     // The codec has proven that address plus extent stays inside the address space.
     let low = address.wrapping_add_signed(extent.low);
     let size = usize::try_from(extent.high.wrapping_sub(extent.low));
@@ -59,29 +58,28 @@ pub(crate) unsafe fn adopt(
         return Err(Class::Interface.error("data: the array does not fit the address space"));
     };
     // SAFETY: the caller's promise.
-    let storage = unsafe { Storage::foreign(stream.context(), kind, pointer, size, owner, keeper) };
-    Ok(Side { storage, stream, view, readonly })
+    Ok(unsafe { Found::lent((kind, pointer, size), owner, stream, view, readonly) })
 }
 
 /// An array without bytes, which needs nothing of its producer.
-pub(crate) fn empty(stream: Arc<Stream>, kind: AllocKind, view: View, readonly: bool) -> PyResult<Side> {
+pub(crate) fn empty(stream: Arc<Stream>, kind: AllocKind, view: View, readonly: bool) -> PyResult<Found> {
     let storage = Storage::allocate(stream.context(), kind, 1, 0).or_raise()?;
-    Ok(Side { storage, stream, view, readonly })
+    Ok(Side { storage, stream, view, readonly }.into())
 }
 
 /// SYCL memory of another object. `ignore_flag`: read-only or not, as `dpctl.memory` does.
-pub(crate) fn sycl_memory(object: &Bound<'_, PyAny>, ignore_flag: bool) -> PyResult<Option<Side>> {
+pub(crate) fn sycl_memory(object: &Bound<'_, PyAny>, ignore_flag: bool) -> PyResult<Option<Found>> {
     let name = intern!(object.py(), "__sycl_usm_array_interface__");
     let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
-    let mut side = sycl::import(object, &dict)?;
-    side.readonly &= !ignore_flag;
-    Ok(Some(side))
+    let mut found = sycl::import(object, dict)?;
+    found.readonly &= !ignore_flag;
+    Ok(Some(found))
 }
 
 /// Host memory behind `__array_interface__`. Its address cannot be checked: who wrote it is trusted to own it, as NumPy
 /// trusts.
 #[inline]
-fn host_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
+fn host_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<Found>> {
     let name = intern!(object.py(), "__array_interface__");
     let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
     let policy = Policy::default();
@@ -96,10 +94,7 @@ fn host_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
     let (kind, stream) = nrt_route::home(low, size).unwrap_or((AllocKind::Host, stream));
     // SAFETY: the bytes lie in a block of that context and kind, or are plain memory, which is host memory of the host's
     // context; the producer says that they are its own, and is kept alive.
-    unsafe {
-        let keeper = keeper(object, &dict, held);
-        adopt(Some(object), stream, kind, address, (view, extent), readonly, keeper).map(Some)
-    }
+    unsafe { adopt(owner(object, dict, held), stream, kind, address, (view, extent), readonly).map(Some) }
 }
 
 /// Checks the dictionary of the first protocol that an object has, and no more.
@@ -128,41 +123,38 @@ fn nothing(object: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// What keeps the memory of a dictionary alive: its producer; the dictionary too, for a producer may keep a temporary
-/// alive in it, as NumPy's scalars do; and the buffer that stands in for `data`.
-pub(crate) fn keeper(
-    object: &Bound<'_, PyAny>,
-    dict: &Bound<'_, PyDict>,
-    held: Option<Held>,
-) -> Box<dyn Any + Send + Sync> {
-    let keeper = (object.clone().unbind(), dict.clone().unbind());
-    match held {
-        None => Box::new(keeper),
-        Some(held) => Box::new((keeper, held)),
-    }
+/// Whose the memory of a dictionary is. `held` is the buffer that stands in for `data`.
+#[inline]
+pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, held: Option<Held>) -> Owner {
+    let (producer, dict) = (object.clone().unbind(), dict.unbind());
+    let keeper = match held {
+        None => Keeper::Dictionary(producer, dict),
+        Some(held) => Keeper::StandIn(producer, dict, held),
+    };
+    Owner { object: Some(object.clone().unbind()), keeper }
 }
 
 /// Whatever can be had without a copy.
 #[inline]
-pub(crate) fn without_copy(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
-    if let Some(side) = sycl_memory(object, false)? {
-        return Ok(Some(side));
+pub(crate) fn without_copy(object: &Bound<'_, PyAny>) -> PyResult<Option<Found>> {
+    if let Some(found) = sycl_memory(object, false)? {
+        return Ok(Some(found));
     }
-    if let Some(side) = host_memory(object)? {
-        return Ok(Some(side));
+    if let Some(found) = host_memory(object)? {
+        return Ok(Some(found));
     }
-    if let Some(side) = cuda::import(object)? {
-        return Ok(Some(side));
+    if let Some(found) = cuda::import(object)? {
+        return Ok(Some(found));
     }
-    if let Some(side) = dlpack::import(object, dlpack::Request::default())? {
-        return Ok(Some(side));
+    if let Some(found) = dlpack::import(object, dlpack::Request::default())? {
+        return Ok(Some(found));
     }
     pep3118::import(object)
 }
 
 /// As [`without_copy`], or an error that names the protocols.
 pub(crate) fn any(object: &Bound<'_, PyAny>) -> PyResult<Side> {
-    without_copy(object)?.ok_or_else(|| nothing(object))
+    without_copy(object)?.map(|found| found.side()).ok_or_else(|| nothing(object))
 }
 
 /// The queue that an argument `queue=` means; the default one for `None`.

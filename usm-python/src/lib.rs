@@ -19,6 +19,7 @@ mod dictionary;
 mod dlpack;
 mod error;
 mod export;
+mod found;
 mod import;
 mod memory;
 mod nrt;

@@ -13,9 +13,9 @@ use usm_interface::{Field, Policy, Protocol, Spelling, Target};
 use crate::buffer::Held;
 use crate::dictionary::MAX_FIELDS;
 use crate::error::{Class, OrRaise};
+use crate::found::{Found, Keeper, Owner};
 use crate::import;
 use crate::runtime;
-use crate::transfer::Side;
 use crate::view::{MAX_DIMS, View};
 
 /// `PyBUF_FULL_RO`: shape, strides, format, suboffsets, read-only welcome.
@@ -23,7 +23,7 @@ const FULL: c_int = ffi::PyBUF_FULL_RO;
 
 /// The object's buffer as an array of host memory, without a copy; `None` when it has none. The buffer is held for as
 /// long as the memory is used, so that a `bytearray` does not move meanwhile.
-pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
+pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Found>> {
     let py = object.py();
     // SAFETY: an object.
     if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
@@ -91,13 +91,11 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Side>> {
     if extent.low == extent.high {
         return import::empty(stream, AllocKind::Host, view, readonly).map(Some);
     }
-    let (address, keeper) = (raw.buf as u64, Box::new(held));
+    let address = raw.buf as u64;
+    let owner = Owner { object: Some(object.clone().unbind()), keeper: Keeper::Buffer(held) };
     // SAFETY: plain memory is host memory of the host's context; the exporter keeps these bytes alive and in place while
     // the buffer is held.
-    unsafe {
-        import::adopt(Some(object), stream, AllocKind::Host, address, (view, extent), readonly, keeper)
-            .map(Some)
-    }
+    unsafe { import::adopt(owner, stream, AllocKind::Host, address, (view, extent), readonly).map(Some) }
 }
 
 /// Whether a structure that is repeated inside another may have padding that its format leaves out. In C there is no such

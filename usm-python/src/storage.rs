@@ -47,13 +47,13 @@ impl Storage {
         kind: AllocKind,
         pointer: NonNull<u8>,
         size: usize,
-        owner: Option<&Bound<'_, PyAny>>,
+        owner: Option<Py<PyAny>>,
         keeper: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
         let block = Block { pointer, size, alignment: 1, kind };
         // SAFETY: the caller's promise.
         let allocation = unsafe { Allocation::foreign(context.clone(), block, keeper) };
-        Self::over(allocation, true, owner.map(|owner| owner.clone().unbind()))
+        Self::over(allocation, true, owner)
     }
 
     fn over(allocation: Allocation<Dyn>, foreign: bool, owner: Option<Py<PyAny>>) -> Arc<Self> {

@@ -17,10 +17,10 @@ use crate::capsule::{self, Content};
 use crate::context::PyContext;
 use crate::dictionary::{self, Checked};
 use crate::error::{Class, OrRaise};
+use crate::found::Found;
 use crate::import;
 use crate::queue::PyQueue;
 use crate::runtime::{self, Scope, Stream};
-use crate::transfer::Side;
 
 /// dpctl's own classes, when somebody has imported it.
 fn dpctl_class<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyType>> {
@@ -191,9 +191,9 @@ fn classify(value: &Bound<'_, PyAny>) -> SyclObject<'static> {
 ///
 /// Without `data` the producer's buffer stands in, and the context is asked what the pointer is: USM keeps its kind,
 /// other memory is plain host memory.
-pub(crate) fn import(producer: &Bound<'_, PyAny>, dict: &Bound<'_, PyDict>) -> PyResult<Side> {
+pub(crate) fn import(producer: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>) -> PyResult<Found> {
     let policy = Policy { sycl_flag: SyclFlag::Auto, ..Policy::default() };
-    let checked = dictionary::read(producer, dict, Protocol::Sycl, &policy, classify)?;
+    let checked = dictionary::read(producer, &dict, Protocol::Sycl, &policy, classify)?;
     let Checked { view, extent, address, readonly, syclobj, held, .. } = checked;
     let syclobj = syclobj.ok_or_else(|| Class::Interface.error("syclobj: missing"))?;
     let mut stream = stream_of(&syclobj)?;
@@ -211,10 +211,10 @@ pub(crate) fn import(producer: &Bound<'_, PyAny>, dict: &Bound<'_, PyDict>) -> P
     } else {
         bounds::of(context, extent, address)?.0
     };
-    let keeper = import::keeper(producer, dict, held);
+    let owner = import::owner(producer, dict, held);
     // SAFETY: the bytes are USM of this context and of that kind, as the runtime says, or the buffer's; the producer
     // keeps them alive.
-    unsafe { import::adopt(Some(producer), stream, kind, address, (view, extent), readonly, keeper) }
+    unsafe { import::adopt(owner, stream, kind, address, (view, extent), readonly) }
 }
 
 /// The queue as an object of dpctl's: the very one that was imported, or a view of ours.

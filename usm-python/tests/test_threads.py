@@ -112,3 +112,53 @@ assert len(seen) == 8 and len(set(seen)) == 1, seen
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_first_uses_of_a_lent_array_race_for_one_storage():
+    """What is lent becomes a storage at first use, once, and its producer goes with the last array, once."""
+    released = []
+
+    class Producer:
+        def __init__(self):
+            self.buffer = bytearray(b"12345678")
+            self.__array_interface__ = {"data": self.buffer, "shape": (8,), "typestr": "|u1", "version": 3}
+
+        def __del__(self):
+            released.append(self.buffer)
+
+    for _ in range(50):
+        lent = usm.asarray(Producer())
+        parts, start = [], threading.Barrier(4)
+
+        def use(lent=lent, parts=parts, start=start):
+            start.wait()
+            parts.append(lent[2:6])
+            lent.wait()
+
+        threads = [threading.Thread(target=use) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive(), "the first uses wait for each other"
+        assert lent.base is parts[0].base and len({part.pointer for part in parts}) == 1
+        del lent, use, threads
+        assert released == [] and parts[0].tobytes() == b"3456"
+        parts.clear()
+        assert len(released) == 1
+        released.clear()
+
+
+def test_a_lent_array_that_nobody_uses_lets_its_producer_go_at_once():
+    released = []
+
+    class Producer:
+        __array_interface__ = {"data": bytearray(4), "shape": (4,), "typestr": "|u1", "version": 3}
+
+        def __del__(self):
+            released.append(True)
+
+    lent = usm.asarray(Producer())
+    assert released == [] and (lent.kind, lent.shape, lent.readonly) == ("host", (4,), False)
+    del lent
+    assert released == [True]

@@ -1,6 +1,6 @@
 //! Arrays of others: `__dlpack__` and owned tensors.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -16,9 +16,9 @@ use crate::attribute;
 use crate::bounds;
 use crate::cuda;
 use crate::error::{Class, OrRaise};
+use crate::found::{Found, Keeper, Owner};
 use crate::import;
 use crate::runtime;
-use crate::transfer::Side;
 use crate::view::{FEW_DIMS, MAX_DIMS, View};
 
 /// What is asked of the producer beside its memory.
@@ -31,7 +31,7 @@ pub(crate) struct Request {
 /// Memory behind `__dlpack__`, without a copy unless one is asked for; `None` when the object has no such method.
 ///
 /// CUDA's producers are told our stream, which they make wait for their work.
-pub(crate) fn import(object: &Bound<'_, PyAny>, request: Request) -> PyResult<Option<Side>> {
+pub(crate) fn import(object: &Bound<'_, PyAny>, request: Request) -> PyResult<Option<Found>> {
     let py = object.py();
     let Some(method) = attribute::get(object, intern!(py, "__dlpack__"))? else { return Ok(None) };
     let arguments = PyDict::new(py);
@@ -65,7 +65,7 @@ pub(crate) fn import(object: &Bound<'_, PyAny>, request: Request) -> PyResult<Op
     let capsule = capsule
         .cast_into::<PyCapsule>()
         .map_err(|_| Class::Interface.error("__dlpack__() gave an object that is no capsule"))?;
-    let side = if let Some(managed) = capsule::take::<DLManagedTensorVersioned>(&capsule)? {
+    let found = if let Some(managed) = capsule::take::<DLManagedTensorVersioned>(&capsule)? {
         owned(py, Some(object), managed, false, request.copy == Some(false))?
     } else if let Some(managed) = capsule::take::<DLManagedTensor>(&capsule)? {
         // It cannot say whether it may be written; NumPy reads it the same way.
@@ -76,12 +76,13 @@ pub(crate) fn import(object: &Bound<'_, PyAny>, request: Request) -> PyResult<Op
         );
     };
     if let Some(stream) = stream
-        && side.stream.context().id() == stream.context().id()
+        && found.stream.context().id() == stream.context().id()
     {
         // Our stream waits for the producer's work; whatever else of ours uses the memory waits for our stream.
-        py.detach(|| side.storage.follow(&stream.queue)).or_raise()?;
+        let storage = found.storage();
+        py.detach(|| storage.follow(&stream.queue)).or_raise()?;
     }
-    Ok(Some(side))
+    Ok(Some(found))
 }
 
 /// `__dlpack_device__()`; `None` without such a method.
@@ -96,13 +97,16 @@ fn device_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
 }
 
 /// Memory of a tensor that is ours now. Whatever is refused here, the tensor's deleter has run once afterwards.
-pub(super) fn owned<T: Structure + 'static>(
+pub(super) fn owned<T: Structure>(
     py: Python<'_>,
     object: Option<&Bound<'_, PyAny>>,
     managed: Managed<T>,
     readonly: bool,
     refuse_copy: bool,
-) -> PyResult<Side> {
+) -> PyResult<Found>
+where
+    Keeper: From<Managed<T>>,
+{
     match managed.validate::<FEW_DIMS>(&Policy::default()) {
         Ok(tensor) => sized(py, object, managed, &tensor, readonly, refuse_copy),
         // Too many dimensions, or another reason, which is found again.
@@ -113,14 +117,17 @@ pub(super) fn owned<T: Structure + 'static>(
     }
 }
 
-fn sized<T: Structure + 'static, const N: usize>(
+fn sized<T: Structure, const N: usize>(
     py: Python<'_>,
     object: Option<&Bound<'_, PyAny>>,
     managed: Managed<T>,
     tensor: &Tensor<N>,
     readonly: bool,
     refuse_copy: bool,
-) -> PyResult<Side> {
+) -> PyResult<Found>
+where
+    Keeper: From<Managed<T>>,
+{
     if refuse_copy && tensor.flags() & FLAG_IS_COPIED != 0 {
         return Err(Class::Access.error("copy=False, but the producer made a copy"));
     }
@@ -168,10 +175,9 @@ fn sized<T: Structure + 'static, const N: usize>(
     if none {
         return import::empty(stream, kind, view, readonly);
     }
-    // A lock, because a deleter may run on any thread but only one at a time.
-    let keeper = Box::new(Mutex::new(managed));
+    let owner = Owner { object: object.map(|object| object.clone().unbind()), keeper: Keeper::from(managed) };
     // SAFETY: the tensor's bytes, of that kind as the device or the runtime says; the managed tensor keeps them alive.
-    unsafe { import::adopt(object, stream, kind, address, (view, extent), readonly, keeper) }
+    unsafe { import::adopt(owner, stream, kind, address, (view, extent), readonly) }
 }
 
 pub(super) fn sycl_stream(py: Python<'_>, id: i32) -> PyResult<Arc<runtime::Stream>> {

@@ -1,0 +1,153 @@
+//! What an import found: memory with a view of it, in a storage already or lent by its producer.
+//!
+//! Most imported arrays are only handed on, so what work on them needs, a storage with its books and locks, is made when
+//! somebody asks for it. Until then an array is one object that keeps the producer alive, and making it allocates nothing else.
+
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use usm_core::AllocKind;
+use usm_interface::dlpack::abi::{DLManagedTensor, DLManagedTensorVersioned, Managed};
+
+use crate::buffer::Held;
+use crate::runtime::Stream;
+use crate::storage::Storage;
+use crate::transfer::Side;
+use crate::view::View;
+
+/// Memory with a view of it, the queue that work on it goes to, and whether it may be written.
+#[derive(Debug)]
+pub(crate) struct Found {
+    memory: Memory,
+    pub(crate) stream: Arc<Stream>,
+    pub(crate) view: View,
+    pub(crate) readonly: bool,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Storage(Arc<Storage>),
+    Loan(Loan),
+}
+
+/// Memory of somebody else's, which becomes a storage at first need.
+#[derive(Debug)]
+struct Loan {
+    kind: AllocKind,
+    pointer: NonNull<u8>,
+    size: usize,
+    /// Empty once the storage has it.
+    owner: Mutex<Owner>,
+    storage: OnceLock<Arc<Storage>>,
+}
+
+// SAFETY: the pointer is only a number here; who reads memory through it has a storage, which is `Send` and `Sync`.
+unsafe impl Send for Loan {}
+// SAFETY: as above; the rest is behind locks.
+unsafe impl Sync for Loan {}
+
+/// Whose memory it is.
+#[derive(Debug, Default)]
+pub(crate) struct Owner {
+    /// The object that it was imported from.
+    pub(crate) object: Option<Py<PyAny>>,
+    /// What keeps it alive.
+    pub(crate) keeper: Keeper,
+}
+
+/// What keeps lent memory alive while it is there.
+#[derive(Debug, Default)]
+#[allow(dead_code, reason = "kept to be dropped")]
+pub(crate) enum Keeper {
+    #[default]
+    Nothing,
+    /// The producer; its dictionary too, for a producer may keep a temporary alive in it, as NumPy's scalars do.
+    Dictionary(Py<PyAny>, Py<PyDict>),
+    /// The same, and the buffer that stands in for `data`.
+    StandIn(Py<PyAny>, Py<PyDict>, Held),
+    Buffer(Held),
+    Tensor(Managed<DLManagedTensorVersioned>),
+    OldTensor(Managed<DLManagedTensor>),
+}
+
+impl From<Managed<DLManagedTensorVersioned>> for Keeper {
+    fn from(tensor: Managed<DLManagedTensorVersioned>) -> Self {
+        Self::Tensor(tensor)
+    }
+}
+
+impl From<Managed<DLManagedTensor>> for Keeper {
+    fn from(tensor: Managed<DLManagedTensor>) -> Self {
+        Self::OldTensor(tensor)
+    }
+}
+
+impl From<Side> for Found {
+    fn from(side: Side) -> Self {
+        let Side { storage, stream, view, readonly } = side;
+        Self { memory: Memory::Storage(storage), stream, view, readonly }
+    }
+}
+
+impl Found {
+    /// Memory that its owner lends.
+    ///
+    /// # Safety
+    /// From `pointer`, `size` bytes are memory of that kind of the stream's context, and live as long as the owner's keeper
+    /// is not dropped.
+    #[inline]
+    pub(crate) unsafe fn lent(
+        (kind, pointer, size): (AllocKind, NonNull<u8>, usize),
+        owner: Owner,
+        stream: Arc<Stream>,
+        view: View,
+        readonly: bool,
+    ) -> Self {
+        let loan = Loan { kind, pointer, size, owner: Mutex::new(owner), storage: OnceLock::new() };
+        Self { memory: Memory::Loan(loan), stream, view, readonly }
+    }
+
+    pub(crate) fn storage(&self) -> &Arc<Storage> {
+        let loan = match &self.memory {
+            Memory::Storage(storage) => return storage,
+            Memory::Loan(loan) => loan,
+        };
+        // Nothing in here waits for the interpreter, so a thread that waits for it may hold the interpreter.
+        loan.storage.get_or_init(|| {
+            let Loan { kind, pointer, size, owner, .. } = loan;
+            let Owner { object, keeper } =
+                std::mem::take(&mut *owner.lock().unwrap_or_else(PoisonError::into_inner));
+            let keeper = Box::new(Mutex::new(keeper));
+            // SAFETY: the promise of `lent`, whose keeper the storage has from now on.
+            unsafe { Storage::foreign(self.stream.context(), *kind, *pointer, *size, object, keeper) }
+        })
+    }
+
+    /// With a storage of its own reference count.
+    pub(crate) fn side(&self) -> Side {
+        self.with_view(self.view.clone())
+    }
+
+    /// Another view of the same memory.
+    pub(crate) fn with_view(&self, view: View) -> Side {
+        let (storage, stream) = (Arc::clone(self.storage()), Arc::clone(&self.stream));
+        Side { storage, stream, view, readonly: self.readonly }
+    }
+
+    pub(crate) fn kind(&self) -> AllocKind {
+        match &self.memory {
+            Memory::Storage(storage) => storage.kind(),
+            Memory::Loan(loan) => loan.kind,
+        }
+    }
+
+    /// First byte of the memory.
+    pub(crate) fn address(&self) -> usize {
+        match &self.memory {
+            Memory::Storage(storage) => storage.address(),
+            Memory::Loan(loan) => loan.pointer.as_ptr() as usize,
+        }
+    }
+}
