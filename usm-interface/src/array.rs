@@ -3,9 +3,10 @@
 //! Strides are in bytes. `data` is `(address, read-only)`, a buffer, None or absent; `offset` (bytes) belongs to buffers only.
 //! NumPy never reads `version` and neither do we, but a version that is no positive integer is refused in [`Mode::Strict`].
 
-use crate::error::{EntryError, Key, ProtocolError, Result};
+use crate::error::{Key, ProtocolError, Result};
+use crate::interface::{Interface, Own, Terms};
 use crate::policy::{Mode, Policy};
-use crate::raw::{Data, Dimensions, Interface, Protocol, Raw};
+use crate::raw::{Data, Protocol, Raw};
 
 /// The version that is written.
 pub const VERSION: i64 = 3;
@@ -19,17 +20,9 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
     raw.check(raw.dimensions(), Protocol::Array, policy)
 }
 
-#[inline]
-pub(crate) fn check<'a, 'f, const N: usize>(
-    raw: &Raw<'a, 'f>,
-    dimensions: Dimensions<'_>,
-    policy: &Policy,
-    array: &mut Interface<'a, 'f, N>,
-) -> Result<()> {
-    let shape = dimensions.shape.ok_or_else(|| Key::Shape.error(EntryError::Missing))?;
-    let dtype = raw.dtype(false, policy)?;
-    array.descr = raw.structure(dtype, policy)?;
-    raw.refuse_mask()?;
+/// What the protocol says of everything but type, shape and strides.
+#[inline(always)]
+pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>> {
     let offset = match (raw.data, raw.offset) {
         (_, None | Some(0)) => 0,
         // NumPy ignores it; the standard does not allow it; either reading alone would be silently wrong.
@@ -39,19 +32,20 @@ pub(crate) fn check<'a, 'f, const N: usize>(
         }
         (_, Some(offset)) => offset,
     };
-    array.layout.set(dtype, shape, dimensions.strides, offset, 1)?;
-    raw.check_data(&array.layout, policy)?;
-    if let Some(version) = raw.version
-        && version < 1
-        && policy.mode == Mode::Strict
-    {
+    let version = raw.version.unwrap_or(VERSION);
+    if version < 1 && policy.mode == Mode::Strict {
         return Err(Key::Version.error(ProtocolError::BadVersion { version, allowed: "1 and newer" }));
     }
-    array.version = raw.version.unwrap_or(VERSION);
-    array.readonly = match raw.data {
+    let readonly = match raw.data {
         Data::Pointer { flag, .. } => flag,
         Data::Buffer { readonly, .. } => readonly,
         Data::Absent | Data::Object => false,
     };
-    Ok(())
+    Ok(Terms {
+        own: Own::Array { version },
+        elements: false,
+        offset,
+        offset_given: raw.offset.is_some(),
+        readonly,
+    })
 }

@@ -10,9 +10,10 @@ use crate::dlpack::{DataType, Device, FLAG_READ_ONLY, FLAG_SUBBYTE_PADDED, Tenso
 use crate::dtype::{Dtype, Kind};
 use crate::error::{Error, Key, LayoutError, MemoryError, Reason, Result};
 use crate::field::Structure;
+use crate::interface::{Interface, Own, Terms};
 use crate::layout::Layout;
 use crate::pep3118::{self, Buffer};
-use crate::raw::{Data, Interface, Protocol, Stream, SyclObject};
+use crate::raw::{Data, Protocol, Stream, SyclObject};
 use crate::shape::Dims;
 
 /// What the target needs and the source cannot know.
@@ -40,10 +41,10 @@ fn refuse(key: Key, reason: Reason) -> Error {
 
 impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
     fn common(&self) -> Result<Common<'a, 'f, N>> {
-        if self.stream != Stream::None {
+        if self.stream() != Stream::None {
             return Err(refuse(Key::Stream, Reason::Stream));
         }
-        let descr = self.descr.filter(|descr| !descr.repeats(self.layout.dtype()));
+        let descr = self.descr().filter(|descr| !descr.repeats(self.layout.dtype()));
         Ok(Common { layout: self.layout, descr, data: self.data, readonly: self.readonly })
     }
 
@@ -53,15 +54,14 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
     /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): a stream, an offset without address, strides that are no multiple of the element for SYCL,
     /// no `syclobj`.
     pub fn to_interface(&self, protocol: Protocol, target: &Target<'a>) -> Result<Self> {
-        if protocol == self.protocol {
+        if protocol == self.protocol() {
             return Ok(*self);
         }
         // The type was spelled by its producer already, so it may be spelled so again.
         let target = Target { extended: true, ..*target };
         let converted = self.common()?.to_interface(protocol, &target)?;
         // `descr` is kept as it was given, also where it only repeats the type string; SYCL dictionaries have it for structures only.
-        let descr = if protocol == Protocol::Sycl { converted.descr } else { self.descr };
-        Ok(Self { descr, ..converted })
+        Ok(if protocol == Protocol::Sycl { converted } else { converted.with_descr(self.descr()) })
     }
 
     /// As a PEP 3118 buffer.
@@ -229,31 +229,27 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
             Some(address) => Data::Pointer { address, flag: self.readonly },
             None => Data::Absent,
         };
-        let (version, unit, syclobj) = match protocol {
-            Protocol::Array => (crate::array::VERSION, 1, None),
-            Protocol::Cuda => (crate::cuda::VERSION, 1, None),
+        let own = match protocol {
+            Protocol::Array => Own::Array { version: crate::array::VERSION },
+            Protocol::Cuda => Own::Cuda { version: crate::cuda::WRITTEN, stream: 0 },
             Protocol::Sycl => {
                 let syclobj = target.syclobj.ok_or_else(|| refuse(Key::Syclobj, Reason::Syclobj))?;
-                (crate::sycl::VERSION, dtype.itemsize(), Some(syclobj))
+                Own::Sycl { syclobj }
             }
         };
         let layout = if protocol == Protocol::Sycl { in_elements(&layout)?.0 } else { layout };
-        if layout.offset() != 0 && layout.offset().checked_rem(i64::from(unit)) != Some(0) {
-            return Err(refuse(Key::Offset, Reason::Units));
-        }
-        Ok(Interface {
-            protocol,
-            layout,
-            data,
-            readonly: self.readonly,
-            descr: self.descr,
-            version,
-            stream: Stream::None,
-            syclobj,
+        let terms = Terms {
+            own,
+            elements: protocol == Protocol::Sycl,
+            offset: 0,
             // SYCL: written although 0, so that no reader takes the dictionary for one of `dpctl.memory`.
             offset_given: keeps_offset || protocol == Protocol::Sycl,
-            unit,
-        })
+            readonly: self.readonly,
+        };
+        if layout.offset() != 0 && layout.offset().checked_rem(i64::from(terms.unit(dtype))) != Some(0) {
+            return Err(refuse(Key::Offset, Reason::Units));
+        }
+        Ok(Interface::new(layout, data, self.descr, terms))
     }
 
     fn to_buffer(self) -> Result<Buffer<'a, 'f, N>> {

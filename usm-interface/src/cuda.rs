@@ -4,23 +4,27 @@
 //! version 2 made the address of an empty array 0, version 3 added `stream`. Stream 0 is forbidden.
 
 use crate::error::{EntryError, Found, Key, ProtocolError, Result};
+use crate::interface::{Interface, Own, Terms};
 use crate::policy::{MissingData, Policy};
-use crate::raw::{Data, Dimensions, Interface, Protocol, Raw, Stream};
+use crate::raw::{Data, Protocol, Raw, Stream};
 use crate::value::Int;
 
 /// The version that is written.
 pub const VERSION: i64 = 3;
+pub(crate) const WRITTEN: u8 = 3;
 
 /// Reads a stream number.
 ///
 /// # Errors
 /// [`ProtocolError::StreamZero`]; [`EntryError::IntegerRange`] for a negative one.
 pub fn stream(number: Int) -> Result<Stream> {
+    checked(number).map(Stream::from_number)
+}
+
+fn checked(number: Int) -> Result<u64> {
     match number.to_u64() {
         Some(0) => Err(Key::Stream.error(ProtocolError::StreamZero)),
-        Some(1) => Ok(Stream::LegacyDefault),
-        Some(2) => Ok(Stream::PerThreadDefault),
-        Some(handle) => Ok(Stream::Handle(handle)),
+        Some(number) => Ok(number),
         None => Err(Key::Stream.error(EntryError::IntegerRange { range: "1..2^64" })),
     }
 }
@@ -34,32 +38,22 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
     raw.check(raw.dimensions(), Protocol::Cuda, policy)
 }
 
-#[inline]
-pub(crate) fn check<'a, 'f, const N: usize>(
-    raw: &Raw<'a, 'f>,
-    dimensions: Dimensions<'_>,
-    policy: &Policy,
-    array: &mut Interface<'a, 'f, N>,
-) -> Result<()> {
-    let shape = dimensions.shape.ok_or_else(|| Key::Shape.error(EntryError::Missing))?;
-    let dtype = raw.dtype(false, policy)?;
-    array.descr = raw.structure(dtype, policy)?;
-    raw.refuse_mask()?;
-    array.version = raw.version.ok_or_else(|| Key::Version.error(EntryError::Missing))?;
-    if !(0..=VERSION).contains(&array.version) {
-        let kind = ProtocolError::BadVersion { version: array.version, allowed: "0 to 3" };
-        return Err(Key::Version.error(kind));
-    }
+/// What the protocol says of everything but type, shape and strides.
+#[inline(always)]
+pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>> {
+    let version = raw.version.ok_or_else(|| Key::Version.error(EntryError::Missing))?;
+    let version = match u8::try_from(version) {
+        Ok(known) if i64::from(known) <= VERSION => known,
+        _ => return Err(Key::Version.error(ProtocolError::BadVersion { version, allowed: "0 to 3" })),
+    };
     if let Some(offset) = raw.offset.filter(|&offset| offset != 0) {
         return Err(Key::Offset.error(ProtocolError::OffsetWithPointer { offset }));
     }
-    array.offset_given = false;
-    if let Some(number) = raw.stream {
-        array.stream = stream(number)?;
-    }
-    array.layout.set(dtype, shape, dimensions.strides, 0, 1)?;
-    raw.check_data(&array.layout, policy)?;
-    array.readonly = match raw.data {
+    let stream = match raw.stream {
+        None => 0,
+        Some(number) => checked(number)?,
+    };
+    let readonly = match raw.data {
         Data::Pointer { flag, .. } => flag,
         Data::Absent if policy.missing_data == MissingData::Allow => false,
         Data::Absent => return Err(Key::Data.error(EntryError::Missing)),
@@ -68,5 +62,11 @@ pub(crate) fn check<'a, 'f, const N: usize>(
                 .error(EntryError::WrongType { expected: "(address, read-only)", found: Found::Object }));
         }
     };
-    Ok(())
+    Ok(Terms {
+        own: Own::Cuda { version, stream },
+        elements: false,
+        offset: 0,
+        offset_given: false,
+        readonly,
+    })
 }

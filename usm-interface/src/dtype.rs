@@ -286,10 +286,12 @@ pub struct Resolution {
 /// An element type. Prints as its type string (`<f4`, `|V12`, `<M8[25ns]`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Dtype {
+    pub(crate) size: u32,
+    /// Units per tick, for datetimes with a unit.
+    pub(crate) count: u32,
+    pub(crate) unit: Option<TimeUnit>,
     pub(crate) kind: Kind,
     pub(crate) order: ByteOrder,
-    pub(crate) size: u32,
-    pub(crate) resolution: Option<Resolution>,
 }
 
 impl Dtype {
@@ -297,7 +299,15 @@ impl Dtype {
     pub const U8: Self = Self::plain(Kind::Uint, ByteOrder::None, 1);
 
     pub(crate) const fn plain(kind: Kind, order: ByteOrder, size: u32) -> Self {
-        Self { kind, order, size, resolution: None }
+        Self { size, count: 0, unit: None, kind, order }
+    }
+
+    pub(crate) const fn with_resolution(mut self, resolution: Option<Resolution>) -> Self {
+        if let Some(Resolution { count, unit }) = resolution {
+            self.count = count;
+            self.unit = Some(unit);
+        }
+        self
     }
 
     /// Raw bytes or a structure of `size` bytes, `|V<size>`; `None` above 2^31-1 bytes.
@@ -350,7 +360,10 @@ impl Dtype {
     /// Resolution of a datetime or timedelta; `None` for other kinds and for the generic unit.
     #[must_use]
     pub const fn resolution(&self) -> Option<Resolution> {
-        self.resolution
+        match self.unit {
+            Some(unit) => Some(Resolution { count: self.count, unit }),
+            None => None,
+        }
     }
 
     /// Whether the machine can load the element without swapping bytes.
@@ -399,7 +412,7 @@ impl fmt::Display for Dtype {
             Kind::BitField => write!(f, "{}", u64::from(self.size).saturating_mul(8))?,
             _ => write!(f, "{}", self.size)?,
         }
-        match self.resolution {
+        match self.resolution() {
             None => Ok(()),
             Some(Resolution { count: 1, unit }) => write!(f, "[{}]", unit.name()),
             Some(Resolution { count, unit }) => write!(f, "[{count}{}]", unit.name()),

@@ -9,7 +9,7 @@ use crate::value::Str;
 pub const MAX_SUB_DIMS: usize = 8;
 
 /// Name of a member.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Name<'a> {
     /// The name as written; empty for padding.
     Given(Str<'a>),
@@ -173,7 +173,7 @@ impl SubShape {
 }
 
 /// One member of a structure. Tables of fields are in pre-order: the members of a nested structure follow it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Field<'a> {
     pub(crate) name: Name<'a>,
     pub(crate) title: Option<Str<'a>>,
@@ -278,7 +278,7 @@ pub fn members<'t, 'a>(
 }
 
 /// A structure: its table of members and its size in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Structure<'a, 'f> {
     pub(crate) fields: &'f [Field<'a>],
     pub(crate) size: u32,

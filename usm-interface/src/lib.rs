@@ -20,6 +20,7 @@ pub mod dlpack;
 mod dtype;
 mod error;
 mod field;
+mod interface;
 mod layout;
 mod loose;
 pub mod pep3118;
@@ -39,8 +40,9 @@ pub use error::{
     ProtocolError, Reason, Result, StructureError, SyntaxError, TypeError,
 };
 pub use field::{Field, MAX_SUB_DIMS, Name, Structure, SubShape, members};
+pub use interface::Interface;
 pub use layout::{Allocation, Extent, Layout};
 pub use policy::{Limits, MissingData, Mode, Null, Objects, Policy, SyclFlag, SyclUnits};
-pub use raw::{Data, Interface, Protocol, Raw, Stream, SyclObject};
+pub use raw::{Data, Protocol, Raw, Stream, SyclObject};
 pub use shape::Dims;
 pub use write::Spelling;

@@ -3,12 +3,13 @@
 //! A host that has the fields already (from Python objects, a C structure, a message) fills a [`Raw`] and calls
 //! [`Raw::validate`]; nothing is parsed but the type string, nothing is copied but shape and strides.
 
-use crate::dtype::{Dtype, Extended, Kind};
+use crate::dtype::{Dtype, Kind};
 use crate::error::{
     EntryError, Error, Key, MemoryError, Part, ProtocolError, Result, StructureError, TypeError,
 };
-use crate::field::{Field, Structure};
-use crate::layout::{Allocation, Layout};
+use crate::field::Structure;
+use crate::interface::{Interface, Terms};
+use crate::layout::{Allocation, Few, Layout};
 use crate::policy::{Mode, Null, Objects, Policy};
 use crate::typestr::{self, MAX_TYPESTR};
 use crate::value::{Int, Str};
@@ -86,8 +87,21 @@ pub enum Stream {
     Handle(u64),
 }
 
+impl Stream {
+    /// Of the number in a dictionary; 0, which is forbidden there, stands for none.
+    #[inline]
+    pub(crate) const fn from_number(number: u64) -> Self {
+        match number {
+            0 => Self::None,
+            1 => Self::LegacyDefault,
+            2 => Self::PerThreadDefault,
+            handle => Self::Handle(handle),
+        }
+    }
+}
+
 /// The `syclobj` entry, as data: which of the documented variants it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum SyclObject<'a> {
     /// A filter selector string: the default context of that root device.
     Filter(Str<'a>),
@@ -106,7 +120,7 @@ pub enum SyclObject<'a> {
 }
 
 /// The fields of one dictionary, borrowed. `Default` has none of them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct Raw<'a, 'f> {
     /// `shape`, in elements.
     pub shape: Option<&'f [i64]>,
@@ -135,22 +149,6 @@ pub struct Raw<'a, 'f> {
 pub(crate) struct Dimensions<'s> {
     pub(crate) shape: Option<&'s [i64]>,
     pub(crate) strides: Option<&'s [i64]>,
-}
-
-/// A dictionary that was understood and checked.
-#[derive(Clone, Copy, Debug)]
-pub struct Interface<'a, 'f, const N: usize = 8> {
-    pub(crate) protocol: Protocol,
-    pub(crate) layout: Layout<N>,
-    pub(crate) data: Data,
-    pub(crate) readonly: bool,
-    pub(crate) descr: Option<Structure<'a, 'f>>,
-    pub(crate) version: i64,
-    pub(crate) stream: Stream,
-    pub(crate) syclobj: Option<SyclObject<'a>>,
-    pub(crate) offset_given: bool,
-    /// Bytes per unit of strides and offset in the dictionary.
-    pub(crate) unit: u32,
 }
 
 impl<'a, 'f> Raw<'a, 'f> {
@@ -182,7 +180,8 @@ impl<'a, 'f> Raw<'a, 'f> {
     }
 
     /// As [`Raw::validate`], with the dimensions given apart: what a parser has on its stack does not outlive the call.
-    // The result is some 300 bytes: it is filled in where it is returned, because a move at the end costs as much as the checks.
+    // What is usual stays in registers and is written once, where the caller wants it: a result is some 250 bytes, and whatever
+    // is filled in piece by piece is moved at the end, which costs as much as the checks.
     #[inline]
     pub(crate) fn check<const N: usize>(
         &self,
@@ -190,18 +189,75 @@ impl<'a, 'f> Raw<'a, 'f> {
         protocol: Protocol,
         policy: &Policy,
     ) -> Result<Interface<'a, 'f, N>> {
-        let mut result = Ok(Interface::begin(protocol, self));
-        if let Ok(array) = &mut result {
-            let checked = match protocol {
-                Protocol::Array => crate::array::check(self, dimensions, policy, array),
-                Protocol::Cuda => crate::cuda::check(self, dimensions, policy, array),
-                Protocol::Sycl => crate::sycl::check(self, dimensions, policy, array),
-            };
-            if let Err(error) = checked {
-                result = Err(error);
-            }
+        match self.straight(dimensions, protocol, policy) {
+            Some(array) => Ok(array),
+            None => self.general(dimensions, protocol, policy),
         }
-        result
+    }
+
+    /// The straight path: a number's type, few dimensions, elements, an address. `None` leaves it to [`Self::general`], which alone
+    /// makes errors.
+    #[inline(always)]
+    fn straight<const N: usize>(
+        &self,
+        dimensions: Dimensions<'_>,
+        protocol: Protocol,
+        policy: &Policy,
+    ) -> Option<Interface<'a, 'f, N>> {
+        let Data::Pointer { address, .. } = self.data else { return None };
+        if self.descr.is_some() || self.mask || address == 0 || self.offset.is_some_and(|offset| offset != 0)
+        {
+            return None;
+        }
+        let dtype = self.number(protocol, policy)?;
+        let shape = dimensions.shape?;
+        let terms = self.terms(dimensions, protocol, dtype, policy).ok()?;
+        let unit = i64::from(terms.unit(dtype));
+        let few = Few::new(dtype.itemsize(), shape, dimensions.strides, unit)?;
+        address.checked_add_signed(few.extent.low)?;
+        address.checked_add_signed(few.extent.high)?;
+        let layout = Layout::of_few(dtype, few, dimensions.strides.is_some())?;
+        Some(Interface::new(layout, self.data, None, terms))
+    }
+
+    /// Every dictionary, and every error.
+    #[inline(never)]
+    fn general<const N: usize>(
+        &self,
+        dimensions: Dimensions<'_>,
+        protocol: Protocol,
+        policy: &Policy,
+    ) -> Result<Interface<'a, 'f, N>> {
+        let shape = dimensions.shape.ok_or_else(|| Key::Shape.error(EntryError::Missing))?;
+        let dtype = match self.number(protocol, policy) {
+            Some(dtype) => dtype,
+            None => self.dtype(protocol, policy)?,
+        };
+        let descr = self.structure(dtype, policy)?;
+        if self.mask {
+            return Err(Key::Mask.error(ProtocolError::MaskUnsupported));
+        }
+        let terms = self.terms(dimensions, protocol, dtype, policy)?;
+        let unit = i64::from(terms.unit(dtype));
+        let layout = Layout::scaled(dtype, shape, dimensions.strides, terms.offset, unit)?;
+        self.check_data(&layout, policy)?;
+        Ok(Interface::new(layout, self.data, descr, terms))
+    }
+
+    /// What the protocol says of everything but type, shape and strides.
+    #[inline(always)]
+    fn terms(
+        &self,
+        dimensions: Dimensions<'_>,
+        protocol: Protocol,
+        dtype: Dtype,
+        policy: &Policy,
+    ) -> Result<Terms<'a>> {
+        match protocol {
+            Protocol::Array => crate::array::terms(self, policy),
+            Protocol::Cuda => crate::cuda::terms(self, policy),
+            Protocol::Sycl => crate::sycl::terms(self, dimensions, dtype, policy),
+        }
     }
 
     #[inline]
@@ -209,22 +265,19 @@ impl<'a, 'f> Raw<'a, 'f> {
         Dimensions { shape: self.shape, strides: self.strides }
     }
 
-    /// The element type; `native_bar` says that `|` on a multi-byte type is native order.
+    /// `<f8` and its like, which mean the same under every policy but a hint.
     #[inline(always)]
-    pub(crate) fn dtype(&self, native_bar: bool, policy: &Policy) -> Result<Dtype> {
-        // `<f8` and its like mean the same under every policy but a hint.
-        if let Some(Str { raw, escaped: false }) = self.typestr
-            && let [order @ (b'<' | b'>'), kind, size] = *raw.as_bytes()
-            && policy.hint.is_none()
-            && let Some(dtype) = typestr::short(order, kind, size)
-        {
-            return Ok(dtype);
+    fn number(&self, protocol: Protocol, policy: &Policy) -> Option<Dtype> {
+        let Some(Str { raw, escaped: false }) = self.typestr else { return None };
+        let [order, kind, size] = *raw.as_bytes() else { return None };
+        if policy.hint.is_some() {
+            return None;
         }
-        self.any_dtype(native_bar, policy)
+        typestr::resolve(typestr::short(order, kind, size)?, protocol == Protocol::Sycl).ok()
     }
 
-    #[inline(never)]
-    fn any_dtype(&self, native_bar: bool, policy: &Policy) -> Result<Dtype> {
+    /// The element type. In SYCL's dictionaries `|` on a multi-byte type is native order.
+    fn dtype(&self, protocol: Protocol, policy: &Policy) -> Result<Dtype> {
         let text = self.typestr.ok_or_else(|| Key::Typestr.error(EntryError::Missing))?;
         let parsed = match text.as_str() {
             Some(text) => typestr::parse_unresolved(text.as_bytes(), policy.mode, policy.hint),
@@ -237,7 +290,9 @@ impl<'a, 'f> Raw<'a, 'f> {
             }
         };
         let dtype = parsed
-            .and_then(|dtype| typestr::resolve(dtype, native_bar || policy.mode == Mode::Numpy))
+            .and_then(|dtype| {
+                typestr::resolve(dtype, protocol == Protocol::Sycl || policy.mode == Mode::Numpy)
+            })
             .map_err(|kind| Key::Typestr.error(kind))?;
         if dtype.kind() == Kind::Object && policy.objects == Objects::Refuse {
             return Err(Key::Typestr.error(TypeError::ObjectPointer));
@@ -246,8 +301,7 @@ impl<'a, 'f> Raw<'a, 'f> {
     }
 
     /// The structure, checked against the size of the type string.
-    #[inline]
-    pub(crate) fn structure(&self, dtype: Dtype, policy: &Policy) -> Result<Option<Structure<'a, 'f>>> {
+    fn structure(&self, dtype: Dtype, policy: &Policy) -> Result<Option<Structure<'a, 'f>>> {
         let Some(descr) = self.descr else {
             return Ok(None);
         };
@@ -275,8 +329,7 @@ impl<'a, 'f> Raw<'a, 'f> {
     }
 
     /// Null and the end of the address space; a buffer must hold the array.
-    #[inline]
-    pub(crate) fn check_data<const N: usize>(&self, layout: &Layout<N>, policy: &Policy) -> Result<()> {
+    fn check_data<const N: usize>(&self, layout: &Layout<N>, policy: &Policy) -> Result<()> {
         match self.data {
             Data::Absent | Data::Object => Ok(()),
             Data::Pointer { address: 0, .. } | Data::Buffer { address: 0, .. } => {
@@ -293,116 +346,50 @@ impl<'a, 'f> Raw<'a, 'f> {
             }
         }
     }
-
-    pub(crate) fn refuse_mask(&self) -> Result<()> {
-        if self.mask { Err(Key::Mask.error(ProtocolError::MaskUnsupported)) } else { Ok(()) }
-    }
 }
 
-impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
-    /// What every protocol takes from the fields as it is; its checks set the rest.
-    #[inline(always)]
-    pub(crate) const fn begin(protocol: Protocol, raw: &Raw<'a, 'f>) -> Self {
-        Self {
-            protocol,
-            layout: Layout::empty(Dtype::U8),
-            data: raw.data,
-            readonly: false,
-            descr: None,
-            version: 0,
-            stream: Stream::None,
-            syclobj: None,
-            offset_given: raw.offset.is_some(),
-            unit: 1,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goes(raw: Raw<'_, '_>, protocol: Protocol) -> bool {
+        raw.straight::<8>(raw.dimensions(), protocol, &Policy::default()).is_some()
+    }
+
+    fn ordinary() -> Raw<'static, 'static> {
+        Raw {
+            shape: Some(&[2, 3]),
+            typestr: Some(Str::new("<f4")),
+            data: Data::Pointer { address: 4096, flag: false },
+            version: Some(1),
+            syclobj: Some(SyclObject::Queue),
+            ..Raw::default()
         }
     }
 
-    /// The protocol.
-    #[must_use]
-    pub const fn protocol(&self) -> Protocol {
-        self.protocol
-    }
-
-    /// The checked layout.
-    #[must_use]
-    pub const fn layout(&self) -> &Layout<N> {
-        &self.layout
-    }
-
-    /// The `data` entry.
-    #[must_use]
-    pub const fn data(&self) -> Data {
-        self.data
-    }
-
-    /// Address of `data[0]`, when there is one. The element with all indices 0 is [`Layout::offset`] bytes further.
-    #[must_use]
-    pub const fn address(&self) -> Option<u64> {
-        match self.data {
-            Data::Pointer { address, .. } | Data::Buffer { address, .. } => Some(address),
-            _ => None,
+    #[test]
+    fn ordinary_fields_go_straight() {
+        for protocol in [Protocol::Array, Protocol::Cuda, Protocol::Sycl] {
+            assert!(goes(ordinary(), protocol));
+            assert!(goes(Raw { strides: Some(&[12, -4]), ..ordinary() }, protocol));
+            assert!(goes(Raw { shape: Some(&[5, 4, 3, 2]), offset: Some(0), ..ordinary() }, protocol));
         }
+        assert!(goes(Raw { typestr: Some(Str::new("|f8")), ..ordinary() }, Protocol::Sycl));
     }
 
-    /// Whether the array must not be written, the polarity policy applied.
-    #[must_use]
-    pub const fn readonly(&self) -> bool {
-        self.readonly
-    }
-
-    /// The members of a structured type, padding included; empty when the type has none.
-    #[must_use]
-    pub fn fields(&self) -> &'f [Field<'a>] {
-        match self.descr {
-            Some(descr) if !descr.repeats(self.layout.dtype()) => descr.fields,
-            _ => &[],
-        }
-    }
-
-    /// The `descr` as it was given.
-    #[must_use]
-    pub const fn descr(&self) -> Option<Structure<'a, 'f>> {
-        self.descr
-    }
-
-    /// The version: of the dictionary, or the newest of the protocol when it had none.
-    #[must_use]
-    pub const fn version(&self) -> i64 {
-        self.version
-    }
-
-    /// The CUDA stream to order work after.
-    #[must_use]
-    pub const fn stream(&self) -> Stream {
-        self.stream
-    }
-
-    /// The SYCL queue or context.
-    #[must_use]
-    pub const fn syclobj(&self) -> Option<SyclObject<'a>> {
-        self.syclobj
-    }
-
-    /// Proves that the array lies inside `allocation`.
-    ///
-    /// # Errors
-    /// [`MemoryError::OutsideAllocation`]; [`EntryError::Missing`] when there is no address.
-    pub fn check_inside(&self, allocation: Allocation) -> Result<()> {
-        match self.address() {
-            Some(address) => self.layout.check_inside(address, allocation),
-            None => Err(Key::Data.error(EntryError::Missing)),
-        }
-    }
-}
-
-/// The extended type, if the element is one.
-impl<const N: usize> Layout<N> {
-    /// The element type that the producer hinted at.
-    #[must_use]
-    pub const fn extended(&self) -> Option<Extended> {
-        match self.dtype().kind() {
-            Kind::Extended(extended) => Some(extended),
-            _ => None,
-        }
+    #[test]
+    fn everything_else_does_not() {
+        assert!(!goes(Raw { shape: Some(&[]), ..ordinary() }, Protocol::Array));
+        assert!(!goes(Raw { shape: Some(&[2, 0]), ..ordinary() }, Protocol::Array));
+        assert!(!goes(Raw { shape: Some(&[1; 5]), ..ordinary() }, Protocol::Array));
+        assert!(!goes(Raw { shape: Some(&[i64::MAX, 2]), ..ordinary() }, Protocol::Array));
+        assert!(!goes(Raw { strides: Some(&[4]), ..ordinary() }, Protocol::Array));
+        assert!(!goes(Raw { typestr: Some(Str::new("|f8")), ..ordinary() }, Protocol::Array));
+        assert!(!goes(Raw { offset: Some(4), ..ordinary() }, Protocol::Sycl));
+        assert!(!goes(Raw { mask: true, ..ordinary() }, Protocol::Cuda));
+        assert!(!goes(Raw { data: Data::Absent, ..ordinary() }, Protocol::Array));
+        assert!(!goes(Raw { version: Some(9), ..ordinary() }, Protocol::Cuda));
+        let last = Data::Pointer { address: u64::MAX - 22, flag: false };
+        assert!(!goes(Raw { data: last, ..ordinary() }, Protocol::Array));
     }
 }

@@ -1,6 +1,7 @@
 //! Up to `N` integers in place: shapes and strides.
 
 use core::fmt;
+use core::hash::{Hash, Hasher};
 
 /// A list of at most `N` integers, without allocation.
 #[derive(Clone, Copy)]
@@ -24,14 +25,6 @@ impl<const N: usize> Dims<N> {
         dims.values.get_mut(..values.len())?.copy_from_slice(values);
         dims.len = values.len();
         Some(dims)
-    }
-
-    /// Room for `len` values in an empty list; `None` when there is less.
-    #[inline]
-    pub(crate) fn grow(&mut self, len: usize) -> Option<&mut [i64]> {
-        let values = self.values.get_mut(..len)?;
-        self.len = len;
-        Some(values)
     }
 
     /// Appends a value; `None` when there are `N` already.
@@ -69,6 +62,12 @@ impl<const N: usize> PartialEq for Dims<N> {
 }
 
 impl<const N: usize> Eq for Dims<N> {}
+
+impl<const N: usize> Hash for Dims<N> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_slice().hash(state);
+    }
+}
 
 impl<const N: usize> fmt::Debug for Dims<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

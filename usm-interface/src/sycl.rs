@@ -11,8 +11,9 @@
 
 use crate::dtype::{Dtype, Kind};
 use crate::error::{EntryError, Found, Key, ProtocolError, Result};
+use crate::interface::{Interface, Own, Terms};
 use crate::policy::{Policy, SyclFlag, SyclUnits};
-use crate::raw::{Data, Dimensions, Interface, Protocol, Raw, SyclObject};
+use crate::raw::{Data, Dimensions, Protocol, Raw, SyclObject};
 
 /// The only version.
 pub const VERSION: i64 = 1;
@@ -26,13 +27,14 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
     raw.check(raw.dimensions(), Protocol::Sycl, policy)
 }
 
-#[inline]
-pub(crate) fn check<'a, 'f, const N: usize>(
-    raw: &Raw<'a, 'f>,
+/// What the protocol says of everything but type, shape and strides.
+#[inline(always)]
+pub(crate) fn terms<'a>(
+    raw: &Raw<'a, '_>,
     dimensions: Dimensions<'_>,
+    dtype: Dtype,
     policy: &Policy,
-    array: &mut Interface<'a, 'f, N>,
-) -> Result<()> {
+) -> Result<Terms<'a>> {
     match raw.version {
         Some(VERSION) => {}
         Some(version) => {
@@ -40,26 +42,13 @@ pub(crate) fn check<'a, 'f, const N: usize>(
         }
         None => return Err(Key::Version.error(EntryError::Missing)),
     }
-    let shape = dimensions.shape.ok_or_else(|| Key::Shape.error(EntryError::Missing))?;
-    let dtype = raw.dtype(true, policy)?;
-    array.version = VERSION;
-    array.descr = raw.structure(dtype, policy)?;
-    raw.refuse_mask()?;
     let syclobj = raw.syclobj.ok_or_else(|| Key::Syclobj.error(EntryError::Missing))?;
     if let SyclObject::Filter(filter) = syclobj
         && filter.is_empty()
     {
         return Err(Key::Syclobj.error(ProtocolError::EmptyFilter));
     }
-    array.syclobj = Some(syclobj);
-    array.unit = match policy.sycl_units {
-        SyclUnits::Elements => dtype.itemsize(),
-        SyclUnits::Bytes => 1,
-    };
-    let offset = raw.offset.unwrap_or(0);
-    array.layout.set(dtype, shape, dimensions.strides, offset, i64::from(array.unit))?;
-    raw.check_data(&array.layout, policy)?;
-    array.readonly = match raw.data {
+    let readonly = match raw.data {
         Data::Pointer { flag, .. } => readonly(flag, raw, dimensions, dtype, syclobj, policy),
         Data::Buffer { readonly, .. } => readonly,
         Data::Absent => false,
@@ -68,7 +57,13 @@ pub(crate) fn check<'a, 'f, const N: usize>(
                 .error(EntryError::WrongType { expected: "(address, read-only)", found: Found::Object }));
         }
     };
-    Ok(())
+    Ok(Terms {
+        own: Own::Sycl { syclobj },
+        elements: policy.sycl_units == SyclUnits::Elements,
+        offset: raw.offset.unwrap_or(0),
+        offset_given: raw.offset.is_some(),
+        readonly,
+    })
 }
 
 fn readonly(

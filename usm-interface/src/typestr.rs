@@ -167,7 +167,7 @@ fn grammar(text: &[u8], loose: bool) -> Result<Dtype, TypeError> {
         return Err(at.unexpected());
     }
     let order = byte_order(order, kind, size, loose)?;
-    Ok(Dtype { kind, order, size, resolution })
+    Ok(Dtype::plain(kind, order, size).with_resolution(resolution))
 }
 
 fn size_in_bytes(kind: Kind, number: Option<u64>, at: Cursor<'_>) -> Result<u32, TypeError> {

@@ -4,6 +4,7 @@
 //! for text. [`Reader`] pulls from either and enforces the budgets of [`Limits`] once. Nothing here recurses.
 
 use core::fmt;
+use core::hash::{Hash, Hasher};
 
 use crate::error::{EntryError, Error, Found, Key, LimitError, Result};
 use crate::policy::Limits;
@@ -122,6 +123,14 @@ impl PartialEq for Str<'_> {
 
 impl Eq for Str<'_> {}
 
+impl Hash for Str<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // By characters, as they compare: escaped or not.
+        self.chars().for_each(|c| c.hash(state));
+        state.write_u8(0xff);
+    }
+}
+
 impl PartialEq<str> for Str<'_> {
     fn eq(&self, other: &str) -> bool {
         *self == Str::new(other)
@@ -224,7 +233,7 @@ impl Iterator for Chars<'_> {
 
 /// One step through a value.
 // A wide tag keeps payloads on word boundaries: tokens are moved word by word, and odd copies stall on the stores before them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u64)]
 #[non_exhaustive]
 pub enum Token<'a> {

@@ -4,7 +4,8 @@ use core::fmt::{self, Write};
 
 use crate::dtype::{ByteOrder, Dtype};
 use crate::field::{Field, Structure};
-use crate::raw::{Data, Interface, Protocol, Stream, SyclObject};
+use crate::interface::Interface;
+use crate::raw::{Data, Protocol, Stream, SyclObject};
 
 /// Spelling of a dictionary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
@@ -250,7 +251,7 @@ impl<const N: usize> Interface<'_, '_, N> {
     pub fn write<W: Write>(&self, out: &mut W, spelling: Spelling) -> fmt::Result {
         out.write_char('{')?;
         let mut keys = Keys { out, spelling, first: true };
-        match self.protocol {
+        match self.protocol() {
             Protocol::Array => {
                 self.write_data(&mut keys)?;
                 self.write_strides(&mut keys)?;
@@ -258,7 +259,7 @@ impl<const N: usize> Interface<'_, '_, N> {
                 self.write_typestr(&mut keys)?;
                 self.write_shape(&mut keys)?;
                 self.write_offset(&mut keys)?;
-                write!(keys.key("version")?, "{}", self.version)?;
+                write!(keys.key("version")?, "{}", self.version())?;
             }
             Protocol::Cuda => {
                 self.write_shape(&mut keys)?;
@@ -266,16 +267,16 @@ impl<const N: usize> Interface<'_, '_, N> {
                 self.write_descr(&mut keys, "descr")?;
                 self.write_data(&mut keys)?;
                 self.write_strides(&mut keys)?;
-                if self.version >= 3 || self.stream != Stream::None {
+                if self.version() >= 3 || self.stream() != Stream::None {
                     let out = keys.key("stream")?;
-                    match self.stream {
+                    match self.stream() {
                         Stream::None => out.write_str(spelling.none())?,
                         Stream::LegacyDefault => out.write_char('1')?,
                         Stream::PerThreadDefault => out.write_char('2')?,
                         Stream::Handle(handle) => write!(out, "{handle}")?,
                     }
                 }
-                write!(keys.key("version")?, "{}", self.version)?;
+                write!(keys.key("version")?, "{}", self.version())?;
             }
             Protocol::Sycl => {
                 self.write_data(&mut keys)?;
@@ -283,7 +284,7 @@ impl<const N: usize> Interface<'_, '_, N> {
                 self.write_strides(&mut keys)?;
                 self.write_typestr(&mut keys)?;
                 self.write_descr(&mut keys, "typedescr")?;
-                write!(keys.key("version")?, "{}", self.version)?;
+                write!(keys.key("version")?, "{}", self.version())?;
                 self.write_syclobj(&mut keys)?;
                 self.write_offset(&mut keys)?;
             }
@@ -297,7 +298,7 @@ impl<const N: usize> Interface<'_, '_, N> {
         match self.data {
             Data::Absent => Ok(()),
             // Without `data` the producer's buffer stands in.
-            Data::Buffer { .. } | Data::Object if self.protocol == Protocol::Sycl => Ok(()),
+            Data::Buffer { .. } | Data::Object if self.protocol() == Protocol::Sycl => Ok(()),
             Data::Pointer { address, flag } => {
                 write!(
                     keys.key("data")?,
@@ -320,7 +321,7 @@ impl<const N: usize> Interface<'_, '_, N> {
 
     fn write_strides<W: Write>(&self, keys: &mut Keys<'_, W>) -> fmt::Result {
         let spelling = keys.spelling;
-        let unit = i64::from(self.unit);
+        let unit = i64::from(self.unit());
         let out = keys.key("strides")?;
         if self.layout.strides_given() {
             tuple(out, spelling, self.layout.strides().iter().map(|s| s.checked_div(unit).unwrap_or(0)))
@@ -331,7 +332,7 @@ impl<const N: usize> Interface<'_, '_, N> {
 
     fn write_offset<W: Write>(&self, keys: &mut Keys<'_, W>) -> fmt::Result {
         if self.offset_given {
-            let offset = self.layout.offset().checked_div(i64::from(self.unit)).unwrap_or(0);
+            let offset = self.layout.offset().checked_div(i64::from(self.unit())).unwrap_or(0);
             write!(keys.key("offset")?, "{offset}")?;
         }
         Ok(())
@@ -339,27 +340,27 @@ impl<const N: usize> Interface<'_, '_, N> {
 
     fn write_typestr<W: Write>(&self, keys: &mut Keys<'_, W>) -> fmt::Result {
         let spelling = keys.spelling;
-        typestr(keys.key("typestr")?, spelling, self.protocol, self.layout.dtype())
+        typestr(keys.key("typestr")?, spelling, self.protocol(), self.layout.dtype())
     }
 
     fn write_descr<W: Write>(&self, keys: &mut Keys<'_, W>, key: &str) -> fmt::Result {
         let spelling = keys.spelling;
-        match self.descr {
+        match self.descr() {
             Some(structure) if structure.repeats(self.layout.dtype()) => {
                 let (open, close, quote) = (spelling.open(), spelling.close(), spelling.quote());
                 let out = keys.key(key)?;
                 write!(out, "[{open}{quote}{quote}, ")?;
-                typestr(out, spelling, self.protocol, self.layout.dtype())?;
+                typestr(out, spelling, self.protocol(), self.layout.dtype())?;
                 write!(out, "{close}]")
             }
-            Some(structure) => descr(keys.key(key)?, spelling, self.protocol, structure),
+            Some(structure) => descr(keys.key(key)?, spelling, self.protocol(), structure),
             None => Ok(()),
         }
     }
 
     fn write_syclobj<W: Write>(&self, keys: &mut Keys<'_, W>) -> fmt::Result {
         let spelling = keys.spelling;
-        match self.syclobj {
+        match self.syclobj() {
             None => Ok(()),
             Some(SyclObject::Filter(filter)) => string(keys.key("syclobj")?, spelling, filter.chars()),
             Some(_) => string(keys.key("syclobj")?, spelling, "<object>".chars()),

@@ -166,6 +166,18 @@ proptest! {
         targets::fields(&data);
     }
 
+    #[test]
+    fn ordinary_fields(
+        shape in vec(prop_oneof![20 => 1..9i64, 1 => Just(0), 1 => Just(-1), 1 => Just(i64::MAX)], 0..6),
+        strides in prop::option::of(vec(prop_oneof![20 => -64..64i64, 1 => Just(i64::MIN), 1 => Just(i64::MAX)], 6)),
+        typestr in "[<>][iuf][1248]|[|]u1|<c8",
+        address in prop_oneof![4 => 4096..1u64 << 40, 1 => 0..300u64, 1 => (u64::MAX - 300)..=u64::MAX],
+        offset in prop_oneof![Just(None), Just(Some(0)), Just(Some(3))],
+    ) {
+        let strides = strides.as_ref().map(|strides| &strides[..shape.len()]);
+        targets::ordinary_fields(&shape, strides, &typestr, address, offset);
+    }
+
     /// Against the definition: every byte of every element, one by one.
     #[test]
     fn extents_and_overlap(shape in vec(0..5i64, 0..4), strides in vec(-20..20i64, 4), size in prop_oneof![Just(1u32), Just(2), Just(4)], offset in 0..50i64) {

@@ -8,8 +8,9 @@ use keys::Keys;
 use crate::descr;
 use crate::error::Result;
 use crate::field::{Field, Structure};
+use crate::interface::Interface;
 use crate::policy::Policy;
-use crate::raw::{Dimensions, Interface, Protocol, Raw};
+use crate::raw::{Dimensions, Protocol, Raw};
 use crate::text::Lexer;
 use crate::value::{Reader, Source};
 

@@ -141,7 +141,7 @@ impl DataType {
 }
 
 /// The fields of a tensor as its producer wrote them, borrowed and unchecked. Made by [`super::abi`] from C, or by hand.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct RawTensor<'a> {
     /// Address of `data`.
     pub data: u64,
@@ -164,7 +164,7 @@ pub struct RawTensor<'a> {
 }
 
 /// A tensor that passed the checks: bounds computed without overflow, codes known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Tensor<const N: usize = 8> {
     pub(crate) data: Option<u64>,
     pub(crate) device: Device,

@@ -35,7 +35,7 @@ pub enum Padding {
 }
 
 /// What a format says of one element.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Element<'a, 'f> {
     /// The element type, `|V<n>` for a structure.
     pub dtype: Dtype,
@@ -108,7 +108,7 @@ fn element<'a, 'f>(fields: &'f mut [Field<'a>], size: u32) -> Element<'a, 'f> {
 }
 
 /// The fields of a `Py_buffer`, borrowed and unchecked.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct RawBuffer<'a, 'f> {
     /// `format`; `None` for NULL, which means `B`.
     pub format: Option<&'a str>,
@@ -129,7 +129,7 @@ pub struct RawBuffer<'a, 'f> {
 }
 
 /// A buffer that passed the checks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Buffer<'a, 'f, const N: usize = 8> {
     pub(crate) layout: Layout<N>,
     pub(crate) structure: Option<Structure<'a, 'f>>,

@@ -1,7 +1,9 @@
-//! The straight path against the general parser. A space in front of a text keeps it off the straight path.
+//! The straight paths against the general ones. A space in front of a text keeps it off the straight path, and so does the order `=`
+//! of a type string.
 
 use usm_interface::descr::parse as read_descr;
-use usm_interface::{Error, Field, Mode, Protocol, Spelling, dict, text};
+use usm_interface::value::Str;
+use usm_interface::{Dtype, Error, Field, Kind, Mode, Protocol, Raw, Spelling, dict, text};
 
 use super::{N, policy};
 
@@ -25,6 +27,26 @@ pub(super) fn descr(text: &str) {
 /// Kind and path of an error, without the offset into the text.
 fn place(error: Error) -> (&'static str, String) {
     (error.kind().name(), error.path().to_string())
+}
+
+/// As [`descr`], for borrowed fields.
+pub(super) fn fields(raw: &Raw<'_, '_>, protocol: Protocol) {
+    let native = Dtype::number(Kind::Int, 4).expect("a size of integers").byte_order().char();
+    let typestr = raw.typestr.and_then(|text| text.as_str()).unwrap_or_default();
+    let Some(kind) = typestr.strip_prefix(native) else { return };
+    let spelled = format!("={kind}");
+    let general = Raw { typestr: Some(Str::new(&spelled)), ..*raw };
+    for mode in [Mode::Strict, Mode::Numpy] {
+        let straight = raw.validate::<N>(protocol, &policy(mode));
+        // `=V2` has no order, `<V2` has.
+        let general = general.validate::<N>(protocol, &policy(mode));
+        if straight.is_err() || general.is_err() {
+            let place = |result: Result<_, Error>| result.err().map(place);
+            assert!(kind.starts_with('V') || place(straight) == place(general), "{raw:?}");
+        } else {
+            assert_eq!(straight, general);
+        }
+    }
 }
 
 /// As [`descr`], for dictionaries.

@@ -460,6 +460,7 @@ pub fn fields(data: &[u8]) {
         ..Raw::default()
     };
     for protocol in PROTOCOLS {
+        both_ways::fields(&raw, protocol);
         let strict = raw.validate::<N>(protocol, &policy(Mode::Strict));
         let loose = raw.validate::<N>(protocol, &policy(Mode::Numpy));
         if let Ok(array) = &strict {
@@ -476,6 +477,35 @@ pub fn fields(data: &[u8]) {
                 .layout()
                 .check_inside(address, Allocation { base: address, len })
                 .expect("a buffer holds its array");
+        }
+    }
+}
+
+/// As an ordinary test does it: fields that most producers could have.
+pub fn ordinary_fields(
+    shape: &[i64],
+    strides: Option<&[i64]>,
+    typestr: &str,
+    address: u64,
+    offset: Option<i64>,
+) {
+    let raw = Raw {
+        shape: Some(shape),
+        strides,
+        typestr: Some(Str::new(typestr)),
+        data: Data::Pointer { address, flag: address % 3 == 0 },
+        offset,
+        version: Some(1),
+        stream: (address % 5 == 0).then(|| (address % 7).into()),
+        syclobj: Some(SyclObject::Queue),
+        ..Raw::default()
+    };
+    for protocol in PROTOCOLS {
+        both_ways::fields(&raw, protocol);
+        if let Ok(array) = raw.validate::<N>(protocol, &policy(Mode::Strict)) {
+            check_interface(&array);
+            // In just enough room, and not in less.
+            assert!(raw.validate::<3>(protocol, &policy(Mode::Strict)).is_ok() == (shape.len() <= 3));
         }
     }
 }

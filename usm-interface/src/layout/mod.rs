@@ -1,8 +1,13 @@
 //! The checked layout: where every element lies, and the proof that the bounds did not overflow.
 
-use crate::dtype::Dtype;
+mod few;
+
+use core::fmt;
+
+use crate::dtype::{Dtype, Extended, Kind};
 use crate::error::{Error, Key, LayoutError, LimitError, MemoryError, Result};
-use crate::shape::Dims;
+
+pub(crate) use few::{FEW, Few};
 
 /// Bytes from `data[0]`: `low` inclusive, `high` exclusive. `[0, 0)` when the array has no bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
@@ -52,15 +57,30 @@ pub struct Allocation {
 ///
 /// Every value of this type was checked: extents are not negative, the size in bytes fits 63 bits, and the lowest and
 /// highest byte were computed without overflow. Strides are in bytes; the offset is in bytes from `data[0]`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout<const N: usize = 8> {
     dtype: Dtype,
-    shape: Dims<N>,
-    strides: Dims<N>,
+    ndim: u16,
+    strides_given: bool,
+    /// Entries behind the last dimension are 0, here and in the strides.
+    shape: [i64; N],
+    strides: [i64; N],
     offset: i64,
     nbytes: i64,
     extent: Extent,
-    strides_given: bool,
+}
+
+impl<const N: usize> fmt::Debug for Layout<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layout")
+            .field("dtype", &self.dtype)
+            .field("shape", &self.shape())
+            .field("strides", &self.strides())
+            .field("strides_given", &self.strides_given)
+            .field("offset", &self.offset)
+            .field("extent", &self.extent)
+            .finish()
+    }
 }
 
 impl<const N: usize> Layout<N> {
@@ -100,13 +120,32 @@ impl<const N: usize> Layout<N> {
     pub(crate) const fn empty(dtype: Dtype) -> Self {
         Self {
             dtype,
-            shape: Dims::new(),
-            strides: Dims::new(),
+            ndim: 0,
+            strides_given: false,
+            shape: [0; N],
+            strides: [0; N],
             offset: 0,
             nbytes: 0,
             extent: Extent { low: 0, high: 0 },
-            strides_given: false,
         }
+    }
+
+    /// Of few dimensions, without an offset. `None` when they do not fit.
+    #[inline(always)]
+    pub(crate) fn of_few(dtype: Dtype, few: Few, strides_given: bool) -> Option<Self> {
+        if N < FEW && usize::from(few.ndim) > N {
+            return None;
+        }
+        Some(Self {
+            dtype,
+            ndim: few.ndim,
+            strides_given,
+            shape: Few::widen(few.shape),
+            strides: Few::widen(few.strides),
+            offset: 0,
+            nbytes: few.nbytes,
+            extent: few.extent,
+        })
     }
 
     /// As [`Layout::scaled`] into an empty layout: a layout is hundreds of bytes, which are better written where they stay.
@@ -121,8 +160,9 @@ impl<const N: usize> Layout<N> {
         unit: i64,
     ) -> Result<()> {
         let too_many = || Key::Shape.error(LimitError::TooManyDims { limit: N });
-        let own_shape = self.shape.grow(shape.len()).ok_or_else(too_many)?;
-        let own_strides = self.strides.grow(shape.len()).ok_or_else(too_many)?;
+        self.ndim = u16::try_from(shape.len()).map_err(|_| too_many())?;
+        let own_shape = self.shape.get_mut(..shape.len()).ok_or_else(too_many)?;
+        let own_strides = self.strides.get_mut(..shape.len()).ok_or_else(too_many)?;
         if let Some(strides) = strides
             && strides.len() != shape.len()
         {
@@ -190,6 +230,15 @@ impl<const N: usize> Layout<N> {
         self.dtype
     }
 
+    /// The element type that the producer hinted at.
+    #[must_use]
+    pub const fn extended(&self) -> Option<Extended> {
+        match self.dtype.kind() {
+            Kind::Extended(extended) => Some(extended),
+            _ => None,
+        }
+    }
+
     /// Bytes of one element.
     #[must_use]
     pub const fn itemsize(&self) -> u32 {
@@ -199,19 +248,19 @@ impl<const N: usize> Layout<N> {
     /// Number of dimensions.
     #[must_use]
     pub fn ndim(&self) -> usize {
-        self.shape.as_slice().len()
+        usize::from(self.ndim)
     }
 
     /// Extents in elements, none negative.
     #[must_use]
     pub fn shape(&self) -> &[i64] {
-        self.shape.as_slice()
+        self.shape.get(..self.ndim()).unwrap_or_default()
     }
 
     /// Strides in bytes, always filled in.
     #[must_use]
     pub fn strides(&self) -> &[i64] {
-        self.strides.as_slice()
+        self.strides.get(..self.ndim()).unwrap_or_default()
     }
 
     /// Whether the producer gave strides (it may do so for a C-contiguous array too).

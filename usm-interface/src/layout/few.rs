@@ -1,0 +1,76 @@
+//! The straight path: few dimensions of ordinary extents, computed in registers and written once.
+
+use super::Extent;
+
+/// Dimensions that go straight.
+pub(crate) const FEW: usize = 4;
+
+/// What a layout of few dimensions has beside its type. Entries behind the last dimension are 0.
+pub(crate) struct Few {
+    pub(crate) ndim: u16,
+    pub(crate) shape: [i64; FEW],
+    pub(crate) strides: [i64; FEW],
+    pub(crate) nbytes: i64,
+    pub(crate) extent: Extent,
+}
+
+impl Few {
+    /// Shape in elements, strides in units of `unit` bytes. `None` leaves the layout to [`Layout::set`](super::Layout::set), which alone
+    /// makes errors: without elements, with many dimensions, and where anything is wrong.
+    #[inline(always)]
+    pub(crate) fn new(itemsize: u32, shape: &[i64], strides: Option<&[i64]>, unit: i64) -> Option<Self> {
+        match shape.len() {
+            1 => Self::of::<1>(itemsize, shape, strides, unit),
+            2 => Self::of::<2>(itemsize, shape, strides, unit),
+            3 => Self::of::<3>(itemsize, shape, strides, unit),
+            4 => Self::of::<4>(itemsize, shape, strides, unit),
+            _ => None,
+        }
+    }
+
+    /// With the number of dimensions known, the loop is unrolled and nothing of it goes through memory.
+    #[inline(always)]
+    fn of<const D: usize>(itemsize: u32, shape: &[i64], strides: Option<&[i64]>, unit: i64) -> Option<Self> {
+        let shape = <&[i64; D]>::try_from(shape).ok()?;
+        let itemsize = i64::from(itemsize);
+        let mut few =
+            Self { ndim: 0, shape: [0; FEW], strides: [0; FEW], nbytes: itemsize, extent: Extent::default() };
+        let given = match strides {
+            None => None,
+            Some(strides) => Some(<&[i64; D]>::try_from(strides).ok()?),
+        };
+        // From the last dimension to the first, as `set` does it.
+        let dims = few.shape.iter_mut().zip(&mut few.strides).take(D);
+        let mut given = given.map(|strides| strides.iter().rev());
+        for ((own_extent, own_stride), &extent) in dims.rev().zip(shape.iter().rev()) {
+            if extent <= 0 {
+                return None;
+            }
+            *own_extent = extent;
+            *own_stride = few.nbytes;
+            if let Some(given) = &mut given {
+                let stride = given.next()?.checked_mul(unit)?;
+                *own_stride = stride;
+                let reach = stride.checked_mul(extent.wrapping_sub(1))?;
+                few.extent.low = few.extent.low.checked_add(reach.min(0))?;
+                few.extent.high = few.extent.high.checked_add(reach.max(0))?;
+            }
+            few.nbytes = few.nbytes.checked_mul(extent)?;
+        }
+        // With strides the last byte is one element behind the start of the last; without them it is the size.
+        let last = if given.is_some() { itemsize } else { few.nbytes };
+        few.extent.high = few.extent.high.checked_add(last)?;
+        few.ndim = u16::try_from(D).ok()?;
+        Some(few)
+    }
+
+    /// In room for `N` dimensions.
+    #[inline(always)]
+    pub(crate) fn widen<const N: usize>(values: [i64; FEW]) -> [i64; N] {
+        let mut wide = [0; N];
+        for (wide, value) in wide.iter_mut().zip(values) {
+            *wide = value;
+        }
+        wide
+    }
+}
