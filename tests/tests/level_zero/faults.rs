@@ -5,7 +5,7 @@ use std::time::Duration;
 use usm_core::backend::level_zero::LevelZero;
 use usm_core::{
     AllocKind, Device, Error, ErrorKind, EventStatus, MemAdvice, MemorySource, MemoryType, PointerInfo,
-    Queue, QueueOrder, Request, Shared, UsmVec,
+    Queue, QueueOrder, Request, Shared, Strided, UsmVec,
 };
 
 use crate::Case;
@@ -26,6 +26,7 @@ pub(crate) fn cases() -> Vec<Case> {
             "a_round_trip_with_a_fault_anywhere_loses_nothing",
             a_round_trip_with_a_fault_anywhere_loses_nothing,
         ),
+        ("rows_that_the_driver_has_no_call_for_are_copied", rows_that_the_driver_has_no_call_for_are_copied),
         ("a_hint_whose_end_is_lost_never_completes", a_hint_whose_end_is_lost_never_completes),
         ("a_refused_hint_leaves_the_queue_usable", a_refused_hint_leaves_the_queue_usable),
         ("a_lost_device_is_an_error_everywhere", a_lost_device_is_an_error_everywhere),
@@ -104,13 +105,14 @@ fn alignments_that_are_not_honoured_are_made() -> Result<(), String> {
 /// The error names the call and has its code; the call after it goes well.
 fn each_call_that_fails_is_named() -> Result<(), String> {
     type Step = fn(&Queue<LevelZero>, &mut UsmVec<u32, Shared, LevelZero>) -> Result<(), Error>;
-    let steps: [(&'static str, Step); 9] = [
+    let steps: [(&'static str, Step); 10] = [
         ("zeCommandListAppendMemoryFill", |queue, array| queue.fill(array, 1).map(drop)),
         ("zeCommandListAppendMemoryCopy", |queue, array| {
             // SAFETY: every byte has a value.
             let memory = unsafe { array.allocation_mut() };
             queue.copy_within(memory, 0, 64, 32).map(drop)
         }),
+        ("zeCommandListAppendMemoryCopyRegion", copy_rows),
         ("zeCommandListAppendMemoryPrefetch", |queue, array| queue.prefetch(array.allocation()).map(drop)),
         ("zeCommandListAppendMemAdvise", |queue, array| {
             queue.advise(array.allocation(), MemAdvice::ReadMostly).map(drop)
@@ -143,6 +145,31 @@ fn each_call_that_fails_is_named() -> Result<(), String> {
     let context =
         failing(&format!("zeContextCreate={REFUSED}"), || usm_core::Context::new(&backend, &device));
     assert_eq!(context.expect_err("a fault").kind, ErrorKind::Native { operation: "zeContextCreate" });
+    Ok(())
+}
+
+/// The upper halves of elements 0 to 19 become those of elements 32 to 51.
+fn copy_rows(queue: &Queue<LevelZero>, array: &mut UsmVec<u32, Shared, LevelZero>) -> Result<(), Error> {
+    let to = Strided::new(2, 2, &[20], &[4])?;
+    let from = Strided::new(130, 2, &[20], &[4])?;
+    // SAFETY: every byte has a value, and the memory stays in its place.
+    let memory = unsafe { array.allocation_mut() };
+    queue.copy_strided_within(memory, &to, &from).map(drop)
+}
+
+/// One by one, with the same result.
+fn rows_that_the_driver_has_no_call_for_are_copied() -> Result<(), String> {
+    let values: Vec<u32> = (0..64).map(|index| index << 16 | index).collect();
+    let expected = |index: u32| if index < 20 { (index + 32) << 16 | index } else { index << 16 | index };
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        for fault in ["", "zeCommandListAppendMemoryCopyRegion=0x78000003"] {
+            let queue = queue(order);
+            let mut array = UsmVec::<u32, Shared, _>::from_slice(&queue, &values).expect("an array");
+            failing(fault, || copy_rows(&queue, &mut array)).expect("a copy");
+            let expected: Vec<u32> = (0..64).map(expected).collect();
+            assert_eq!(array.read().expect("a view")[..], expected);
+        }
+    }
     Ok(())
 }
 

@@ -34,7 +34,9 @@ pub use queue::LevelZeroQueue;
 pub use sharing::LevelZeroIpcMemory;
 
 use crate::backend::roster::Completion;
-use crate::backend::{Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Unsupported};
+use crate::backend::{
+    Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Rows, Unsupported,
+};
 use crate::deferred::Deferred;
 use crate::error::Result;
 use crate::shared::Shared;
@@ -137,6 +139,15 @@ unsafe impl Backend for LevelZero {
     ) -> Result<LevelZeroEvent> {
         // SAFETY: the caller's promise.
         unsafe { queue.copy(dst, src, len, after) }
+    }
+
+    unsafe fn copy_rows(
+        queue: &LevelZeroQueue,
+        rows: &Rows,
+        after: &[LevelZeroEvent],
+    ) -> Result<LevelZeroEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.copy_rows(rows, after) }
     }
 
     unsafe fn fill(

@@ -19,7 +19,7 @@ use super::error;
 use super::event::{Events, LevelZeroEvent, NO_EVENTS};
 use super::memory::{LevelZeroContext, Native};
 use crate::backend::roster::Completion;
-use crate::backend::{MemAdvice, QueueOrder};
+use crate::backend::{MemAdvice, QueueOrder, Rows};
 use crate::error::Result;
 
 /// Finished operations are looked for when more than this is kept.
@@ -234,6 +234,42 @@ impl LevelZeroQueue {
                 )
             })
         }
+    }
+
+    /// # Safety
+    /// As [`Backend::copy_rows`](crate::Backend::copy_rows).
+    pub(super) unsafe fn copy_rows(&self, rows: &Rows, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+        let numbers = [rows.width, rows.rows, rows.dst_pitch, rows.src_pitch].map(u32::try_from);
+        let [Ok(width), Ok(height), Ok(dst_pitch), Ok(src_pitch)] = numbers else {
+            return Err(error::unsupported("a copy of rows with these numbers"));
+        };
+        // Two dimensions: no slices, and no depth.
+        let region = ze_copy_region_t { width, height, ..Default::default() };
+        // SAFETY: the caller's promise for every row; the regions are read before the call returns.
+        let copied = unsafe {
+            self.0.submit(after, |to| {
+                to.functions.zeCommandListAppendMemoryCopyRegion(
+                    to.list,
+                    rows.dst.cast(),
+                    &raw const region,
+                    dst_pitch,
+                    0,
+                    rows.src.cast(),
+                    &raw const region,
+                    src_pitch,
+                    0,
+                    to.signal,
+                    to.count,
+                    to.waits,
+                )
+            })
+        };
+        copied.map_err(|error| match error.native {
+            Some(code) if code == i64::from(ZE_RESULT_ERROR_UNSUPPORTED_FEATURE.0) => {
+                error::unsupported("a copy of rows")
+            }
+            _ => error,
+        })
     }
 
     /// # Safety
