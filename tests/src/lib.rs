@@ -7,7 +7,7 @@
 pub mod conformance;
 pub mod provider;
 
-pub use provider::{Fixture, Provider};
+pub use provider::{Failing, Fixture, Provider};
 
 /// The examples of the front page.
 #[cfg(doctest)]

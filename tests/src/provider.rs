@@ -1,10 +1,15 @@
 //! How a backend takes part in the suite.
 
-use usm_core::{Backend, Context};
+use core::fmt;
+
+use usm_core::{Backend, Context, Event, Queue};
 use usm_kernel::Programmable;
 
+/// An operation that fails when it runs, on a queue that is given: its event, and what lets it fail now at the latest. What follows
+/// may be submitted before.
+pub type Failing<B> = dyn Fn(&Queue<B>) -> (Event<B>, Box<dyn FnOnce()>) + Sync;
+
 /// What a case works with: contexts of one backend.
-#[derive(Debug)]
 pub struct Fixture<'f, B: Backend> {
     /// The context under test.
     pub context: &'f Context<B>,
@@ -12,6 +17,14 @@ pub struct Fixture<'f, B: Backend> {
     pub other: &'f Context<B>,
     /// Whether the two are separate for the runtime too. SYCL gives every caller the same default context of a device.
     pub separate: bool,
+    /// Makes one operation fail; none where nothing of the runtime can fail without taking the rest of the process along.
+    pub failing: Option<&'f Failing<B>>,
+}
+
+impl<B: Backend> fmt::Debug for Fixture<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fixture").field("context", self.context).finish_non_exhaustive()
+    }
 }
 
 /// Makes fixtures of one backend.

@@ -3,11 +3,11 @@
 use core::mem::MaybeUninit;
 use std::sync::{Mutex, PoisonError};
 
-use usm_core::Context;
 use usm_core::backend::Dyn;
 use usm_core::backend::host::{Arena, FixedHost, HostHeap};
-use usm_core::backend::mock::{Mock, Progress};
-use usm_tests::{Fixture, Provider, conformance_suite};
+use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
+use usm_core::{Backend, Context, Device, Error, ErrorKind, Event, Queue, UsmVec};
+use usm_tests::{Failing, Fixture, Provider, conformance_suite};
 
 struct Heap;
 
@@ -16,7 +16,12 @@ impl Provider for Heap {
 
     fn with(case: impl FnOnce(Fixture<'_, HostHeap>)) -> Result<(), String> {
         let backend = HostHeap::new();
-        case(Fixture { context: &backend.context(), other: &backend.context(), separate: true });
+        case(Fixture {
+            context: &backend.context(),
+            other: &backend.context(),
+            separate: true,
+            failing: None,
+        });
         Ok(())
     }
 }
@@ -37,14 +42,26 @@ impl Provider for FixedArena {
             arena
         };
         let (arena, other) = (arena(1 << 20), arena(1 << 16));
-        case(Fixture { context: &arena.context(), other: &other.context(), separate: true });
+        case(Fixture { context: &arena.context(), other: &other.context(), separate: true, failing: None });
         Ok(())
     }
 }
 
+/// A fill that the mock lets fail when it runs: while somebody waits.
+fn fail_late<B: Backend>(mock: &Mock, queue: &Queue<B>) -> (Event<B>, Box<dyn FnOnce()>) {
+    let mut array = UsmVec::<u8, Device, B>::uninit(queue.context(), 8).expect("memory");
+    let error = Error::from(ErrorKind::Native { operation: "an operation of the test" }).with_native(-5);
+    mock.inject(Fault { operation: Operation::Fill, skip: 0, error, late: true });
+    // SAFETY: nothing reads it.
+    let memory = unsafe { array.allocation_mut() };
+    (queue.fill_bytes(memory, 0, 8, &[1]).expect("a fill"), Box::new(|| ()))
+}
+
 fn on_mock(mock: &Mock, case: impl FnOnce(Fixture<'_, Mock>)) {
     let (context, other) = (mock.context(), mock.context());
-    case(Fixture { context: &context, other: &other, separate: true });
+    let driver = mock.clone();
+    let failing = move |queue: &Queue<Mock>| fail_late(&driver, queue);
+    case(Fixture { context: &context, other: &other, separate: true, failing: Some(&failing) });
     assert_eq!(mock.violations(), [], "freed while in use");
     drop((context, other));
     assert_eq!(mock.violations(), [], "freed while in use");
@@ -74,10 +91,10 @@ impl Provider for MockWithoutConcurrency {
     }
 }
 
-fn on_erased(backend: Dyn, case: impl FnOnce(Fixture<'_, Dyn>)) {
+fn on_erased(backend: Dyn, failing: Option<&Failing<Dyn>>, case: impl FnOnce(Fixture<'_, Dyn>)) {
     let device = &backend.devices().expect("devices")[0];
     let context = || -> Context<Dyn> { device.context().expect("a context") };
-    case(Fixture { context: &context(), other: &context(), separate: true });
+    case(Fixture { context: &context(), other: &context(), separate: true, failing });
 }
 
 struct ErasedHeap;
@@ -86,7 +103,7 @@ impl Provider for ErasedHeap {
     type Backend = Dyn;
 
     fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
-        on_erased(Dyn::new(HostHeap::new()), case);
+        on_erased(Dyn::new(HostHeap::new()), None, case);
         Ok(())
     }
 }
@@ -98,7 +115,9 @@ impl Provider for ErasedMock {
 
     fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
         let mock = Mock::new(Progress::OnWait);
-        on_erased(Dyn::new(mock.clone()), case);
+        let driver = mock.clone();
+        let failing = move |queue: &Queue<Dyn>| fail_late(&driver, queue);
+        on_erased(Dyn::new(mock.clone()), Some(&failing), case);
         assert_eq!(mock.violations(), [], "freed while in use");
         Ok(())
     }

@@ -228,7 +228,8 @@ impl<B: Backend> Context<B> {
         self.shared().set_wait_limit(limit);
     }
 
-    /// Blocks until all queues of the context are idle, at most `limit`.
+    /// Blocks until all queues of the context are idle, at most `limit`. An operation that failed does not end the wait for
+    /// the others.
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`], or a failed operation's.

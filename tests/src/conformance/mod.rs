@@ -1,6 +1,7 @@
 //! The cases, grouped by what they say. A case takes a fixture and panics where the backend breaks the promise.
 
 pub mod accounting;
+pub mod failure;
 pub mod kernel;
 pub mod memory;
 pub mod order;
@@ -87,6 +88,10 @@ macro_rules! conformance_cases {
             an_event_of_another_context_is_refused a_view_waits_for_the_copy_in_flight
             a_view_waits_after_forgetting_every_handle a_forgotten_view_keeps_the_array_usable
             dropping_an_array_in_flight_is_ordered_after_its_use dropping_a_queue_in_flight_loses_nothing);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, failure:
+            a_failed_event_fails_every_wait a_failure_takes_the_rest_of_an_in_order_queue
+            a_failure_takes_its_dependants_out_of_order a_failure_crosses_queues
+            what_fails_may_be_dropped_before);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, typed:
             zeroed_arrays_are_zero slices_round_trip_through_every_kind arrays_of_no_elements
             lengths_that_differ_are_refused_with_both_numbers the_runtime_kind_is_checked

@@ -4,6 +4,16 @@ use std::ffi::{CString, c_char};
 
 use libloading::Library;
 
+/// Whether this process runs on the test driver.
+pub(crate) fn is_there() -> bool {
+    let path =
+        std::env::var_os("ZE_ENABLE_ALT_DRIVERS").or_else(|| std::env::var_os("USM_LEVEL_ZERO_LIBRARY"));
+    // SAFETY: the library is open already; this is one more reference to it.
+    let Some(Ok(library)) = path.map(|path| unsafe { Library::new(path) }) else { return false };
+    // SAFETY: only whether it is there is asked.
+    unsafe { library.get::<unsafe extern "C" fn(*const c_char) -> u32>(b"usm_ze_faults\0") }.is_ok()
+}
+
 /// The driver, opened once more: the loader has it open already.
 fn library() -> Library {
     let path = std::env::var_os("ZE_ENABLE_ALT_DRIVERS")

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use usm_core::backend::Dyn;
 use usm_core::backend::level_zero::{LevelZero, LevelZeroDevice};
-use usm_core::{AllocKind, Backend, Context, MemorySource, QueueOrder, Request, Shared, UsmVec};
-use usm_tests::{Fixture, Provider, conformance_table};
+use usm_core::{
+    AllocKind, Backend, Context, Event, MemorySource, Queue, QueueOrder, Request, Shared, UsmVec,
+};
+use usm_tests::{Failing, Fixture, Provider, conformance_table};
 
 use crate::{Case, driver, kernels};
 
@@ -23,7 +25,8 @@ impl Provider for First {
         let backend = LevelZero::load().map_err(|error| error.to_string())?;
         let device = *devices(&backend).first().ok_or("no device")?;
         let context = || context(&backend, &device);
-        case(Fixture { context: &context(), other: &context(), separate: true });
+        let failing = driver::is_there().then_some(&fail_by_a_lost_end as &Failing<LevelZero>);
+        case(Fixture { context: &context(), other: &context(), separate: true, failing });
         Ok(())
     }
 }
@@ -39,9 +42,18 @@ impl Provider for Erased {
         let devices = Dyn::new(native).devices().map_err(|error| error.to_string())?;
         let device = devices.first().ok_or("no device")?;
         let context = || device.context().map_err(|error| error.to_string());
-        case(Fixture { context: &context()?, other: &context()?, separate: true });
+        let failing = driver::is_there().then_some(&fail_by_a_lost_end as &Failing<Dyn>);
+        case(Fixture { context: &context()?, other: &context()?, separate: true, failing });
         Ok(())
     }
+}
+
+/// A hint whose end the driver refuses to signal: the only operation of Level Zero that can fail alone.
+fn fail_by_a_lost_end<B: Backend>(queue: &Queue<B>) -> (Event<B>, Box<dyn FnOnce()>) {
+    let memory = queue.context().allocate(&Request::new(AllocKind::Shared, 64)).expect("memory");
+    queue.wait().expect("idle");
+    let lost = driver::failing("zeCommandListAppendBarrier=0x7ffffffe", || queue.prefetch(&memory));
+    (lost.expect("the hint is under way"), Box::new(|| ()))
 }
 
 pub(crate) fn devices(backend: &LevelZero) -> Vec<LevelZeroDevice> {

@@ -64,7 +64,8 @@ impl<Q, E: Completion> Roster<Q, E> {
         }
     }
 
-    /// Blocks until all work has finished, at most `limit`; `last` gives an event after everything in a queue.
+    /// Blocks until all work has finished, at most `limit`; `last` gives an event after everything in a queue. The first failure
+    /// is the answer, once everything else has finished too.
     pub(super) fn synchronize(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<E>) -> Result<()> {
         let start = Instant::now();
         let queues = self.settled(limit, start)?;
@@ -72,14 +73,17 @@ impl<Q, E: Completion> Roster<Q, E> {
         for queue in &queues {
             events.push(last(queue)?);
         }
+        let mut outcome = Ok(());
         for event in &events {
-            event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
-                ErrorKind::Timeout { .. } => Error { kind: Error::timeout(limit).kind, ..error },
-                _ => error,
-            })?;
+            let waited =
+                event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
+                    ErrorKind::Timeout { .. } => Error { kind: Error::timeout(limit).kind, ..error },
+                    _ => error,
+                });
+            outcome = outcome.and(waited);
         }
         self.forget_finished();
-        Ok(())
+        outcome
     }
 }
 
@@ -102,6 +106,39 @@ mod tests {
         fn wait(&self, limit: Duration) -> Result<()> {
             if self.is_complete() { Ok(()) } else { Err(Error::timeout(limit)) }
         }
+    }
+
+    #[test]
+    fn a_failure_does_not_cut_the_wait_for_the_others_short() {
+        #[derive(Clone)]
+        enum Event {
+            Failed,
+            Waited(Rc<Cell<bool>>),
+        }
+
+        impl Completion for Event {
+            fn is_complete(&self) -> bool {
+                false
+            }
+
+            fn wait(&self, _: Duration) -> Result<()> {
+                match self {
+                    Self::Failed => Err(ErrorKind::DeviceLost.into()),
+                    Self::Waited(waited) => {
+                        waited.set(true);
+                        Ok(())
+                    }
+                }
+            }
+        }
+
+        let roster = Roster::<(), Event>::new();
+        let waited = Rc::new(Cell::new(false));
+        roster.leave(core::ptr::null(), Some(Event::Failed));
+        roster.leave(core::ptr::null(), Some(Event::Waited(Rc::clone(&waited))));
+        let outcome = roster.synchronize(Duration::from_secs(1), |_| Ok(Event::Failed));
+        assert_eq!(outcome, Err(ErrorKind::DeviceLost.into()));
+        assert!(waited.get());
     }
 
     #[test]

@@ -225,13 +225,16 @@ unsafe impl Backend for Mock {
 
     fn synchronize(context: &Arc<MockContext>, limit: Duration) -> Result<()> {
         let start = Instant::now();
+        let mut outcome = Ok(());
         for event in context.engine.outstanding(context.shared.id(), None) {
-            event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
-                crate::ErrorKind::Timeout { .. } => Error::timeout(limit),
-                _ => error,
-            })?;
+            let waited =
+                event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
+                    crate::ErrorKind::Timeout { .. } => Error::timeout(limit),
+                    _ => error,
+                });
+            outcome = outcome.and(waited);
         }
-        Ok(())
+        outcome
     }
 }
 

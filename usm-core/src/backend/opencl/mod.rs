@@ -8,6 +8,8 @@
 //! - Success does not mean aligned: some honour alignments up to 8 KiB only. The pointer is checked.
 //! - Work that was never flushed may never start. Asking for an event flushes its queue, and so does naming it in another queue.
 //! - A failed operation need not stop the next one of an in-order queue; here each names the one before.
+//! - What follows an event that a program set to a failure may be called complete, or end the process; here operations remember
+//!   such events, and what comes after a failed one is refused.
 //! - Building contexts and queues blocks for as long as the driver takes.
 
 mod device;
@@ -69,7 +71,8 @@ impl OpenCl {
 // SAFETY: the runtime gives disjoint memory of the kind asked for, and its alignment is verified (2); every call takes a
 // wait list (3); a status other than success means that nothing was enqueued (4); waiting polls the status up to the
 // limit and flushes first (5, 6); blocks are freed in the context that allocated them (7); unknown pointers are a value
-// (8); the context drains its list (9); operations of an in-order queue name their predecessor (11).
+// (8); the context drains its list (9); operations of an in-order queue name their predecessor, and
+// those behind events of a program remember them (11).
 unsafe impl Backend for OpenCl {
     const SYNCHRONOUS: bool = false;
 

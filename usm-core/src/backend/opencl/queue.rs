@@ -51,7 +51,13 @@ struct EventInner {
     /// may have none.
     queue: Option<Arc<Handle>>,
     flushed: AtomicBool,
+    /// Events set by a program that the operation follows, at whatever distance. Intel's CPU runtime forgets that one of them failed: what
+    /// waited for it is complete then, whether it ran or not.
+    fate: Fate,
 }
+
+/// None, most of the time: no heap, nothing to ask.
+type Fate = Option<Arc<[OpenClEvent]>>;
 
 impl OpenClQueue {
     pub(super) fn create(context: &OpenClContext, order: QueueOrder) -> Result<Self> {
@@ -226,6 +232,8 @@ impl Inner {
         let in_order = self.order == QueueOrder::InOrder;
         // Held over the call, so that two threads cannot both name the same predecessor.
         let mut last = in_order.then(|| self.last.lock().unwrap_or_else(PoisonError::into_inner));
+        let predecessor = last.as_ref().and_then(|last| last.as_ref());
+        let fate = fate(after.iter().chain(predecessor))?;
         let mut list: Vec<Raw> = Vec::with_capacity(after.len() + 1);
         for event in after {
             if event.0.queue.as_ref().is_none_or(|queue| !Arc::ptr_eq(queue, &self.handle)) {
@@ -233,16 +241,14 @@ impl Inner {
             }
             list.push(event.as_raw());
         }
-        if let Some(event) = last.as_ref().and_then(|last| last.as_ref()) {
-            list.push(event.as_raw());
-        }
+        list.extend(predecessor.map(OpenClEvent::as_raw));
         let pointer = if list.is_empty() { ptr::null() } else { list.as_ptr() };
         let mut raw = ptr::null_mut();
         check(operation, call(self.handle.raw(), list.len() as u32, pointer, &raw mut raw))?;
         let library = self.handle.library();
         // SAFETY: the reference is the caller's.
         let handle = unsafe { Handle::new(library, raw, library.release_event) };
-        let event = OpenClEvent::new(handle, Some(Arc::clone(&self.handle)));
+        let event = OpenClEvent::known(handle, Some(Arc::clone(&self.handle)), fate);
         if let Some(last) = &mut last {
             **last = Some(event.clone());
         }
@@ -279,7 +285,20 @@ impl Drop for Inner {
 impl OpenClEvent {
     /// An event of `queue`; `None` for one that no queue runs.
     pub(super) fn new(handle: Handle, queue: Option<Arc<Handle>>) -> Self {
-        Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false) }))
+        Self::known(handle, queue, None)
+    }
+
+    fn known(handle: Handle, queue: Option<Arc<Handle>>, fate: Fate) -> Self {
+        Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false), fate }))
+    }
+
+    /// The events set by a program that this one follows, or is.
+    fn set_by_programs(&self) -> &[Self] {
+        match (&self.0.queue, &self.0.fate) {
+            (None, _) => core::slice::from_ref(self),
+            (Some(_), Some(fate)) => fate,
+            (Some(_), None) => &[],
+        }
     }
 
     pub(super) fn native(&self) -> &Handle {
@@ -307,11 +326,28 @@ impl OpenClEvent {
         };
         check("clGetEventInfo", asked)?;
         match status {
-            COMPLETE => Ok(EventStatus::Complete),
+            COMPLETE => {
+                for event in self.0.fate.iter().flat_map(|fate| fate.iter()) {
+                    event.status()?;
+                }
+                Ok(EventStatus::Complete)
+            }
             status if status > COMPLETE => Ok(EventStatus::Pending),
             failed => Err(error::native("the operation of an event", failed)),
         }
     }
+}
+
+/// What an operation behind these events follows of those that programs set, or the error of one that failed already.
+fn fate<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<Fate> {
+    let mut pending: Vec<OpenClEvent> = Vec::new();
+    for event in events.flat_map(OpenClEvent::set_by_programs) {
+        let known = pending.iter().any(|known| Arc::ptr_eq(&known.0, &event.0));
+        if !known && event.status()? == EventStatus::Pending {
+            pending.push(event.clone());
+        }
+    }
+    Ok((!pending.is_empty()).then(|| pending.into()))
 }
 
 impl waiter::Blocking for EventInner {
