@@ -7,7 +7,7 @@
 //! Both lie in one block, rows first: when it grows in place they stay where they are. Slots are as narrow as
 //! the number of rows allows. A removed row keeps its place until the next rebuild, so positions and order never change in between.
 
-use super::layout::{KEY_AT, MIN_SLOTS, Plan, Shape, Slot, Width, by_width};
+use super::layout::{KEY_AT, MIN_SLOTS, Plan, Shape, Slot, Width, by_width, usable};
 use super::memory::{Memory, copy};
 
 /// A slot that ends every search.
@@ -130,7 +130,7 @@ impl Table {
     /// Only an address: nothing is read.
     #[inline(always)]
     fn row(&self, position: usize) -> *mut u8 {
-        debug_assert!(position < self.filled + self.left);
+        debug_assert!(usable(self.mask + 1).is_some_and(|rows| position < rows));
         self.memory.start().wrapping_add(position * self.shape.row)
     }
 
@@ -155,7 +155,6 @@ impl Table {
     }
 
     fn set_hash(&mut self, position: usize, hash: usize) {
-        debug_assert!(position < self.filled + self.left);
         // SAFETY: inside the rows, which are whole words from an aligned start.
         unsafe { self.row(position).cast::<usize>().write(hash) }
     }

@@ -1,7 +1,7 @@
 """Numba on usm's runtime, and :class:`usm.Array` in ``@njit`` functions.
 
 Importing this module teaches Numba the type :class:`usm.Array`; Numba does so by itself when it compiles its first function
-(entry point ``numba_extensions``). :func:`install` makes the arrays, lists and sets of compiled code live in USM.
+(entry point ``numba_extensions``). :func:`install` makes the arrays, lists, sets and dictionaries of compiled code live in USM.
 """
 
 import threading as _threading
@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numba as _numba
 import numpy as _np
 from llvmlite import binding as _llvm
+from numba import _helperlib
 from numba.core import cgutils as _cgutils
 from numba.core import types as _types
 from numba.core.compiler_lock import global_compiler_lock as _global_compiler_lock
@@ -71,6 +72,19 @@ _THEIRS = (
     "meminfo_from_pyobject",
     "_nrt_get_sample_external_allocator",
 )
+#: Functions of typed containers: all of them, because only they know the layout of what they share.
+_CONTAINERS = tuple(
+    f"{kind}_{name}"
+    for kind, names in {
+        "dict": "new_sized set_method_table free length lookup insert insert_ez delitem popitem iter_sizeof iter iter_next dump",
+        "list": "new set_method_table free base_ptr size_address length allocated is_mutable set_is_mutable setitem getitem append "
+        "delitem delete_slice iter_sizeof iter iter_next",
+        "set": "new new_sized set_method_table free length add contains discard iter_sizeof iter iter_next dump",
+    }.items()
+    for name in names.split()
+)
+#: Functions of another purpose that begin with the same words.
+_OTHERS = {"set_fnclex", "set_pyobject_private_data"}
 _COUNTERS = ("alloc", "free", "mi_alloc", "mi_free")
 
 
@@ -91,11 +105,11 @@ _routed = False
 
 
 def install(source: object = None, kind: str = "host") -> None:
-    """Puts Numba on usm's runtime: arrays, reflected lists and sets of ``@njit`` functions then live in ``kind`` memory
-    (``"host"`` or ``"shared"``) of ``source``, a queue, context, device or selector; without one the default device.
+    """Puts Numba on usm's runtime: arrays, strings, lists, sets and the containers of ``numba.typed`` then live in ``kind``
+    memory (``"host"`` or ``"shared"``) of ``source``, a queue, context, device or selector; without one the default device.
 
-    To be called before anything is compiled, because machine code is tied to the runtime that it was compiled for. The
-    entries and keys of ``numba.typed`` containers stay in the heap: Numba's C code allocates them by itself.
+    To be called before anything is compiled, because machine code is tied to the runtime that it was compiled for. So no
+    container is older than its functions: making the first one compiles.
 
     Raises :class:`usm.RequestError` when Numba has compiled already, when something is installed already and for device
     memory, and :class:`usm.DeviceError` for a Numba other than 0.68 or without the functions that are replaced. Then
@@ -145,6 +159,10 @@ def _check_numba():
     known, there = {*_OURS, *_BOTH, *_THEIRS}, set(_nrt.c_helpers)
     if known != there:
         raise _DeviceError(f"numba {version}: its runtime has other functions: {', '.join(sorted(known ^ there))}")
+    kinds = ("dict_", "list_", "set_")
+    containers = {name for name in _helperlib.c_helpers if name.startswith(kinds)} - _OTHERS
+    if containers != {*_CONTAINERS}:
+        raise _DeviceError(f"numba {version}: its containers have other functions: {', '.join(sorted(containers ^ {*_CONTAINERS}))}")
     if _rtsys._init:
         raise _RequestError(
             "Numba has compiled already, and that machine code calls Numba's own runtime: "
@@ -155,24 +173,41 @@ def _check_numba():
 def _route(context):
     """Replaces the functions, then has Numba register them: both under Numba's lock."""
     global _routed
-    before = dict(_nrt.c_helpers)
-    ours = {name: _usm._nrt_symbol(f"NRT_{name}") for name in _OURS}
-    missing = [name for name, address in ours.items() if address is None]
-    if missing:
-        raise _DeviceError(f"{_usm_nrt.get_library()}: lacks NRT_{missing[0]}")
+    before, before_containers = dict(_nrt.c_helpers), dict(_helperlib.c_helpers)
+    ours = _symbols("NRT_", _OURS)
+    containers = _symbols("numba_", _CONTAINERS)
     both = _usm._nrt_bridge(*(before[name] for name in _BOTH))
     try:
         _nrt.c_helpers.update(ours)
         _nrt.c_helpers.update(zip(_BOTH, both))
+        # Numba registered these when its context was made.
+        _helperlib.c_helpers.update(containers)
+        _register("numba_", containers)
         _rtsys.initialize(context)
     except BaseException:
         _nrt.c_helpers.update(before)
+        _helperlib.c_helpers.update(before_containers)
+        _register("numba_", {name: before_containers[name] for name in _CONTAINERS})
         if _rtsys._init:
-            for name in (*_OURS, *_BOTH):
-                _llvm.add_symbol(f"NRT_{name}", before[name])
+            _register("NRT_", {name: before[name] for name in (*_OURS, *_BOTH)})
         raise
     _route_statistics()
     _routed = True
+
+
+def _symbols(prefix, names):
+    """Addresses of the library's functions."""
+    addresses = {name: _usm._nrt_symbol(prefix + name) for name in names}
+    missing = [name for name, address in addresses.items() if address is None]
+    if missing:
+        raise _DeviceError(f"{_usm_nrt.get_library()}: lacks {prefix}{missing[0]}")
+    return addresses
+
+
+def _register(prefix, addresses):
+    """Code that is compiled or loaded from now on calls these."""
+    for name, address in addresses.items():
+        _llvm.add_symbol(prefix + name, address)
 
 
 def _route_statistics():

@@ -1,0 +1,142 @@
+//! Containers driven by bytes beside a `Vec` that is searched from end to end: the fuzz target calls this, its corpus runs
+//! through it as an ordinary test, and so do programs of proptest.
+//!
+//! The first bytes choose the container, its sizes, callbacks and an allocator that fails now and then; the rest are steps.
+//! Checked at each: status, contents, order, references; and that a failure changed nothing. Memory errors are AddressSanitizer's.
+#![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some of the functions; the fuzz target takes them by name.
+
+mod keyed;
+mod list;
+
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::ptr;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use usm_nrt::{ExternalAllocator, Stats, set_allocator, set_stats};
+
+thread_local! {
+    /// References that containers hold, by the bytes of the element.
+    static HELD: RefCell<HashMap<Vec<u8>, isize>> = RefCell::new(HashMap::new());
+    /// Allocations until one fails; every one after that fails too, until it is set again.
+    static GRANTED: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// What callbacks try while they run: to change the container that calls them.
+    static NESTED: Cell<Option<fn()>> = const { Cell::new(None) };
+}
+
+/// The step's numbers, from the bytes.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn next(&mut self) -> Option<u8> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first)
+    }
+}
+
+/// # Safety
+/// As the sample allocator's.
+unsafe extern "C" fn malloc(size: usize, opaque: *mut c_void) -> *mut c_void {
+    let granted = GRANTED.get();
+    if granted == 0 {
+        return ptr::null_mut();
+    }
+    GRANTED.set(granted.saturating_sub(usize::from(granted != usize::MAX)));
+    // SAFETY: the sample allocator takes any size.
+    unsafe { sample().malloc.unwrap()(size, opaque) }
+}
+
+unsafe extern "C" fn realloc(block: *mut c_void, size: usize, opaque: *mut c_void) -> *mut c_void {
+    if GRANTED.get() == 0 {
+        return ptr::null_mut();
+    }
+    // SAFETY: a block of this allocator.
+    unsafe { sample().realloc.unwrap()(block, size, opaque) }
+}
+
+unsafe extern "C" fn free(block: *mut c_void, opaque: *mut c_void) {
+    // SAFETY: a block of this allocator, once.
+    unsafe { sample().free.unwrap()(block, opaque) }
+}
+
+fn sample() -> &'static ExternalAllocator {
+    // SAFETY: a static of the library.
+    unsafe { &*usm_nrt::capi::_nrt_get_sample_external_allocator() }
+}
+
+static FAILING: ExternalAllocator = ExternalAllocator {
+    malloc: Some(malloc),
+    realloc: Some(realloc),
+    free: Some(free),
+    opaque: ptr::null_mut(),
+};
+
+/// An element that a container took a reference to, or gave one up.
+fn count(element: &[u8], change: isize) {
+    HELD.with_borrow_mut(|held| {
+        let now = held.entry(element.to_vec()).or_default();
+        *now += change;
+        if *now == 0 {
+            held.remove(element);
+        }
+    });
+    if let Some(nested) = NESTED.get() {
+        nested();
+    }
+}
+
+/// # Safety
+/// `N` bytes to read.
+unsafe extern "C" fn incref<const N: usize>(element: *const c_void) {
+    // SAFETY: as the caller promises.
+    count(unsafe { core::slice::from_raw_parts(element.cast(), N) }, 1);
+}
+
+/// # Safety
+/// As [`incref`].
+unsafe extern "C" fn decref<const N: usize>(element: *const c_void) {
+    // SAFETY: as the caller promises.
+    count(unsafe { core::slice::from_raw_parts(element.cast(), N) }, -1);
+}
+
+/// The references that a model says are held.
+fn assert_held<'a>(elements: impl Iterator<Item = &'a [u8]>) {
+    let mut expected: HashMap<Vec<u8>, isize> = HashMap::new();
+    for element in elements {
+        *expected.entry(element.to_vec()).or_default() += 1;
+    }
+    HELD.with_borrow(|held| assert_eq!(*held, expected, "references"));
+}
+
+/// Runs a program; panics when a container breaks a promise. The allocator is the whole runtime's: programs take turns.
+pub fn containers(bytes: &[u8]) {
+    let mut bytes = Bytes(bytes);
+    let (Some(kind), Some(allocator)) = (bytes.next(), bytes.next()) else { return };
+    HELD.with_borrow_mut(HashMap::clear);
+    GRANTED.set(usize::MAX);
+    NESTED.set(None);
+    set_stats(true);
+    let before = Stats::totals();
+    if allocator % 4 != 0 {
+        // SAFETY: functions of the C library.
+        unsafe { set_allocator(Some(&FAILING)) }.unwrap();
+    }
+    // Sizes whose copies are made in different ways.
+    match kind % 8 {
+        0 => keyed::run::<8, 8>(bytes, allocator & 1 != 0),
+        1 => keyed::run::<4, 16>(bytes, allocator & 1 != 0),
+        2 => keyed::run::<3, 1>(bytes, allocator & 1 != 0),
+        3 => keyed::run::<24, 100>(bytes, allocator & 1 != 0),
+        4 => keyed::run::<8, 0>(bytes, allocator & 1 != 0),
+        5 => list::run::<8>(bytes),
+        6 => list::run::<3>(bytes),
+        _ => list::run::<0>(bytes),
+    }
+    // SAFETY: no functions.
+    unsafe { set_allocator(None) }.unwrap();
+    let (before, after) = (before.live_blocks(), Stats::totals().live_blocks());
+    assert_eq!(after, before, "everything is freed");
+    assert_held([].into_iter());
+}
