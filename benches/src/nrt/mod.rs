@@ -1,5 +1,6 @@
 //! Reference-counted blocks beside `Arc`, triomphe, and Numba's own runtime when its sources are at hand.
 
+mod containers;
 mod pruning;
 
 use core::hint::black_box;
@@ -28,6 +29,10 @@ pub(crate) fn rows() -> Vec<Row> {
     match numba() {
         Ok(numba) => rows.extend(beside_numba(&numba)),
         Err(reason) => eprintln!("nrt: without Numba's runtime: {reason}"),
+    }
+    match beside_numbas_containers() {
+        Ok(containers) => rows.extend(containers),
+        Err(reason) => eprintln!("nrt: without containers: {reason}"),
     }
     rows
 }
@@ -164,8 +169,20 @@ struct Numba {
     disable_stats: unsafe extern "C" fn(),
 }
 
-/// Compiles `nrt.cpp` of the installed Numba (of the Python named by `USM_PYTHON`, default `python3`).
+/// Compiles `nrt.cpp` of the installed Numba.
 fn numba() -> Result<Numba, String> {
+    with_package("nrt", build_numba)
+}
+
+/// The C library's containers beside those of the installed Numba.
+fn beside_numbas_containers() -> Result<Vec<Row>, String> {
+    let (ours, _) = c_library().ok_or("USM_NRT_LIBRARY names no C library")?;
+    let theirs = with_package("containers", containers::build)?;
+    containers::rows(&ours, &theirs)
+}
+
+/// Builds something of the Numba of the Python named by `USM_PYTHON` (default `python3`), in a folder of its own.
+fn with_package<T>(name: &str, build: impl FnOnce(&Path, &Path) -> Result<T, String>) -> Result<T, String> {
     let python = std::env::var_os("USM_PYTHON").unwrap_or_else(|| "python3".into());
     let script = "import importlib.util as u, os; print(os.path.dirname(u.find_spec('numba').origin))";
     let output = Command::new(python).args(["-c", script]).output().map_err(|error| error.to_string())?;
@@ -173,9 +190,9 @@ fn numba() -> Result<Numba, String> {
         return Err("USM_PYTHON (default python3) has no numba".into());
     }
     let package = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    let folder = std::env::temp_dir().join(format!("usm-bench-nrt-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("usm-bench-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let result = build_numba(&package, &folder);
+    let result = build(&package, &folder);
     let _ = std::fs::remove_dir_all(&folder);
     result
 }
