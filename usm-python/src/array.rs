@@ -14,7 +14,7 @@ use crate::device::PyDevice;
 use crate::dlpack::{self, Wishes};
 use crate::error::OrRaise;
 use crate::export;
-use crate::found::Found;
+use crate::holding::Holding;
 use crate::import;
 use crate::queue::PyQueue;
 use crate::scalar;
@@ -25,17 +25,21 @@ use crate::view::View;
 /// An n-dimensional array in USM memory: a view of a storage that other arrays may share.
 #[pyclass(frozen, module = "usm", name = "Array")]
 #[derive(Debug)]
-pub(crate) struct Array(Found, dlpack::Dims);
+pub(crate) struct Array(Holding, dlpack::Dims);
 
 impl Array {
     #[inline]
-    pub(crate) fn new(found: impl Into<Found>) -> Self {
-        Self(found.into(), dlpack::Dims::new())
+    pub(crate) fn new(holding: impl Into<Holding>) -> Self {
+        Self(holding.into(), dlpack::Dims::new())
     }
 
     /// What consumers in C borrow.
     pub(crate) fn dims(&self) -> &dlpack::Dims {
         &self.1
+    }
+
+    pub(crate) fn holding(&self) -> &Holding {
+        &self.0
     }
 
     pub(crate) fn side(&self) -> Side {
@@ -229,8 +233,8 @@ impl Array {
         if let Ok(array) = value.cast_exact::<Self>() {
             return transfer::copy(py, &target, &array.get().side());
         }
-        if let Some(found) = import::without_copy(value)? {
-            return transfer::copy(py, &target, &found.side());
+        if let Some(source) = import::without_copy(value)? {
+            return transfer::copy(py, &target, &source.get().side());
         }
         if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
             let side = crate::construct::of_values(value, Some(dtype))?;

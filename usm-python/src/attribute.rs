@@ -1,31 +1,55 @@
-//! Attributes that may be missing, without the exception: an import asks for several, and raising one `AttributeError`
-//! takes as long as the rest of it.
+//! Attributes and methods of others, without what makes asking for them slow: an exception for each attribute that is
+//! missing, an object for each method that is called. An import asks for several, and either takes as long as the rest of it.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
+use pyo3::exceptions::PyAttributeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 /// `(object, name, &mut result)`: 1 found, 0 missing, -1 with an exception set.
 type Lookup = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut *mut ffi::PyObject) -> c_int;
+/// `(name, [object, arguments], number of positional ones with the object, names of the others or NULL)`.
+type Call = unsafe extern "C" fn(
+    *mut ffi::PyObject,
+    *const *mut ffi::PyObject,
+    usize,
+    *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
+
+/// A function of the running interpreter. The wheel is one for all versions, so it is asked for what the oldest one has under
+/// another name or outside of its stable ABI.
+///
+/// # Safety
+/// Under each of the names the function has the type `F`, a pointer to a function, in every release that has it.
+unsafe fn interpreters<F: Copy>(names: &[&[u8]]) -> Option<F> {
+    #[cfg(unix)]
+    for name in names {
+        let process = libloading::os::unix::Library::this();
+        // SAFETY: the caller's promise.
+        if let Ok(found) = unsafe { process.get::<F>(name) } {
+            return Some(*found);
+        }
+    }
+    None
+}
 
 /// `PyObject_GetOptionalAttr`, in the stable ABI since Python 3.13. Python 3.11 and 3.12 export the same function under
-/// its private name; the wheel is one for all, so the interpreter is asked for it.
+/// its private name.
 fn lookup() -> Option<Lookup> {
     static FOUND: OnceLock<Option<Lookup>> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        #[cfg(unix)]
-        for name in [b"PyObject_GetOptionalAttr\0".as_slice(), b"_PyObject_LookupAttr\0".as_slice()] {
-            let process = libloading::os::unix::Library::this();
-            // SAFETY: under either name the function has had this signature in every release that has it.
-            if let Ok(found) = unsafe { process.get::<Lookup>(name) } {
-                return Some(*found);
-            }
-        }
-        None
-    })
+    // SAFETY: the type is the one of both names.
+    *FOUND
+        .get_or_init(|| unsafe { interpreters(&[b"PyObject_GetOptionalAttr\0", b"_PyObject_LookupAttr\0"]) })
+}
+
+/// `PyObject_VectorcallMethod`, public since Python 3.9 and in the stable ABI since 3.12.
+fn method_call() -> Option<Call> {
+    static FOUND: OnceLock<Option<Call>> = OnceLock::new();
+    // SAFETY: the type is the one of the name.
+    *FOUND.get_or_init(|| unsafe { interpreters(&[b"PyObject_VectorcallMethod\0"]) })
 }
 
 /// The attribute; `None` when the object has none of this name.
@@ -45,5 +69,39 @@ pub(crate) fn get<'py>(
         // SAFETY: the answer is a new reference, or NULL when there is no such attribute.
         0 | 1 => Ok(unsafe { Bound::from_owned_ptr_or_opt(py, result) }),
         _ => Err(PyErr::fetch(py)),
+    }
+}
+
+/// What the method answers when it is called with no argument or with one that is named, `names` being a tuple of that name;
+/// `None` when the object has no such method.
+///
+/// # Errors
+/// What the method raises.
+pub(crate) fn call<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+    named: Option<(&Bound<'py, PyTuple>, &Bound<'py, PyAny>)>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    let Some(function) = method_call() else {
+        let Some(method) = get(object, name)? else { return Ok(None) };
+        let Some((names, value)) = named else { return method.call0().map(Some) };
+        let arguments = PyDict::new(py);
+        arguments.set_item(names.get_item(0)?, value)?;
+        return method.call((), Some(&arguments)).map(Some);
+    };
+    let (names, value) = match named {
+        Some((names, value)) => (names.as_ptr(), value.as_ptr()),
+        None => (std::ptr::null_mut(), std::ptr::null_mut()),
+    };
+    let arguments = [object.as_ptr(), value];
+    // SAFETY: objects that live until the call returns: one positional, and one for the name where there is a name.
+    let answer = unsafe { function(name.as_ptr(), arguments.as_ptr(), 1, names) };
+    // SAFETY: a new reference, or NULL with an exception set.
+    match unsafe { Bound::from_owned_ptr_or_err(py, answer) } {
+        Err(error) if error.is_instance_of::<PyAttributeError>(py) && get(object, name)?.is_none() => {
+            Ok(None)
+        }
+        other => other.map(Some),
     }
 }

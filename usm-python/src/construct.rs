@@ -156,10 +156,7 @@ fn as_it_is<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>>
     if let Ok(memory) = obj.cast::<Memory>() {
         return Bound::new(obj.py(), Array::new(memory.get().side()?)).map(Some);
     }
-    match import::without_copy(obj)? {
-        Some(found) => Bound::new(obj.py(), Array::new(found)).map(Some),
-        None => Ok(None),
-    }
+    import::without_copy(obj)
 }
 
 /// With everything that can be asked for.
@@ -224,7 +221,7 @@ impl Side {
         if let Ok(memory) = obj.cast::<Memory>() {
             return memory.get().side().map(Some);
         }
-        Ok(import::without_copy(obj)?.map(|found| found.side()))
+        Ok(import::without_copy(obj)?.map(|array| array.get().side()))
     }
 }
 
@@ -320,13 +317,13 @@ pub(crate) fn validate(obj: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// Memory behind an object's `__dlpack__`, without a copy unless `copy` or another device asks the producer for one.
 #[pyfunction]
 #[pyo3(signature = (obj, *, dl_device=None, copy=None))]
-pub(crate) fn from_dlpack(
-    obj: &Bound<'_, PyAny>,
+pub(crate) fn from_dlpack<'py>(
+    obj: &Bound<'py, PyAny>,
     dl_device: Option<(i32, i32)>,
     copy: Option<bool>,
-) -> PyResult<Array> {
-    let found = dlpack::import(obj, dlpack::Request { dl_device, copy })?;
-    found.map(Array::new).ok_or_else(|| Class::Interface.error("the object has no __dlpack__"))
+) -> PyResult<Bound<'py, Array>> {
+    let array = dlpack::import(obj, dlpack::Request { dl_device, copy })?;
+    array.ok_or_else(|| Class::Interface.error("the object has no __dlpack__"))
 }
 
 /// Copies the elements of `src` into `dst`, across kinds, devices and contexts, and waits for it. Shapes are broadcast;

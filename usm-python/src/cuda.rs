@@ -13,11 +13,11 @@ use usm_core::{AllocKind, BackendKind, Context, Queue};
 use usm_interface::dlpack::StreamArgument;
 use usm_interface::{Extent, Policy, Protocol, SyclObject};
 
+use crate::array::Array;
 use crate::bounds;
 use crate::dictionary::{self, Checked};
 use crate::error::{Class, OrRaise};
 use crate::export;
-use crate::found::Found;
 use crate::import;
 use crate::runtime::{self, Entry, Stream};
 use crate::transfer::Side;
@@ -28,7 +28,7 @@ const PER_THREAD: u64 = 2;
 
 /// Memory behind `__cuda_array_interface__`, without a copy. The driver is asked whose memory it is and how far it goes,
 /// and everything that usm does with it comes after the work on the producer's stream.
-pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Found>> {
+pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let py = object.py();
     let name = intern!(py, "__cuda_array_interface__");
     let Some(dict) = import::dictionary_of(object, name)? else { return Ok(None) };
@@ -37,23 +37,23 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Found>> {
     let Checked { view, extent, address, readonly, stream: order, .. } = checked;
     let (stream, kind) = locate(py, extent, address, 0)?;
     if extent.low == extent.high {
-        return import::empty(stream, kind, view, readonly).map(Some);
+        return import::empty(py, stream, kind, view, readonly).map(Some);
     }
     let owner = import::owner(object, dict, None);
     // SAFETY: the driver says that the bytes are memory of that kind; the producer keeps them alive.
-    let found = unsafe { import::adopt(owner, stream, kind, address, (view, extent), readonly)? };
+    let array = unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly)? };
     let handle = match order {
-        usm_interface::Stream::None => return Ok(Some(found)),
+        usm_interface::Stream::None => return Ok(Some(array)),
         usm_interface::Stream::LegacyDefault => LEGACY,
         usm_interface::Stream::PerThreadDefault => PER_THREAD,
         usm_interface::Stream::Handle(handle) => handle,
     };
     // SAFETY: the producer says that this is its stream, and is kept alive. A number that is no stream is the one lie
     // that the driver cannot be asked about.
-    let theirs = unsafe { adopt_stream(found.stream.context(), handle) }?;
-    let storage = found.storage();
+    let theirs = unsafe { adopt_stream(array.get().holding().stream.context(), handle) }?;
+    let storage = array.get().storage();
     py.detach(|| storage.follow(&theirs)).or_raise()?;
-    Ok(Some(found))
+    Ok(Some(array))
 }
 
 /// The devices of CUDA.

@@ -9,13 +9,14 @@ use pyo3::types::{PyDict, PyString};
 use usm_core::AllocKind;
 use usm_interface::{Extent, Policy, Protocol, SyclObject};
 
+use crate::array::Array;
 use crate::attribute;
 use crate::buffer::Held;
 use crate::cuda;
 use crate::dictionary::{self, Checked};
 use crate::dlpack;
 use crate::error::{Class, OrRaise};
-use crate::found::{Found, Keeper, Owner};
+use crate::holding::{Holding, Keeper, Owner};
 use crate::nrt_route;
 use crate::pep3118;
 use crate::runtime::{self, Stream};
@@ -44,13 +45,14 @@ pub(crate) fn dictionary_of<'py>(
 /// keeper is not dropped.
 #[inline]
 pub(crate) unsafe fn adopt(
+    py: Python<'_>,
     owner: Owner,
     stream: Arc<Stream>,
     kind: AllocKind,
     address: u64,
     (view, extent): (View, Extent),
     readonly: bool,
-) -> PyResult<Found> {
+) -> PyResult<Bound<'_, Array>> {
     // The codec has proven that address plus extent stays inside the address space.
     let low = address.wrapping_add_signed(extent.low);
     let size = usize::try_from(extent.high.wrapping_sub(extent.low));
@@ -58,28 +60,36 @@ pub(crate) unsafe fn adopt(
         return Err(Class::Interface.error("data: the array does not fit the address space"));
     };
     // SAFETY: the caller's promise.
-    Ok(unsafe { Found::lent((kind, pointer, size), owner, stream, view, readonly) })
+    let holding = unsafe { Holding::lent((kind, pointer, size), owner, stream, view, readonly) };
+    Bound::new(py, Array::new(holding))
 }
 
 /// An array without bytes, which needs nothing of its producer.
-pub(crate) fn empty(stream: Arc<Stream>, kind: AllocKind, view: View, readonly: bool) -> PyResult<Found> {
+pub(crate) fn empty(
+    py: Python<'_>,
+    stream: Arc<Stream>,
+    kind: AllocKind,
+    view: View,
+    readonly: bool,
+) -> PyResult<Bound<'_, Array>> {
     let storage = Storage::allocate(stream.context(), kind, 1, 0).or_raise()?;
-    Ok(Side { storage, stream, view, readonly }.into())
+    Bound::new(py, Array::new(Side { storage, stream, view, readonly }))
 }
 
 /// SYCL memory of another object. `ignore_flag`: read-only or not, as `dpctl.memory` does.
-pub(crate) fn sycl_memory(object: &Bound<'_, PyAny>, ignore_flag: bool) -> PyResult<Option<Found>> {
+pub(crate) fn sycl_memory<'py>(
+    object: &Bound<'py, PyAny>,
+    ignore_flag: bool,
+) -> PyResult<Option<Bound<'py, Array>>> {
     let name = intern!(object.py(), "__sycl_usm_array_interface__");
     let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
-    let mut found = sycl::import(object, dict)?;
-    found.readonly &= !ignore_flag;
-    Ok(Some(found))
+    sycl::import(object, dict, ignore_flag).map(Some)
 }
 
 /// Host memory behind `__array_interface__`. Its address cannot be checked: who wrote it is trusted to own it, as NumPy
 /// trusts.
 #[inline]
-fn host_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<Found>> {
+fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let name = intern!(object.py(), "__array_interface__");
     let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
     let policy = Policy::default();
@@ -87,14 +97,17 @@ fn host_memory(object: &Bound<'_, PyAny>) -> PyResult<Option<Found>> {
     let Checked { view, extent, address, readonly, held, .. } = checked;
     let stream = Arc::clone(runtime::host_stream()?);
     if extent.low == extent.high {
-        return empty(stream, AllocKind::Host, view, readonly).map(Some);
+        return empty(object.py(), stream, AllocKind::Host, view, readonly).map(Some);
     }
     let low = address.wrapping_add_signed(extent.low) as usize;
     let size = extent.high.wrapping_sub(extent.low) as usize;
     let (kind, stream) = nrt_route::home(low, size).unwrap_or((AllocKind::Host, stream));
     // SAFETY: the bytes lie in a block of that context and kind, or are plain memory, which is host memory of the host's
     // context; the producer says that they are its own, and is kept alive.
-    unsafe { adopt(owner(object, dict, held), stream, kind, address, (view, extent), readonly).map(Some) }
+    unsafe {
+        adopt(object.py(), owner(object, dict, held), stream, kind, address, (view, extent), readonly)
+            .map(Some)
+    }
 }
 
 /// Checks the dictionary of the first protocol that an object has, and no more.
@@ -136,25 +149,28 @@ pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, held: Op
 
 /// Whatever can be had without a copy.
 #[inline]
-pub(crate) fn without_copy(object: &Bound<'_, PyAny>) -> PyResult<Option<Found>> {
-    if let Some(found) = sycl_memory(object, false)? {
-        return Ok(Some(found));
+pub(crate) fn without_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
+    if let Some(array) = sycl_memory(object, false)? {
+        return Ok(Some(array));
     }
-    if let Some(found) = host_memory(object)? {
-        return Ok(Some(found));
+    if let Some(array) = host_memory(object)? {
+        return Ok(Some(array));
     }
-    if let Some(found) = cuda::import(object)? {
-        return Ok(Some(found));
+    if let Some(array) = cuda::import(object)? {
+        return Ok(Some(array));
     }
-    if let Some(found) = dlpack::import(object, dlpack::Request::default())? {
-        return Ok(Some(found));
+    // Asked first, because a call of a method that is not there costs an exception.
+    if attribute::get(object, intern!(object.py(), "__dlpack__"))?.is_some()
+        && let Some(array) = dlpack::import(object, dlpack::Request::default())?
+    {
+        return Ok(Some(array));
     }
     pep3118::import(object)
 }
 
 /// As [`without_copy`], or an error that names the protocols.
 pub(crate) fn any(object: &Bound<'_, PyAny>) -> PyResult<Side> {
-    without_copy(object)?.map(|found| found.side()).ok_or_else(|| nothing(object))
+    without_copy(object)?.map(|array| array.get().side()).ok_or_else(|| nothing(object))
 }
 
 /// The queue that an argument `queue=` means; the default one for `None`.

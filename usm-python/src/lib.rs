@@ -19,7 +19,7 @@ mod dictionary;
 mod dlpack;
 mod error;
 mod export;
-mod found;
+mod holding;
 mod import;
 mod memory;
 mod nrt;

@@ -123,7 +123,7 @@ impl Memory {
         if let Ok(array) = other.cast::<Array>() {
             return Ok(Some(Self::over(array.get().side())));
         }
-        Ok(import::sycl_memory(other, true)?.map(|found| Self::over(found.side())))
+        Ok(import::sycl_memory(other, true)?.map(|array| Self::over(array.get().side())))
     }
 
     /// The bytes that a view spans.

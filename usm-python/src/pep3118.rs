@@ -10,10 +10,11 @@ use usm_core::AllocKind;
 use usm_interface::pep3118::{Padding, RawBuffer};
 use usm_interface::{Field, Policy, Protocol, Spelling, Target};
 
+use crate::array::Array;
 use crate::buffer::Held;
 use crate::dictionary::MAX_FIELDS;
 use crate::error::{Class, OrRaise};
-use crate::found::{Found, Keeper, Owner};
+use crate::holding::{Keeper, Owner};
 use crate::import;
 use crate::runtime;
 use crate::view::{MAX_DIMS, View};
@@ -23,7 +24,7 @@ const FULL: c_int = ffi::PyBUF_FULL_RO;
 
 /// The object's buffer as an array of host memory, without a copy; `None` when it has none. The buffer is held for as
 /// long as the memory is used, so that a `bytearray` does not move meanwhile.
-pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Found>> {
+pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let py = object.py();
     // SAFETY: an object.
     if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
@@ -89,13 +90,13 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<Option<Found>> {
     let stream = Arc::clone(runtime::host_stream()?);
     let (view, extent) = (View { descr, ..View::of_layout(&layout) }, layout.extent());
     if extent.low == extent.high {
-        return import::empty(stream, AllocKind::Host, view, readonly).map(Some);
+        return import::empty(py, stream, AllocKind::Host, view, readonly).map(Some);
     }
     let address = raw.buf as u64;
     let owner = Owner { object: Some(object.clone().unbind()), keeper: Keeper::Buffer(held) };
     // SAFETY: plain memory is host memory of the host's context; the exporter keeps these bytes alive and in place while
     // the buffer is held.
-    unsafe { import::adopt(owner, stream, AllocKind::Host, address, (view, extent), readonly).map(Some) }
+    unsafe { import::adopt(py, owner, stream, AllocKind::Host, address, (view, extent), readonly).map(Some) }
 }
 
 /// Whether a structure that is repeated inside another may have padding that its format leaves out. In C there is no such

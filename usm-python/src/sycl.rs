@@ -12,12 +12,12 @@ use usm_core::backend::dpctl::{Dpctl, DpctlContext, DpctlQueue};
 use usm_core::{AllocKind, BackendKind, Context, Queue};
 use usm_interface::{Policy, Protocol, SyclFlag, SyclObject, value::Str};
 
+use crate::array::Array;
 use crate::bounds;
 use crate::capsule::{self, Content};
 use crate::context::PyContext;
 use crate::dictionary::{self, Checked};
 use crate::error::{Class, OrRaise};
-use crate::found::Found;
 use crate::import;
 use crate::queue::PyQueue;
 use crate::runtime::{self, Scope, Stream};
@@ -190,18 +190,24 @@ fn classify(value: &Bound<'_, PyAny>) -> SyclObject<'static> {
 /// Imports what `producer`'s dictionary describes, without a copy. The producer is kept alive by the storage.
 ///
 /// Without `data` the producer's buffer stands in, and the context is asked what the pointer is: USM keeps its kind,
-/// other memory is plain host memory.
-pub(crate) fn import(producer: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>) -> PyResult<Found> {
+/// other memory is plain host memory. `ignore_flag`: the array may be written whatever the dictionary says.
+pub(crate) fn import<'py>(
+    producer: &Bound<'py, PyAny>,
+    dict: Bound<'py, PyDict>,
+    ignore_flag: bool,
+) -> PyResult<Bound<'py, Array>> {
+    let py = producer.py();
     let policy = Policy { sycl_flag: SyclFlag::Auto, ..Policy::default() };
     let checked = dictionary::read(producer, &dict, Protocol::Sycl, &policy, classify)?;
     let Checked { view, extent, address, readonly, syclobj, held, .. } = checked;
+    let readonly = readonly && !ignore_flag;
     let syclobj = syclobj.ok_or_else(|| Class::Interface.error("syclobj: missing"))?;
     let mut stream = stream_of(&syclobj)?;
     let context = stream.context();
     let found = |at: u64| PyResult::Ok(context.query(at as *const u8).or_raise()?.kind);
     if extent.low == extent.high {
         let kind = Some(found(address)?).filter(|kind| *kind != AllocKind::Unknown);
-        return import::empty(stream, kind.unwrap_or(AllocKind::Device), view, readonly);
+        return import::empty(py, stream, kind.unwrap_or(AllocKind::Device), view, readonly);
     }
     let low = address.wrapping_add_signed(extent.low);
     let kind = if held.is_some() && found(low)? == AllocKind::Unknown {
@@ -214,7 +220,7 @@ pub(crate) fn import(producer: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>) -> Py
     let owner = import::owner(producer, dict, held);
     // SAFETY: the bytes are USM of this context and of that kind, as the runtime says, or the buffer's; the producer
     // keeps them alive.
-    unsafe { import::adopt(owner, stream, kind, address, (view, extent), readonly) }
+    unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
 }
 
 /// The queue as an object of dpctl's: the very one that was imported, or a view of ours.

@@ -190,3 +190,21 @@ def test_a_copy_is_another_memory(queue):
     assert array.tolist() == [0] * 3 and copied.pointer != array.pointer
     assert usm.from_dlpack(array, copy=False).pointer == array.pointer
     assert usm.asarray(array) is array and usm.asarray(array, copy=True) is not array
+
+
+@pytest.mark.parametrize(("code", "bits"), [(0, 4), (1, 1), (1, 2), (17, 4), (15, 6)])
+def test_elements_of_less_than_a_byte_are_read_only_where_each_has_its_own(code, bits):
+    """Packed, eight of four bits are four bytes; an array here would read eight."""
+    packed, padded = Producer(), Producer(flags=4)
+    for producer in packed, padded:
+        producer.managed.tensor.code, producer.managed.tensor.bits = code, bits
+    with pytest.raises(usm.InterfaceError, match=f"elements of {bits} bits are packed"):
+        usm.from_dlpack(packed)
+    assert len(packed.deleted) == 1
+    array = usm.from_dlpack(padded)
+    assert array.shape == (2, 3) and array.itemsize == 1
+    again = array.__dlpack__(max_version=(1, 3))
+    told = Versioned.from_address(pointer_of(again, b"dltensor_versioned"))
+    assert told.flags & 4 and (told.tensor.code, told.tensor.bits) == (code, bits)
+    with pytest.raises(usm.AccessError, match="without a flag"):
+        array.__dlpack__()

@@ -54,7 +54,11 @@ unsafe extern "C" fn delete<T: Named>(capsule: *mut ffi::PyObject) {
 
 /// Takes the tensor out of a capsule that still has it.
 pub(super) fn take<T: Named>(capsule: &Bound<'_, PyCapsule>) -> PyResult<Option<Managed<T>>> {
-    let Ok(pointer) = capsule.pointer_checked(Some(T::NAME)) else { return Ok(None) };
+    // SAFETY: a capsule; the name is terminated.
+    if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), T::NAME.as_ptr()) } == 0 {
+        return Ok(None);
+    }
+    let pointer = capsule.pointer_checked(Some(T::NAME))?;
     // SAFETY: a capsule; the name lives for ever.
     if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), T::USED.as_ptr()) } != 0 {
         return Err(PyErr::fetch(capsule.py()));

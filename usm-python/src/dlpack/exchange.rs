@@ -110,8 +110,7 @@ unsafe extern "C" fn to_object(tensor: *mut DLManagedTensorVersioned, out: *mut 
         let tensor = NonNull::new(tensor).ok_or_else(|| PyTypeError::new_err("no tensor was given"))?;
         // SAFETY: C's caller hands the tensor over, whatever comes of it.
         let managed = unsafe { Managed::from_raw(tensor) };
-        let side = import::owned(py, None, managed, false, false)?;
-        let array = Bound::new(py, Array::new(side))?;
+        let array = import::owned(py, None, managed, false, false)?;
         // SAFETY: C's caller gives room for the answer, a new reference.
         unsafe { out.write(array.into_ptr().cast()) };
         Ok(())
@@ -133,6 +132,9 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
         if side.readonly {
             // The structure has no flag for it.
             return Err(Class::Access.error("a borrowed tensor cannot say that the array is read-only"));
+        }
+        if export::is_padded(dtype) {
+            return Err(export::unflagged_padding());
         }
         let ndim = side.view.ndim();
         let dims = array.dims().get().map_or(&[][..], |dims| &**dims);

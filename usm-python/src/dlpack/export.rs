@@ -10,8 +10,8 @@ use usm_core::AllocKind;
 use usm_interface::Policy;
 use usm_interface::dlpack::abi::{self, DLManagedTensorVersioned, Managed};
 use usm_interface::dlpack::{
-    DataType, Device, DeviceType, FLAG_IS_COPIED, FLAG_READ_ONLY, RawTensor, StreamArgument, Tensor, Version,
-    stream_argument,
+    DataType, Device, DeviceType, FLAG_IS_COPIED, FLAG_READ_ONLY, FLAG_SUBBYTE_PADDED, RawTensor,
+    StreamArgument, Tensor, Version, stream_argument,
 };
 use usm_interface::value::Int;
 
@@ -95,6 +95,16 @@ fn read_stream(device: Device, stream: Option<&Bound<'_, PyAny>>) -> PyResult<St
     stream_argument(device.kind, number).or_raise()
 }
 
+/// Whether elements are smaller than a byte: DLPack packs those unless a flag says that each has its own.
+pub(super) fn is_padded(dtype: DataType) -> bool {
+    dtype.element_bits() % 8 != 0
+}
+
+#[cold]
+pub(super) fn unflagged_padding() -> PyErr {
+    Class::Access.error("DLPack cannot say this array: elements of less than a byte that are not packed, without a flag for it")
+}
+
 /// The array as a checked tensor, and its data pointer.
 pub(super) fn tensor<const N: usize>(
     side: &Side,
@@ -117,6 +127,8 @@ pub(super) fn tensor<const N: usize>(
     }
     let ndim = view.ndim().min(N);
     let readonly = if side.readonly { FLAG_READ_ONLY } else { 0 };
+    // Every element of an array starts at a byte; without the flag such elements would be packed.
+    let padded = if is_padded(dtype) { FLAG_SUBBYTE_PADDED } else { 0 };
     let data = (side.storage.address() + view.offset) as *mut c_void;
     let raw = RawTensor {
         data: data as u64,
@@ -126,7 +138,7 @@ pub(super) fn tensor<const N: usize>(
         shape: Some(&shape[..ndim]),
         strides: Some(&strides[..ndim]),
         byte_offset: 0,
-        flags: flags | readonly,
+        flags: flags | readonly | padded,
         version: Some(Version::CURRENT),
     };
     Ok((raw.validate(&Policy::default()).or_raise()?, data))
@@ -158,5 +170,8 @@ fn fresh<const N: usize>(
         ));
     }
     let (tensor, data) = tensor::<N>(&side, device, flags)?;
+    if is_padded(tensor.dtype()) {
+        return Err(unflagged_padding());
+    }
     capsule::hand_out(py, abi::export_legacy(&tensor, data, side).or_raise()?)
 }

@@ -5,20 +5,23 @@ use std::sync::Arc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use usm_core::{AllocKind, BackendKind};
 use usm_interface::dlpack::abi::{DLManagedTensor, DLManagedTensorVersioned, Managed, Structure};
 use usm_interface::dlpack::{DataType, Device, DeviceType, FLAG_IS_COPIED, Tensor, Version};
-use usm_interface::{Layout, Policy};
+use usm_interface::{Dtype, Extent, Policy};
 
 use super::{capsule, is_cuda};
+use crate::array::Array;
 use crate::attribute;
+use crate::axes::Axes;
 use crate::bounds;
 use crate::cuda;
 use crate::error::{Class, OrRaise};
-use crate::found::{Found, Keeper, Owner};
+use crate::holding::{Keeper, Owner};
 use crate::import;
-use crate::runtime;
+use crate::runtime::{self, Stream};
 use crate::view::{FEW_DIMS, MAX_DIMS, View};
 
 /// What is asked of the producer beside its memory.
@@ -31,10 +34,11 @@ pub(crate) struct Request {
 /// Memory behind `__dlpack__`, without a copy unless one is asked for; `None` when the object has no such method.
 ///
 /// CUDA's producers are told our stream, which they make wait for their work.
-pub(crate) fn import(object: &Bound<'_, PyAny>, request: Request) -> PyResult<Option<Found>> {
+pub(crate) fn import<'py>(
+    object: &Bound<'py, PyAny>,
+    request: Request,
+) -> PyResult<Option<Bound<'py, Array>>> {
     let py = object.py();
-    let Some(method) = attribute::get(object, intern!(py, "__dlpack__"))? else { return Ok(None) };
-    let arguments = PyDict::new(py);
     // The stream is one of the device that the tensor shall be on.
     let device = match request.dl_device {
         Some((kind, id)) => Some(Device::from_codes(kind, id).or_raise()?),
@@ -44,7 +48,60 @@ pub(crate) fn import(object: &Bound<'_, PyAny>, request: Request) -> PyResult<Op
         Some(device) if is_cuda(device.kind) => Some(cuda::stream(py, device.id)?),
         _ => None,
     };
-    if let Some(stream) = &stream {
+    let capsule = match (&stream, request) {
+        (None, Request { dl_device: None, copy: None }) => plainly(object)?,
+        _ => with_wishes(object, request, stream.as_deref())?,
+    };
+    let Some(capsule) = capsule else { return Ok(None) };
+    let capsule = capsule
+        .cast_into::<PyCapsule>()
+        .map_err(|_| Class::Interface.error("__dlpack__() gave an object that is no capsule"))?;
+    let array = if let Some(managed) = capsule::take::<DLManagedTensorVersioned>(&capsule)? {
+        owned(py, Some(object), managed, false, request.copy == Some(false))?
+    } else if let Some(managed) = capsule::take::<DLManagedTensor>(&capsule)? {
+        // It cannot say whether it may be written; NumPy reads it the same way.
+        owned(py, Some(object), managed, true, false)?
+    } else {
+        return Err(
+            Class::Interface.error("the capsule is neither a fresh dltensor nor a fresh dltensor_versioned")
+        );
+    };
+    if let Some(stream) = stream
+        && array.get().holding().stream.context().id() == stream.context().id()
+    {
+        // Our stream waits for the producer's work; whatever else of ours uses the memory waits for our stream.
+        let storage = array.get().storage();
+        py.detach(|| storage.follow(&stream.queue)).or_raise()?;
+    }
+    Ok(Some(array))
+}
+
+/// `__dlpack__(max_version=...)`, which is all that most imports ask; `None` without such a method.
+fn plainly<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static ARGUMENT: PyOnceLock<(Py<PyTuple>, Py<PyTuple>)> = PyOnceLock::new();
+    let py = object.py();
+    let (names, version) = ARGUMENT.get_or_try_init(py, || {
+        let version = (Version::CURRENT.major, Version::CURRENT.minor).into_pyobject(py)?;
+        PyResult::Ok((PyTuple::new(py, [intern!(py, "max_version")])?.unbind(), version.unbind()))
+    })?;
+    let name = intern!(py, "__dlpack__");
+    match attribute::call(object, name, Some((names.bind(py), version.bind(py).as_any()))) {
+        // A producer that knows no such argument.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => attribute::call(object, name, None),
+        other => other,
+    }
+}
+
+/// `__dlpack__` with a stream or with wishes; `None` without such a method.
+fn with_wishes<'py>(
+    object: &Bound<'py, PyAny>,
+    request: Request,
+    stream: Option<&Stream>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    let Some(method) = attribute::get(object, intern!(py, "__dlpack__"))? else { return Ok(None) };
+    let arguments = PyDict::new(py);
+    if let Some(stream) = stream {
         arguments.set_item(intern!(py, "stream"), cuda::handle(stream))?;
     }
     let least = arguments.copy()?;
@@ -57,39 +114,19 @@ pub(crate) fn import(object: &Bound<'_, PyAny>, request: Request) -> PyResult<Op
     // With such a wish a producer that cannot serve it must not be asked without it.
     let optional = arguments.len() == least.len();
     arguments.set_item(intern!(py, "max_version"), (Version::CURRENT.major, Version::CURRENT.minor))?;
-    let capsule = match method.call((), Some(&arguments)) {
+    match method.call((), Some(&arguments)) {
         // A producer that knows no such argument.
-        Err(error) if optional && error.is_instance_of::<PyTypeError>(py) => method.call((), Some(&least))?,
-        other => other?,
-    };
-    let capsule = capsule
-        .cast_into::<PyCapsule>()
-        .map_err(|_| Class::Interface.error("__dlpack__() gave an object that is no capsule"))?;
-    let found = if let Some(managed) = capsule::take::<DLManagedTensorVersioned>(&capsule)? {
-        owned(py, Some(object), managed, false, request.copy == Some(false))?
-    } else if let Some(managed) = capsule::take::<DLManagedTensor>(&capsule)? {
-        // It cannot say whether it may be written; NumPy reads it the same way.
-        owned(py, Some(object), managed, true, false)?
-    } else {
-        return Err(
-            Class::Interface.error("the capsule is neither a fresh dltensor nor a fresh dltensor_versioned")
-        );
-    };
-    if let Some(stream) = stream
-        && found.stream.context().id() == stream.context().id()
-    {
-        // Our stream waits for the producer's work; whatever else of ours uses the memory waits for our stream.
-        let storage = found.storage();
-        py.detach(|| storage.follow(&stream.queue)).or_raise()?;
+        Err(error) if optional && error.is_instance_of::<PyTypeError>(py) => method.call((), Some(&least)),
+        other => other,
     }
-    Ok(Some(found))
+    .map(Some)
 }
 
 /// `__dlpack_device__()`; `None` without such a method.
 fn device_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
-    let py = object.py();
-    let Some(method) = attribute::get(object, intern!(py, "__dlpack_device__"))? else { return Ok(None) };
-    let answer = method.call0()?;
+    let Some(answer) = attribute::call(object, intern!(object.py(), "__dlpack_device__"), None)? else {
+        return Ok(None);
+    };
     let wrong = || Class::Interface.error("__dlpack_device__() gave no pair of integers");
     let pair = answer.cast::<PyTuple>().map_err(|_| wrong())?;
     let (kind, id) = pair.extract::<(i32, i32)>().map_err(|_| wrong())?;
@@ -97,18 +134,18 @@ fn device_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
 }
 
 /// Memory of a tensor that is ours now. Whatever is refused here, the tensor's deleter has run once afterwards.
-pub(super) fn owned<T: Structure>(
-    py: Python<'_>,
+pub(super) fn owned<'py, T: Structure>(
+    py: Python<'py>,
     object: Option<&Bound<'_, PyAny>>,
     managed: Managed<T>,
     readonly: bool,
     refuse_copy: bool,
-) -> PyResult<Found>
+) -> PyResult<Bound<'py, Array>>
 where
     Keeper: From<Managed<T>>,
 {
-    match managed.validate::<FEW_DIMS>(&Policy::default()) {
-        Ok(tensor) => sized(py, object, managed, &tensor, readonly, refuse_copy),
+    match &managed.validate::<FEW_DIMS>(&Policy::default()) {
+        Ok(tensor) => sized(py, object, managed, tensor, readonly, refuse_copy),
         // Too many dimensions, or another reason, which is found again.
         Err(_) => {
             let tensor = managed.validate::<MAX_DIMS>(&Policy::default()).or_raise()?;
@@ -117,14 +154,14 @@ where
     }
 }
 
-fn sized<T: Structure, const N: usize>(
-    py: Python<'_>,
+fn sized<'py, T: Structure, const N: usize>(
+    py: Python<'py>,
     object: Option<&Bound<'_, PyAny>>,
     managed: Managed<T>,
     tensor: &Tensor<N>,
     readonly: bool,
     refuse_copy: bool,
-) -> PyResult<Found>
+) -> PyResult<Bound<'py, Array>>
 where
     Keeper: From<Managed<T>>,
 {
@@ -138,20 +175,13 @@ where
             "dtype: elements of code {code}, {bits} bits and {lanes} lanes have no array type here"
         )));
     };
-    let itemsize = i64::from(dtype.itemsize());
-    let mut strides = [0; N];
-    for ((slot, stride), extent) in strides.iter_mut().zip(tensor.strides()).zip(tensor.shape()) {
-        // Where there is no second element the stride says nothing, and may be anything.
-        let bytes = if *extent <= 1 { Some(0) } else { stride.checked_mul(itemsize) };
-        *slot = match bytes {
-            Some(bytes) => bytes,
-            None if tensor.nbytes() == 0 => 0,
-            None => return Err(Class::Interface.error("strides: a step leaves the address space")),
-        };
+    if tensor.is_packed() {
+        return Err(Class::Interface.error(format!(
+            "dtype: elements of {} bits are packed, and every element of an array here starts at a byte",
+            tensor.dtype().bits
+        )));
     }
-    let strides = strides.get(..tensor.shape().len()).filter(|_| tensor.nbytes() > 0);
-    let layout = Layout::<N>::new(dtype, tensor.shape(), strides, tensor.byte_offset()).or_raise()?;
-    let (view, extent) = (View::of_layout(&layout), layout.extent());
+    let (view, extent) = (view(tensor, dtype)?, tensor.extent());
     // The codec refuses a missing pointer where there are bytes.
     let address = tensor.data().unwrap_or(0);
     let device = tensor.device();
@@ -173,14 +203,35 @@ where
         }
     };
     if none {
-        return import::empty(stream, kind, view, readonly);
+        return import::empty(py, stream, kind, view, readonly);
     }
     let owner = Owner { object: object.map(|object| object.clone().unbind()), keeper: Keeper::from(managed) };
     // SAFETY: the tensor's bytes, of that kind as the device or the runtime says; the managed tensor keeps them alive.
-    unsafe { import::adopt(owner, stream, kind, address, (view, extent), readonly) }
+    unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
 }
 
-pub(super) fn sycl_stream(py: Python<'_>, id: i32) -> PyResult<Arc<runtime::Stream>> {
+/// Strides and offset in bytes, over a storage that starts at the tensor's lowest byte.
+fn view<const N: usize>(tensor: &Tensor<N>, dtype: Dtype) -> PyResult<View> {
+    let (descr, shape) = (None, tensor.shape().iter().map(|extent| *extent as isize).collect());
+    let Extent { low, high } = tensor.extent();
+    if low == high {
+        // Nothing is ever read through the strides and the offset of such an array, and they may be anything.
+        return Ok(View { dtype, descr, shape, strides: Axes::filled(tensor.shape().len(), 0), offset: 0 });
+    }
+    let itemsize = i64::from(dtype.itemsize());
+    let steps = tensor.strides().iter().zip(tensor.shape()).map(|(stride, extent)| {
+        // Where there is no second element the stride says nothing, and may be anything.
+        if *extent <= 1 { Some(0) } else { Some(stride.checked_mul(itemsize)? as isize) }
+    });
+    let strides = steps.collect::<Option<Axes>>();
+    let strides =
+        strides.ok_or_else(|| Class::Interface.error("strides: a step leaves the address space"))?;
+    // The lowest byte is at most the offset, and their distance was computed without overflow.
+    let offset = tensor.byte_offset().wrapping_sub(low) as usize;
+    Ok(View { dtype, descr, shape, strides, offset })
+}
+
+pub(super) fn sycl_stream(py: Python<'_>, id: i32) -> PyResult<Arc<Stream>> {
     let mut devices = runtime::entries(py).iter().filter(|entry| entry.info.backend == BackendKind::Sycl);
     let entry = devices.find(|entry| entry.info.ordinal as i32 == id);
     let missing =

@@ -1,4 +1,4 @@
-//! What an import found: memory with a view of it, in a storage already or lent by its producer.
+//! What an array holds: memory, in a storage or lent by its producer, and a view of it.
 //!
 //! Most imported arrays are only handed on, so what work on them needs, a storage with its books and locks, is made when
 //! somebody asks for it. Until then an array is one object that keeps the producer alive, and making it allocates nothing else.
@@ -19,7 +19,7 @@ use crate::view::View;
 
 /// Memory with a view of it, the queue that work on it goes to, and whether it may be written.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct Holding {
     memory: Memory,
     pub(crate) stream: Arc<Stream>,
     pub(crate) view: View,
@@ -84,14 +84,14 @@ impl From<Managed<DLManagedTensor>> for Keeper {
     }
 }
 
-impl From<Side> for Found {
+impl From<Side> for Holding {
     fn from(side: Side) -> Self {
         let Side { storage, stream, view, readonly } = side;
         Self { memory: Memory::Storage(storage), stream, view, readonly }
     }
 }
 
-impl Found {
+impl Holding {
     /// Memory that its owner lends.
     ///
     /// # Safety
