@@ -167,10 +167,8 @@ impl<const K: usize, const V: usize> Program<K, V> {
         assert_eq!(value, found.map_or([0; V], |at| self.model[at].1));
         if V == 0 {
             // SAFETY: as in `step`.
-            assert_eq!(
-                unsafe { numba_set_contains(self.d, key.as_ptr(), hash) },
-                isize::from(found.is_some())
-            );
+            let contains = unsafe { numba_set_contains(self.d, key.as_ptr(), hash) };
+            assert_eq!(contains, isize::from(found.is_some()));
         }
     }
 

@@ -8,10 +8,9 @@
 mod keyed;
 mod list;
 
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::ffi::c_void;
 use core::ptr;
-use std::cell::RefCell;
 use std::collections::HashMap;
 
 use usm_nrt::{ExternalAllocator, Stats, set_allocator, set_stats};
