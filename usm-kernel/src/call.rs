@@ -223,6 +223,11 @@ fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>])
         let declared = match (*shape, slot) {
             (Shape::Pointer, Slot::Value(_) | Slot::Local { .. }) => "a pointer",
             (Shape::Local, Slot::Value(_) | Slot::Pointer(_)) => "local memory",
+            (Shape::Value(_), Slot::Pointer(_) | Slot::Local { .. }) => "a value",
+            (Shape::Value(needed), Slot::Value(bytes)) if needed != bytes.len() => {
+                let found = bytes.len();
+                return Err(LaunchError::ArgumentBytes { argument, needed, found });
+            }
             (Shape::Bytes(needed), slot) => {
                 let found = match slot {
                     Slot::Pointer(_) => size_of::<usize>(),

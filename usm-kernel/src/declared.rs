@@ -3,7 +3,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use usm_core::Event;
+use usm_core::{Event, Name};
 
 use crate::argument::{Arguments, Signature};
 use crate::backend::Programmable;
@@ -106,7 +106,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     ) -> Result<Event<B>, LaunchError> {
         let space = self.space();
         let raw = arguments.raw();
-        let refused = |error| LaunchError::Argument { kernel: "declared", error };
+        let refused = |error| LaunchError::Argument { kernel: Name::new(declared.function.name()), error };
         (declared.check)(space.range, S::raw_lengths(&raw).as_ref(), &locals).map_err(refused)?;
         let mut call = TypedCall::new(space.queue);
         call.arguments::<S>(&raw)?;

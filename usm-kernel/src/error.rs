@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use usm_core::Name;
+
 use crate::range::RangeError;
 
 /// An argument or a local array that is shorter than the kernel needs. Elements.
@@ -93,8 +95,8 @@ pub enum LaunchError {
     ArenaWithAsynchronous,
     /// An argument.
     Argument {
-        /// Name of the kernel.
-        kernel: &'static str,
+        /// Name of the kernel or function.
+        kernel: Name,
         /// What is wrong.
         error: ArgumentError,
     },

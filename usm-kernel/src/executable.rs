@@ -55,7 +55,7 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
 /// use usm_kernel::sample::Reverse;
 /// use usm_kernel::{Executable, Launch, NdRange};
 ///
-/// // The same lines run on OpenCL, SYCL and CUDA.
+/// // The same lines run on OpenCL, Level Zero, SYCL and CUDA.
 /// let context = HostHeap::new().context();
 /// let reverse = Executable::<Reverse, _, 1>::build(&context)?;
 /// let queue = context.queue(QueueOrder::InOrder)?;
@@ -88,7 +88,15 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
     /// # Errors
     /// [`BuildError::NoCode`] where the kernel has none that the device takes, and as [`Module::build`].
     pub fn build(context: &Context<B>) -> Result<Self, BuildError> {
-        let (taken, backend) = (Module::formats(context), context.info().backend);
+        Self::build_from(context, Formats::all())
+    }
+
+    /// As [`build`](Self::build), from code in one of `formats`. On the host nothing is built.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build); [`BuildError::NoCode`] also where the device takes the code, but not in these formats.
+    pub fn build_from(context: &Context<B>, formats: Formats) -> Result<Self, BuildError> {
+        let (taken, backend) = (Module::formats(context) & formats, context.info().backend);
         if matches!(backend, BackendKind::Host | BackendKind::Mock) {
             return Ok(Self { function: None, kernel: PhantomData });
         }

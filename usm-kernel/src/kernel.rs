@@ -1,5 +1,7 @@
 //! What a kernel is.
 
+use usm_core::Name;
+
 use crate::argument::{ParameterInfo, Signature};
 use crate::error::{ArgumentError, LaunchError};
 use crate::group::Group;
@@ -142,6 +144,8 @@ impl<const D: usize> Description<D> {
                 }
             }
         }
-        kernel.check(range, lengths).map_err(|error| LaunchError::Argument { kernel: K::NAME, error })
+        kernel
+            .check(range, lengths)
+            .map_err(|error| LaunchError::Argument { kernel: Name::new(K::NAME), error })
     }
 }

@@ -197,6 +197,8 @@ pub enum Shape {
     Local,
     /// A value, or whatever takes this many bytes.
     Bytes(usize),
+    /// A value of this many bytes, and neither a pointer nor local memory.
+    Value(usize),
 }
 
 /// What a runtime says of a function.
@@ -237,6 +239,8 @@ impl FunctionInfo {
 pub struct Module<B: Programmable> {
     raw: B::Module,
     context: Context<B>,
+    /// What SPIR-V says of its kernels.
+    kernels: spir_v::Kernels,
 }
 
 impl<B: Programmable> fmt::Debug for Module<B> {
@@ -269,17 +273,16 @@ impl<B: Programmable> Module<B> {
         if !taken.contains(given) {
             return Err(BuildError::Format { given, taken, backend: context.info().backend });
         }
-        if let Code::SpirV(module) = code {
-            let (backend, options) = (context.info().backend, options.to_owned());
-            spir_v::check(module).map_err(|log| BuildError::Compile {
-                log,
-                options,
-                backend,
-                native: None,
-            })?;
-        }
+        let kernels = match code {
+            Code::SpirV(module) => {
+                let (backend, options) = (context.info().backend, options.to_owned());
+                let refused = |log| BuildError::Compile { log, options, backend, native: None };
+                spir_v::check(module).map_err(refused)?
+            }
+            _ => spir_v::Kernels::new(),
+        };
         let raw = B::build(context.raw(), &code, options)?;
-        Ok(Self { raw, context: context.clone() })
+        Ok(Self { raw, context: context.clone(), kernels })
     }
 
     /// The function of this name.
@@ -288,7 +291,10 @@ impl<B: Programmable> Module<B> {
     /// [`BuildError::NoFunction`], or the runtime's.
     pub fn function(&self, name: &str) -> Result<Function<B>, BuildError> {
         let native = text("name of the function", name)?;
-        let (raw, info) = B::function(&self.raw, &native)?;
+        let (raw, mut info) = B::function(&self.raw, &native)?;
+        if let Some(known) = self.kernels.get(name) {
+            info.parameters = Some(joined(info.parameters, known));
+        }
         let (name, context) = (name.to_owned(), self.context.clone());
         Ok(Function(Arc::new(Inner { raw, info, name, context })))
     }
@@ -340,6 +346,19 @@ impl<B: Programmable> Function<B> {
 
     pub(crate) fn raw(&self) -> &B::Function {
         &self.0.raw
+    }
+}
+
+/// What the runtime says of the parameters, and where it says nothing, what the module says.
+fn joined(said: Option<Vec<Shape>>, known: &[Shape]) -> Vec<Shape> {
+    match said {
+        Some(said) if said.len() == known.len() => {
+            let one = |(said, known): (&Shape, &Shape)| if *said == Shape::Unknown { *known } else { *said };
+            said.iter().zip(known).map(one).collect()
+        }
+        // Another number is the runtime's to tell.
+        Some(said) => said,
+        None => known.to_vec(),
     }
 }
 

@@ -127,7 +127,10 @@ fn a_range_that_cannot_be_launched_names_both_numbers() {
     let large = NdRange::new([1 << 20], [1 << 20]).unwrap();
     let refused = Launch::new(&queue, large).run(Reverse, (&mut a,)).unwrap_err();
     // The kernel sees first that the array is shorter than the range.
-    assert!(matches!(refused, LaunchError::Argument { kernel: "reverse", .. }), "{refused}");
+    assert!(
+        matches!(refused, LaunchError::Argument { kernel, .. } if kernel.as_str() == "reverse"),
+        "{refused}"
+    );
     let mut b = UsmVec::<f32, Host, _>::zeroed(&queue, 1 << 20).unwrap();
     let refused = Launch::new(&queue, large).run(Reverse, (&mut b,)).unwrap_err();
     assert_eq!(refused, LaunchError::GroupTooLarge { size: 1 << 20, limit: 1024 });

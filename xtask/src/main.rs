@@ -19,6 +19,7 @@ mod races;
 mod report;
 mod sanitize;
 mod setup;
+mod spirv;
 mod system;
 mod test;
 mod wheel;
@@ -44,6 +45,7 @@ usage: cargo xtask <command>
   features              every pair of features of every crate alone
   nrt                   the C library of usm-nrt; prints where it and its header are
   numba                 Numba's own tests on its runtime and on ours, with the wheel that is built for it
+  spirv [--check]       writes the SPIR-V of the kernels from their OpenCL C, or compares the two; needs Debian's set-up
   wheel                 the Python package with that library inside; prints where it is
 
 environment:
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         "nrt" => no_arguments(rest).and_then(|()| nrt::run()),
         "numba" => no_arguments(rest).and_then(|()| test::numba()),
         "wheel" => no_arguments(rest).and_then(|()| wheel::run()),
+        "spirv" => spirv::run_alone(rest),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
         "sanitize" => sanitize::run(rest),

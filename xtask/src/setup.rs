@@ -30,10 +30,15 @@ pub(crate) fn parts(report: &mut Report) -> bool {
     } else {
         report.missing("set-up: ONNX models", "no virtual environment");
     }
+    debian(report);
+    python_stands
+}
+
+/// The runtimes and tools from Debian alone.
+pub(crate) fn debian(report: &mut Report) {
     if debian::stand() || system::can_install() {
         report.check("set-up: Debian's runtimes", debian::runtimes);
     } else {
         report.missing("set-up: Debian's runtimes", "Level Zero and PoCL need Debian with root");
     }
-    python_stands
 }

@@ -9,21 +9,18 @@
 #![allow(clippy::too_many_arguments, reason = "the arguments are the specification's")]
 
 use alloc::collections::VecDeque;
+use alloc::ffi::CString;
+use alloc::sync::Arc;
 use core::ffi::{CStr, c_char, c_void};
 
 use level_zero_sys::*;
 
 use crate::command::{Action, Side};
 use crate::device;
-use crate::kernel::{self, Argument, Kernel, Launch};
+use crate::kernel::{Argument, Kernel, MAX_GROUP, Module};
 use crate::queue::wait;
+use crate::spirv;
 use crate::state::{Answer, DRIVER, List, Pool, enter, find, handle, number, take};
-
-/// The handle of every log of a failed build, and its text.
-const BUILD_LOG: usize = DRIVER + 0x0f00;
-const BUILD_LOG_TEXT: &[u8] = b"error: not a module of built-in kernels\0";
-/// The built-in kernels' names as C strings.
-const NAMES: [&CStr; 4] = [c"iota", c"put", c"reverse", c"spin"];
 
 /// # Safety
 ///
@@ -374,13 +371,9 @@ api! {
         state.append(hCommandList, Action::Barrier, hSignalEvent, slice(phWaitEvents, numWaitEvents)?)?;
     }
     zeCommandListAppendLaunchKernel(state, hCommandList: ze_command_list_handle_t, hKernel: ze_kernel_handle_t, pLaunchFuncArgs: *const ze_group_count_t, hSignalEvent: ze_event_handle_t, numWaitEvents: u32, phWaitEvents: *mut ze_event_handle_t) {
-        let kernel = find(&mut state.kernels, hKernel.0)?.clone();
-        if !kernel.is_complete() {
-            return Err(ZE_RESULT_ERROR_INVALID_ARGUMENT);
-        }
         let count = at(pLaunchFuncArgs.cast_mut())?;
         let groups = [count.groupCountX, count.groupCountY, count.groupCountZ];
-        let action = Action::Launch(Launch { kernel, number: number(hKernel.0)?, groups });
+        let action = Action::Launch(find(&mut state.kernels, hKernel.0)?.launch(number(hKernel.0)?, groups)?);
         state.append(hCommandList, action, hSignalEvent, slice(phWaitEvents, numWaitEvents)?)?;
     }
     zeCommandListAppendSignalEvent(state, hCommandList: ze_command_list_handle_t, hEvent: ze_event_handle_t) {
@@ -485,27 +478,30 @@ api! {
         let description = at(desc.cast_mut())?;
         tagged(description.stype, ze_module_desc_t::STYPE)?;
         let code = slice(description.pInputModule.cast_mut(), description.inputSize as u32)?;
-        let names = kernel::names(description.format, code);
+        let built = match description.format {
+            ZE_MODULE_FORMAT_IL_SPIRV => spirv::Module::parse(code),
+            format => Err(format!("format {} is not taken", format.0)),
+        };
+        let said = built.as_ref().err().map_or(String::new(), |reason| format!("error: {reason}"));
         if !phBuildLog.is_null() {
-            let log = if names.is_some() { 0 } else { BUILD_LOG };
-            put(phBuildLog, ze_module_build_log_handle_t(handle(log)))?;
+            let number = state.number();
+            state.logs.insert(number, CString::new(said).unwrap_or_default());
+            put(phBuildLog, ze_module_build_log_handle_t(handle(number)))?;
         }
-        let names = names.ok_or(ZE_RESULT_ERROR_MODULE_BUILD_FAILURE)?;
-        let number = state.number();
-        state.modules.insert(number, names);
+        let code = Arc::new(built.map_err(|_| ZE_RESULT_ERROR_MODULE_BUILD_FAILURE)?);
+        let (number, context) = (state.number(), state.context(hContext)?);
+        state.modules.insert(number, Module { code, context });
         put(phModule, ze_module_handle_t(handle(number)))?;
     }
     zeModuleDestroy(state, hModule: ze_module_handle_t) {
         take(&mut state.modules, hModule.0)?;
     }
     zeModuleGetKernelNames(state, hModule: ze_module_handle_t, pCount: *mut u32, pNames: *mut *const c_char) {
-        let known = find(&mut state.modules, hModule.0)?.len() as u32;
+        let known = find(&mut state.modules, hModule.0)?.code.entries.len() as u32;
         let room = count(pCount, pNames.is_null(), known)?;
         let module = find(&mut state.modules, hModule.0)?;
-        for (index, name) in module.iter().enumerate().take(room as usize) {
-            // The names are those of a constant table with final zeros.
-            let text = NAMES.iter().find(|text| text.to_bytes() == name.as_bytes());
-            put(pNames.wrapping_add(index), text.map_or(core::ptr::null(), |text| text.as_ptr()))?;
+        for (index, entry) in module.code.entries.iter().enumerate().take(room as usize) {
+            put(pNames.wrapping_add(index), entry.name.as_ptr())?;
         }
     }
     zeModuleGetGlobalPointer(state, hModule: ze_module_handle_t, pGlobalName: *const c_char, pSize: *mut usize, pptr: *mut *mut c_void) {
@@ -514,7 +510,7 @@ api! {
         return Err(ZE_RESULT_ERROR_INVALID_GLOBAL_NAME);
     }
     zeModuleBuildLogGetString(state, hModuleBuildLog: ze_module_build_log_handle_t, pSize: *mut usize, pBuildLog: *mut c_char) {
-        let text: &[u8] = if hModuleBuildLog.is_null() { b"\0" } else { BUILD_LOG_TEXT };
+        let text = find(&mut state.logs, hModuleBuildLog.0)?.as_bytes_with_nul();
         let size = at(pSize)?;
         if !pBuildLog.is_null() {
             for (index, byte) in text.iter().enumerate().take(*size) {
@@ -524,16 +520,15 @@ api! {
         *size = text.len();
     }
     zeModuleBuildLogDestroy(state, hModuleBuildLog: ze_module_build_log_handle_t) {
-        let _ = hModuleBuildLog;
+        take(&mut state.logs, hModuleBuildLog.0)?;
     }
     zeKernelCreate(state, hModule: ze_module_handle_t, desc: *const ze_kernel_desc_t, phKernel: *mut ze_kernel_handle_t) {
         let description = at(desc.cast_mut())?;
         tagged(description.stype, ze_kernel_desc_t::STYPE)?;
-        let names = find(&mut state.modules, hModule.0)?;
+        let module = find(&mut state.modules, hModule.0)?.clone();
         at(description.pKernelName.cast_mut())?;
-        let name = CStr::from_ptr(description.pKernelName).to_str().map_err(|_| ZE_RESULT_ERROR_INVALID_KERNEL_NAME)?;
-        let known = names.iter().any(|known| known == name);
-        let kernel = Kernel::new(name).filter(|_| known).ok_or(ZE_RESULT_ERROR_INVALID_KERNEL_NAME)?;
+        let kernel = Kernel::new(&module, CStr::from_ptr(description.pKernelName));
+        let kernel = kernel.ok_or(ZE_RESULT_ERROR_INVALID_KERNEL_NAME)?;
         let number = state.number();
         state.kernels.insert(number, kernel);
         put(phKernel, ze_kernel_handle_t(handle(number)))?;
@@ -547,7 +542,7 @@ api! {
     zeKernelSetGroupSize(state, hKernel: ze_kernel_handle_t, groupSizeX: u32, groupSizeY: u32, groupSizeZ: u32) {
         let sizes = [groupSizeX, groupSizeY, groupSizeZ];
         let items = sizes.iter().map(|size| u64::from(*size)).product::<u64>();
-        if items == 0 || items > 1024 {
+        if items == 0 || items > u64::from(MAX_GROUP) {
             return Err(ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION);
         }
         find(&mut state.kernels, hKernel.0)?.group = sizes;
@@ -561,21 +556,19 @@ api! {
         put(groupSizeZ, 1)?;
     }
     zeKernelSetArgumentValue(state, hKernel: ze_kernel_handle_t, argIndex: u32, argSize: usize, pArgValue: *const c_void) {
-        let kernel = find(&mut state.kernels, hKernel.0)?;
-        let slot = kernel.arguments.get_mut(argIndex as usize).ok_or(ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX)?;
-        *slot = Some(if pArgValue.is_null() {
+        let argument = if pArgValue.is_null() {
             Argument::Local(argSize)
         } else {
             Argument::Value(slice(pArgValue.cast::<u8>().cast_mut(), argSize as u32)?.to_vec())
-        });
+        };
+        find(&mut state.kernels, hKernel.0)?.set(argIndex as usize, argument)?;
     }
     zeKernelSetIndirectAccess(state, hKernel: ze_kernel_handle_t, flags: ze_kernel_indirect_access_flags_t) {
-        let _ = flags;
-        find(&mut state.kernels, hKernel.0)?;
+        find(&mut state.kernels, hKernel.0)?.indirect = flags;
     }
     zeKernelGetProperties(state, hKernel: ze_kernel_handle_t, pKernelProperties: *mut ze_kernel_properties_t) {
-        let count = find(&mut state.kernels, hKernel.0)?.arguments.len();
-        at(pKernelProperties)?.numKernelArgs = count as u32;
+        let kernel = find(&mut state.kernels, hKernel.0)?;
+        kernel.properties(at(pKernelProperties)?);
     }
 }
 

@@ -36,7 +36,7 @@ impl Command {
             Action::Copy { to, from, .. } => inside(*to) || inside(*from),
             Action::Region { to, from, .. } => inside(to.start) || inside(from.start),
             Action::Fill { to, .. } => inside(*to),
-            Action::Launch(launch) => launch.kernel.pointers().any(inside),
+            Action::Launch(launch) => launch.pointers().any(inside),
             Action::Nothing | Action::Barrier | Action::Fence(_) => false,
         }
     }
@@ -134,7 +134,15 @@ impl State {
                     unsafe { (to as *mut u8).wrapping_add(index).write(*value) };
                 }
             }
-            Action::Launch(launch) => launch.run(),
+            Action::Launch(launch) => {
+                if let Err(fault) = self.run(&launch) {
+                    // As after a page fault of a device: nothing that follows can be relied upon.
+                    eprintln!("usm-level-zero-driver: {fault}");
+                    self.misuses += 1;
+                    self.faults.lose_device();
+                    return false;
+                }
+            }
             Action::Fence(fence) => {
                 if let Some(signalled) = self.fences.get_mut(&fence) {
                     *signalled = true;

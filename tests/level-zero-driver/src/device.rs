@@ -4,6 +4,8 @@ use core::ffi::c_char;
 
 use level_zero_sys::*;
 
+use crate::kernel::{LOCAL_MEMORY, MAX_GROUP};
+
 /// Bytes of one allocation at most.
 pub(crate) const MAX_ALLOC: u64 = 1 << 30;
 /// Bytes of all allocations at most.
@@ -46,14 +48,14 @@ pub(crate) fn compute(out: &mut ze_device_compute_properties_t) {
     let chain = out.pNext;
     *out = ze_device_compute_properties_t {
         pNext: chain,
-        maxTotalGroupSize: 1024,
-        maxGroupSizeX: 1024,
-        maxGroupSizeY: 1024,
+        maxTotalGroupSize: MAX_GROUP,
+        maxGroupSizeX: MAX_GROUP,
+        maxGroupSizeY: MAX_GROUP,
         maxGroupSizeZ: 64,
         maxGroupCountX: u32::MAX,
         maxGroupCountY: u32::MAX,
         maxGroupCountZ: u32::MAX,
-        maxSharedLocalMemory: 65536,
+        maxSharedLocalMemory: LOCAL_MEMORY,
         numSubGroupSizes: 1,
         ..Default::default()
     };

@@ -51,6 +51,11 @@ impl Faults {
         Ok(faults)
     }
 
+    /// Loses the device.
+    pub(crate) fn lose_device(&mut self) {
+        self.device_lost = true;
+    }
+
     /// Whether the device is lost.
     pub(crate) fn is_lost(&self) -> bool {
         self.device_lost

@@ -1,13 +1,32 @@
-//! Built-in kernels, and the names that modules give them.
+//! Modules and kernel objects.
+
+use alloc::sync::Arc;
 
 use level_zero_sys::*;
+
+use crate::spirv::{self, Entry, Parameter};
+use crate::state::{Answer, State};
+
+/// Work-items of a group at most.
+pub(crate) const MAX_GROUP: u32 = 1024;
+/// Local memory of a group, in bytes.
+pub(crate) const LOCAL_MEMORY: u32 = 65536;
+
+/// A module of a context.
+#[derive(Clone, Debug)]
+pub(crate) struct Module {
+    pub(crate) code: Arc<spirv::Module>,
+    pub(crate) context: usize,
+}
 
 /// A kernel object: its arguments so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
-    pub(crate) name: String,
+    module: Module,
+    entry: usize,
     pub(crate) group: [u32; 3],
-    pub(crate) arguments: Vec<Option<Argument>>,
+    arguments: Vec<Option<Argument>>,
+    pub(crate) indirect: ze_kernel_indirect_access_flags_t,
 }
 
 /// An argument: a value, or bytes of local memory.
@@ -20,133 +39,115 @@ pub(crate) enum Argument {
 /// A kernel with everything that a launch takes along.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
-    pub(crate) kernel: Kernel,
+    kernel: Kernel,
+    arguments: Vec<Argument>,
     /// The kernel object, which must stay until this is done.
     pub(crate) number: usize,
-    pub(crate) groups: [u32; 3],
+    groups: [u32; 3],
 }
 
-/// Name and number of arguments of every built-in kernel.
-pub(crate) const BUILT_IN: [(&str, usize); 4] = [("iota", 1), ("put", 3), ("reverse", 2), ("spin", 0)];
-
 impl Kernel {
-    /// The built-in kernel of that name.
-    pub(crate) fn new(name: &str) -> Option<Self> {
-        let (name, count) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
-        Some(Self { name: (*name).to_owned(), group: [1; 3], arguments: vec![None; *count] })
+    /// The kernel of that name.
+    pub(crate) fn new(module: &Module, name: &core::ffi::CStr) -> Option<Self> {
+        let entry = module.code.entries.iter().position(|entry| entry.name.as_c_str() == name)?;
+        let arguments = vec![None; module.code.entries[entry].parameters.len()];
+        let indirect = ze_kernel_indirect_access_flags_t(0);
+        Some(Self { module: module.clone(), entry, group: [1; 3], arguments, indirect })
     }
 
-    /// Whether every argument was set, with the size it must have.
-    pub(crate) fn is_complete(&self) -> bool {
-        let pointer = |index: usize| matches!(self.arguments.get(index), Some(Some(Argument::Value(bytes))) if bytes.len() == 8);
-        let needed = self.group[0] as usize * 4;
-        let local =
-            |index: usize| matches!(self.arguments[index], Some(Argument::Local(bytes)) if bytes >= needed);
-        match self.name.as_str() {
-            "iota" => pointer(0),
-            "put" => pointer(0) && self.number(1).is_some() && local(2),
-            "reverse" => pointer(0) && local(1),
-            _ => true,
-        }
+    fn entry(&self) -> &Entry {
+        &self.module.code.entries[self.entry]
     }
 
-    /// Every argument that may be a pointer.
-    pub(crate) fn pointers(&self) -> impl Iterator<Item = usize> {
-        (0..self.arguments.len()).map(|index| self.pointer(index))
-    }
-
-    /// An argument of four bytes.
-    fn number(&self, index: usize) -> Option<u32> {
-        match self.arguments.get(index) {
-            Some(Some(Argument::Value(bytes))) => bytes.as_slice().try_into().ok().map(u32::from_ne_bytes),
-            _ => None,
-        }
-    }
-
-    fn pointer(&self, index: usize) -> usize {
-        match self.arguments.get(index) {
-            Some(Some(Argument::Value(bytes))) => {
-                usize::from_ne_bytes(bytes.as_slice().try_into().unwrap_or_default())
+    /// Takes an argument, in the size that its parameter has.
+    pub(crate) fn set(&mut self, index: usize, argument: Argument) -> Answer {
+        let parameter =
+            *self.entry().parameters.get(index).ok_or(ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_INDEX)?;
+        let fits = match (parameter, &argument) {
+            (Parameter::Local, Argument::Local(bytes)) => *bytes > 0,
+            (Parameter::Pointer, Argument::Value(bytes)) => bytes.len() == size_of::<usize>(),
+            (Parameter::Value(size) | Parameter::Structure(size), Argument::Value(bytes)) => {
+                bytes.len() == size
             }
-            _ => 0,
+            _ => false,
+        };
+        if !fits {
+            return Err(ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE);
         }
+        self.arguments[index] = Some(argument);
+        Ok(())
+    }
+
+    /// What its code needs.
+    pub(crate) fn properties(&self, out: &mut ze_kernel_properties_t) {
+        let [x, y, z] = self.entry().required_group.unwrap_or_default();
+        out.numKernelArgs = self.arguments.len() as u32;
+        (out.requiredGroupSizeX, out.requiredGroupSizeY, out.requiredGroupSizeZ) = (x, y, z);
+        (out.requiredSubgroupSize, out.requiredNumSubGroups, out.maxSubgroupSize, out.maxNumSubgroups) =
+            (0, 0, 1, MAX_GROUP);
+        out.localMemSize = self.module.code.local_bytes as u32;
+        out.privateMemSize = self.module.code.private_bytes as u32;
+    }
+
+    /// A launch of so many groups, with the arguments as they are now.
+    pub(crate) fn launch(&self, number: usize, groups: [u32; 3]) -> Answer<Launch> {
+        let arguments: Option<Vec<Argument>> = self.arguments.iter().cloned().collect();
+        let arguments = arguments.ok_or(ZE_RESULT_ERROR_INVALID_ARGUMENT)?;
+        if self.entry().required_group.is_some_and(|required| required != self.group) {
+            return Err(ZE_RESULT_ERROR_INVALID_GROUP_SIZE_DIMENSION);
+        }
+        let local = arguments.iter().map(|argument| match argument {
+            Argument::Local(bytes) => *bytes as u64,
+            Argument::Value(_) => 0,
+        });
+        if local.sum::<u64>() + self.module.code.local_bytes > u64::from(LOCAL_MEMORY) {
+            return Err(ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY);
+        }
+        Ok(Launch { kernel: self.clone(), arguments, number, groups })
     }
 }
 
 impl Launch {
     /// Whether it never finishes.
     pub(crate) fn is_endless(&self) -> bool {
-        self.kernel.name == "spin"
+        self.kernel.entry().is_endless(&self.kernel.module.code)
     }
 
-    /// Runs the built-in kernel along X.
-    pub(crate) fn run(&self) {
-        let group = self.kernel.group[0] as usize;
-        let count = self.groups[0] as usize * group;
-        let base = self.kernel.pointer(0);
-        match self.kernel.name.as_str() {
-            "iota" => {
-                for index in 0..count {
-                    // SAFETY: the launch's first argument has an element for every work-item.
-                    unsafe { (base as *mut u32).wrapping_add(index).write(index as u32) };
-                }
+    /// Every argument that is a pointer.
+    pub(crate) fn pointers(&self) -> impl Iterator<Item = usize> {
+        self.kernel.entry().parameters.iter().zip(&self.arguments).filter_map(|pair| match pair {
+            (Parameter::Pointer, Argument::Value(bytes)) => {
+                Some(usize::from_ne_bytes(bytes.as_slice().try_into().unwrap_or_default()))
             }
-            "put" => {
-                let add = self.kernel.number(1).unwrap_or(0);
-                for index in 0..count {
-                    // SAFETY: as above.
-                    unsafe { (base as *mut u32).wrapping_add(index).write(add.wrapping_add(index as u32)) };
-                }
-            }
-            "reverse" => {
-                for start in (0..count).step_by(group) {
-                    let first = (base as *mut f32).wrapping_add(start);
-                    // SAFETY: as above: `group` elements from here, kept until the command is done.
-                    let block = unsafe { core::slice::from_raw_parts_mut(first, group) };
-                    let local: Vec<f32> = block.to_vec();
-                    for (value, mirror) in block.iter_mut().zip(local.iter().rev()) {
-                        *value += mirror;
-                    }
-                }
-            }
-            _ => {}
-        }
+            _ => None,
+        })
     }
 }
 
-/// The kernels that a module names; none when one of them is not built in.
-pub(crate) fn names(format: ze_module_format_t, code: &[u8]) -> Option<Vec<String>> {
-    let names = match format {
-        ZE_MODULE_FORMAT_NATIVE => {
-            core::str::from_utf8(code).ok()?.split_whitespace().map(str::to_owned).collect()
-        }
-        ZE_MODULE_FORMAT_IL_SPIRV => entry_points(code)?,
-        _ => return None,
-    };
-    let known = |name: &String| BUILT_IN.iter().any(|(known, _)| known == name);
-    (!names.is_empty() && names.iter().all(known)).then_some(names)
-}
-
-/// The names of the entry points of a SPIR-V module: instruction 15, after the execution model and the id.
-fn entry_points(code: &[u8]) -> Option<Vec<String>> {
-    const MAGIC: u32 = 0x0723_0203;
-    const HEADER: usize = 5;
-    let words: Vec<u32> =
-        code.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect();
-    if words.first() != Some(&MAGIC) {
-        return None;
+impl State {
+    /// Runs a kernel to its end; the error is what it did wrong.
+    pub(crate) fn run(&self, launch: &Launch) -> Result<(), spirv::Fault> {
+        let kernel = &launch.kernel;
+        let pointers: Vec<usize> = launch.pointers().collect();
+        let may_touch = |base: usize, kind: ze_memory_type_t, bytes: usize| {
+            let flag = match kind {
+                ZE_MEMORY_TYPE_HOST => ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST,
+                ZE_MEMORY_TYPE_DEVICE => ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE,
+                _ => ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED,
+            };
+            kernel.indirect.contains(flag) || pointers.iter().any(|at| *at >= base && at - base < bytes)
+        };
+        let memory = self.allocations.iter().filter(|(base, live)| {
+            live.context == kernel.module.context && may_touch(**base, live.kind, live.size)
+        });
+        spirv::run(&spirv::Launch {
+            module: &kernel.module.code,
+            entry: kernel.entry(),
+            group: kernel.group,
+            groups: launch.groups,
+            arguments: &launch.arguments,
+            memory: memory.map(|(base, live)| (*base, live.size)).collect(),
+            reversed: self.reorder,
+        })
     }
-    let mut names = Vec::new();
-    let mut rest = words.get(HEADER..)?;
-    while let Some(first) = rest.first() {
-        let (length, instruction) = ((first >> 16) as usize, first & 0xffff);
-        let operands = rest.get(1..length)?;
-        if instruction == 15 {
-            let bytes = operands.get(2..)?.iter().flat_map(|word| word.to_le_bytes());
-            let name: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
-            names.push(String::from_utf8(name).ok()?);
-        }
-        rest = rest.get(length..)?;
-    }
-    Some(names)
 }

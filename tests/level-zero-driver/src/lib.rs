@@ -10,5 +10,6 @@ mod fault;
 mod kernel;
 mod memory;
 mod queue;
+mod spirv;
 mod state;
 mod table;

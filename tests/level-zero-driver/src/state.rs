@@ -1,13 +1,14 @@
 //! Everything that the driver knows, behind one lock.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::ffi::CString;
 use std::sync::{Mutex, MutexGuard};
 
 use level_zero_sys::*;
 
 use crate::command::Command;
 use crate::fault::Faults;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Module};
 use crate::memory::Allocation;
 
 /// An answer before it becomes a code.
@@ -37,7 +38,9 @@ pub(crate) struct State {
     pub(crate) counters: BTreeMap<usize, Option<usize>>,
     /// Whether each fence is signalled.
     pub(crate) fences: BTreeMap<usize, bool>,
-    pub(crate) modules: BTreeMap<usize, Vec<String>>,
+    pub(crate) modules: BTreeMap<usize, Module>,
+    /// What was said of builds.
+    pub(crate) logs: BTreeMap<usize, CString>,
     pub(crate) kernels: BTreeMap<usize, Kernel>,
 }
 
@@ -80,6 +83,7 @@ impl State {
             counters: BTreeMap::new(),
             fences: BTreeMap::new(),
             modules: BTreeMap::new(),
+            logs: BTreeMap::new(),
             kernels: BTreeMap::new(),
         }
     }

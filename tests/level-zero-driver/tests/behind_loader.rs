@@ -12,12 +12,13 @@ use level_zero_sys::*;
 /// Name, environment and body of a case.
 type Case = (&'static str, &'static [(&'static str, &'static str)], fn(&Session));
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 10] = [
     ("bytes_move_and_events_signal", &[], bytes_move_and_events_signal),
     ("lists_run_when_submitted", &[], lists_run_when_submitted),
     ("lazy_work_is_in_flight", &[("USM_ZE_LAZY", "1")], lazy_work_is_in_flight),
     ("boxes_are_copied_row_by_row", &[], boxes_are_copied_row_by_row),
     ("kernels_run", &[], kernels_run),
+    ("memory_behind_pointers_needs_its_flag", &[], memory_behind_pointers_needs_its_flag),
     ("a_wait_has_a_limit", &[], a_wait_has_a_limit),
     ("misuse_is_an_error", &[("USM_ZE_DEVICES", "2")], misuse_is_an_error),
     (
@@ -269,11 +270,14 @@ fn boxes_are_copied_row_by_row(session: &Session) {
     assert_eq!(to.iter().filter(|byte| **byte != 0).count(), 6);
 }
 
-/// A kernel object from a module of built-in kernels.
+/// A kernel object of the module for tests.
 fn kernel(session: &Session, name: &CStr) -> Result<ze_kernel_handle_t, Error> {
-    let code = b"iota reverse spin";
+    kernel_of(session, include_bytes!("device/kernels.spv"), name)
+}
+
+fn kernel_of(session: &Session, code: &[u8], name: &CStr) -> Result<ze_kernel_handle_t, Error> {
     let module_description = ze_module_desc_t {
-        format: ZE_MODULE_FORMAT_NATIVE,
+        format: ZE_MODULE_FORMAT_IL_SPIRV,
         inputSize: code.len(),
         pInputModule: code.as_ptr(),
         ..Default::default()
@@ -301,13 +305,17 @@ fn launch(
 
 fn kernels_run(session: &Session) {
     let reverse = kernel(session, c"reverse").expect("a kernel");
-    let mut values: Vec<f32> = (0..20_u8).map(f32::from).collect();
-    let pointer = values.as_mut_ptr();
+    let pointer = session.device_memory(80).expect("memory").cast::<f32>();
+    // SAFETY: the driver's device memory is host memory, of so many bytes, and nothing runs.
+    let values = unsafe { core::slice::from_raw_parts_mut(pointer, 20) };
+    values.iter_mut().zip(0_u8..).for_each(|(value, index)| *value = f32::from(index));
     call!(session, zeKernelSetGroupSize(reverse, 10, 1, 1)).expect("a size");
     call!(session, zeKernelSetArgumentValue(reverse, 0, 8, (&raw const pointer).cast()))
         .expect("an argument");
     let incomplete = Session::refusal("zeCommandListAppendLaunchKernel", ZE_RESULT_ERROR_INVALID_ARGUMENT);
     assert_eq!(launch(session, reverse, 2, NO_EVENT), incomplete);
+    let wrong = Session::refusal("zeKernelSetArgumentValue", ZE_RESULT_ERROR_INVALID_KERNEL_ARGUMENT_SIZE);
+    assert_eq!(call!(session, zeKernelSetArgumentValue(reverse, 0, 4, (&raw const pointer).cast())), wrong);
     call!(session, zeKernelSetArgumentValue(reverse, 1, 40, core::ptr::null())).expect("local memory");
     let event = session.event(0);
     launch(session, reverse, 2, event).expect("launched");
@@ -327,6 +335,30 @@ fn kernels_run(session: &Session) {
     call!(session, zeModuleBuildLogGetString(log, &raw mut bytes, text.as_mut_ptr())).expect("a text");
     assert_eq!(text.last(), Some(&0));
     assert!(text.len() > 10);
+}
+
+/// Memory behind a pointer in memory is reached with the flag of its kind, and without it is a fault, as on a device.
+fn memory_behind_pointers_needs_its_flag(session: &Session) {
+    let code = include_bytes!("device/wrong.spv");
+    let indirect = kernel_of(session, code, c"indirect").expect("a kernel");
+    let (node, target) =
+        (session.device_memory(8).expect("memory"), session.device_memory(4).expect("memory"));
+    // SAFETY: the driver's device memory is host memory, of eight bytes, and nothing runs.
+    unsafe { node.cast::<u64>().write(target as u64) };
+    call!(session, zeKernelSetArgumentValue(indirect, 0, 8, (&raw const node).cast())).expect("an argument");
+    let event = session.event(0);
+    call!(session, zeKernelSetIndirectAccess(indirect, ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE))
+        .expect("a flag");
+    launch(session, indirect, 1, event).expect("launched");
+    assert_eq!(call!(session, zeEventHostSynchronize(event, SECOND)), Ok(ZE_RESULT_SUCCESS));
+    // SAFETY: as above, of four bytes.
+    assert_eq!(unsafe { target.cast::<u32>().read() }, 7);
+    call!(session, zeKernelSetIndirectAccess(indirect, ZE_KERNEL_INDIRECT_ACCESS_FLAG_SHARED))
+        .expect("a flag");
+    let event = session.event(1);
+    launch(session, indirect, 1, event).expect("launched");
+    let lost = Session::refusal("zeEventHostSynchronize", ZE_RESULT_ERROR_DEVICE_LOST);
+    assert_eq!(call!(session, zeEventHostSynchronize(event, SECOND)), lost);
 }
 
 fn a_wait_has_a_limit(session: &Session) {

@@ -8,6 +8,8 @@ use usm_core::backend::level_zero::LevelZero;
 use usm_core::{
     AllocKind, Backend, Device, ErrorKind, EventStatus, MemAdvice, MemorySource, QueueOrder, Request, UsmVec,
 };
+use usm_kernel::sample::{Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts};
+use usm_kernel::{DeviceCode, Executable, Launch, NdRange, Shape};
 use usm_tests::{Fixture, Provider, conformance_table};
 
 use crate::suite::{First, WAIT_LIMIT, devices, first};
@@ -115,7 +117,35 @@ fn own() -> Vec<Case> {
         ("a_recorded_copy_stays_pending", a_recorded_copy_stays_pending),
         ("hints_are_recorded", hints_are_recorded),
         ("what_is_in_flight_is_never_freed", what_is_in_flight_is_never_freed),
+        ("every_sample_is_compiled_and_recorded", every_sample_is_compiled_and_recorded),
     ]
+}
+
+/// By Intel's own compiler, for the product; a refusal has the compiler's log.
+fn every_sample_is_compiled_and_recorded() -> Result<(), String> {
+    fn compiled<K: DeviceCode<D>, const D: usize>(arguments: usize) -> Executable<K, LevelZero, D> {
+        let executable = Executable::<K, LevelZero, D>::build(&first())
+            .unwrap_or_else(|error| panic!("{} is refused: {error}", K::NAME));
+        let function = executable.function().expect("code");
+        let info = function.info();
+        let parameters = info.parameters.as_ref().expect("their number");
+        assert_eq!((function.name(), parameters.len()), (K::NAME, arguments), "{info:?}");
+        assert!(!parameters.contains(&Shape::Unknown), "{info:?}");
+        executable
+    }
+    compiled::<Reduce, 1>(5);
+    compiled::<Matmul, 2>(7);
+    compiled::<Histogram, 1>(5);
+    compiled::<Saxpy, 1>(3);
+    compiled::<ScanParts, 1>(7);
+    compiled::<ScanCarry, 1>(4);
+    let reverse = compiled::<Reverse, 1>(2);
+    let queue = reverse.function().expect("code").context().queue(QueueOrder::InOrder).expect("a queue");
+    let mut a = UsmVec::<f32, Device, _>::zeroed(&queue, 1024).expect("memory");
+    let range = NdRange::new([1024], [32]).expect("a range");
+    let event = Launch::new(&queue, range).run_on(&reverse, Reverse, (&mut a,)).expect("recorded");
+    assert_eq!(event.status(), Ok(EventStatus::Pending));
+    Ok(())
 }
 
 fn says(capabilities: [u32; 5], max_alloc: u64, local_memory: u64) -> Result<(), String> {

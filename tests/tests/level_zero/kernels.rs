@@ -1,55 +1,65 @@
-//! Kernels on the driver that executes: what only its books can tell. It runs the built-in twins of the names in a module.
+//! Kernels on the driver that executes: what only its books can tell.
 
 use std::time::Duration;
 
 use usm_core::backend::level_zero::LevelZero;
 use usm_core::{Context, Device, EventStatus, QueueOrder, UsmVec};
-use usm_kernel::{Argument, BuildError, Code, Function, Launch, Module, NdRange, Range};
+use usm_kernel::{Argument, BuildError, Code, Function, Launch, LaunchError, Module, NdRange, Range};
 
 use crate::driver;
 use crate::suite::first;
 
-/// A SPIR-V module with a memory model and one entry point, whose name has four letters.
-fn naming(name: [u8; 4]) -> Vec<u8> {
-    let words = [
-        0x0723_0203,
-        0x0001_0000,
-        0,
-        2,
-        0,
-        3 << 16 | 14,
-        2,
-        2,
-        5 << 16 | 15,
-        6,
-        1,
-        u32::from_le_bytes(name),
-        0,
-    ];
-    words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect()
+/// Kernels of the driver's own tests.
+const KERNELS: &[u8] = include_bytes!("../../level-zero-driver/tests/device/kernels.spv");
+
+fn built(context: &Context<LevelZero>, name: &str) -> Function<LevelZero> {
+    let module = Module::build(context, Code::SpirV(KERNELS)).expect("a module");
+    module.function(name).expect("a function")
 }
 
-fn built(context: &Context<LevelZero>, name: [u8; 4]) -> Function<LevelZero> {
-    let module = Module::build(context, Code::SpirV(&naming(name))).expect("a module");
-    module.function(core::str::from_utf8(&name).expect("letters")).expect("a function")
-}
-
-/// The names in the errors.
+/// The log of a build, and the names in the errors.
 pub(crate) fn refusals_have_the_drivers_words() -> Result<(), String> {
     let context = first();
-    let error = Module::build(&context, Code::SpirV(&naming(*b"nope"))).expect_err("refused");
+    // Bound one above the highest id, a memory model, and instruction 4095.
+    let words = [0x0723_0203_u32, 0x0001_0000, 0, 1, 0, 3 << 16 | 14, 2, 2, 1 << 16 | 4095];
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let error = Module::build(&context, Code::SpirV(&bytes)).expect_err("refused");
     let BuildError::Compile { log, native, .. } = &error else { panic!("{error}") };
-    assert_eq!((log.as_str(), *native), ("error: not a module of built-in kernels", Some(0x7000_0004)));
-    let module = Module::build(&context, Code::SpirV(&naming(*b"iota"))).expect("a module");
+    let expected = "error: instruction 4095 in front of the functions is not known";
+    assert_eq!((log.as_str(), *native), (expected, Some(0x7000_0004)));
+    let module = Module::build(&context, Code::SpirV(KERNELS)).expect("a module");
     let error = module.function("other").expect_err("refused");
-    assert_eq!(error, BuildError::NoFunction { name: "other".into(), known: "iota".into() });
+    let known = "iota, reverse, spin, shaped".into();
+    assert_eq!(error, BuildError::NoFunction { name: "other".into(), known });
+    Ok(())
+}
+
+/// What the driver says of a kernel's shape and memory.
+pub(crate) fn a_function_says_what_it_requires() -> Result<(), String> {
+    let context = first();
+    let (queue, shaped) =
+        (context.queue(QueueOrder::OutOfOrder).expect("a queue"), built(&context, "shaped"));
+    let info = shaped.info();
+    assert_eq!((info.required_group, info.local_mem_size), (Some([1, 2, 8]), 64), "{info:?}");
+    let mut found = UsmVec::<u32, Device, _>::zeroed(&queue, 64).expect("an array");
+    let launch = |local| Launch::new(&queue, NdRange::new([4, 16], local).expect("a range"));
+    // SAFETY: an item has its own element, also of the function's own local memory.
+    let error = unsafe { launch([2, 4]).call(&shaped, &[Argument::write(&mut found)]) }.expect_err("refused");
+    assert_eq!(error, LaunchError::WrongGroup { dimension: 1, required: 8, found: 4 });
+    // SAFETY: as above.
+    drop(unsafe { launch([2, 8]).call(&shaped, &[Argument::write(&mut found)]) }.expect("a launch"));
+    let expected: Vec<u32> = (0..64)
+        .map(|i| (i / 16, i % 16))
+        .map(|(y, x)| (y / 2 * 2 + 1 - y % 2) * 100 + x / 8 * 8 + 7 - x % 8)
+        .collect();
+    assert_eq!(found.to_vec(&queue).expect("the result"), expected);
     Ok(())
 }
 
 /// Over ranges that no usual size of a group divides.
 pub(crate) fn without_groups_the_driver_chooses_them() -> Result<(), String> {
     let context = first();
-    let (queue, iota) = (context.queue(QueueOrder::OutOfOrder).expect("a queue"), built(&context, *b"iota"));
+    let (queue, iota) = (context.queue(QueueOrder::OutOfOrder).expect("a queue"), built(&context, "iota"));
     for count in [1_u32, 64, 97, 1000] {
         let mut ids = UsmVec::<u32, Device, _>::zeroed(&queue, count as usize).expect("an array");
         let launch = Launch::over(&queue, Range::new([u64::from(count)]).expect("a range"));
@@ -66,11 +76,11 @@ pub(crate) fn a_kernel_is_destroyed_after_its_launches() -> Result<(), String> {
     let context = first();
     context.set_wait_limit(Duration::from_millis(10));
     let known = || ["modules", "kernels"].map(driver::count);
-    drop(built(&context, *b"iota"));
+    drop(built(&context, "iota"));
     let before = known();
     let queue = context.queue(QueueOrder::InOrder).expect("a queue");
     let mut ids = UsmVec::<u32, Device, _>::zeroed(&queue, 64).expect("an array");
-    let iota = built(&context, *b"iota");
+    let iota = built(&context, "iota");
     for _ in 0..20 {
         let launch = Launch::new(&queue, NdRange::new([64], [16]).expect("a range"));
         // SAFETY: an item has its own element.
@@ -80,11 +90,11 @@ pub(crate) fn a_kernel_is_destroyed_after_its_launches() -> Result<(), String> {
     drop(iota);
     assert_eq!(known(), before);
     // One that never finishes is never destroyed.
-    let spin = built(&context, *b"spin");
+    let spin = built(&context, "spin");
     // SAFETY: it touches nothing.
     let event = unsafe { Launch::new(&queue, NdRange::new([1], [1]).expect("a range")).call(&spin, &[]) };
     drop(spin);
-    drop(built(&context, *b"iota"));
+    drop(built(&context, "iota"));
     assert_eq!(known(), before.map(|count| count + 1));
     assert_eq!(event.expect("a launch").status(), Ok(EventStatus::Pending));
     Ok(())

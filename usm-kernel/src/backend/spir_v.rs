@@ -1,16 +1,41 @@
-//! The bounds of a SPIR-V module. Compilers of drivers walk it by the lengths inside it, and some end the process when these are wrong.
+//! What a SPIR-V module says before a driver sees it: its bounds, and the parameters of its kernels.
+//!
+//! Compilers of drivers walk a module by the lengths inside it, and some end the process when these are wrong.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::module::Shape;
 
 const MAGIC: u32 = 0x0723_0203;
 /// Words of the header.
 const HEADER: usize = 5;
-/// Every module has this instruction.
+/// Instructions, as the specification numbers them. Every module has a memory model.
 const MEMORY_MODEL: u32 = 14;
+const ENTRY_POINT: u32 = 15;
+const TYPE_INT: u32 = 21;
+const TYPE_FLOAT: u32 = 22;
+const TYPE_POINTER: u32 = 32;
+const TYPE_FUNCTION: u32 = 33;
+const FUNCTION: u32 = 54;
+/// Storage classes of a kernel's pointers; those of a function are structures passed by value.
+const WORKGROUP: u32 = 4;
+const PRIVATE_TO_FUNCTION: u32 = 7;
 
-/// Checks header, size and the length of every instruction.
-pub(crate) fn check(module: &[u8]) -> Result<(), String> {
+/// Kernels by name, with their parameters.
+pub(crate) type Kernels = BTreeMap<String, Vec<Shape>>;
+
+/// Checks header, size and the length of every instruction, and reads the kernels.
+pub(crate) fn check(module: &[u8]) -> Result<Kernels, String> {
+    let mut found = Found::default();
+    walk(module, &mut |instruction, operands| found.take(instruction, operands))?;
+    Ok(found.kernels())
+}
+
+/// Calls `each` with the number and the operands of every instruction.
+fn walk(module: &[u8], each: &mut dyn FnMut(u32, &[u32])) -> Result<(), String> {
     if module.len() % 4 != 0 || module.len() < HEADER * 4 {
         return Err(format!("{} bytes are no SPIR-V module: whole words, at least {HEADER}", module.len()));
     }
@@ -24,7 +49,7 @@ pub(crate) fn check(module: &[u8]) -> Result<(), String> {
         let word = little(&module[index * 4..index * 4 + 4]);
         if swapped { word.swap_bytes() } else { word }
     };
-    let (words, mut place, mut has_model) = (module.len() / 4, HEADER, false);
+    let (words, mut place, mut has_model, mut operands) = (module.len() / 4, HEADER, false, Vec::new());
     while place < words {
         let (len, instruction) = ((word(place) >> 16) as usize, word(place) & 0xFFFF);
         if len == 0 || len > words - place {
@@ -34,9 +59,62 @@ pub(crate) fn check(module: &[u8]) -> Result<(), String> {
             ));
         }
         has_model |= instruction == MEMORY_MODEL;
+        operands.clear();
+        operands.extend((place + 1..place + len).map(word));
+        each(instruction, &operands);
         place += len;
     }
     if has_model { Ok(()) } else { Err("the SPIR-V module has no memory model".into()) }
+}
+
+/// What the parameters of kernels are made of, by id.
+#[derive(Default)]
+struct Found {
+    entries: Vec<(u32, String)>,
+    shapes: BTreeMap<u32, Shape>,
+    signatures: BTreeMap<u32, Vec<u32>>,
+    functions: BTreeMap<u32, u32>,
+}
+
+impl Found {
+    fn take(&mut self, instruction: u32, operands: &[u32]) {
+        match (instruction, operands) {
+            (ENTRY_POINT, [_, function, name @ ..]) => {
+                let bytes = name.iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0);
+                self.entries
+                    .push((*function, String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()));
+            }
+            (TYPE_INT | TYPE_FLOAT, [id, bits, ..]) => {
+                self.shapes.insert(*id, Shape::Value(*bits as usize / 8));
+            }
+            (TYPE_POINTER, [id, storage, _]) => {
+                let shape = match *storage {
+                    WORKGROUP => Shape::Local,
+                    PRIVATE_TO_FUNCTION => Shape::Unknown,
+                    _ => Shape::Pointer,
+                };
+                self.shapes.insert(*id, shape);
+            }
+            (TYPE_FUNCTION, [id, _, parameters @ ..]) => {
+                self.signatures.insert(*id, parameters.to_vec());
+            }
+            (FUNCTION, [_, id, _, signature]) => {
+                self.functions.insert(*id, *signature);
+            }
+            _ => {}
+        }
+    }
+
+    fn kernels(self) -> Kernels {
+        let shape = |id: &u32| self.shapes.get(id).copied().unwrap_or(Shape::Unknown);
+        let parameters = |function: &u32| {
+            Some(self.signatures.get(self.functions.get(function)?)?.iter().map(shape).collect())
+        };
+        self.entries
+            .iter()
+            .filter_map(|(function, name)| Some((name.clone(), parameters(function)?)))
+            .collect()
+    }
 }
 
 #[cfg(test)]
@@ -53,8 +131,26 @@ mod tests {
 
     #[test]
     fn both_byte_orders_are_read() {
-        assert_eq!(check(&bytes(&SMALLEST, u32::to_le_bytes)), Ok(()));
-        assert_eq!(check(&bytes(&SMALLEST, u32::to_be_bytes)), Ok(()));
+        assert_eq!(check(&bytes(&SMALLEST, u32::to_le_bytes)), Ok(Kernels::new()));
+        assert_eq!(check(&bytes(&SMALLEST, u32::to_be_bytes)), Ok(Kernels::new()));
+        let scan = include_bytes!("../sample/device/scan.spv");
+        let words: Vec<u32> = scan
+            .chunks_exact(4)
+            .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+            .collect();
+        assert_eq!(check(scan), check(&bytes(&words, u32::to_be_bytes)));
+    }
+
+    #[test]
+    fn kernels_are_known_by_their_parameters() {
+        let (pointer, number) = (Shape::Pointer, Shape::Value(8));
+        let scan = check(include_bytes!("../sample/device/scan.spv")).expect("a module");
+        let parts = [pointer, pointer, pointer, number, number, Shape::Local, Shape::Local];
+        assert_eq!(scan.keys().map(String::as_str).collect::<Vec<_>>(), ["scan_carry", "scan_parts"]);
+        assert_eq!(scan["scan_parts"], parts);
+        assert_eq!(scan["scan_carry"], [pointer, pointer, number, number]);
+        let saxpy = check(include_bytes!("../sample/device/saxpy.spv")).expect("a module");
+        assert_eq!(saxpy["saxpy"], [Shape::Value(4), pointer, pointer]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The samples' code for devices, beside their host bodies.
 //!
-//! It is written for any range and length that the kernels accept: parts of an array are cut with saturating arithmetic, as
+//! SPIR-V is made of the OpenCL C by `cargo xtask spirv`, which also checks that it still is what the source gives.
+//! The code is written for any range and length that the kernels accept: parts of an array are cut with saturating arithmetic, as
 //! [`Group::chunk`](crate::Group::chunk) does.
 
 use super::{Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts};
@@ -11,6 +12,7 @@ macro_rules! code {
     ($name:literal) => {
         const OPENCL_C: Option<&'static str> = Some(include_str!(concat!("device/", $name, ".cl")));
         const CUDA_C: Option<&'static str> = Some(include_str!(concat!("device/", $name, ".cu")));
+        const SPIR_V: Option<&'static [u8]> = Some(include_bytes!(concat!("device/", $name, ".spv")));
     };
 }
 

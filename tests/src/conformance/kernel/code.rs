@@ -1,11 +1,12 @@
 //! Modules and functions: building, their limits, and calls that nothing checked.
 
-use usm_core::{BackendKind, Device, ErrorKind, Host, QueueOrder, Shared, Usage, UsmVec};
+use usm_core::{Device, ErrorKind, Host, QueueOrder, Shared, Usage, UsmVec};
 use usm_kernel::{
     Argument, ArgumentError, BuildError, Code, Declared, Formats, Function, Launch, LaunchError, Local,
-    Module, Programmable, Read, Value, Write,
+    Module, Programmable, Read, Shape, Value, Write,
 };
 
+use super::codes::{Codes, codes};
 use super::{queue, range, refused, shared, skipped, source_formats};
 use crate::Fixture;
 
@@ -14,27 +15,13 @@ fn source<'c>(formats: Formats, opencl: &'c str, cuda: &'c str) -> Code<'c> {
     if formats.contains(Formats::OPENCL_C) { Code::OpenClC(opencl) } else { Code::CudaC(cuda) }
 }
 
-const ADD: (&str, &str) = (
-    "__kernel void add(__global float *a, __global const float *b, float scale, __local float *lm) {
-        const size_t i = get_global_id(0), l = get_local_id(0);
-        lm[l] = b[i];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        a[i] += scale * lm[get_local_size(0) - 1 - l];
-    }",
-    "extern __shared__ __align__(16) unsigned char memory[];
-    extern \"C\" __global__ void add(float *a, const float *b, float scale, unsigned lm_offset) {
-        float *lm = (float *)(memory + lm_offset);
-        const size_t l = threadIdx.x, i = (size_t)blockIdx.x * blockDim.x + l;
-        lm[l] = b[i];
-        __syncthreads();
-        a[i] += scale * lm[blockDim.x - 1 - l];
-    }",
-);
+const ADD: Codes = codes!("add");
+const FOLLOW: Codes = codes!("follow");
 
-fn add<B: Programmable>(fixture: &Fixture<'_, B>) -> Option<Function<B>> {
-    let formats = source_formats(fixture.context)?;
-    let module = Module::build(fixture.context, source(formats, ADD.0, ADD.1)).expect("code that compiles");
-    Some(module.function("add").expect("a function"))
+/// The function built from every format that the device takes.
+fn functions<B: Programmable>(fixture: &Fixture<'_, B>, codes: Codes, name: &str) -> Vec<Function<B>> {
+    let built = |code| Module::build(fixture.context, code).expect("code that compiles");
+    codes.taken(fixture.context).map(|code| built(code).function(name).expect("a function")).collect()
 }
 
 /// The host takes none; a runtime names what it takes.
@@ -100,199 +87,209 @@ pub fn options_reach_the_compiler<B: Programmable>(fixture: &Fixture<'_, B>) {
 
 /// By name.
 pub fn a_missing_function_is_named<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(formats) = source_formats(fixture.context) else { return };
-    let module = Module::build(fixture.context, source(formats, ADD.0, ADD.1)).expect("code that compiles");
-    let error = refused(module.function("subtract"));
-    assert!(matches!(&error, BuildError::NoFunction { name, .. } if name == "subtract"), "{error}");
-    assert!(matches!(refused(module.function("a\0b")), BuildError::Nul { .. }));
+    for code in ADD.taken(fixture.context) {
+        let module = Module::build(fixture.context, code).expect("code that compiles");
+        let error = refused(module.function("subtract"));
+        assert!(matches!(&error, BuildError::NoFunction { name, .. } if name == "subtract"), "{error}");
+        assert!(matches!(refused(module.function("a\0b")), BuildError::Nul { .. }));
+    }
 }
 
 /// Within the device's.
 pub fn a_function_knows_its_limits<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(add) = add(fixture) else { return };
-    let (info, device) = (add.info(), fixture.context.info());
-    assert_eq!(add.name(), "add");
-    assert!((1..=device.max_work_group_size).contains(&info.max_work_group_size), "{info:?}");
-    assert!((1..=info.max_work_group_size).contains(&info.preferred_multiple), "{info:?}");
-    assert!(info.local_mem_size <= device.local_mem_size, "{info:?}");
-    if let Some(parameters) = &info.parameters {
-        assert_eq!(parameters.len(), 4);
+    for add in functions(fixture, ADD, "add") {
+        let (info, device) = (add.info(), fixture.context.info());
+        assert_eq!(add.name(), "add");
+        assert!((1..=device.max_work_group_size).contains(&info.max_work_group_size), "{info:?}");
+        assert!((1..=info.max_work_group_size).contains(&info.preferred_multiple), "{info:?}");
+        assert!(info.local_mem_size <= device.local_mem_size, "{info:?}");
+        if let Some(parameters) = &info.parameters {
+            assert_eq!(parameters.len(), 4);
+        }
     }
 }
 
 /// Pointers inside both arrays, a scalar, local memory.
 pub fn a_call_takes_interior_pointers<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(add) = add(fixture) else { return };
-    let queue = queue(fixture, QueueOrder::OutOfOrder);
-    let mut a = UsmVec::<f32, Device, B>::from_slice(&queue, &[1.0; 100]).expect("an array");
-    let b = UsmVec::<f32, Host, B>::from_slice(&queue, &(0..100_u8).map(f32::from).collect::<Vec<_>>())
-        .expect("an array");
-    let arguments = [
-        Argument::write(&mut a).from_element(3),
-        Argument::read(&b).from_element(7),
-        Argument::value(&10.0_f32),
-        Argument::local::<f32>(16),
-    ];
-    // SAFETY: 64 items from element 3 and 7 on lie inside; each has its own element.
-    let event = unsafe { Launch::new(&queue, range([64], [16])).call(&add, &arguments) };
-    drop(event.expect("a launch"));
-    let expected: Vec<f32> = (0..100_usize)
-        .map(|place| match place.checked_sub(3).filter(|i| *i < 64) {
-            Some(i) => 1.0 + 10.0 * (7 + i / 16 * 16 + 15 - i % 16) as f32,
-            None => 1.0,
-        })
-        .collect();
-    assert_eq!(a.to_vec(&queue).expect("the result"), expected);
+    for add in functions(fixture, ADD, "add") {
+        let queue = queue(fixture, QueueOrder::OutOfOrder);
+        let mut a = UsmVec::<f32, Device, B>::from_slice(&queue, &[1.0; 100]).expect("an array");
+        let b = UsmVec::<f32, Host, B>::from_slice(&queue, &(0..100_u8).map(f32::from).collect::<Vec<_>>())
+            .expect("an array");
+        let arguments = [
+            Argument::write(&mut a).from_element(3),
+            Argument::read(&b).from_element(7),
+            Argument::value(&10.0_f32),
+            Argument::local::<f32>(16),
+        ];
+        // SAFETY: 64 items from element 3 and 7 on lie inside; each has its own element.
+        let event = unsafe { Launch::new(&queue, range([64], [16])).call(&add, &arguments) };
+        drop(event.expect("a launch"));
+        let expected: Vec<f32> = (0..100_usize)
+            .map(|place| match place.checked_sub(3).filter(|i| *i < 64) {
+                Some(i) => 1.0 + 10.0 * (7 + i / 16 * 16 + 15 - i % 16) as f32,
+                None => 1.0,
+            })
+            .collect();
+        assert_eq!(a.to_vec(&queue).expect("the result"), expected);
+    }
 }
 
 /// Beyond the array, with the numbers.
 pub fn an_interior_pointer_outside_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(add) = add(fixture) else { return };
-    let queue = queue(fixture, QueueOrder::InOrder);
-    let (mut a, b) = (shared(&queue, &[1.0_f32; 16]), shared(&queue, &[1.0_f32; 16]));
-    for start in [17, usize::MAX] {
-        let arguments = [
-            Argument::write(&mut a),
-            Argument::read(&b).from_element(start),
-            Argument::value(&1.0_f32),
-            Argument::local::<f32>(16),
-        ];
-        // SAFETY: refused before anything runs.
-        let error = refused(unsafe { Launch::new(&queue, range([16], [16])).call(&add, &arguments) });
-        let LaunchError::Memory(error) = error else { panic!("{error}") };
-        assert!(matches!(error.kind, ErrorKind::OutOfBounds { .. } | ErrorKind::SizeOverflow), "{error}");
+    for add in functions(fixture, ADD, "add") {
+        let queue = queue(fixture, QueueOrder::InOrder);
+        let (mut a, b) = (shared(&queue, &[1.0_f32; 16]), shared(&queue, &[1.0_f32; 16]));
+        for start in [17, usize::MAX] {
+            let arguments = [
+                Argument::write(&mut a),
+                Argument::read(&b).from_element(start),
+                Argument::value(&1.0_f32),
+                Argument::local::<f32>(16),
+            ];
+            // SAFETY: refused before anything runs.
+            let error = refused(unsafe { Launch::new(&queue, range([16], [16])).call(&add, &arguments) });
+            let LaunchError::Memory(error) = error else { panic!("{error}") };
+            assert!(matches!(error.kind, ErrorKind::OutOfBounds { .. } | ErrorKind::SizeOverflow), "{error}");
+        }
     }
 }
 
 /// With both numbers, where the runtime knows them.
 pub fn a_wrong_number_of_arguments_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(add) = add(fixture) else { return };
-    if add.info().parameters.is_none() {
-        return skipped(fixture.context, "number of arguments", "the driver is too old to say it");
+    for add in functions(fixture, ADD, "add") {
+        if add.info().parameters.is_none() {
+            skipped(fixture.context, "number of arguments", "the driver is too old to say it");
+            continue;
+        }
+        let queue = queue(fixture, QueueOrder::InOrder);
+        let (mut a, b) = (shared(&queue, &[1.0_f32; 16]), shared(&queue, &[1.0_f32; 16]));
+        let arguments = [Argument::write(&mut a), Argument::read(&b)];
+        // SAFETY: refused before anything runs.
+        let error = refused(unsafe { Launch::new(&queue, range([16], [16])).call(&add, &arguments) });
+        assert_eq!(error, LaunchError::ArgumentCount { needed: 4, found: 2 });
+        // SAFETY: as above.
+        let error = refused(unsafe { Launch::new(&queue, range([16], [16])).call(&add, &[]) });
+        assert_eq!(error, LaunchError::ArgumentCount { needed: 4, found: 0 });
     }
-    let queue = queue(fixture, QueueOrder::InOrder);
-    let (mut a, b) = (shared(&queue, &[1.0_f32; 16]), shared(&queue, &[1.0_f32; 16]));
-    let arguments = [Argument::write(&mut a), Argument::read(&b)];
-    // SAFETY: refused before anything runs.
-    let error = refused(unsafe { Launch::new(&queue, range([16], [16])).call(&add, &arguments) });
-    assert_eq!(error, LaunchError::ArgumentCount { needed: 4, found: 2 });
-    // SAFETY: as above.
-    let error = refused(unsafe { Launch::new(&queue, range([16], [16])).call(&add, &[]) });
-    assert_eq!(error, LaunchError::ArgumentCount { needed: 4, found: 0 });
 }
 
 /// A value for a pointer, or one of another width, is an error of some layer and never runs.
 pub fn an_argument_of_the_wrong_type_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(add) = add(fixture) else { return };
-    if fixture.context.info().backend == BackendKind::Sycl {
-        return skipped(fixture.context, "types of arguments", "the library does not say them");
+    for add in functions(fixture, ADD, "add") {
+        let parameters = add.info().parameters.as_deref().unwrap_or_default();
+        if parameters.iter().all(|shape| *shape == Shape::Unknown) {
+            skipped(fixture.context, "types of arguments", "the runtime does not say them of this code");
+            continue;
+        }
+        let queue = queue(fixture, QueueOrder::InOrder);
+        let (mut a, b) = (shared(&queue, &[1.0_f32; 16]), shared(&queue, &[1.0_f32; 16]));
+        let launch = || Launch::new(&queue, range([16], [16]));
+        let arguments = [
+            Argument::value(&1_u32),
+            Argument::read(&b),
+            Argument::value(&1.0_f32),
+            Argument::local::<f32>(16),
+        ];
+        // SAFETY: refused before anything runs.
+        let error = refused(unsafe { launch().call(&add, &arguments) });
+        assert!(
+            matches!(
+                error,
+                LaunchError::ArgumentMismatch { argument: 0, .. }
+                    | LaunchError::ArgumentBytes { argument: 0, .. }
+            ),
+            "{error}"
+        );
+        let arguments = [
+            Argument::write(&mut a),
+            Argument::read(&b),
+            Argument::value(&1.0_f64),
+            Argument::local::<f32>(16),
+        ];
+        // SAFETY: as above.
+        let error = refused(unsafe { launch().call(&add, &arguments) });
+        assert!(
+            matches!(error, LaunchError::ArgumentBytes { argument: 2, .. } | LaunchError::Memory(_)),
+            "{error}"
+        );
+        assert_eq!(a.read().expect("a view")[..], [1.0; 16]);
     }
-    if add.info().parameters.is_none() {
-        return skipped(fixture.context, "types of arguments", "the driver is too old to say them");
-    }
-    let queue = queue(fixture, QueueOrder::InOrder);
-    let (mut a, b) = (shared(&queue, &[1.0_f32; 16]), shared(&queue, &[1.0_f32; 16]));
-    let launch = || Launch::new(&queue, range([16], [16]));
-    let arguments =
-        [Argument::value(&1_u32), Argument::read(&b), Argument::value(&1.0_f32), Argument::local::<f32>(16)];
-    // SAFETY: refused before anything runs.
-    let error = refused(unsafe { launch().call(&add, &arguments) });
-    assert!(
-        matches!(
-            error,
-            LaunchError::ArgumentMismatch { argument: 0, .. }
-                | LaunchError::ArgumentBytes { argument: 0, .. }
-        ),
-        "{error}"
-    );
-    let arguments =
-        [Argument::write(&mut a), Argument::read(&b), Argument::value(&1.0_f64), Argument::local::<f32>(16)];
-    // SAFETY: as above.
-    let error = refused(unsafe { launch().call(&add, &arguments) });
-    assert!(
-        matches!(error, LaunchError::ArgumentBytes { argument: 2, .. } | LaunchError::Memory(_)),
-        "{error}"
-    );
-    assert_eq!(a.read().expect("a view")[..], [1.0; 16]);
 }
 
 /// A signature is declared once; then launches are safe.
 pub fn a_declared_function_is_launched_safely<B: Programmable>(fixture: &Fixture<'_, B>) {
     type Signature = (Write<f32>, Read<f32>, Value<f32>);
 
-    let Some(add) = add(fixture) else { return };
-    // SAFETY: an item has its own element of both arrays and of local memory.
-    let declared = unsafe {
-        Declared::<Signature, (Local<f32>,), B, 1>::new(&add, |range, lengths, locals| {
-            ArgumentError::at_least(lengths, 0, range.global().items())?;
-            ArgumentError::at_least(lengths, 1, range.global().items())?;
-            ArgumentError::local_at_least(locals, 0, range.local().items())
-        })
-    };
-    let declared = declared.expect("the signature");
-    let queue = queue(fixture, QueueOrder::OutOfOrder);
-    let (mut a, b) = (shared(&queue, &[1.0_f32; 32]), shared(&queue, &[2.0_f32; 32]));
-    let launch = |items| Launch::new(&queue, range([items], [8]));
-    let _ = launch(32).declared(&declared, (&mut a, &b, 3.0), [8]).expect("a launch");
-    assert_eq!(a.read().expect("a view")[..], [7.0; 32]);
-    let error = refused(launch(40).declared(&declared, (&mut a, &b, 3.0), [8]));
-    assert!(matches!(error, LaunchError::Argument { .. }), "{error}");
-    // A local array that the items of a group would overrun: nothing has run.
-    for len in [0, 7] {
-        let error = refused(launch(32).declared(&declared, (&mut a, &b, 3.0), [len]));
-        let LaunchError::Argument { error, .. } = error else { panic!("{error}") };
-        let found = (error.argument, error.is_local, error.needed, error.found);
-        assert_eq!(found, (0, true, 8, len as u64), "{error}");
-    }
-    assert_eq!(a.read().expect("a view")[..], [7.0; 32]);
-    if add.info().parameters.is_some() {
-        // SAFETY: never launched.
-        let error = refused(unsafe { Declared::<Signature, (), B, 1>::new(&add, |_, _, _| Ok(())) });
-        assert_eq!(error, BuildError::Signature { function: "add".into(), needed: 4, found: 3 });
+    for add in functions(fixture, ADD, "add") {
+        // SAFETY: an item has its own element of both arrays and of local memory.
+        let declared = unsafe {
+            Declared::<Signature, (Local<f32>,), B, 1>::new(&add, |range, lengths, locals| {
+                ArgumentError::at_least(lengths, 0, range.global().items())?;
+                ArgumentError::at_least(lengths, 1, range.global().items())?;
+                ArgumentError::local_at_least(locals, 0, range.local().items())
+            })
+        };
+        let declared = declared.expect("the signature");
+        let queue = queue(fixture, QueueOrder::OutOfOrder);
+        let (mut a, b) = (shared(&queue, &[1.0_f32; 32]), shared(&queue, &[2.0_f32; 32]));
+        let launch = |items| Launch::new(&queue, range([items], [8]));
+        let _ = launch(32).declared(&declared, (&mut a, &b, 3.0), [8]).expect("a launch");
+        assert_eq!(a.read().expect("a view")[..], [7.0; 32]);
+        let error = refused(launch(40).declared(&declared, (&mut a, &b, 3.0), [8]));
+        let LaunchError::Argument { kernel, error: short } = error else { panic!("{error}") };
+        assert_eq!(
+            (kernel.as_str(), short.argument, short.needed, short.found),
+            ("add", 0, 40, 32),
+            "{error}"
+        );
+        // A local array that the items of a group would overrun: nothing has run.
+        for len in [0, 7] {
+            let error = refused(launch(32).declared(&declared, (&mut a, &b, 3.0), [len]));
+            let LaunchError::Argument { error, .. } = error else { panic!("{error}") };
+            let found = (error.argument, error.is_local, error.needed, error.found);
+            assert_eq!(found, (0, true, 8, len as u64), "{error}");
+        }
+        assert_eq!(a.read().expect("a view")[..], [7.0; 32]);
+        if add.info().parameters.is_some() {
+            // SAFETY: never launched.
+            let error = refused(unsafe { Declared::<Signature, (), B, 1>::new(&add, |_, _, _| Ok(())) });
+            assert_eq!(error, BuildError::Signature { function: "add".into(), needed: 4, found: 3 });
+        }
     }
 }
 
 /// Memory that is reached through a pointer in other memory: no flag is asked of the user, and its uses are known.
 pub fn memory_named_as_used_is_reached_and_ordered<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(formats) = source_formats(fixture.context) else { return };
-    let code = source(
-        formats,
-        "__kernel void follow(__global ulong *nodes, __global uint *sum) {
-            const __global uint *values = (const __global uint *)nodes[get_global_id(0)];
-            atomic_add(sum, values[0] + values[1]);
-        }",
-        "extern \"C\" __global__ void follow(unsigned long long *nodes, unsigned *sum) {
-            const unsigned *values = (const unsigned *)nodes[blockIdx.x * blockDim.x + threadIdx.x];
-            atomicAdd(sum, values[0] + values[1]);
-        }",
-    );
-    let module = Module::build(fixture.context, code).expect("code that compiles");
-    let follow = module.function("follow").expect("a function");
-    let queue = queue(fixture, QueueOrder::OutOfOrder);
-    let device = UsmVec::<u32, Device, B>::from_slice(&queue, &[1, 10]).expect("an array");
-    let host = UsmVec::<u32, Host, B>::from_slice(&queue, &[100, 1_000]).expect("an array");
-    let mut other = UsmVec::<u32, Shared, B>::zeroed(&queue, 2).expect("an array");
-    let _ = queue.fill(&mut other, 10_000).expect("a fill");
-    let addresses = [device.as_ptr() as u64, host.as_ptr() as u64, other.as_ptr() as u64];
-    let (mut nodes, mut sum) = (shared(&queue, &addresses), shared(&queue, &[0_u32]));
-    let uses =
-        [Usage::read(device.allocation()), Usage::read(host.allocation()), Usage::read(other.allocation())];
-    let arguments = [Argument::write(&mut nodes), Argument::write(&mut sum)];
-    let launch = Launch::new(&queue, range([3], [3])).uses(&uses);
-    // SAFETY: three nodes point to two values each, which `uses` names; the sum is added to atomically.
-    let event = unsafe { launch.call(&follow, &arguments) }.expect("a launch");
-    // After the launch, by the use it recorded.
-    let _ = queue.fill(&mut other, 0).expect("a fill");
-    drop((device, host));
-    event.wait().expect("done");
-    assert_eq!(sum.read().expect("a view")[..], [21_111]);
+    for follow in functions(fixture, FOLLOW, "follow") {
+        let queue = queue(fixture, QueueOrder::OutOfOrder);
+        let device = UsmVec::<u32, Device, B>::from_slice(&queue, &[1, 10]).expect("an array");
+        let host = UsmVec::<u32, Host, B>::from_slice(&queue, &[100, 1_000]).expect("an array");
+        let mut other = UsmVec::<u32, Shared, B>::zeroed(&queue, 2).expect("an array");
+        let _ = queue.fill(&mut other, 10_000).expect("a fill");
+        let addresses = [device.as_ptr() as u64, host.as_ptr() as u64, other.as_ptr() as u64];
+        let (mut nodes, mut sum) = (shared(&queue, &addresses), shared(&queue, &[0_u32]));
+        let uses = [
+            Usage::read(device.allocation()),
+            Usage::read(host.allocation()),
+            Usage::read(other.allocation()),
+        ];
+        let arguments = [Argument::write(&mut nodes), Argument::write(&mut sum)];
+        let launch = Launch::new(&queue, range([3], [3])).uses(&uses);
+        // SAFETY: three nodes point to two values each, which `uses` names; the sum is added to atomically.
+        let event = unsafe { launch.call(&follow, &arguments) }.expect("a launch");
+        // After the launch, by the use it recorded.
+        let _ = queue.fill(&mut other, 0).expect("a fill");
+        drop((device, host));
+        event.wait().expect("done");
+        assert_eq!(sum.read().expect("a view")[..], [21_111]);
+    }
 }
 
 /// The runtime keeps what runs.
 pub fn module_and_function_may_be_dropped_in_flight<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
-    for _ in 0..3 {
-        let Some(add) = add(fixture) else { return };
+    for add in (0..3).flat_map(|_| functions(fixture, ADD, "add")) {
         let (mut a, b) = (shared(&queue, &[1.0_f32; 4096]), shared(&queue, &[1.0_f32; 4096]));
         let arguments = [
             Argument::write(&mut a),

@@ -2,6 +2,7 @@
 
 mod binary;
 mod code;
+mod codes;
 mod order;
 mod results;
 mod samples;
@@ -10,7 +11,7 @@ use core::fmt::Debug;
 use core::fmt::Write as _;
 
 use usm_core::{Backend, BackendKind, Context, Queue, QueueOrder, UsmVec};
-use usm_kernel::{BuildError, DeviceCode, Executable, Formats, Module, NdRange, Programmable, has_code};
+use usm_kernel::{DeviceCode, Executable, Formats, Module, NdRange, Programmable, has_code};
 
 pub use binary::*;
 pub use code::*;
@@ -46,15 +47,22 @@ fn ready<K: DeviceCode<D>, B: Programmable, const D: usize>(
     if !runs_kernels(context) {
         return None;
     }
-    let formats = Module::formats(context);
-    if !formats.is_empty() && !has_code::<K, D>(formats) {
-        let takes_source = formats.intersects(Formats::OPENCL_C | Formats::CUDA_C);
-        assert!(!takes_source, "the tests have code for {formats}");
-        assert!(matches!(Executable::<K, B, D>::build(context), Err(BuildError::NoCode { .. })));
-        skipped(context, K::NAME, "the device takes no source");
-        return None;
-    }
     Some(Executable::build(context).expect("code that compiles"))
+}
+
+/// As [`ready`], once for each format that the device takes and the kernel has; once on the host.
+fn ready_in_every_format<K: DeviceCode<D>, B: Programmable, const D: usize>(
+    context: &Context<B>,
+) -> Vec<Executable<K, B, D>> {
+    let formats = Module::formats(context);
+    if formats.is_empty() {
+        return ready(context).into_iter().collect();
+    }
+    let has = |format: &Formats| has_code::<K, D>(*format);
+    let built = |format| Executable::build_from(context, format).expect("code that compiles");
+    let all: Vec<_> = formats.iter().filter(has).map(built).collect();
+    assert!(!all.is_empty(), "{} has code for {formats}", K::NAME);
+    all
 }
 
 /// The formats, where the device takes source in one of two languages; `None`, said aloud, where it takes none.

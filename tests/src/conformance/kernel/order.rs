@@ -8,8 +8,12 @@ use super::samples::Step;
 use super::{queue, range, ready, shared};
 use crate::Fixture;
 
-/// Long enough that a launch which does not wait would be seen.
-const SLOW: Step = Step { rounds: 20_000 };
+/// Long enough that a launch which does not wait would be seen. The driver of the tests holds work back by itself, and interprets it.
+fn slow<B: Programmable>(fixture: &Fixture<'_, B>) -> Step {
+    let held_back = fixture.context.info().name.as_str() == "usm test device";
+    Step { rounds: if held_back { 20 } else { 20_000 } }
+}
+
 const ITEMS: u64 = 64;
 
 fn expected(start: u32, steps: u32, by: u32) -> Vec<u32> {
@@ -25,7 +29,7 @@ pub fn launches_on_one_array_run_in_turn<B: Programmable>(fixture: &Fixture<'_, 
         let (mut a, b) = (shared(&queue, &[1_u32; ITEMS as usize]), shared(&queue, &[2_u32; ITEMS as usize]));
         for _ in 0..10 {
             let launch = Launch::new(&queue, range([ITEMS], [16]));
-            let _ = launch.run_on(&step, SLOW, (&mut a, &b)).expect("a launch");
+            let _ = launch.run_on(&step, slow(fixture), (&mut a, &b)).expect("a launch");
         }
         assert_eq!(a.read().expect("a view")[..], expected(1, 10, 2), "{order:?}");
     }
@@ -40,8 +44,8 @@ pub fn launches_of_two_queues_are_ordered_by_the_arrays<B: Programmable>(fixture
     let (mut x, mut y) = (1_u32, 0_u32);
     for _ in 0..6 {
         let launch = |queue| Launch::new(queue, range([ITEMS], [8]));
-        let _ = launch(&queues[0]).run_on(&step, SLOW, (&mut a, &b)).expect("a launch");
-        let _ = launch(&queues[1]).run_on(&step, SLOW, (&mut b, &a)).expect("a launch");
+        let _ = launch(&queues[0]).run_on(&step, slow(fixture), (&mut a, &b)).expect("a launch");
+        let _ = launch(&queues[1]).run_on(&step, slow(fixture), (&mut b, &a)).expect("a launch");
         x = x.wrapping_mul(3).wrapping_add(y);
         y = y.wrapping_mul(3).wrapping_add(x);
     }
@@ -59,9 +63,9 @@ pub fn launches_are_ordered_among_copies_and_fills<B: Programmable>(fixture: &Fi
     let _ = queue.fill(&mut a, 5).expect("a fill");
     let _ = queue.fill(&mut b, 1).expect("a fill");
     let launch = || Launch::new(&queue, range([ITEMS], [8]));
-    let _ = launch().run_on(&step, SLOW, (&mut a, &b)).expect("a launch");
+    let _ = launch().run_on(&step, slow(fixture), (&mut a, &b)).expect("a launch");
     let _ = queue.copy(&mut b, &a).expect("a copy");
-    let _ = launch().run_on(&step, SLOW, (&mut a, &b)).expect("a launch");
+    let _ = launch().run_on(&step, slow(fixture), (&mut a, &b)).expect("a launch");
     let _ = queue.fill(&mut b, 0).expect("a fill");
     assert_eq!(a.to_vec(&queue).expect("the result"), vec![64; items]);
 }
@@ -73,9 +77,9 @@ pub fn a_launch_waits_for_the_events_it_is_given<B: Programmable>(fixture: &Fixt
     let ones = [1_u32; ITEMS as usize];
     let (mut a, mut c, b) = (shared(&one, &ones), shared(&one, &ones), shared(&one, &ones));
     let launch = |queue| Launch::new(queue, range([ITEMS], [8]));
-    let first = launch(&one).run_on(&step, SLOW, (&mut a, &b)).expect("a launch");
+    let first = launch(&one).run_on(&step, slow(fixture), (&mut a, &b)).expect("a launch");
     let after = [first];
-    let second = launch(&two).after(&after).run_on(&step, SLOW, (&mut c, &b)).expect("a launch");
+    let second = launch(&two).after(&after).run_on(&step, slow(fixture), (&mut c, &b)).expect("a launch");
     second.wait().expect("done");
     assert_eq!(after[0].status().expect("a state"), usm_core::EventStatus::Complete);
 }
@@ -92,7 +96,7 @@ pub fn what_a_launch_uses_may_be_dropped_at_once<B: Programmable>(fixture: &Fixt
         let step = step.clone();
         let b = shared(&queue, &[2_u32; ITEMS as usize]);
         let launch = Launch::new(&queue, range([ITEMS], [8]));
-        let _ = launch.run_on(&step, SLOW, (&mut a, &b)).expect("a launch");
+        let _ = launch.run_on(&step, slow(fixture), (&mut a, &b)).expect("a launch");
         drop((b, step, queue));
         // Memory given out now must not be what the launch still reads.
         drop(shared(&outer, &[77_u32; ITEMS as usize]));
@@ -111,7 +115,7 @@ pub fn a_view_waits_for_a_forgotten_launch<B: Programmable>(fixture: &Fixture<'_
     let queue = queue(fixture, QueueOrder::OutOfOrder);
     let (mut a, b) = (shared(&queue, &[1_u32; ITEMS as usize]), shared(&queue, &[2_u32; ITEMS as usize]));
     let launch = Launch::new(&queue, range([ITEMS], [8]));
-    core::mem::forget(launch.run_on(&step, SLOW, (&mut a, &b)).expect("a launch"));
+    core::mem::forget(launch.run_on(&step, slow(fixture), (&mut a, &b)).expect("a launch"));
     core::mem::forget(b);
     core::mem::forget(step);
     core::mem::forget(queue);
@@ -139,7 +143,9 @@ where
             })
         });
         // Views come when nobody launches any more: without concurrent access one excludes the other.
-        for (by, a) in threads.map(|thread| thread.join().expect("no panic")) {
+        for (by, a) in
+            threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        {
             assert_eq!(a.read().expect("a view")[..], expected(by, 50, by));
         }
     });

@@ -8,7 +8,7 @@ use usm_kernel::sample::{
 use usm_kernel::{Launch, LaunchError, NdRange, Programmable, Range, RangeError};
 
 use super::samples::{CountOdd, Hungry, Lookup, Mixed, Places, Widths};
-use super::{queue, range, ready, refused, runs_kernels, shared};
+use super::{queue, range, ready, ready_in_every_format, refused, runs_kernels, shared};
 use crate::Fixture;
 
 fn numbers(count: usize, step: usize) -> Vec<f32> {
@@ -17,170 +17,184 @@ fn numbers(count: usize, step: usize) -> Vec<f32> {
 
 /// Local memory and a barrier, several groups.
 pub fn reverse_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(reverse) = ready::<Reverse, B, 1>(fixture.context) else { return };
-    let queue = queue(fixture, QueueOrder::OutOfOrder);
-    for (count, group) in [(1, 1), (10, 10), (1000, 10), (1024, 64), (4096, 256)] {
-        let mut expected = numbers(count, 5);
-        let mut a = shared(&queue, &expected);
-        let range = range([count as u64], [group as u64]);
-        let _ = Launch::new(&queue, range).run_on(&reverse, Reverse, (&mut a,)).expect("a launch");
-        reverse_plain(&mut expected, group);
-        assert_eq!(a.read().expect("a view")[..], expected, "{count} in groups of {group}");
+    for reverse in ready_in_every_format::<Reverse, B, 1>(fixture.context) {
+        let queue = queue(fixture, QueueOrder::OutOfOrder);
+        for (count, group) in [(1, 1), (10, 10), (1000, 10), (1024, 64), (4096, 256)] {
+            let mut expected = numbers(count, 5);
+            let mut a = shared(&queue, &expected);
+            let range = range([count as u64], [group as u64]);
+            let _ = Launch::new(&queue, range).run_on(&reverse, Reverse, (&mut a,)).expect("a launch");
+            reverse_plain(&mut expected, group);
+            assert_eq!(a.read().expect("a view")[..], expected, "{count} in groups of {group}");
+        }
     }
 }
 
 /// Partial sums over local memory, several launches.
 pub fn reduce_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(reduce) = ready::<Reduce, B, 1>(fixture.context) else { return };
-    let queue = queue(fixture, QueueOrder::OutOfOrder);
-    for (count, group) in [(0, 4), (1, 1), (17, 3), (4096, 7), (20_000, 64), (20_000, 1)] {
-        let values = numbers(count, 5);
-        let a = UsmVec::<f32, Host, B>::from_slice(&queue, &values).expect("an array");
-        let sum = reduce_on(&reduce, &queue, &a, group).expect("a sum");
-        assert_eq!(sum, reduce_plain(&values), "{count} in groups of {group}");
+    for reduce in ready_in_every_format::<Reduce, B, 1>(fixture.context) {
+        let queue = queue(fixture, QueueOrder::OutOfOrder);
+        for (count, group) in [(0, 4), (1, 1), (17, 3), (4096, 7), (20_000, 64), (20_000, 1)] {
+            let values = numbers(count, 5);
+            let a = UsmVec::<f32, Host, B>::from_slice(&queue, &values).expect("an array");
+            let sum = reduce_on(&reduce, &queue, &a, group).expect("a sum");
+            assert_eq!(sum, reduce_plain(&values), "{count} in groups of {group}");
+        }
     }
 }
 
 /// Two dimensions, local memory, private sums; sizes that divide nothing.
 pub fn matmul_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(matmul) = ready::<Matmul, B, 2>(fixture.context) else { return };
-    let queue = queue(fixture, QueueOrder::InOrder);
-    for ([rows, inner, columns], group) in
-        [([1, 1, 1], 1), ([16, 16, 16], 16), ([33, 17, 41], 8), ([5, 40, 3], 64)]
-    {
-        let kernel = Matmul::new(rows, inner, columns);
-        let (a, b) = (numbers(rows * inner, 5), numbers(inner * columns, 7));
-        let (device_a, device_b) = (shared(&queue, &a), shared(&queue, &b));
-        let mut c = UsmVec::<f32, Device, B>::zeroed(&queue, rows * columns).expect("an array");
-        let launch = Launch::new(&queue, kernel.range(group).expect("a range"));
-        let _ = launch.run_on(&matmul, kernel, (&device_a, &device_b, &mut c)).expect("a launch");
-        let mut expected = vec![0.0; rows * columns];
-        matmul_plain(&kernel, &a, &b, &mut expected);
-        assert_eq!(c.to_vec(&queue).expect("the result"), expected, "{rows} x {inner} x {columns}");
+    for matmul in ready_in_every_format::<Matmul, B, 2>(fixture.context) {
+        let queue = queue(fixture, QueueOrder::InOrder);
+        for ([rows, inner, columns], group) in
+            [([1, 1, 1], 1), ([16, 16, 16], 16), ([33, 17, 41], 8), ([5, 40, 3], 64)]
+        {
+            let kernel = Matmul::new(rows, inner, columns);
+            let (a, b) = (numbers(rows * inner, 5), numbers(inner * columns, 7));
+            let (device_a, device_b) = (shared(&queue, &a), shared(&queue, &b));
+            let mut c = UsmVec::<f32, Device, B>::zeroed(&queue, rows * columns).expect("an array");
+            let launch = Launch::new(&queue, kernel.range(group).expect("a range"));
+            let _ = launch.run_on(&matmul, kernel, (&device_a, &device_b, &mut c)).expect("a launch");
+            let mut expected = vec![0.0; rows * columns];
+            matmul_plain(&kernel, &a, &b, &mut expected);
+            assert_eq!(c.to_vec(&queue).expect("the result"), expected, "{rows} x {inner} x {columns}");
+        }
     }
 }
 
 /// Counters in local memory, then additions of all groups to the same result.
 pub fn histogram_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(histogram) = ready::<Histogram, B, 1>(fixture.context) else { return };
-    let queue = queue(fixture, QueueOrder::OutOfOrder);
-    for (count, group, per_item) in [(1, 1, 1), (5_000, 16, 8), (5_000, 64, 256), (300, 256, usize::MAX)] {
-        let kernel = Histogram::new(per_item);
-        let values: Vec<u8> = (0..count as u32).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 16) as u8).collect();
-        let groups = kernel.groups(count, group as usize) as u64;
-        let device_values = shared(&queue, &values);
-        let mut counts = shared(&queue, &[0_u32; Histogram::BINS]);
-        let launch = Launch::new(&queue, range([groups * group], [group]));
-        let _ = launch.run_on(&histogram, kernel, (&device_values, &mut counts)).expect("a launch");
-        let mut expected = [0; Histogram::BINS];
-        histogram_plain(&values, &mut expected);
-        assert_eq!(counts.read().expect("a view")[..], expected);
+    for histogram in ready_in_every_format::<Histogram, B, 1>(fixture.context) {
+        let queue = queue(fixture, QueueOrder::OutOfOrder);
+        for (count, group, per_item) in [(1, 1, 1), (5_000, 16, 8), (5_000, 64, 256), (300, 256, usize::MAX)]
+        {
+            let kernel = Histogram::new(per_item);
+            let values: Vec<u8> =
+                (0..count as u32).map(|i| (i.wrapping_mul(0x9E37_79B1) >> 16) as u8).collect();
+            let groups = kernel.groups(count, group as usize) as u64;
+            let device_values = shared(&queue, &values);
+            let mut counts = shared(&queue, &[0_u32; Histogram::BINS]);
+            let launch = Launch::new(&queue, range([groups * group], [group]));
+            let _ = launch.run_on(&histogram, kernel, (&device_values, &mut counts)).expect("a launch");
+            let mut expected = [0; Histogram::BINS];
+            histogram_plain(&values, &mut expected);
+            assert_eq!(counts.read().expect("a view")[..], expected);
+        }
     }
 }
 
 /// A scalar argument; with groups, and over a plain range that the runtime cuts.
 pub fn saxpy_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(saxpy) = ready::<Saxpy, B, 1>(fixture.context) else { return };
-    let queue = queue(fixture, QueueOrder::OutOfOrder);
-    for count in [1, 251, 1024] {
-        let (x, mut expected) = (numbers(count, 5), numbers(count, 7));
-        let (device_x, mut y) = (shared(&queue, &x), shared(&queue, &expected));
-        let whole = Range::new([count as u64]).expect("a range");
-        let _ = Launch::over(&queue, whole)
-            .run_on(&saxpy, Saxpy, (0.5, &device_x, &mut y))
-            .expect("a launch over items");
-        let _ = Launch::new(&queue, range([count as u64], [1]))
-            .run_on(&saxpy, Saxpy, (2.0, &device_x, &mut y))
-            .expect("a launch over groups");
-        saxpy_plain(0.5, &x, &mut expected);
-        saxpy_plain(2.0, &x, &mut expected);
-        assert_eq!(y.read().expect("a view")[..], expected, "{count}");
+    for saxpy in ready_in_every_format::<Saxpy, B, 1>(fixture.context) {
+        let queue = queue(fixture, QueueOrder::OutOfOrder);
+        for count in [1, 251, 1024] {
+            let (x, mut expected) = (numbers(count, 5), numbers(count, 7));
+            let (device_x, mut y) = (shared(&queue, &x), shared(&queue, &expected));
+            let whole = Range::new([count as u64]).expect("a range");
+            let _ = Launch::over(&queue, whole)
+                .run_on(&saxpy, Saxpy, (0.5, &device_x, &mut y))
+                .expect("a launch over items");
+            let _ = Launch::new(&queue, range([count as u64], [1]))
+                .run_on(&saxpy, Saxpy, (2.0, &device_x, &mut y))
+                .expect("a launch over groups");
+            saxpy_plain(0.5, &x, &mut expected);
+            saxpy_plain(2.0, &x, &mut expected);
+            assert_eq!(y.read().expect("a view")[..], expected, "{count}");
+        }
     }
 }
 
 /// Two kernels and two local arrays; sizes on both sides of a part.
 pub fn scan_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(parts) = ready(fixture.context) else { return };
-    let Some(carry) = ready(fixture.context) else { return };
-    let queue = queue(fixture, QueueOrder::OutOfOrder);
-    for (count, group) in [(1, 1), (15, 1), (17, 1), (5_000, 5), (5_000, 64)] {
-        let input: Vec<u32> = (0..count).map(|i| i % 1_000 + u32::MAX / 8).collect();
-        let device_input = shared(&queue, &input);
-        let mut output = UsmVec::<u32, Device, B>::zeroed(&queue, input.len()).expect("an array");
-        let _ = scan_on((&parts, &carry), &queue, &device_input, &mut output, group).expect("launches");
-        let mut expected = vec![0; input.len()];
-        scan_plain(&input, &mut expected);
-        assert_eq!(output.to_vec(&queue).expect("the result"), expected, "{count} in groups of {group}");
+    let (parts, carry) = (ready_in_every_format(fixture.context), ready_in_every_format(fixture.context));
+    for (parts, carry) in parts.iter().zip(&carry) {
+        let queue = queue(fixture, QueueOrder::OutOfOrder);
+        for (count, group) in [(1, 1), (15, 1), (17, 1), (5_000, 5), (5_000, 64)] {
+            let input: Vec<u32> = (0..count).map(|i| i % 1_000 + u32::MAX / 8).collect();
+            let device_input = shared(&queue, &input);
+            let mut output = UsmVec::<u32, Device, B>::zeroed(&queue, input.len()).expect("an array");
+            let _ = scan_on((parts, carry), &queue, &device_input, &mut output, group).expect("launches");
+            let mut expected = vec![0; input.len()];
+            scan_plain(&input, &mut expected);
+            assert_eq!(output.to_vec(&queue).expect("the result"), expected, "{count} in groups of {group}");
+        }
     }
 }
 
 /// A table by value; two launches with other tables do not disturb each other.
 pub fn constant_memory_belongs_to_its_launch<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(lookup) = ready::<Lookup, B, 1>(fixture.context) else { return };
-    let queue = queue(fixture, QueueOrder::OutOfOrder);
-    let places: Vec<u32> = (0..256).map(|i| i * 7).collect();
-    let device_places = shared(&queue, &places);
-    let tables = [1.0, 100.0].map(|factor| core::array::from_fn::<f32, 16, _>(|i| i as f32 * factor));
-    let mut found = [shared(&queue, &[0.0_f32; 256]), shared(&queue, &[0.0_f32; 256])];
-    for (table, found) in tables.iter().zip(&mut found) {
-        let launch = Launch::new(&queue, range([256], [32]));
-        let _ = launch.run_on(&lookup, Lookup, (*table, &device_places, found)).expect("a launch");
-    }
-    for (table, found) in tables.iter().zip(&found) {
-        let expected: Vec<f32> = places.iter().map(|place| table[*place as usize % 16]).collect();
-        assert_eq!(found.read().expect("a view")[..], expected);
+    for lookup in ready_in_every_format::<Lookup, B, 1>(fixture.context) {
+        let queue = queue(fixture, QueueOrder::OutOfOrder);
+        let places: Vec<u32> = (0..256).map(|i| i * 7).collect();
+        let device_places = shared(&queue, &places);
+        let tables = [1.0, 100.0].map(|factor| core::array::from_fn::<f32, 16, _>(|i| i as f32 * factor));
+        let mut found = [shared(&queue, &[0.0_f32; 256]), shared(&queue, &[0.0_f32; 256])];
+        for (table, found) in tables.iter().zip(&mut found) {
+            let launch = Launch::new(&queue, range([256], [32]));
+            let _ = launch.run_on(&lookup, Lookup, (*table, &device_places, found)).expect("a launch");
+        }
+        for (table, found) in tables.iter().zip(&found) {
+            let expected: Vec<f32> = places.iter().map(|place| table[*place as usize % 16]).collect();
+            assert_eq!(found.read().expect("a view")[..], expected);
+        }
     }
 }
 
 /// Three local arrays of different widths, one of them zeroed, and a private one.
 pub fn local_arrays_are_apart_and_aligned<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(mixed) = ready::<Mixed, B, 1>(fixture.context) else { return };
-    let queue = queue(fixture, QueueOrder::InOrder);
-    let mut found = shared(&queue, &[0_u32; 96]);
-    let _ = Launch::new(&queue, range([96], [32])).run_on(&mixed, Mixed, (&mut found,)).expect("a launch");
-    let expected: Vec<u32> = (0..96).map(|i| (10_100 * (31 - i % 32)) + 3 * (i % 32)).collect();
-    assert_eq!(found.read().expect("a view")[..], expected);
+    for mixed in ready_in_every_format::<Mixed, B, 1>(fixture.context) {
+        let queue = queue(fixture, QueueOrder::InOrder);
+        let mut found = shared(&queue, &[0_u32; 96]);
+        let _ =
+            Launch::new(&queue, range([96], [32])).run_on(&mixed, Mixed, (&mut found,)).expect("a launch");
+        let expected: Vec<u32> = (0..96).map(|i| (10_100 * (31 - i % 32)) + 3 * (i % 32)).collect();
+        assert_eq!(found.read().expect("a view")[..], expected);
+    }
 }
 
 /// The last dimension is the fastest one everywhere.
 pub fn ids_in_three_dimensions_are_row_major<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(places) = ready::<Places, B, 3>(fixture.context) else { return };
-    let queue = queue(fixture, QueueOrder::InOrder);
-    let (global, local) = ([4_u32, 6, 10], [2_u32, 3, 5]);
-    let mut found = shared(&queue, &[0_u32; 4 * 240]);
-    let launch = Launch::new(&queue, range(global.map(u64::from), local.map(u64::from)));
-    let _ = launch.run_on(&places, Places, (&mut found,)).expect("a launch");
-    let found = found.read().expect("a view");
-    for i in 0..240_u32 {
-        let ids = [i / 60, i / 10 % 6, i % 10];
-        let [l0, l1, l2] = [0, 1, 2].map(|d| ids[d] % local[d]);
-        let expected = [ids[0], ids[1], ids[2], (l0 * 3 + l1) * 5 + l2];
-        assert_eq!(found[4 * i as usize..][..4], expected, "item {i}");
+    for places in ready_in_every_format::<Places, B, 3>(fixture.context) {
+        let queue = queue(fixture, QueueOrder::InOrder);
+        let (global, local) = ([4_u32, 6, 10], [2_u32, 3, 5]);
+        let mut found = shared(&queue, &[0_u32; 4 * 240]);
+        let launch = Launch::new(&queue, range(global.map(u64::from), local.map(u64::from)));
+        let _ = launch.run_on(&places, Places, (&mut found,)).expect("a launch");
+        let found = found.read().expect("a view");
+        for i in 0..240_u32 {
+            let ids = [i / 60, i / 10 % 6, i % 10];
+            let [l0, l1, l2] = [0, 1, 2].map(|d| ids[d] % local[d]);
+            let expected = [ids[0], ids[1], ids[2], (l0 * 3 + l1) * 5 + l2];
+            assert_eq!(found[4 * i as usize..][..4], expected, "item {i}");
+        }
     }
 }
 
 /// One to eight bytes, and a structure of twelve.
 pub fn values_of_every_width_arrive<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(widths) = ready::<Widths, B, 1>(fixture.context) else { return };
-    let queue = queue(fixture, QueueOrder::InOrder);
-    let mut found = shared(&queue, &[0.0_f64; 4]);
-    let big = 1_u64 << 40;
-    let arguments = (&mut found, 7_u8, 300_u16, 70_000_u32, big, 0.5_f32, 0.25_f64, [1.0_f32, 2.0, 4.0]);
-    let _ = Launch::new(&queue, range([4], [2])).run_on(&widths, Widths, arguments).expect("a launch");
-    let expected = 7.0 + 300.0 + 70_000.0 + big as f64 + 0.75 + 7.0;
-    assert_eq!(found.read().expect("a view")[..], [expected; 4]);
+    for widths in ready_in_every_format::<Widths, B, 1>(fixture.context) {
+        let queue = queue(fixture, QueueOrder::InOrder);
+        let mut found = shared(&queue, &[0.0_f64; 4]);
+        let big = 1_u64 << 40;
+        let arguments = (&mut found, 7_u8, 300_u16, 70_000_u32, big, 0.5_f32, 0.25_f64, [1.0_f32, 2.0, 4.0]);
+        let _ = Launch::new(&queue, range([4], [2])).run_on(&widths, Widths, arguments).expect("a launch");
+        let expected = 7.0 + 300.0 + 70_000.0 + big as f64 + 0.75 + 7.0;
+        assert_eq!(found.read().expect("a view")[..], [expected; 4]);
+    }
 }
 
 /// All items of all groups change one element.
 pub fn atomic_additions_are_not_lost<B: Programmable>(fixture: &Fixture<'_, B>) {
-    let Some(count_odd) = ready::<CountOdd, B, 1>(fixture.context) else { return };
-    let queue = queue(fixture, QueueOrder::InOrder);
-    let values = shared(&queue, &(0..4096_u32).map(|i| i / 3).collect::<Vec<_>>());
-    let mut count = shared(&queue, &[5_u32]);
-    let launch = Launch::new(&queue, range([4096], [64]));
-    let _ = launch.run_on(&count_odd, CountOdd, (&values, &mut count)).expect("a launch");
-    let odd = (0..4096_u32).filter(|i| i / 3 % 2 == 1).count() as u32;
-    assert_eq!(count.read().expect("a view")[..], [5 + odd]);
+    for count_odd in ready_in_every_format::<CountOdd, B, 1>(fixture.context) {
+        let queue = queue(fixture, QueueOrder::InOrder);
+        let values = shared(&queue, &(0..4096_u32).map(|i| i / 3).collect::<Vec<_>>());
+        let mut count = shared(&queue, &[5_u32]);
+        let launch = Launch::new(&queue, range([4096], [64]));
+        let _ = launch.run_on(&count_odd, CountOdd, (&values, &mut count)).expect("a launch");
+        let odd = (0..4096_u32).filter(|i| i / 3 % 2 == 1).count() as u32;
+        assert_eq!(count.read().expect("a view")[..], [5 + odd]);
+    }
 }
 
 /// Nothing runs, and what waits for the launch goes on.
@@ -232,7 +246,7 @@ pub fn an_array_shorter_than_the_range_is_refused<B: Programmable>(fixture: &Fix
     let (x, mut y) = (shared(&queue, &[1.0_f32; 64]), shared(&queue, &[1.0_f32; 63]));
     let error = refused(Launch::new(&queue, range([64], [8])).run_on(&saxpy, Saxpy, (1.0, &x, &mut y)));
     let LaunchError::Argument { kernel, error } = error else { panic!("{error}") };
-    assert_eq!((kernel, error.argument, error.needed, error.found), ("saxpy", 2, 64, 63));
+    assert_eq!((kernel.as_str(), error.argument, error.needed, error.found), ("saxpy", 2, 64, 63));
 }
 
 /// The kernel says which size it is written for.

@@ -5,6 +5,14 @@ use usm_kernel::{
     PrivateArrays, Read, Value, Write, Zeroed,
 };
 
+macro_rules! code {
+    ($name:literal) => {
+        const OPENCL_C: Option<&'static str> = Some(include_str!(concat!("device/", $name, ".cl")));
+        const CUDA_C: Option<&'static str> = Some(include_str!(concat!("device/", $name, ".cu")));
+        const SPIR_V: Option<&'static [u8]> = Some(include_bytes!(concat!("device/", $name, ".spv")));
+    };
+}
+
 /// `found[i] = table[places[i] % 16]`.
 pub(super) struct Lookup;
 
@@ -32,17 +40,7 @@ impl Kernel<1> for Lookup {
 
 // SAFETY: an item has its own element of both arrays, and the table 16.
 unsafe impl DeviceCode<1> for Lookup {
-    const OPENCL_C: Option<&'static str> = Some(
-        "__kernel void lookup(__constant float *table, __global const uint *places, __global float *found) {
-            found[get_global_id(0)] = table[places[get_global_id(0)] % 16];
-        }",
-    );
-    const CUDA_C: Option<&'static str> = Some(
-        "extern \"C\" __global__ void lookup(const float *table, const unsigned *places, float *found) {
-            const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-            found[i] = table[places[i] % 16];
-        }",
-    );
+    code!("lookup");
     type Numbers = [u64; 0];
 
     fn numbers(&self, _: &NdRange<1>, _: &[usize]) -> [u64; 0] {
@@ -76,30 +74,7 @@ impl Kernel<3> for Places {
 
 // SAFETY: an item has four elements of its own, at its linear place.
 unsafe impl DeviceCode<3> for Places {
-    const OPENCL_C: Option<&'static str> = Some(
-        "__kernel void places(__global uint *found) {
-            const size_t r1 = get_global_size(1), r2 = get_global_size(0);
-            const size_t i0 = get_global_id(2), i1 = get_global_id(1), i2 = get_global_id(0);
-            __global uint *place = found + 4 * ((i0 * r1 + i1) * r2 + i2);
-            place[0] = i0;
-            place[1] = i1;
-            place[2] = i2;
-            place[3] = (get_local_id(2) * get_local_size(1) + get_local_id(1)) * get_local_size(0) + get_local_id(0);
-        }",
-    );
-    const CUDA_C: Option<&'static str> = Some(
-        "extern \"C\" __global__ void places(unsigned *found) {
-            const size_t r1 = (size_t)gridDim.y * blockDim.y, r2 = (size_t)gridDim.x * blockDim.x;
-            const size_t i0 = (size_t)blockIdx.z * blockDim.z + threadIdx.z;
-            const size_t i1 = (size_t)blockIdx.y * blockDim.y + threadIdx.y;
-            const size_t i2 = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-            unsigned *place = found + 4 * ((i0 * r1 + i1) * r2 + i2);
-            place[0] = i0;
-            place[1] = i1;
-            place[2] = i2;
-            place[3] = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-        }",
-    );
+    code!("places");
     type Numbers = [u64; 0];
 
     fn numbers(&self, _: &NdRange<3>, _: &[usize]) -> [u64; 0] {
@@ -138,20 +113,7 @@ impl Kernel<1> for Widths {
 
 // SAFETY: an item has its own element.
 unsafe impl DeviceCode<1> for Widths {
-    const OPENCL_C: Option<&'static str> = Some(
-        "typedef struct { float v[3]; } three;
-        __kernel void widths(__global double *found, uchar a, ushort b, uint c, ulong d, float e, double f, three g) {
-            found[get_global_id(0)] = (double)a + b + c + d + e + f + (g.v[0] + g.v[1] + g.v[2]);
-        }",
-    );
-    const CUDA_C: Option<&'static str> = Some(
-        "struct three { float v[3]; };
-        extern \"C\" __global__ void widths(double *found, unsigned char a, unsigned short b, unsigned c,
-                                            unsigned long long d, float e, double f, three g) {
-            const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-            found[i] = (double)a + b + c + d + e + f + (g.v[0] + g.v[1] + g.v[2]);
-        }",
-    );
+    code!("widths");
     type Numbers = [u64; 0];
 
     fn numbers(&self, _: &NdRange<1>, _: &[usize]) -> [u64; 0] {
@@ -186,16 +148,7 @@ impl Kernel<1> for CountOdd {
 
 // SAFETY: an item reads its own element, and the count is added to atomically.
 unsafe impl DeviceCode<1> for CountOdd {
-    const OPENCL_C: Option<&'static str> = Some(
-        "__kernel void count_odd(__global const uint *values, __global uint *count) {
-            atomic_add(count, values[get_global_id(0)] & 1);
-        }",
-    );
-    const CUDA_C: Option<&'static str> = Some(
-        "extern \"C\" __global__ void count_odd(const unsigned *values, unsigned *count) {
-            atomicAdd(count, values[(size_t)blockIdx.x * blockDim.x + threadIdx.x] & 1);
-        }",
-    );
+    code!("count_odd");
     type Numbers = [u64; 0];
 
     fn numbers(&self, _: &NdRange<1>, _: &[usize]) -> [u64; 0] {
@@ -244,38 +197,7 @@ impl Kernel<1> for Mixed {
 
 // SAFETY: an item has its own element of the result; local arrays are written at places of its own, and read behind a barrier.
 unsafe impl DeviceCode<1> for Mixed {
-    const OPENCL_C: Option<&'static str> = Some(
-        "__kernel void mixed(__global uint *found, __local uchar *bytes, __local double *doubles, __local uint *zero) {
-            const size_t l = get_local_id(0), other = get_local_size(0) - 1 - l;
-            uint own[2];
-            own[1] = 3 * l;
-            bytes[2 * l + 1] = l;
-            doubles[l] = l * 0.5;
-            if (l == 0)
-                zero[0] = 0;
-            barrier(CLK_LOCAL_MEM_FENCE);
-            const uint byte = bytes[2 * other + 1], word = doubles[other] * 2;
-            found[get_global_id(0)] = 1000000 * zero[0] + 10000 * byte + 100 * word + own[1];
-        }",
-    );
-    const CUDA_C: Option<&'static str> = Some(
-        "extern __shared__ __align__(16) unsigned char memory[];
-        extern \"C\" __global__ void mixed(unsigned *found, unsigned at_bytes, unsigned at_doubles, unsigned at_zero) {
-            unsigned char *bytes = memory + at_bytes;
-            double *doubles = (double *)(memory + at_doubles);
-            unsigned *zero = (unsigned *)(memory + at_zero);
-            const unsigned l = threadIdx.x, other = blockDim.x - 1 - l;
-            unsigned own[2];
-            own[1] = 3 * l;
-            bytes[2 * l + 1] = l;
-            doubles[l] = l * 0.5;
-            if (l == 0)
-                zero[0] = 0;
-            __syncthreads();
-            const unsigned byte = bytes[2 * other + 1], word = doubles[other] * 2;
-            found[blockIdx.x * blockDim.x + l] = 1000000 * zero[0] + 10000 * byte + 100 * word + own[1];
-        }",
-    );
+    code!("mixed");
     type Numbers = [u64; 0];
 
     fn numbers(&self, _: &NdRange<1>, _: &[usize]) -> [u64; 0] {
@@ -308,24 +230,7 @@ impl Kernel<1> for Step {
 
 // SAFETY: an item has its own element of both arrays.
 unsafe impl DeviceCode<1> for Step {
-    const OPENCL_C: Option<&'static str> = Some(
-        "__kernel void step(__global uint *a, __global const uint *b, ulong rounds) {
-            const size_t i = get_global_id(0);
-            volatile uint waste = 0;
-            for (ulong round = 0; round < rounds; round++)
-                waste += round;
-            a[i] = a[i] * 3 + b[i];
-        }",
-    );
-    const CUDA_C: Option<&'static str> = Some(
-        "extern \"C\" __global__ void step(unsigned *a, const unsigned *b, unsigned long long rounds) {
-            const size_t i = (size_t)blockIdx.x * blockDim.x + threadIdx.x;
-            volatile unsigned waste = 0;
-            for (unsigned long long round = 0; round < rounds; round++)
-                waste += round;
-            a[i] = a[i] * 3 + b[i];
-        }",
-    );
+    code!("step");
     type Numbers = [u64; 1];
 
     fn numbers(&self, _: &NdRange<1>, _: &[usize]) -> [u64; 1] {
@@ -352,10 +257,7 @@ impl Kernel<1> for Hungry {
 
 // SAFETY: nothing is touched.
 unsafe impl DeviceCode<1> for Hungry {
-    const OPENCL_C: Option<&'static str> =
-        Some("__kernel void hungry(__global uint *a, __local uchar *memory) {}");
-    const CUDA_C: Option<&'static str> =
-        Some("extern \"C\" __global__ void hungry(unsigned *a, unsigned memory) {}");
+    code!("hungry");
     type Numbers = [u64; 0];
 
     fn numbers(&self, _: &NdRange<1>, _: &[usize]) -> [u64; 0] {

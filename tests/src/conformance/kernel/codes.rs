@@ -1,0 +1,38 @@
+//! Code of one function in every language that a device may take.
+
+use usm_core::Context;
+use usm_kernel::{Code, Module, Programmable};
+
+use super::{runs_kernels, skipped};
+
+/// The same function in three languages; the SPIR-V is what `cargo xtask spirv` makes of the OpenCL C.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Codes {
+    pub(super) opencl_c: &'static str,
+    pub(super) spir_v: &'static [u8],
+    pub(super) cuda_c: &'static str,
+}
+
+/// The files of that name in the folder of device code.
+macro_rules! codes {
+    ($name:literal) => {
+        Codes {
+            opencl_c: include_str!(concat!("device/", $name, ".cl")),
+            spir_v: include_bytes!(concat!("device/", $name, ".spv")),
+            cuda_c: include_str!(concat!("device/", $name, ".cu")),
+        }
+    };
+}
+pub(super) use codes;
+
+impl Codes {
+    /// The codes that the context's device takes; that there are none is said aloud.
+    pub(super) fn taken<B: Programmable>(self, context: &Context<B>) -> impl Iterator<Item = Code<'static>> {
+        let formats = Module::formats(context);
+        let all = [Code::OpenClC(self.opencl_c), Code::SpirV(self.spir_v), Code::CudaC(self.cuda_c)];
+        if runs_kernels(context) && !all.iter().any(|code| formats.contains(code.format())) {
+            skipped(context, "functions of a module", format_args!("the device takes {formats}"));
+        }
+        all.into_iter().filter(move |code| formats.contains(code.format()))
+    }
+}

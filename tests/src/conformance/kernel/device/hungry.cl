@@ -1,0 +1,1 @@
+__kernel void hungry(__global uint *a, __local uchar *memory) {}
