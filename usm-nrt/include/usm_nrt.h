@@ -129,6 +129,8 @@ typedef struct usm_nrt_api {
 
     bool (*stats)(usm_nrt_stats *out); /* returns whether counting is on */
     void (*set_stats)(bool on);
+    /* Threads keep small blocks for their next ones, up to 256 KiB: on at start, except under a sanitizer, and when
+     * the environment says USM_NRT_THREAD_CACHE=0. A thread that ends gives them back; drain does so at once. */
     void (*set_thread_cache)(bool on);
     void (*drain_thread_cache)(void);
     void (*set_shutdown)(bool on);

@@ -147,9 +147,6 @@ fn builtin_block(
     Ok((block.cast(), data, (&raw const BUILTIN).cast_mut()))
 }
 
-/// Largest alignment, in bytes, of the hot path.
-const NEAR_ALIGN: usize = 64;
-
 /// Header bytes rounded up to the built-in allocator's alignment.
 const HEADER_ROOM: usize = HEADER.next_multiple_of(block::MIN_ALIGN);
 
@@ -195,7 +192,7 @@ impl MemInfo {
     /// A block of the built-in allocator without destructor or fill; `None` for any failure.
     #[inline]
     pub(crate) fn allocate_plain(size: usize) -> Option<NonNull<Self>> {
-        Self::allocate_builtin(size, 16)
+        Self::allocate_builtin(size, block::MIN_ALIGN)
     }
 
     #[inline]
@@ -203,23 +200,55 @@ impl MemInfo {
         Self::allocate_builtin(size, align)
     }
 
-    /// The two usual cases here, where they are compiled into the caller; the rest behind a call.
+    /// The usual case here, where it is compiled into the caller: a small block that this thread kept, and nobody watches. The
+    /// rest is behind jumps: a call alone costs a fourth of the block.
     #[inline(always)]
     fn allocate_builtin(size: usize, align: usize) -> Option<NonNull<Self>> {
         let switches = system::switches();
-        let near = align.is_power_of_two() && align <= NEAR_ALIGN && size <= block::MAX_NEAR_SIZE;
+        if switches.is_counted() || !switches.is_plain() || size > block::MAX_NEAR_SIZE {
+            return Self::allocate_near(size, align);
+        }
+        if switches.is_cached() && align.is_power_of_two() {
+            let aligned = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
+            if let Some(class) = block::class_for(HEADER_ROOM, size, aligned) {
+                let Some(block) = block::allocate_cached(class) else {
+                    return Self::allocate_observed(size, align);
+                };
+                // SAFETY: a block with that much room, of nobody else.
+                return Some(unsafe { Self::place(block, size) });
+            }
+        }
+        if align == block::MIN_ALIGN {
+            Self::allocate_uncounted(size)
+        } else {
+            Self::allocate_near(size, align)
+        }
+    }
+
+    /// A block of the usual alignment from the global allocator; sizes up to `MAX_NEAR_SIZE`.
+    #[inline(never)]
+    fn allocate_uncounted(size: usize) -> Option<NonNull<Self>> {
+        let block = block::allocate_near(HEADER_ROOM, size, block::MIN_ALIGN)?;
+        // SAFETY: a fresh block with that much room.
+        Some(unsafe { Self::place(block, size) })
+    }
+
+    /// What is neither kept nor of the usual alignment, and what is counted.
+    #[inline(never)]
+    fn allocate_near(size: usize, align: usize) -> Option<NonNull<Self>> {
+        let switches = system::switches();
+        let near = align.is_power_of_two() && align <= block::NEAR_ALIGN && size <= block::MAX_NEAR_SIZE;
         let aligned = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
-        let block = if near && switches.is_quiet() {
-            block::allocate_near(HEADER_ROOM, size, aligned)?
-        } else if near && switches.is_only_cache() {
-            match block::allocate_cached(HEADER_ROOM, size, aligned) {
+        let class = if near { block::class_for(HEADER_ROOM, size, aligned) } else { None };
+        let block = match class {
+            Some(class) if switches.is_only_cache() => match block::allocate_cached(class) {
                 Some(block) => block,
                 None => return Self::allocate_observed(size, align),
-            }
-        } else {
-            return Self::allocate_observed(size, align);
+            },
+            _ if near && switches.is_plain() => block::allocate_near(HEADER_ROOM, size, aligned)?,
+            _ => return Self::allocate_observed(size, align),
         };
-        track::counted_birth();
+        track::counted_birth(switches);
         // SAFETY: a fresh block with that much room.
         Some(unsafe { Self::place(block, size) })
     }
@@ -359,6 +388,20 @@ impl MemInfo {
         }
     }
 
+    /// [`release`](Self::release) for functions of their own, which do not allocate.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub(crate) unsafe fn release_here(mi: NonNull<Self>) {
+        track::check(mi, "release");
+        // SAFETY: alive while the caller's reference lasts.
+        if unsafe { mi.as_ref() }.refct.release() == Release::Last {
+            // SAFETY: that was the last reference.
+            unsafe { Self::destroy_here(mi) }
+        }
+    }
+
     /// [`acquire`](Self::acquire) without a locked instruction.
     ///
     /// # Safety
@@ -397,14 +440,39 @@ impl MemInfo {
     // ones, which the store buffer cannot serve (measured: 14 instead of 9 ns a block).
     #[inline(never)]
     pub unsafe fn destroy(mi: NonNull<Self>) {
+        // SAFETY: same contract.
+        unsafe { Self::destroy_here(mi) }
+    }
+
+    /// [`destroy`](Self::destroy) compiled into its caller, for those that do not allocate.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub(crate) unsafe fn destroy_here(mi: NonNull<Self>) {
+        // SAFETY: we own the block alone.
+        let header = unsafe { mi.as_ref() };
+        let switches = system::switches();
+        let watched = switches.is_counted() || switches.is_tracked();
+        if header.dtor.is_some() || !ptr::eq(header.external_allocator(), &raw const BUILTIN) || watched {
+            // SAFETY: same contract.
+            return unsafe { Self::destroy_near(mi) };
+        }
+        // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
+        unsafe { block::free(mi.cast(), switches) }
+    }
+
+    /// [`destroy_here`](Self::destroy_here) of what is not plain, or counted.
+    #[inline(never)]
+    unsafe fn destroy_near(mi: NonNull<Self>) {
         // SAFETY: we own the block alone.
         let header = unsafe { mi.as_ref() };
         let plain = header.dtor.is_none() && ptr::eq(header.external_allocator(), &raw const BUILTIN);
-        if plain && !system::switches().is_tracked() {
-            track::counted_death();
+        let switches = system::switches();
+        if plain && !switches.is_tracked() {
+            track::counted_death(switches);
             // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
-            unsafe { block::free(mi.cast()) };
-            return;
+            return unsafe { block::free(mi.cast(), switches) };
         }
         // SAFETY: same contract.
         unsafe { Self::destroy_any(mi) }
@@ -533,7 +601,7 @@ impl MemInfo {
 unsafe fn free_header(mi: NonNull<MemInfo>, allocator: *mut ExternalAllocator) {
     if allocator.is_null() || ptr::eq(allocator, &raw const BUILTIN) {
         // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
-        unsafe { block::free(mi.cast()) };
+        unsafe { block::free(mi.cast(), system::switches()) };
         return;
     }
     // SAFETY: the allocator outlives its blocks (contract of `Request::allocator` and `from_parts`).

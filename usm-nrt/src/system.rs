@@ -2,6 +2,9 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+#[cfg(feature = "std")]
+use crate::local;
+
 const STATS: u32 = 1;
 const CACHE: u32 = 2;
 const SHUTDOWN: u32 = 4;
@@ -12,7 +15,10 @@ const ALLOCATOR_SHIFT: u32 = 24;
 const ALLOCATOR: u32 = 0xFF << ALLOCATOR_SHIFT;
 
 /// All switches in one word: the hot paths pay one relaxed load for all of them.
-static SWITCHES: AtomicU32 = AtomicU32::new(0);
+static SWITCHES: AtomicU32 = AtomicU32::new(AT_START);
+
+/// Blocks are kept for their next owner, but where somebody looks for misuse of them.
+const AT_START: u32 = if cfg!(all(feature = "std", not(feature = "debug"), not(miri))) { CACHE } else { 0 };
 
 fn set(switch: u32, on: bool) {
     if on {
@@ -38,10 +44,19 @@ pub fn stats_enabled() -> bool {
     is_set(STATS)
 }
 
-/// Lets each thread keep small freed blocks (up to 1 KiB of data, about 16 KiB a size class) for its own
-/// next allocations. Off at start. Without the feature `std` there are no thread caches and this does
-/// nothing. A thread gives its blocks back when it ends, or by [`crate::drain_thread_cache`].
+/// Lets each thread keep small freed blocks for its next ones: up to 1 KiB of data each and 256 KiB in all. On at start,
+/// except with the feature `debug`, under a sanitizer, and when the environment says `USM_NRT_THREAD_CACHE=0`. A thread gives its
+/// blocks back when it ends, or by [`crate::drain_thread_cache`].
+///
+/// Without the feature `std` there are no thread caches and this does nothing; the C library turns it off again in a process
+/// with so many libraries that finding a thread's variables takes calls.
 pub fn set_thread_cache(on: bool) {
+    #[cfg(feature = "std")]
+    local::thread_cache_answered();
+    switch_thread_cache(on);
+}
+
+pub(crate) fn switch_thread_cache(on: bool) {
     set(CACHE, on && cfg!(feature = "std"));
 }
 
@@ -56,10 +71,10 @@ pub(crate) fn switches() -> Switches {
 }
 
 impl Switches {
-    /// Nothing is tracked, cached or taken from elsewhere; counted perhaps.
+    /// Nothing is tracked or taken from elsewhere.
     #[inline]
-    pub(crate) const fn is_quiet(self) -> bool {
-        self.0 & (TRACKING | CACHE | ALLOCATOR) == 0
+    pub(crate) const fn is_plain(self) -> bool {
+        self.0 & (TRACKING | ALLOCATOR) == 0
     }
 
     /// Blocks are cached per thread, counted perhaps, and nothing else is special.

@@ -16,7 +16,7 @@ use crate::block::BUILTIN;
 use crate::local;
 use crate::meminfo::MemInfo;
 use crate::stats::Event;
-use crate::system;
+use crate::system::{self, Switches};
 
 /// A block that is alive.
 #[derive(Clone, Debug)]
@@ -165,16 +165,16 @@ fn observe<const N: usize>(mi: NonNull<MemInfo>, events: [Event; N], alive: bool
 
 /// [`born`] where nothing can be tracked.
 #[inline(always)]
-pub(crate) fn counted_birth() {
-    if system::switches().is_counted() {
+pub(crate) fn counted_birth(switches: Switches) {
+    if switches.is_counted() {
         local::count([Event::Alloc, Event::MiAlloc]);
     }
 }
 
 /// [`died`] where nothing can be tracked.
 #[inline(always)]
-pub(crate) fn counted_death() {
-    if system::switches().is_counted() {
+pub(crate) fn counted_death(switches: Switches) {
+    if switches.is_counted() {
         local::count([Event::Free, Event::MiFree]);
     }
 }

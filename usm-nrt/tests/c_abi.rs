@@ -131,6 +131,26 @@ fn the_c_library_serves_a_linked_program() {
     assert_eq!(exported, declared);
 }
 
+/// Opened late and used by many threads, where the library finds a thread's things without a call and where it does not.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[test]
+fn threads_share_the_c_library() {
+    let program = scratch("threads").join("threads");
+    run(cc()
+        .args(["-pthread", "-D_GNU_SOURCE", "-o"])
+        .arg(&program)
+        .arg(crate_dir().join("tests/c/threads.c"))
+        .arg("-I")
+        .arg(crate_dir().join("include"))
+        .arg("-ldl"));
+    // Without such room, the variables of a library lie elsewhere in each thread. What malloc keeps would count as used.
+    for (what, tunables) in [("keeps", ""), ("frees", ":glibc.rtld.optional_static_tls=0")] {
+        let tunables = format!("glibc.malloc.tcache_count=0{tunables}");
+        let output = run(Command::new(&program).arg(library()).arg(what).env("GLIBC_TUNABLES", &tunables));
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "OK", "GLIBC_TUNABLES={tunables}");
+    }
+}
+
 /// Every function of Numba's `nrt.h`, and every Python-free one of the names that it hands to compiled code.
 #[test]
 fn our_header_declares_all_of_numbas() {

@@ -95,11 +95,11 @@ fn allocation() -> Vec<Row> {
         row("alloc+release 64 B", "std Arc", || allocate(64), arc),
         row("alloc+release 64 B", "triomphe", || allocate(64), triomphe),
     ];
-    usm_nrt::set_thread_cache(true);
-    rows.push(row("alloc+release 64 B, thread cache", "std Arc", || allocate(64), arc));
-    rows.push(row("alloc+release 64 B, thread cache", "triomphe", || allocate(64), triomphe));
     usm_nrt::set_thread_cache(false);
     usm_nrt::drain_thread_cache();
+    rows.push(row("alloc+release 64 B, nothing kept", "bare alloc+dealloc of 128 B", || allocate(64), bare));
+    rows.push(row("alloc+release 64 B, nothing kept", "triomphe", || allocate(64), triomphe));
+    usm_nrt::set_thread_cache(true);
     rows
 }
 
@@ -120,11 +120,13 @@ fn statistics() -> Vec<Row> {
             },
         );
         usm_nrt::set_stats(false);
-        usm_nrt::set_thread_cache(false);
-        usm_nrt::drain_thread_cache();
+        usm_nrt::set_thread_cache(true);
         Row::new(name, &row.peer, "ns", row.ours / 100.0, row.theirs / 100.0)
     };
-    vec![with(false, "alloc+release 64 B, statistics"), with(true, "alloc+release 64 B, cache, statistics")]
+    vec![
+        with(true, "alloc+release 64 B, statistics"),
+        with(false, "alloc+release 64 B, nothing kept, statistics"),
+    ]
 }
 
 /// Time per block of a chain of fans, 100 blocks beside 100,000: near 1 when time is linear.
@@ -258,6 +260,15 @@ fn c_library() -> Option<(libloading::Library, &'static Api)> {
     Some((library, api))
 }
 
+/// Blocks that live at once.
+const MANY: usize = 400;
+
+unsafe extern "C" fn no_allocate(size: usize) -> *mut MemInfo {
+    core::ptr::without_provenance_mut(size)
+}
+
+unsafe extern "C" fn no_release(_: *mut MemInfo) {}
+
 /// Both through their six-entry tables, as C code calls them.
 fn beside_numba(numba: &Numba) -> Vec<Row> {
     const PEER: &str = "Numba's nrt.cpp";
@@ -294,10 +305,32 @@ fn beside_numba(numba: &Numba) -> Vec<Row> {
     };
     // SAFETY: any size may be asked for.
     let (a, b) = unsafe { ((ours.allocate)(64), (theirs.allocate)(64)) };
+    // Live at once, then none: what a list of small arrays does.
+    let many = |api: NumbaApi| {
+        let mut blocks = vec![core::ptr::null_mut(); MANY];
+        move || {
+            for block in &mut blocks {
+                // SAFETY: any size may be asked for.
+                *block = unsafe { (api.allocate)(64) };
+            }
+            for &block in &blocks {
+                // SAFETY: the reference just returned.
+                unsafe { (api.release)(block) };
+            }
+        }
+    };
+    let each = |row: Row| {
+        let each = MANY as f64;
+        Row::new(&row.case, &row.peer, "ns", row.ours / each, row.theirs / each)
+    };
+    let nothing = black_box(NumbaApi { allocate: no_allocate, release: no_release, ..ours });
     let mut rows = vec![
         row("table: acquire+release", PEER, count(ours, a), count(theirs, b)),
         row("table: alloc+release 64 B", PEER, pair(ours, 64), pair(theirs, 64)),
+        row("table: alloc+release 64 B", "two functions that do nothing", pair(ours, 64), pair(nothing, 64)),
+        row("table: alloc+release 1 KiB", PEER, pair(ours, 1024), pair(theirs, 1024)),
         row("table: alloc+release 64 KiB", PEER, pair(ours, 65536), pair(theirs, 65536)),
+        each(row("table: alloc, later release 64 B", PEER, many(ours), many(theirs))),
     ];
     let aligned =
         || drop(black_box(MemRef::allocate(Request::new(black_box(64)).align(32)).expect("memory")));
@@ -308,12 +341,12 @@ fn beside_numba(numba: &Numba) -> Vec<Row> {
         unsafe { (theirs.release)(black_box(mi)) };
     };
     rows.push(row("alloc_aligned(32)+release 64 B", PEER, aligned, their_aligned));
-    switch(own.set_thread_cache, true);
-    rows.push(row("table: alloc+release 64 B, thread cache", PEER, pair(ours, 64), pair(theirs, 64)));
-    rows.push(row("table: alloc+release 1 KiB, thread cache", PEER, pair(ours, 1024), pair(theirs, 1024)));
     switch(own.set_thread_cache, false);
     // SAFETY: no arguments.
     unsafe { (own.drain_thread_cache)() };
+    rows.push(row("table: alloc+release 64 B, nothing kept", PEER, pair(ours, 64), pair(theirs, 64)));
+    rows.push(each(row("table: alloc, later release 64 B, nothing kept", PEER, many(ours), many(theirs))));
+    switch(own.set_thread_cache, true);
     switch(own.set_stats, true);
     // SAFETY: no arguments.
     unsafe { (numba.enable_stats)() };

@@ -69,7 +69,7 @@ pub(crate) unsafe extern "C" fn acquire(mi: *mut MemInfo) {
 pub(crate) unsafe extern "C" fn release(mi: *mut MemInfo) {
     if let Some(mi) = NonNull::new(mi) {
         // SAFETY: the C caller owns a reference and gives it up.
-        unsafe { MemInfo::release(mi) }
+        unsafe { MemInfo::release_here(mi) }
     }
 }
 

@@ -4,9 +4,11 @@
 //! The generator is that of Matsumoto and Nishimura, *Mersenne Twister* (ACM TOMACS 8, 1998) with the initialisation of
 //! 2002; streams equal those of CPython's `random`, NumPy's `RandomState` and Numba for equal states.
 
-use core::cell::UnsafeCell;
+use alloc::boxed::Box;
+use core::cell::Cell;
 use core::ffi::{c_int, c_uint};
 use core::hash::BuildHasher;
+use core::ptr;
 use std::hash::RandomState;
 use std::thread_local;
 
@@ -250,25 +252,52 @@ enum Purpose {
     Internal,
 }
 
+/// The three generators of a thread. On the heap, because a library gets its thread-local variables at fixed places, where they
+/// cost nothing to find, only while they are small (see `local/here.rs`).
+struct States(Cell<*mut Twister>);
+
 thread_local! {
-    // No destructor, so that the pointers handed out are good until the thread's last instruction.
-    static STATES: UnsafeCell<[Twister; 3]> =
-        const { UnsafeCell::new([const { Twister::unseeded() }; 3]) };
+    static STATES: States = const { States(Cell::new(ptr::null_mut())) };
 }
 
+impl States {
+    /// The first of three; made at first use.
+    fn first(&self) -> *mut Twister {
+        if self.0.get().is_null() {
+            self.0.set(unseeded().cast());
+        }
+        self.0.get()
+    }
+}
+
+impl Drop for States {
+    fn drop(&mut self) {
+        let states = self.0.replace(ptr::null_mut());
+        if !states.is_null() {
+            // SAFETY: made by `unseeded`; the thread ends, and its pointers end with it.
+            drop(unsafe { Box::from_raw(states.cast::<[Twister; 3]>()) });
+        }
+    }
+}
+
+fn unseeded() -> *mut [Twister; 3] {
+    Box::into_raw(Box::new([const { Twister::unseeded() }; 3]))
+}
+
+/// The calling thread's generator. Destructors that run later in a thread's end than ours draw from one that nobody
+/// frees.
 fn state_of_thread(purpose: Purpose) -> *mut Twister {
     watch_forks();
-    STATES.with(|states| {
-        // SAFETY: a place in the array of this thread.
-        let state = unsafe { states.get().cast::<Twister>().add(purpose as usize) };
-        // SAFETY: this thread's own, and no reference to it is held by anybody.
-        if unsafe { (*state).is_initialized } == 0 {
-            let key = entropy();
-            // SAFETY: as above; the reference ends here.
-            unsafe { &mut *state }.seed_by_array(&key);
-        }
-        state
-    })
+    let first = STATES.try_with(States::first).unwrap_or_else(|_| unseeded().cast());
+    // SAFETY: one of three.
+    let state = unsafe { first.add(purpose as usize) };
+    // SAFETY: this thread's own, and no reference to it is held by anybody.
+    if unsafe { (*state).is_initialized } == 0 {
+        let key = entropy();
+        // SAFETY: as above; the reference ends here.
+        unsafe { &mut *state }.seed_by_array(&key);
+    }
+    state
 }
 
 /// As many words as a state has, from the operating system. Where it has no such file: from its 128-bit key for hash
@@ -295,14 +324,13 @@ fn watch_forks() {
     }
 
     unsafe extern "C" fn forget() {
-        STATES.with(|states| {
-            for place in 0..3 {
-                // SAFETY: a place in the array of this thread.
-                let state = unsafe { states.get().cast::<Twister>().add(place) };
-                // SAFETY: this thread's own, and the only one of the child.
-                unsafe { (*state).is_initialized = 0 };
-            }
-        });
+        let first = STATES.try_with(|states| states.0.get()).unwrap_or(ptr::null_mut());
+        for place in (0..3).take_while(|_| !first.is_null()) {
+            // SAFETY: one of three.
+            let state = unsafe { first.add(place) };
+            // SAFETY: this thread's own, and the only one of the child.
+            unsafe { (*state).is_initialized = 0 };
+        }
     }
 
     static WATCHED: std::sync::Once = std::sync::Once::new();

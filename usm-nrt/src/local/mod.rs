@@ -1,25 +1,35 @@
-//! What each thread keeps for itself: its counters and its cache of small blocks. Without `std` there are
-//! no threads to know of: counters are shared and nothing is cached.
+//! What each thread keeps for itself: its counters and its small blocks. Without `std` there are no threads to know of:
+//! counters are shared and nothing is kept.
 
+#[cfg(feature = "std")]
+mod cache;
+#[cfg(feature = "std")]
+mod here;
 #[cfg(feature = "std")]
 mod thread;
 #[cfg(feature = "std")]
+mod wish;
+#[cfg(feature = "std")]
+pub(crate) use cache::Cache;
+#[cfg(feature = "std")]
 pub use thread::drain_thread_cache;
 #[cfg(feature = "std")]
-pub(crate) use thread::{count, for_each_counters, put, put_first, take};
+pub(crate) use thread::{count, for_each_counters, keeper, put, take};
+#[cfg(feature = "std")]
+pub(crate) use wish::answer as thread_cache_answered;
 
 #[cfg(not(feature = "std"))]
 mod shared;
 #[cfg(not(feature = "std"))]
-pub(crate) use shared::{count, drain_thread_cache, for_each_counters, put, put_first, take};
+pub(crate) use shared::{Cache, count, drain_thread_cache, for_each_counters, keeper, put, take};
 
-/// Bytes between two size classes: a cache line.
-const CLASS_STEP: usize = 64;
-/// Size classes: 64 bytes (class 1) to 1 KiB of data behind its 64 bytes of header.
-pub(crate) const CLASSES: usize = 17;
+/// Bytes between two size classes, prefix and header included.
+const CLASS_STEP: usize = 32;
+/// Size classes: the last one holds 1 KiB of data behind its 64 bytes of prefix and header.
+pub(crate) const CLASSES: usize = (64 + 1024) / CLASS_STEP;
 
-/// The class of blocks of `total` bytes, all included, or `None` when they are too large to be cached.
-#[inline]
+/// The class of blocks of `total` bytes, all included, or `None` when they are too large to be kept.
+#[inline(always)]
 pub(crate) fn class_of(total: usize) -> Option<u8> {
     let class = total.div_ceil(CLASS_STEP);
     (class <= CLASSES && class > 0).then_some(class as u8)

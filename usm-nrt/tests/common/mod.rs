@@ -54,7 +54,7 @@ pub(crate) fn library() -> &'static Path {
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .args(["rustc", "--release", "--crate-type", "cdylib", "--features", "std", "--target-dir"])
             .arg(&target)
-            .args(["--", "--cfg", "usm_nrt_export"]));
+            .args(["--", "--cfg", "usm_nrt_export", "-Cpanic=abort"]));
         target.join("release/libusm_nrt.so")
     })
 }

@@ -5,60 +5,32 @@
 //! | padding | Prefix 16 | head bytes (0 or MemInfo 48) | size bytes
 //! ```
 //! The prefix remembers the layout, so that `free` needs no size. With a MemInfo in front of it, data
-//! starts 64 bytes after the base: on a cache line of its own whenever the base is 64-byte aligned.
+//! starts 64 bytes after the base. Small blocks are of a class (`class.rs`) and kept for their next owner.
 
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 
+mod class;
+mod installed;
+mod raw;
+
+#[cfg(feature = "std")]
+pub(crate) use class::free_kept;
+pub(crate) use class::{allocate_cached, class_for};
 use raw::{alloc, dealloc, realloc};
 
 use crate::allocator;
 use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::local;
-use crate::system;
+use crate::system::{self, Switches};
 use crate::track;
-
-/// Where memory comes from: the global allocator, which the program that links this crate chooses. In the C library
-/// nobody can choose another than the system's, so it is called without the doors in between.
-#[cfg(not(all(usm_nrt_export, feature = "std")))]
-mod raw {
-    pub(super) use alloc::alloc::{alloc, dealloc, realloc};
-}
-#[cfg(all(usm_nrt_export, feature = "std"))]
-mod raw {
-    use core::alloc::{GlobalAlloc, Layout};
-    use std::alloc::System;
-
-    /// # Safety
-    /// The layout is not empty.
-    #[inline(always)]
-    pub(super) unsafe fn alloc(layout: Layout) -> *mut u8 {
-        // SAFETY: same contract.
-        unsafe { System.alloc(layout) }
-    }
-
-    /// # Safety
-    /// `base` came from [`alloc`] with this layout, and is freed once.
-    #[inline(always)]
-    pub(super) unsafe fn dealloc(base: *mut u8, layout: Layout) {
-        // SAFETY: same contract.
-        unsafe { System.dealloc(base, layout) }
-    }
-
-    /// # Safety
-    /// As [`dealloc`]; `size` is not zero and fits with the alignment.
-    pub(super) unsafe fn realloc(base: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: same contract.
-        unsafe { System.realloc(base, layout, size) }
-    }
-}
 
 /// Alignment of every block, in bytes; what C code expects of `malloc`.
 pub(crate) const MIN_ALIGN: usize = 16;
-/// Alignment of a cached block, in bytes: a cache line.
-const CLASS_ALIGN: usize = 64;
+/// Largest alignment, in bytes, that padding makes; the system allocator makes larger ones.
+pub(crate) const NEAR_ALIGN: usize = 64;
 /// Largest supported alignment, in bytes; `unsigned` in C holds no larger power of two.
 const MAX_ALIGN: usize = 1 << 31;
 
@@ -89,10 +61,10 @@ impl Prefix {
     /// What all blocks have that are aligned to 16 and neither kept nor from elsewhere.
     const USUAL: u64 = Self::new(0, PREFIX, MIN_ALIGN, 0).packed;
 
-    /// Whether the block goes straight back to the global allocator.
+    /// Whether the block may be kept for its next owner: a class, and no installed allocator.
     #[inline]
-    const fn is_plain(self) -> bool {
-        self.packed >> 48 == 0
+    const fn is_of_class(self) -> bool {
+        (self.packed >> 48).wrapping_sub(1) < 0xFF
     }
 
     /// The number of the installed allocator, 0 for the global one.
@@ -143,12 +115,11 @@ unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
         // This runtime frees its blocks without a detour, so that is another one which destroyed a header.
         track::left(block.cast());
         // SAFETY: the caller passes a block of this allocator, once (contract of `free`).
-        unsafe { free(block) }
+        unsafe { free(block, system::switches()) }
     }
 }
 
-/// Largest size, in bytes, that [`allocate_near`] and [`allocate_cached`] may be asked for: prefix, head and padding
-/// always fit.
+/// Largest size, in bytes, that [`allocate_near`] may be asked for: prefix, head and padding always fit.
 pub(crate) const MAX_NEAR_SIZE: usize = isize::MAX as usize - 1024;
 
 /// A block with `head` bytes in front of `size` bytes of data; the data is aligned to `align`, the block
@@ -163,19 +134,18 @@ pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull
     let align = align.max(MIN_ALIGN);
     let switches = system::switches();
     if switches.allocator() != 0 {
-        return allocate_installed(switches.allocator(), head, size, align);
+        return installed::allocate(switches.allocator(), head, size, align);
     }
-    if align > CLASS_ALIGN {
+    if align > NEAR_ALIGN {
         return allocate_far(head, size, align);
     }
     if size > MAX_NEAR_SIZE {
         return Err(Error::SizeOverflow { size, align });
     }
-    let block = match class_for(head, size, align) {
-        Some(class) if switches.is_cached() => {
-            allocate_cached(head, size, align).or_else(|| allocate_class(class))
-        }
-        _ => allocate_near(head, size, align),
+    let class = if switches.is_cached() { class::class_for(head, size, align) } else { None };
+    let block = match class.zip(class.and_then(|_| local::keeper())) {
+        Some((class, keeper)) => class::allocate(class, keeper),
+        None => allocate_near(head, size, align),
     };
     block.ok_or(Error::OutOfMemory { size })
 }
@@ -184,9 +154,9 @@ pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull
 /// has no memory.
 #[inline(always)]
 pub(crate) fn allocate_near(head: usize, size: usize, align: usize) -> Option<NonNull<u8>> {
-    debug_assert!((MIN_ALIGN..=CLASS_ALIGN).contains(&align) && size <= MAX_NEAR_SIZE);
+    debug_assert!((MIN_ALIGN..=NEAR_ALIGN).contains(&align) && size <= MAX_NEAR_SIZE);
     let data = data_offset(head, align);
-    // Above 16 bytes the system allocator takes a slow path; up to a cache line, padding is cheaper.
+    // Above 16 bytes the system allocator takes a slow path (100 ns instead of 8); up to a cache line, padding is cheaper.
     let total = data + size + (align - MIN_ALIGN);
     // SAFETY: a power of two, and at most `isize::MAX` because the size is no larger than MAX_NEAR_SIZE.
     let layout = unsafe { Layout::from_size_align_unchecked(total, MIN_ALIGN) };
@@ -215,33 +185,6 @@ fn allocate_far(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, E
 #[inline(always)]
 const fn data_offset(head: usize, align: usize) -> usize {
     (PREFIX + head + align - 1) & !(align - 1)
-}
-
-/// The class that holds such a block. All blocks of a class start right behind the prefix, so that they have one
-/// prefix for ever.
-#[inline(always)]
-fn class_for(head: usize, size: usize, align: usize) -> Option<u8> {
-    let data = data_offset(head, align);
-    if data - head == PREFIX { local::class_of(data + size) } else { None }
-}
-
-/// A block that this thread holds back; alignments and sizes as for [`allocate_near`].
-#[inline(always)]
-pub(crate) fn allocate_cached(head: usize, size: usize, align: usize) -> Option<NonNull<u8>> {
-    let base = local::take(class_for(head, size, align)?)?;
-    // SAFETY: behind the prefix that the block has had since it was made.
-    Some(unsafe { base.add(PREFIX) })
-}
-
-/// A fresh block of a class; `None` when there is no memory.
-#[cold]
-fn allocate_class(class: u8) -> Option<NonNull<u8>> {
-    let total = local::class_size(class);
-    let layout = Layout::from_size_align(total, CLASS_ALIGN).ok()?;
-    // SAFETY: a class is never empty.
-    let base = NonNull::new(unsafe { alloc(layout) })?;
-    // SAFETY: a class has room for more than the prefix; its base is aligned to a cache line.
-    Some(unsafe { place(base, Prefix::new(total, PREFIX, CLASS_ALIGN, class)) })
 }
 
 /// Writes the prefix and returns the block behind it.
@@ -276,9 +219,13 @@ unsafe fn prefix_of(block: NonNull<u8>) -> Prefix {
 /// # Safety
 /// `block` came from this module and is freed once.
 #[inline(always)]
-pub(crate) unsafe fn free(block: NonNull<u8>) {
+pub(crate) unsafe fn free(block: NonNull<u8>, switches: Switches) {
     // SAFETY: the block is live.
     let prefix = unsafe { prefix_of(block) };
+    if prefix.is_of_class() {
+        // SAFETY: a block of a class, which the caller gives up.
+        return unsafe { class::free(block, prefix, switches) };
+    }
     if prefix.packed == Prefix::USUAL {
         // A guess of the processor instead of a sum with what was just loaded: freeing need not wait for it.
         // SAFETY: the distance that the usual prefix says.
@@ -286,39 +233,23 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
         // SAFETY: the layout that the block was allocated with, valid then.
         return unsafe { release(base, Prefix { total: prefix.total, packed: Prefix::USUAL }) };
     }
-    // SAFETY: `lead` is the distance from the base.
-    let base = unsafe { block.sub(prefix.lead()) };
-    if !prefix.is_plain() {
-        // SAFETY: base and prefix of a live block.
-        return unsafe { free_special(base, prefix) };
-    }
-    // SAFETY: the layout that the block was allocated with, valid then.
-    unsafe { release(base, prefix) }
+    // SAFETY: same contract.
+    unsafe { free_unusual(block, prefix) }
 }
 
-/// [`free`] of a block that may be kept, or that came from elsewhere. Each case ends in a jump, so that none pays for the
-/// registers of another.
+/// [`free`] of a block with an alignment of its own, or from elsewhere. Behind a call, so that nobody else pays for its
+/// registers.
 ///
 /// # Safety
-/// `base` and `prefix` are of a live block, freed once.
+/// As for [`free`]; the prefix is the block's.
 #[inline(never)]
-unsafe fn free_special(base: NonNull<u8>, prefix: Prefix) {
-    if prefix.allocator() == 0 && local::put(prefix.class(), base) {
-        return;
-    }
-    // SAFETY: same contract.
-    unsafe { free_rest(base, prefix) }
-}
-
-/// # Safety
-/// As for [`free_special`].
-#[cold]
-#[inline(never)]
-unsafe fn free_rest(base: NonNull<u8>, prefix: Prefix) {
+unsafe fn free_unusual(block: NonNull<u8>, prefix: Prefix) {
+    // SAFETY: `lead` is the distance from the base.
+    let base = unsafe { block.sub(prefix.lead()) };
     if prefix.allocator() != 0 {
         // SAFETY: the base of a block of that allocator.
-        unsafe { free_installed(prefix.allocator(), base) }
-    } else if !local::put_first(prefix.class(), base) {
+        unsafe { installed::free(prefix.allocator(), base) }
+    } else {
         // SAFETY: the layout that the block was allocated with, valid then.
         unsafe { release(base, prefix) }
     }
@@ -332,18 +263,6 @@ unsafe fn free_rest(base: NonNull<u8>, prefix: Prefix) {
 unsafe fn release(base: NonNull<u8>, prefix: Prefix) {
     // SAFETY: size and alignment made a valid layout at allocation.
     let layout = unsafe { Layout::from_size_align_unchecked(prefix.total, prefix.align()) };
-    // SAFETY: same layout as at allocation.
-    unsafe { dealloc(base.as_ptr(), layout) }
-}
-
-/// Gives an unused base of a class back to the global allocator.
-///
-/// # Safety
-/// `base` is of class `class` and owned by the caller.
-#[cfg(feature = "std")]
-pub(crate) unsafe fn release_class(class: u8, base: NonNull<u8>) {
-    // SAFETY: the size and alignment that `allocate_class` uses.
-    let layout = unsafe { Layout::from_size_align_unchecked(local::class_size(class), CLASS_ALIGN) };
     // SAFETY: same layout as at allocation.
     unsafe { dealloc(base.as_ptr(), layout) }
 }
@@ -364,7 +283,7 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
     let total = lead.checked_add(size).ok_or(overflow)?;
     if prefix.allocator() != 0 {
         // SAFETY: same contract.
-        return unsafe { reallocate_installed(block, prefix, size) };
+        return unsafe { installed::reallocate(block, prefix, size) };
     }
     if prefix.class() != 0 {
         if total <= prefix.total {
@@ -374,7 +293,7 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
         // SAFETY: both blocks are live and distinct; the old one has `total - lead` bytes, the new one more.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), prefix.total - lead) };
         // SAFETY: ours, and the caller gives it up.
-        unsafe { free(block) };
+        unsafe { free(block, system::switches()) };
         return Ok(new);
     }
     let align = prefix.align();
@@ -389,85 +308,6 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
     prefix.total = total;
     // SAFETY: `total >= lead >= PREFIX`; the base keeps its alignment, so `lead` keeps its meaning.
     Ok(unsafe { place(base, prefix) })
-}
-
-/// [`allocate`] from an installed allocator, whose blocks may be aligned to anything.
-#[cold]
-#[inline(never)]
-fn allocate_installed(allocator: u8, head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
-    let total = installed_total(head, size, align)?;
-    let functions = allocator::installed(allocator).ok_or(Error::IncompleteAllocator)?;
-    let malloc = functions.malloc.ok_or(Error::IncompleteAllocator)?;
-    // SAFETY: the allocator's own function with its own opaque pointer.
-    let base = unsafe { malloc(total, functions.opaque) };
-    let base = NonNull::new(base.cast::<u8>()).ok_or(Error::OutOfMemory { size })?;
-    let prefix = Prefix::installed(total, installed_lead(base, head, align), allocator);
-    // SAFETY: `total` has room for the prefix, the head, the data and the padding up to its alignment.
-    Ok(unsafe { place(base, prefix) })
-}
-
-/// Bytes that hold prefix, head and data however the allocator aligns them.
-fn installed_total(head: usize, size: usize, align: usize) -> Result<usize, Error> {
-    let overflow = Error::SizeOverflow { size, align };
-    let total = size.checked_add(PREFIX + head + align - 1).ok_or(overflow)?;
-    if total > isize::MAX as usize { Err(overflow) } else { Ok(total) }
-}
-
-/// Bytes from the base to the block, so that the data behind the head is aligned.
-fn installed_lead(base: NonNull<u8>, head: usize, align: usize) -> usize {
-    let unaligned = base.addr().get() + PREFIX + head;
-    PREFIX + (unaligned.wrapping_neg() & (align - 1))
-}
-
-/// # Safety
-/// `base` came from that allocator and is freed once.
-unsafe fn free_installed(allocator: u8, base: NonNull<u8>) {
-    let Some(functions) = allocator::installed(allocator) else { return };
-    if let Some(free) = functions.free {
-        // SAFETY: the allocator's own function, with its block and its opaque pointer.
-        unsafe { free(base.as_ptr().cast(), functions.opaque) }
-    }
-}
-
-/// [`reallocate`] of a block of an installed allocator; it stays with that one.
-///
-/// # Safety
-/// As there; `prefix` is the block's.
-unsafe fn reallocate_installed(
-    block: NonNull<u8>,
-    prefix: Prefix,
-    size: usize,
-) -> Result<NonNull<u8>, Error> {
-    let (allocator, lead) = (prefix.allocator(), prefix.lead());
-    let total = installed_total(0, size, MIN_ALIGN)?;
-    let kept = (prefix.total - lead).min(size);
-    // SAFETY: `lead` is the distance from the base.
-    let base = unsafe { block.sub(lead) };
-    let functions = allocator::installed(allocator).ok_or(Error::IncompleteAllocator)?;
-    let resized = functions.realloc.and_then(|realloc| {
-        // SAFETY: the allocator's own function, with its block and its opaque pointer.
-        NonNull::new(unsafe { realloc(base.as_ptr().cast(), total, functions.opaque) }.cast::<u8>())
-    });
-    let Some(base) = resized else {
-        // No function for it, or one that refuses: by hand.
-        let new = allocate_installed(allocator, 0, size, MIN_ALIGN)?;
-        // SAFETY: both blocks are live and distinct, and hold `kept` bytes.
-        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), kept) };
-        // SAFETY: ours, and the caller gives it up.
-        unsafe { free(block) };
-        return Ok(new);
-    };
-    let moved = installed_lead(base, 0, MIN_ALIGN);
-    if moved != lead {
-        // SAFETY: the contents came along to their old distance from the base.
-        let from = unsafe { base.add(lead) };
-        // SAFETY: inside the block: `moved < PREFIX + MIN_ALIGN`.
-        let to = unsafe { base.add(moved) };
-        // SAFETY: `kept` bytes lie inside the block at both distances.
-        unsafe { ptr::copy(from.as_ptr(), to.as_ptr(), kept) };
-    }
-    // SAFETY: `total` has room for the prefix, the data and the padding up to its alignment.
-    Ok(unsafe { place(base, Prefix::installed(total, moved, allocator)) })
 }
 
 /// The installed allocator that a block came from, if it did not come from the global one.

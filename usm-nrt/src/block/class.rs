@@ -1,0 +1,89 @@
+//! Small blocks, which a thread keeps for its next ones (see [`local`]). All blocks of a class have the same size and
+//! alignment, so that any of them serves whoever asks for the class.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use super::raw::alloc;
+use super::{MIN_ALIGN, PREFIX, Prefix, data_offset, place, prefix_of, release};
+use crate::local;
+use crate::system::Switches;
+
+/// Alignment of what a class holds, in bytes: of its prefix, and of the data behind a header. What compiled code asks for
+/// arrays. The padding for it is the difference to what the global allocator aligns to: asking that one for more costs ten
+/// times the block.
+const CLASS_ALIGN: usize = 32;
+const PADDING: usize = CLASS_ALIGN - MIN_ALIGN;
+
+/// The class that holds such a block: sizes as for [`super::allocate_near`], `align` a power of two. In front of the data are
+/// `CLASS_ALIGN` bytes or a multiple, or the alignment is no more than any block has.
+#[inline(always)]
+pub(crate) fn class_for(head: usize, size: usize, align: usize) -> Option<u8> {
+    let data = data_offset(head, align);
+    if align <= CLASS_ALIGN && data - head == PREFIX { local::class_of(data + size) } else { None }
+}
+
+/// A block of `class` that this thread has kept.
+#[inline(always)]
+pub(crate) fn allocate_cached(class: u8) -> Option<NonNull<u8>> {
+    let kept = local::take(class)?;
+    // SAFETY: behind the prefix that the block has had since it was made.
+    Some(unsafe { kept.add(PREFIX) })
+}
+
+/// A block of `class`, kept by this thread or fresh; `None` when there is no memory.
+pub(super) fn allocate(class: u8, keeper: &local::Cache) -> Option<NonNull<u8>> {
+    if let Some(kept) = keeper.take(class) {
+        // SAFETY: as in `allocate_cached`.
+        return Some(unsafe { kept.add(PREFIX) });
+    }
+    let total = local::class_size(class) + PADDING;
+    let layout = Layout::from_size_align(total, MIN_ALIGN).ok()?;
+    // SAFETY: a class is never empty.
+    let base = NonNull::new(unsafe { alloc(layout) })?;
+    let shift = base.addr().get().wrapping_neg() & (CLASS_ALIGN - 1);
+    // SAFETY: the shift is at most the padding, and a class has room for more than the prefix.
+    Some(unsafe { place(base, Prefix::new(total, PREFIX + shift, MIN_ALIGN, class)) })
+}
+
+/// Frees a block of a class: the thread keeps it if it may.
+///
+/// # Safety
+/// As for [`super::free`]; the prefix is the block's and says a class.
+#[inline(always)]
+pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches) {
+    // SAFETY: the prefix lies before every block.
+    let kept = unsafe { block.sub(PREFIX) };
+    if !(switches.is_cached() && local::put(prefix.class(), kept)) {
+        // SAFETY: same contract.
+        unsafe { free_rest(kept, prefix.class(), switches) }
+    }
+}
+
+/// # Safety
+/// `kept` lies before a block of `class`, owned by the caller.
+#[cold]
+#[inline(never)]
+unsafe fn free_rest(kept: NonNull<u8>, class: u8, switches: Switches) {
+    match local::keeper() {
+        // The first block of a thread finds nothing prepared.
+        Some(keeper) if switches.is_cached() => keeper.put(class, kept),
+        // SAFETY: same contract.
+        _ => unsafe { free_kept(kept) },
+    }
+}
+
+/// Gives what a thread kept back to the global allocator.
+///
+/// # Safety
+/// `kept` lies before a block of a class, owned by the caller.
+pub(crate) unsafe fn free_kept(kept: NonNull<u8>) {
+    // SAFETY: behind the prefix.
+    let block = unsafe { kept.add(PREFIX) };
+    // SAFETY: keeping a block leaves its prefix alone.
+    let prefix = unsafe { prefix_of(block) };
+    // SAFETY: `lead` is the distance from the base.
+    let base = unsafe { block.sub(prefix.lead()) };
+    // SAFETY: the layout that the block was allocated with.
+    unsafe { release(base, prefix) }
+}

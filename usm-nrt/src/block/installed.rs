@@ -1,0 +1,87 @@
+//! Blocks of an allocator that was installed in the place of the global one.
+
+use core::ptr::{self, NonNull};
+
+use super::{MIN_ALIGN, PREFIX, Prefix, place};
+use crate::allocator;
+use crate::error::Error;
+use crate::system;
+
+/// [`super::allocate`] from an installed allocator, whose blocks may be aligned to anything.
+#[cold]
+#[inline(never)]
+pub(super) fn allocate(allocator: u8, head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
+    let total = total_of(head, size, align)?;
+    let functions = allocator::installed(allocator).ok_or(Error::IncompleteAllocator)?;
+    let malloc = functions.malloc.ok_or(Error::IncompleteAllocator)?;
+    // SAFETY: the allocator's own function with its own opaque pointer.
+    let base = unsafe { malloc(total, functions.opaque) };
+    let base = NonNull::new(base.cast::<u8>()).ok_or(Error::OutOfMemory { size })?;
+    let prefix = Prefix::installed(total, lead_of(base, head, align), allocator);
+    // SAFETY: `total` has room for the prefix, the head, the data and the padding up to its alignment.
+    Ok(unsafe { place(base, prefix) })
+}
+
+/// Bytes that hold prefix, head and data however the allocator aligns them.
+fn total_of(head: usize, size: usize, align: usize) -> Result<usize, Error> {
+    let overflow = Error::SizeOverflow { size, align };
+    let total = size.checked_add(PREFIX + head + align - 1).ok_or(overflow)?;
+    if total > isize::MAX as usize { Err(overflow) } else { Ok(total) }
+}
+
+/// Bytes from the base to the block, so that the data behind the head is aligned.
+fn lead_of(base: NonNull<u8>, head: usize, align: usize) -> usize {
+    let unaligned = base.addr().get() + PREFIX + head;
+    PREFIX + (unaligned.wrapping_neg() & (align - 1))
+}
+
+/// # Safety
+/// `base` came from that allocator and is freed once.
+pub(super) unsafe fn free(allocator: u8, base: NonNull<u8>) {
+    let Some(functions) = allocator::installed(allocator) else { return };
+    if let Some(free) = functions.free {
+        // SAFETY: the allocator's own function, with its block and its opaque pointer.
+        unsafe { free(base.as_ptr().cast(), functions.opaque) }
+    }
+}
+
+/// [`super::reallocate`] of a block of an installed allocator; it stays with that one.
+///
+/// # Safety
+/// As there; `prefix` is the block's.
+pub(super) unsafe fn reallocate(
+    block: NonNull<u8>,
+    prefix: Prefix,
+    size: usize,
+) -> Result<NonNull<u8>, Error> {
+    let (allocator, lead) = (prefix.allocator(), prefix.lead());
+    let total = total_of(0, size, MIN_ALIGN)?;
+    let kept = (prefix.total - lead).min(size);
+    // SAFETY: `lead` is the distance from the base.
+    let base = unsafe { block.sub(lead) };
+    let functions = allocator::installed(allocator).ok_or(Error::IncompleteAllocator)?;
+    let resized = functions.realloc.and_then(|realloc| {
+        // SAFETY: the allocator's own function, with its block and its opaque pointer.
+        NonNull::new(unsafe { realloc(base.as_ptr().cast(), total, functions.opaque) }.cast::<u8>())
+    });
+    let Some(base) = resized else {
+        // No function for it, or one that refuses: by hand.
+        let new = allocate(allocator, 0, size, MIN_ALIGN)?;
+        // SAFETY: both blocks are live and distinct, and hold `kept` bytes.
+        unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), kept) };
+        // SAFETY: ours, and the caller gives it up.
+        unsafe { super::free(block, system::switches()) };
+        return Ok(new);
+    };
+    let moved = lead_of(base, 0, MIN_ALIGN);
+    if moved != lead {
+        // SAFETY: the contents came along to their old distance from the base.
+        let from = unsafe { base.add(lead) };
+        // SAFETY: inside the block: `moved < PREFIX + MIN_ALIGN`.
+        let to = unsafe { base.add(moved) };
+        // SAFETY: `kept` bytes lie inside the block at both distances.
+        unsafe { ptr::copy(from.as_ptr(), to.as_ptr(), kept) };
+    }
+    // SAFETY: `total` has room for the prefix, the data and the padding up to its alignment.
+    Ok(unsafe { place(base, Prefix::installed(total, moved, allocator)) })
+}

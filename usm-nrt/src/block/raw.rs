@@ -1,0 +1,36 @@
+//! Where memory comes from: the global allocator, which the program that links this crate chooses. In the C library
+//! nobody can choose another than the system's, so it is called without the doors in between.
+
+#[cfg(not(all(usm_nrt_export, feature = "std")))]
+pub(super) use alloc::alloc::{alloc, dealloc, realloc};
+#[cfg(all(usm_nrt_export, feature = "std"))]
+pub(super) use direct::{alloc, dealloc, realloc};
+
+#[cfg(all(usm_nrt_export, feature = "std"))]
+mod direct {
+    use core::alloc::{GlobalAlloc, Layout};
+    use std::alloc::System;
+
+    /// # Safety
+    /// The layout is not empty.
+    #[inline(always)]
+    pub(in crate::block) unsafe fn alloc(layout: Layout) -> *mut u8 {
+        // SAFETY: same contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    /// # Safety
+    /// `base` came from [`alloc`] with this layout, and is freed once.
+    #[inline(always)]
+    pub(in crate::block) unsafe fn dealloc(base: *mut u8, layout: Layout) {
+        // SAFETY: same contract.
+        unsafe { System.dealloc(base, layout) }
+    }
+
+    /// # Safety
+    /// As [`dealloc`]; `size` is not zero and fits with the alignment.
+    pub(in crate::block) unsafe fn realloc(base: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: same contract.
+        unsafe { System.realloc(base, layout, size) }
+    }
+}

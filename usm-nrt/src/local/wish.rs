@@ -1,0 +1,63 @@
+//! Whether the process wants its small blocks kept, when nobody has said so: yes, unless somebody looks for misuse of memory.
+
+use core::ffi::{CStr, c_char, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::system;
+
+/// Whether the question was answered.
+static ANSWERED: AtomicBool = AtomicBool::new(false);
+
+/// Somebody said it.
+pub(crate) fn answer() {
+    ANSWERED.store(true, Ordering::Relaxed);
+}
+
+/// Whether blocks are kept; decides the first time.
+#[inline]
+pub(super) fn is_kept() -> bool {
+    if !ANSWERED.load(Ordering::Relaxed) {
+        decide();
+    }
+    system::thread_cache_enabled()
+}
+
+#[cold]
+fn decide() {
+    // Nobody waits for the first thread here: others may keep a block or two meanwhile.
+    if !ANSWERED.swap(true, Ordering::Relaxed) && (is_refused() || is_watched()) {
+        system::switch_thread_cache(false);
+    }
+}
+
+/// Whether the environment says no.
+fn is_refused() -> bool {
+    std::env::var_os("USM_NRT_THREAD_CACHE").is_some_and(|wish| wish == "0")
+}
+
+/// Whether a sanitizer is in the process: it sees the use of a freed block only when the block is really freed.
+fn is_watched() -> bool {
+    const MARKS: [&CStr; 4] = [c"__asan_init", c"__hwasan_init", c"__tsan_init", c"__msan_init"];
+    MARKS.into_iter().any(is_defined)
+}
+
+#[cfg(all(unix, not(miri)))]
+fn is_defined(name: &CStr) -> bool {
+    unsafe extern "C" {
+        fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    }
+    // The default search order: `RTLD_DEFAULT`.
+    let everywhere = if cfg!(target_vendor = "apple") {
+        ptr::without_provenance_mut(-2_isize as usize)
+    } else {
+        ptr::null_mut()
+    };
+    // SAFETY: the C library's function, with its handle for all libraries and a terminated name.
+    !unsafe { dlsym(everywhere, name.as_ptr()) }.is_null()
+}
+
+#[cfg(not(all(unix, not(miri))))]
+fn is_defined(_: &CStr) -> bool {
+    false
+}
