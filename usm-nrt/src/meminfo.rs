@@ -459,7 +459,7 @@ impl MemInfo {
             return unsafe { Self::destroy_near(mi) };
         }
         // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
-        unsafe { block::free(mi.cast(), switches) }
+        unsafe { block::free_with(mi.cast(), switches) }
     }
 
     /// [`destroy_here`](Self::destroy_here) of what is not plain, or counted.
@@ -472,7 +472,7 @@ impl MemInfo {
         if plain && !switches.is_tracked() {
             track::counted_death(switches);
             // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
-            return unsafe { block::free(mi.cast(), switches) };
+            return unsafe { block::free_with(mi.cast(), switches) };
         }
         // SAFETY: same contract.
         unsafe { Self::destroy_any(mi) }
@@ -601,7 +601,7 @@ impl MemInfo {
 unsafe fn free_header(mi: NonNull<MemInfo>, allocator: *mut ExternalAllocator) {
     if allocator.is_null() || ptr::eq(allocator, &raw const BUILTIN) {
         // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
-        unsafe { block::free(mi.cast(), system::switches()) };
+        unsafe { block::free(mi.cast()) };
         return;
     }
     // SAFETY: the allocator outlives its blocks (contract of `Request::allocator` and `from_parts`).

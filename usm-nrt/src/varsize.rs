@@ -32,7 +32,7 @@ unsafe fn free_payload(data: *mut c_void) {
     if let Some(data) = NonNull::new(data.cast()) {
         count([Event::Free]);
         // SAFETY: as the caller promises.
-        unsafe { block::free(data, system::switches()) }
+        unsafe { block::free(data) }
     }
 }
 

@@ -5,7 +5,6 @@ use core::ptr::{self, NonNull};
 use super::{MIN_ALIGN, PREFIX, Prefix, place};
 use crate::allocator;
 use crate::error::Error;
-use crate::system;
 
 /// [`super::allocate`] from an installed allocator, whose blocks may be aligned to anything.
 #[cold]
@@ -70,7 +69,7 @@ pub(super) unsafe fn reallocate(
         // SAFETY: both blocks are live and distinct, and hold `kept` bytes.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), kept) };
         // SAFETY: ours, and the caller gives it up.
-        unsafe { super::free(block, system::switches()) };
+        unsafe { super::free(block) };
         return Ok(new);
     };
     let moved = lead_of(base, 0, MIN_ALIGN);

@@ -115,7 +115,7 @@ unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
         // This runtime frees its blocks without a detour, so that is another one which destroyed a header.
         track::left(block.cast());
         // SAFETY: the caller passes a block of this allocator, once (contract of `free`).
-        unsafe { free(block, system::switches()) }
+        unsafe { free(block) }
     }
 }
 
@@ -218,8 +218,18 @@ unsafe fn prefix_of(block: NonNull<u8>) -> Prefix {
 ///
 /// # Safety
 /// `block` came from this module and is freed once.
+#[inline]
+pub(crate) unsafe fn free(block: NonNull<u8>) {
+    // SAFETY: same contract.
+    unsafe { free_with(block, system::switches()) }
+}
+
+/// [`free`] by somebody who has looked at the switches.
+///
+/// # Safety
+/// As there.
 #[inline(always)]
-pub(crate) unsafe fn free(block: NonNull<u8>, switches: Switches) {
+pub(crate) unsafe fn free_with(block: NonNull<u8>, switches: Switches) {
     // SAFETY: the block is live.
     let prefix = unsafe { prefix_of(block) };
     if prefix.is_of_class() {
@@ -237,7 +247,7 @@ pub(crate) unsafe fn free(block: NonNull<u8>, switches: Switches) {
     unsafe { free_unusual(block, prefix) }
 }
 
-/// [`free`] of a block with an alignment of its own, or from elsewhere. Behind a call, so that nobody else pays for its
+/// [`free_with`] of a block with an alignment of its own, or from elsewhere. Behind a call, so that nobody else pays for its
 /// registers.
 ///
 /// # Safety
@@ -293,7 +303,7 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
         // SAFETY: both blocks are live and distinct; the old one has `total - lead` bytes, the new one more.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), prefix.total - lead) };
         // SAFETY: ours, and the caller gives it up.
-        unsafe { free(block, system::switches()) };
+        unsafe { free(block) };
         return Ok(new);
     }
     let align = prefix.align();

@@ -144,7 +144,7 @@ export! {
         if let Some(block) = NonNull::new(block.cast()) {
             count([Event::Free]);
             // SAFETY: a block of `NRT_Allocate`, given up.
-            unsafe { block::free(block, crate::system::switches()) }
+            unsafe { block::free(block) }
         }
     }
 
