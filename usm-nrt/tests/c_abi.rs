@@ -87,7 +87,7 @@ fn the_c_library_serves_a_linked_program() {
         let program = folder.join(name);
         let mut command = cc();
         command.args(flags).arg("-o").arg(&program);
-        for source in ["linked.c", "consumer.c"] {
+        for source in ["linked.c", "consumer.c", "containers.c"] {
             command.arg(crate_dir().join("tests/c").join(source));
         }
         command.arg("-DHEADER=\"usm_nrt.h\"").arg("-I").arg(crate_dir().join("include"));

@@ -76,6 +76,7 @@ static int other_allocators(const usm_nrt_api *api) {
 
 int consumer(const NRT_api_functions *nrt);
 int hostile(const NRT_api_functions *nrt);
+int containers(void);
 
 int main(void) {
     NRT_MemSys_init();
@@ -90,6 +91,7 @@ int main(void) {
     CHECK(api->numba == NRT_get_api());
 
     CHECK(other_allocators(api) == 0);
+    CHECK(containers() == 0);
 
     NRT_MemInfo *mi = NULL;
     CHECK(api->allocate(100, 64, USM_NRT_FILL, dtor, NULL, &mi) == USM_NRT_OK);
