@@ -1,6 +1,7 @@
 //! The one owner of a block of USM memory.
 
 use core::fmt;
+use core::mem::ManuallyDrop;
 
 #[cfg(feature = "alloc")]
 use {
@@ -19,8 +20,8 @@ use crate::uses::{Pending, Uses};
 use crate::{AllocKind, MemoryType};
 
 enum Owner<B: Backend> {
-    /// The context's backend allocated the block.
-    Context,
+    /// The context's backend allocated the block, which has this number in the books.
+    Context(u64),
     /// A source carved the block from a larger one.
     #[cfg(feature = "alloc")]
     Source(Arc<dyn Reclaim<B>>),
@@ -34,7 +35,8 @@ enum Owner<B: Backend> {
 
 /// The one owner of a block of USM memory. Dropping it gives the block back after every operation that uses it.
 pub struct Allocation<B: Backend> {
-    context: Context<B>,
+    /// Dropped last, by hand.
+    context: ManuallyDrop<Context<B>>,
     block: Block,
     uses: Uses<B>,
     owner: Owner<B>,
@@ -52,8 +54,8 @@ impl<B: Backend> fmt::Debug for Allocation<B> {
 }
 
 impl<B: Backend> Allocation<B> {
-    pub(crate) fn owned(context: Context<B>, block: Block) -> Self {
-        Self { context, block, uses: Uses::new(), owner: Owner::Context }
+    pub(crate) fn owned(context: Context<B>, block: Block, serial: u64) -> Self {
+        Self { context: ManuallyDrop::new(context), block, uses: Uses::new(), owner: Owner::Context(serial) }
     }
 
     /// A part of a larger allocation, given back to `source` when dropped.
@@ -64,7 +66,7 @@ impl<B: Backend> Allocation<B> {
     #[cfg(feature = "alloc")]
     #[must_use]
     pub unsafe fn carved(context: Context<B>, block: Block, source: Arc<dyn Reclaim<B>>) -> Self {
-        Self { context, block, uses: Uses::new(), owner: Owner::Source(source) }
+        Self { context: ManuallyDrop::new(context), block, uses: Uses::new(), owner: Owner::Source(source) }
     }
 
     /// Memory that somebody else allocated and `owner` keeps alive; `owner` is dropped, after every operation that
@@ -76,7 +78,12 @@ impl<B: Backend> Allocation<B> {
     #[cfg(feature = "alloc")]
     #[must_use]
     pub unsafe fn foreign(context: Context<B>, block: Block, owner: Box<dyn Any + Send + Sync>) -> Self {
-        Self { context, block, uses: Uses::new(), owner: Owner::Foreign(Some(owner)) }
+        Self {
+            context: ManuallyDrop::new(context),
+            block,
+            uses: Uses::new(),
+            owner: Owner::Foreign(Some(owner)),
+        }
     }
 
     /// Memory that somebody else allocated and that is ours from now on: in the context's books, freed with the
@@ -87,8 +94,8 @@ impl<B: Backend> Allocation<B> {
     /// nobody else uses or frees it any more.
     #[must_use]
     pub unsafe fn taken(context: Context<B>, block: Block) -> Self {
-        context.shared().taken(&block);
-        Self::owned(context, block)
+        let serial = context.shared().taken(&block);
+        Self::owned(context, block, serial)
     }
 
     /// The context that the memory belongs to.
@@ -185,9 +192,31 @@ impl<B: Backend> Allocation<B> {
 
 impl<B: Backend> Drop for Allocation<B> {
     fn drop(&mut self) {
+        match &self.owner {
+            Owner::Context(serial) if self.uses.is_empty() => {
+                // SAFETY: the block came from this context's backend, its owner is being dropped, and nothing uses it.
+                if unsafe { free_now(&self.context, &self.block, *serial) } {
+                    // The handle of the context went with it.
+                    return;
+                }
+            }
+            _ => self.drop_in_use(),
+        }
+        // SAFETY: drop runs once, and nothing reads the context afterwards.
+        unsafe { ManuallyDrop::drop(&mut self.context) };
+    }
+}
+
+impl<B: Backend> Allocation<B> {
+    /// Everything but the usual end of an allocation, at which nothing uses it.
+    fn drop_in_use(&mut self) {
         let pending = self.uses.take();
         match &mut self.owner {
-            Owner::Context => give_back(&self.context, self.block, pending),
+            #[cfg(feature = "alloc")]
+            Owner::Context(serial) => settle(&self.context, Release::Block(self.block, *serial), pending),
+            // Without `alloc` every submission waited for its event, so nothing uses any block.
+            #[cfg(not(feature = "alloc"))]
+            Owner::Context(_) => drop(pending),
             #[cfg(feature = "alloc")]
             Owner::Source(source) => source.reclaim(self.block, pending),
             #[cfg(feature = "alloc")]
@@ -202,9 +231,16 @@ impl<B: Backend> Drop for Allocation<B> {
     }
 }
 
-#[cfg(feature = "alloc")]
-fn give_back<B: Backend>(context: &Context<B>, block: Block, pending: Pending<B>) {
-    settle(context, Release::Block(block), pending);
+/// Whether a handle of the context went with the block: it then must not be dropped.
+///
+/// # Safety
+/// As [`Backend::free`].
+#[inline]
+unsafe fn free_now<B: Backend>(context: &Context<B>, block: &Block, serial: u64) -> bool {
+    // SAFETY: the caller's promise.
+    let free = || unsafe { B::free(context.raw(), block) };
+    let memory_type = MemoryType::of(block.kind);
+    context.shared().free(memory_type, Some((block, serial)), block.size, B::COUNTED, free)
 }
 
 /// Releases at once when nothing is in flight, otherwise when it is done.
@@ -220,12 +256,4 @@ pub(crate) fn settle<B: Backend>(context: &Context<B>, what: Release<B>, pending
         context.shared().leaked();
         core::mem::forget(what);
     }
-}
-
-#[cfg(not(feature = "alloc"))]
-fn give_back<B: Backend>(context: &Context<B>, block: Block, _: Pending<B>) {
-    // SAFETY: the block came from this context's backend, its owner is being dropped, and without `alloc` every
-    // submission waited for its event, so nothing uses it.
-    let free = || unsafe { B::free(context.raw(), &block) };
-    context.shared().free(MemoryType::of(block.kind), Some(&block), block.size, free);
 }

@@ -72,7 +72,7 @@ impl<B: Backend> Drop for Buffer<B> {
             let _nothing_in_flight = pending;
             // SAFETY: created by this context, dropped once, and without `alloc` nothing is in flight.
             let destroy = || unsafe { B::Buffers::destroy(self.context.raw(), raw) };
-            self.context.shared().free(crate::MemoryType::Buffer, None, self.size, destroy);
+            self.context.shared().free(crate::MemoryType::Buffer, None, self.size, false, destroy);
         }
     }
 }

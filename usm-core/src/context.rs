@@ -1,5 +1,6 @@
 //! Contexts: the scope of pointers, statistics and limits.
 
+use core::alloc::Layout;
 use core::fmt;
 use core::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::queue::Queue;
 use crate::shared::Shared;
 use crate::source::{MemorySource, Request};
 use crate::stats::Stats;
-use crate::{DeviceInfo, MemoryType};
+use crate::{AllocKind, DeviceInfo, MemoryType};
 
 /// A context over one device. Cloning it gives another handle to the same context.
 pub struct Context<B: Backend> {
@@ -151,11 +152,41 @@ impl<B: Backend> Context<B> {
         };
         match created {
             Ok(raw) => {
-                self.shared().allocated(MemoryType::Buffer, None, size);
+                self.shared().created(size);
                 Ok(Buffer::new(self.clone(), raw, size))
             }
             Err(error) => {
                 self.shared().unreserve(MemoryType::Buffer, size);
+                Err(error.in_backend(self.info().backend))
+            }
+        }
+    }
+
+    /// A handle that the books have counted already where the backend's contexts are counted there.
+    #[inline]
+    fn counted(&self) -> Self {
+        if !B::COUNTED {
+            return self.clone();
+        }
+        // SAFETY: the context is a `Counted`, by the promise of `COUNTED`, and an owner more was counted.
+        Self { raw: unsafe { core::ptr::read(&raw const self.raw) } }
+    }
+
+    /// An allocation with its bytes reserved before the driver is asked.
+    #[cold]
+    fn allocate_reserved(&self, request: &Request, layout: Layout) -> Result<Allocation<B>> {
+        let asked = MemoryType::try_from(request.kind)?;
+        let memory_type = self.reserve(asked, layout.size(), request.fallback)?;
+        let kind = memory_type.kind().unwrap_or(request.kind);
+        self.collect();
+        match B::allocate(&self.raw, kind, layout) {
+            Ok(pointer) => {
+                let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
+                let serial = self.shared().allocated(&block, B::COUNTED);
+                Ok(Allocation::owned(self.counted(), block, serial))
+            }
+            Err(error) => {
+                self.shared().unreserve(memory_type, layout.size());
                 Err(error.in_backend(self.info().backend))
             }
         }
@@ -187,6 +218,13 @@ impl<B: Backend> Context<B> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared().stats()
+    }
+
+    /// Statistics of all contexts on the device that this process made through this crate, and of those that are gone. The limits apply to
+    /// these. Each context counts for itself alone where contexts have no device in common: on the host heap, and over an arena.
+    #[must_use]
+    pub fn device_stats(&self) -> Stats {
+        self.shared().device_stats()
     }
 
     /// Calls `observer` for each allocation and free from now on; `None` for nobody.
@@ -258,22 +296,23 @@ impl<B: Backend> Context<B> {
 impl<B: Backend> MemorySource<B> for Context<B> {
     fn allocate(&self, request: &Request) -> Result<Allocation<B>> {
         let layout = request.layout()?;
-        let shared = self.shared();
-        let asked = MemoryType::try_from(request.kind)?;
-        let memory_type = self.reserve(asked, layout.size(), request.fallback)?;
-        let kind = memory_type.kind().unwrap_or(request.kind);
-        self.collect();
-        match B::allocate(&self.raw, kind, layout) {
-            Ok(pointer) => {
-                let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
-                shared.allocated(memory_type, Some(&block), block.size);
-                Ok(Allocation::owned(self.clone(), block))
-            }
-            Err(error) => {
-                shared.unreserve(memory_type, layout.size());
-                Err(error.in_backend(self.info().backend))
-            }
+        let (shared, kind) = (self.shared(), request.kind);
+        if !shared.has_room(layout.size()) || kind == AllocKind::Unknown {
+            return self.allocate_reserved(request, layout);
         }
+        self.collect();
+        let pointer = match B::allocate(&self.raw, kind, layout) {
+            Ok(pointer) => pointer,
+            Err(error) => return Err(error.in_backend(shared.info().backend)),
+        };
+        let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
+        if let Some(serial) = shared.allocated_within(&block, B::COUNTED) {
+            return Ok(Allocation::owned(self.counted(), block, serial));
+        }
+        // SAFETY: just allocated, used by nobody.
+        unsafe { B::free(&self.raw, &block) };
+        // Many threads took the rest of the memory at once.
+        self.allocate_reserved(request, layout)
     }
 
     fn context(&self) -> &Context<B> {

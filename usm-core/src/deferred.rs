@@ -14,8 +14,8 @@ use crate::uses::Pending;
 
 /// What is given back once the events are done.
 pub(crate) enum Release<B: Backend> {
-    /// A block of the backend.
-    Block(Block),
+    /// A block of the backend, with its number in the books.
+    Block(Block, u64),
     /// A buffer of the backend, with its bytes.
     Buffer(<B::Buffers as Buffers<B>>::Raw, usize),
     /// The owner of foreign memory.
@@ -83,10 +83,15 @@ impl<B: Backend> Deferred<B> {
     }
 
     /// Frees what has finished; never blocks.
+    #[inline]
     pub(crate) fn collect(&self, context: &B::Context) {
-        if self.is_empty() {
-            return;
+        if !self.is_empty() {
+            self.collect_finished(context);
         }
+    }
+
+    #[cold]
+    fn collect_finished(&self, context: &B::Context) {
         // Drivers are asked, and foreign owners dropped, without the lock held.
         let entries = self.take();
         let (done, waiting): (Vec<_>, Vec<_>) =
@@ -141,11 +146,12 @@ fn settle<B: Backend>(
     mut destroy: impl FnMut(<B::Buffers as Buffers<B>>::Raw),
 ) {
     match what {
-        Release::Block(block) => {
-            shared.free(MemoryType::of(block.kind), Some(&block), block.size, || free(&block));
+        Release::Block(block, serial) => {
+            let memory_type = MemoryType::of(block.kind);
+            shared.free(memory_type, Some((&block, serial)), block.size, false, || free(&block));
         }
         Release::Buffer(raw, bytes) => {
-            shared.free(MemoryType::Buffer, None, bytes, || destroy(raw));
+            shared.free(MemoryType::Buffer, None, bytes, false, || destroy(raw));
         }
         Release::Owner(owner) => drop(owner),
     }

@@ -95,10 +95,13 @@ impl History {
         self.active.store(keeps || self.observer.lock().is_some(), Ordering::Release);
     }
 
+    /// Whether anybody wants records.
+    #[inline]
+    pub(crate) fn is_active(&self) -> bool {
+        self.active.load(Ordering::Acquire)
+    }
+
     pub(crate) fn record(&self, record: Record) {
-        if !self.active.load(Ordering::Acquire) {
-            return;
-        }
         #[cfg(feature = "alloc")]
         self.ring.lock().push(record);
         // The lock is released before the call, so that an observer may be changed from inside one.

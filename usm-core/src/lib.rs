@@ -10,6 +10,7 @@ extern crate alloc;
 extern crate std;
 
 mod access;
+mod account;
 mod allocation;
 pub mod backend;
 mod buffer;

@@ -19,6 +19,7 @@ pub enum Fallback {
 /// # Errors
 /// [`ErrorKind::OverMaxAlloc`] when one allocation is above the device's limit (there is no fallback from that: host
 /// memory of a context has the same limit), [`ErrorKind::OverMemory`] when the sum would exceed the device's memory.
+#[inline]
 pub fn place(
     info: &DeviceInfo,
     in_use: u64,
@@ -56,6 +57,7 @@ pub fn check_launch(info: &DeviceInfo, distinct_bytes: impl Iterator<Item = usiz
     Ok(())
 }
 
+#[cold]
 fn over(kind: ErrorKind, info: &DeviceInfo) -> Error {
     Error::from(kind).in_backend(info.backend)
 }

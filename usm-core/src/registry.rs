@@ -21,17 +21,29 @@ const LEAF: usize = 64;
 struct Leaf {
     bases: [usize; LEAF],
     infos: [PointerInfo; LEAF],
+    serials: [u64; LEAF],
     len: usize,
 }
 
+/// The map itself. Each entry carries a serial number, by which its owner takes out that entry and no later one at its address.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    /// Base of the first block of each leaf.
+    /// The youngest block, with its number: many a block is freed before the next is allocated, and then no leaf is touched.
+    /// It goes before the others, which are all older.
+    youngest: Option<(PointerInfo, u64)>,
+    sorted: Sorted,
+}
+
+/// All blocks but the youngest.
+#[derive(Debug)]
+struct Sorted {
+    /// Base of the first block of each leaf but the first leaf, which has everything below.
     firsts: Vec<usize>,
-    /// As many leaves, none of them empty; boxed, because a split moves those behind it.
+    /// One leaf more than `firsts`, none before the first block. Only a leaf without others may be empty. Boxed, because a
+    /// split moves those behind it.
     #[allow(clippy::vec_box)]
     leaves: Vec<Box<Leaf>>,
-    /// The last leaf that became empty: a program that allocates and frees one block at a time needs one all the time.
+    /// The last leaf that became empty: for a program whose number of blocks goes up and down where leaves meet.
     spare: Option<Box<Leaf>>,
     len: usize,
 }
@@ -42,26 +54,73 @@ impl Default for Blocks {
     }
 }
 
+impl Blocks {
+    pub(crate) const fn new() -> Self {
+        Self { youngest: None, sorted: Sorted::new() }
+    }
+
+    /// Older entries that begin inside the block go: the runtime has given their memory out again.
+    #[inline]
+    pub(crate) fn insert(&mut self, info: PointerInfo, serial: u64) {
+        if self.youngest.is_some() {
+            self.sort();
+        }
+        self.youngest = Some((info, serial));
+    }
+
+    /// Removes the entry that starts at `base` if it has this serial number.
+    #[inline]
+    pub(crate) fn remove_own(&mut self, base: usize, serial: u64) {
+        match self.youngest {
+            Some((_, youngest)) if youngest == serial => self.youngest = None,
+            _ => self.sorted.remove_own(base, serial),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, address: usize) -> Option<PointerInfo> {
+        match self.youngest {
+            Some((info, _)) if info.contains(address) => Some(info),
+            _ => self.sorted.find(address),
+        }
+    }
+
+    /// Gives the youngest entry its place among the others.
+    fn sort(&mut self) -> &mut Sorted {
+        if let Some((info, serial)) = self.youngest.take() {
+            self.sorted.insert(info, serial);
+        }
+        &mut self.sorted
+    }
+}
+
 impl Leaf {
     fn empty() -> Box<Self> {
-        Box::new(Self { bases: [0; LEAF], infos: [PointerInfo::UNKNOWN; LEAF], len: 0 })
+        let (bases, infos, serials) = ([0; LEAF], [PointerInfo::UNKNOWN; LEAF], [0; LEAF]);
+        Box::new(Self { bases, infos, serials, len: 0 })
     }
 
     fn bases(&self) -> &[usize] {
         &self.bases[..self.len]
     }
 
-    fn insert(&mut self, index: usize, info: PointerInfo) {
-        self.bases.copy_within(index..self.len, index + 1);
-        self.infos.copy_within(index..self.len, index + 1);
-        (self.bases[index], self.infos[index]) = (info.base, info);
+    fn insert(&mut self, index: usize, info: PointerInfo, serial: u64) {
+        if index < self.len {
+            self.bases.copy_within(index..self.len, index + 1);
+            self.infos.copy_within(index..self.len, index + 1);
+            self.serials.copy_within(index..self.len, index + 1);
+        }
+        (self.bases[index], self.infos[index], self.serials[index]) = (info.base, info, serial);
         self.len += 1;
     }
 
     fn remove(&mut self, index: usize) -> PointerInfo {
         let info = self.infos[index];
-        self.bases.copy_within(index + 1..self.len, index);
-        self.infos.copy_within(index + 1..self.len, index);
+        if index + 1 < self.len {
+            self.bases.copy_within(index + 1..self.len, index);
+            self.infos.copy_within(index + 1..self.len, index);
+            self.serials.copy_within(index + 1..self.len, index);
+        }
         self.len -= 1;
         info
     }
@@ -72,68 +131,103 @@ impl Leaf {
         upper.len = self.len - half;
         upper.bases[..upper.len].copy_from_slice(&self.bases[half..self.len]);
         upper.infos[..upper.len].copy_from_slice(&self.infos[half..self.len]);
+        upper.serials[..upper.len].copy_from_slice(&self.serials[half..self.len]);
         self.len = half;
     }
 }
 
-impl Blocks {
-    pub(crate) const fn new() -> Self {
+impl Sorted {
+    const fn new() -> Self {
         Self { firsts: Vec::new(), leaves: Vec::new(), spare: None, len: 0 }
     }
 
     /// The leaf that holds `address` if any does: the last one that does not start above it.
-    fn leaf_of(&self, address: usize) -> Option<usize> {
-        self.firsts.partition_point(|first| *first <= address).checked_sub(1)
+    fn leaf_of(&self, address: usize) -> usize {
+        self.firsts.partition_point(|first| *first <= address)
     }
 
-    pub(crate) fn insert(&mut self, info: PointerInfo) {
-        // A base below all leaves goes to the first one.
-        let mut index = self.leaf_of(info.base).unwrap_or(0);
+    fn insert(&mut self, info: PointerInfo, serial: u64) {
         if self.leaves.is_empty() {
-            let leaf = self.empty_leaf();
-            self.firsts.push(info.base);
-            self.leaves.push(leaf);
+            self.leaves.push(Leaf::empty());
         }
+        let mut index = self.leaf_of(info.base);
         if self.leaves[index].len == LEAF {
-            let mut upper = self.empty_leaf();
+            let mut upper = self.spare.take().unwrap_or_else(Leaf::empty);
             self.leaves[index].split(&mut upper);
-            self.firsts.insert(index + 1, upper.bases[0]);
+            self.firsts.insert(index, upper.bases[0]);
             self.leaves.insert(index + 1, upper);
-            index += usize::from(info.base >= self.firsts[index + 1]);
+            index += usize::from(info.base >= self.firsts[index]);
         }
         let leaf = &mut self.leaves[index];
-        match leaf.bases().binary_search(&info.base) {
-            // The runtime has given out the address again, so the old block cannot be live.
-            Ok(place) => leaf.infos[place] = info,
-            Err(place) => {
-                leaf.insert(place, info);
-                self.len += 1;
+        let place = leaf.bases().partition_point(|base| *base < info.base);
+        if leaf.bases().get(place) == Some(&info.base) {
+            (leaf.infos[place], leaf.serials[place]) = (info, serial);
+        } else {
+            leaf.insert(place, info, serial);
+            self.len += 1;
+        }
+        self.evict(index, place + 1, info.base.saturating_add(info.size));
+    }
+
+    /// Removes the entries from this place on whose base is below `end`.
+    fn evict(&mut self, mut index: usize, mut place: usize, end: usize) {
+        loop {
+            if place == self.leaves[index].len {
+                if self.firsts.get(index).is_none_or(|first| *first >= end) {
+                    return;
+                }
+                (index, place) = (index + 1, 0);
+            }
+            if self.leaves[index].bases[place] >= end {
+                return;
+            }
+            let last_of_leaf = self.leaves[index].len == 1;
+            self.remove_at(index, place);
+            if last_of_leaf {
+                // The leaf went with it. It was not the one of the new block, so there is one before.
+                index -= 1;
+                place = self.leaves[index].len;
             }
         }
-        self.firsts[index] = self.leaves[index].bases[0];
     }
 
-    fn empty_leaf(&mut self) -> Box<Leaf> {
-        self.spare.take().unwrap_or_else(Leaf::empty)
+    /// Removes the entry that starts at `base`, whatever its serial number.
+    fn remove(&mut self, base: usize) -> Option<PointerInfo> {
+        let (index, place) = self.place_of(base)?;
+        Some(self.remove_at(index, place))
     }
 
-    pub(crate) fn remove(&mut self, base: usize) -> Option<PointerInfo> {
-        let index = self.leaf_of(base)?;
+    fn remove_own(&mut self, base: usize, serial: u64) {
+        if let Some((index, place)) = self.place_of(base) {
+            if self.leaves[index].serials[place] == serial {
+                self.remove_at(index, place);
+            }
+        }
+    }
+
+    fn place_of(&self, base: usize) -> Option<(usize, usize)> {
+        let index = self.leaf_of(base);
+        let bases = self.leaves.get(index)?.bases();
+        let place = bases.partition_point(|other| *other < base);
+        (bases.get(place) == Some(&base)).then_some((index, place))
+    }
+
+    fn remove_at(&mut self, index: usize, place: usize) -> PointerInfo {
         let leaf = &mut self.leaves[index];
-        let place = leaf.bases().binary_search(&base).ok()?;
         let info = leaf.remove(place);
         self.len -= 1;
-        if leaf.len == 0 {
+        if leaf.len == 0 && !self.firsts.is_empty() {
             self.spare = Some(self.leaves.remove(index));
-            self.firsts.remove(index);
-        } else {
-            self.firsts[index] = leaf.bases[0];
+            // The leaf before takes over its addresses; where there is none, the one behind.
+            self.firsts.remove(index.saturating_sub(1));
+        } else if place == 0 && index > 0 {
+            self.firsts[index - 1] = leaf.bases[0];
         }
-        Some(info)
+        info
     }
 
-    pub(crate) fn find(&self, address: usize) -> Option<PointerInfo> {
-        let leaf = &self.leaves[self.leaf_of(address)?];
+    fn find(&self, address: usize) -> Option<PointerInfo> {
+        let leaf = self.leaves.get(self.leaf_of(address))?;
         let place = leaf.bases().partition_point(|base| *base <= address).checked_sub(1)?;
         let info = &leaf.infos[place];
         info.contains(address).then_some(*info)
@@ -147,14 +241,14 @@ impl Registry {
         Self { blocks: Mutex::new(Blocks::new()) }
     }
 
-    /// Adds the block that `info` describes. A block with the same base replaces the old one.
+    /// Adds the block that `info` describes. It replaces older ones that begin inside it.
     pub fn insert(&self, info: PointerInfo) {
-        self.blocks.lock().insert(info);
+        self.blocks.lock().insert(info, 0);
     }
 
     /// Removes the block that starts at `base` and gives it back.
     pub fn remove(&self, base: usize) -> Option<PointerInfo> {
-        self.blocks.lock().remove(base)
+        self.blocks.lock().sort().remove(base)
     }
 
     /// The live block that contains `address`.
@@ -166,12 +260,39 @@ impl Registry {
     /// Number of live blocks.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.blocks.lock().len
+        self.blocks.lock().sort().len
     }
 
     /// Whether no block is live.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(base: usize, size: usize) -> PointerInfo {
+        PointerInfo { base, size, ..PointerInfo::UNKNOWN }
+    }
+
+    #[test]
+    fn an_owner_takes_out_its_own_entry_and_no_later_one() {
+        let mut blocks = Blocks::new();
+        blocks.insert(info(4096, 10), 1);
+        blocks.insert(info(8192, 10), 2);
+        // The runtime gave the first address out again before its old owner came here.
+        blocks.insert(info(4096, 20), 3);
+        blocks.remove_own(4096, 1);
+        assert_eq!(blocks.find(4110).map(|found| found.size), Some(20));
+        blocks.insert(info(0, 1), 4);
+        blocks.remove_own(4096, 1);
+        assert_eq!(blocks.find(4110).map(|found| found.size), Some(20));
+        blocks.remove_own(4096, 3);
+        blocks.remove_own(8192, 2);
+        assert_eq!((blocks.find(4096), blocks.find(8192)), (None, None));
+        assert!(blocks.find(0).is_some());
     }
 }

@@ -1,7 +1,10 @@
 //! The bookkeeping that every context carries, whatever its backend.
 
+#[cfg(feature = "alloc")]
+use alloc::sync::Arc;
 use core::time::Duration;
 
+use crate::account::{Account, CurrentAndPeak, Entry, PageNumber};
 use crate::backend::Block;
 #[cfg(feature = "alloc")]
 use crate::backend::PointerInfo;
@@ -9,10 +12,8 @@ use crate::error::Result;
 use crate::gate::Gate;
 use crate::history::{History, Observer, Operation, Record};
 use crate::limits::{self, Fallback};
-#[cfg(feature = "alloc")]
-use crate::registry::Blocks;
-use crate::stats::{Ledger, Stats};
-use crate::sync::{AtomicU32, Mutex, Ordering, next_id};
+use crate::stats::Stats;
+use crate::sync::{AtomicU32, Ordering, next_id};
 use crate::{DeviceInfo, MemoryType};
 
 /// Waits give up after this long unless the context says otherwise.
@@ -23,43 +24,42 @@ pub const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(30);
 pub struct Shared {
     id: u64,
     info: DeviceInfo,
-    books: Mutex<Books>,
+    #[cfg(feature = "alloc")]
+    account: Arc<Account>,
+    #[cfg(not(feature = "alloc"))]
+    account: Account,
+    page: PageNumber,
     history: History,
     gate: Gate,
     wait_limit_ms: AtomicU32,
 }
 
-/// What one lock protects: an allocation and its free take it three times together, which costs less than a dozen atomics,
-/// and every number that is read belongs to one moment.
-#[derive(Debug)]
-struct Books {
-    ledger: Ledger,
-    #[cfg(feature = "alloc")]
-    blocks: Blocks,
-    /// Bytes that count against device memory, reserved before the driver is asked so that two threads cannot both
-    /// pass the limit.
-    device_bytes: usize,
-}
-
-impl Books {
-    fn unreserve(&mut self, bytes: usize) {
-        self.device_bytes = self.device_bytes.saturating_sub(bytes);
-    }
-}
-
 impl Shared {
-    /// Bookkeeping of a new context over the device that `info` describes.
+    /// Bookkeeping of a new context over the device that `info` describes, with books that no other context sees.
     #[must_use]
     pub fn new(info: DeviceInfo) -> Self {
+        #[cfg(feature = "alloc")]
+        return Self::on(info, Arc::new(Account::new()));
+        #[cfg(not(feature = "alloc"))]
+        Self::keeping(info, Account::new())
+    }
+
+    /// The same with the books that all contexts of the device share.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn on(info: DeviceInfo, account: Arc<Account>) -> Self {
+        Self::keeping(info, account)
+    }
+
+    fn keeping(
+        info: DeviceInfo,
+        #[cfg(feature = "alloc")] account: Arc<Account>,
+        #[cfg(not(feature = "alloc"))] account: Account,
+    ) -> Self {
         Self {
             id: next_id(),
             info,
-            books: Mutex::new(Books {
-                ledger: Ledger::new(),
-                #[cfg(feature = "alloc")]
-                blocks: Blocks::new(),
-                device_bytes: 0,
-            }),
+            page: account.open(),
+            account,
             history: History::from_environment(),
             gate: Gate::new(),
             wait_limit_ms: AtomicU32::new(DEFAULT_WAIT_LIMIT.as_millis() as u32),
@@ -94,7 +94,11 @@ impl Shared {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        self.books.lock().ledger.snapshot()
+        self.account.stats(self.page)
+    }
+
+    pub(crate) fn device_stats(&self) -> Stats {
+        self.account.device_stats()
     }
 
     pub(crate) fn set_observer(&self, observer: Option<Observer>) {
@@ -108,96 +112,142 @@ impl Shared {
 
     /// The live block of this context that contains `address`.
     #[cfg(feature = "alloc")]
+    #[inline]
     pub(crate) fn find(&self, address: usize) -> Option<PointerInfo> {
-        self.books.lock().blocks.find(address)
+        self.account.find(self.page, address)
     }
 
-    /// Applies the limits and reserves the bytes; [`unreserve`](Self::unreserve) when the driver then refuses.
+    /// Whether an allocation is so small beside the memory that is left that its bytes need not be reserved before the driver is asked:
+    /// 64 threads would have to be at it at once to ask for more than there is, and the limits are applied to what they got.
+    #[inline]
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let (bytes, in_use) = (bytes as u64, self.account.in_use() as u64);
+        let left = self.info.global_mem_size.saturating_sub(in_use);
+        bytes <= self.info.max_alloc_size && bytes <= left / 64
+    }
+
+    /// Applies the limits and reserves the bytes, so that two threads cannot both be given the last of the memory;
+    /// [`unreserve`](Self::unreserve) when the driver then refuses.
     pub(crate) fn reserve(
         &self,
         memory_type: MemoryType,
         bytes: usize,
         fallback: Fallback,
     ) -> Result<MemoryType> {
-        let mut books = self.books.lock();
-        let placed = limits::place(&self.info, books.device_bytes as u64, memory_type, bytes, fallback)?;
-        if placed.on_device() {
-            // Cannot overflow: `place` bounded the sum by the memory's size, and addresses are distinct.
-            books.device_bytes = books.device_bytes.saturating_add(bytes);
-        }
-        Ok(placed)
+        self.account
+            .reserve(bytes, |in_use| limits::place(&self.info, in_use as u64, memory_type, bytes, fallback))
     }
 
     pub(crate) fn unreserve(&self, memory_type: MemoryType, bytes: usize) {
         if memory_type.on_device() {
-            self.books.lock().unreserve(bytes);
+            self.account.unreserve(bytes);
         }
     }
 
-    /// Accounts for a block that the driver gave.
-    pub(crate) fn allocated(&self, memory_type: MemoryType, block: Option<&Block>, bytes: usize) {
-        let (current, peak) = {
-            let mut books = self.books.lock();
-            #[cfg(feature = "alloc")]
-            if let Some(block) = block {
-                books.blocks.insert(self.describe(block));
-            }
-            books.ledger.add(memory_type, bytes)
-        };
-        self.tell(Operation::Allocate, memory_type, block, bytes, (current, peak));
+    /// Accounts for a block that the driver gave, whose bytes were not reserved. `None`, and nothing is accounted for, when others took the
+    /// rest of the memory meanwhile. The number is what [`free`](Self::free) wants with the block; with `owned`, an owner of the
+    /// context is counted too.
+    #[inline]
+    pub(crate) fn allocated_within(&self, block: &Block, owned: bool) -> Option<u64> {
+        self.enter(block, Some(self.info.global_mem_size), owned)
+    }
+
+    /// Accounts for a block that the driver gave, whose bytes are reserved.
+    pub(crate) fn allocated(&self, block: &Block, owned: bool) -> u64 {
+        // Refused are only bytes that were not reserved.
+        self.enter(block, None, owned).unwrap_or(0)
     }
 
     /// Accounts for a block that somebody else allocated: it exists, so no limit refuses it.
-    pub(crate) fn taken(&self, block: &Block) {
-        let memory_type = MemoryType::of(block.kind);
-        if memory_type.on_device() {
-            let mut books = self.books.lock();
-            books.device_bytes = books.device_bytes.saturating_add(block.size);
-        }
-        self.allocated(memory_type, Some(block), block.size);
+    pub(crate) fn taken(&self, block: &Block) -> u64 {
+        // Above the largest sum there is only the end of the address space.
+        self.enter(block, Some(u64::MAX), false).unwrap_or(0)
     }
 
-    /// Takes a block out of the books and gives it back by `free`. The books come first: the runtime may give the address out again at once.
-    /// The reservation goes last, so that what the next allocation is granted is really there.
+    /// Accounts for a buffer whose bytes are reserved.
+    pub(crate) fn created(&self, bytes: usize) {
+        let entry = Entry { memory_type: MemoryType::Buffer, bytes };
+        let numbers = self.account.enter_buffer(self.page, entry);
+        self.tell(Operation::Allocate, entry, None, numbers);
+    }
+
+    /// `limit` is for bytes that were not reserved.
+    #[inline]
+    fn enter(&self, block: &Block, limit: Option<u64>, owned: bool) -> Option<u64> {
+        let entry = Entry { memory_type: MemoryType::of(block.kind), bytes: block.size };
+        let limit = limit.filter(|_| entry.memory_type.on_device());
+        #[cfg(feature = "alloc")]
+        let (serial, numbers) = self.account.enter(self.page, entry, limit, self.describe(block), owned)?;
+        #[cfg(not(feature = "alloc"))]
+        let (serial, numbers) = self.account.enter(self.page, entry, limit, owned)?;
+        self.tell(Operation::Allocate, entry, Some(block), numbers);
+        Some(serial)
+    }
+
+    /// Gives memory back by `free` and takes it out of the books, in this order: what the next allocation is granted is really there.
+    /// The runtime may give the address out again before the block is out of the registry; its number then tells the two apart.
+    ///
+    /// With `owned`, an owner of the context may go in the same step; the answer says whether it did. The last owner never does.
+    #[inline]
     pub(crate) fn free(
         &self,
         memory_type: MemoryType,
-        block: Option<&Block>,
+        block: Option<(&Block, u64)>,
         bytes: usize,
+        owned: bool,
         free: impl FnOnce(),
-    ) {
-        let (current, peak) = {
-            let mut books = self.books.lock();
-            #[cfg(feature = "alloc")]
-            if let Some(block) = block {
-                books.blocks.remove(block.address());
-            }
-            books.ledger.remove(memory_type, bytes)
-        };
-        self.tell(Operation::Free, memory_type, block, bytes, (current, peak));
+    ) -> bool {
+        let entry = Entry { memory_type, bytes };
+        let known = block.map(|(block, serial)| (block.address(), serial));
+        if !self.history.is_active() {
+            free();
+            return self.account.settle(self.page, entry, known, owned);
+        }
+        // A free is told before the address can be told of again.
+        let numbers = self.account.strike(self.page, entry, known);
+        self.tell(Operation::Free, entry, block.map(|(block, _)| block), numbers);
         free();
-        self.unreserve(memory_type, bytes);
+        if memory_type.on_device() {
+            self.account.unreserve(bytes);
+        }
+        false
+    }
+
+    /// Counts another owner of the context.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn retain(&self) {
+        self.account.retain(self.page);
+    }
+
+    /// Counts an owner less; whether there is one left.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn release(&self) -> bool {
+        self.account.release(self.page)
     }
 
     #[cfg(feature = "alloc")]
     pub(crate) fn leaked(&self) {
-        self.books.lock().ledger.leak();
+        self.account.leaked(self.page);
     }
 
+    #[inline]
     fn tell(
         &self,
         operation: Operation,
-        memory_type: MemoryType,
+        entry: Entry,
         block: Option<&Block>,
-        bytes: usize,
-        (current, peak): (usize, usize),
+        (current, peak): CurrentAndPeak,
     ) {
-        let address = block.map_or(0, Block::address);
-        self.history.record(Record { operation, memory_type, address, bytes, current, peak });
+        if self.history.is_active() {
+            let Entry { memory_type, bytes } = entry;
+            let address = block.map_or(0, Block::address);
+            self.history.record(Record { operation, memory_type, address, bytes, current, peak });
+        }
     }
 
     /// What the books say of a block of this context.
     #[cfg(feature = "alloc")]
+    #[inline]
     pub(crate) fn describe(&self, block: &Block) -> PointerInfo {
         PointerInfo {
             kind: block.kind,
@@ -206,5 +256,12 @@ impl Shared {
             device: (block.kind != crate::AllocKind::Host).then_some(self.info.ordinal),
             context: self.id,
         }
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.account.close(self.page);
     }
 }

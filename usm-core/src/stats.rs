@@ -20,7 +20,7 @@ pub struct Counters {
     pub count: usize,
 }
 
-/// A snapshot of the statistics of a context.
+/// A snapshot of the statistics of a context, or of all contexts of a device.
 ///
 /// All numbers are of one moment. `sum.peak` is the peak of the sum, not the sum of the peaks: memory of two types that was
 /// never live at the same time is not added up.
@@ -43,6 +43,25 @@ impl Stats {
     }
 }
 
+impl Counters {
+    fn add(&mut self, more: &Self) {
+        self.current = self.current.wrapping_add(more.current);
+        self.total = self.total.wrapping_add(more.total);
+        self.live = self.live.wrapping_add(more.live);
+        self.count = self.count.wrapping_add(more.count);
+    }
+}
+
+impl Stats {
+    /// Adds what adds up: everything but the peaks.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.by_type.iter_mut().zip(&more.by_type).for_each(|(row, more)| row.add(more));
+        self.sum.add(&more.sum);
+        self.leaked = self.leaked.wrapping_add(more.leaked);
+    }
+}
+
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "type        current       peak      total  live  count")?;
@@ -58,10 +77,34 @@ impl fmt::Display for Stats {
     }
 }
 
-/// The live counters behind [`Stats`]: plain numbers, changed under the lock of a context's books.
-#[derive(Debug, Default)]
+/// What a ledger keeps of one memory type: what came and what went, so that each event changes as few words as can be.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    allocated: usize,
+    freed: usize,
+    peak: usize,
+    allocations: usize,
+    frees: usize,
+}
+
+impl Row {
+    const NONE: Self = Self { allocated: 0, freed: 0, peak: 0, allocations: 0, frees: 0 };
+
+    fn counters(&self) -> Counters {
+        Counters {
+            current: self.allocated.wrapping_sub(self.freed),
+            peak: self.peak,
+            total: self.allocated,
+            live: self.allocations.wrapping_sub(self.frees),
+            count: self.allocations,
+        }
+    }
+}
+
+/// The live counters behind [`Stats`]: plain numbers, changed under the lock of the books.
+#[derive(Debug)]
 pub(crate) struct Ledger {
-    by_type: [Counters; 4],
+    by_type: [Row; 4],
     /// Bytes of all types; the rest of the sum is added up when asked.
     current: usize,
     peak: usize,
@@ -70,29 +113,33 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub(crate) const fn new() -> Self {
-        const NONE: Counters = Counters { current: 0, peak: 0, total: 0, live: 0, count: 0 };
-        Self { by_type: [NONE; 4], current: 0, peak: 0, leaked: 0 }
+        Self { by_type: [Row::NONE; 4], current: 0, peak: 0, leaked: 0 }
     }
 
     /// Returns (current, peak) of the type, as the log line prints them.
+    #[inline]
     pub(crate) fn add(&mut self, memory_type: MemoryType, bytes: usize) -> (usize, usize) {
         self.current = self.current.wrapping_add(bytes);
-        self.peak = self.peak.max(self.current);
+        if self.current > self.peak {
+            self.peak = self.current;
+        }
         let row = &mut self.by_type[memory_type.index()];
-        row.current = row.current.wrapping_add(bytes);
-        row.peak = row.peak.max(row.current);
-        row.total = row.total.wrapping_add(bytes);
-        row.live = row.live.wrapping_add(1);
-        row.count = row.count.wrapping_add(1);
-        (row.current, row.peak)
+        row.allocated = row.allocated.wrapping_add(bytes);
+        row.allocations = row.allocations.wrapping_add(1);
+        let current = row.allocated.wrapping_sub(row.freed);
+        if current > row.peak {
+            row.peak = current;
+        }
+        (current, row.peak)
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, memory_type: MemoryType, bytes: usize) -> (usize, usize) {
         self.current = self.current.wrapping_sub(bytes);
         let row = &mut self.by_type[memory_type.index()];
-        row.current = row.current.wrapping_sub(bytes);
-        row.live = row.live.wrapping_sub(1);
-        (row.current, row.peak)
+        row.freed = row.freed.wrapping_add(bytes);
+        row.frees = row.frees.wrapping_add(1);
+        (row.allocated.wrapping_sub(row.freed), row.peak)
     }
 
     #[cfg(feature = "alloc")]
@@ -101,12 +148,53 @@ impl Ledger {
     }
 
     pub(crate) fn snapshot(&self) -> Stats {
-        let mut sum = Counters { current: self.current, peak: self.peak, ..Counters::default() };
-        for row in &self.by_type {
-            sum.total = sum.total.wrapping_add(row.total);
-            sum.live = sum.live.wrapping_add(row.live);
-            sum.count = sum.count.wrapping_add(row.count);
+        let by_type = self.by_type.map(|row| row.counters());
+        let mut sum = Counters::default();
+        by_type.iter().for_each(|row| sum.add(row));
+        (sum.current, sum.peak) = (self.current, self.peak);
+        Stats { by_type, sum, leaked: self.leaked }
+    }
+}
+
+/// Bytes live and their peaks over all contexts of a device; the rest of a device's [`Stats`] is added up when asked.
+#[derive(Debug)]
+pub(crate) struct Levels {
+    /// Per type, then of the sum: (current, peak).
+    rows: [(usize, usize); 5],
+}
+
+impl Levels {
+    const SUM: usize = 4;
+
+    /// Those of a context that was alone on its device.
+    pub(crate) fn of(stats: &Stats) -> Self {
+        let mut rows = [(0, 0); 5];
+        for (row, counters) in rows.iter_mut().zip(stats.by_type.iter().chain([&stats.sum])) {
+            *row = (counters.current, counters.peak);
         }
-        Stats { by_type: self.by_type, sum, leaked: self.leaked }
+        Self { rows }
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, memory_type: MemoryType, bytes: usize) {
+        for row in [memory_type.index(), Self::SUM] {
+            let (current, peak) = &mut self.rows[row];
+            *current = current.wrapping_add(bytes);
+            *peak = (*peak).max(*current);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, memory_type: MemoryType, bytes: usize) {
+        for row in [memory_type.index(), Self::SUM] {
+            let (current, _) = &mut self.rows[row];
+            *current = current.wrapping_sub(bytes);
+        }
+    }
+
+    pub(crate) fn put_into(&self, stats: &mut Stats) {
+        for (row, (current, peak)) in stats.by_type.iter_mut().chain([&mut stats.sum]).zip(self.rows) {
+            (row.current, row.peak) = (current, peak);
+        }
     }
 }

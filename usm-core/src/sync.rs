@@ -6,14 +6,10 @@ mod model;
 #[cfg(usm_valgrind)]
 mod pthread;
 
-#[cfg(all(not(loom), feature = "alloc"))]
-pub(crate) use core::sync::atomic::AtomicUsize;
 #[cfg(not(loom))]
-pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-#[cfg(all(loom, feature = "alloc"))]
-pub(crate) use model::AtomicUsize;
+pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 #[cfg(loom)]
-pub(crate) use model::{AtomicBool, AtomicU32, Mutex, Ordering};
+pub(crate) use model::{AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering};
 #[cfg(usm_valgrind)]
 pub(crate) use pthread::Mutex;
 

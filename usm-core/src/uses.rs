@@ -138,10 +138,20 @@ impl<B: Backend> Uses<B> {
             Access::Write => true,
             Access::Read => queue != 0 && earlier.access == Access::Read && earlier.queue == queue,
         };
+        let latest = Use { serial: crate::sync::next_id(), queue, access, event };
         let mut list = self.list.lock();
         // Dropping an event may call the driver, which waits until the lock is released.
+        if let [earlier] = &mut **list {
+            // A block that one operation after the other writes.
+            if replaced(earlier) {
+                let gone = core::mem::replace(earlier, latest);
+                drop(list);
+                drop(gone);
+                return;
+            }
+        }
         let gone = take_out(&mut list, replaced);
-        list.push(Use { serial: crate::sync::next_id(), queue, access, event });
+        list.push(latest);
         let crowded = list.len() > Self::PRUNE_ABOVE;
         drop(list);
         drop(gone);
@@ -195,6 +205,11 @@ impl<B: Backend> Uses<B> {
             events: core::mem::take(self.list.get_mut()).into_iter().map(|earlier| earlier.event).collect(),
         }
     }
+
+    /// Whether nothing is remembered.
+    pub(crate) fn is_empty(&mut self) -> bool {
+        self.list.get_mut().is_empty()
+    }
 }
 
 /// Without `alloc` a submission waits for its event before it returns, so nothing is ever unfinished.
@@ -206,5 +221,10 @@ impl<B: Backend> Uses<B> {
 
     pub(crate) fn take(&mut self) -> Pending<B> {
         Pending::none()
+    }
+
+    #[allow(clippy::unused_self, reason = "the same call with and without `alloc`")]
+    pub(crate) fn is_empty(&mut self) -> bool {
+        true
     }
 }

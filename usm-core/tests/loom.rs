@@ -169,3 +169,20 @@ fn a_view_and_a_submission_of_another_thread_exclude_each_other() {
         assert_eq!(mock.violations(), []);
     });
 }
+
+#[test]
+fn a_context_goes_once_with_the_last_of_its_owners() {
+    model(|| {
+        let mock = Mock::default();
+        let context = warm(&mock);
+        let block = context.allocate(&Request::new(AllocKind::Device, 8)).expect("memory");
+        let other = context.allocate(&Request::new(AllocKind::Shared, 8)).expect("memory");
+        // An allocation counts its handle with its entry in the books, a context by itself.
+        let thread = thread::spawn(move || drop((block, other)));
+        drop(context);
+        thread.join().expect("no panic");
+        assert_eq!(mock.live_blocks(), 0);
+        assert_eq!(mock.contexts(), 0);
+        assert_eq!(mock.violations(), []);
+    });
+}

@@ -4,7 +4,9 @@ use std::sync::Barrier;
 
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Mock, Progress};
-use usm_core::{AllocKind, Context, ErrorKind, Fallback, MemorySource, MemoryType, QueueOrder, Request};
+use usm_core::{
+    AllocKind, Backend, Context, ErrorKind, Fallback, MemorySource, MemoryType, QueueOrder, Request,
+};
 
 const MEMORY: u64 = 10_000;
 
@@ -49,6 +51,56 @@ fn memory_that_only_waits_to_be_freed_refuses_nobody() {
     let block = again().expect("done, so it makes room");
     assert_eq!(block.kind(), AllocKind::Device);
     assert_eq!(mock.violations(), []);
+}
+
+#[test]
+fn contexts_of_one_device_share_its_memory() {
+    let (mock, one) = small();
+    let two = mock.context();
+    let request = Request::new(AllocKind::Device, 6_000);
+    let first = one.allocate(&request).expect("fits");
+    let refused = two.allocate(&request).expect_err("too much together").kind;
+    assert_eq!(refused, ErrorKind::OverMemory { requested: 6_000, in_use: 6_000, limit: MEMORY });
+    // Each has statistics of its own.
+    assert_eq!((one.stats().sum.current, two.stats().sum.current), (6_000, 0));
+    assert_eq!(one.device_stats(), two.device_stats());
+    drop(first);
+    let second = two.allocate(&request).expect("fits now");
+    let host = one.allocate(&Request::new(AllocKind::Host, 500)).expect("memory");
+    drop((second, host, two));
+    // What a context did that is gone is not forgotten.
+    let device = one.device_stats();
+    assert_eq!((device.sum.current, device.sum.peak, device.sum.total), (0, 6_500, 12_500));
+    assert_eq!((device.of(MemoryType::UsmDevice).peak, device.of(MemoryType::UsmDevice).count), (6_000, 2));
+    assert_eq!(one.stats().sum.peak, 6_000);
+}
+
+#[test]
+fn statistics_of_a_device_outlive_its_first_context() {
+    let (mock, one) = small();
+    drop(one.allocate(&Request::new(AllocKind::Shared, 3_000)).expect("memory"));
+    assert_eq!(one.device_stats(), one.stats());
+    drop(one);
+    let two = mock.context();
+    drop(two.allocate(&Request::new(AllocKind::Shared, 1_000)).expect("memory"));
+    let device = two.device_stats();
+    assert_eq!((device.sum.peak, device.sum.total, device.sum.live), (3_000, 4_000, 0));
+    assert_eq!(two.stats().sum.peak, 1_000);
+}
+
+#[test]
+fn devices_have_memory_of_their_own() {
+    let mock = Mock::default().with_devices(2).with_device(|info| {
+        info.global_mem_size = MEMORY;
+        info.max_alloc_size = MEMORY;
+    });
+    let mut devices = Vec::new();
+    mock.for_each_device(&mut |device| devices.push(device)).expect("devices");
+    let contexts: Vec<_> =
+        devices.iter().map(|device| Context::new(&mock, device).expect("a context")).collect();
+    let request = Request::new(AllocKind::Device, MEMORY as usize);
+    let blocks: Vec<_> = contexts.iter().map(|context| context.allocate(&request).expect("fits")).collect();
+    assert!(contexts.iter().all(|context| context.device_stats().sum.current == blocks[0].size()));
 }
 
 #[test]

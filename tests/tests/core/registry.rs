@@ -1,7 +1,8 @@
 //! The interval map against a list that is searched from end to end.
 
 use proptest::prelude::*;
-use usm_core::{AllocKind, PointerInfo, Registry};
+use usm_core::backend::host::HostHeap;
+use usm_core::{AllocKind, MemorySource, PointerInfo, Registry, Request};
 
 fn info(slot: usize, size: usize) -> PointerInfo {
     PointerInfo { kind: AllocKind::Shared, base: slot * 16, size, device: Some(0), context: 1 }
@@ -30,6 +31,52 @@ proptest! {
             prop_assert_eq!(registry.find(address), expected.copied());
         }
     }
+}
+
+proptest! {
+    /// A runtime gives memory out again while the books still have the old block.
+    #[test]
+    fn a_block_replaces_those_that_begin_inside_it(
+        blocks in prop::collection::vec((0_usize..300, 1_usize..200), 0..200),
+        probes in prop::collection::vec(0_usize..6_000, 50),
+    ) {
+        let registry = Registry::new();
+        let mut list: Vec<PointerInfo> = Vec::new();
+        for (slot, size) in blocks {
+            let block = info(slot, size);
+            registry.insert(block);
+            list.retain(|older| !block.contains(older.base));
+            list.push(block);
+        }
+        prop_assert_eq!(registry.len(), list.len());
+        for address in probes {
+            let nearest = list.iter().filter(|block| block.base <= address).max_by_key(|block| block.base);
+            let expected = nearest.filter(|block| block.contains(address));
+            prop_assert_eq!(registry.find(address), expected.copied());
+        }
+    }
+}
+
+#[test]
+fn threads_find_their_own_blocks_while_others_free_theirs() {
+    let context = HostHeap::new().context();
+    std::thread::scope(|scope| {
+        for thread in 0..3_usize {
+            let context = context.clone();
+            scope.spawn(move || {
+                for round in 0..4_000 {
+                    // The heap gives memory of one thread to another in pieces of other sizes.
+                    let size = 4_096 << ((thread + round) % 4);
+                    let block = context.allocate(&Request::new(AllocKind::Shared, size)).expect("memory");
+                    for inside in [0, size / 2, size - 1] {
+                        let found = context.query(block.as_ptr().wrapping_add(inside)).expect("an answer");
+                        assert_eq!((found.base, found.size), (block.as_ptr() as usize, size));
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!((context.stats().sum.current, context.stats().sum.live), (0, 0));
 }
 
 /// Device addresses of some GPUs have all upper bits set.

@@ -22,6 +22,10 @@
 //!     A backend whose driver forgets failures of an in-order queue passes the last event of the queue on.
 
 mod ability;
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
+mod accounts;
+#[cfg(feature = "alloc")]
+mod counted;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 #[cfg(feature = "dpctl")]
@@ -52,6 +56,8 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 pub use ability::{Advice, Buffers, HostTasks, Ipc, MemAdvice, Peer, Unsupported};
+#[cfg(feature = "alloc")]
+pub use counted::{Counted, KeepsBooks};
 #[cfg(feature = "alloc")]
 pub use erased::{Dyn, DynBuffer, DynContext, DynDevice, DynEvent, DynOpened, DynQueue};
 
@@ -167,6 +173,10 @@ pub enum EventStatus {
 pub unsafe trait Backend: Sized {
     /// Whether every operation has finished when its call returns. Tracking of uses then folds away.
     const SYNCHRONOUS: bool;
+
+    /// Whether [`Context`](Self::Context) is a [`Counted`] and nothing else, so that the handle of an allocation is counted under the lock
+    /// that is taken for it anyway, and is a copy of the context's bits.
+    const COUNTED: bool = false;
 
     /// A device.
     type Device: Clone + Debug + Send + Sync;

@@ -33,6 +33,7 @@ impl Placed {
     /// The address of a block for `layout`. `allocate` asks the driver for bytes, `free` gives them back.
     ///
     /// Asks plainly first, because drivers often give more than they promise.
+    #[inline]
     pub(super) fn allocate(
         &self,
         layout: Layout,
@@ -40,10 +41,16 @@ impl Placed {
         free: impl FnOnce(usize),
     ) -> Result<usize> {
         let base = allocate(layout.size())?;
-        if base % layout.align() == 0 {
+        // Alignments are powers of two.
+        if base & (layout.align() - 1) == 0 {
             return Ok(base);
         }
         free(base);
+        self.place(layout, allocate)
+    }
+
+    #[cold]
+    fn place(&self, layout: Layout, allocate: impl Fn(usize) -> Result<usize>) -> Result<usize> {
         let bytes = layout.size().checked_add(layout.align()).ok_or(ErrorKind::SizeOverflow)?;
         let base = allocate(bytes)?;
         // At most `base + align - 1`, and `align` bytes more were asked for.
@@ -55,11 +62,13 @@ impl Placed {
     }
 
     /// What the driver gave for a block that is about to be freed.
+    #[inline]
     pub(super) fn take(&self, block: &Block) -> usize {
+        if self.len.load(Ordering::Acquire) == 0 { block.address() } else { self.take_listed(block) }
+    }
+
+    fn take_listed(&self, block: &Block) -> usize {
         let address = block.address();
-        if self.len.load(Ordering::Acquire) == 0 {
-            return address;
-        }
         let mut entries = self.entries.lock();
         let Some(index) = entries.iter().position(|entry| entry.address == address) else { return address };
         let base = entries.swap_remove(index).base;

@@ -14,11 +14,11 @@ use super::loader::{Driver, Raw};
 use super::queue::{self, CudaEvent};
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
-use crate::backend::{Block, PointerInfo};
+use crate::backend::{Block, Counted, KeepsBooks, PointerInfo, accounts};
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
-use crate::{AllocKind, MemoryType};
+use crate::{AllocKind, BackendKind, MemoryType};
 
 /// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`.
 const PORTABLE_AND_MAPPED: u32 = 1 | 2;
@@ -95,7 +95,7 @@ impl Drop for Current {
 
 /// A context over one CUDA device. All made here share the device's primary context, hence its pointers.
 #[derive(Clone, Debug)]
-pub struct CudaContext(Arc<Inner>);
+pub struct CudaContext(Counted<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -129,8 +129,10 @@ impl CudaContext {
     }
 
     fn new(native: Arc<Native>) -> Self {
-        Self(Arc::new(Inner {
-            shared: Shared::new(native.device.info()),
+        let info = native.device.info();
+        let account = accounts::of(BackendKind::Cuda, native.driver(), info.ordinal as usize);
+        Self(Counted::new(Inner {
+            shared: Shared::on(info, account),
             deferred: Deferred::new(),
             roster: Roster::new(),
             placed: Placed::new(),
@@ -304,6 +306,12 @@ impl Inner {
                 _ => (driver.free_device)(base),
             }
         };
+    }
+}
+
+impl KeepsBooks for Inner {
+    fn shared(&self) -> &Shared {
+        &self.shared
     }
 }
 

@@ -75,6 +75,7 @@ impl Cuda {
 // the context drains its list (9); a failure poisons the whole context, so that nothing after it succeeds (11).
 unsafe impl Backend for Cuda {
     const SYNCHRONOUS: bool = false;
+    const COUNTED: bool = true;
 
     type Device = CudaDevice;
     type Context = CudaContext;

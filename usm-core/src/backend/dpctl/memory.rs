@@ -1,6 +1,5 @@
 //! Contexts: allocation, freeing and pointer queries.
 
-use alloc::sync::Arc;
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -13,16 +12,16 @@ use super::loader::{Handle, Library};
 use super::queue::{self, DpctlEvent};
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
-use crate::backend::{Block, PointerInfo};
+use crate::backend::{Block, Counted, KeepsBooks, PointerInfo, accounts};
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
-use crate::{AllocKind, MemoryType};
+use crate::{AllocKind, BackendKind, MemoryType};
 
 /// A context over one SYCL device. Contexts made from a device use the runtime's default context of that device, the
 /// one in which dpctl and dpnp allocate.
 #[derive(Clone, Debug)]
-pub struct DpctlContext(Arc<Inner>);
+pub struct DpctlContext(Counted<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -52,8 +51,11 @@ impl DpctlContext {
 
     pub(super) fn new(device: DpctlDevice, context: Handle) -> Result<Self> {
         let allocator = queue::create_native(&context, &device, crate::QueueOrder::InOrder)?;
-        Ok(Self(Arc::new(Inner {
-            shared: Shared::new(device.info()),
+        let info = device.info();
+        // Sub-devices come after all root devices and are taken for one device.
+        let account = accounts::of(BackendKind::Sycl, context.library(), info.ordinal as usize);
+        Ok(Self(Counted::new(Inner {
+            shared: Shared::on(info, account),
             deferred: Deferred::new(),
             roster: Roster::new(),
             placed: Placed::new(),
@@ -189,6 +191,12 @@ impl Inner {
         let pointer = core::ptr::with_exposed_provenance_mut(base);
         // SAFETY: the caller's promise; memory of this context, so that the library does not throw.
         unsafe { (self.context.library().free_with_context)(pointer, self.context.raw()) };
+    }
+}
+
+impl KeepsBooks for Inner {
+    fn shared(&self) -> &Shared {
+        &self.shared
     }
 }
 

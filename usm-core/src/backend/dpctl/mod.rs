@@ -89,6 +89,7 @@ impl Dpctl {
 // the context drains its list when dropped (9).
 unsafe impl Backend for Dpctl {
     const SYNCHRONOUS: bool = false;
+    const COUNTED: bool = true;
 
     type Device = DpctlDevice;
     type Context = DpctlContext;

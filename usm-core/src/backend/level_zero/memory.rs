@@ -17,11 +17,11 @@ use super::event::{Events, LevelZeroEvent};
 use super::queue::{self, Parked};
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
-use crate::backend::{Block, PointerInfo};
+use crate::backend::{Block, PointerInfo, accounts};
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
-use crate::{AllocKind, MemoryType};
+use crate::{AllocKind, BackendKind, MemoryType};
 
 /// The driver's context, destroyed with its last owner: a context, or an event or queue that outlives it.
 #[derive(Debug)]
@@ -99,8 +99,10 @@ impl LevelZeroContext {
     }
 
     fn new(native: Arc<Native>) -> Self {
+        let device = native.device.handle();
+        let account = accounts::of(BackendKind::LevelZero, native.device.library(), device.0.addr());
         let inner = Arc::new(Inner {
-            shared: Shared::new(native.device.info()),
+            shared: Shared::on(native.device.info(), account),
             deferred: Deferred::new(),
             roster: Roster::new(),
             placed: Placed::new(),

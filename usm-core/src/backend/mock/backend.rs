@@ -12,7 +12,8 @@ use std::time::Instant;
 use super::Mock;
 use super::engine::{Engine, MockEvent, Operation, Submission};
 use crate::backend::{
-    Advice, Backend, Block, Buffers, EventStatus, HostTasks, MemAdvice, PointerInfo, QueueOrder,
+    Advice, Backend, Block, Buffers, Counted, EventStatus, HostTasks, KeepsBooks, MemAdvice, PointerInfo,
+    QueueOrder,
 };
 use crate::deferred::Deferred;
 use crate::error::{Error, Result};
@@ -42,6 +43,12 @@ pub struct MockContext {
     deferred: Deferred<Mock>,
 }
 
+impl KeepsBooks for MockContext {
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
 impl Drop for MockContext {
     fn drop(&mut self) {
         let engine = &self.engine;
@@ -50,13 +57,14 @@ impl Drop for MockContext {
         // SAFETY: as above.
         let destroy = |raw: MockBuffer| unsafe { engine.free(&raw.block) };
         self.deferred.drain(&self.shared, self.shared.wait_limit(), free, destroy);
+        engine.closed_context();
     }
 }
 
 /// A queue of the simulated driver.
 #[derive(Clone, Debug)]
 pub struct MockQueue {
-    context: Arc<MockContext>,
+    context: Counted<MockContext>,
     id: u64,
     order: QueueOrder,
 }
@@ -120,9 +128,10 @@ fn span(pointer: *const u8, len: usize) -> Range<usize> {
 // limit (5); `MockContext` drains its list (9); freed blocks are checked against queued work (7).
 unsafe impl Backend for Mock {
     const SYNCHRONOUS: bool = false;
+    const COUNTED: bool = true;
 
     type Device = MockDevice;
-    type Context = Arc<MockContext>;
+    type Context = Counted<MockContext>;
     type Queue = MockQueue;
     type Event = MockEvent;
     type Buffers = Self;
@@ -140,39 +149,40 @@ unsafe impl Backend for Mock {
         device.info
     }
 
-    fn create_context(&self, device: &MockDevice) -> Result<Arc<MockContext>> {
+    fn create_context(&self, device: &MockDevice) -> Result<Counted<MockContext>> {
         self.engine.call(Operation::CreateContext, 0, 0)?;
-        Ok(Arc::new(MockContext {
+        self.engine.opened_context();
+        Ok(Counted::new(MockContext {
             engine: Arc::clone(&self.engine),
             device: device.clone(),
-            shared: Shared::new(device.info),
+            shared: Shared::on(device.info, self.engine.account(device.info.ordinal)),
             deferred: Deferred::new(),
         }))
     }
 
-    fn shared(context: &Arc<MockContext>) -> &Shared {
+    fn shared(context: &Counted<MockContext>) -> &Shared {
         &context.shared
     }
 
-    fn deferred(context: &Arc<MockContext>) -> Option<&Deferred<Self>> {
+    fn deferred(context: &Counted<MockContext>) -> Option<&Deferred<Self>> {
         Some(&context.deferred)
     }
 
-    fn create_queue(context: &Arc<MockContext>, order: QueueOrder) -> Result<MockQueue> {
+    fn create_queue(context: &Counted<MockContext>, order: QueueOrder) -> Result<MockQueue> {
         context.engine.call(Operation::CreateQueue, 0, 0)?;
-        Ok(MockQueue { context: Arc::clone(context), id: next_id(), order })
+        Ok(MockQueue { context: context.clone(), id: next_id(), order })
     }
 
-    fn allocate(context: &Arc<MockContext>, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+    fn allocate(context: &Counted<MockContext>, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
         context.engine.allocate(kind, layout, context.shared.id())
     }
 
-    unsafe fn free(context: &Arc<MockContext>, block: &Block) {
+    unsafe fn free(context: &Counted<MockContext>, block: &Block) {
         // SAFETY: the caller's promise.
         unsafe { context.engine.free(block) };
     }
 
-    fn query(context: &Arc<MockContext>, address: usize) -> Result<PointerInfo> {
+    fn query(context: &Counted<MockContext>, address: usize) -> Result<PointerInfo> {
         context.engine.call(Operation::Query, 0, 0)?;
         let shared = &context.shared;
         Ok(context.engine.find(address, shared.id()).map_or(PointerInfo::UNKNOWN, |(base, size, kind)| {
@@ -223,7 +233,7 @@ unsafe impl Backend for Mock {
         event.wait(limit)
     }
 
-    fn synchronize(context: &Arc<MockContext>, limit: Duration) -> Result<()> {
+    fn synchronize(context: &Counted<MockContext>, limit: Duration) -> Result<()> {
         let start = Instant::now();
         let mut outcome = Ok(());
         for event in context.engine.outstanding(context.shared.id(), None) {
@@ -241,13 +251,13 @@ unsafe impl Backend for Mock {
 impl Buffers<Mock> for Mock {
     type Raw = MockBuffer;
 
-    fn create(context: &Arc<MockContext>, size: usize) -> Result<MockBuffer> {
+    fn create(context: &Counted<MockContext>, size: usize) -> Result<MockBuffer> {
         let layout = crate::Request::new(AllocKind::Device, size).layout()?;
         let pointer = context.engine.allocate(AllocKind::Device, layout, 0)?;
         Ok(MockBuffer { block: Block { pointer, size, alignment: layout.align(), kind: AllocKind::Device } })
     }
 
-    unsafe fn destroy(context: &Arc<MockContext>, raw: MockBuffer) {
+    unsafe fn destroy(context: &Counted<MockContext>, raw: MockBuffer) {
         // SAFETY: allocated by `create`; the caller promises that nothing uses it.
         unsafe { context.engine.free(&raw.block) };
     }

@@ -11,6 +11,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use crate::AllocKind;
+use crate::account::Account;
 use crate::backend::{Block, EventStatus, QueueOrder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{AtomicU32, Mutex, Ordering, take_out};
@@ -168,6 +169,8 @@ pub(super) struct Submission<'a> {
 
 #[derive(Default)]
 struct State {
+    accounts: Vec<Arc<Account>>,
+    contexts: usize,
     queued: Vec<Queued>,
     faults: Vec<Fault>,
     calls: Vec<Call>,
@@ -221,6 +224,15 @@ impl Engine {
         Self { progress, state: Mutex::new(State { random: 0x9e37_79b9_7f4a_7c15, ..State::default() }) }
     }
 
+    /// The books of a device.
+    pub(super) fn account(&self, ordinal: u32) -> Arc<Account> {
+        let accounts = &mut self.state.lock().accounts;
+        while accounts.len() <= ordinal as usize {
+            accounts.push(Arc::new(Account::new()));
+        }
+        Arc::clone(&accounts[ordinal as usize])
+    }
+
     pub(super) fn seed(&self, seed: u64) {
         self.state.lock().random = seed | 1;
     }
@@ -247,6 +259,18 @@ impl Engine {
 
     pub(super) fn violations(&self) -> Vec<(usize, usize)> {
         self.state.lock().violations.clone()
+    }
+
+    pub(super) fn opened_context(&self) {
+        self.state.lock().contexts += 1;
+    }
+
+    pub(super) fn closed_context(&self) {
+        self.state.lock().contexts -= 1;
+    }
+
+    pub(super) fn contexts(&self) -> usize {
+        self.state.lock().contexts
     }
 
     pub(super) fn live_blocks(&self) -> usize {

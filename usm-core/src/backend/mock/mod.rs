@@ -132,6 +132,12 @@ impl Mock {
         self.engine.opened_blocks()
     }
 
+    /// Contexts that live.
+    #[must_use]
+    pub fn contexts(&self) -> usize {
+        self.engine.contexts()
+    }
+
     /// Blocks that are allocated and not freed.
     #[must_use]
     pub fn live_blocks(&self) -> usize {

@@ -7,7 +7,7 @@ use super::Mock;
 use super::backend::{MockContext, MockDevice};
 use super::engine::{Engine, Operation};
 use crate::AllocKind;
-use crate::backend::{Block, Ipc, Peer};
+use crate::backend::{Block, Counted, Ipc, Peer};
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
 
@@ -27,7 +27,7 @@ impl Drop for MockIpcMemory {
 impl Ipc<Self> for Mock {
     type Opened = MockIpcMemory;
 
-    fn export(context: &Arc<MockContext>, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+    fn export(context: &Counted<MockContext>, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
         context.engine.call(Operation::Ipc, block.size, 0)?;
         let mut native = [0; NATIVE_BYTES];
         native[..8].copy_from_slice(&(block.pointer.as_ptr().expose_provenance() as u64).to_le_bytes());
@@ -35,7 +35,7 @@ impl Ipc<Self> for Mock {
     }
 
     unsafe fn open(
-        context: &Arc<MockContext>,
+        context: &Counted<MockContext>,
         _: AllocKind,
         native: &[u8; NATIVE_BYTES],
     ) -> Result<(NonNull<u8>, MockIpcMemory)> {
@@ -56,11 +56,11 @@ impl Peer<Self> for Mock {
         Ok(device.peer_access || device.info.ordinal == peer.info.ordinal)
     }
 
-    fn enable(context: &Arc<MockContext>, peer: &Arc<MockContext>) -> Result<()> {
+    fn enable(context: &Counted<MockContext>, peer: &Counted<MockContext>) -> Result<()> {
         change(context, peer)
     }
 
-    fn disable(context: &Arc<MockContext>, peer: &Arc<MockContext>) -> Result<()> {
+    fn disable(context: &Counted<MockContext>, peer: &Counted<MockContext>) -> Result<()> {
         change(context, peer)
     }
 }

@@ -1,6 +1,5 @@
 //! Contexts: allocation, freeing, pointer queries, buffers.
 
-use alloc::sync::Arc;
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -13,11 +12,11 @@ use super::loader::{Bits, Handle, Library, Status, Usm};
 use super::queue::{self, OpenClEvent};
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
-use crate::backend::{Block, PointerInfo};
+use crate::backend::{Block, Counted, KeepsBooks, PointerInfo, accounts};
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
-use crate::{AllocKind, MemoryType};
+use crate::{AllocKind, BackendKind, MemoryType};
 
 /// Numbers of the extension's headers.
 mod info {
@@ -34,7 +33,7 @@ const READ_WRITE: Bits = 1;
 
 /// An OpenCL context over one device.
 #[derive(Clone, Debug)]
-pub struct OpenClContext(Arc<Inner>);
+pub struct OpenClContext(Counted<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -67,8 +66,9 @@ impl OpenClContext {
     }
 
     pub(super) fn new(device: OpenClDevice, context: Handle) -> Self {
-        Self(Arc::new(Inner {
-            shared: Shared::new(device.info()),
+        let account = accounts::of(BackendKind::OpenCl, device.library(), device.as_raw().addr());
+        Self(Counted::new(Inner {
+            shared: Shared::on(device.info(), account),
             deferred: Deferred::new(),
             roster: Roster::new(),
             placed: Placed::new(),
@@ -121,6 +121,7 @@ impl OpenClContext {
         pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
     }
 
+    #[inline]
     fn allocate_bytes(&self, kind: AllocKind, size: usize, alignment: u32) -> Result<usize> {
         let usm = self.usm()?;
         let (context, device) = (self.as_raw(), self.0.device.as_raw());
@@ -225,6 +226,7 @@ fn is_exhaustion(status: Status) -> bool {
     )
 }
 
+#[cold]
 fn refusal(kind: AllocKind, size: usize, status: Status) -> crate::Error {
     if is_exhaustion(status) {
         let kind = ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested: size as u64 };
@@ -253,6 +255,12 @@ impl Inner {
             // SAFETY: the caller's promise. A failure could not be acted on: the owner is gone.
             let _ = unsafe { (usm.free)(self.context.raw(), ptr::with_exposed_provenance_mut(base)) };
         }
+    }
+}
+
+impl KeepsBooks for Inner {
+    fn shared(&self) -> &Shared {
+        &self.shared
     }
 }
 

@@ -75,6 +75,7 @@ impl OpenCl {
 // those behind events of a program remember them (11).
 unsafe impl Backend for OpenCl {
     const SYNCHRONOUS: bool = false;
+    const COUNTED: bool = true;
 
     type Device = OpenClDevice;
     type Context = OpenClContext;
