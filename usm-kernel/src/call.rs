@@ -14,6 +14,8 @@ use crate::range::NdRange;
 
 /// Most arguments of a call, numbers and local arrays included.
 pub(crate) const MOST_ARGUMENTS: usize = 32;
+/// As many as most calls have.
+pub(crate) const FEW_ARGUMENTS: usize = 8;
 
 /// An argument of [`Launch::call`].
 #[derive(Debug)]
@@ -115,28 +117,39 @@ pub(crate) fn local_slot<'s>(bytes: Option<usize>, alignment: usize) -> Result<S
     Ok(Slot::Local { bytes: bytes.max(alignment), alignment })
 }
 
-/// The arguments of one call as runtimes take them.
-#[derive(Clone, Copy, Debug)]
+/// The arguments of one call as runtimes take them. The usual few lie here; room for the most would cost more than they do.
+#[derive(Clone, Debug)]
 pub(crate) struct Slots<'s> {
-    slots: [Slot<'s>; MOST_ARGUMENTS],
+    few: [Slot<'s>; FEW_ARGUMENTS],
+    /// All of them, where they are more than a few.
+    many: Vec<Slot<'s>>,
     len: usize,
 }
 
 impl<'s> Slots<'s> {
     pub(crate) const fn new() -> Self {
-        Self { slots: [Slot::Pointer(0); MOST_ARGUMENTS], len: 0 }
+        Self { few: [Slot::Pointer(0); FEW_ARGUMENTS], many: Vec::new(), len: 0 }
     }
 
     pub(crate) fn push(&mut self, slot: Slot<'s>) -> Result<(), LaunchError> {
         let found = self.len + 1;
-        let place = self.slots.get_mut(self.len);
-        *place.ok_or(LaunchError::ArgumentCount { needed: MOST_ARGUMENTS, found })? = slot;
+        if found > MOST_ARGUMENTS {
+            return Err(LaunchError::ArgumentCount { needed: MOST_ARGUMENTS, found });
+        }
+        if let Some(place) = self.few.get_mut(self.len) {
+            *place = slot;
+        } else {
+            if self.many.is_empty() {
+                self.many.extend_from_slice(&self.few);
+            }
+            self.many.push(slot);
+        }
         self.len = found;
         Ok(())
     }
 
     fn as_slice(&self) -> &[Slot<'s>] {
-        &self.slots[..self.len]
+        self.few.get(..self.len).unwrap_or(&self.many)
     }
 }
 

@@ -15,7 +15,7 @@ use usm_core::{BackendKind, Error, ErrorKind};
 
 use super::table::table;
 use super::{Grid, Programmable, Slot};
-use crate::call::MOST_ARGUMENTS;
+use crate::call::{FEW_ARGUMENTS, MOST_ARGUMENTS};
 use crate::module::{BuildError, Code, Formats, FunctionInfo, Shape, text};
 
 type Raw = *mut c_void;
@@ -188,30 +188,13 @@ unsafe impl Programmable for Dpctl {
         arguments: &[Slot<'_>],
         after: &[DpctlEvent],
     ) -> usm_core::Result<DpctlEvent> {
-        let api = &function.bundle.api;
-        let mut given = Given::new(api);
-        for argument in arguments {
-            given.push(argument)?;
-        }
-        let (values, kinds, count) = given.finish(arguments);
-        let narrow = |sizes: [u64; 3]| sizes.map(|size| size as usize);
-        let (global, dimensions, kernel) = (narrow(grid.global()), grid.dimensions(), function.raw);
-        match grid.local().map(narrow) {
-            // SAFETY: live queue and kernel, as many arguments as said; the caller's promise for what the code does.
-            Some(local) => unsafe {
-                raw::submit(queue, "DPCTLQueue_SubmitNDRange", after, |queue, events, number| {
-                    let (global, local) = (global.as_ptr(), local.as_ptr());
-                    let submit = api.submit_nd_range;
-                    submit(kernel, queue, values, kinds, count, global, local, dimensions, events, number)
-                })
-            },
-            // SAFETY: as above.
-            None => unsafe {
-                raw::submit(queue, "DPCTLQueue_SubmitRange", after, |queue, events, number| {
-                    let submit = api.submit_range;
-                    submit(kernel, queue, values, kinds, count, global.as_ptr(), dimensions, events, number)
-                })
-            },
+        // SAFETY: the caller's promise.
+        unsafe {
+            if arguments.len() <= FEW_ARGUMENTS {
+                function.launch::<FEW_ARGUMENTS>(queue, grid, arguments, after)
+            } else {
+                function.launch::<MOST_ARGUMENTS>(queue, grid, arguments, after)
+            }
         }
     }
 }
@@ -242,6 +225,44 @@ fn log_of(context: &DpctlContext, code: &Code<'_>, options: &str) -> String {
 }
 
 impl DpctlFunction {
+    /// A launch with at most so many arguments.
+    ///
+    /// # Safety
+    /// As [`Programmable::launch`].
+    unsafe fn launch<const MOST: usize>(
+        &self,
+        queue: &DpctlQueue,
+        grid: &Grid,
+        arguments: &[Slot<'_>],
+        after: &[DpctlEvent],
+    ) -> usm_core::Result<DpctlEvent> {
+        let api = &self.bundle.api;
+        let mut given = Given::<MOST>::new(api);
+        for argument in arguments {
+            given.push(argument)?;
+        }
+        let (values, kinds, count) = given.finish(arguments);
+        let narrow = |sizes: [u64; 3]| sizes.map(|size| size as usize);
+        let (global, dimensions, kernel) = (narrow(grid.global()), grid.dimensions(), self.raw);
+        match grid.local().map(narrow) {
+            // SAFETY: live queue and kernel, as many arguments as said; the caller's promise for what the code does.
+            Some(local) => unsafe {
+                raw::submit(queue, "DPCTLQueue_SubmitNDRange", after, |queue, events, number| {
+                    let (global, local) = (global.as_ptr(), local.as_ptr());
+                    let submit = api.submit_nd_range;
+                    submit(kernel, queue, values, kinds, count, global, local, dimensions, events, number)
+                })
+            },
+            // SAFETY: as above.
+            None => unsafe {
+                raw::submit(queue, "DPCTLQueue_SubmitRange", after, |queue, events, number| {
+                    let submit = api.submit_range;
+                    submit(kernel, queue, values, kinds, count, global.as_ptr(), dimensions, events, number)
+                })
+            },
+        }
+    }
+
     fn info(&self) -> FunctionInfo {
         let Bundle { api, .. } = &*self.bundle;
         let ask = |call: unsafe extern "C" fn(Raw) -> usize| {
@@ -257,28 +278,28 @@ impl DpctlFunction {
 }
 
 /// Arguments as the library takes them.
-struct Given<'a> {
+struct Given<'a, const MOST: usize> {
     api: &'a Api,
-    values: [Raw; MOST_ARGUMENTS],
-    kinds: [c_int; MOST_ARGUMENTS],
-    locals: [LocalAccessor; MOST_ARGUMENTS],
+    values: [Raw; MOST],
+    kinds: [c_int; MOST],
+    locals: [LocalAccessor; MOST],
     count: usize,
 }
 
-impl<'a> Given<'a> {
+impl<'a, const MOST: usize> Given<'a, MOST> {
     fn new(api: &'a Api) -> Self {
         Self {
             api,
-            values: [ptr::null_mut(); MOST_ARGUMENTS],
-            kinds: [0; MOST_ARGUMENTS],
-            locals: [LocalAccessor { dimensions: 1, element: kind::U8, sizes: [0, 1, 1] }; MOST_ARGUMENTS],
+            values: [ptr::null_mut(); MOST],
+            kinds: [0; MOST],
+            locals: [LocalAccessor { dimensions: 1, element: kind::U8, sizes: [0, 1, 1] }; MOST],
             count: 0,
         }
     }
 
     fn push(&mut self, argument: &Slot<'_>) -> Result<(), Error> {
         let index = self.count;
-        if index == MOST_ARGUMENTS {
+        if index == MOST {
             return Err(ErrorKind::SizeOverflow.into());
         }
         self.kinds[index] = match *argument {
@@ -334,7 +355,7 @@ impl<'a> Given<'a> {
     }
 }
 
-impl Drop for Given<'_> {
+impl<const MOST: usize> Drop for Given<'_, MOST> {
     fn drop(&mut self) {
         let Some(delete) = self.api.raw_argument_delete else { return };
         for (value, _) in

@@ -232,16 +232,16 @@ impl Inner {
         let in_order = self.order == QueueOrder::InOrder;
         // Held over the call, so that two threads cannot both name the same predecessor.
         let mut last = in_order.then(|| self.last.lock().unwrap_or_else(PoisonError::into_inner));
-        let predecessor = last.as_ref().and_then(|last| last.as_ref());
-        let fate = fate(after.iter().chain(predecessor))?;
-        let mut list: Vec<Raw> = Vec::with_capacity(after.len() + 1);
-        for event in after {
-            if event.0.queue.as_ref().is_none_or(|queue| !Arc::ptr_eq(queue, &self.handle)) {
-                event.flush()?;
-            }
-            list.push(event.as_raw());
-        }
-        list.extend(predecessor.map(OpenClEvent::as_raw));
+        let before = last.as_ref().and_then(|last| last.as_ref());
+        let fate = fate(after.iter().chain(before))?;
+        let (only, many);
+        let list: &[Raw] = if after.is_empty() {
+            only = before.map(OpenClEvent::as_raw);
+            only.as_slice()
+        } else {
+            many = self.wait_list(after, before)?;
+            &many
+        };
         let pointer = if list.is_empty() { ptr::null() } else { list.as_ptr() };
         let mut raw = ptr::null_mut();
         check(operation, call(self.handle.raw(), list.len() as u32, pointer, &raw mut raw))?;
@@ -253,6 +253,19 @@ impl Inner {
             **last = Some(event.clone());
         }
         Ok(event)
+    }
+
+    /// The events as the runtime takes them. Those of other queues are flushed, or they might never come.
+    fn wait_list(&self, after: &[OpenClEvent], before: Option<&OpenClEvent>) -> Result<Vec<Raw>> {
+        let mut list = Vec::with_capacity(after.len() + 1);
+        for event in after {
+            if event.0.queue.as_ref().is_none_or(|queue| !Arc::ptr_eq(queue, &self.handle)) {
+                event.flush()?;
+            }
+            list.push(event.as_raw());
+        }
+        list.extend(before.map(OpenClEvent::as_raw));
+        Ok(list)
     }
 
     /// Without events, a marker stands after everything in the queue.
