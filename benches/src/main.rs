@@ -8,8 +8,8 @@ mod backends;
 mod cpu_time;
 mod interface;
 mod kernel;
-mod launch;
 mod nrt;
+mod pairs;
 mod planner;
 mod row;
 

@@ -1,9 +1,17 @@
-//! `cargo xtask bench NAME [--json]`: a benchmark of usm-bench, release build.
+//! `cargo xtask bench NAME [--json]`: a benchmark of usm-bench, release build. With `--prebuilt FOLDER` the program is left in the folder
+//! instead, for a machine without cargo: `./usm-bench NAME` there.
 
-use crate::command::{cargo, describe};
-use crate::{Failure, environment, nrt, python, wheel};
+use std::path::Path;
+
+use crate::command::{cargo, describe, run as run_command};
+use crate::{Failure, cuda, environment, nrt, python, wheel};
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
+    if let Some(at) = arguments.iter().position(|argument| argument == "--prebuilt") {
+        let folder = arguments.get(at + 1);
+        let folder = folder.ok_or_else(|| Failure::Usage("--prebuilt needs a folder".into()))?;
+        return prebuild(Path::new(folder));
+    }
     if !arguments.iter().any(|argument| !argument.starts_with('-')) {
         return Err(Failure::Usage("bench needs a name".into()));
     }
@@ -20,6 +28,28 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
         wheel::install()?;
         bench.envs(environment::variables());
     }
+    if arguments.iter().any(|argument| argument == "backends" || argument == "kernel") {
+        // Runtimes of the set-up, and the driver of Level Zero that executes on the host.
+        let mut driver = cargo(["build", "--quiet", "-p", "usm-level-zero-driver"]);
+        let built = run_command(&mut driver);
+        if !built.success {
+            return Err(Failure::Run(format!("{}: {}", describe(&driver), built.status)));
+        }
+        bench.envs(environment::variables());
+    }
     let status = bench.status().map_err(|error| format!("{}: {error}", describe(&bench)))?;
     if status.success() { Ok(()) } else { Err(Failure::Run(format!("{}: {status}", describe(&bench)))) }
+}
+
+fn prebuild(folder: &Path) -> Result<(), Failure> {
+    let mut build = cargo(["build", "--quiet", "--release", "-p", "usm-bench"]);
+    let built = run_command(&mut build);
+    if !built.success {
+        return Err(Failure::Run(format!("{}: {}", describe(&build), built.status)));
+    }
+    let name = format!("usm-bench{}", std::env::consts::EXE_SUFFIX);
+    let program = environment::target_dir().join("release").join(&name);
+    cuda::pack(&program, folder, &name).map_err(Failure::Run)?;
+    println!("on the other machine: {} backends", folder.join(name).display());
+    Ok(())
 }

@@ -111,7 +111,7 @@ fn build_command() -> Result<PathBuf, String> {
 }
 
 /// Copies an executable, without its debugging information where `strip` is at hand.
-fn pack(executable: &Path, folder: &Path, name: &str) -> Result<(), String> {
+pub(crate) fn pack(executable: &Path, folder: &Path, name: &str) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(|error| folder::at(folder, &error))?;
     let packed = folder.join(name);
     fs::copy(executable, &packed).map_err(|error| folder::at(&packed, &error))?;

@@ -36,6 +36,7 @@ usage: cargo xtask <command>
                         builds them into FOLDER, with a run.sh for a machine without cargo
   ci                    test, then documentation, models and every pair of features of every crate
   bench NAME [--json]   a benchmark of usm-bench, release build
+  bench --prebuilt FOLDER  the program alone, for a machine without cargo
   fuzz [TARGET] [--seconds N]
                         every fuzz target (or one) for N seconds each, default 60; needs nightly and cargo-fuzz
   sanitize [PACKAGE...] tests under AddressSanitizer; needs nightly

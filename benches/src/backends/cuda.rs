@@ -1,0 +1,196 @@
+//! The CUDA driver called directly.
+
+use std::ffi::{c_char, c_void};
+use std::hint::black_box;
+use std::ptr;
+
+use usm_core::Queue;
+use usm_core::backend::cuda::{Cuda, raw};
+use usm_kernel::Code;
+
+use super::peer::{self, GROUP, ITEMS, Peer, Raw, function};
+use crate::row::Row;
+
+const NON_DEFAULT_ALLOCATION: u32 = 1;
+const DISABLE_TIMING: u32 = 2;
+const NOT_READY: i32 = 600;
+/// Type of memory, whether managed, start and size of the range.
+const ATTRIBUTES: [i32; 4] = [2, 8, 11, 12];
+
+/// What the peer calls, with the context current on the measuring thread all the time.
+struct Driver {
+    stream: Raw,
+    allocate: unsafe extern "C" fn(*mut u64, usize, u32) -> i32,
+    free: unsafe extern "C" fn(u64) -> i32,
+    attributes: unsafe extern "C" fn(u32, *const i32, *const Raw, u64) -> i32,
+    copy: unsafe extern "C" fn(u64, u64, usize, Raw) -> i32,
+    create_event: unsafe extern "C" fn(*mut Raw, u32) -> i32,
+    record: unsafe extern "C" fn(Raw, Raw) -> i32,
+    ask: unsafe extern "C" fn(Raw) -> i32,
+    destroy: unsafe extern "C" fn(Raw) -> i32,
+}
+
+pub(super) fn rows() -> Result<Vec<Row>, String> {
+    let context = peer::context(&Cuda::load().map_err(|error| error.to_string())?)?;
+    let queue = peer::queue(&context)?;
+    let driver = Driver::of(&queue)?;
+    let measured = raw::with_current(context.raw(), || -> Result<Vec<Row>, String> {
+        let mut rows = peer::memory_rows("CUDA", &queue, &driver);
+        let launch = driver.launcher(&queue)?;
+        let launches: [(&str, &dyn Fn(Raw) -> Raw); 1] = [("driver calls", &launch)];
+        rows.extend(peer::launch_rows("CUDA", &queue, Code::Ptx(PTX), &driver, &launches)?);
+        Ok(rows)
+    });
+    measured.map_err(|error| error.to_string())?
+}
+
+impl Driver {
+    fn of(queue: &Queue<Cuda>) -> Result<Self, String> {
+        let context = queue.context().raw();
+        let find = |name| raw::function(context, name);
+        Ok(Self {
+            stream: queue.raw().as_raw(),
+            allocate: function!(find, c"cuMemAllocManaged", fn(*mut u64, usize, u32) -> i32),
+            free: function!(find, c"cuMemFree_v2", fn(u64) -> i32),
+            attributes: function!(
+                find,
+                c"cuPointerGetAttributes",
+                fn(u32, *const i32, *const Raw, u64) -> i32
+            ),
+            copy: function!(find, c"cuMemcpyAsync", fn(u64, u64, usize, Raw) -> i32),
+            create_event: function!(find, c"cuEventCreate", fn(*mut Raw, u32) -> i32),
+            record: function!(find, c"cuEventRecord", fn(Raw, Raw) -> i32),
+            ask: function!(find, c"cuEventQuery", fn(Raw) -> i32),
+            destroy: function!(find, c"cuEventDestroy_v2", fn(Raw) -> i32),
+        })
+    }
+
+    /// An event after `work`.
+    fn event_after(&self, work: impl FnOnce()) -> Raw {
+        let mut event = ptr::null_mut();
+        // SAFETY: the context is current, room for the answer.
+        unsafe { (self.create_event)(&raw mut event, DISABLE_TIMING) };
+        work();
+        // SAFETY: live event and stream.
+        unsafe { (self.record)(event, self.stream) };
+        event
+    }
+
+    fn launcher(&self, queue: &Queue<Cuda>) -> Result<impl Fn(Raw) -> Raw + '_, String> {
+        let context = queue.context().raw();
+        let find = |name| raw::function(context, name);
+        let load = function!(find, c"cuModuleLoadData", fn(*mut Raw, *const c_void) -> i32);
+        let get = function!(find, c"cuModuleGetFunction", fn(*mut Raw, Raw, *const c_char) -> i32);
+        let launch = function!(
+            find,
+            c"cuLaunchKernel",
+            fn(Raw, u32, u32, u32, u32, u32, u32, u32, Raw, *mut Raw, *mut Raw) -> i32
+        );
+        let text = std::ffi::CString::new(PTX).map_err(|error| error.to_string())?;
+        let (mut module, mut kernel) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the context is current, a text that ends in NUL, room for the answer.
+        let code = unsafe { load(&raw mut module, text.as_ptr().cast()) };
+        if code != 0 {
+            return Err(format!("cuModuleLoadData: {code}"));
+        }
+        // SAFETY: a live module that is never unloaded, a name that ends in NUL, room for the answer.
+        unsafe { get(&raw mut kernel, module, c"scale".as_ptr()) };
+        Ok(move |address: Raw| {
+            self.event_after(|| {
+                let (mut address, mut by, mut offset) = (address as u64, 1.0_f32, 0_u32);
+                let mut arguments: [Raw; 3] =
+                    [(&raw mut address).cast(), (&raw mut by).cast(), (&raw mut offset).cast()];
+                let (blocks, threads) = ((ITEMS / GROUP) as u32, GROUP as u32);
+                // SAFETY: live function and stream, arguments of its types, an array with an element for each item.
+                unsafe {
+                    launch(
+                        kernel,
+                        blocks,
+                        1,
+                        1,
+                        threads,
+                        1,
+                        1,
+                        4 * threads,
+                        self.stream,
+                        arguments.as_mut_ptr(),
+                        ptr::null_mut(),
+                    )
+                };
+            })
+        })
+    }
+}
+
+impl Peer for Driver {
+    fn allocate_and_free(&self, size: usize) {
+        let mut address = 0;
+        // SAFETY: the context is current, room for the answer.
+        unsafe { (self.allocate)(&raw mut address, size, NON_DEFAULT_ALLOCATION) };
+        // SAFETY: just allocated, unused.
+        unsafe { (self.free)(black_box(address)) };
+    }
+
+    fn query(&self, address: *const c_void) {
+        let mut answer = [0_u64; ATTRIBUTES.len()];
+        let places: [Raw; ATTRIBUTES.len()] = answer.each_mut().map(|place| (&raw mut *place).cast());
+        // SAFETY: room for each answer; the address is not read.
+        unsafe {
+            let count = ATTRIBUTES.len() as u32;
+            (self.attributes)(count, ATTRIBUTES.as_ptr(), places.as_ptr(), address as u64)
+        };
+        black_box(answer);
+    }
+
+    fn copy(&self, dst: Raw, src: *const c_void, len: usize) -> Raw {
+        self.event_after(|| {
+            // SAFETY: live stream, disjoint live ranges of that size.
+            unsafe { (self.copy)(dst as u64, src as u64, len, self.stream) };
+        })
+    }
+
+    fn wait(&self, event: Raw) {
+        // SAFETY: a live event.
+        while unsafe { (self.ask)(event) } == NOT_READY {
+            std::thread::yield_now();
+        }
+        self.release(event);
+    }
+
+    fn release(&self, event: Raw) {
+        // SAFETY: owned, once.
+        unsafe { (self.destroy)(event) };
+    }
+}
+
+/// The kernel of the other runtimes; the local array is an offset in the block's dynamic shared memory.
+const PTX: &str = ".version 6.0
+.target sm_50
+.address_size 64
+.extern .shared .align 16 .b8 memory[];
+.visible .entry scale(.param .u64 param_a, .param .f32 param_by, .param .u32 param_lm)
+{
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<5>;
+    .reg .f32 %f<5>;
+    ld.param.u64 %rd1, [param_a];
+    ld.param.f32 %f1, [param_by];
+    ld.param.u32 %r1, [param_lm];
+    mov.u32 %r2, %ctaid.x;
+    mov.u32 %r3, %ntid.x;
+    mov.u32 %r4, %tid.x;
+    mad.lo.s32 %r5, %r2, %r3, %r4;
+    cvta.to.global.u64 %rd2, %rd1;
+    mul.wide.u32 %rd3, %r5, 4;
+    add.s64 %rd4, %rd2, %rd3;
+    ld.global.f32 %f2, [%rd4];
+    mul.f32 %f3, %f2, %f1;
+    mov.u32 %r6, memory;
+    add.s32 %r7, %r6, %r1;
+    mad.lo.s32 %r8, %r4, 4, %r7;
+    st.shared.f32 [%r8], %f3;
+    ld.shared.f32 %f4, [%r8];
+    st.global.f32 [%rd4], %f4;
+    ret;
+}
+";

@@ -1,0 +1,84 @@
+//! The safe handles beside the shortest sequence of driver calls that does the same, on every runtime that is here, and the registry at size.
+//!
+//! A runtime that is not here is left out with the reason on standard error. Level Zero runs in a process of its own on the driver of
+//! the tests, which executes on the host: its rows say what we add to a call, not how long a GPU takes.
+
+mod cuda;
+mod level_zero;
+mod opencl;
+mod peer;
+mod sycl;
+
+use std::hint::black_box;
+
+use usm_core::backend::host::HostHeap;
+use usm_core::{AllocKind, MemorySource, PointerInfo, Registry, Request};
+
+use crate::pairs::{Clock, pairs};
+use crate::row::Row;
+
+pub(crate) fn rows() -> Vec<Row> {
+    if level_zero::is_child() {
+        return level_zero::rows().unwrap_or_else(|reason| skipped("Level Zero", &reason));
+    }
+    let mut rows = vec![registry(), books()];
+    rows.extend(opencl::rows().unwrap_or_else(|reason| skipped("OpenCL", &reason)));
+    rows.extend(sycl::rows().unwrap_or_else(|reason| skipped("SYCL", &reason)));
+    rows.extend(level_zero::from_child().unwrap_or_else(|reason| skipped("Level Zero", &reason)));
+    rows.extend(cuda::rows().unwrap_or_else(|reason| skipped("CUDA", &reason)));
+    rows
+}
+
+fn skipped(runtime: &str, reason: &str) -> Vec<Row> {
+    eprintln!("skipped: backends on {runtime}: {reason}");
+    Vec::new()
+}
+
+/// A lookup among 10,000 live allocations; the peer searches a sorted slice that never changes and has no lock.
+fn registry() -> Row {
+    const LIVE: usize = 10_000;
+    let info = |slot: usize| PointerInfo {
+        kind: AllocKind::Shared,
+        // Spread as an allocator would: 4 KiB blocks with gaps.
+        base: 0x7000_0000_0000 + slot * 12_288,
+        size: 4096,
+        device: Some(0),
+        context: 1,
+    };
+    let registry = Registry::new();
+    (0..LIVE).for_each(|slot| registry.insert(info(slot)));
+    let sorted: Vec<PointerInfo> = (0..LIVE).map(info).collect();
+    let mut addresses = (0..LIVE).map(|step| info(step * 7919 % LIVE).base + 100).collect::<Vec<_>>();
+    addresses.rotate_left(17);
+    let (mut one, mut two) = (addresses.iter().cycle(), addresses.iter().cycle());
+    let pairs = pairs(
+        Clock::Thread,
+        || {
+            black_box(registry.find(*one.next().expect("endless")));
+        },
+        || {
+            let address = *two.next().expect("endless");
+            let index = sorted.partition_point(|info| info.base <= address);
+            black_box(sorted[index - 1].contains(address));
+        },
+    );
+    pairs.row("registry query, 10,000 live", "binary search", "ns", 1.0)
+}
+
+/// What accounting costs: an allocation of host memory beside the allocator's own call.
+fn books() -> Row {
+    let context = HostHeap::new().context();
+    let request = Request::new(AllocKind::Host, 4096);
+    let layout = std::alloc::Layout::from_size_align(4096, 64).expect("a valid layout");
+    let pairs = pairs(
+        Clock::Thread,
+        || drop(black_box(context.allocate(&request).expect("memory"))),
+        || {
+            // SAFETY: the size is not zero.
+            let pointer = black_box(unsafe { std::alloc::alloc(layout) });
+            // SAFETY: just allocated with this layout.
+            unsafe { std::alloc::dealloc(pointer, layout) };
+        },
+    );
+    pairs.row("allocate and free 4096 B host", "global allocator", "ns", 1.0)
+}

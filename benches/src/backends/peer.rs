@@ -1,0 +1,207 @@
+//! What is measured on a runtime, written once: the safe API beside a peer that calls the driver.
+
+use std::ffi::c_void;
+use std::hint::black_box;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use usm_core::{
+    AllocKind, Backend, Context, Device, Event, MemorySource, Queue, QueueOrder, Request, UsmVec,
+};
+use usm_kernel::{ArgumentError, Code, Declared, Launch, Local, Module, NdRange, Programmable, Value, Write};
+
+use crate::pairs::{Clock, pairs};
+use crate::row::Row;
+
+pub(super) type Raw = *mut c_void;
+type Scale<B> = Declared<(Write<f32>, Value<f32>), (Local<f32>,), B, 1>;
+
+pub(super) const ITEMS: usize = 64;
+pub(super) const GROUP: usize = 16;
+const IN_A_ROW: usize = 32;
+const SIZES: [usize; 2] = [4096, 1 << 20];
+const MICROSECOND: f64 = 1e3;
+
+/// The shortest sequences of driver calls, on the same native context, device and in-order queue as ours. Events are native ones.
+pub(super) trait Peer {
+    /// `size` bytes of shared memory, aligned as ours.
+    fn allocate_and_free(&self, size: usize);
+    /// What the runtime says of an address, by all calls that it takes.
+    fn query(&self, address: *const c_void);
+    /// A copy between live, disjoint ranges.
+    fn copy(&self, dst: Raw, src: *const c_void, len: usize) -> Raw;
+    /// Waits by asking, as ours does, and gives the event back.
+    fn wait(&self, event: Raw);
+    /// Gives an event back.
+    fn release(&self, event: Raw);
+}
+
+/// A function of a runtime, by its address.
+pub(super) fn needed(found: Option<NonNull<c_void>>) -> Result<Raw, String> {
+    found.map(NonNull::as_ptr).ok_or_else(|| "a function is missing".into())
+}
+
+/// A function with the signature that its variable declares.
+macro_rules! function {
+    ($find:expr, $name:literal, fn($($argument:ty),* $(,)?) -> $result:ty) => {{
+        let address = $crate::backends::peer::needed($find($name))?;
+        // SAFETY: the function of that name has this signature by specification.
+        unsafe {
+            std::mem::transmute::<$crate::backends::peer::Raw, unsafe extern "C" fn($($argument),*) -> $result>(address)
+        }
+    }};
+}
+pub(super) use function;
+
+/// A context over the first device with unified shared memory.
+pub(super) fn context<B: Backend>(backend: &B) -> Result<Context<B>, String> {
+    let mut device = None;
+    let visited = backend.for_each_device(&mut |candidate| {
+        if !B::device_info(&candidate).capabilities.shared.is_empty() {
+            device.get_or_insert(candidate);
+        }
+    });
+    visited.map_err(|error| error.to_string())?;
+    let device = device.ok_or("no device with unified shared memory")?;
+    Context::new(backend, &device).map_err(|error| error.to_string())
+}
+
+pub(super) fn queue<B: Backend>(context: &Context<B>) -> Result<Queue<B>, String> {
+    context.queue(QueueOrder::InOrder).map_err(|error| error.to_string())
+}
+
+/// Allocation, query and copy.
+pub(super) fn memory_rows<B: Backend>(name: &str, queue: &Queue<B>, peer: &impl Peer) -> Vec<Row> {
+    let context = queue.context();
+    let mut rows: Vec<Row> = SIZES.map(|size| allocate_and_free(name, context, peer, size)).into();
+    rows.push(query(name, context, peer));
+    rows.extend(SIZES.map(|size| copy_and_wait(name, queue, peer, size)));
+    rows
+}
+
+fn allocate_and_free<B: Backend>(name: &str, context: &Context<B>, peer: &impl Peer, size: usize) -> Row {
+    let request = Request::new(AllocKind::Shared, size);
+    let ours = || drop(black_box(context.allocate(&request).expect("memory")));
+    let pairs = pairs(Clock::Thread, ours, || peer.allocate_and_free(size));
+    pairs.row(&format!("{name}: allocate and free {size} B"), "driver calls", "us", MICROSECOND)
+}
+
+/// Kind, base and size of an interior pointer.
+fn query<B: Backend>(name: &str, context: &Context<B>, peer: &impl Peer) -> Row {
+    let allocation = context.allocate(&Request::new(AllocKind::Shared, 4096)).expect("memory");
+    let pointer = allocation.as_ptr().wrapping_add(100);
+    let ours = || _ = black_box(context.query(black_box(pointer)).expect("an answer"));
+    let pairs = pairs(Clock::Thread, ours, || peer.query(pointer.cast()));
+    pairs.row(&format!("{name}: query kind, base and size"), "driver calls", "us", MICROSECOND)
+}
+
+fn copy_and_wait<B: Backend>(name: &str, queue: &Queue<B>, peer: &impl Peer, size: usize) -> Row {
+    let allocate = || queue.context().allocate(&Request::new(AllocKind::Device, size)).expect("memory");
+    let (mut dst, src, raw_dst) = (allocate(), allocate(), allocate());
+    let ours = || {
+        let event = queue.copy_bytes(&mut dst, 0, &src, 0, size).expect("a copy");
+        event.wait().expect("done");
+    };
+    let theirs = || peer.wait(peer.copy(raw_dst.as_ptr().cast(), src.as_ptr().cast(), size));
+    let pairs = pairs(Clock::Process, ours, theirs);
+    pairs.row(&format!("{name}: copy {size} B and wait"), "driver calls", "us", MICROSECOND)
+}
+
+/// The same copies beside two threads for each processor that never rest. `wait` waits without a limit, by the runtime's own call: a
+/// peer that asks would starve the runtime there.
+pub(super) fn busy_rows<B: Backend>(
+    name: &str,
+    queue: &Queue<B>,
+    peer: &impl Peer,
+    wait: impl Fn(Raw),
+) -> Vec<Row> {
+    let allocate = |size| queue.context().allocate(&Request::new(AllocKind::Device, size)).expect("memory");
+    on_busy_machine(|| {
+        let row = |size: usize| {
+            let (mut dst, src, raw_dst) = (allocate(size), allocate(size), allocate(size));
+            let ours = || {
+                let event = queue.copy_bytes(&mut dst, 0, &src, 0, size).expect("a copy");
+                event.wait().expect("done");
+            };
+            let theirs = || wait(peer.copy(raw_dst.as_ptr().cast(), src.as_ptr().cast(), size));
+            let pairs = pairs(Clock::Wall, ours, theirs);
+            let case = format!("{name}: copy {size} B and wait, busy machine");
+            pairs.row(&case, "wait without limit", "us", MICROSECOND)
+        };
+        SIZES.map(row).into()
+    })
+}
+
+fn on_busy_machine<T>(measure: impl FnOnce() -> T) -> T {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from) * 2;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let measured = measure();
+        done.store(true, Ordering::Relaxed);
+        measured
+    })
+}
+
+/// Launches of a kernel with three arguments. Both sides set all of them every time and ask for the event. One row waits for each
+/// launch, the other for the last of 32, which on an in-order queue is the cost of a submission and little else.
+///
+/// `launches` are the peers: what each is called, and a launch over the array at an address.
+pub(super) fn launch_rows<B: Programmable>(
+    name: &str,
+    queue: &Queue<B>,
+    code: Code<'_>,
+    peer: &impl Peer,
+    launches: &[(&str, &dyn Fn(Raw) -> Raw)],
+) -> Result<Vec<Row>, String> {
+    let module = Module::build(queue.context(), code).map_err(|error| error.to_string())?;
+    let function = module.function("scale").map_err(|error| error.to_string())?;
+    // SAFETY: an item has its own element of the array and of local memory.
+    let scale = unsafe {
+        Scale::<B>::new(&function, |range, lengths, locals| {
+            ArgumentError::at_least(lengths, 0, range.global().items())?;
+            ArgumentError::local_at_least(locals, 0, range.local().items())
+        })
+    }
+    .map_err(|error| error.to_string())?;
+    let array = || UsmVec::<f32, Device, B>::zeroed(queue, ITEMS).map_err(|error| error.to_string());
+    let (mut a, other) = (array()?, array()?);
+    let address = other.as_ptr().cast_mut().cast();
+    queue.wait().map_err(|error| error.to_string())?;
+    let mut launch = || -> Event<B> {
+        let range = NdRange::new([ITEMS as u64], [GROUP as u64]).expect("a range");
+        Launch::new(queue, range).declared(&scale, (&mut a, 1.0), [GROUP]).expect("a launch")
+    };
+    let mut rows = Vec::new();
+    for (peers_name, theirs) in launches {
+        for (case, count) in [("launch and wait", 1), ("32 launches and wait", IN_A_ROW)] {
+            let pairs = pairs(
+                Clock::Process,
+                || {
+                    (1..count).for_each(|_| drop(black_box(launch())));
+                    launch().wait().expect("done");
+                },
+                || {
+                    (1..count).for_each(|_| peer.release(black_box(theirs(address))));
+                    peer.wait(theirs(address));
+                },
+            );
+            rows.push(pairs.row(&format!("{name}: {case}"), peers_name, "us", MICROSECOND));
+        }
+    }
+    Ok(rows)
+}
+
+/// The kernel of both sides where OpenCL C is taken.
+pub(super) const OPENCL_C: &std::ffi::CStr =
+    c"__kernel void scale(__global float *a, float by, __local float *lm) {
+    const size_t i = get_global_id(0), l = get_local_id(0);
+    lm[l] = a[i] * by;
+    a[i] = lm[l];
+}";
