@@ -33,6 +33,8 @@ pub mod planner;
 #[cfg(feature = "alloc")]
 pub mod problem;
 #[cfg(feature = "alloc")]
+mod ranks;
+#[cfg(feature = "alloc")]
 pub mod report;
 #[cfg(feature = "alloc")]
 pub mod svg;

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use crate::Buffer;
 use crate::lifetime::align_up;
+use crate::ranks::Ranks;
 
 /// A bound proven by the buffers that are live at one instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,22 +20,60 @@ pub struct TimeCut {
 /// The largest [`at_time`](super::at_time) over all instants, for buffers of a checked problem (sums that fit in 64 bits).
 #[must_use]
 pub fn time_cut(buffers: &[Buffer]) -> TimeCut {
-    let mut begins: Vec<u32> =
-        (0..buffers.len() as u32).filter(|&i| buffers[i as usize].occupies()).collect();
-    let mut ends = begins.clone();
-    begins.sort_unstable_by_key(|&i| buffers[i as usize].lower);
-    ends.sort_unstable_by_key(|&i| buffers[i as usize].upper);
-    let mut units: Vec<u64> = begins.iter().map(|&i| buffers[i as usize].alignment).collect();
-    units.sort_unstable();
-    units.dedup();
+    let live = || buffers.iter().filter(|buffer| buffer.occupies());
+    let units = live().fold(0_u64, |units, buffer| units | buffer.alignment);
+    let ranks = Ranks::of(buffers);
+    let mut sorted: Option<(Vec<u32>, Vec<u32>)> = None;
     let mut best = TimeCut::default();
-    for unit in units {
-        let found = sweep(buffers, &begins, &ends, unit);
+    for unit in (0..u64::BITS).map(|shift| 1 << shift).filter(|unit| units & unit != 0) {
+        let mut aligned = live().filter(|buffer| buffer.alignment >= unit);
+        let found = match &ranks {
+            Some(ranks) if aligned.all(|buffer| buffer.size % unit == 0) => load(buffers, ranks, unit),
+            _ => {
+                let (begins, ends) = sorted.get_or_insert_with(|| by_time(buffers));
+                sweep(buffers, begins, ends, unit)
+            }
+        };
         if found.bytes > best.bytes {
             best = found;
         }
     }
     best
+}
+
+/// The heaviest instant where every size is a multiple of the unit, so that stacking leaves no byte free: the plain sum of sizes.
+fn load(buffers: &[Buffer], ranks: &Ranks, unit: u64) -> TimeCut {
+    let aligned = || {
+        let all = buffers.iter().zip(&ranks.lives);
+        all.filter(|(buffer, _)| buffer.occupies() && buffer.alignment >= unit)
+    };
+    // Changes of the load; sums of a checked problem fit, so they come out right after any detour around 2^64.
+    let mut changes = alloc::vec![0_u64; ranks.count as usize];
+    for (buffer, life) in aligned() {
+        let (begin, end) = (life.0 as usize, life.1 as usize);
+        changes[begin] = changes[begin].wrapping_add(buffer.size);
+        changes[end] = changes[end].wrapping_sub(buffer.size);
+    }
+    let (mut load, mut best) = (0_u64, (0_u64, 0_u32));
+    for (rank, change) in changes.iter().enumerate() {
+        load = load.wrapping_add(*change);
+        if load > best.0 {
+            best = (load, rank as u32);
+        }
+    }
+    // The load only rises where something begins.
+    let begins = aligned().find(|(_, life)| life.0 == best.1);
+    TimeCut { bytes: best.0, time: begins.map_or(0, |(buffer, _)| buffer.lower) }
+}
+
+/// Buffers that live in order of begin and in order of end.
+fn by_time(buffers: &[Buffer]) -> (Vec<u32>, Vec<u32>) {
+    let mut begins: Vec<u32> =
+        (0..buffers.len() as u32).filter(|&i| buffers[i as usize].occupies()).collect();
+    let mut ends = begins.clone();
+    begins.sort_unstable_by_key(|&i| buffers[i as usize].lower);
+    ends.sort_unstable_by_key(|&i| buffers[i as usize].upper);
+    (begins, ends)
 }
 
 fn sweep(buffers: &[Buffer], begins: &[u32], ends: &[u32], unit: u64) -> TimeCut {

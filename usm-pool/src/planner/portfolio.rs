@@ -5,13 +5,14 @@ use alloc::vec::Vec;
 use super::greedy::{Until, by_area, by_begin, by_duration, by_size, in_order};
 use super::offset_list::Fit;
 use super::peak_first::{self, Rest, Stack};
+use super::valley::{self, First};
 use super::whole_buffer::{self, whole_buffer};
-use super::{Instance, Strategy, valley};
+use super::{Instance, Strategy};
 
 /// One way to make a plan.
 #[derive(Clone, Copy, Debug)]
 enum Attempt {
-    Valley,
+    Valley(First),
     SizeFirst,
     AreaFirst,
     DurationFirst,
@@ -44,16 +45,22 @@ impl Attempt {
             }
             Self::SizeBest | Self::BeginBest => Strategy::BestFit,
             Self::WholeBySize | Self::WholeByBegin => Strategy::WholeBuffer,
-            Self::Valley | Self::PeakFirst(..) => Strategy::Search,
+            Self::Valley(_) | Self::PeakFirst(..) => Strategy::Search,
         }
     }
 
     /// Offsets, or `None` when the attempt was left.
-    fn run(self, instance: Instance<'_>, heaviest: &[bool], until: Until<'_>) -> Option<Vec<u64>> {
+    fn run(
+        self,
+        instance: Instance<'_>,
+        bound: u64,
+        heaviest: &[bool],
+        until: Until<'_>,
+    ) -> Option<Vec<u64>> {
         let first = |order: Vec<u32>| in_order(instance, &order, Fit::First, until);
         let best = |order: Vec<u32>| in_order(instance, &order, Fit::Best, until);
         match self {
-            Self::Valley => valley::fill(instance),
+            Self::Valley(first) => valley::fill(instance, first, bound),
             Self::SizeFirst => first(by_size(instance)),
             Self::AreaFirst => first(by_area(instance)),
             Self::DurationFirst => first(by_duration(instance)),
@@ -93,13 +100,15 @@ pub(super) fn single(instance: Instance<'_>, strategy: Strategy) -> Option<Vec<u
 /// Large instances get the skyline only.
 pub(super) fn simple(instance: Instance<'_>, heaviest: &[usize], target: u64) -> (Strategy, Vec<u64>) {
     if is_large(instance) {
-        return best_of(instance, &[], target, ALWAYS, core::iter::once(Attempt::Valley));
+        let valleys = [First::Area, First::Tall].into_iter().map(Attempt::Valley);
+        return best_of(instance, &[], target, ALWAYS, valleys);
     }
     let mut marked = alloc::vec![false; instance.buffers.len()];
     heaviest.iter().for_each(|&i| marked[i] = true);
     let peak_first = peak_first::ALL.into_iter().map(|(stack, rest)| Attempt::PeakFirst(stack, rest));
     let (usual, last) = SIMPLE.split_at(3);
-    let attempts = usual.iter().copied().chain(peak_first).chain(last.iter().copied());
+    let valleys = First::ALL.into_iter().map(Attempt::Valley);
+    let attempts = usual.iter().copied().chain(peak_first).chain(last.iter().copied()).chain(valleys);
     best_of(instance, &marked, target, ALWAYS, attempts)
 }
 
@@ -125,7 +134,9 @@ fn best_of(
     for attempt in attempts {
         // Only what is lower counts, so that a worse plan is left as soon as it shows.
         let limit = if best.2.is_empty() { until.limit } else { best.0.saturating_sub(1) };
-        let Some(offsets) = attempt.run(instance, heaviest, Until { limit, ..until }) else { continue };
+        let Some(offsets) = attempt.run(instance, target, heaviest, Until { limit, ..until }) else {
+            continue;
+        };
         let peak = instance.peak(&offsets);
         if best.2.is_empty() || peak < best.0 {
             best = (peak, attempt.strategy(), offsets);

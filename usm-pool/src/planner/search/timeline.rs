@@ -58,7 +58,7 @@ impl Timeline {
 
 impl Relation for Timeline {
     // About three lives are looked at for each partner, none of them in the cache.
-    const PARTNERS_PER_NODE: u64 = 2;
+    const PARTNERS_PER_NODE: u64 = 1;
 
     fn len(&self) -> usize {
         self.items.len()

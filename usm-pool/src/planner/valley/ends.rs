@@ -1,0 +1,130 @@
+//! Lives in order of begin under a tree of earliest ends: which is the first inside of a stretch of time?
+
+use alloc::vec::Vec;
+
+/// Children of a node of the tree: a line of the cache.
+const FAN: usize = 16;
+
+/// A life that was taken ends never.
+const TAKEN: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub(super) struct Ends {
+    begins: Vec<u32>,
+    /// `earliest[0][i]` = end of life `i`, [`TAKEN`] when it is; above, the least of [`FAN`] below; the last level is one number.
+    earliest: Vec<Vec<u32>>,
+    /// `start[b]` = first life that begins at or after `b << shift`; about as many as lives.
+    start: Vec<u32>,
+    shift: u32,
+}
+
+impl Ends {
+    /// (begin, end) in order of begin.
+    pub(super) fn new(lives: impl Iterator<Item = (u32, u32)>) -> Self {
+        let (begins, mut level): (Vec<u32>, Vec<u32>) = lives.unzip();
+        let mut earliest = Vec::new();
+        loop {
+            level.resize(level.len().next_multiple_of(FAN), TAKEN);
+            let above: Vec<u32> = level.chunks(FAN).map(least).collect();
+            earliest.push(level);
+            level = above;
+            if level.len() <= 1 {
+                break;
+            }
+        }
+        earliest.push(level);
+        let last = begins.last().copied().unwrap_or(0);
+        let shift = (last / begins.len().max(1) as u32).checked_ilog2().map_or(0, |shift| shift + 1);
+        let mut start = Vec::with_capacity((last >> shift) as usize + 1);
+        for (at, begin) in begins.iter().enumerate() {
+            while start.len() <= (begin >> shift) as usize {
+                start.push(at as u32);
+            }
+        }
+        Self { begins, earliest, start, shift }
+    }
+
+    pub(super) fn begin(&self, at: usize) -> u32 {
+        self.begins[at]
+    }
+
+    /// Whether life `at`, if there is one, begins at or after `end`.
+    pub(super) fn none_begins(&self, at: usize, end: u32) -> bool {
+        self.begins.get(at).is_none_or(|&begin| begin >= end)
+    }
+
+    /// Visits those of `count` lives from `first` on that end at or before `end` and are not taken.
+    pub(super) fn each(&self, first: usize, count: usize, end: u32, mut visit: impl FnMut(usize)) {
+        let last = (first + count).min(self.begins.len());
+        let mut at = first;
+        while at < last {
+            let next = ((at / FAN + 1) * FAN).min(last);
+            if self.earliest[1][at / FAN] <= end {
+                for at in at..next {
+                    if self.earliest[0][at] <= end {
+                        visit(at);
+                    }
+                }
+            }
+            at = next;
+        }
+    }
+
+    /// The first life that begins at or after `begin`.
+    pub(super) fn first(&self, begin: u32) -> Option<usize> {
+        let bucket = (begin >> self.shift) as usize;
+        let first = *self.start.get(bucket)? as usize;
+        let bound = self.start.get(bucket + 1).map_or(self.begins.len(), |&start| start as usize);
+        let at = first + self.begins[first..bound].partition_point(|&other| other < begin);
+        (at < self.begins.len()).then_some(at)
+    }
+
+    /// The first life that begins at or after `begin`, ends at or before `end` and is not taken.
+    pub(super) fn find(&self, begin: u32, end: u32) -> Option<usize> {
+        if *self.earliest.last()?.first()? > end {
+            return None;
+        }
+        // Most valleys are narrow: nothing begins there.
+        let inside = |at: usize| self.begins.get(at).is_some_and(|&begin| begin < end);
+        let mut at = self.first(begin).filter(|&at| inside(at))?;
+        // Up until a node to the right holds an early end, then down to its first leaf.
+        let mut lives = 1;
+        for (height, level) in self.earliest.iter().enumerate() {
+            let siblings = level.get(at..(at / FAN + 1) * FAN)?;
+            if let Some(found) = siblings.iter().position(|&earliest| earliest <= end) {
+                return self.down(height, at + found, end);
+            }
+            lives *= FAN;
+            at = at / FAN + 1;
+            if !inside(at * lives) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The first leaf below a node with an end at or before `end`.
+    fn down(&self, height: usize, mut at: usize, end: u32) -> Option<usize> {
+        for level in self.earliest[..height].iter().rev() {
+            at = at * FAN + level[at * FAN..][..FAN].iter().position(|&earliest| earliest <= end)?;
+        }
+        Some(at)
+    }
+
+    pub(super) fn take(&mut self, life: usize) {
+        self.earliest[0][life] = TAKEN;
+        let mut at = life;
+        for height in 1..self.earliest.len() {
+            at /= FAN;
+            let now = least(&self.earliest[height - 1][at * FAN..][..FAN]);
+            if self.earliest[height][at] == now {
+                break;
+            }
+            self.earliest[height][at] = now;
+        }
+    }
+}
+
+fn least(earliest: &[u32]) -> u32 {
+    earliest.iter().copied().min().unwrap_or(TAKEN)
+}

@@ -1,0 +1,73 @@
+//! Fills the valleys of the skyline: for instances of any size, a second for a million buffers.
+//!
+//! The skyline says how high memory is filled at every instant. A valley is a stretch of it between higher ones. Of the buffers whose
+//! whole life lies in a valley one of the first class is placed on its floor; when there is none, the floor rises to the lower edge. Nothing is
+//! ever placed below the skyline.
+//!
+//! A life lies in one valley at most, so it does not matter which valley is filled first: the nearest one is, and the tables
+//! that are read stay in the cache.
+
+mod ends;
+mod skyline;
+mod waiting;
+
+use alloc::vec::Vec;
+
+use self::skyline::Skyline;
+use self::waiting::Waiting;
+use super::Instance;
+use crate::lifetime::align_up;
+use crate::ranks::Ranks;
+
+/// Which buffers go first into a valley.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum First {
+    /// Those with the largest size times length of life, within a factor of two.
+    Area,
+    /// Those with the longest life, within a factor of two.
+    Long,
+    /// Those that are larger than a 64th of the bound, then the longest.
+    Tall,
+}
+
+impl First {
+    /// All, those first that are best on most instances.
+    pub(super) const ALL: [Self; 3] = [Self::Area, Self::Long, Self::Tall];
+
+    /// The class of a buffer with a life of so many ranks: greater ones go first.
+    fn class(self, length: u32, size: u64, bound: u64) -> usize {
+        let class = match self {
+            Self::Area => (u128::from(length) * u128::from(size)).ilog2(),
+            Self::Tall if size > bound / 64 => u32::BITS,
+            Self::Long | Self::Tall => length.ilog2(),
+        };
+        class as usize
+    }
+}
+
+/// Offsets for all buffers; `None` for instances with a conflict graph, which have no time. `bound` is a lower bound on the peak.
+pub(super) fn fill(instance: Instance<'_>, first: First, bound: u64) -> Option<Vec<u64>> {
+    if instance.conflicts.is_some() {
+        return None;
+    }
+    let buffers = instance.buffers;
+    let ranks = Ranks::of(buffers)?;
+    let mut waiting = Waiting::new(buffers, &ranks, |length, size| first.class(length, size, bound));
+    let mut skyline = Skyline::new(ranks.count.saturating_sub(1));
+    let mut offsets = alloc::vec![0; buffers.len()];
+    loop {
+        let valley = skyline.valley();
+        match waiting.take(valley.begin, valley.end) {
+            Some(taken) => {
+                let alignment = 1 << taken.shift;
+                // Problems are checked so that no sum of sizes overflows.
+                let offset = align_up(valley.floor, alignment).unwrap_or(u64::MAX);
+                offsets[taken.buffer as usize] = offset;
+                skyline.raise(taken.lower, taken.upper, offset.saturating_add(taken.size));
+            }
+            None if valley.edge.is_none() => break,
+            None => skyline.close(),
+        }
+    }
+    Some(offsets)
+}

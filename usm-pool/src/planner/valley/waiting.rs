@@ -1,0 +1,153 @@
+//! Buffers that are not placed, in order of begin: all of them, and class by class.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use super::ends::Ends;
+use crate::Buffer;
+use crate::ranks::Ranks;
+
+/// Classes after the first one with a buffer in which one that begins right at the edge of the valley is preferred: it leaves one sliver less.
+/// On cut rectangles two classes are as good as four, and better than none by two to five hundredths of the peak.
+const AHEAD: usize = 2;
+
+/// Buffers that begin in a valley up to which they are looked at one by one. Most valleys are so narrow.
+const FEW: usize = 32;
+
+/// A buffer with its life in ranks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub(super) lower: u32,
+    pub(super) upper: u32,
+    pub(super) buffer: u32,
+    /// Binary logarithm of the alignment.
+    pub(super) shift: u32,
+    pub(super) size: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// In order of begin; of equals the latest end first.
+    entries: Vec<Taken>,
+    ends: Ends,
+    /// Class of each entry and its place there.
+    places: Vec<(u32, u32)>,
+    /// In the order in which they are tried.
+    classes: Vec<Class>,
+}
+
+#[derive(Debug)]
+struct Class {
+    /// Length of the shortest life.
+    shortest: u32,
+    ends: Ends,
+    /// Which of all entries each one is.
+    entries: Vec<u32>,
+}
+
+impl Waiting {
+    /// `class` says by length in ranks and size which buffers go first: the greatest.
+    pub(super) fn new(buffers: &[Buffer], ranks: &Ranks, class: impl Fn(u32, u64) -> usize) -> Self {
+        let entry = |buffer: u32| {
+            let (item, (lower, upper)) = (&buffers[buffer as usize], ranks.lives[buffer as usize]);
+            Taken { lower, upper, buffer, shift: item.alignment.trailing_zeros(), size: item.size }
+        };
+        let mut entries: Vec<Taken> = by_begin(ranks).into_iter().map(entry).collect();
+        for same in entries.chunk_by_mut(|a, b| a.lower == b.lower) {
+            same.sort_by_key(|entry| Reverse(entry.upper));
+        }
+        let mut members: Vec<Vec<u32>> = Vec::new();
+        for (at, entry) in entries.iter().enumerate() {
+            let class = class(entry.upper - entry.lower, entry.size);
+            if class >= members.len() {
+                members.resize_with(class + 1, Vec::new);
+            }
+            members[class].push(at as u32);
+        }
+        let life = |at: u32| (entries[at as usize].lower, entries[at as usize].upper);
+        let mut places = vec![(0, 0); entries.len()];
+        let mut classes = Vec::new();
+        for members in members.into_iter().rev().filter(|members| !members.is_empty()) {
+            for (place, &at) in (0..).zip(&members) {
+                places[at as usize] = (classes.len() as u32, place);
+            }
+            let lives = || members.iter().map(|&at| life(at));
+            let shortest = lives().map(|(lower, upper)| upper - lower).min().unwrap_or(0);
+            classes.push(Class { shortest, ends: Ends::new(lives()), entries: members });
+        }
+        let ends = Ends::new(entries.iter().map(|entry| (entry.lower, entry.upper)));
+        Self { entries, ends, places, classes }
+    }
+
+    /// Takes the first buffer of the first class that has one inside of `[begin, end)`, or one of the classes right after it that begins
+    /// at `begin`.
+    pub(super) fn take(&mut self, begin: u32, end: u32) -> Option<Taken> {
+        let first = self.ends.first(begin)?;
+        let few = self.ends.none_begins(first + FEW, end);
+        let at = if few { self.best_of_few(first, begin, end)? } else { self.best(begin, end)? };
+        let (class, place) = self.places[at];
+        self.ends.take(at);
+        self.classes[class as usize].ends.take(place as usize);
+        Some(self.entries[at])
+    }
+
+    /// Looks at all that begin in the valley, from entry `first` on.
+    fn best_of_few(&self, first: usize, begin: u32, end: u32) -> Option<usize> {
+        let mut best: Option<(u32, usize)> = None;
+        let mut flush = best;
+        self.ends.each(first, FEW, end, |at| {
+            let class = self.places[at].0;
+            let better = |best: Option<(u32, usize)>| best.is_none_or(|(least, _)| class < least);
+            if better(best) {
+                best = Some((class, at));
+            }
+            if better(flush) && self.ends.begin(at) == begin {
+                flush = Some((class, at));
+            }
+        });
+        let (class, _) = best?;
+        let (_, at) = flush.filter(|flush| flush.0 as usize <= class as usize + AHEAD).or(best)?;
+        Some(at)
+    }
+
+    /// Looks into the classes one after the other.
+    fn best(&self, begin: u32, end: u32) -> Option<usize> {
+        let _ = self.ends.find(begin, end)?;
+        let mut best: Option<(usize, usize)> = None;
+        for (class, entries) in self.classes.iter().enumerate() {
+            if best.is_some_and(|best| class > best.0 + AHEAD) {
+                break;
+            }
+            if entries.shortest > end - begin {
+                continue;
+            }
+            if let Some(at) = entries.ends.find(begin, end) {
+                if entries.ends.begin(at) == begin {
+                    best = Some((class, at));
+                    break;
+                }
+                best = best.or(Some((class, at)));
+            }
+        }
+        let (class, at) = best?;
+        Some(self.classes[class].entries[at] as usize)
+    }
+}
+
+/// Indices of the buffers that live, in order of begin, then of the problem.
+fn by_begin(ranks: &Ranks) -> Vec<u32> {
+    let mut start = vec![0_u32; ranks.count as usize + 1];
+    let live = || ranks.lives.iter().enumerate().filter(|(_, life)| life.0 < life.1);
+    live().for_each(|(_, life)| start[life.0 as usize + 1] += 1);
+    for rank in 1..start.len() {
+        start[rank] += start[rank - 1];
+    }
+    let mut order = vec![0; start[ranks.count as usize] as usize];
+    for (i, life) in live() {
+        let at = &mut start[life.0 as usize];
+        order[*at as usize] = i as u32;
+        *at += 1;
+    }
+    order
+}
