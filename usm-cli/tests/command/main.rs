@@ -12,6 +12,7 @@ mod plan;
 mod plan_parts;
 mod prune;
 mod run;
+mod run_devices;
 mod runtimes;
 mod support;
 mod usage;

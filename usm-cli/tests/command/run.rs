@@ -1,8 +1,8 @@
 //! `usm run`: every kernel is right, and bad ranges name both numbers.
 
-use crate::support::{keys, skip, usm, usm_with};
+use crate::support::{keys, usm, usm_with};
 
-const KERNELS: [&str; 6] = ["reverse", "reduce", "matmul", "histogram", "saxpy", "scan"];
+pub(crate) const KERNELS: [&str; 6] = ["reverse", "reduce", "matmul", "histogram", "saxpy", "scan"];
 
 #[test]
 fn every_kernel_is_right_at_every_size() {
@@ -75,42 +75,5 @@ fn what_the_machine_cannot_hold_is_not_tried() {
         let ran = usm(&["run", kernel, "--size", "18446744073709551615"]);
         assert_eq!(ran.code, 1, "{}", ran.stderr);
         assert!(ran.stderr.contains("--size") && ran.stderr.contains("bytes needed"), "{}", ran.stderr);
-    }
-}
-
-/// Every device of this machine runs every kernel by the code it takes; one without USM memory says so.
-#[test]
-fn every_device_runs_every_kernel() {
-    let devices = usm(&["devices", "--json"]).json();
-    let others: Vec<(String, bool)> = devices["backends"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|backend| backend["name"] != "host")
-        .flat_map(|backend| backend["devices"].as_array().unwrap())
-        .map(|device| {
-            let usable = device["capabilities"]["device"] != 0 && device["capabilities"]["host"] != 0;
-            (device["selector"].as_str().unwrap().to_owned(), usable)
-        })
-        .collect();
-    if others.is_empty() {
-        skip("no device but the host is here");
-    }
-    for (device, usable) in &others {
-        for kernel in KERNELS {
-            let ran = usm(&["run", kernel, "--json", "--device", device, "--size", "96", "--repeat", "1"]);
-            if *usable {
-                assert_eq!(ran.code, 0, "{kernel} on {device}: {}", ran.stderr);
-                let report = ran.json();
-                assert_eq!((&report["device"], &report["ok"]), (&device.as_str().into(), &true.into()));
-            } else {
-                assert_eq!(ran.code, 1, "{kernel} on {device}");
-                assert!(ran.stderr.contains("unified shared memory"), "{}", ran.stderr);
-            }
-        }
-        if *usable {
-            let ran = usm_with(&["run", "scan", "--json", "--size", "100"], b"", &[("USM_DEVICE", device)]);
-            assert_eq!(ran.json()["device"], device.as_str());
-        }
     }
 }

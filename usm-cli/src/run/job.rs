@@ -1,151 +1,38 @@
-//! `usm run`: a sample kernel on a device, checked against a plain loop and timed beside it.
+//! The runs of each sample: on the device, and by the plain loop.
 
-use core::fmt;
+use core::time::Duration;
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
-use serde::Serialize;
 use usm_core::backend::Dyn;
-use usm_core::{Device, Queue, QueueOrder, UsmVec};
+use usm_core::{AllocKind, Device, ErrorKind, MemorySource, Queue, Request, UsmVec};
 use usm_kernel::sample::{
     Histogram, Matmul, Reverse, Saxpy, histogram_plain, matmul_plain, reduce_on, reduce_plain, reverse_plain,
     saxpy_plain, scan_on, scan_plain,
 };
-use usm_kernel::{BuildError, DeviceCode, Executable, Launch, LaunchError, NdRange};
+use usm_kernel::{BuildError, DeviceCode, Executable, Formats, Launch, LaunchError, NdRange};
 
-use crate::backends;
-use crate::error::{Error, Exit, Result};
-use crate::output;
+use super::Sample;
+use crate::error::{Error, Result};
 
-#[derive(Debug, Args)]
-pub(crate) struct Arguments {
-    /// The kernel.
-    #[arg(value_enum)]
-    kernel: Sample,
-    /// Where it runs: any device that `usm devices` lists; what is no host compiles the kernel first [default: USM_DEVICE, else host].
-    #[arg(long, value_name = "SELECTOR")]
-    device: Option<String>,
-    /// Elements; rows and columns of each matrix for matmul [default: 1048576; 512 for matmul].
-    #[arg(long)]
-    size: Option<usize>,
-    /// Work-items in a group; must divide the size for reverse and saxpy, which have one item an element [default: 64 for
-    /// matmul, else 256 or the largest divisor below].
-    #[arg(long)]
-    group: Option<u64>,
-    /// Runs; all are checked, the fastest is reported.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    repeat: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-enum Sample {
-    /// Each group adds its own reverse, through local memory.
-    Reverse,
-    /// The sum of an array.
-    Reduce,
-    /// The product of two square matrices, in tiles.
-    Matmul,
-    /// Counts of byte values.
-    Histogram,
-    /// y += alpha * x.
-    Saxpy,
-    /// Running sums.
-    Scan,
-}
-
-/// The JSON document.
-#[derive(Serialize)]
-struct Report {
-    kernel: Sample,
-    device: String,
-    size: usize,
-    group: u64,
-    repeat: u32,
-    ok: bool,
-    max_error: f64,
-    seconds: f64,
-    reference_seconds: f64,
-}
+/// How long the first word may take that a device writes.
+const FIRST_WORD: Duration = Duration::from_secs(5);
 
 /// What the runs gave: the largest absolute difference from the plain loop, and the fastest time of each.
 #[derive(Clone, Copy)]
-struct Outcome {
-    max_error: f64,
-    seconds: f64,
-    reference_seconds: f64,
+pub(super) struct Outcome {
+    pub(super) max_error: f64,
+    pub(super) seconds: f64,
+    pub(super) reference_seconds: f64,
 }
 
-struct Job {
-    queue: Queue<Dyn>,
-    size: usize,
-    group: u64,
-    repeat: u32,
-}
-
-pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
-    let context = match &arguments.device {
-        Some(selector) => backends::select(selector).map_err(|error| error.in_field("--device"))?,
-        None => backends::from_environment("host")?,
-    };
-    let sample = arguments.kernel;
-    let size = arguments.size.unwrap_or(if sample == Sample::Matmul { 512 } else { 1 << 20 });
-    let job = Job {
-        queue: context.queue(QueueOrder::InOrder).map_err(Error::unable)?,
-        size,
-        group: arguments.group.unwrap_or_else(|| usual_group(sample, size as u64)),
-        repeat: arguments.repeat,
-    };
-    job.check_memory(sample)?;
-    let outcome = match sample {
-        Sample::Reverse => job.reverse(),
-        Sample::Reduce => job.reduce(),
-        Sample::Matmul => job.matmul(),
-        Sample::Histogram => job.histogram(),
-        Sample::Saxpy => job.saxpy(),
-        Sample::Scan => job.scan(),
-    }?;
-    let report = Report {
-        kernel: sample,
-        device: backends::name(context.info()),
-        size,
-        group: job.group,
-        repeat: job.repeat,
-        // The inputs are small whole numbers, so that every order of additions is exact.
-        ok: outcome.max_error == 0.0,
-        max_error: outcome.max_error,
-        seconds: outcome.seconds,
-        reference_seconds: outcome.reference_seconds,
-    };
-    if json {
-        output::json(&report)?;
-    } else {
-        output::line(&report)?;
-    }
-    Ok(if report.ok { Exit::Done } else { Exit::Unable })
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.kernel.to_possible_value();
-        let name = name.as_ref().map_or("", |value| value.get_name());
-        let verdict = if self.ok { "as the plain loop" } else { "WRONG" };
-        writeln!(f, "{name} on {}, size {}, groups of {}: {verdict}", self.device, self.size, self.group)?;
-        writeln!(f, "  largest error  {}", self.max_error)?;
-        writeln!(f, "  kernel         {:.6} s, fastest of {}", self.seconds, self.repeat)?;
-        write!(f, "  plain loop     {:.6} s", self.reference_seconds)
-    }
-}
-
-/// The group size without `--group`.
-fn usual_group(sample: Sample, size: u64) -> u64 {
-    match sample {
-        Sample::Matmul => 64,
-        Sample::Reverse | Sample::Saxpy => {
-            (1..=256).rev().find(|group| size.is_multiple_of(*group)).unwrap_or(1)
-        }
-        Sample::Reduce | Sample::Histogram | Sample::Scan => 256,
-    }
+/// One command's work.
+pub(super) struct Job {
+    pub(super) queue: Queue<Dyn>,
+    pub(super) size: usize,
+    pub(super) group: u64,
+    pub(super) repeat: u32,
+    /// Code that may be built.
+    pub(super) formats: Formats,
 }
 
 /// What a refused launch means for the user: the range and the group are input, the rest is the device.
@@ -175,7 +62,7 @@ fn timed<R>(work: impl FnOnce() -> R) -> (f64, R) {
 
 impl Job {
     /// Refuses sizes that the machine cannot hold, before anything of that size is allocated.
-    fn check_memory(&self, sample: Sample) -> Result<()> {
+    pub(super) fn check_memory(&self, sample: Sample) -> Result<()> {
         let elements = self.size as u128;
         // Bytes of all arrays that live at the same time: inputs and results, on the device, the host and in the plain loop.
         let needed = match sample {
@@ -191,6 +78,24 @@ impl Job {
         Err(Error::unable(format!("{needed} bytes needed, the device has {available}")).in_field("--size"))
     }
 
+    /// Refuses a device that takes work and never finishes it, before the waits of the sample, which are longer.
+    pub(super) fn check_executes(&self) -> Result<()> {
+        let request = Request::new(AllocKind::Device, 4);
+        let mut word = self.queue.context().allocate(&request).map_err(Error::unable)?;
+        let filled = self.queue.fill_bytes(&mut word, 0, 4, &[0]).map_err(Error::unable)?;
+        let Err(error) = filled.wait_for(FIRST_WORD) else { return Ok(()) };
+        if !matches!(error.kind, ErrorKind::Timeout { .. }) {
+            return Err(Error::unable(error));
+        }
+        // Nothing that is in flight will end, so that waiting for it again is for nothing.
+        self.queue.context().set_wait_limit(Duration::ZERO);
+        let limit = FIRST_WORD.as_secs();
+        Err(Error::unable(format!(
+            "the device takes work and executes nothing: 4 bytes were not written within {limit} s (a driver that only records?)"
+        ))
+        .in_field("--device"))
+    }
+
     /// One item an element, so the group must divide the size.
     fn line(&self) -> Result<NdRange<1>> {
         NdRange::new([self.size as u64], [self.group]).map_err(|error| refused(error.into()))
@@ -202,7 +107,7 @@ impl Job {
 
     /// The kernel, ready for the device. Building is not timed: a program does it once.
     fn ready<K: DeviceCode<D>, const D: usize>(&self) -> Result<Executable<K, Dyn, D>> {
-        Executable::build(self.queue.context()).map_err(not_built)
+        Executable::build_from(self.queue.context(), self.formats).map_err(not_built)
     }
 
     /// Small whole numbers around zero.
@@ -246,7 +151,7 @@ impl Job {
         Ok(seconds)
     }
 
-    fn reverse(&self) -> Result<Outcome> {
+    pub(super) fn reverse(&self) -> Result<Outcome> {
         let (range, reverse) = (self.line()?, self.ready()?);
         // A group that does not fit an array index was refused as too large for the range.
         let group = self.group as usize;
@@ -266,7 +171,7 @@ impl Job {
         )
     }
 
-    fn reduce(&self) -> Result<Outcome> {
+    pub(super) fn reduce(&self) -> Result<Outcome> {
         let numbers = Self::numbers(self.size, 5);
         let (a, reduce) = (self.device(&numbers)?, self.ready()?);
         self.compare(
@@ -281,7 +186,7 @@ impl Job {
         )
     }
 
-    fn matmul(&self) -> Result<Outcome> {
+    pub(super) fn matmul(&self) -> Result<Outcome> {
         let (size, elements) = (self.size, self.size * self.size);
         let kernel = Matmul::new(size, size, size);
         let range = kernel.range(self.group).map_err(|error| refused(error.into()))?;
@@ -305,7 +210,7 @@ impl Job {
         )
     }
 
-    fn histogram(&self) -> Result<Outcome> {
+    pub(super) fn histogram(&self) -> Result<Outcome> {
         let kernel = Histogram::default();
         let groups = kernel.groups(self.size, usize::try_from(self.group).unwrap_or(usize::MAX));
         let range = NdRange::new([self.group.saturating_mul(groups as u64)], [self.group])
@@ -328,7 +233,7 @@ impl Job {
         )
     }
 
-    fn saxpy(&self) -> Result<Outcome> {
+    pub(super) fn saxpy(&self) -> Result<Outcome> {
         let (range, saxpy) = (self.line()?, self.ready()?);
         let (alpha, x, y) = (0.5, Self::numbers(self.size, 5), Self::numbers(self.size, 7));
         let device_x = self.device(&x)?;
@@ -348,7 +253,7 @@ impl Job {
         )
     }
 
-    fn scan(&self) -> Result<Outcome> {
+    pub(super) fn scan(&self) -> Result<Outcome> {
         let input: Vec<u32> = (0..self.size).map(|i| (i % 1_000) as u32).collect();
         let (device_input, parts, carry) = (self.device(&input)?, self.ready()?, self.ready()?);
         self.compare(
