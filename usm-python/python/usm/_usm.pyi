@@ -1,8 +1,9 @@
 """The compiled half of the package."""
 
 from collections.abc import Iterator, Sequence
-from types import CapsuleType
-from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, TypedDict
+from typing import Any, ClassVar, Literal, SupportsIndex, TypeAlias, TypedDict, final
+
+from typing_extensions import CapsuleType, disjoint_base
 
 Kind: TypeAlias = Literal["host", "device", "shared"]
 Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
@@ -25,6 +26,7 @@ class Record(TypedDict):
     peak: int
     text: str
 
+@final
 class Device:
     """A device of a runtime."""
 
@@ -56,6 +58,7 @@ class Device:
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
 
+@final
 class Context:
     """The scope of pointers, statistics and limits: a context over one device."""
 
@@ -73,6 +76,7 @@ class Context:
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
 
+@final
 class Queue:
     """Ordered submission of work."""
 
@@ -88,6 +92,7 @@ class Queue:
     def copy(self, dst: Any, src: Any) -> Event: ...
     def _get_capsule(self) -> CapsuleType: ...
 
+@final
 class Event:
     """The completion of one operation."""
 
@@ -95,6 +100,7 @@ class Event:
     def done(self) -> bool: ...
     def wait(self, timeout: float = 30.0) -> None: ...
 
+@final
 class Array:
     """An n-dimensional array in USM memory: a view of a storage that other arrays may share."""
 
@@ -165,6 +171,7 @@ class Array:
     ) -> CapsuleType: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
+@disjoint_base
 class _Memory:
     @property
     def nbytes(self) -> int: ...
@@ -223,6 +230,7 @@ class MemoryUSMShared(_Memory):
         cls, other: Any, *, alignment: int = 0, queue: QueueLike = None, copy: bool = False
     ) -> MemoryUSMShared: ...
 
+@final
 class MemInfo:
     """A reference-counted block of the runtime that compiled code, C and Python share."""
 

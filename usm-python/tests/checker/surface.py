@@ -1,0 +1,162 @@
+"""The whole surface of the package as a user writes it. Checked by mypy in strict mode, and run."""
+
+from typing import Any, Literal, assert_type
+
+import usm
+from usm import memory, nrt
+
+Kind = Literal["host", "device", "shared"]
+
+
+def devices() -> None:
+    assert_type(usm.devices(), list[usm.Device])
+    device = usm.Device("host")
+    assert_type(usm.Device(), usm.Device)
+    assert_type((device.selector, device.name, device.vendor, device.backend, device.type), tuple[str, str, str, str, str])
+    assert_type(device.max_alloc_size + device.global_mem_size + device.local_mem_size, int)
+    assert_type(device.max_work_group_size, int)
+    assert_type(device.integrated, bool)
+    assert_type(device.capabilities, dict[str, int])
+    context: usm.Context = device.context
+    assert_type(context.device, usm.Device | None)
+    assert_type(context.query(0), tuple[str, int, int])
+    assert_type(context.stats(), dict[str, Any])
+    context.keep_history(2)
+    for record in context.history():
+        assert_type(record["operation"], Literal["allocate", "free"])
+        assert_type((record["address"], record["bytes"], record["current"], record["peak"]), tuple[int, int, int, int])
+        assert_type(record["text"], str)
+        assert_type(record["type"], Literal["cl_mem", "usm_host", "usm_shared", "usm_device"])
+    context.synchronize(timeout=1.0)
+    assert usm.Context(device) != context and hash(context) == hash(device.context)
+    assert_type(usm.stats(), dict[str, dict[str, Any]])
+    assert {name: len(records) for name, records in usm.history(keep=0).items()} is not None
+
+
+def queues() -> None:
+    queue = usm.Queue("host", in_order=False)
+    assert_type(queue.device, usm.Device | None)
+    assert_type(queue.context.queue, usm.Queue)
+    assert_type(queue.is_in_order, bool)
+    one, two = usm.zeros(3, queue=queue), usm.zeros(3, queue=queue)
+    event: usm.Event = queue.copy(one, two)
+    event.wait(timeout=1.0)
+    assert_type(event.done, bool)
+    queue.barrier().wait()
+    queue.wait()
+
+
+def arrays() -> None:
+    kind: Kind = "shared"
+    made = usm.empty((2, 3), "<f4", kind=kind, queue="host", alignment=64)
+    array = usm.asarray([[1, 2, 3], [4, 5, 6]], dtype="<f4", kind="host", queue="host", copy=None)
+    assert_type(array.shape, tuple[int, ...])
+    assert_type(array.strides, tuple[int, ...])
+    assert_type(array.dtype, str)
+    assert_type((array.ndim, array.size, array.itemsize, array.nbytes, array.pointer), tuple[int, int, int, int, int])
+    assert_type(array.kind, Kind)
+    assert_type((array.readonly, array.is_c_contiguous, array.is_f_contiguous), tuple[bool, bool, bool])
+    assert_type((array.queue, array.context, array.device), tuple[usm.Queue, usm.Context, usm.Device | None])
+    assert array.base is None
+    usm.copy(made, array)
+    assert_type(made.reshape(6).reshape((3, -1)).T.copy(kind="host", queue=None), usm.Array)
+    made.fill(2.5)
+    made[0, 1:] = [1, 2]
+    assert_type(made[0], usm.Array)
+    assert_type([len(row) for row in made], list[int])
+    made.wait()
+    one = made[1, 2]
+    assert one.item() == 2.5 and int(one) == 2 and float(one) == 2.5 and bool(one)
+    assert made.tolist()[1] == [2.5, 2.5, 2.5] and len(made.tobytes()) == 24
+    assert memoryview(made).nbytes == 24
+    assert_type(made.__array_interface__, dict[str, Any])
+    assert_type(made.__dlpack_device__(), tuple[int, int])
+    assert made.__dlpack__(stream=None, max_version=(1, 3), dl_device=None, copy=True) is not None
+    assert usm.Array.__dlpack_c_exchange_api__ is not None
+    assert_type(usm.from_dlpack(made, dl_device=None, copy=None), usm.Array)
+    assert_type(usm.validate(made), int)
+    assert usm.to_numpy(made).shape == (2, 3)
+    assert_type(usm.zeros(3), usm.Array)
+
+
+def memories() -> None:
+    shared = memory.MemoryUSMShared(16, alignment=64, queue=usm.Queue("host"), copy=False)
+    for block in shared, memory.MemoryUSMHost(16, queue="host"), memory.MemoryUSMDevice(16, queue="host"):
+        assert_type((block.nbytes, block.size), tuple[int, int])
+        assert_type(block.get_usm_type(), str)
+        assert_type(block.get_usm_type_enum(), int)
+        block.memset(1)
+        block.copy_from_host(bytes(16))
+        block.copy_from_device(block.__class__(16, queue="host"))
+        assert len(block.copy_to_host()) == 16
+        assert_type(block.tobytes(), bytes)
+        assert len(bytes(block)) == len(block) == 16
+        assert_type(block.queue, usm.Queue)
+        assert block.reference_obj is None
+    try:
+        memory.as_usm_memory(object())
+    except (usm.InterfaceError, TypeError) as error:
+        assert str(error)
+    assert issubclass(memory.USMAllocationError, MemoryError)
+
+
+def of_sycl(array: usm.Array, block: memory.MemoryUSMShared) -> tuple[dict[str, Any], ...]:
+    """For devices that a plain host has not."""
+    assert_type(block._pointer, int)
+    found = (block.sycl_queue, block._queue, block.sycl_context, block._context, block.sycl_device)
+    assert all(found)
+    assert array.queue._get_capsule() and array.context._get_capsule()
+    return (
+        array.__sycl_usm_array_interface__,
+        array.__cuda_array_interface__,
+        block.__sycl_usm_array_interface__,
+    )
+
+
+def blocks() -> None:
+    assert_type(nrt.get_library(), str)
+    assert_type(nrt.get_include(), str)
+    nrt.track(True, origins=False)
+    block: nrt.MemInfo = nrt.MemInfo.allocate(100, alignment=64)
+    assert_type((block.address, block.data, block.size, block.refcount), tuple[int, int, int, int])
+    assert_type((block.kind, block.readonly), tuple[Kind, bool])
+    assert nrt.MemInfo.from_address(block.address).parent is None
+    block.acquire()
+    block.release()
+    assert len(block) == len(memoryview(block)) == 100
+    assert [leak.size for leak in nrt.leaks() if leak.address == block.address] == [100]
+    nrt.track(False)
+    assert_type(nrt.leaks(), list[nrt.LiveBlock])
+    stats: nrt.AllocationStats = nrt.get_allocation_stats()
+    assert_type(stats.alloc - stats.free + stats.mi_alloc - stats.mi_free, int)
+    assert nrt.MemInfo(bytearray(4)).size == 4
+
+
+def errors() -> None:
+    classes: list[type[usm.Error]] = [
+        usm.AccessError,
+        usm.AllocationError,
+        usm.DeviceError,
+        usm.InterfaceError,
+        usm.RequestError,
+        usm.WaitTimeout,
+    ]
+    assert all(issubclass(error, usm.Error) for error in classes)
+
+
+def refused(array: usm.Array) -> None:
+    """What the types forbid: each line is an error of mypy's, or the comment on it is."""
+    usm.zeros(3, kind="unified")  # type: ignore[arg-type]
+    usm.zeros("3")  # type: ignore[arg-type]
+    usm.asarray([1], device="host")  # type: ignore[call-arg]
+    array.shape = (1,)  # type: ignore[misc]
+    array.fill("one")  # type: ignore[arg-type]
+    usm.Queue("host").wait(1.0)  # type: ignore[call-arg]
+    array.reshape(shape=(1,))  # type: ignore[call-arg]
+    array.nothing  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    for part in devices, queues, arrays, memories, blocks, errors:
+        part()
+    print("ok")

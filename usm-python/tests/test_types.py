@@ -1,0 +1,55 @@
+"""The types that the package ships: checked as a user's checker does, and against the module that runs."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+from conftest import require
+
+import usm
+
+HERE = pathlib.Path(__file__).with_name("checker")
+SURFACE = HERE / "surface.py"
+
+
+def python(*arguments):
+    done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=300, cwd=HERE)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_mypy_accepts_the_whole_surface_in_strict_mode_and_refuses_what_it_must():
+    """An unused `type: ignore` is an error there, so each of those lines is one that mypy refuses."""
+    require("mypy", "the checker of types")
+    status, said = python("-m", "mypy", "--config-file", HERE / "mypy.ini", "--no-incremental", SURFACE)
+    assert status == 0, said
+
+
+def test_the_whole_surface_runs():
+    assert python(SURFACE) == (0, "ok\n")
+
+
+def test_the_stub_is_what_the_module_is():
+    require("mypy", "the checker of types")
+    modules = ["usm._usm", "usm.errors", "usm.memory", "usm.nrt"]
+    options = ["--mypy-config-file", HERE / "mypy.ini", "--allowlist", HERE / "stubtest.txt", "--ignore-unused-allowlist"]
+    status, said = python("-m", "mypy.stubtest", *options, "--concise", *modules)
+    assert status == 0, said
+
+
+def test_the_surface_is_whole():
+    """Every public name of the stub is used in the file that mypy reads."""
+    stub = pathlib.Path(usm.__file__).with_name("_usm.pyi")
+    used = {node.attr for node in ast.walk(ast.parse(SURFACE.read_text())) if isinstance(node, ast.Attribute)}
+    classes = [node for node in ast.parse(stub.read_text()).body if isinstance(node, ast.ClassDef)]
+    typed_dictionaries = {"Counters", "Record"}
+    members = {
+        f"{node.name}.{member.name}"
+        for node in classes
+        if node.name not in typed_dictionaries
+        for member in node.body
+        if isinstance(member, ast.FunctionDef) and not member.name.startswith("__")
+    }
+    missing = sorted(name for name in members if name.split(".")[1] not in used)
+    missing += sorted(name for name in usm.__all__ if name not in used | {"memory", "nrt"})
+    assert missing == []
