@@ -24,6 +24,8 @@ pub struct List {
     busy: bool,
     methods: ListMethods,
     items: Option<Memory>,
+    /// Bytes of `items`.
+    room: usize,
 }
 
 /// What a list calls; either may be missing.
@@ -78,34 +80,43 @@ impl List {
         Ok(())
     }
 
-    /// Grows or shrinks the block, to an eighth more than needed.
+    /// Another number of items that there is room for: an eighth more than needed, as compiled code sees it.
     #[cold]
     #[inline(never)]
     fn reallocate(&mut self, size: isize) -> Result<(), c_int> {
         if size == 0 {
             self.items = None;
-            self.allocated = 0;
-            self.size = 0;
+            (self.room, self.allocated, self.size) = (0, 0, 0);
             return Ok(());
         }
         let spare = (size >> 3) + if size < 9 { 3 } else { 6 };
         let allocated = size.checked_add(spare).ok_or(LIST_NO_MEMORY)?;
         let bytes = bytes(allocated, self.item_size).ok_or(LIST_NO_MEMORY)?;
-        let resized = match &mut self.items {
-            Some(items) => items.resize(bytes),
-            none => {
-                *none = Memory::new(bytes);
-                none.is_some()
-            }
-        };
-        if resized {
-            self.allocated = allocated;
-        } else if size > self.allocated {
+        if !self.make_room(bytes) && size > self.allocated {
             return Err(LIST_NO_MEMORY);
         }
-        // Or the block is larger than it need be.
-        self.size = size;
+        // A block that could not shrink is larger than it need be.
+        debug_assert!(bytes <= self.room);
+        (self.allocated, self.size) = (allocated, size);
         Ok(())
+    }
+
+    /// A block of so many bytes or more. It grows by half, because memory that a device reads may be slow to come by and
+    /// seldom grows in place, and gives back what is three quarters empty.
+    fn make_room(&mut self, bytes: usize) -> bool {
+        let Some(items) = &mut self.items else {
+            self.items = Memory::new(bytes);
+            self.room = if self.items.is_some() { bytes } else { 0 };
+            return self.items.is_some();
+        };
+        if (self.room / 4..=self.room).contains(&bytes) {
+            return true;
+        }
+        let more = self.room + self.room / 2;
+        let fits = if bytes < self.room { [bytes, bytes] } else { [bytes.max(more), bytes] };
+        let Some(room) = fits.into_iter().find(|&room| items.resize(room)) else { return false };
+        self.room = room;
+        true
     }
 }
 
@@ -219,7 +230,7 @@ export! {
             return LIST_NO_MEMORY;
         }
         let methods = ListMethods::default();
-        let list = List { size: 0, item_size, allocated, mutable: 1, busy: false, methods, items };
+        let list = List { size: 0, item_size, allocated, mutable: 1, busy: false, methods, items, room: bytes };
         let Some(list) = Memory::hold(list) else { return LIST_NO_MEMORY };
         // SAFETY: room for a pointer.
         unsafe { out.write(list.as_ptr()) };
