@@ -205,24 +205,21 @@ impl MemInfo {
     #[inline(always)]
     fn allocate_builtin(size: usize, align: usize) -> Option<NonNull<Self>> {
         let switches = system::switches();
-        if switches.is_counted() || !switches.is_plain() || size > block::MAX_NEAR_SIZE {
-            return Self::allocate_near(size, align);
+        if !switches.is_plain() || size > block::MAX_NEAR_SIZE || !align.is_power_of_two() {
+            return Self::allocate_observed(size, align);
         }
-        if switches.is_cached() && align.is_power_of_two() {
+        if switches.is_cached() {
             let aligned = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
             if let Some(class) = block::class_for(HEADER_ROOM, size, aligned) {
-                let Some(block) = block::allocate_cached(class) else {
+                let Some(block) = block::allocate_counted(class, switches) else {
                     return Self::allocate_observed(size, align);
                 };
                 // SAFETY: a block with that much room, of nobody else.
                 return Some(unsafe { Self::place(block, size) });
             }
         }
-        if align == block::MIN_ALIGN {
-            Self::allocate_uncounted(size)
-        } else {
-            Self::allocate_near(size, align)
-        }
+        let usual = align == block::MIN_ALIGN && !switches.is_counted();
+        if usual { Self::allocate_uncounted(size) } else { Self::allocate_near(size, align) }
     }
 
     /// A block of the usual alignment from the global allocator; sizes up to `MAX_NEAR_SIZE`.
@@ -233,22 +230,15 @@ impl MemInfo {
         Some(unsafe { Self::place(block, size) })
     }
 
-    /// What is neither kept nor of the usual alignment, and what is counted.
+    /// What is not kept, with an alignment of its own or counted; sizes up to `MAX_NEAR_SIZE`.
     #[inline(never)]
     fn allocate_near(size: usize, align: usize) -> Option<NonNull<Self>> {
-        let switches = system::switches();
-        let near = align.is_power_of_two() && align <= block::NEAR_ALIGN && size <= block::MAX_NEAR_SIZE;
+        if align > block::NEAR_ALIGN {
+            return Self::allocate_observed(size, align);
+        }
         let aligned = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
-        let class = if near { block::class_for(HEADER_ROOM, size, aligned) } else { None };
-        let block = match class {
-            Some(class) if switches.is_only_cache() => match block::allocate_cached(class) {
-                Some(block) => block,
-                None => return Self::allocate_observed(size, align),
-            },
-            _ if near && switches.is_plain() => block::allocate_near(HEADER_ROOM, size, aligned)?,
-            _ => return Self::allocate_observed(size, align),
-        };
-        track::counted_birth(switches);
+        let block = block::allocate_near(HEADER_ROOM, size, aligned)?;
+        track::counted_birth(system::switches());
         // SAFETY: a fresh block with that much room.
         Some(unsafe { Self::place(block, size) })
     }
@@ -453,16 +443,22 @@ impl MemInfo {
         // SAFETY: we own the block alone.
         let header = unsafe { mi.as_ref() };
         let switches = system::switches();
-        let watched = switches.is_counted() || switches.is_tracked();
-        if header.dtor.is_some() || !ptr::eq(header.external_allocator(), &raw const BUILTIN) || watched {
-            // SAFETY: same contract.
-            return unsafe { Self::destroy_near(mi) };
+        let plain = header.dtor.is_none() && ptr::eq(header.external_allocator(), &raw const BUILTIN);
+        if plain && !switches.is_tracked() {
+            // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
+            if unsafe { block::keep_counted(mi.cast(), switches) } {
+                return;
+            }
+            if !switches.is_counted() {
+                // SAFETY: as above.
+                return unsafe { block::free_with(mi.cast(), switches) };
+            }
         }
-        // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
-        unsafe { block::free_with(mi.cast(), switches) }
+        // SAFETY: same contract.
+        unsafe { Self::destroy_near(mi) }
     }
 
-    /// [`destroy_here`](Self::destroy_here) of what is not plain, or counted.
+    /// [`destroy_here`](Self::destroy_here) of what is not plain, and of what is counted and not kept.
     #[inline(never)]
     unsafe fn destroy_near(mi: NonNull<Self>) {
         // SAFETY: we own the block alone.

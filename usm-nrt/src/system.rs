@@ -77,12 +77,6 @@ impl Switches {
         self.0 & (TRACKING | ALLOCATOR) == 0
     }
 
-    /// Blocks are cached per thread, counted perhaps, and nothing else is special.
-    #[inline]
-    pub(crate) const fn is_only_cache(self) -> bool {
-        self.0 & (TRACKING | CACHE | ALLOCATOR) == CACHE
-    }
-
     /// Whether blocks made and freed are counted.
     #[inline]
     pub(crate) const fn is_counted(self) -> bool {

@@ -7,6 +7,7 @@ use core::ptr::NonNull;
 use super::raw::alloc;
 use super::{MIN_ALIGN, PREFIX, Prefix, data_offset, place, prefix_of, release};
 use crate::local;
+use crate::stats::Event;
 use crate::system::Switches;
 
 /// Alignment of what a class holds, in bytes: of its prefix, and of the data behind a header. What compiled code asks for
@@ -23,10 +24,10 @@ pub(crate) fn class_for(head: usize, size: usize, align: usize) -> Option<u8> {
     if align <= CLASS_ALIGN && data - head == PREFIX { local::class_of(data + size) } else { None }
 }
 
-/// A block of `class` that this thread has kept.
+/// A block of `class` that this thread has kept, counted if somebody counts as a header with its memory.
 #[inline(always)]
-pub(crate) fn allocate_cached(class: u8) -> Option<NonNull<u8>> {
-    let kept = local::take(class)?;
+pub(crate) fn allocate_counted(class: u8, switches: Switches) -> Option<NonNull<u8>> {
+    let kept = local::take(class, switches.is_counted(), [Event::Alloc, Event::MiAlloc])?;
     // SAFETY: behind the prefix that the block has had since it was made.
     Some(unsafe { kept.add(PREFIX) })
 }
@@ -34,7 +35,7 @@ pub(crate) fn allocate_cached(class: u8) -> Option<NonNull<u8>> {
 /// A block of `class`, kept by this thread or fresh; `None` when there is no memory.
 pub(super) fn allocate(class: u8, keeper: &local::Cache) -> Option<NonNull<u8>> {
     if let Some(kept) = keeper.take(class) {
-        // SAFETY: as in `allocate_cached`.
+        // SAFETY: as in `allocate_counted`.
         return Some(unsafe { kept.add(PREFIX) });
     }
     let total = local::class_size(class) + PADDING;
@@ -46,6 +47,23 @@ pub(super) fn allocate(class: u8, keeper: &local::Cache) -> Option<NonNull<u8>> 
     Some(unsafe { place(base, Prefix::new(total, PREFIX + shift, MIN_ALIGN, class)) })
 }
 
+/// Keeps a block, if it is of a class and the thread may, counted if somebody counts as a header with its memory. False, and nothing
+/// done, if not.
+///
+/// # Safety
+/// As for [`super::free`].
+#[inline(always)]
+pub(crate) unsafe fn keep_counted(block: NonNull<u8>, switches: Switches) -> bool {
+    // SAFETY: the block is live.
+    let prefix = unsafe { prefix_of(block) };
+    if !prefix.is_of_class() || !switches.is_cached() {
+        return false;
+    }
+    // SAFETY: the prefix lies before every block.
+    let kept = unsafe { block.sub(PREFIX) };
+    local::put(prefix.class(), kept, switches.is_counted(), [Event::Free, Event::MiFree])
+}
+
 /// Frees a block of a class: the thread keeps it if it may.
 ///
 /// # Safety
@@ -54,7 +72,7 @@ pub(super) fn allocate(class: u8, keeper: &local::Cache) -> Option<NonNull<u8>> 
 pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches) {
     // SAFETY: the prefix lies before every block.
     let kept = unsafe { block.sub(PREFIX) };
-    if !(switches.is_cached() && local::put(prefix.class(), kept)) {
+    if !(switches.is_cached() && local::put(prefix.class(), kept, false, [])) {
         // SAFETY: same contract.
         unsafe { free_rest(kept, prefix.class(), switches) }
     }

@@ -17,7 +17,7 @@ mod raw;
 
 #[cfg(feature = "std")]
 pub(crate) use class::free_kept;
-pub(crate) use class::{allocate_cached, class_for};
+pub(crate) use class::{allocate_counted, class_for, keep_counted};
 use raw::{alloc, dealloc, realloc};
 
 use crate::allocator;

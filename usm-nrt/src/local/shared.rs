@@ -16,11 +16,16 @@ pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
     visit(&COUNTERS);
 }
 
-pub(crate) fn take(_class: u8) -> Option<NonNull<u8>> {
+pub(crate) fn take<const N: usize>(_class: u8, _counted: bool, _events: [Event; N]) -> Option<NonNull<u8>> {
     None
 }
 
-pub(crate) fn put(_class: u8, _kept: NonNull<u8>) -> bool {
+pub(crate) fn put<const N: usize>(
+    _class: u8,
+    _kept: NonNull<u8>,
+    _counted: bool,
+    _events: [Event; N],
+) -> bool {
     false
 }
 

@@ -158,16 +158,31 @@ pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
     }
 }
 
-/// A block of `class` that this thread kept, with the prefix that it had; `None` also where it takes a call to find them.
+/// A block of `class` that this thread kept, with the prefix that it had, and the events counted if `counted`; `None` also where
+/// it takes a call to find them.
 #[inline(always)]
-pub(crate) fn take(class: u8) -> Option<NonNull<u8>> {
-    current()?.cache.take(class)
+pub(crate) fn take<const N: usize>(class: u8, counted: bool, events: [Event; N]) -> Option<NonNull<u8>> {
+    let local = current()?;
+    if !counted {
+        return local.cache.take(class);
+    }
+    // SAFETY: shards are never freed.
+    let shard = unsafe { local.shard.get().as_ref() }?;
+    let kept = local.cache.take(class)?;
+    events.into_iter().for_each(|event| shard.counters.add_owned(event));
+    Some(kept)
 }
 
-/// Keeps a block of `class`; false when this thread keeps nothing, and where it takes a call to find out.
+/// Keeps a block of `class`, and counts the events if `counted`; false, and nothing done, when this thread keeps nothing, and where
+/// it takes a call to find out.
 #[inline(always)]
-pub(crate) fn put(class: u8, kept: NonNull<u8>) -> bool {
+pub(crate) fn put<const N: usize>(class: u8, kept: NonNull<u8>, counted: bool, events: [Event; N]) -> bool {
     let Some(local) = current() else { return false };
+    if counted {
+        // SAFETY: shards are never freed.
+        let Some(shard) = (unsafe { local.shard.get().as_ref() }) else { return false };
+        events.into_iter().for_each(|event| shard.counters.add_owned(event));
+    }
     local.cache.put(class, kept);
     true
 }
