@@ -63,6 +63,8 @@ pub(crate) struct Owner {
 pub(crate) enum Keeper {
     #[default]
     Nothing,
+    /// The producer alone.
+    Object(Py<PyAny>),
     /// The producer; its dictionary too, for a producer may keep a temporary alive in it, as NumPy's scalars do.
     Dictionary(Py<PyAny>, Py<PyDict>),
     /// The same, and the buffer that stands in for `data`.

@@ -10,6 +10,7 @@ use usm_core::AllocKind;
 use usm_interface::{Extent, Policy, Protocol, SyclObject};
 
 use crate::array::Array;
+use crate::array_struct;
 use crate::attribute;
 use crate::buffer::Held;
 use crate::cuda;
@@ -95,19 +96,33 @@ fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Ar
     let policy = Policy::default();
     let checked = dictionary::read(object, &dict, Protocol::Array, &policy, |_| SyclObject::Unknown)?;
     let Checked { view, extent, address, readonly, held, .. } = checked;
+    let owner = owner(object, dict, held);
+    // SAFETY: the producer says that the bytes are its own, and is kept alive.
+    unsafe { adopt_host(object.py(), owner, address, (view, extent), readonly).map(Some) }
+}
+
+/// An array over host memory of others, which may lie in a block of our own source.
+///
+/// # Safety
+/// From `address`, the bytes of `extent` are memory of the host, and live as long as the owner's keeper is not dropped.
+#[inline]
+pub(crate) unsafe fn adopt_host(
+    py: Python<'_>,
+    owner: Owner,
+    address: u64,
+    (view, extent): (View, Extent),
+    readonly: bool,
+) -> PyResult<Bound<'_, Array>> {
     let stream = Arc::clone(runtime::host_stream()?);
     if extent.low == extent.high {
-        return empty(object.py(), stream, AllocKind::Host, view, readonly).map(Some);
+        return empty(py, stream, AllocKind::Host, view, readonly);
     }
     let low = address.wrapping_add_signed(extent.low) as usize;
     let size = extent.high.wrapping_sub(extent.low) as usize;
     let (kind, stream) = nrt_route::home(low, size).unwrap_or((AllocKind::Host, stream));
     // SAFETY: the bytes lie in a block of that context and kind, or are plain memory, which is host memory of the host's
-    // context; the producer says that they are its own, and is kept alive.
-    unsafe {
-        adopt(object.py(), owner(object, dict, held), stream, kind, address, (view, extent), readonly)
-            .map(Some)
-    }
+    // context; the caller's promise for the rest.
+    unsafe { adopt(py, owner, stream, kind, address, (view, extent), readonly) }
 }
 
 /// Checks the dictionary of the first protocol that an object has, and no more.
@@ -150,6 +165,9 @@ pub(crate) fn owner(object: &Bound<'_, PyAny>, dict: Bound<'_, PyDict>, held: Op
 /// Whatever can be had without a copy.
 #[inline]
 pub(crate) fn without_copy<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
+    if let Some(array) = array_struct::import(object)? {
+        return Ok(Some(array));
+    }
     if let Some(array) = sycl_memory(object, false)? {
         return Ok(Some(array));
     }

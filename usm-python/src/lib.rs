@@ -6,6 +6,7 @@
 )]
 
 mod array;
+mod array_struct;
 mod attribute;
 mod axes;
 mod bounds;

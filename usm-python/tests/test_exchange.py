@@ -1,6 +1,6 @@
 """Both ways with every real producer and consumer that is here: the same pointer, and a write seen on the other side.
 torch brings 3 GB of CUDA libraries with it and is tested where a GPU is (`gpu/exchange.py`); here tvm-ffi and pyarrow speak
-DLPack beside NumPy, the one through the table for C that torch has too."""
+DLPack beside NumPy, both as producers and as consumers, tvm-ffi through the table for C that torch has too."""
 
 import gc
 import weakref
@@ -58,6 +58,23 @@ def test_tvm_ffi(np, tvm_ffi, dtype):
         assert again[1, 2].item() == 0
 
 
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_tvm_ffi_between_numpy_and_ours(np, tvm_ffi, dtype):
+    """Its tensors as the third side: what NumPy owns is read and written here, what is ours is read and written by NumPy."""
+    below = np.zeros((2, 3), dtype)
+    ours = usm.from_dlpack(tvm_ffi.from_dlpack(below))
+    assert (ours.pointer, ours.shape, ours.readonly) == (below.ctypes.data, (2, 3), False)
+    ours[0, 1] = 1
+    assert below[0, 1] == 1
+    below[1, 2] = 1
+    assert ours[1, 2].item() == 1
+    mine = usm.zeros((2, 3), np.dtype(dtype).str, kind="host", queue="host")
+    theirs = np.from_dlpack(tvm_ffi.from_dlpack(mine))
+    assert theirs.ctypes.data == mine.pointer
+    theirs[1, 0] = 1
+    assert mine[1, 0].item() == 1
+
+
 def test_tvm_ffi_keeps_the_memory(tvm_ffi):
     class Owner(bytearray):
         pass
@@ -106,6 +123,42 @@ def test_pyarrow(np, pyarrow, dtype):
     assert back.pointer == mine.pointer and not back.readonly
     fixed = pyarrow.py_buffer(b"fixed")
     assert usm.asarray(fixed).readonly
+
+
+@pytest.mark.parametrize("dtype", [name for name in NUMBERS if name != "?"])
+def test_pyarrow_takes_dlpack(np, pyarrow, dtype):
+    """Since release 26 Arrow consumes capsules too: tensors of any strides, which may be written, and arrays."""
+    mine = usm.zeros((4, 3), np.dtype(dtype).str, kind="host", queue="host")
+    for ours in (mine, mine[::2], mine.T):
+        theirs = pyarrow.Tensor.from_dlpack(ours)
+        assert (theirs.shape, theirs.strides, theirs.is_mutable) == (ours.shape, ours.strides, True)
+        seen = theirs.to_numpy()
+        assert seen.ctypes.data == ours.pointer
+        seen[1, 2] = 1
+        assert ours[1, 2].item() == 1
+        ours.fill(0)
+        assert not seen.any()
+        again = usm.from_dlpack(theirs)
+        assert (again.pointer, again.strides, again.readonly) == (ours.pointer, ours.strides, False)
+    row = pyarrow.Array.from_dlpack(mine[1])
+    mine[1, 1] = 1
+    assert row.to_numpy().tolist() == [0, 1, 0]
+    assert usm.from_dlpack(row).readonly and usm.asarray(row).pointer == mine[1].pointer
+
+
+def test_pyarrow_keeps_the_memory_of_a_capsule(pyarrow):
+    class Owner(bytearray):
+        pass
+
+    owner = Owner(b"abcd")
+    alive = weakref.ref(owner)
+    theirs = pyarrow.Tensor.from_dlpack(usm.asarray(owner))
+    del owner
+    gc.collect()
+    assert alive() is not None and theirs.to_numpy().tobytes() == b"abcd"
+    del theirs
+    gc.collect()
+    assert alive() is None
 
 
 def test_pyarrow_keeps_the_memory(pyarrow):

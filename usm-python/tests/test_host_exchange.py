@@ -27,6 +27,53 @@ def test_numpy_arrays_become_ours_and_back(np, dtype):
             assert back.strides == view.strides
 
 
+class Dictionary:
+    """What an array of NumPy's says by its dictionary, and nothing else."""
+
+    def __init__(self, array):
+        self.__array_interface__ = array.__array_interface__
+        self.array = array
+
+
+def said(array):
+    """Strides only where there is a second element: NumPy's dictionary of a contiguous array has none."""
+    steps = [step for extent, step in zip(array.shape, array.strides) if extent > 1 and array.size]
+    return array.dtype, array.shape, steps, array.readonly, array.kind, array.pointer if array.size else None
+
+
+def test_numpys_structure_for_c_says_what_its_dictionary_says(np):
+    """`numpy.ndarray` is read by `__array_struct__`; a thousand views of every type are the same by the dictionary."""
+    random = np.random.default_rng(7)
+    types = [np.dtype(code).newbyteorder(order) for code in np.typecodes["All"] if code not in "OSUVMm" for order in "<>"]
+    types += [np.dtype(text) for text in ("S5", "U3", "V7", "M8[ns]", "m8[25us]", "f8,i4", "(2,)i4", "f8, 3i2")]
+    for round in range(1000):
+        dtype = types[round % len(types)]
+        view = np.zeros(random.integers(0, 5, random.integers(0, 7)), dtype)
+        slices = tuple(
+            slice(*random.integers(0, 3, 2), random.choice([-2, -1, 1, 2])) if random.random() < 0.3 else slice(None)
+            for _ in range(view.ndim)
+        )
+        view = view[slices + (...,)]
+        view = view.transpose(random.permutation(view.ndim))
+        view.flags.writeable = random.random() < 0.5
+        ours, by_dictionary = usm.asarray(view), usm.asarray(Dictionary(view))
+        assert said(ours) == said(by_dictionary), (view.dtype, view.shape, view.strides)
+        assert ours.base is view or not view.size
+
+
+def test_subclasses_of_numpys_array_are_read_by_their_dictionary(np):
+    class Other(np.ndarray):
+        asked = 0
+
+        @property
+        def __array_interface__(self):
+            Other.asked += 1
+            return np.asarray(self).__array_interface__
+
+    data = np.arange(4.0).view(Other)
+    assert usm.asarray(data).tolist() == [0.0, 1.0, 2.0, 3.0] and Other.asked == 1
+
+
 def test_structures_keep_their_members(np):
     dtype = np.dtype([("x", "<i2"), (("a title", "y"), ">f4", (2, 2)), ("z", [("inner", "u1"), ("deep", "f8")])])
     data = np.zeros(4, dtype)

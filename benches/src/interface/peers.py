@@ -1,5 +1,6 @@
 """Python's peers of `usm`: one JSON row a line. Thread CPU time, medians of samples taken in turns."""
 import json
+import operator
 import statistics
 import sys
 import time
@@ -38,6 +39,7 @@ exporter = Exporter()
 exporter.__array_interface__ = dict(array.__array_interface__)
 compare("Python: dictionary -> checked layout", (usm._usm.validate, exporter), [("np.asarray", np.asarray, exporter)])
 compare("Python: dictionary -> usm.Array", (usm.asarray, exporter), [("np.asarray", np.asarray, exporter)])
+compare("Python: NumPy's array -> usm.Array", (usm.asarray, array), [("memoryview", memoryview, array), ("np.frombuffer", np.frombuffer, array), ("its dictionary alone", operator.attrgetter("__array_interface__"), array)])
 compare("Python: DLPack -> usm.Array", (usm.from_dlpack, array), [("np.from_dlpack", np.from_dlpack, array)])
 
 members = [(f"f{i}", "<f4") for i in range(10)]
