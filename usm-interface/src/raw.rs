@@ -205,11 +205,15 @@ impl<'a, 'f> Raw<'a, 'f> {
         policy: &Policy,
     ) -> Option<Interface<'a, 'f, N>> {
         let Data::Pointer { address, .. } = self.data else { return None };
-        if self.descr.is_some() || self.mask || address == 0 || self.offset.is_some_and(|offset| offset != 0)
-        {
+        if self.mask || address == 0 || self.offset.is_some_and(|offset| offset != 0) {
             return None;
         }
         let dtype = self.number(protocol, policy)?;
+        // NumPy repeats the type string as `[('', '<f8')]`.
+        let descr = self.descr;
+        if descr.is_some_and(|descr| !descr.repeats(dtype)) {
+            return None;
+        }
         let shape = dimensions.shape?;
         let terms = self.terms(dimensions, protocol, dtype, policy).ok()?;
         let unit = i64::from(terms.unit(dtype));
@@ -217,7 +221,7 @@ impl<'a, 'f> Raw<'a, 'f> {
         address.checked_add_signed(few.extent.low)?;
         address.checked_add_signed(few.extent.high)?;
         let layout = Layout::of_few(dtype, few, dimensions.strides.is_some())?;
-        Some(Interface::new(layout, self.data, None, terms))
+        Some(Interface::new(layout, self.data, descr, terms))
     }
 
     /// Every dictionary, and every error.
