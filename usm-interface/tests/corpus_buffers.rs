@@ -18,7 +18,7 @@ fn int(value: &Value) -> i64 {
 #[test]
 fn every_buffer_round_trips() {
     let policy = Policy { objects: Objects::Describe, ..Policy::default() };
-    let (mut decoded, mut verbatim, mut refused, mut compared) = (0, 0, 0, 0);
+    let (mut decoded, mut open, mut verbatim, mut refused, mut compared) = (0, 0, 0, 0, 0);
     let records = common::records();
     for record in records.iter().filter(|r| r["protocol"] == "pep3118") {
         let value = &record["value"];
@@ -37,8 +37,16 @@ fn every_buffer_round_trips() {
         };
         let padding = if record["producer"] == "ctypes" { Padding::Natural } else { Padding::Trailing };
         let mut table = [Field::EMPTY; 256];
+        let mut second_table = [Field::EMPTY; 256];
         let buffer = match raw.validate::<64>(padding, &policy, &mut table) {
             Ok(buffer) => buffer,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Structure(StructureError::AmbiguousPadding { .. })) =>
+            {
+                // NumPy #7797: the text alone does not tell, and these arrays are as a C compiler lays them out.
+                open += 1;
+                raw.validate::<64>(Padding::C, &policy, &mut second_table).expect("C's rules tell")
+            }
             Err(error) => {
                 // ctypes loses bit-fields and packing: the format is smaller than the element, and no padding explains it.
                 assert!(
@@ -71,7 +79,7 @@ fn every_buffer_round_trips() {
         let mut again_table = [Field::EMPTY; 256];
         let again = RawBuffer { format: Some(&written), ..raw };
         let again = again
-            .validate::<64>(Padding::AsWritten, &policy, &mut again_table)
+            .validate::<64>(Padding::C, &policy, &mut again_table)
             .unwrap_or_else(|e| panic!("{id}: {format} -> {written}: {e}"));
         assert_eq!(again.layout(), buffer.layout(), "{id}: {format} -> {written}");
         let fields = |b: &usm_interface::pep3118::Buffer<'_, '_, 64>| {
@@ -92,12 +100,12 @@ fn every_buffer_round_trips() {
         assert_eq!(fields(&again), fields(&buffer), "{id}: {format} -> {written}");
     }
     if common::shared().is_some() {
-        assert_eq!((decoded, verbatim, refused, compared), BUFFERS);
+        assert_eq!((decoded, open, verbatim, refused, compared), BUFFERS);
     }
 }
 
-/// Decoded; of these written with the producer's very text; refused; members compared with NumPy's.
-const BUFFERS: (usize, usize, usize, usize) = (298, 224, 9, 63);
+/// Decoded; of these only by the rules of C; written with the producer's very text; refused; members compared with NumPy's.
+const BUFFERS: (usize, usize, usize, usize, usize) = (298, 3, 224, 9, 63);
 
 #[test]
 fn every_dlpack_header_round_trips() {

@@ -415,6 +415,11 @@ fn formats() {
     refuse("T{i:a:i:a:}", 8, "duplicate_name");
     refuse("i", 8, "format_size");
     refuse("T{<i:a:<d:b:(3)<c:c:}", 24, "format_size");
+    // NumPy #7797: elements of 5 bytes or of 8, and where the rest lies.
+    refuse("T{(2)T{i:a:b:b:}:n:}", 16, "ambiguous_padding");
+    refuse("T{(2)T{i:a:b:b:}:n:6xd:d:}", 24, "ambiguous_padding");
+    refuse("T{(2)T{b:a:}:n:6xb:b:}", 9, "ambiguous_padding");
+    refuse("T{b:a:T{b:a:i:b:}:n:}", 12, "ambiguous_padding");
     refuse("p", 1, "unknown_kind");
     refuse("Zi", 8, "unknown_kind");
     refuse("Z", 8, "unexpected_end");
@@ -425,6 +430,29 @@ fn formats() {
     refuse(&"(1)".repeat(100_000), 8, "syntax");
     refuse(&"i".repeat(100_000), 8, "too_many_fields");
     refuse(&"&".repeat(100_000), 8, "unexpected_end");
+}
+
+/// What a caller who knows the producer may say, and what needs no such knowledge.
+#[test]
+fn arrays_of_structures_inside_structures() {
+    let offsets = |format: &str, itemsize: u64, padding: Padding| {
+        let mut table = [Field::EMPTY; 16];
+        let element = pep3118::parse(format, itemsize, padding, &mut table).unwrap();
+        let members = element.structure.unwrap();
+        let named = members.fields().iter().filter(|field| !field.is_padding());
+        named.map(|field| (field.offset(), field.dtype().itemsize())).collect::<Vec<_>>()
+    };
+    let both = [Padding::AsWritten, Padding::Trailing];
+    for padding in both {
+        // No byte is left over, or too few for one in each element.
+        assert_eq!(offsets("T{(2)T{i:a:b:b:}:n:}", 10, padding)[0], (0, 5));
+        assert_eq!(offsets("T{(4)T{b:a:b:b:}:n:3xb:c:}", 12, padding)[3], (11, 1));
+        assert_eq!(offsets("T{T{i:a:b:b:}:n:xxxi:c:}", 12, padding), [(0, 5), (0, 4), (4, 1), (8, 4)]);
+    }
+    let elements = [(0, 8), (0, 4), (4, 1), (16, 8)];
+    assert_eq!(offsets("T{(2)T{i:a:b:b:}:n:d:d:}", 24, Padding::C), elements);
+    assert_eq!(offsets("T{(2)T{i:a:b:b:3x}:n:d:d:}", 24, Padding::C), elements);
+    assert_eq!(offsets("T{(2)T{<i:a:<b:b:}:n:<d:d:}", 24, Padding::Natural), elements);
 }
 
 #[test]

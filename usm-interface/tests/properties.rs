@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn formats(item in 0..64u8, padding in 0..3u8, text in prop_oneof![
+    fn formats(item in 0..64u8, padding in 0..4u8, text in prop_oneof![
         "([@=<>^!]?(\\([0-4](,[0-4])?\\)){0,2}[0-3]?([?bBhHiIlLqQefdgOPcswx]|Z[fdg]|&<i|X\\{\\})(:[a-f]:)?){0,5}",
         "T\\{([@=<>^]?(\\([1-3]\\))?([bhilqfdgx]|Z[fd]|T\\{[bhid]:a:[ihd]:b:\\}|[1-4][swx]|\\{\\})(:[a-p]:)){0,5}\\}",
         "[T{}:a(2,)@<>ibdx0-9 ]{0,20}",

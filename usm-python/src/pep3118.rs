@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyMemoryView;
 use usm_core::AllocKind;
 use usm_interface::pep3118::{Padding, RawBuffer};
 use usm_interface::{Field, Policy, Protocol, Spelling, Target};
@@ -70,15 +72,6 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let mut table = vec![Field::EMPTY; if simple(format) { 1 } else { MAX_FIELDS }];
     let buffer = fields.validate::<MAX_DIMS>(padding(object)?, &Policy::default(), &mut table).or_raise()?;
     let layout = *buffer.layout();
-    if let Some(structure) = buffer.structure()
-        && format.is_some_and(|format| !format.contains(['=', '<', '>', '!', '^']))
-        && repeats_unaligned(structure.fields())
-    {
-        return Err(Class::Interface.error(
-            "format: a repeated structure in native order whose size is no multiple of its alignment: NumPy leaves the \
-             padding between them out, so where the second one lies cannot be told; pass the array itself",
-        ));
-    }
     let descr = match buffer.structure() {
         Some(_) => {
             let interface = buffer.to_interface(Protocol::Array, &Target::default()).or_raise()?;
@@ -99,25 +92,22 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     unsafe { import::adopt(py, owner, stream, AllocKind::Host, address, (view, extent), readonly).map(Some) }
 }
 
-/// Whether a structure that is repeated inside another may have padding that its format leaves out. In C there is no such
-/// structure; NumPy writes the same text for a packed one and for one whose trailing padding it drops (its issue 7797).
-fn repeats_unaligned(fields: &[Field<'_>]) -> bool {
-    fields.iter().enumerate().any(|(place, field)| {
-        let own = fields.get(place + 1..=place + field.descendants() as usize).unwrap_or_default();
-        let alignment = own.iter().filter(|field| !field.is_nested() && !field.is_padding());
-        let alignment = alignment.map(|field| field.dtype().alignment()).max().unwrap_or(1).max(1);
-        field.is_nested() && field.shape().count() != Some(1) && field.dtype().itemsize() % alignment != 0
-    })
-}
-
 /// Whether a format is one element without members: an optional byte order and a letter or two.
 fn simple(format: Option<&str>) -> bool {
     format.is_none_or(|format| format.len() <= 3)
 }
 
-/// ctypes leaves all padding of C out of its formats, NumPy the trailing one.
+/// ctypes leaves all padding of C out of its formats, NumPy the trailing one; our own have it all.
 fn padding(object: &Bound<'_, PyAny>) -> PyResult<Padding> {
-    let metaclass = object.get_type().get_type();
+    // A view says what the object behind it says.
+    let owner = match object.cast::<PyMemoryView>() {
+        Ok(view) => view.getattr(intern!(object.py(), "obj"))?,
+        Err(_) => object.clone(),
+    };
+    if owner.is_instance_of::<Array>() {
+        return Ok(Padding::C);
+    }
+    let metaclass = owner.get_type().get_type();
     let ctypes = metaclass.getattr("__module__")?.extract::<String>().is_ok_and(|module| module == "_ctypes");
     Ok(if ctypes { Padding::Natural } else { Padding::Trailing })
 }

@@ -197,6 +197,14 @@ failures! {
             /// Bytes of the buffer's itemsize.
             itemsize: u64,
         } = "format_size", "format of {format} bytes, itemsize says {itemsize}";
+        /// A PEP 3118 format of structures in structures that may mean more than one thing: NumPy leaves padding out. See
+        /// [`pep3118`](crate::pep3118).
+        AmbiguousPadding {
+            /// Bytes of the format as it is written.
+            format: u64,
+            /// Bytes of the buffer's itemsize.
+            itemsize: u64,
+        } = "ambiguous_padding", "format of {format} bytes in an itemsize of {itemsize}: padding of inner structures cannot be told";
         /// A name or title that appears twice in one structure.
         DuplicateName = "duplicate_name", "name or title used twice";
         /// A member without a name that is not padding.

@@ -6,6 +6,14 @@
 //! can be smaller than the buffer's `itemsize`. It is read twice at most: as written, then with the trailing padding of `@` structures.
 //! The reading whose size is `itemsize` is taken; if there is none, [`StructureError::FormatSize`] says both numbers.
 //! [`Padding`] names what else a known producer leaves out; nothing of that is guessed by default.
+//!
+//! **Arrays of structures inside structures.** NumPy leaves out the trailing padding of their elements, and writes it behind the array or
+//! not at all ([numpy#7797](https://github.com/numpy/numpy/issues/7797)): `T{(2)T{i:a:b:b:}:n:6xd:d:}` is what it says for elements of 8 bytes and for
+//! packed ones of 5 alike. Where padding lies behind such an array, or is missing at the end, and is enough for a byte in each element, the
+//! format is refused with [`StructureError::AmbiguousPadding`]; otherwise it can only mean what it says, and so it does when the elements end
+//! with padding that is written. The same where padding that is
+//! not written lies in an inner structure or in front of one: there NumPy means what it writes, and a C compiler's description does not. A caller who knows that the
+//! producer writes what it means says so: [`Padding::C`], and [`Padding::Natural`] for ctypes.
 
 mod format;
 mod parser;
@@ -14,7 +22,7 @@ use core::fmt::{self, Write};
 
 pub(crate) use format::check_writable;
 
-use parser::{Parser, Reading};
+use parser::{Parsed, Parser, Reading};
 
 use crate::dtype::{ByteOrder, Dtype, Kind, MAX_ITEMSIZE};
 use crate::error::{EntryError, Key, MemoryError, ProtocolError, Result, StructureError, TypeError};
@@ -24,6 +32,7 @@ use crate::policy::{Null, Objects, Policy};
 
 /// Padding that a producer is known to leave out of its formats; see the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[non_exhaustive]
 pub enum Padding {
     /// None but that of `@` structures.
     #[default]
@@ -32,6 +41,8 @@ pub enum Padding {
     Trailing,
     /// All padding of C alignment, whatever the byte order says: ctypes.
     Natural,
+    /// None but that of `@` structures, also where these are elements of arrays: a producer that follows PEP 3118 and the rules of C.
+    C,
 }
 
 /// What a format says of one element.
@@ -61,29 +72,46 @@ pub fn parse<'a, 'f>(
     padding: Padding,
     table: &'f mut [Field<'a>],
 ) -> Result<Element<'a, 'f>> {
-    let readings = [
-        Reading { at: false, all: false },
-        Reading { at: true, all: false },
-        Reading { at: true, all: true },
-    ];
-    let count = if padding == Padding::Natural { 3 } else { 2 };
-    let mut first = None;
-    for reading in readings.into_iter().take(count) {
-        let parsed = Parser::new(format, reading, table).run()?;
-        if u64::from(parsed.size) == itemsize {
-            return Ok(element(table.get_mut(..parsed.count).unwrap_or_default(), parsed.size));
+    let read =
+        |at: bool, all: bool, table: &mut [Field<'a>]| Parser::new(format, Reading { at, all }, table).run();
+    let written = read(false, false, table)?;
+    let size = u64::from(written.size);
+    let missing = itemsize.saturating_sub(size);
+    let trusted = matches!(padding, Padding::C | Padding::Natural);
+    let found = |parsed: Parsed, table: &'f mut [Field<'a>]| {
+        if !trusted && (written.doubts.remain(missing) || parsed.doubts.remain(0)) {
+            return Err(Key::Format.error(StructureError::AmbiguousPadding { format: size, itemsize }));
         }
-        first = first.or(Some(parsed.size));
+        Ok(element(table.get_mut(..parsed.count).unwrap_or_default(), parsed.size))
+    };
+    // In a C compiler's type no element of an array is cut short: there the second reading comes first.
+    let cut = padding == Padding::C && written.doubts.has_array();
+    if size == itemsize && !cut {
+        return found(written, table);
     }
-    let size = first.unwrap_or(0);
-    let missing = itemsize.checked_sub(u64::from(size)).and_then(|n| u32::try_from(n).ok());
+    let aligned = read(true, false, table)?;
+    if u64::from(aligned.size) == itemsize {
+        return found(aligned, table);
+    }
+    if size == itemsize {
+        let again = read(false, false, table)?;
+        return found(again, table);
+    }
+    if padding == Padding::Natural {
+        let natural = read(true, true, table)?;
+        if u64::from(natural.size) == itemsize {
+            return found(natural, table);
+        }
+    }
     if padding == Padding::Trailing
-        && let Some(missing) = missing.filter(|_| itemsize <= u64::from(MAX_ITEMSIZE))
+        && size < itemsize
+        && itemsize <= u64::from(MAX_ITEMSIZE)
+        && let Ok(rest) = u32::try_from(missing)
     {
-        let parsed = Parser::new(format, Reading { at: false, all: false }, table).trailing(missing)?;
-        return Ok(element(table.get_mut(..parsed.count).unwrap_or_default(), parsed.size));
+        let trailing = Parser::new(format, Reading { at: false, all: false }, table).trailing(rest)?;
+        return found(trailing, table);
     }
-    Err(Key::Format.error(StructureError::FormatSize { format: u64::from(size), itemsize }))
+    Err(Key::Format.error(StructureError::FormatSize { format: size, itemsize }))
 }
 
 /// One unnamed element that is no array stands for itself: a scalar, raw bytes, or the members of `T{...}`.

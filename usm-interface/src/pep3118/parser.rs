@@ -20,9 +20,52 @@ pub(super) struct Reading {
 }
 
 /// Entries and bytes of a parsed format.
+#[derive(Clone, Copy)]
 pub(super) struct Parsed {
     pub(super) count: usize,
     pub(super) size: u32,
+    pub(super) doubts: Doubts,
+}
+
+/// Where NumPy says less than it means.
+///
+/// It leaves the trailing padding of the elements of an array of structures out, and writes it behind the array or not at all (its issue
+/// 7797). Other padding it writes; a member it calls aligned (`@`) is so in the whole, and maybe not in its own structure.
+#[derive(Clone, Copy)]
+pub(super) struct Doubts {
+    /// Elements of the shortest array of structures; nothing without one.
+    least: Option<u64>,
+    /// Bytes of padding behind the first one, written or implied.
+    behind: u64,
+    /// Whether padding that is not written lies in an inner structure or in front of one.
+    implied: bool,
+}
+
+impl Doubts {
+    const NONE: Self = Self { least: None, behind: 0, implied: false };
+
+    /// Whether there is an array of structures.
+    pub(super) const fn has_array(self) -> bool {
+        self.least.is_some()
+    }
+
+    /// Whether the padding, and as many bytes as are `missing` at the end, are enough for one byte in each element of an array; or what is
+    /// not written may not be there.
+    pub(super) fn remain(self, missing: u64) -> bool {
+        self.implied || self.least.is_some_and(|least| self.behind.saturating_add(missing) >= least)
+    }
+
+    fn pad(&mut self, bytes: u32) {
+        if self.least.is_some() {
+            self.behind = self.behind.saturating_add(u64::from(bytes));
+        }
+    }
+
+    fn array(&mut self, elements: u64) {
+        if elements > 1 {
+            self.least = Some(self.least.map_or(elements, |least| least.min(elements)));
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -52,6 +95,7 @@ pub(super) struct Parser<'a, 't> {
     count: usize,
     frames: [Frame; MAX_NESTING],
     depth: usize,
+    doubts: Doubts,
 }
 
 impl<'a, 't> Parser<'a, 't> {
@@ -65,6 +109,7 @@ impl<'a, 't> Parser<'a, 't> {
             count: 0,
             frames: [Frame::NEW; MAX_NESTING],
             depth: 0,
+            doubts: Doubts::NONE,
         }
     }
 
@@ -97,7 +142,7 @@ impl<'a, 't> Parser<'a, 't> {
     pub(super) fn run(mut self) -> Result<Parsed> {
         self.items()?;
         let size = self.frame()?.offset;
-        Ok(Parsed { count: self.count, size })
+        Ok(Parsed { count: self.count, size, doubts: self.doubts })
     }
 
     /// As [`Self::run`], with `missing` bytes at the end of the one outermost structure.
@@ -120,7 +165,7 @@ impl<'a, 't> Parser<'a, 't> {
             outer.size = size;
             outer.descendants = outer.descendants.saturating_add(1);
         }
-        Ok(Parsed { count: self.count, size })
+        Ok(Parsed { count: self.count, size, doubts: self.doubts })
     }
 
     fn items(&mut self) -> Result<()> {
@@ -355,6 +400,7 @@ impl<'a, 't> Parser<'a, 't> {
         let frame = self.frame()?;
         frame.align = frame.align.max(align);
         let gap = gap(frame.offset, align);
+        self.doubts.implied |= gap > 0 && self.depth > 1;
         self.pad(gap)
     }
 
@@ -393,8 +439,14 @@ impl<'a, 't> Parser<'a, 't> {
 
     fn end_structure(&mut self) -> Result<()> {
         let inner = *self.frame()?;
+        // Who writes the padding at the end of an element is not NumPy.
+        let entries = self.table.get(inner.first..self.count).unwrap_or_default();
+        let complete =
+            entries.last().is_some_and(|last| last.padding && usize::from(last.depth) == self.depth);
         if self.padding.all || (self.padding.at && inner.order == b'@') {
-            self.pad(gap(inner.offset, inner.align))?;
+            let gap = gap(inner.offset, inner.align);
+            self.doubts.implied |= gap > 0 && self.depth > 1;
+            self.pad(gap)?;
         }
         let size = self.frame()?.offset;
         let count = self.count;
@@ -407,6 +459,12 @@ impl<'a, 't> Parser<'a, 't> {
         if aligned {
             outer.align = outer.align.max(inner.align);
         }
+        if let Some(elements) = self.table.get(owner).and_then(|field| field.shape.count())
+            && !complete
+        {
+            self.doubts.array(elements);
+        }
+        self.doubts.implied |= gap > 0 && self.depth > 0;
         let descendants = u32::try_from(count.saturating_sub(inner.first)).unwrap_or(u32::MAX);
         if gap > 0 {
             let index = self.push(raw_bytes(gap), false, &SubShape::NONE)?;
@@ -484,6 +542,7 @@ impl<'a, 't> Parser<'a, 't> {
         }
         self.frame()?.offset = end;
         if padding {
+            self.doubts.pad(size);
             self.merge(index);
         }
         Ok(())

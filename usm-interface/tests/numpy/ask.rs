@@ -18,6 +18,18 @@ pub(crate) enum NumPy {
 impl NumPy {
     /// Its answers to `cases`, or `None` with a line that says why it cannot be asked.
     pub(crate) fn answers(self, cases: &[String]) -> Option<Vec<Value>> {
+        let input: String =
+            cases.iter().map(|case| serde_json::to_string(case).expect("a string") + "\n").collect();
+        self.lines("answers.py", &[], input, cases.len())
+    }
+
+    /// Buffers of `count` structured types; see `formats.py`.
+    pub(crate) fn formats(self, count: usize) -> Option<Vec<Value>> {
+        self.lines("formats.py", &[&count.to_string()], String::new(), count)
+    }
+
+    /// What a script of this folder prints behind its version.
+    fn lines(self, script: &str, arguments: &[&str], input: String, count: usize) -> Option<Vec<Value>> {
         let python = variable("USM_PYTHON")?;
         let mut command = Command::new(python);
         let major = match self {
@@ -30,11 +42,9 @@ impl NumPy {
                 "2."
             }
         };
-        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/numpy/answers.py"));
+        command.arg(format!("{}/tests/numpy/{script}", env!("CARGO_MANIFEST_DIR"))).args(arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Python starts");
         let mut stdin = child.stdin.take().expect("a pipe");
-        let input: String =
-            cases.iter().map(|case| serde_json::to_string(case).expect("a string") + "\n").collect();
         let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
         let output = child.wait_with_output().expect("Python ends");
         writer.join().expect("no panic").expect("Python reads all");
@@ -42,7 +52,7 @@ impl NumPy {
         let version = lines.next().expect("a version");
         assert!(version.starts_with(&format!("\"{major}")), "{self:?} is {version}");
         let answers: Vec<Value> = lines.map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        assert_eq!(answers.len(), cases.len(), "{}", output.status);
+        assert_eq!(answers.len(), count, "{}", output.status);
         Some(answers)
     }
 }

@@ -5,6 +5,7 @@
 
 mod ask;
 mod differences;
+mod formats;
 mod generate;
 
 use ask::NumPy;

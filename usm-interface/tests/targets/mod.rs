@@ -264,8 +264,15 @@ fn check_buffer(buffer: &Buffer<'_, '_, N>) {
     buffer.write_format(&mut format).expect("a string grows");
     let mut table = [Field::EMPTY; 64];
     let itemsize = u64::from(buffer.layout().itemsize());
-    let again = pep3118::parse(&format, itemsize, Padding::AsWritten, &mut table);
+    // We write all padding. Who does not know that may refuse, but reads nothing else.
+    let mut stranger_table = [Field::EMPTY; 64];
+    let stranger = pep3118::parse(&format, itemsize, Padding::AsWritten, &mut stranger_table);
+    let again = pep3118::parse(&format, itemsize, Padding::C, &mut table);
     let again = again.unwrap_or_else(|e| panic!("{format} ({itemsize}): {e}"));
+    match stranger {
+        Ok(stranger) => assert_eq!(stranger, again, "{format}"),
+        Err(error) => assert_eq!(error.kind().name(), "ambiguous_padding", "{format}: {error}"),
+    }
     let fields = |s: Option<usm_interface::Structure<'_, '_>>| {
         s.map(|s| {
             s.fields()
@@ -291,7 +298,8 @@ pub fn format(data: &[u8]) {
     let [low, high, padding, format @ ..] = data else { return };
     let Ok(format) = core::str::from_utf8(format) else { return };
     let itemsize = i64::from(u16::from_le_bytes([*low, *high]));
-    let padding = [Padding::AsWritten, Padding::Trailing, Padding::Natural][usize::from(*padding) % 3];
+    let padding =
+        [Padding::AsWritten, Padding::Trailing, Padding::Natural, Padding::C][usize::from(*padding) % 4];
     let shape = [3];
     let raw = RawBuffer {
         format: Some(format),
