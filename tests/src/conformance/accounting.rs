@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use usm_core::history::Operation;
 use usm_core::{
-    AllocKind, Allocation, Backend, Block, Context, ErrorKind, MemorySource, MemoryType, Pending, Queue,
-    QueueOrder, Reclaim, Request, Shared, UsmVec,
+    AllocKind, Allocation, Backend, Block, Context, Device, ErrorKind, Host, MemorySource, MemoryType,
+    Pending, Queue, QueueOrder, Reclaim, Request, Shared, UsmVec,
 };
 
 use crate::Fixture;
@@ -72,6 +72,70 @@ pub fn history_keeps_the_last_records<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(lines[0], "GPU_Debug: Allocate 24 bytes of usm_device allocation type (current=24; max=24)");
     assert_eq!(lines[2], "GPU_Debug: Free 32 bytes of usm_shared allocation type (current=0; max=32)");
     drop(device);
+}
+
+/// What [`the_same_program_has_the_same_books`] leaves, on every backend: history, then statistics.
+const BOOKS: &str = "\
+GPU_Debug: Allocate 100 bytes of usm_host allocation type (current=100; max=100)
+GPU_Debug: Allocate 400 bytes of usm_device allocation type (current=400; max=400)
+GPU_Debug: Allocate 400 bytes of usm_host allocation type (current=500; max=500)
+GPU_Debug: Free 400 bytes of usm_host allocation type (current=100; max=500)
+GPU_Debug: Allocate 80 bytes of usm_shared allocation type (current=80; max=80)
+GPU_Debug: Allocate 1000 bytes of usm_device allocation type (current=1400; max=1400)
+GPU_Debug: Free 100 bytes of usm_host allocation type (current=0; max=500)
+GPU_Debug: Allocate 400 bytes of usm_host allocation type (current=400; max=500)
+GPU_Debug: Free 400 bytes of usm_host allocation type (current=0; max=500)
+GPU_Debug: Allocate 80 bytes of usm_shared allocation type (current=160; max=160)
+GPU_Debug: Free 80 bytes of usm_shared allocation type (current=80; max=160)
+GPU_Debug: Free 1000 bytes of usm_device allocation type (current=400; max=1400)
+GPU_Debug: Allocate 1 bytes of usm_shared allocation type (current=81; max=160)
+cl_mem: current=0 peak=0 total=0 live=0 count=0
+usm_host: current=0 peak=500 total=900 live=0 count=3
+usm_shared: current=81 peak=160 total=161 live=2 count=3
+usm_device: current=400 peak=1400 total=1400 live=1 count=2
+sum: current=481 peak=1880 total=2461 live=3 count=8 leaked=0
+";
+
+/// One program, one text: staging memory and refusals included, drops in flight ordered by a wait.
+pub fn the_same_program_has_the_same_books<B: Backend>(fixture: &Fixture<'_, B>) {
+    let (context, queue) = (fixture.context, queue(fixture));
+    context.keep_history(100);
+    let host = UsmVec::<u32, Host, B>::zeroed(&queue, 25).expect("an array");
+    let device = UsmVec::<u32, Device, B>::from_slice(&queue, &[7; 100]).expect("an array");
+    queue.wait().expect("idle");
+    for refused in [
+        Request::new(AllocKind::Shared, 0),
+        Request::new(AllocKind::Shared, 8).aligned_to(3),
+        Request::new(AllocKind::Unknown, 8),
+        Request::new(AllocKind::Device, usize::MAX),
+    ] {
+        assert!(context.allocate(&refused).is_err());
+    }
+    let source = UsmVec::<u64, Shared, B>::zeroed(&queue, 10).expect("an array");
+    let aligned = context.allocate(&Request::new(AllocKind::Device, 1000).aligned_to(4096)).expect("memory");
+    drop(host);
+    assert_eq!(device.to_vec(&queue).expect("the content"), [7; 100]);
+    queue.wait().expect("idle");
+    let mut target = UsmVec::<u64, Shared, B>::zeroed(&queue, 10).expect("an array");
+    let _ = queue.copy(&mut target, &source).expect("a copy");
+    drop(target);
+    queue.wait().expect("idle");
+    drop(aligned);
+    // An array of no elements has a byte of memory, so that it has an address of its own.
+    let none = UsmVec::<u8, Shared, B>::zeroed(&queue, 0).expect("an array");
+    let mut text: String = context.history().iter().map(|record| format!("{record}\n")).collect();
+    let stats = context.stats();
+    let row = |counters: &usm_core::Counters| {
+        let usm_core::Counters { current, peak, total, live, count, .. } = counters;
+        format!("current={current} peak={peak} total={total} live={live} count={count}")
+    };
+    for memory_type in [MemoryType::Buffer, MemoryType::UsmHost, MemoryType::UsmShared, MemoryType::UsmDevice]
+    {
+        text += &format!("{memory_type}: {}\n", row(stats.of(memory_type)));
+    }
+    text += &format!("sum: {} leaked={}\n", row(&stats.sum), stats.leaked);
+    assert_eq!(text, BOOKS);
+    drop((device, source, none));
 }
 
 /// Reserved bytes are given back.
@@ -194,10 +258,10 @@ pub fn threads_read_one_array<B: Backend>(fixture: &Fixture<'_, B>) {
     });
 }
 
-/// Ten thousand allocations and frees of each kind.
-pub fn ten_thousand_pairs_leak_nothing<B: Backend>(fixture: &Fixture<'_, B>) {
+/// Twenty thousand allocations and frees of each kind, live and then not in the runtime's own eyes too.
+pub fn twenty_thousand_pairs_leak_nothing<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
-        for _ in 0..10_000 {
+        for _ in 0..20_000 {
             drop(allocate(fixture.context, kind, 256));
         }
     }

@@ -178,7 +178,7 @@ pub fn a_failure_crosses_queues<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Event, arrays and queue are gone before anything failed; the context goes on.
+/// Event and arrays are gone before anything failed; the context goes on.
 pub fn what_fails_may_be_dropped_before<B: Backend>(fixture: &Fixture<'_, B>) {
     let Some(failing) = failing(fixture) else { return };
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
@@ -186,8 +186,11 @@ pub fn what_fails_may_be_dropped_before<B: Backend>(fixture: &Fixture<'_, B>) {
         let (one, mut two) = (shared(&queue, 1), shared(&queue, 2));
         let (event, fail) = failing(&queue);
         let submitted = [fill_after(&queue, &one, 11, &event), queue.copy(&mut two, &one)];
-        drop((submitted, event, one, two, queue));
+        drop((submitted, event, one, two));
         fail();
+        // Not before: at the end of the process, Intel's CPU runtime waits for ever for an out-of-order queue whose last marker
+        // was pending when something before it failed.
+        drop(queue);
         // Everything has ended, one way or the other. Where host and device must not meet, the next view would ask the same.
         if let Err(error) = fixture.context.synchronize(LONG) {
             is_failure(error);

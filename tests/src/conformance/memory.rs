@@ -23,13 +23,16 @@ pub fn each_kind_is_allocated_as_asked<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Powers of two from 1 to 4096.
-pub fn every_alignment_up_to_a_page_is_honoured<B: Backend>(fixture: &Fixture<'_, B>) {
+/// Powers of two from 1 to 32,768: drivers answer success above 8 KiB and do not align.
+pub fn every_alignment_is_honoured<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
-        for alignment in (0..=12).map(|power| 1_usize << power) {
+        for alignment in (0..=15).map(|power| 1_usize << power) {
             let request = Request::new(kind, 24).aligned_to(alignment);
             let allocation = fixture.context.allocate(&request).expect("a usual alignment");
             assert_eq!(allocation.as_ptr() as usize % alignment, 0, "{kind} at {alignment}");
+            assert_eq!((allocation.size(), allocation.block().alignment), (24, alignment));
+            let info = fixture.context.query(allocation.as_ptr().wrapping_add(23)).expect("an answer");
+            assert_eq!((info.base, info.size), (allocation.as_ptr() as usize, 24), "{kind} at {alignment}");
         }
     }
 }
@@ -41,11 +44,13 @@ pub fn zero_size_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Some drivers accept it and align to something else.
-pub fn alignment_three_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
+/// Some drivers accept them and align to something else.
+pub fn alignments_that_are_no_power_of_two_are_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
-        let refused = refusal(fixture, &Request::new(kind, 8).aligned_to(3));
-        assert_eq!(refused, ErrorKind::BadAlignment { alignment: 3 });
+        for alignment in [3, 6, 100, 4097, usize::MAX] {
+            let refused = refusal(fixture, &Request::new(kind, 8).aligned_to(alignment));
+            assert_eq!(refused, ErrorKind::BadAlignment { alignment }, "{kind}");
+        }
     }
 }
 
@@ -93,6 +98,55 @@ pub fn freed_memory_is_given_out_again<B: Backend>(fixture: &Fixture<'_, B>) {
         drop(allocate(fixture, AllocKind::Shared, 16 << 10));
     }
     assert_eq!(fixture.context.stats().sum.current, 0);
+}
+
+/// Until there is none left: an error with its numbers, and the context goes on when some is given back.
+pub fn memory_that_runs_out_is_an_error<B: Backend>(fixture: &Fixture<'_, B>) {
+    let limit = usize::try_from(fixture.context.info().max_alloc_size).unwrap_or(usize::MAX);
+    if limit > 1 << 48 {
+        // No device's limit; a process would have to be filled.
+        return;
+    }
+    let request = Request::new(AllocKind::Device, limit).aligned_to(1);
+    let mut held = Vec::new();
+    let error = loop {
+        match fixture.context.allocate(&request) {
+            Ok(allocation) => held.push(allocation),
+            Err(error) => break error,
+        }
+        assert!(held.len() < 1000, "memory without end");
+    };
+    let used = (limit * held.len()) as u64;
+    match error.kind {
+        ErrorKind::OverMemory { requested, in_use, limit: whole } => {
+            assert_eq!((requested, in_use), (limit as u64, used));
+            assert!(requested + in_use > whole);
+        }
+        ErrorKind::OutOfMemory { memory_type, requested } => {
+            assert_eq!((memory_type, requested), (MemoryType::UsmDevice, limit as u64));
+        }
+        other => panic!("{other}"),
+    }
+    let stats = fixture.context.stats();
+    assert_eq!((stats.sum.live, stats.sum.current as u64), (held.len(), used));
+    drop(held);
+    drop(allocate(fixture, AllocKind::Device, (limit / 4).min(1 << 20)));
+    assert_eq!(fixture.context.stats().sum.current, 0);
+}
+
+/// The owner frees, once; whatever becomes of its name. That it cannot be named again is a test of what does not compile.
+pub fn a_block_is_freed_once_by_its_owner<B: Backend>(fixture: &Fixture<'_, B>) {
+    for kind in AllocKind::ALL {
+        let mut slot = Some(allocate(fixture, kind, 100));
+        let moved = slot.take();
+        drop(slot);
+        assert_eq!(fixture.context.stats().sum.live, 1, "{kind}");
+        let mut boxed = Box::new(moved);
+        drop(boxed.take());
+        drop(boxed);
+        let stats = fixture.context.stats();
+        assert_eq!((stats.sum.live, stats.sum.current, stats.leaked), (0, 0, 0), "{kind}");
+    }
 }
 
 /// `cl_mem`, `usm_host`, `usm_shared`, `usm_device` by the same call.

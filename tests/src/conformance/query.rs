@@ -17,27 +17,50 @@ pub fn interior_pointers_answer_with_base_and_size<B: Backend>(fixture: &Fixture
     }
 }
 
-/// The end belongs to nobody, unless a neighbour starts there.
+/// The end belongs to nobody, unless a neighbour starts there; neither does what lies further out, nor the byte before.
 pub fn one_past_the_end_is_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
-    let allocation = fixture.context.allocate(&Request::new(AllocKind::Host, 4096)).expect("memory");
-    let info = fixture.context.query(allocation.as_ptr().wrapping_add(4096)).expect("an answer");
-    assert_eq!(info, PointerInfo::UNKNOWN);
+    for kind in AllocKind::ALL {
+        let allocation = fixture.context.allocate(&Request::new(kind, 4096)).expect("memory");
+        for outside in [allocation.as_ptr().wrapping_add(4096), allocation.as_ptr().wrapping_sub(1)] {
+            let info = fixture.context.query(outside).expect("an answer");
+            assert_eq!(info, PointerInfo::UNKNOWN, "{kind}");
+        }
+    }
 }
 
-/// Memory that is gone is not known.
+/// Memory that is gone is not known, by none of its bytes, neither to the books nor to the runtime.
 pub fn a_freed_pointer_is_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
-    let allocation = fixture.context.allocate(&Request::new(AllocKind::Device, 64)).expect("memory");
-    let pointer = allocation.as_ptr();
-    drop(allocation);
-    assert_eq!(fixture.context.query(pointer).expect("an answer").kind, AllocKind::Unknown);
+    for kind in AllocKind::ALL {
+        let allocation = fixture.context.allocate(&Request::new(kind, 64)).expect("memory");
+        let pointer = allocation.as_ptr();
+        drop(allocation);
+        for pointer in [pointer, pointer.wrapping_add(63)] {
+            let info = fixture.context.query(pointer).expect("an answer");
+            assert_eq!(info, PointerInfo::UNKNOWN, "{kind}");
+            let runtime = fixture.context.query_runtime(pointer as usize).expect("an answer");
+            assert_eq!(runtime.kind, AllocKind::Unknown, "{kind}");
+        }
+    }
 }
 
-/// Null, the stack and addresses at the edges are a value, not an error.
+/// Null, the stack, the heap, constants, code and addresses at the edges are a value, not an error: the books' and the runtime's.
 pub fn pointers_of_nobody_are_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
-    let local = 5_u8;
-    let edge = core::ptr::without_provenance::<u8>(usize::MAX);
-    for pointer in [core::ptr::null(), &raw const local, edge] {
+    static CONSTANT: u8 = 7;
+    let (local, heap) = (5_u8, vec![1_u8; 4096]);
+    let nobodys: [*const u8; 8] = [
+        core::ptr::null(),
+        &raw const local,
+        heap.as_ptr(),
+        &raw const CONSTANT,
+        (pointers_of_nobody_are_unknown::<B> as fn(&Fixture<'_, B>)) as *const u8,
+        core::ptr::without_provenance(1),
+        core::ptr::without_provenance(isize::MAX as usize + 1),
+        core::ptr::without_provenance(usize::MAX),
+    ];
+    for pointer in nobodys {
         assert_eq!(fixture.context.query(pointer).expect("an answer"), PointerInfo::UNKNOWN);
+        let runtime = fixture.context.query_runtime(pointer as usize).expect("an answer");
+        assert_eq!(runtime, PointerInfo::UNKNOWN);
     }
 }
 
@@ -62,6 +85,9 @@ pub fn the_runtime_agrees_with_the_registry<B: Backend>(fixture: &Fixture<'_, B>
         let address = allocation.as_ptr() as usize + 77;
         let runtime = fixture.context.query_runtime(address).expect("an answer");
         assert_eq!(runtime.kind, kind);
+        if kind == AllocKind::Host {
+            assert_eq!(runtime.device, None, "host memory belongs to no device");
+        }
         if runtime.size != 0 {
             assert_eq!((runtime.base, runtime.size), (allocation.as_ptr() as usize, 4000));
         }

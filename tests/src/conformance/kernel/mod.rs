@@ -3,6 +3,7 @@
 mod binary;
 mod code;
 mod codes;
+mod contexts;
 mod order;
 mod results;
 mod samples;
@@ -15,6 +16,7 @@ use usm_kernel::{DeviceCode, Executable, Formats, Module, NdRange, Programmable,
 
 pub use binary::*;
 pub use code::*;
+pub use contexts::*;
 pub use order::*;
 pub use results::*;
 

@@ -1,0 +1,129 @@
+//! Two contexts: what belongs to one is refused by the other, and each works for itself.
+
+use usm_core::{
+    AllocKind, Allocation, Backend, Context, ErrorKind, Event, Fallback, MemAdvice, Memory, MemorySource,
+    MemoryType, Queue, QueueOrder, Request, Result, Shared, Strided, Usage, UsmVec,
+};
+
+use crate::Fixture;
+
+fn memory<B: Backend>(context: &Context<B>, kind: AllocKind) -> Allocation<B> {
+    context.allocate(&Request::new(kind, 64)).expect("memory")
+}
+
+/// Memory of the other context by every operation of a queue, on either side, also where no byte would move.
+pub fn memory_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
+    let (expected, found) = (fixture.context.id(), fixture.other.id());
+    let refused = |outcome: Result<Event<B>>, what: &str| {
+        let error = outcome.map(drop).expect_err(what);
+        assert_eq!(error.kind, ErrorKind::WrongContext { expected, found }, "{what}");
+    };
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        let queue = fixture.context.queue(order).expect("a queue");
+        for kind in AllocKind::ALL {
+            let (mut ours, mut theirs) = (memory(fixture.context, kind), memory(fixture.other, kind));
+            for len in [0, 64] {
+                refused(queue.copy_bytes(&mut ours, 0, &theirs, 0, len), "copied from");
+                refused(queue.copy_bytes(&mut theirs, 0, &ours, 0, len), "copied to");
+                refused(queue.fill_bytes(&mut theirs, 0, len, &[0]), "filled");
+                refused(queue.copy_within(&mut theirs, 0, 32, len / 2), "copied within");
+            }
+            // One run, many runs, none.
+            for (shape, stride) in [([64_usize], 1_isize), ([32], 2), ([0], 1)] {
+                let strides = [stride];
+                let layout = Strided::new(0, 1, &shape, &strides).expect("a layout");
+                refused(queue.copy_strided(&mut ours, &layout, &theirs, &layout), "strided from");
+                refused(queue.copy_strided(&mut theirs, &layout, &ours, &layout), "strided to");
+            }
+            let (to, from) = (Strided::new(0, 1, &[32], &[1]), Strided::new(32, 1, &[32], &[1]));
+            let (to, from) = (to.expect("a layout"), from.expect("a layout"));
+            refused(queue.copy_strided_within(&mut theirs, &to, &from), "strided within");
+            refused(queue.prefetch(&theirs), "prefetched");
+            refused(queue.advise(&theirs, MemAdvice::ReadMostly), "advised");
+            // SAFETY: refused before anything runs.
+            let submitted = unsafe {
+                queue.submit(&[Usage::write(&ours), Usage::read(&theirs)], &[], |_, _| {
+                    panic!("memory of another context reached the driver")
+                })
+            };
+            refused(submitted, "submitted");
+        }
+    }
+    assert_eq!(fixture.context.stats().sum.live, 0);
+}
+
+/// Opaque buffers too, where there are any.
+pub fn a_buffer_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
+    let (expected, found) = (fixture.context.id(), fixture.other.id());
+    let buffer =
+        |context: &Context<B>| match context.allocate_memory(MemoryType::Buffer, 64, 0, Fallback::Refuse) {
+            Ok(Memory::Buffer(buffer)) => Some(buffer),
+            _ => None,
+        };
+    let (Some(mut ours), Some(mut theirs)) = (buffer(fixture.context), buffer(fixture.other)) else { return };
+    let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
+    let (mut near, mut far) =
+        (memory(fixture.context, AllocKind::Host), memory(fixture.other, AllocKind::Host));
+    for outcome in [
+        queue.write_buffer(&mut theirs, 0, &near, 0, 64),
+        queue.write_buffer(&mut ours, 0, &far, 0, 64),
+        queue.read_buffer(&theirs, 0, &mut near, 0, 64),
+        queue.read_buffer(&ours, 0, &mut far, 0, 64),
+    ] {
+        assert_eq!(outcome.map(drop).expect_err("foreign").kind, ErrorKind::WrongContext { expected, found });
+    }
+}
+
+/// What is freed goes back to the context that it came from, whoever holds it last and in whatever order contexts go.
+pub fn memory_goes_back_to_its_own_context<B: Backend>(fixture: &Fixture<'_, B>) {
+    for kind in AllocKind::ALL {
+        let (ours, theirs) = (memory(fixture.context, kind), memory(fixture.other, kind));
+        let live = || [fixture.context, fixture.other].map(|context| context.stats().sum.live);
+        assert_eq!(live(), [1, 1]);
+        // Another handle of the context changes nothing.
+        let again = fixture.other.clone();
+        drop(theirs);
+        assert_eq!((live(), again.stats().sum.live), ([1, 0], 0), "{kind}");
+        drop(ours);
+        assert_eq!(live(), [0, 0], "{kind}");
+    }
+}
+
+fn work<B: Backend>(context: &Context<B>, seed: u64) {
+    let queues: [Queue<B>; 2] =
+        [QueueOrder::InOrder, QueueOrder::OutOfOrder].map(|order| context.queue(order).expect("a queue"));
+    for round in 0..50 {
+        let queue = &queues[round % 2];
+        let value = seed + round as u64;
+        let mut source = UsmVec::<u64, Shared, B>::zeroed(queue, 100).expect("an array");
+        let mut target = UsmVec::<u64, Shared, B>::zeroed(queue, 100).expect("an array");
+        let _ = queue.fill(&mut source, value).expect("a fill");
+        let _ = queue.copy(&mut target, &source).expect("a copy");
+        drop(source);
+        assert_eq!(target.read().expect("a view")[..], [value; 100]);
+        let info = context.query(target.as_ptr()).expect("an answer");
+        assert_eq!((info.context, info.size), (context.id(), 800));
+    }
+    for queue in &queues {
+        queue.wait().expect("idle");
+    }
+}
+
+/// Each context in a thread of its own, at the same time: neither sees the other's books or contents.
+pub fn two_contexts_work_in_two_threads<B: Backend>(fixture: &Fixture<'_, B>) {
+    std::thread::scope(|scope| {
+        let threads = [(fixture.context, 1_000), (fixture.other, 2_000)]
+            .map(|(context, seed)| scope.spawn(move || work(context, seed)));
+        // Joined by name: a race detector sees that, and does not see how a scope waits.
+        for thread in threads {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    });
+    for context in [fixture.context, fixture.other] {
+        context.collect();
+        let stats = context.stats();
+        assert_eq!((stats.sum.live, stats.sum.count, stats.sum.total, stats.leaked), (0, 100, 80_000, 0));
+    }
+}
