@@ -293,7 +293,8 @@ impl<B: Programmable> Module<B> {
         let native = text("name of the function", name)?;
         let (raw, mut info) = B::function(&self.raw, &native)?;
         if let Some(known) = self.kernels.get(name) {
-            info.parameters = Some(joined(info.parameters, known));
+            info.parameters = Some(joined(info.parameters, &known.parameters));
+            info.required_group = info.required_group.or(known.required_group);
         }
         let (name, context) = (name.to_owned(), self.context.clone());
         Ok(Function(Arc::new(Inner { raw, info, name, context })))

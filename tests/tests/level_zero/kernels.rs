@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use usm_core::backend::level_zero::LevelZero;
 use usm_core::{Context, Device, EventStatus, QueueOrder, UsmVec};
-use usm_kernel::{Argument, BuildError, Code, Function, Launch, LaunchError, Module, NdRange, Range};
+use usm_kernel::{Argument, BuildError, Code, Function, Launch, Module, NdRange, Range};
 
 use crate::driver;
 use crate::suite::first;
@@ -29,30 +29,8 @@ pub(crate) fn refusals_have_the_drivers_words() -> Result<(), String> {
     assert_eq!((log.as_str(), *native), (expected, Some(0x7000_0004)));
     let module = Module::build(&context, Code::SpirV(KERNELS)).expect("a module");
     let error = module.function("other").expect_err("refused");
-    let known = "iota, reverse, spin, shaped".into();
+    let known = "iota, reverse, spin".into();
     assert_eq!(error, BuildError::NoFunction { name: "other".into(), known });
-    Ok(())
-}
-
-/// What the driver says of a kernel's shape and memory.
-pub(crate) fn a_function_says_what_it_requires() -> Result<(), String> {
-    let context = first();
-    let (queue, shaped) =
-        (context.queue(QueueOrder::OutOfOrder).expect("a queue"), built(&context, "shaped"));
-    let info = shaped.info();
-    assert_eq!((info.required_group, info.local_mem_size), (Some([1, 2, 8]), 64), "{info:?}");
-    let mut found = UsmVec::<u32, Device, _>::zeroed(&queue, 64).expect("an array");
-    let launch = |local| Launch::new(&queue, NdRange::new([4, 16], local).expect("a range"));
-    // SAFETY: an item has its own element, also of the function's own local memory.
-    let error = unsafe { launch([2, 4]).call(&shaped, &[Argument::write(&mut found)]) }.expect_err("refused");
-    assert_eq!(error, LaunchError::WrongGroup { dimension: 1, required: 8, found: 4 });
-    // SAFETY: as above.
-    drop(unsafe { launch([2, 8]).call(&shaped, &[Argument::write(&mut found)]) }.expect("a launch"));
-    let expected: Vec<u32> = (0..64)
-        .map(|i| (i / 16, i % 16))
-        .map(|(y, x)| (y / 2 * 2 + 1 - y % 2) * 100 + x / 8 * 8 + 7 - x % 8)
-        .collect();
-    assert_eq!(found.to_vec(&queue).expect("the result"), expected);
     Ok(())
 }
 
@@ -74,7 +52,6 @@ pub(crate) fn without_groups_the_driver_chooses_them() -> Result<(), String> {
 /// The driver keeps neither: kernel and module stay while a launch is in flight.
 pub(crate) fn a_kernel_is_destroyed_after_its_launches() -> Result<(), String> {
     let context = first();
-    context.set_wait_limit(Duration::from_millis(10));
     let known = || ["modules", "kernels"].map(driver::count);
     drop(built(&context, "iota"));
     let before = known();
@@ -90,6 +67,7 @@ pub(crate) fn a_kernel_is_destroyed_after_its_launches() -> Result<(), String> {
     drop(iota);
     assert_eq!(known(), before);
     // One that never finishes is never destroyed.
+    context.set_wait_limit(Duration::from_millis(10));
     let spin = built(&context, "spin");
     // SAFETY: it touches nothing.
     let event = unsafe { Launch::new(&queue, NdRange::new([1], [1]).expect("a range")).call(&spin, &[]) };

@@ -85,7 +85,6 @@ pub(crate) fn executing() -> Vec<Case> {
     cases.push(("an_event_is_kept_for_those_who_wait_for_it", an_event_is_kept_for_those_who_wait_for_it));
     cases.push(("everything_goes_with_the_last_handle", everything_goes_with_the_last_handle));
     cases.push(("refusals_have_the_drivers_words", kernels::refusals_have_the_drivers_words));
-    cases.push(("a_function_says_what_it_requires", kernels::a_function_says_what_it_requires));
     cases.push(("without_groups_the_driver_chooses_them", kernels::without_groups_the_driver_chooses_them));
     cases.push((
         "a_kernel_is_destroyed_after_its_launches",

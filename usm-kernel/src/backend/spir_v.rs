@@ -15,6 +15,7 @@ const HEADER: usize = 5;
 /// Instructions, as the specification numbers them. Every module has a memory model.
 const MEMORY_MODEL: u32 = 14;
 const ENTRY_POINT: u32 = 15;
+const EXECUTION_MODE: u32 = 16;
 const TYPE_INT: u32 = 21;
 const TYPE_FLOAT: u32 = 22;
 const TYPE_POINTER: u32 = 32;
@@ -24,8 +25,19 @@ const FUNCTION: u32 = 54;
 const WORKGROUP: u32 = 4;
 const PRIVATE_TO_FUNCTION: u32 = 7;
 
-/// Kernels by name, with their parameters.
-pub(crate) type Kernels = BTreeMap<String, Vec<Shape>>;
+/// The execution mode of a kernel that is written for one size of its groups.
+const LOCAL_SIZE: u32 = 17;
+
+/// Kernels by name.
+pub(crate) type Kernels = BTreeMap<String, Kernel>;
+
+/// What a module says of a kernel.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Kernel {
+    pub(crate) parameters: Vec<Shape>,
+    /// The only size of its groups, the fastest dimension last.
+    pub(crate) required_group: Option<[u64; 3]>,
+}
 
 /// Checks header, size and the length of every instruction, and reads the kernels.
 pub(crate) fn check(module: &[u8]) -> Result<Kernels, String> {
@@ -74,6 +86,7 @@ struct Found {
     shapes: BTreeMap<u32, Shape>,
     signatures: BTreeMap<u32, Vec<u32>>,
     functions: BTreeMap<u32, u32>,
+    required_groups: BTreeMap<u32, [u64; 3]>,
 }
 
 impl Found {
@@ -83,6 +96,9 @@ impl Found {
                 let bytes = name.iter().flat_map(|word| word.to_le_bytes()).take_while(|byte| *byte != 0);
                 self.entries
                     .push((*function, String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()));
+            }
+            (EXECUTION_MODE, [function, LOCAL_SIZE, x, y, z]) => {
+                self.required_groups.insert(*function, [*z, *y, *x].map(u64::from));
             }
             (TYPE_INT | TYPE_FLOAT, [id, bits, ..]) => {
                 self.shapes.insert(*id, Shape::Value(*bits as usize / 8));
@@ -107,13 +123,12 @@ impl Found {
 
     fn kernels(self) -> Kernels {
         let shape = |id: &u32| self.shapes.get(id).copied().unwrap_or(Shape::Unknown);
-        let parameters = |function: &u32| {
-            Some(self.signatures.get(self.functions.get(function)?)?.iter().map(shape).collect())
+        let kernel = |function: &u32| {
+            let signature = self.signatures.get(self.functions.get(function)?)?;
+            let required_group = self.required_groups.get(function).copied();
+            Some(Kernel { parameters: signature.iter().map(shape).collect(), required_group })
         };
-        self.entries
-            .iter()
-            .filter_map(|(function, name)| Some((name.clone(), parameters(function)?)))
-            .collect()
+        self.entries.iter().filter_map(|(function, name)| Some((name.clone(), kernel(function)?))).collect()
     }
 }
 
@@ -147,10 +162,11 @@ mod tests {
         let scan = check(include_bytes!("../sample/device/scan.spv")).expect("a module");
         let parts = [pointer, pointer, pointer, number, number, Shape::Local, Shape::Local];
         assert_eq!(scan.keys().map(String::as_str).collect::<Vec<_>>(), ["scan_carry", "scan_parts"]);
-        assert_eq!(scan["scan_parts"], parts);
-        assert_eq!(scan["scan_carry"], [pointer, pointer, number, number]);
+        assert_eq!(scan["scan_parts"].parameters, parts);
+        assert_eq!(scan["scan_parts"].required_group, None);
+        assert_eq!(scan["scan_carry"].parameters, [pointer, pointer, number, number]);
         let saxpy = check(include_bytes!("../sample/device/saxpy.spv")).expect("a module");
-        assert_eq!(saxpy["saxpy"], [Shape::Value(4), pointer, pointer]);
+        assert_eq!(saxpy["saxpy"].parameters, [Shape::Value(4), pointer, pointer]);
     }
 
     #[test]

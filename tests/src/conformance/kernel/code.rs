@@ -1,6 +1,6 @@
 //! Modules and functions: building, their limits, and calls that nothing checked.
 
-use usm_core::{Device, ErrorKind, Host, QueueOrder, Shared, Usage, UsmVec};
+use usm_core::{BackendKind, Device, ErrorKind, Host, QueueOrder, Shared, Usage, UsmVec};
 use usm_kernel::{
     Argument, ArgumentError, BuildError, Code, Declared, Formats, Function, Launch, LaunchError, Local,
     Module, Programmable, Read, Shape, Value, Write,
@@ -17,6 +17,7 @@ fn source<'c>(formats: Formats, opencl: &'c str, cuda: &'c str) -> Code<'c> {
 
 const ADD: Codes = codes!("add");
 const FOLLOW: Codes = codes!("follow");
+const SHAPED: Codes = codes!("shaped");
 
 /// The function built from every format that the device takes.
 fn functions<B: Programmable>(fixture: &Fixture<'_, B>, codes: Codes, name: &str) -> Vec<Function<B>> {
@@ -106,6 +107,31 @@ pub fn a_function_knows_its_limits<B: Programmable>(fixture: &Fixture<'_, B>) {
         if let Some(parameters) = &info.parameters {
             assert_eq!(parameters.len(), 4);
         }
+    }
+}
+
+/// Written for groups of two by eight, with local memory that its code declares: said where the runtime or the module says it, and always right.
+pub fn a_function_knows_its_group_and_its_own_local_memory<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    for shaped in functions(fixture, SHAPED, "shaped") {
+        let (info, backend) = (shaped.info(), fixture.context.info().backend);
+        assert!(matches!(info.required_group, None | Some([1, 2, 8])), "{info:?}");
+        assert!(info.local_mem_size == 0 || info.local_mem_size >= 64, "{info:?}");
+        if matches!(backend, BackendKind::OpenCl | BackendKind::LevelZero) {
+            assert!(info.required_group.is_some() && info.local_mem_size >= 64, "{info:?}");
+        }
+        let mut found = shared(&queue, &[0_u32; 64]);
+        let launch = |local| Launch::new(&queue, range([4, 16], local));
+        if info.required_group.is_some() {
+            // SAFETY: refused before anything runs.
+            let error = refused(unsafe { launch([2, 4]).call(&shaped, &[Argument::write(&mut found)]) });
+            assert_eq!(error, LaunchError::WrongGroup { dimension: 1, required: 8, found: 4 });
+        }
+        // SAFETY: an item has its own element of the array and of local memory.
+        drop(unsafe { launch([2, 8]).call(&shaped, &[Argument::write(&mut found)]) }.expect("a launch"));
+        let mirrored = |(y, x): (u32, u32)| (y / 2 * 2 + 1 - y % 2) * 100 + x / 8 * 8 + 7 - x % 8;
+        let expected: Vec<u32> = (0..64).map(|i| mirrored((i / 16, i % 16))).collect();
+        assert_eq!(found.read().expect("a view")[..], expected);
     }
 }
 
