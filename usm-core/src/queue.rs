@@ -152,10 +152,14 @@ impl<B: Backend> Queue<B> {
         if let Some(found) = strangers.into_iter().find(|found| *found != expected) {
             return Err(ErrorKind::WrongContext { expected, found }.into());
         }
-        let distinct = usages.iter().enumerate().filter(|(index, usage)| {
-            usages[..*index].iter().all(|earlier| !core::ptr::eq(earlier.uses, usage.uses))
-        });
-        limits::check_launch(shared.info(), distinct.map(|(_, usage)| usage.bytes))?;
+        if let [only] = usages {
+            limits::check_launch(shared.info(), core::iter::once(only.bytes))?;
+        } else {
+            let distinct = usages.iter().enumerate().filter(|(index, usage)| {
+                usages[..*index].iter().all(|earlier| !core::ptr::eq(earlier.uses, usage.uses))
+            });
+            limits::check_launch(shared.info(), distinct.map(|(_, usage)| usage.bytes))?;
+        }
         let _gate = shared.gate().map(crate::gate::Gate::submit).transpose()?;
         let raw = self.ordered(usages, after, run)?;
         Ok(Event { raw, context: expected })

@@ -83,6 +83,7 @@ impl<B: Backend> Pending<B> {
 
 #[cfg(feature = "alloc")]
 struct Use<B: Backend> {
+    /// Unique in its list.
     serial: u64,
     /// Id of the in-order queue that ran it, 0 for an out-of-order queue: only the former orders later work by itself.
     queue: u64,
@@ -90,10 +91,25 @@ struct Use<B: Backend> {
     event: B::Event,
 }
 
+#[cfg(feature = "alloc")]
+struct InFlight<B: Backend> {
+    uses: Vec<Use<B>>,
+    /// Of the last use.
+    serial: u64,
+}
+
+#[cfg(feature = "alloc")]
+impl<B: Backend> InFlight<B> {
+    fn next(&mut self, queue: u64, access: Access, event: B::Event) -> Use<B> {
+        self.serial += 1;
+        Use { serial: self.serial, queue, access, event }
+    }
+}
+
 /// The unfinished uses of one block. Writers are exclusive by the borrow checker; readers of several threads meet here.
 pub(crate) struct Uses<B: Backend> {
     #[cfg(feature = "alloc")]
-    list: Mutex<Vec<Use<B>>>,
+    list: Mutex<InFlight<B>>,
     #[cfg(not(feature = "alloc"))]
     marker: core::marker::PhantomData<fn() -> B>,
 }
@@ -102,7 +118,7 @@ impl<B: Backend> Uses<B> {
     pub(crate) const fn new() -> Self {
         Self {
             #[cfg(feature = "alloc")]
-            list: Mutex::new(Vec::new()),
+            list: Mutex::new(InFlight { uses: Vec::new(), serial: 0 }),
             #[cfg(not(feature = "alloc"))]
             marker: core::marker::PhantomData,
         }
@@ -119,7 +135,7 @@ impl<B: Backend> Uses<B> {
         if B::SYNCHRONOUS {
             return;
         }
-        for earlier in self.list.lock().iter() {
+        for earlier in &self.list.lock().uses {
             let conflicts = access == Access::Write || earlier.access == Access::Write;
             let ordered = queue != 0 && earlier.queue == queue;
             if conflicts && !ordered {
@@ -138,10 +154,10 @@ impl<B: Backend> Uses<B> {
             Access::Write => true,
             Access::Read => queue != 0 && earlier.access == Access::Read && earlier.queue == queue,
         };
-        let latest = Use { serial: crate::sync::next_id(), queue, access, event };
         let mut list = self.list.lock();
+        let latest = list.next(queue, access, event);
         // Dropping an event may call the driver, which waits until the lock is released.
-        if let [earlier] = &mut **list {
+        if let [earlier] = &mut *list.uses {
             // A block that one operation after the other writes.
             if replaced(earlier) {
                 let gone = core::mem::replace(earlier, latest);
@@ -150,9 +166,9 @@ impl<B: Backend> Uses<B> {
                 return;
             }
         }
-        let gone = take_out(&mut list, replaced);
-        list.push(latest);
-        let crowded = list.len() > Self::PRUNE_ABOVE;
+        let gone = take_out(&mut list.uses, replaced);
+        list.uses.push(latest);
+        let crowded = list.uses.len() > Self::PRUNE_ABOVE;
         drop(list);
         drop(gone);
         if crowded {
@@ -167,9 +183,10 @@ impl<B: Backend> Uses<B> {
         }
         let mut list = self.list.lock();
         for event in pending.events {
-            list.push(Use { serial: crate::sync::next_id(), queue: 0, access: Access::Write, event });
+            let latest = list.next(0, Access::Write, event);
+            list.uses.push(latest);
         }
-        let crowded = list.len() > Self::PRUNE_ABOVE;
+        let crowded = list.uses.len() > Self::PRUNE_ABOVE;
         drop(list);
         if crowded {
             self.prune();
@@ -179,13 +196,13 @@ impl<B: Backend> Uses<B> {
     /// Forgets finished uses. The driver is called without the lock held.
     fn prune(&self) {
         let snapshot: Vec<(u64, B::Event)> =
-            self.list.lock().iter().map(|earlier| (earlier.serial, earlier.event.clone())).collect();
+            self.list.lock().uses.iter().map(|earlier| (earlier.serial, earlier.event.clone())).collect();
         let done: Vec<u64> = snapshot
             .into_iter()
             .filter(|(_, event)| matches!(B::status(event), Ok(EventStatus::Complete)))
             .map(|(serial, _)| serial)
             .collect();
-        let gone = take_out(&mut self.list.lock(), |earlier| done.contains(&earlier.serial));
+        let gone = take_out(&mut self.list.lock().uses, |earlier| done.contains(&earlier.serial));
         drop(gone);
     }
 
@@ -202,13 +219,16 @@ impl<B: Backend> Uses<B> {
     /// Everything unfinished; the list is empty afterwards.
     pub(crate) fn take(&mut self) -> Pending<B> {
         Pending {
-            events: core::mem::take(self.list.get_mut()).into_iter().map(|earlier| earlier.event).collect(),
+            events: core::mem::take(&mut self.list.get_mut().uses)
+                .into_iter()
+                .map(|earlier| earlier.event)
+                .collect(),
         }
     }
 
     /// Whether nothing is remembered.
     pub(crate) fn is_empty(&mut self) -> bool {
-        self.list.get_mut().is_empty()
+        self.list.get_mut().uses.is_empty()
     }
 }
 

@@ -131,19 +131,24 @@ impl<'s> Slots<'s> {
         Self { few: [Slot::Pointer(0); FEW_ARGUMENTS], many: Vec::new(), len: 0 }
     }
 
+    #[inline]
     pub(crate) fn push(&mut self, slot: Slot<'s>) -> Result<(), LaunchError> {
+        let Some(place) = self.few.get_mut(self.len) else { return self.push_further(slot) };
+        *place = slot;
+        self.len += 1;
+        Ok(())
+    }
+
+    #[cold]
+    fn push_further(&mut self, slot: Slot<'s>) -> Result<(), LaunchError> {
         let found = self.len + 1;
         if found > MOST_ARGUMENTS {
             return Err(LaunchError::ArgumentCount { needed: MOST_ARGUMENTS, found });
         }
-        if let Some(place) = self.few.get_mut(self.len) {
-            *place = slot;
-        } else {
-            if self.many.is_empty() {
-                self.many.extend_from_slice(&self.few);
-            }
-            self.many.push(slot);
+        if self.many.is_empty() {
+            self.many.extend_from_slice(&self.few);
         }
+        self.many.push(slot);
         self.len = found;
         Ok(())
     }

@@ -8,7 +8,7 @@ use usm_core::Queue;
 use usm_core::backend::cuda::{Cuda, raw};
 use usm_kernel::Code;
 
-use super::peer::{self, GROUP, ITEMS, Peer, Raw, function};
+use super::peer::{self, Events, GROUP, ITEMS, Peer, Raw, function};
 use crate::row::Row;
 
 const NON_DEFAULT_ALLOCATION: u32 = 1;
@@ -37,8 +37,15 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let measured = raw::with_current(context.raw(), || -> Result<Vec<Row>, String> {
         let mut rows = peer::memory_rows("CUDA", &queue, &driver);
         let launch = driver.launcher(&queue)?;
-        let launches: [(&str, &dyn Fn(Raw) -> Raw); 1] = [("driver calls", &launch)];
-        rows.extend(peer::launch_rows("CUDA", &queue, Code::Ptx(PTX), &driver, &launches)?);
+        let launch = |address, _: Option<Raw>| launch(address);
+        rows.extend(peer::launch_rows(
+            "CUDA",
+            &queue,
+            Code::Ptx(PTX),
+            &driver,
+            ("same calls", Events::Kept),
+            launch,
+        )?);
         Ok(rows)
     });
     measured.map_err(|error| error.to_string())?
@@ -149,12 +156,11 @@ impl Peer for Driver {
         })
     }
 
-    fn wait(&self, event: Raw) {
+    fn poll(&self, event: Raw) {
         // SAFETY: a live event.
         while unsafe { (self.ask)(event) } == NOT_READY {
             std::thread::yield_now();
         }
-        self.release(event);
     }
 
     fn release(&self, event: Raw) {

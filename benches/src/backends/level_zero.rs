@@ -148,13 +148,12 @@ impl Peer for Driver {
         self.event.0
     }
 
-    fn wait(&self, event: Raw) {
+    fn poll(&self, event: Raw) {
         let event = ze_event_handle_t(event);
         // SAFETY: a live event.
         while unsafe { self.functions.zeEventQueryStatus(event) } != Ok(ZE_RESULT_SUCCESS) {
             std::thread::yield_now();
         }
-        self.release(event.0);
     }
 
     fn release(&self, event: Raw) {

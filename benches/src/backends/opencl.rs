@@ -8,7 +8,7 @@ use usm_core::Queue;
 use usm_core::backend::opencl::{OpenCl, raw};
 use usm_kernel::Code;
 
-use super::peer::{self, GROUP, ITEMS, OPENCL_C, Peer, Raw, function};
+use super::peer::{self, Events, GROUP, ITEMS, OPENCL_C, Peer, Raw, function};
 use crate::row::Row;
 
 /// What the peer calls.
@@ -22,7 +22,6 @@ struct Driver {
     copy: unsafe extern "C" fn(Raw, u32, Raw, *const c_void, usize, u32, *const Raw, *mut Raw) -> i32,
     flush: unsafe extern "C" fn(Raw) -> i32,
     event_info: unsafe extern "C" fn(Raw, u32, usize, Raw, *mut usize) -> i32,
-    retain: unsafe extern "C" fn(Raw) -> i32,
     release: unsafe extern "C" fn(Raw) -> i32,
     wait: unsafe extern "C" fn(u32, *const Raw) -> i32,
 }
@@ -34,11 +33,14 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let mut rows = peer::memory_rows("OpenCL", &queue, &driver);
     rows.extend(peer::busy_rows("OpenCL", &queue, &driver, |event| driver.wait_without_limit(event)));
     let kernel = driver.kernel(&queue)?;
-    let passing_on = kernel.passing_failures_on();
-    let launches: [(&str, &dyn Fn(Raw) -> Raw); 2] =
-        [("same calls", &passing_on), ("failures not passed on", &|address| kernel.launch(address, &[]))];
     let source = OPENCL_C.to_str().map_err(|error| error.to_string())?;
-    rows.extend(peer::launch_rows("OpenCL", &queue, Code::OpenClC(source), &driver, &launches)?);
+    let code = Code::OpenClC(source);
+    // Without the event of the launch before, the runtime runs an operation of an in-order queue although the one before has failed.
+    let launch = |address, before: Option<Raw>| kernel.launch(address, before.as_slice());
+    rows.extend(peer::launch_rows("OpenCL", &queue, code, &driver, ("same calls", Events::Kept), launch)?);
+    let launch = |address, _: Option<Raw>| kernel.launch(address, &[]);
+    let bare = ("no failures, no events", Events::Dropped);
+    rows.extend(peer::launch_rows("OpenCL", &queue, code, &driver, bare, launch)?);
     Ok(rows)
 }
 
@@ -69,7 +71,6 @@ impl Driver {
             ),
             flush: function!(find, c"clFlush", fn(Raw) -> i32),
             event_info: function!(find, c"clGetEventInfo", fn(Raw, u32, usize, Raw, *mut usize) -> i32),
-            retain: function!(find, c"clRetainEvent", fn(Raw) -> i32),
             release: function!(find, c"clReleaseEvent", fn(Raw) -> i32),
             wait: function!(find, c"clWaitForEvents", fn(u32, *const Raw) -> i32),
         })
@@ -152,7 +153,7 @@ impl Peer for Driver {
         event
     }
 
-    fn wait(&self, event: Raw) {
+    fn poll(&self, event: Raw) {
         // SAFETY: live queue.
         unsafe { (self.flush)(self.queue) };
         loop {
@@ -164,7 +165,6 @@ impl Peer for Driver {
             }
             std::thread::yield_now();
         }
-        self.release(event);
     }
 
     fn release(&self, event: Raw) {
@@ -213,22 +213,5 @@ impl Kernel<'_> {
             );
         }
         event
-    }
-
-    /// Launches that name the event of the launch before, without which the runtime runs an operation of an in-order queue although the
-    /// one before has failed.
-    fn passing_failures_on(&self) -> impl Fn(Raw) -> Raw {
-        let last = std::cell::Cell::new(None::<Raw>);
-        move |address| {
-            let before = last.get();
-            let event = self.launch(address, before.as_slice());
-            // SAFETY: live events: one reference more of the new one, one less of the old one.
-            unsafe {
-                (self.driver.retain)(event);
-                before.map(|before| (self.driver.release)(before));
-            }
-            last.set(Some(event));
-            event
-        }
     }
 }

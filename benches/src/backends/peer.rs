@@ -1,5 +1,6 @@
 //! What is measured on a runtime, written once: the safe API beside a peer that calls the driver.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::hint::black_box;
 use std::ptr::NonNull;
@@ -30,10 +31,25 @@ pub(super) trait Peer {
     fn query(&self, address: *const c_void);
     /// A copy between live, disjoint ranges.
     fn copy(&self, dst: Raw, src: *const c_void, len: usize) -> Raw;
-    /// Waits by asking, as ours does, and gives the event back.
-    fn wait(&self, event: Raw);
+    /// Waits by asking, as ours does.
+    fn poll(&self, event: Raw);
     /// Gives an event back.
     fn release(&self, event: Raw);
+
+    /// Both.
+    fn wait(&self, event: Raw) {
+        self.poll(event);
+        self.release(event);
+    }
+}
+
+/// What the peer of a launch does with the events.
+#[derive(Clone, Copy)]
+pub(super) enum Events {
+    /// It keeps the last one until the next launch, as a program must that frees the memory later.
+    Kept,
+    /// It gives each back at once: such a program never knows when it may free the memory.
+    Dropped,
 }
 
 /// A function of a runtime, by its address.
@@ -152,13 +168,14 @@ fn on_busy_machine<T>(measure: impl FnOnce() -> T) -> T {
 /// Launches of a kernel with three arguments. Both sides set all of them every time and ask for the event. One row waits for each
 /// launch, the other for the last of 32, which on an in-order queue is the cost of a submission and little else.
 ///
-/// `launches` are the peers: what each is called, and a launch over the array at an address.
+/// `theirs` is the peer's launch over the array at an address, with the event of the launch before where events are kept.
 pub(super) fn launch_rows<B: Programmable>(
     name: &str,
     queue: &Queue<B>,
     code: Code<'_>,
     peer: &impl Peer,
-    launches: &[(&str, &dyn Fn(Raw) -> Raw)],
+    (called, events): (&str, Events),
+    theirs: impl Fn(Raw, Option<Raw>) -> Raw,
 ) -> Result<Vec<Row>, String> {
     let module = Module::build(queue.context(), code).map_err(|error| error.to_string())?;
     let function = module.function("scale").map_err(|error| error.to_string())?;
@@ -178,22 +195,39 @@ pub(super) fn launch_rows<B: Programmable>(
         let range = NdRange::new([ITEMS as u64], [GROUP as u64]).expect("a range");
         Launch::new(queue, range).declared(&scale, (&mut a, 1.0), [GROUP]).expect("a launch")
     };
-    let mut rows = Vec::new();
-    for (peers_name, theirs) in launches {
-        for (case, count) in [("launch and wait", 1), ("32 launches and wait", IN_A_ROW)] {
-            let pairs = pairs(
-                Clock::Process,
-                || {
-                    (1..count).for_each(|_| drop(black_box(launch())));
-                    launch().wait().expect("done");
-                },
-                || {
-                    (1..count).for_each(|_| peer.release(black_box(theirs(address))));
-                    peer.wait(theirs(address));
-                },
-            );
-            rows.push(pairs.row(&format!("{name}: {case}"), peers_name, "us", MICROSECOND));
+    let last = Cell::new(None);
+    let submit = || {
+        let event = theirs(address, last.get());
+        match events {
+            Events::Kept => {
+                if let Some(before) = last.replace(Some(event)) {
+                    peer.release(before);
+                }
+            }
+            Events::Dropped => peer.release(event),
         }
+    };
+    let submit_and_wait = || match events {
+        Events::Kept => {
+            submit();
+            last.get().into_iter().for_each(|event| peer.poll(event));
+        }
+        Events::Dropped => peer.wait(theirs(address, None)),
+    };
+    let mut rows = Vec::new();
+    for (case, count) in [("launch and wait", 1), ("32 launches and wait", IN_A_ROW)] {
+        let pairs = pairs(
+            Clock::Process,
+            || {
+                (1..count).for_each(|_| drop(black_box(launch())));
+                launch().wait().expect("done");
+            },
+            || {
+                (1..count).for_each(|_| submit());
+                submit_and_wait();
+            },
+        );
+        rows.push(pairs.row(&format!("{name}: {case}"), called, "us", MICROSECOND));
     }
     Ok(rows)
 }

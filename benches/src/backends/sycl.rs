@@ -8,7 +8,7 @@ use usm_core::Queue;
 use usm_core::backend::dpctl::{Dpctl, raw};
 use usm_kernel::Code;
 
-use super::peer::{self, GROUP, ITEMS, OPENCL_C, Peer, Raw, function};
+use super::peer::{self, Events, GROUP, ITEMS, OPENCL_C, Peer, Raw, function};
 use crate::row::Row;
 
 /// What `DPCTL_LOCAL_ACCESSOR` points to.
@@ -38,8 +38,10 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let mut rows = peer::memory_rows("SYCL", &queue, &driver);
     let launch = driver.launcher(&queue)?;
     let source = OPENCL_C.to_str().map_err(|error| error.to_string())?;
-    let launches: [(&str, &dyn Fn(Raw) -> Raw); 1] = [("driver calls", &launch)];
-    rows.extend(peer::launch_rows("SYCL", &queue, Code::OpenClC(source), &driver, &launches)?);
+    for peers in [("same calls", Events::Kept), ("no events", Events::Dropped)] {
+        let launch = |address, _: Option<Raw>| launch(address);
+        rows.extend(peer::launch_rows("SYCL", &queue, Code::OpenClC(source), &driver, peers, launch)?);
+    }
     Ok(rows)
 }
 
@@ -128,12 +130,11 @@ impl Peer for Driver {
         unsafe { (self.copy)(self.queue, dst, src, len, ptr::null(), 0) }
     }
 
-    fn wait(&self, event: Raw) {
+    fn poll(&self, event: Raw) {
         // SAFETY: a live event; 3 is complete.
         while unsafe { (self.status)(event) } != 3 {
             std::thread::yield_now();
         }
-        self.release(event);
     }
 
     fn release(&self, event: Raw) {

@@ -32,6 +32,8 @@ pub mod cuda;
 pub mod dpctl;
 #[cfg(feature = "alloc")]
 mod erased;
+#[cfg(any(feature = "opencl", feature = "dpctl"))]
+mod handle;
 pub mod host;
 #[cfg(feature = "level-zero")]
 pub mod level_zero;

@@ -10,6 +10,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt::Debug;
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -58,6 +59,8 @@ struct Pool {
 
 /// Until when the machine is taken to be busy, and for how long it was when last found so.
 static BUSY: Mutex<Option<(Instant, Duration)>> = Mutex::new(None);
+/// Whether the above says anything: most waits find that it does not, and leave it so.
+static MAY_BE_BUSY: AtomicBool = AtomicBool::new(false);
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { idle: Vec::new(), threads: 0 });
 
@@ -90,7 +93,7 @@ pub(super) fn until_complete<E: Blocking>(
 
 /// Polls for a moment, not at all on a busy machine.
 fn complete_soon(start: Instant, limit: Duration, status: impl Fn() -> Result<EventStatus>) -> Result<bool> {
-    if locked(&BUSY).is_some_and(|(until, _)| start < until) {
+    if MAY_BE_BUSY.load(Ordering::Relaxed) && locked(&BUSY).is_some_and(|(until, _)| start < until) {
         return Ok(false);
     }
     let mut asked = start;
@@ -110,6 +113,10 @@ fn complete_soon(start: Instant, limit: Duration, status: impl Fn() -> Result<Ev
 
 /// Remembers that the machine was busy at that time, or that it was not.
 fn note(late: Option<Instant>) {
+    if late.is_none() && !MAY_BE_BUSY.load(Ordering::Relaxed) {
+        return;
+    }
+    MAY_BE_BUSY.store(late.is_some(), Ordering::Relaxed);
     let mut busy = locked(&BUSY);
     *busy = late.map(|now| {
         let hold = busy.map_or(FIRST_BUSY, |(_, hold)| (hold * 2).min(LONGEST_BUSY));
@@ -171,8 +178,6 @@ impl Waiter {
 
 #[cfg(test)]
 mod tests {
-    use core::sync::atomic::{AtomicBool, Ordering};
-
     use super::*;
 
     const LONG: Duration = Duration::from_secs(60);

@@ -284,6 +284,8 @@ struct Given<'a, const MOST: usize> {
     kinds: [c_int; MOST],
     locals: [LocalAccessor; MOST],
     count: usize,
+    /// Whether there are objects to delete.
+    owns: bool,
 }
 
 impl<'a, const MOST: usize> Given<'a, MOST> {
@@ -294,6 +296,7 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
             kinds: [0; MOST],
             locals: [LocalAccessor { dimensions: 1, element: kind::U8, sizes: [0, 1, 1] }; MOST],
             count: 0,
+            owns: false,
         }
     }
 
@@ -321,6 +324,7 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
                         return Err(native("DPCTLRawKernelArg_Create"));
                     }
                     self.values[index] = raw;
+                    self.owns = true;
                     kind::RAW
                 }
             },
@@ -357,7 +361,7 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
 
 impl<const MOST: usize> Drop for Given<'_, MOST> {
     fn drop(&mut self) {
-        let Some(delete) = self.api.raw_argument_delete else { return };
+        let Some(delete) = self.api.raw_argument_delete.filter(|_| self.owns) else { return };
         for (value, _) in
             self.values.iter().zip(self.kinds).take(self.count).filter(|(_, kind)| *kind == kind::RAW)
         {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::error;
+use crate::backend::handle;
 use crate::error::{ErrorKind, Result};
 
 #[cfg(target_os = "windows")]
@@ -229,53 +230,11 @@ pub unsafe fn use_opencl_runtime_beside(path: &Path) -> bool {
 }
 
 /// An object of the library that is deleted when its last owner is gone.
-pub(super) struct Handle {
-    library: &'static Library,
-    raw: NonNull<c_void>,
-    delete: unsafe extern "C" fn(Raw),
+pub(super) type Handle = handle::Handle<Library>;
+
+impl handle::Counting for Library {
+    type Answer = ();
 }
-
-impl Handle {
-    /// # Safety
-    /// `raw` is an object of `library` that the caller owns and that `delete` deletes.
-    pub(super) unsafe fn new(
-        library: &'static Library,
-        raw: NonNull<c_void>,
-        delete: unsafe extern "C" fn(Raw),
-    ) -> Self {
-        Self { library, raw, delete }
-    }
-
-    pub(super) fn library(&self) -> &'static Library {
-        self.library
-    }
-
-    pub(super) fn raw(&self) -> Raw {
-        self.raw.as_ptr()
-    }
-
-    pub(super) fn not_null(&self) -> NonNull<c_void> {
-        self.raw
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        // SAFETY: owned, deleted once, by the function that `new` was promised.
-        unsafe { (self.delete)(self.raw()) };
-    }
-}
-
-impl core::fmt::Debug for Handle {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{:p}", self.raw)
-    }
-}
-
-// SAFETY: SYCL's runtime classes are counted references to thread-safe objects, and the library keeps no thread state.
-unsafe impl Send for Handle {}
-// SAFETY: as above; what is called on a shared handle does not change the reference itself.
-unsafe impl Sync for Handle {}
 
 #[cfg(test)]
 mod tests {

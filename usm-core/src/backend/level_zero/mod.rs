@@ -21,6 +21,7 @@ mod memory;
 mod queue;
 pub mod raw;
 mod sharing;
+mod work;
 
 use core::alloc::Layout;
 use core::ptr::NonNull;

@@ -3,22 +3,19 @@
 //! A list may run its commands in any order. An in-order queue names the event of the operation before in every
 //! operation, or uses a list that is in order by itself where the driver has counting events for those.
 //!
-//! The driver does not keep what commands refer to, so a queue keeps the events of its operations, and those that they wait
-//! for, until it has seen them complete. A queue that goes before its work leaves both to the context.
+//! A queue keeps the events of its operations, and those that they wait for, until it has seen them complete (`work.rs`). One that
+//! goes before its work leaves both to the context.
 
-use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::mem::ManuallyDrop;
-use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use level_zero_sys::*;
 
 use super::error;
 use super::event::{Events, LevelZeroEvent, NO_EVENTS};
-use super::memory::{LevelZeroContext, Native};
-use crate::backend::roster::Completion;
+use super::memory::LevelZeroContext;
+use super::work::{List, Parked, Work};
 use crate::backend::{MemAdvice, QueueOrder, Rows};
 use crate::error::Result;
 
@@ -41,40 +38,6 @@ pub(super) struct Inner {
     work: Mutex<Work>,
 }
 
-/// A command list, destroyed with its owner.
-#[derive(Debug)]
-struct List {
-    raw: ze_command_list_handle_t,
-    native: Arc<Native>,
-    /// Somebody else's list is not destroyed.
-    owned: bool,
-}
-
-#[derive(Debug, Default)]
-struct Work {
-    /// In the order of submission.
-    kept: VecDeque<Kept>,
-    /// Event of the last operation.
-    last: Option<LevelZeroEvent>,
-    /// The wait list of the call under way; empty in between.
-    waits: Vec<ze_event_handle_t>,
-}
-
-#[derive(Debug)]
-enum Kept {
-    /// The next operation waits for it.
-    Awaited(LevelZeroEvent),
-    Operation(LevelZeroEvent),
-}
-
-/// What a queue left behind: its list, and the events that commands of it may still refer to.
-#[derive(Debug)]
-pub(super) struct Parked {
-    work: Work,
-    /// Destroyed after the events were given back.
-    _list: List,
-}
-
 /// Where a command goes: the list, the event that it signals and those that it waits for.
 pub(super) struct Command<'c> {
     pub(super) functions: &'c Functions,
@@ -85,61 +48,6 @@ pub(super) struct Command<'c> {
 }
 
 pub(super) type Answer = core::result::Result<ze_result_t, Error>;
-
-impl Drop for List {
-    fn drop(&mut self) {
-        if !self.owned {
-            return;
-        }
-        // SAFETY: owned, destroyed once, after its work. A failure could not be acted on.
-        let _ = unsafe { self.native.functions().zeCommandListDestroy(self.raw) };
-    }
-}
-
-impl Work {
-    /// Gives back the events of finished operations, up to the first that is not.
-    fn sweep(&mut self) {
-        loop {
-            let operation = self.kept.iter().position(|kept| matches!(kept, Kept::Operation(_)));
-            let Some(index) = operation else { return };
-            match &self.kept[index] {
-                Kept::Operation(event) if event.is_complete() => {}
-                _ => return,
-            }
-            self.kept.drain(..=index);
-        }
-    }
-
-    /// Fills the wait list, and keeps what is on it.
-    fn wait_for<'e>(&mut self, events: impl Iterator<Item = &'e LevelZeroEvent>) {
-        self.waits.clear();
-        for event in events.filter(|event| !event.is_known_complete()) {
-            self.waits.push(event.handle());
-            self.kept.push_back(Kept::Awaited(event.clone()));
-        }
-    }
-
-    fn submitted(&mut self, event: &LevelZeroEvent) {
-        self.kept.push_back(Kept::Operation(event.clone()));
-        self.last = Some(event.clone());
-    }
-}
-
-impl Parked {
-    /// Itself, unless nothing refers to its list any more, which is destroyed then.
-    pub(super) fn unfinished(mut self) -> Option<Self> {
-        self.work.sweep();
-        (!self.work.kept.is_empty()).then_some(self)
-    }
-
-    /// Blocks until it is done, at most `limit`; the list of one that is not must never be destroyed.
-    pub(super) fn finish(self, limit: Duration) {
-        if let Some(Kept::Operation(last) | Kept::Awaited(last)) = self.work.kept.back() {
-            let _ = last.wait(limit);
-        }
-        core::mem::forget(self.unfinished());
-    }
-}
 
 impl LevelZeroQueue {
     pub(super) fn create(context: &LevelZeroContext, order: QueueOrder) -> Result<Self> {

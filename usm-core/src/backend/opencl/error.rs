@@ -1,5 +1,8 @@
 //! From OpenCL's status codes to typed errors.
 
+use core::ffi::c_void;
+use core::ptr::NonNull;
+
 use super::loader::Status;
 use crate::BackendKind;
 use crate::error::{Error, ErrorKind, Result};
@@ -27,4 +30,10 @@ pub(super) fn native(operation: &'static str, status: Status) -> Error {
 
 pub(super) fn check(operation: &'static str, status: Status) -> Result<()> {
     if status == SUCCESS { Ok(()) } else { Err(native(operation, status)) }
+}
+
+/// The object that a call gave together with its status.
+pub(super) fn object(operation: &'static str, raw: *mut c_void, status: Status) -> Result<NonNull<c_void>> {
+    check(operation, status)?;
+    NonNull::new(raw).ok_or_else(|| native(operation, status))
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::error;
+use crate::backend::handle;
 use crate::error::{ErrorKind, Result};
 
 /// Names of the installable client driver loader, tried in this order.
@@ -215,49 +216,11 @@ fn load_companions(path: &Path) {
 }
 
 /// An object of the runtime that is released when its last owner is gone.
-pub(super) struct Handle {
-    library: &'static Library,
-    raw: Raw,
-    release: unsafe extern "C" fn(Raw) -> Status,
+pub(super) type Handle = handle::Handle<Library>;
+
+impl handle::Counting for Library {
+    type Answer = Status;
 }
-
-impl Handle {
-    /// # Safety
-    /// `raw` is an object of `library` with a reference that the caller owns and `release` releases.
-    pub(super) unsafe fn new(
-        library: &'static Library,
-        raw: Raw,
-        release: unsafe extern "C" fn(Raw) -> Status,
-    ) -> Self {
-        Self { library, raw, release }
-    }
-
-    pub(super) fn library(&self) -> &'static Library {
-        self.library
-    }
-
-    pub(super) fn raw(&self) -> Raw {
-        self.raw
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        // SAFETY: owned, released once. A failure could not be acted on: the object is gone for us either way.
-        let _ = unsafe { (self.release)(self.raw) };
-    }
-}
-
-impl core::fmt::Debug for Handle {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{:p}", self.raw)
-    }
-}
-
-// SAFETY: OpenCL calls on the objects kept here are thread safe by specification (all but clSetKernelArg).
-unsafe impl Send for Handle {}
-// SAFETY: as above.
-unsafe impl Sync for Handle {}
 
 #[cfg(test)]
 mod tests {

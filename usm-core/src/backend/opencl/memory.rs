@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::OpenCl;
 use super::device::{self, OpenClDevice};
-use super::error::{self, check};
+use super::error::{self, check, object};
 use super::loader::{Bits, Handle, Library, Status, Usm};
 use super::queue::{self, OpenClEvent};
 use crate::backend::placed::Placed;
@@ -60,7 +60,7 @@ impl OpenClContext {
             let call = library.create_context;
             call(properties.as_ptr(), 1, &raw const id, None, ptr::null_mut(), &raw mut status)
         };
-        check("clCreateContext", status)?;
+        let raw = object("clCreateContext", raw, status)?;
         // SAFETY: the reference is the caller's.
         Ok(Self::new(*device, unsafe { Handle::new(library, raw, library.release_context) }))
     }
@@ -202,14 +202,14 @@ impl OpenClContext {
         let raw = unsafe {
             (library.create_buffer)(self.as_raw(), READ_WRITE, size, ptr::null_mut(), &raw mut status)
         };
-        if raw.is_null() {
+        let Some(raw) = NonNull::new(raw) else {
             let kind = ErrorKind::OutOfMemory { memory_type: MemoryType::Buffer, requested: size as u64 };
             return Err(if is_exhaustion(status) {
                 error::of(kind).with_native(i64::from(status))
             } else {
                 error::native("clCreateBuffer", status)
             });
-        }
+        };
         // SAFETY: the reference is the caller's.
         Ok(OpenClBuffer(unsafe { Handle::new(library, raw, library.release_buffer) }))
     }

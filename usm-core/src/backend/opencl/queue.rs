@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
 
-use super::error::{self, check};
+use super::error::{self, check, object};
 use super::loader::{Bits, Handle, Raw, Status, Usm};
 use super::memory::OpenClContext;
 use crate::BackendKind;
@@ -71,7 +71,7 @@ impl OpenClQueue {
         let raw = unsafe {
             (library.create_queue)(context.as_raw(), context.device().as_raw(), properties, &raw mut status)
         };
-        check("clCreateCommandQueue", status)?;
+        let raw = object("clCreateCommandQueue", raw, status)?;
         // SAFETY: the reference is the caller's.
         Ok(Self::known(unsafe { Handle::new(library, raw, library.release_queue) }, context, order))
     }
@@ -233,7 +233,8 @@ impl Inner {
         // Held over the call, so that two threads cannot both name the same predecessor.
         let mut last = in_order.then(|| self.last.lock().unwrap_or_else(PoisonError::into_inner));
         let before = last.as_ref().and_then(|last| last.as_ref());
-        let fate = fate(after.iter().chain(before))?;
+        let follows = !after.is_empty() || before.is_some_and(|before| before.0.fate.is_some());
+        let fate = if follows { fate(after.iter().chain(before))? } else { None };
         let (only, many);
         let list: &[Raw] = if after.is_empty() {
             only = before.map(OpenClEvent::as_raw);
@@ -244,7 +245,8 @@ impl Inner {
         };
         let pointer = if list.is_empty() { ptr::null() } else { list.as_ptr() };
         let mut raw = ptr::null_mut();
-        check(operation, call(self.handle.raw(), list.len() as u32, pointer, &raw mut raw))?;
+        let status = call(self.handle.raw(), list.len() as u32, pointer, &raw mut raw);
+        let raw = object(operation, raw, status)?;
         let library = self.handle.library();
         // SAFETY: the reference is the caller's.
         let handle = unsafe { Handle::new(library, raw, library.release_event) };

@@ -22,7 +22,7 @@ use core::ffi::{CStr, c_void};
 use core::ptr::{self, NonNull};
 
 use super::device;
-use super::error::{self, check};
+use super::error::{self, check, object};
 use super::loader::{Handle, Raw};
 use super::queue::OUT_OF_ORDER;
 use super::{OpenCl, OpenClBuffer, OpenClContext, OpenClDevice, OpenClEvent, OpenClQueue};
@@ -88,7 +88,7 @@ impl OpenClContext {
         let first = devices.first().ok_or_else(|| error::of(ErrorKind::NoDevice))?;
         let device = device::find(library, *first)?;
         // SAFETY: the caller's promise.
-        check("clRetainContext", unsafe { (library.retain_context)(context) })?;
+        let context = object("clRetainContext", context, unsafe { (library.retain_context)(context) })?;
         // SAFETY: the reference was just taken.
         Ok(Self::new(device, unsafe { Handle::new(library, context, library.release_context) }))
     }
@@ -119,7 +119,7 @@ impl OpenClQueue {
         };
         check("clGetCommandQueueInfo", status)?;
         // SAFETY: the caller's promise.
-        check("clRetainCommandQueue", unsafe { (library.retain_queue)(queue) })?;
+        let queue = object("clRetainCommandQueue", queue, unsafe { (library.retain_queue)(queue) })?;
         let order = if properties & OUT_OF_ORDER == 0 { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
         // SAFETY: the reference was just taken.
         let handle = unsafe { Handle::new(library, queue, library.release_queue) };
@@ -153,12 +153,12 @@ impl OpenClEvent {
             None // A user event: nothing of it can be flushed.
         } else {
             // SAFETY: the runtime has just named it as the queue of a live event.
-            check("clRetainCommandQueue", unsafe { (library.retain_queue)(queue) })?;
+            let queue = object("clRetainCommandQueue", queue, unsafe { (library.retain_queue)(queue) })?;
             // SAFETY: the reference was just taken.
             Some(Arc::new(unsafe { Handle::new(library, queue, library.release_queue) }))
         };
         // SAFETY: the caller's promise.
-        check("clRetainEvent", unsafe { (library.retain_event)(event) })?;
+        let event = object("clRetainEvent", event, unsafe { (library.retain_event)(event) })?;
         // SAFETY: the reference was just taken.
         Ok(Self::new(unsafe { Handle::new(library, event, library.release_event) }, queue))
     }
