@@ -8,7 +8,7 @@ use core::ptr::{self, NonNull};
 
 use super::layout::{Shape, Slot, by_width};
 use super::memory::{Memory, copy, same, zero};
-use super::table::{Probe, Seen, Table, clean};
+use super::table::{EMPTY, Probe, Table, clean};
 use super::{
     CountFn, DICT_COMPARE_FAILED, DICT_EMPTY, DICT_MUTATED, DICT_NO_MEMORY, EqualFn, LOOKUP_FAILED, MISSING,
     OK, REPLACED, call,
@@ -74,6 +74,43 @@ enum Search {
 /// `this` is live, and `key` has a key's bytes to read.
 #[inline(always)]
 unsafe fn find(this: *const Keyed, key: *const u8, hash: usize) -> Search {
+    // SAFETY: as the caller promises; where the reference is used, no callback runs.
+    let (table, equal) = unsafe { (&(*this).table, (*this).methods.key_equal) };
+    if equal.is_none() && table.shape().key == size_of::<u64>() {
+        // SAFETY: as the caller promises.
+        let key = unsafe { key.cast::<u64>().read_unaligned() };
+        return by_width!(table.width(), find_word(table, key, hash));
+    }
+    // SAFETY: as the caller promises.
+    unsafe { find_any(this, key, hash) }
+}
+
+/// The usual keys: numbers of 8 bytes, without a call in the loop, so that everything stays in registers.
+#[inline(always)]
+fn find_word<S: Slot>(table: &Table, key: u64, hash: usize) -> Search {
+    let mut probe = Probe::new(hash);
+    let mut vacant = None;
+    loop {
+        let slot = table.slot::<S>(probe);
+        if slot >= 0 {
+            let row = slot as usize;
+            // SAFETY: the key of a row, 8 bytes on a word, compared by its bytes and so written.
+            if table.hash(row) == hash && unsafe { table.key(row).cast::<u64>().read_unaligned() } == key {
+                return Search::Found(row);
+            }
+        } else if slot == EMPTY {
+            return Search::Missing(vacant.unwrap_or(probe));
+        } else {
+            vacant = vacant.or(Some(probe));
+        }
+        probe.next();
+    }
+}
+
+/// # Safety
+/// As [`find`].
+#[inline(never)]
+unsafe fn find_any(this: *const Keyed, key: *const u8, hash: usize) -> Search {
     // SAFETY: as the caller promises.
     let width = unsafe { (*this).table.width() };
     // SAFETY: as the caller promises, for each width.
@@ -89,8 +126,10 @@ unsafe fn find_in<S: Slot>(this: *const Keyed, key: *const u8, hash: usize) -> S
     loop {
         // SAFETY: live, as the caller promises; the reference ends before a callback runs.
         let table = unsafe { &(*this).table };
-        match table.slot::<S>(probe) {
-            Seen::Row(row) if table.hash(row) == hash => {
+        let slot = table.slot::<S>(probe);
+        if slot >= 0 {
+            let row = slot as usize;
+            if table.hash(row) == hash {
                 // SAFETY: as the caller promises.
                 match unsafe { is_equal(this, row, key) } {
                     Some(true) => return Search::Found(row),
@@ -98,9 +137,10 @@ unsafe fn find_in<S: Slot>(this: *const Keyed, key: *const u8, hash: usize) -> S
                     None => return Search::Failed,
                 }
             }
-            Seen::Row(_) => {}
-            Seen::Removed => vacant = vacant.or(Some(probe)),
-            Seen::Empty => return Search::Missing(vacant.unwrap_or(probe)),
+        } else if slot == EMPTY {
+            return Search::Missing(vacant.unwrap_or(probe));
+        } else {
+            vacant = vacant.or(Some(probe));
         }
         probe.next();
     }

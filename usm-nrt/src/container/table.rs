@@ -11,7 +11,7 @@ use super::layout::{KEY_AT, MIN_SLOTS, Plan, Shape, Slot, Width, by_width, usabl
 use super::memory::{Memory, copy};
 
 /// A slot that ends every search.
-const EMPTY: isize = -1;
+pub(super) const EMPTY: isize = -1;
 /// A slot whose row was removed: a search goes on.
 const REMOVED: isize = -2;
 /// In the place of a hash: the row was removed. The hash of a key is never this ([`clean`]).
@@ -41,15 +41,6 @@ impl Probe {
         self.rest >>= 5;
         self.at = self.at.wrapping_mul(5).wrapping_add(self.rest).wrapping_add(1);
     }
-}
-
-/// What a slot says.
-pub(super) enum Seen {
-    /// The end of the search.
-    Empty,
-    Removed,
-    /// A row that exists.
-    Row(usize),
 }
 
 /// See the page of this module. Kept at all times: `used <= filled`, the block has room for `filled + left` rows, every slot
@@ -165,17 +156,12 @@ impl Table {
         position < self.filled && self.hash(position) != NONE
     }
 
-    /// The slot that `probe` is at. `S` is the table's [`Width`].
+    /// The slot that `probe` is at: a row, [`EMPTY`] or [`REMOVED`]. `S` is the table's [`Width`].
     #[inline(always)]
-    pub(super) fn slot<S: Slot>(&self, probe: Probe) -> Seen {
+    pub(super) fn slot<S: Slot>(&self, probe: Probe) -> isize {
         let slots = self.memory.start().wrapping_add(self.slots_at).cast::<S>();
         // SAFETY: there are `mask + 1` slots, all written, aligned because the rows before them are whole words.
-        let slot = unsafe { slots.wrapping_add(probe.at & self.mask).read() }.get();
-        match slot {
-            row if row >= 0 => Seen::Row(row as usize),
-            EMPTY => Seen::Empty,
-            _ => Seen::Removed,
-        }
+        unsafe { slots.wrapping_add(probe.at & self.mask).read() }.get()
     }
 
     #[inline(always)]
@@ -213,7 +199,7 @@ impl Table {
     /// The first slot where a key of this hash may go.
     pub(super) fn vacant<S: Slot>(&self, hash: usize) -> Probe {
         let mut probe = Probe::new(hash);
-        while let Seen::Row(_) = self.slot::<S>(probe) {
+        while self.slot::<S>(probe) >= 0 {
             probe.next();
         }
         probe
@@ -307,9 +293,9 @@ fn unlink<S: Slot>(table: &mut Table, position: usize) {
     let mut probe = Probe::new(table.hash(position));
     loop {
         match table.slot::<S>(probe) {
-            Seen::Row(row) if row == position => return table.set_slot::<S>(probe, REMOVED),
+            row if row == position as isize => return table.set_slot::<S>(probe, REMOVED),
             // Every live row has a slot; a search that ends without it would be a defect, but not a hang.
-            Seen::Empty => return debug_assert!(false, "row {position} has no slot"),
+            EMPTY => return debug_assert!(false, "row {position} has no slot"),
             _ => probe.next(),
         }
     }
