@@ -56,6 +56,23 @@ impl Ranks {
         Self { lives: buffers.iter().map(life).collect(), count }
     }
 
+    /// Indices of the buffers that live, in order of begin, then of the problem.
+    pub(crate) fn by_begin(&self) -> Vec<u32> {
+        let mut start = vec![0_u32; self.count as usize + 1];
+        let live = || self.lives.iter().enumerate().filter(|(_, life)| life.0 < life.1);
+        live().for_each(|(_, life)| start[life.0 as usize + 1] += 1);
+        for rank in 1..start.len() {
+            start[rank] += start[rank - 1];
+        }
+        let mut order = vec![0; start[self.count as usize] as usize];
+        for (i, life) in live() {
+            let at = &mut start[life.0 as usize];
+            order[*at as usize] = i as u32;
+            *at += 1;
+        }
+        order
+    }
+
     fn by_sorting(buffers: &[Buffer]) -> Self {
         let mut events: Vec<(u64, u32)> = Vec::with_capacity(2 * buffers.len());
         for (i, buffer) in buffers.iter().enumerate().filter(|(_, buffer)| buffer.occupies()) {

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::Instance;
+use super::live_list::LiveList;
 use super::offset_list::{Fit, OffsetList};
 use crate::Buffer;
 
@@ -12,16 +13,21 @@ use crate::Buffer;
 pub(crate) struct Until<'a> {
     /// Highest end in bytes that is still of use.
     pub(crate) limit: u64,
+    /// Placed buffers that may be looked at, all in all, on an instance of more than [`MANY`].
+    pub(crate) work: u64,
     /// `true` ends the attempt; asked now and then.
     pub(crate) stop: &'a dyn Fn() -> bool,
 }
 
 impl Until<'_> {
     /// Whether the attempt ends after so many buffers.
-    pub(crate) fn over(&self, placed: usize) -> bool {
-        placed % 1024 == 1023 && (self.stop)()
+    pub(crate) fn over(&self, placed: usize, work: u64) -> bool {
+        work > self.work || (placed % 1024 == 1023 && (self.stop)())
     }
 }
+
+/// Buffers from which on those that live at the same time are looked up; below that, reading all is faster.
+const MANY: usize = 4096;
 
 /// Places the buffers in the given order; answers one offset for each buffer, or `None` as soon as that is left.
 pub(crate) fn in_order(
@@ -30,11 +36,27 @@ pub(crate) fn in_order(
     fit: Fit,
     until: Until<'_>,
 ) -> Option<Vec<u64>> {
-    let mut offsets = alloc::vec![0; instance.buffers.len()];
+    if instance.buffers.len() >= MANY {
+        if let Some(mut placed) = LiveList::new(instance) {
+            return run(instance, order, until, |buffer| (placed.place(buffer, fit), placed.work));
+        }
+    }
     let mut placed = OffsetList::new(instance);
+    run(instance, order, until, |buffer| (placed.place(buffer, fit), 0))
+}
+
+/// `place` answers the offset of a buffer and the work so far.
+fn run(
+    instance: Instance<'_>,
+    order: &[u32],
+    until: Until<'_>,
+    mut place: impl FnMut(usize) -> (u64, u64),
+) -> Option<Vec<u64>> {
+    let mut offsets = alloc::vec![0; instance.buffers.len()];
     for (at, &buffer) in order.iter().enumerate() {
-        let offset = placed.place(buffer as usize, fit);
-        if offset.saturating_add(instance.buffers[buffer as usize].size) > until.limit || until.over(at) {
+        let (offset, work) = place(buffer as usize);
+        let end = offset.saturating_add(instance.buffers[buffer as usize].size);
+        if end > until.limit || until.over(at, work) {
             return None;
         }
         offsets[buffer as usize] = offset;
@@ -67,4 +89,37 @@ pub(crate) fn by_duration(instance: Instance<'_>) -> Vec<u32> {
 /// In order of begin; of equals the larger first.
 pub(crate) fn by_begin(instance: Instance<'_>) -> Vec<u32> {
     sorted(instance, |b| (b.lower, Reverse(b.size), b.upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
+
+        #[test]
+        fn both_lists_give_the_same_offsets(
+            lives in prop::collection::vec((0_u64..200, 0_u64..90, 0_u64..40, 0_u32..5), 0..600),
+            seed in any::<u64>(),
+        ) {
+            let buffer = |(id, (lower, length, size, shift)): (u64, (u64, u64, u64, u32))| {
+                Buffer::new(id, lower, lower + length, size).aligned(1 << shift)
+            };
+            let buffers: Vec<Buffer> = (0..).zip(lives).map(buffer).collect();
+            let instance = Instance { buffers: &buffers, conflicts: None };
+            let shuffled = sorted(instance, |b| b.id.wrapping_add(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            for fit in [Fit::First, Fit::Best] {
+                for order in [by_size(instance), by_area(instance), by_begin(instance), shuffled.clone()] {
+                    let mut all = OffsetList::new(instance);
+                    let mut live = LiveList::new(instance).expect("lives");
+                    for buffer in order {
+                        prop_assert_eq!(all.place(buffer as usize, fit), live.place(buffer as usize, fit));
+                    }
+                }
+            }
+        }
+    }
 }

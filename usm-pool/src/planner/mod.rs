@@ -1,7 +1,9 @@
 //! The planners behind one entry point.
 
+mod begins;
 mod graph_plan;
 mod greedy;
+mod live_list;
 mod offset_list;
 pub mod order;
 pub mod pareto;
@@ -83,8 +85,10 @@ pub struct Options<'a> {
     pub capacity: Option<u64>,
     /// Search nodes at most. Counting nodes keeps plans the same on every machine. A node of an instance of more than about a thousand
     /// buffers counts as several, so that a budget is about as long everywhere: the default is a second or two, where the
-    /// bound is not met before. From 64 nodes for each buffer on, no plan of [`Strategy::Auto`] is above that of any simple strategy; up to
-    /// 32,768 buffers that holds for every budget.
+    /// bound is not met before. No plan of [`Strategy::Auto`] is above that of
+    /// any strategy by name: up to 32,768 buffers with every budget; above that from 64 nodes for each buffer on, and up to
+    /// 262,144 buffers with every budget as long as such a strategy looks at no more than 2^24 placed buffers that live at the same time as
+    /// one to be placed.
     pub nodes: u64,
     /// Asked now and then; `true` ends the search with the best plan so far. This is how a time limit works without a clock.
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,

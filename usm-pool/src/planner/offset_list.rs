@@ -1,4 +1,4 @@
-//! Placed buffers in ascending offset, in chunks that know the hull of their lives, so that a scan skips what cannot matter.
+//! For few buffers and for conflict graphs: placed buffers in ascending offset, in chunks that know the hull of their lives, so that a scan skips what cannot matter.
 
 use alloc::vec::Vec;
 

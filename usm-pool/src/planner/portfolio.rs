@@ -25,6 +25,9 @@ enum Attempt {
 }
 
 /// What a user can ask for by name: `auto` is never worse than any of them.
+const NAMED: [Attempt; 4] = [Attempt::SizeFirst, Attempt::BeginBest, Attempt::SizeBest, Attempt::WholeBySize];
+
+/// All strategies without search, those by name among them.
 const SIMPLE: [Attempt; 8] = [
     Attempt::SizeFirst,
     Attempt::AreaFirst,
@@ -82,8 +85,14 @@ pub(super) fn is_large(instance: Instance<'_>) -> bool {
     instance.buffers.len() > LARGE && instance.conflicts.is_none()
 }
 
+/// Buffers above which sorting alone takes the strategies by name too long for a plan in three seconds.
+const HUGE: usize = 1 << 18;
+
 /// An attempt that goes on to its end.
-const ALWAYS: Until<'static> = Until { limit: u64::MAX, stop: &|| false };
+const ALWAYS: Until<'static> = Until { limit: u64::MAX, work: u64::MAX, stop: &|| false };
+
+/// Placed buffers that each strategy by name may look at on a large instance, whatever the budget: a tenth of a second.
+const WORK: u64 = 1 << 24;
 
 /// The plan of one strategy, without any other.
 pub(super) fn single(instance: Instance<'_>, strategy: Strategy) -> Option<Vec<u64>> {
@@ -97,11 +106,13 @@ pub(super) fn single(instance: Instance<'_>, strategy: Strategy) -> Option<Vec<u
 }
 
 /// The best plan without search; stops at the first that reaches `target`. `heaviest` are the buffers that make the bound.
-/// Large instances get the skyline only.
+/// Large instances get the skyline, and of the strategies by name what can be had with little work.
 pub(super) fn simple(instance: Instance<'_>, heaviest: &[usize], target: u64) -> (Strategy, Vec<u64>) {
     if is_large(instance) {
         let valleys = [First::Area, First::Tall].into_iter().map(Attempt::Valley);
-        return best_of(instance, &[], target, ALWAYS, valleys);
+        let named = NAMED.into_iter().filter(|_| instance.buffers.len() <= HUGE);
+        let until = Until { work: WORK, ..ALWAYS };
+        return best_of(instance, &[], target, until, valleys.chain(named));
     }
     let mut marked = alloc::vec![false; instance.buffers.len()];
     heaviest.iter().for_each(|&i| marked[i] = true);
@@ -119,7 +130,7 @@ pub(super) fn below(
     peak: u64,
     stop: &dyn Fn() -> bool,
 ) -> Option<(Strategy, Vec<u64>)> {
-    let until = Until { limit: peak.checked_sub(1)?, stop };
+    let until = Until { limit: peak.checked_sub(1)?, work: u64::MAX, stop };
     Some(best_of(instance, &[], target, until, SIMPLE.into_iter())).filter(|(_, offsets)| !offsets.is_empty())
 }
 

@@ -12,8 +12,21 @@ struct Entry {
     size: u64,
     alignment: u64,
     users: Vec<u32>,
-    /// Hull of the users' lives: outside of it no user needs to be looked at.
-    hull: Lifetime,
+    /// The users' lives in order of time, where there are lives; they do not overlap.
+    lives: Vec<Lifetime>,
+}
+
+impl Entry {
+    fn new(size: u64) -> Self {
+        Self { size, alignment: 1, users: Vec::new(), lives: Vec::new() }
+    }
+
+    /// Number of lives before this one, or `None` when one overlaps it.
+    fn place(&self, life: Lifetime) -> Option<usize> {
+        let at = self.lives.partition_point(|other| other.lower < life.upper);
+        let free = at.checked_sub(1).is_none_or(|before| self.lives[before].upper <= life.lower);
+        free.then_some(at)
+    }
 }
 
 /// Requests in the order of OpenVINO: descending size.
@@ -25,8 +38,9 @@ pub(crate) fn by_size(instance: Instance<'_>) -> Vec<u32> {
 pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'_>) -> Option<Vec<u64>> {
     let mut total = 0_u64;
     let mut entries: Vec<Entry> = Vec::new();
-    for (at, &buffer) in order.iter().enumerate() {
-        if until.over(at) {
+    let mut work = 0;
+    for (placed, &buffer) in order.iter().enumerate() {
+        if until.over(placed, work) {
             return None;
         }
         let item = &instance.buffers[buffer as usize];
@@ -34,33 +48,34 @@ pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'
             continue;
         }
         let life = item.lifetime();
-        let free = |entry: &Entry| match instance.conflicts {
-            None => {
-                !entry.hull.overlaps(life)
-                    || !entry
-                        .users
-                        .iter()
-                        .any(|&user| instance.buffers[user as usize].lifetime().overlaps(life))
+        // Whether an entry is free, and the place of the life in it.
+        let place = |entry: &Entry| match instance.conflicts {
+            None => entry.place(life),
+            Some(graph) => {
+                let taken = entry.users.iter().any(|&user| graph.contains(buffer as usize, user as usize));
+                (!taken).then_some(0)
             }
-            Some(graph) => !entry.users.iter().any(|&user| graph.contains(buffer as usize, user as usize)),
         };
         // Entries are in descending size: the last one that is free is the smallest.
         let large = entries.partition_point(|entry| entry.size >= item.size);
-        match entries[..large].iter_mut().rev().find(|entry| free(entry)) {
-            Some(entry) => {
-                entry.users.push(buffer);
-                entry.hull = entry.hull.union(life);
-                entry.alignment = entry.alignment.max(item.alignment);
-            }
+        let found = (0..large).rev().find_map(|at| Some((at, place(&entries[at])?)));
+        work += (large - found.map_or(0, |found| found.0)) as u64;
+        let (at, before) = match found {
+            Some(found) => found,
             None => {
                 total = total.saturating_add(item.size);
                 if total > until.limit {
                     return None;
                 }
-                let users = alloc::vec![buffer];
-                let entry = Entry { size: item.size, alignment: item.alignment, users, hull: life };
-                entries.insert(large, entry);
+                entries.insert(large, Entry::new(item.size));
+                (large, 0)
             }
+        };
+        let entry = &mut entries[at];
+        entry.users.push(buffer);
+        entry.alignment = entry.alignment.max(item.alignment);
+        if instance.conflicts.is_none() {
+            entry.lives.insert(before, life);
         }
     }
     let mut offsets = alloc::vec![0; instance.buffers.len()];

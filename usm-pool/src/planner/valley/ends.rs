@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use crate::planner::begins::Begins;
+
 /// Children of a node of the tree: a line of the cache.
 const FAN: usize = 16;
 
@@ -10,12 +12,9 @@ const TAKEN: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(super) struct Ends {
-    begins: Vec<u32>,
+    begins: Begins,
     /// `earliest[0][i]` = end of life `i`, [`TAKEN`] when it is; above, the least of [`FAN`] below; the last level is one number.
     earliest: Vec<Vec<u32>>,
-    /// `start[b]` = first life that begins at or after `b << shift`; about as many as lives.
-    start: Vec<u32>,
-    shift: u32,
 }
 
 impl Ends {
@@ -33,24 +32,17 @@ impl Ends {
             }
         }
         earliest.push(level);
-        let last = begins.last().copied().unwrap_or(0);
-        let shift = (last / begins.len().max(1) as u32).checked_ilog2().map_or(0, |shift| shift + 1);
-        let mut start = Vec::with_capacity((last >> shift) as usize + 1);
-        for (at, begin) in begins.iter().enumerate() {
-            while start.len() <= (begin >> shift) as usize {
-                start.push(at as u32);
-            }
-        }
-        Self { begins, earliest, start, shift }
+        Self { begins: Begins::new(begins), earliest }
     }
 
-    pub(super) fn begin(&self, at: usize) -> u32 {
-        self.begins[at]
+    /// Begin of a life.
+    pub(super) fn begin(&self, at: usize) -> Option<u32> {
+        self.begins.get(at)
     }
 
     /// Whether life `at`, if there is one, begins at or after `end`.
     pub(super) fn none_begins(&self, at: usize, end: u32) -> bool {
-        self.begins.get(at).is_none_or(|&begin| begin >= end)
+        self.begins.get(at).is_none_or(|begin| begin >= end)
     }
 
     /// Visits those of `count` lives from `first` on that end at or before `end` and are not taken.
@@ -72,11 +64,7 @@ impl Ends {
 
     /// The first life that begins at or after `begin`.
     pub(super) fn first(&self, begin: u32) -> Option<usize> {
-        let bucket = (begin >> self.shift) as usize;
-        let first = *self.start.get(bucket)? as usize;
-        let bound = self.start.get(bucket + 1).map_or(self.begins.len(), |&start| start as usize);
-        let at = first + self.begins[first..bound].partition_point(|&other| other < begin);
-        (at < self.begins.len()).then_some(at)
+        Some(self.begins.before(begin)).filter(|&at| at < self.begins.len())
     }
 
     /// The first life that begins at or after `begin`, ends at or before `end` and is not taken.
@@ -85,7 +73,7 @@ impl Ends {
             return None;
         }
         // Most valleys are narrow: nothing begins there.
-        let inside = |at: usize| self.begins.get(at).is_some_and(|&begin| begin < end);
+        let inside = |at: usize| self.begins.get(at).is_some_and(|begin| begin < end);
         let mut at = self.first(begin).filter(|&at| inside(at))?;
         // Up until a node to the right holds an early end, then down to its first leaf.
         let mut lives = 1;

@@ -53,7 +53,7 @@ impl Waiting {
             let (item, (lower, upper)) = (&buffers[buffer as usize], ranks.lives[buffer as usize]);
             Taken { lower, upper, buffer, shift: item.alignment.trailing_zeros(), size: item.size }
         };
-        let mut entries: Vec<Taken> = by_begin(ranks).into_iter().map(entry).collect();
+        let mut entries: Vec<Taken> = ranks.by_begin().into_iter().map(entry).collect();
         for same in entries.chunk_by_mut(|a, b| a.lower == b.lower) {
             same.sort_by_key(|entry| Reverse(entry.upper));
         }
@@ -102,7 +102,7 @@ impl Waiting {
             if better(best) {
                 best = Some((class, at));
             }
-            if better(flush) && self.ends.begin(at) == begin {
+            if better(flush) && self.ends.begin(at) == Some(begin) {
                 flush = Some((class, at));
             }
         });
@@ -123,7 +123,7 @@ impl Waiting {
                 continue;
             }
             if let Some(at) = entries.ends.find(begin, end) {
-                if entries.ends.begin(at) == begin {
+                if entries.ends.begin(at) == Some(begin) {
                     best = Some((class, at));
                     break;
                 }
@@ -133,21 +133,4 @@ impl Waiting {
         let (class, at) = best?;
         Some(self.classes[class].entries[at] as usize)
     }
-}
-
-/// Indices of the buffers that live, in order of begin, then of the problem.
-fn by_begin(ranks: &Ranks) -> Vec<u32> {
-    let mut start = vec![0_u32; ranks.count as usize + 1];
-    let live = || ranks.lives.iter().enumerate().filter(|(_, life)| life.0 < life.1);
-    live().for_each(|(_, life)| start[life.0 as usize + 1] += 1);
-    for rank in 1..start.len() {
-        start[rank] += start[rank - 1];
-    }
-    let mut order = vec![0; start[ranks.count as usize] as usize];
-    for (i, life) in live() {
-        let at = &mut start[life.0 as usize];
-        order[*at as usize] = i as u32;
-        *at += 1;
-    }
-    order
 }
