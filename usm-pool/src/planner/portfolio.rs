@@ -85,7 +85,7 @@ pub(super) fn is_large(instance: Instance<'_>) -> bool {
     instance.buffers.len() > LARGE && instance.conflicts.is_none()
 }
 
-/// Buffers above which sorting alone takes the strategies by name too long for a plan in three seconds.
+/// Buffers above which a second skyline, and sorting alone for the strategies by name, take too long for a plan in three seconds.
 const HUGE: usize = 1 << 18;
 
 /// An attempt that goes on to its end.
@@ -109,8 +109,10 @@ pub(super) fn single(instance: Instance<'_>, strategy: Strategy) -> Option<Vec<u
 /// Large instances get the skyline, and of the strategies by name what can be had with little work.
 pub(super) fn simple(instance: Instance<'_>, heaviest: &[usize], target: u64) -> (Strategy, Vec<u64>) {
     if is_large(instance) {
-        let valleys = [First::Area, First::Tall].into_iter().map(Attempt::Valley);
-        let named = NAMED.into_iter().filter(|_| instance.buffers.len() <= HUGE);
+        let huge = instance.buffers.len() > HUGE;
+        let orders: &[First] = if huge { &[First::Area] } else { &[First::Area, First::Tall] };
+        let valleys = orders.iter().copied().map(Attempt::Valley);
+        let named = NAMED.into_iter().filter(|_| !huge);
         let until = Until { work: WORK, ..ALWAYS };
         return best_of(instance, &[], target, until, valleys.chain(named));
     }
