@@ -119,6 +119,8 @@ fn python(report: &mut Report) {
             "Python tests",
             command(environment::venv_python())
                 .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "tests"])
+                // Most of them wait for processes of their own, which compile.
+                .args(["--numprocesses", "auto", "--maxprocesses", "8", "--dist", "worksteal"])
                 .current_dir(&crate_dir),
         );
     } else {
