@@ -4,6 +4,7 @@ use crate::dtype::Extended;
 
 /// Which spellings of types are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[non_exhaustive]
 pub enum Mode {
     /// The grammar: what the standard says and NumPy writes.
     #[default]
@@ -16,6 +17,7 @@ pub enum Mode {
 ///
 /// The documents and `usm_ndarray` say true = read-only; `dpctl.memory` objects export `(ptr, True)` for writable memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[non_exhaustive]
 pub enum SyclFlag {
     /// True = read-only, except for a dictionary as `dpctl.memory` writes it: flag true, no `offset` key, `strides` None,
     /// one dimension of `|u1`, and a `syclobj` that is, or may be, a queue. Such memory is writable.
@@ -29,6 +31,7 @@ pub enum SyclFlag {
 
 /// Unit of `strides` and `offset` in `__sycl_usm_array_interface__`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[non_exhaustive]
 pub enum SyclUnits {
     /// Elements: what dpctl writes and reads.
     #[default]
@@ -39,6 +42,7 @@ pub enum SyclUnits {
 
 /// Whether a null pointer is accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[non_exhaustive]
 pub enum Null {
     /// Only when the array has no bytes.
     #[default]
@@ -49,6 +53,7 @@ pub enum Null {
 
 /// Whether Python object pointers are accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[non_exhaustive]
 pub enum Objects {
     /// Refused: an address says nothing about reference counts.
     #[default]
@@ -59,6 +64,7 @@ pub enum Objects {
 
 /// How a dictionary without `data` is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[non_exhaustive]
 pub enum MissingData {
     /// As the protocol says: `__cuda_array_interface__` requires `data`; for the other two the producer's buffer stands in.
     #[default]

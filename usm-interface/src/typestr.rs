@@ -17,7 +17,7 @@ pub const MAX_TYPESTR: usize = 64;
 /// (the SYCL dictionaries are the exception, see [`crate::sycl`]).
 ///
 /// # Errors
-/// An [`TypeError`] that names the character, the size or the offset.
+/// A [`TypeError`] that names the character, the size or the offset.
 ///
 /// ```
 /// use usm_interface::{typestr, Kind, Mode};

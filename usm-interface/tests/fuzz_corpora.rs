@@ -7,6 +7,10 @@ use std::path::Path;
 #[test]
 fn every_input_of_every_corpus_holds() {
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
+    if !corpora.is_dir() {
+        println!("skipped: the corpora of the fuzz targets: they are not part of the package");
+        return;
+    }
     for (name, check) in targets::TARGETS {
         let folder = corpora.join(name);
         let mut inputs = 0;
