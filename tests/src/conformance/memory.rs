@@ -103,8 +103,12 @@ pub fn freed_memory_is_given_out_again<B: Backend>(fixture: &Fixture<'_, B>) {
 /// Until there is none left: an error with its numbers, and the context goes on when some is given back.
 pub fn memory_that_runs_out_is_an_error<B: Backend>(fixture: &Fixture<'_, B>) {
     let limit = usize::try_from(fixture.context.info().max_alloc_size).unwrap_or(usize::MAX);
-    if limit > 1 << 48 {
-        // No device's limit; a process would have to be filled.
+    if limit > 1 << 30 {
+        // The machine's own memory, which other tests and programs need meanwhile.
+        let backend = fixture.context.info().backend;
+        eprintln!(
+            "skipped: memory that runs out: {backend}: one allocation may take {limit} bytes of the machine"
+        );
         return;
     }
     let request = Request::new(AllocKind::Device, limit).aligned_to(1);
