@@ -117,6 +117,23 @@ fn live_blocks_keep_the_allocator_they_came_from() {
     assert_eq!((FIRST.load(Ordering::Relaxed), SECOND.load(Ordering::Relaxed)), (0, 0));
 }
 
+/// Also what grows out of the blocks that threads keep.
+#[test]
+fn what_grows_stays_where_it_began() {
+    static LIVE: AtomicIsize = AtomicIsize::new(0);
+    let _turn = turn();
+    let block = MemRef::new_varsize(20).unwrap();
+    // SAFETY: the functions are the system's, with a counter that lives for ever.
+    unsafe { set_allocator(Some(&counted(&LIVE))) }.unwrap();
+    for size in [40, 100, 500, 1000, 3000, 100_000] {
+        // SAFETY: this thread alone uses the payload.
+        unsafe { block.varsize_realloc(size) }.unwrap();
+        assert_eq!(LIVE.load(Ordering::Relaxed), 0, "{size} bytes");
+    }
+    drop(block);
+    assert_eq!(LIVE.load(Ordering::Relaxed), 0);
+}
+
 #[test]
 fn an_allocator_without_malloc_or_free_is_refused() {
     static LIVE: AtomicIsize = AtomicIsize::new(0);

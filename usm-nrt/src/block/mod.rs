@@ -136,6 +136,11 @@ pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull
     if switches.allocator() != 0 {
         return installed::allocate(switches.allocator(), head, size, align);
     }
+    allocate_own(head, size, align, switches)
+}
+
+/// [`allocate`] of what does not come from an installed allocator; `align` is a power of two from `MIN_ALIGN` to `MAX_ALIGN`.
+fn allocate_own(head: usize, size: usize, align: usize, switches: Switches) -> Result<NonNull<u8>, Error> {
     if align > NEAR_ALIGN {
         return allocate_far(head, size, align);
     }
@@ -299,7 +304,8 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
         if total <= prefix.total {
             return Ok(block);
         }
-        let new = allocate(0, size, MIN_ALIGN)?;
+        // Where it began, whatever is installed meanwhile.
+        let new = allocate_own(0, size, MIN_ALIGN, system::switches())?;
         // SAFETY: both blocks are live and distinct; the old one has `total - lead` bytes, the new one more.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), prefix.total - lead) };
         // SAFETY: ours, and the caller gives it up.
