@@ -11,6 +11,7 @@ import pytest
 
 import usm
 from conftest import CI, require
+from warm import Warm
 
 require("numba", "usm.numba is for it")
 
@@ -40,15 +41,19 @@ def library():
         pytest.skip(str(error))
 
 
-def run(script, **environment):
-    done = subprocess.run(
-        [sys.executable, "-c", SETUP + textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={**os.environ, **environment},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+@pytest.fixture(scope="module", autouse=True)
+def warm():
+    """The imports of all cases, made once."""
+    yield
+    WARM.close()
+
+
+WARM = Warm(SETUP)
+
+
+def run(script):
+    code, printed = WARM.run(textwrap.dedent(script))
+    assert code == 0, printed
 
 
 def selector(backend):
