@@ -16,6 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 struct Retiree<H, E> {
+    /// Released before its last event: the runtime looks at that once more.
     queue: H,
     last: E,
     complete_since: Option<Instant>,
@@ -53,7 +54,7 @@ impl<H, E: Completion> Retired<H, E> {
         let list = core::mem::take(&mut *self.list.lock());
         let (mut gone, mut kept) = (Vec::new(), Vec::new());
         for mut retiree in list {
-            if retiree.may_go() { gone.push(retiree.queue) } else { kept.push(retiree) }
+            if retiree.may_go() { gone.push(retiree) } else { kept.push(retiree) }
         }
         self.list.lock().extend(kept);
         drop(gone);
