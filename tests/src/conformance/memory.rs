@@ -123,7 +123,8 @@ pub fn memory_that_runs_out_is_an_error<B: Backend>(fixture: &Fixture<'_, B>) {
     let used = (limit * held.len()) as u64;
     match error.kind {
         ErrorKind::OverMemory { requested, in_use, limit: whole } => {
-            assert_eq!((requested, in_use), (limit as u64, used));
+            // Other contexts of the device count too.
+            assert!(requested == limit as u64 && in_use >= used, "{requested} {in_use} {used}");
             assert!(requested + in_use > whole);
         }
         ErrorKind::OutOfMemory { memory_type, requested } => {
