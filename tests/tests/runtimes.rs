@@ -1,16 +1,14 @@
 //! The conformance suite on the runtimes of this machine. One that is not here is skipped with its reason in one line;
 //! `USM_REQUIRE=opencl,sycl` turns that into a failure.
 
-use core::ffi::c_void;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 use usm_core::backend::Dyn;
 use usm_core::backend::cuda::Cuda;
 use usm_core::backend::dpctl::Dpctl;
-use usm_core::backend::opencl::raw::{self, cl_context, cl_event, cl_int};
-use usm_core::backend::opencl::{OpenCl, OpenClEvent};
-use usm_core::{AllocKind, Backend, Context, DeviceInfo, Event, Queue};
+use usm_core::backend::opencl::OpenCl;
+use usm_core::{AllocKind, Backend, Context, DeviceInfo};
 use usm_tests::{Fixture, Provider, conformance_suite};
 
 /// The first device that has USM memory.
@@ -47,52 +45,9 @@ impl Provider for OpenClRuntime {
             context: &context,
             other: &other,
             separate: true,
-            failing: Some(&fail_by_user_event),
+            failing: None,
         });
         Ok(())
-    }
-}
-
-/// A marker behind an event that the program sets, to a failure in the end.
-fn fail_by_user_event(queue: &Queue<OpenCl>) -> (Event<OpenCl>, Box<dyn FnOnce()>) {
-    type Create = unsafe extern "C" fn(cl_context, *mut cl_int) -> cl_event;
-    type Set = unsafe extern "C" fn(cl_event, cl_int) -> cl_int;
-    type Release = unsafe extern "C" fn(cl_event) -> cl_int;
-    let context = queue.context();
-    let function = |name| raw::function(context.raw(), name).expect("in every loader").as_ptr();
-    // SAFETY: functions of OpenCL 1.1 with these signatures.
-    let (create, set, release) = unsafe {
-        (
-            core::mem::transmute::<*mut c_void, Create>(function(c"clCreateUserEvent")),
-            core::mem::transmute::<*mut c_void, Set>(function(c"clSetUserEventStatus")),
-            core::mem::transmute::<*mut c_void, Release>(function(c"clReleaseEvent")),
-        )
-    };
-    let mut status = 0;
-    // SAFETY: a live context, room for the status.
-    let user = unsafe { create(context.raw().as_raw(), &raw mut status) };
-    assert_eq!(status, 0);
-    // SAFETY: a live event of the context.
-    let event = unsafe { OpenClEvent::from_raw(context.raw(), user) }.expect("an event");
-    // SAFETY: an event of the context.
-    let event = unsafe { Event::from_raw(context, event) };
-    let marker = queue.barrier(&[event]).expect("a marker");
-    let user = UserEvent { user, set, release };
-    (marker, Box::new(move || drop(user)))
-}
-
-/// Fails with its drop, so that a test that ends early leaves no work behind that never ends.
-struct UserEvent {
-    user: cl_event,
-    set: unsafe extern "C" fn(cl_event, cl_int) -> cl_int,
-    release: unsafe extern "C" fn(cl_event) -> cl_int,
-}
-
-impl Drop for UserEvent {
-    fn drop(&mut self) {
-        // SAFETY: a live user event that was not set; its reference is released once.
-        let answers = unsafe { ((self.set)(self.user, -5), (self.release)(self.user)) };
-        assert!(answers == (0, 0) || std::thread::panicking(), "{answers:?}");
     }
 }
 
