@@ -41,12 +41,7 @@ impl Provider for OpenClRuntime {
     fn with(case: impl FnOnce(Fixture<'_, OpenCl>)) -> Result<(), String> {
         let backend = OpenCl::load().map_err(|error| error.to_string())?;
         let (context, other) = (context(&backend)?, context(&backend)?);
-        case(Fixture {
-            context: &context,
-            other: &other,
-            separate: true,
-            failing: None,
-        });
+        case(Fixture { context: &context, other: &other, separate: true, failing: None });
         Ok(())
     }
 }
