@@ -82,21 +82,29 @@ fn fill_after<B: Backend>(
 
 /// The event says so to everybody who asks, at once and every time.
 pub fn a_failed_event_fails_every_wait<B: Backend>(fixture: &Fixture<'_, B>) {
-    let Some(failing) = failing(fixture) else { return };
-    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
-        let queue = queue(fixture, order);
-        let (event, fail) = failing(&queue);
-        // Not yet, or already; but never complete.
-        assert_ne!(event.status(), Ok(EventStatus::Complete));
-        match event.wait_for(Duration::from_millis(1)) {
-            Err(Error { kind: ErrorKind::Timeout { limit_ms }, .. }) => assert_eq!(limit_ms, 1),
-            early => is_failure(early.expect_err("it fails")),
-        }
-        fail();
-        is_failure(event.wait_for(LONG).expect_err("failed"));
-        is_failure(event.status().expect_err("failed"));
-        is_failure(event.clone().wait().expect_err("failed"));
+    if failing(fixture).is_none() {
+        return;
     }
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        fails_every_wait(fixture, order);
+    }
+}
+
+/// That on one kind of queue.
+pub fn fails_every_wait<B: Backend>(fixture: &Fixture<'_, B>, order: QueueOrder) {
+    let Some(failing) = failing(fixture) else { return };
+    let queue = queue(fixture, order);
+    let (event, fail) = failing(&queue);
+    // Not yet, or already; but never complete.
+    assert_ne!(event.status(), Ok(EventStatus::Complete));
+    match event.wait_for(Duration::from_millis(1)) {
+        Err(Error { kind: ErrorKind::Timeout { limit_ms }, .. }) => assert_eq!(limit_ms, 1),
+        early => is_failure(early.expect_err("it fails")),
+    }
+    fail();
+    is_failure(event.wait_for(LONG).expect_err("failed"));
+    is_failure(event.status().expect_err("failed"));
+    is_failure(event.clone().wait().expect_err("failed"));
 }
 
 /// The next operation of the queue, whatever memory it uses; submitted before the failure and after it.
@@ -150,58 +158,74 @@ pub fn a_failure_takes_its_dependants_out_of_order<B: Backend>(fixture: &Fixture
 
 /// By event and by array.
 pub fn a_failure_crosses_queues<B: Backend>(fixture: &Fixture<'_, B>) {
-    let Some(failing) = failing(fixture) else { return };
+    if failing(fixture).is_none() {
+        return;
+    }
     for orders in [
         [QueueOrder::InOrder, QueueOrder::InOrder],
         [QueueOrder::InOrder, QueueOrder::OutOfOrder],
         [QueueOrder::OutOfOrder, QueueOrder::InOrder],
     ] {
-        let [here, there] = orders.map(|order| queue(fixture, order));
-        let (one, mut two, mut three) = (shared(&there, 1), shared(&there, 2), shared(&there, 3));
-        let before = there.fill(&mut three, 33).expect("a fill");
-        let (event, fail) = failing(&here);
-        let by_event = fill_after(&here, &one, 11, &event);
-        let across = there.copy(&mut two, &one);
-        fail();
-        match outcome(by_event) {
-            Outcome::Refused => assert_eq!(two.read().expect("a view")[..], [1; LEN], "{across:?}"),
-            Outcome::Failed => unwritten(&two, &outcome(across), 2),
-        }
-        before.wait_for(LONG).expect("submitted before, to another queue");
-        assert_eq!(three.read().expect("a view")[..], [33; LEN]);
-        outcome(there.barrier(core::slice::from_ref(&event)));
-        // What is new knows nothing of it.
-        let fresh = queue(fixture, orders[0]);
-        let mut array = shared(&fresh, 4);
-        fresh.fill(&mut array, 44).expect("a fill").wait_for(LONG).expect("done");
-        assert_eq!(array.read().expect("a view")[..], [44; LEN]);
+        crosses_queues(fixture, orders);
     }
+}
+
+/// That from one kind of queue to another.
+pub fn crosses_queues<B: Backend>(fixture: &Fixture<'_, B>, orders: [QueueOrder; 2]) {
+    let Some(failing) = failing(fixture) else { return };
+    let [here, there] = orders.map(|order| queue(fixture, order));
+    let (one, mut two, mut three) = (shared(&there, 1), shared(&there, 2), shared(&there, 3));
+    let before = there.fill(&mut three, 33).expect("a fill");
+    let (event, fail) = failing(&here);
+    let by_event = fill_after(&here, &one, 11, &event);
+    let across = there.copy(&mut two, &one);
+    fail();
+    match outcome(by_event) {
+        Outcome::Refused => assert_eq!(two.read().expect("a view")[..], [1; LEN], "{across:?}"),
+        Outcome::Failed => unwritten(&two, &outcome(across), 2),
+    }
+    before.wait_for(LONG).expect("submitted before, to another queue");
+    assert_eq!(three.read().expect("a view")[..], [33; LEN]);
+    outcome(there.barrier(core::slice::from_ref(&event)));
+    // What is new knows nothing of it.
+    let fresh = queue(fixture, orders[0]);
+    let mut array = shared(&fresh, 4);
+    fresh.fill(&mut array, 44).expect("a fill").wait_for(LONG).expect("done");
+    assert_eq!(array.read().expect("a view")[..], [44; LEN]);
 }
 
 /// Event and arrays are gone before anything failed; the context goes on.
 pub fn what_fails_may_be_dropped_before<B: Backend>(fixture: &Fixture<'_, B>) {
-    let Some(failing) = failing(fixture) else { return };
-    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
-        let queue = queue(fixture, order);
-        let (one, mut two) = (shared(&queue, 1), shared(&queue, 2));
-        let (event, fail) = failing(&queue);
-        let submitted = [fill_after(&queue, &one, 11, &event), queue.copy(&mut two, &one)];
-        drop((submitted, event, one, two));
-        fail();
-        // Not before: at the end of the process, Intel's CPU runtime waits for ever for an out-of-order queue whose last marker
-        // was pending when something before it failed.
-        drop(queue);
-        // Everything has ended, one way or the other. Where host and device must not meet, the next view would ask the same.
-        if let Err(error) = fixture.context.synchronize(LONG) {
-            is_failure(error);
-        }
-        let fresh = fixture.context.queue(order).expect("a queue");
-        let mut array = shared(&fresh, 5);
-        fixture.context.collect();
-        // Freed, or kept because nobody knows whether it is still used: the books know which.
-        let (live, kept) = (fixture.context.stats().sum.live, fixture.context.deferred_frees());
-        assert_eq!(live, kept + 1);
-        fresh.fill(&mut array, 55).expect("a fill").wait_for(LONG).expect("done");
-        assert_eq!(array.read().expect("a view")[..], [55; LEN]);
+    if failing(fixture).is_none() {
+        return;
     }
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        may_be_dropped_before(fixture, order);
+    }
+}
+
+/// That on one kind of queue.
+pub fn may_be_dropped_before<B: Backend>(fixture: &Fixture<'_, B>, order: QueueOrder) {
+    let Some(failing) = failing(fixture) else { return };
+    let queue = queue(fixture, order);
+    let (one, mut two) = (shared(&queue, 1), shared(&queue, 2));
+    let (event, fail) = failing(&queue);
+    let submitted = [fill_after(&queue, &one, 11, &event), queue.copy(&mut two, &one)];
+    drop((submitted, event, one, two));
+    fail();
+    // Not before: at the end of the process, Intel's CPU runtime waits for ever for an out-of-order queue whose last marker
+    // was pending when something before it failed.
+    drop(queue);
+    // Everything has ended, one way or the other. Where host and device must not meet, the next view would ask the same.
+    if let Err(error) = fixture.context.synchronize(LONG) {
+        is_failure(error);
+    }
+    let fresh = fixture.context.queue(order).expect("a queue");
+    let mut array = shared(&fresh, 5);
+    fixture.context.collect();
+    // Freed, or kept because nobody knows whether it is still used: the books know which.
+    let (live, kept) = (fixture.context.stats().sum.live, fixture.context.deferred_frees());
+    assert_eq!(live, kept + 1);
+    fresh.fill(&mut array, 55).expect("a fill").wait_for(LONG).expect("done");
+    assert_eq!(array.read().expect("a view")[..], [55; LEN]);
 }

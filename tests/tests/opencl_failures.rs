@@ -1,0 +1,264 @@
+//! Failed user events on OpenCL: Intel's CPU runtime calls work behind one complete, the backend does not. In-order queues only;
+//! on others that runtime ends the process now and then, or never ends it.
+//!
+//! Its own harness: a process for each case. A wrong answer fails at once, and so does a process that hangs before its answer. One that
+//! a signal ends is said to have ended so; without an answer it is tried again, a few times, and the case fails if none answers.
+
+#![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
+
+use core::ffi::c_void;
+use std::io::{Read as _, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use usm_core::backend::opencl::raw::{self, cl_context, cl_event, cl_int};
+use usm_core::backend::opencl::{OpenCl, OpenClEvent};
+use usm_core::{
+    AllocKind, Backend, Context, ErrorKind, Event, EventStatus, Queue, QueueOrder, Shared, UsmVec,
+};
+use usm_tests::Fixture;
+use usm_tests::conformance::failure;
+
+/// What a child reads to know its case.
+const VARIABLE: &str = "OPENCL_FAILURE_CASE";
+/// How often a case may die without an answer.
+const TRIES: usize = 4;
+/// No child may hang. Above every limit of a wait in the cases, so that such a wait is the one to say so.
+const LIMIT: Duration = Duration::from_secs(90);
+
+const IN_ORDER: QueueOrder = QueueOrder::InOrder;
+
+type Case = (&'static str, fn(&Fixture<'_, OpenCl>));
+
+const CASES: [Case; 7] = [
+    ("a_failed_event_fails_every_wait", |fixture| failure::fails_every_wait(fixture, IN_ORDER)),
+    ("a_failure_takes_the_rest_of_an_in_order_queue", failure::a_failure_takes_the_rest_of_an_in_order_queue),
+    ("a_failure_crosses_queues", |fixture| failure::crosses_queues(fixture, [IN_ORDER; 2])),
+    ("what_fails_may_be_dropped_before", |fixture| failure::may_be_dropped_before(fixture, IN_ORDER)),
+    ("a_failure_is_known_at_a_distance", a_failure_is_known_at_a_distance),
+    ("work_behind_a_failure_that_is_known_is_refused", work_behind_a_failure_that_is_known_is_refused),
+    ("what_follows_a_success_is_complete", what_follows_a_success_is_complete),
+];
+
+fn main() -> ExitCode {
+    if let Ok(name) = std::env::var(VARIABLE) {
+        let (_, case) = CASES.iter().find(|(known, _)| *known == name).expect("a known case");
+        return child(*case);
+    }
+    if let Err(reason) = context() {
+        let required = std::env::var("USM_REQUIRE").unwrap_or_default();
+        if required.split(',').any(|name| name == "opencl") {
+            println!("required: {reason}\ntest result: FAILED. 0 passed; 1 failed");
+            return ExitCode::FAILURE;
+        }
+        eprintln!("skipped: failed user events on OpenCL: {reason}");
+        return ExitCode::SUCCESS;
+    }
+    // Words select, as in other harnesses; what cargo passes on to all of them begins with a dash.
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let selected = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    let (mut passed, mut failed) = (0, 0);
+    for (name, _) in CASES.iter().filter(|(name, _)| selected(name)) {
+        match parent(name) {
+            Ok(()) => passed += 1,
+            Err(reason) => {
+                failed += 1;
+                println!("{name}: {reason}");
+            }
+        }
+    }
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!("test result: {verdict}. {passed} passed; {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs a case in processes of its own until one answers.
+fn parent(name: &str) -> Result<(), String> {
+    let mut ends = String::new();
+    for attempt in 1..=TRIES {
+        let (answer, end) = process(name);
+        if let Some(wrong) = answer.lines().find(|line| line.starts_with("wrong")) {
+            return Err(wrong.to_owned());
+        }
+        let right = answer.lines().any(|line| line == "right");
+        if end != "exit status: 0" {
+            let when = if right { "after" } else { "before" };
+            println!("{name}, process {attempt} of {TRIES}: {end}, {when} its answer");
+            ends.push_str(&format!(" {end};"));
+        }
+        if right {
+            return Ok(());
+        }
+        if !end.starts_with("signal") {
+            return Err(format!("no answer: {end}"));
+        }
+    }
+    Err(format!("no answer of {TRIES} processes:{ends}"))
+}
+
+/// What the child wrote on standard output, and how it ended.
+fn process(name: &str) -> (String, String) {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .env(VARIABLE, name)
+        .env("RUST_BACKTRACE", "0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this program runs again");
+    let mut stream = child.stdout.take().expect("piped");
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let start = Instant::now();
+    let end = loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            break status.to_string();
+        }
+        if start.elapsed() > LIMIT {
+            child.kill().expect("a child");
+            let _ = child.wait();
+            break format!("still running after {} s", LIMIT.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    (reader.join().expect("its output"), end)
+}
+
+/// Answers on standard output before anything else of the process can end it.
+fn child(case: fn(&Fixture<'_, OpenCl>)) -> ExitCode {
+    let contexts = context().and_then(|first| Ok((first, context()?)));
+    let (context, other) = contexts.expect("the parent found it");
+    let fixture =
+        Fixture { context: &context, other: &other, separate: true, failing: Some(&fail_by_user_event) };
+    let answer = match catch_unwind(AssertUnwindSafe(|| case(&fixture))) {
+        Ok(()) => "right".to_owned(),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text =
+                text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words");
+            format!("wrong: {}", text.replace('\n', " "))
+        }
+    };
+    println!("{answer}");
+    let _ = std::io::stdout().flush();
+    if answer == "right" { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// On the first device with all kinds of USM.
+fn context() -> Result<Context<OpenCl>, String> {
+    let backend = OpenCl::load().map_err(|error| error.to_string())?;
+    let mut found = None;
+    backend
+        .for_each_device(&mut |device| {
+            let capabilities = OpenCl::device_info(&device).capabilities;
+            if AllocKind::ALL.iter().all(|kind| !capabilities.of(*kind).is_empty()) {
+                found.get_or_insert(device);
+            }
+        })
+        .map_err(|error| error.to_string())?;
+    let device = found.ok_or("no device with unified shared memory")?;
+    Context::new(&backend, &device).map_err(|error| error.to_string())
+}
+
+/// A marker behind an event that the program sets, to a failure in the end.
+fn fail_by_user_event(queue: &Queue<OpenCl>) -> (Event<OpenCl>, Box<dyn FnOnce()>) {
+    let (marker, user) = behind_user_event(queue);
+    (marker, Box::new(move || drop(user)))
+}
+
+fn behind_user_event(queue: &Queue<OpenCl>) -> (Event<OpenCl>, UserEvent) {
+    type Create = unsafe extern "C" fn(cl_context, *mut cl_int) -> cl_event;
+    type Release = unsafe extern "C" fn(cl_event) -> cl_int;
+    let context = queue.context();
+    let function = |name| raw::function(context.raw(), name).expect("in every loader").as_ptr();
+    // SAFETY: functions of OpenCL 1.1 with these signatures.
+    let (create, set, release) = unsafe {
+        (
+            core::mem::transmute::<*mut c_void, Create>(function(c"clCreateUserEvent")),
+            core::mem::transmute::<*mut c_void, Set>(function(c"clSetUserEventStatus")),
+            core::mem::transmute::<*mut c_void, Release>(function(c"clReleaseEvent")),
+        )
+    };
+    let mut status = 0;
+    // SAFETY: a live context, room for the status.
+    let user = unsafe { create(context.raw().as_raw(), &raw mut status) };
+    assert_eq!(status, 0);
+    // SAFETY: a live event of the context.
+    let event = unsafe { OpenClEvent::from_raw(context.raw(), user) }.expect("an event");
+    // SAFETY: an event of the context.
+    let event = unsafe { Event::from_raw(context, event) };
+    let marker = queue.barrier(&[event]).expect("a marker");
+    (marker, UserEvent { user, status: FAILED, set, release })
+}
+
+type Set = unsafe extern "C" fn(cl_event, cl_int) -> cl_int;
+/// `CL_OUT_OF_RESOURCES`.
+const FAILED: cl_int = -5;
+const COMPLETE: cl_int = 0;
+
+/// Set with its drop, so that a case that ends early leaves no work behind that never ends.
+struct UserEvent {
+    user: cl_event,
+    status: cl_int,
+    set: Set,
+    release: unsafe extern "C" fn(cl_event) -> cl_int,
+}
+
+impl Drop for UserEvent {
+    fn drop(&mut self) {
+        // SAFETY: a live user event that was not set; its reference is released once.
+        let answers = unsafe { ((self.set)(self.user, self.status), (self.release)(self.user)) };
+        assert!(answers == (0, 0) || std::thread::panicking(), "{answers:?}");
+    }
+}
+
+/// Longer than any failure takes to be known.
+const LONG: Duration = Duration::from_secs(60);
+
+fn queue_and_array(fixture: &Fixture<'_, OpenCl>) -> (Queue<OpenCl>, UsmVec<u64, Shared, OpenCl>) {
+    let queue = fixture.context.queue(IN_ORDER).expect("a queue");
+    let array = UsmVec::from_slice(&queue, &[1; 64]).expect("an array");
+    (queue, array)
+}
+
+/// Nothing in between knows of the user event but by what it follows.
+fn a_failure_is_known_at_a_distance(fixture: &Fixture<'_, OpenCl>) {
+    let (queue, mut array) = queue_and_array(fixture);
+    let (_, user) = behind_user_event(&queue);
+    let behind: Vec<_> = (2..10).map(|value| queue.fill(&mut array, value).expect("submitted")).collect();
+    let last = queue.barrier(&[]).expect("submitted");
+    assert!(behind.iter().all(|event| event.status() == Ok(EventStatus::Pending)));
+    drop(user);
+    for event in behind.iter().chain([&last]) {
+        let error = event.wait_for(LONG).expect_err("what it follows failed");
+        assert!(matches!(error.kind, ErrorKind::Native { .. }), "{error}");
+        assert_eq!(error.native, Some(i64::from(FAILED)), "{error}");
+    }
+}
+
+/// It never starts, so the memory is as it was and may be read.
+fn work_behind_a_failure_that_is_known_is_refused(fixture: &Fixture<'_, OpenCl>) {
+    let (queue, mut array) = queue_and_array(fixture);
+    let (marker, user) = behind_user_event(&queue);
+    drop(user);
+    marker.wait_for(LONG).expect_err("failed");
+    let error = queue.fill(&mut array, 2).expect_err("refused");
+    assert!(matches!(error.kind, ErrorKind::Native { .. }), "{error}");
+    assert_eq!(array.read().expect("nothing touched it")[..], [1; 64]);
+}
+
+/// The same with an event that ends well: what is remembered of it is no failure.
+fn what_follows_a_success_is_complete(fixture: &Fixture<'_, OpenCl>) {
+    let (queue, mut array) = queue_and_array(fixture);
+    let (marker, mut user) = behind_user_event(&queue);
+    let behind = queue.fill(&mut array, 2).expect("submitted");
+    assert_eq!(behind.status(), Ok(EventStatus::Pending));
+    user.status = COMPLETE;
+    drop(user);
+    behind.wait_for(LONG).expect("complete");
+    assert_eq!(marker.status(), Ok(EventStatus::Complete));
+    assert_eq!(array.read().expect("a view")[..], [2; 64]);
+}
