@@ -205,15 +205,26 @@ fn sized<'py, const N: usize>(
         _ => None,
     };
     let mut checked = match text {
-        None => match raw.validate::<N>(protocol, policy) {
-            Ok(interface) => keep(&interface, None),
-            Err(error) => return Err(crate::error::interface(error)),
-        },
+        None => number::<N>(&raw, protocol, policy)?,
         Some(text) => structure(raw, &text, protocol, policy)?,
     };
     checked.syclobj = syclobj;
     checked.held = held;
     Ok(checked)
+}
+
+/// The codec's checks and what is kept of their result, apart from the entries: inlined beside those, neither would stay in
+/// registers, and the loop over the dimensions would be one of calls.
+#[inline(never)]
+fn number<'py, const N: usize>(
+    raw: &Raw<'_, '_>,
+    protocol: Protocol,
+    policy: &Policy,
+) -> PyResult<Checked<'py>> {
+    match raw.validate::<N>(protocol, policy) {
+        Ok(interface) => Ok(keep(&interface, None)),
+        Err(error) => Err(crate::error::interface(error)),
+    }
 }
 
 /// What outlives the borrowed fields.
