@@ -153,6 +153,7 @@ fn every_dlpack_header_round_trips() {
         let inside = |len| tensor.check_inside(usm_interface::Allocation { base, len });
         assert!(inside(len).is_ok(), "{id}");
         assert!(len == 0 || inside(len - 1).is_err(), "{id}");
+        re_encodes(&tensor, id);
         // The type is the same after a way through the array interface's types.
         if let Some(through) = tensor.dtype().to_dtype().and_then(DataType::of) {
             assert_eq!(through, tensor.dtype(), "{id}");
@@ -162,5 +163,27 @@ fn every_dlpack_header_round_trips() {
         assert_eq!(decoded, TENSORS);
     }
 }
+
+/// Written as the C structure of its kind and read again, it is the tensor that it was.
+#[cfg(feature = "alloc")]
+fn re_encodes(tensor: &Tensor<64>, id: &str) {
+    use usm_interface::dlpack::abi;
+    let address = tensor.data().and_then(|address| usize::try_from(address).ok()).unwrap_or_default();
+    let address = core::ptr::without_provenance_mut(address);
+    let again: Tensor<64> = match tensor.version() {
+        Some(_) => abi::export(tensor, address, ()).unwrap().validate(&Policy::default()).unwrap(),
+        None => abi::export_legacy(tensor, address, ()).unwrap().validate(&Policy::default()).unwrap(),
+    };
+    let content = |t: &Tensor<64>| {
+        let (shape, strides) = (t.shape().to_vec(), t.strides().to_vec());
+        (t.data(), t.device(), t.dtype(), shape, strides, t.byte_offset(), t.flags(), t.extent())
+    };
+    assert_eq!(content(&again), content(tensor), "{id}");
+    // The version that is written is ours, whatever the producer's was.
+    assert_eq!(again.version(), tensor.version().map(|_| Version::CURRENT), "{id}");
+}
+
+#[cfg(not(feature = "alloc"))]
+fn re_encodes(_: &Tensor<64>, _: &str) {}
 
 const TENSORS: usize = 302;
