@@ -1,12 +1,14 @@
 """Dictionaries and tensors that lie, and what an honest reader may say of each: the categories of hostile input that were
 measured in other consumers. Each case runs in a process of its own; see `test_hostile.py`.
 
-`python hostile.py FAMILY [START [STOP]]` prints how many cases there are and one line a case: its number, and `ok`, or what is wrong with the answer. A line that is
-missing is a process that died.
+`python hostile.py FAMILY [PART PARTS]` prints how many cases there are and one line a case: its number, and `ok`, or what is wrong with the answer, or how the process
+died. With PART and PARTS it runs every PARTS-th case.
 """
 
 import ctypes
+import functools
 import os
+import signal
 import sys
 
 MAX, MIN = (1 << 63) - 1, -(1 << 63)
@@ -196,20 +198,32 @@ def other(value, name):
     return "ok" if isinstance(value, Entries) else "accepted"
 
 
-def sycl_family():
+@functools.cache
+def sycl_memory():
+    """Opened by the case, in its own process: a child of a process with an open SYCL runtime could not use it."""
     import dpctl.memory
 
     memory = dpctl.memory.MemoryUSMShared(SIZE)
     low = memory._pointer
-    base = {**memory.__sycl_usm_array_interface__, "shape": (16,), "typestr": "|i4", "offset": 0, "data": (low, False)}
+    return memory, low, {**memory.__sycl_usm_array_interface__, "shape": (16,), "typestr": "|i4", "offset": 0, "data": (low, False)}
+
+
+def sycl_family():
     consume = of_class("__sycl_usm_array_interface__")
+
+    def lie(change):
+        _, low, base = sycl_memory()
+        return verdict(consume, {**base, **encoded(change, low, low)}, low, "elements")
+
+    def stranger(syclobj):
+        _, _, base = sycl_memory()
+        return "accepted" if refuses(consume, {**base, "syclobj": syclobj}) is None else "ok"
+
     for change in changes(4):
         change = {key: (1 if key == "version" and value == 3 else value) for key, value in change.items()}
-        keep = dict(change)
-        yield keep, lambda change=keep: verdict(consume, {**base, **encoded(change, low, low)}, low, "elements")
+        yield change, lambda change=change: lie(change)
     for syclobj in (None, ..., 5, b"cpu", "", "foo:bar", "gpu:77", "cpu:cpu", object(), [], "\ud800", "x" * 100_000):
-        fields = {**base, "syclobj": syclobj}
-        yield {"syclobj": syclobj}, lambda fields=fields: "accepted" if refuses(consume, fields) is None else "ok"
+        yield {"syclobj": syclobj}, lambda syclobj=syclobj: stranger(syclobj)
 
 
 class Tensor(ctypes.Structure):
@@ -379,26 +393,28 @@ def said(change):
         return ", ".join(change)
 
 
-def main(family, start, stop):
+def main(family, part, parts):
     import usm
 
     usm.asarray(bytearray(1))
+    if family == "sycl":
+        # Loaded once; the runtime itself is opened by the children.
+        import dpctl.memory  # noqa: F401
     cases = list({"array": array_family, "dlpack": dlpack_family, "sycl": sycl_family}[family]())
     print("cases", len(cases), flush=True)
-    isolated = family != "sycl"
-    for number, (change, run) in enumerate(cases[start:stop], start):
-        if not isolated:
-            print(number, run(), "|", said(change), flush=True)
-            continue
+    for number, (change, run) in list(enumerate(cases))[part::parts]:
         # Nothing but the host is open, so a child of this process is as good as a fresh one.
         child = os.fork()
         if child == 0:
+            # A case that hangs is killed, which is an answer too.
+            signal.alarm(120)
             print(number, run(), "|", said(change), flush=True)
-            os._exit(0)
+            # By the usual way out: a runtime that dies while it closes counts as well.
+            sys.exit(0)
         _, status = os.waitpid(child, 0)
         if status != 0:
             print(number, f"died with status {status}", "|", said(change), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0, int(sys.argv[3]) if len(sys.argv) > 3 else None)
+    main(sys.argv[1], *(map(int, sys.argv[2:4]) if len(sys.argv) > 2 else (0, 1)))
