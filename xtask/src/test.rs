@@ -30,6 +30,7 @@ pub(crate) fn all(report: &mut Report) {
     lints(report);
     spirv::part(report, true);
     tests(report);
+    without_unwinding(report);
     images::parts(report);
     if python_stands {
         python(report);
@@ -80,6 +81,23 @@ fn tests(report: &mut Report) {
     );
     let alloc = ["--no-default-features", "--features", "alloc", "--tests"];
     report.command("tests: alloc", &mut test(alloc.into_iter().chain(packages())));
+}
+
+/// The command built with `panic = "abort"`, before the runtimes of this machine, one by one, none and broken ones. Without ONNX, which is most of
+/// the build; the tests are those that ran before, with their binary exchanged.
+fn without_unwinding(report: &mut Report) {
+    let parts = ["--no-default-features", "--features", "sycl,cuda"];
+    let built = report.command(
+        "panic=abort: build",
+        cargo(["build", "--quiet", "--profile", "abort", "-p", "usm-cli"]).args(parts),
+    );
+    if !built {
+        return;
+    }
+    let binary = environment::target_dir().join("abort").join(format!("usm{}", std::env::consts::EXE_SUFFIX));
+    let tests =
+        ["test", "--quiet", "--all-features", "--test", "command", "--", "--show-output", "runtimes::"];
+    report.command("panic=abort: runtimes", cargo(tests).env("USM_CLI_BINARY", binary));
 }
 
 /// `cargo test`, with the output of tests that pass: skips are announced there.

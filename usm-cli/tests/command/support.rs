@@ -13,9 +13,13 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
 }
 
+/// Another build of the command, to be tested in place of cargo's.
+const BINARY: &str = "USM_CLI_BINARY";
+
 /// Runs `usm` with arguments and standard input.
 pub(crate) fn usm_with(arguments: &[&str], input: &[u8], environment: &[(&str, &str)]) -> Ran {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_usm"))
+    let binary = std::env::var_os(BINARY).unwrap_or_else(|| env!("CARGO_BIN_EXE_usm").into());
+    let mut child = Command::new(binary)
         .args(arguments)
         .env_remove("USM_DEVICE")
         .envs(environment.iter().copied())
