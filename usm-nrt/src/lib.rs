@@ -6,10 +6,14 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg_attr(not(loom), expect(unreachable_pub, reason = "only the models of `tests/loom.rs` reach it"))]
+mod counters;
 mod refcount;
 mod symbols;
 mod sync;
 
+#[cfg(loom)]
+pub use counters::{Counters, Event, Shard, Shards};
 pub use refcount::{MAX_REFCOUNT, RefCount, Release};
 pub use symbols::{Slot, SlotError, SlotTable};
 

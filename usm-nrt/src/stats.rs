@@ -1,8 +1,8 @@
 //! How many blocks were made and freed.
 
 use core::fmt;
-use core::sync::atomic::{AtomicUsize, Ordering};
 
+pub(crate) use crate::counters::Event;
 use crate::local;
 use crate::system;
 
@@ -33,11 +33,7 @@ impl Stats {
     /// The counts so far, also while statistics are off.
     pub fn totals() -> Self {
         let mut sum = [0usize; 4];
-        local::for_each_counters(|counters| {
-            for (sum, counter) in sum.iter_mut().zip(&counters.0) {
-                *sum = sum.wrapping_add(counter.load(Ordering::Relaxed));
-            }
-        });
+        local::for_each_counters(|counters| counters.add_to(&mut sum));
         let [alloc, free, mi_alloc, mi_free] = sum;
         Self { alloc, free, mi_alloc, mi_free }
     }
@@ -60,38 +56,6 @@ impl fmt::Display for Stats {
             "alloc={} free={} mi_alloc={} mi_free={}",
             self.alloc, self.free, self.mi_alloc, self.mi_free
         )
-    }
-}
-
-/// What is counted; the value is the index in [`Counters`].
-#[derive(Clone, Copy)]
-pub(crate) enum Event {
-    Alloc = 0,
-    Free = 1,
-    MiAlloc = 2,
-    MiFree = 3,
-}
-
-/// One set of counters. With `std` each thread has its own, written by plain stores; see [`local`].
-#[derive(Debug)]
-pub(crate) struct Counters(pub(crate) [AtomicUsize; 4]);
-
-impl Counters {
-    pub(crate) const fn new() -> Self {
-        Self([const { AtomicUsize::new(0) }; 4])
-    }
-
-    /// Counts when any thread may write.
-    pub(crate) fn add_shared(&self, event: Event) {
-        self.0[event as usize].fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts when only this thread writes.
-    #[cfg(feature = "std")]
-    #[inline]
-    pub(crate) fn add_owned(&self, event: Event) {
-        let counter = &self.0[event as usize];
-        counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 }
 

@@ -1,9 +1,11 @@
 //! One door to the atomics and the lock of what is modelled, so that the models in `tests/loom.rs` check the shipped code.
 
+#[cfg(all(feature = "std", not(loom)))]
+pub(crate) use core::sync::atomic::AtomicBool;
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
 
 #[cfg(not(loom))]
 pub(crate) use spin::Mutex;

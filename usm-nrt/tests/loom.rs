@@ -1,4 +1,4 @@
-//! Models of the reference count and of symbol slots under all interleavings:
+//! Models of the reference count, of symbol slots and of the threads' counters under all interleavings:
 //! `cargo xtask loom`.
 #![cfg(loom)]
 
@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use usm_nrt::{RefCount, Release, Slot, SlotTable};
+use usm_nrt::{Event, RefCount, Release, Shards, Slot, SlotTable};
 
 /// A counted block: whoever releases last reads what all others wrote.
 struct Block {
@@ -135,5 +135,60 @@ fn one_of_two_definitions_stays() {
         assert_eq!(table.slot("f").get(), codes[usize::from(theirs)]);
         assert!(table.is_resolved("f") && table.unresolved().is_empty());
         assert_eq!(caller.join().unwrap(), core::ptr::from_ref(table.slot("f")).addr(), "slots do not move");
+    });
+}
+
+/// What a thread does that counts once.
+fn live_for_one_count(shards: &Shards) {
+    let shard = shards.claim().unwrap();
+    shard.counters.add_owned(Event::Alloc);
+    shard.give_up();
+}
+
+fn counted(shards: &Shards) -> (usize, usize) {
+    let (mut sum, mut sets) = ([0; 4], 0);
+    shards.for_each(|counters| {
+        counters.add_to(&mut sum);
+        sets += 1;
+    });
+    (sum[0], sets)
+}
+
+/// Threads come and go: whoever gets the counters of an ended one goes on from what that one counted, and whoever asks
+/// meanwhile sees no more than there was.
+#[test]
+fn no_count_is_lost_when_threads_come_and_go() {
+    loom::model(|| {
+        let shards = Arc::new(Shards::new());
+        let threads = [(); 2].map(|()| {
+            let shards = Arc::clone(&shards);
+            thread::spawn(move || live_for_one_count(&shards))
+        });
+        let (early, sets) = counted(&shards);
+        assert!(early <= 2 && sets <= 2);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        live_for_one_count(&shards);
+        let (all, sets) = counted(&shards);
+        assert_eq!(all, 3);
+        assert!((1..=2).contains(&sets), "{sets} sets of counters for two threads at once");
+    });
+}
+
+/// Plain stores count: they must never meet in one set.
+#[test]
+fn threads_at_the_same_time_have_counters_of_their_own() {
+    loom::model(|| {
+        let shards = Arc::new(Shards::new());
+        let first = shards.claim().unwrap();
+        first.give_up();
+        let claims = [(); 2].map(|()| {
+            let shards = Arc::clone(&shards);
+            thread::spawn(move || core::ptr::from_ref(shards.claim().unwrap()).addr())
+        });
+        let [one, two] = claims.map(|thread| thread.join().unwrap());
+        assert_ne!(one, two);
+        assert_eq!(counted(&shards), (0, 2), "and the set that lay there was taken");
     });
 }

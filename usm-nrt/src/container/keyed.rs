@@ -7,8 +7,9 @@ use core::ffi::c_int;
 use core::ptr::{self, NonNull};
 
 use super::layout::{Shape, Slot, by_width};
-use super::memory::{Memory, copy, same, zero};
-use super::table::{EMPTY, Probe, Table, clean};
+use super::memory::{Memory, copy, zero};
+use super::search::{Search, find};
+use super::table::{Probe, Table, clean};
 use super::{
     CountFn, DICT_COMPARE_FAILED, DICT_EMPTY, DICT_MUTATED, DICT_NO_MEMORY, EqualFn, LOOKUP_FAILED, MISSING,
     OK, REPLACED, call,
@@ -18,7 +19,7 @@ use super::{
 #[derive(Debug)]
 pub struct Keyed {
     pub(super) table: Table,
-    methods: Methods,
+    pub(super) methods: Methods,
     /// While it is being changed.
     busy: bool,
 }
@@ -60,111 +61,6 @@ impl Drop for Turn {
         // SAFETY: live: nobody frees it while it is busy.
         unsafe { (*self.0).busy = false }
     }
-}
-
-/// How a search ended.
-enum Search {
-    Found(usize),
-    /// With the first slot where the key may go.
-    Missing(Probe),
-    Failed,
-}
-
-/// # Safety
-/// `this` is live, and `key` has a key's bytes to read.
-#[inline(always)]
-unsafe fn find(this: *const Keyed, key: *const u8, hash: usize) -> Search {
-    // SAFETY: as the caller promises; where the reference is used, no callback runs.
-    let (table, equal) = unsafe { (&(*this).table, (*this).methods.key_equal) };
-    if equal.is_none() && table.shape().key == size_of::<u64>() {
-        // SAFETY: as the caller promises.
-        let key = unsafe { key.cast::<u64>().read_unaligned() };
-        return by_width!(table.width(), find_word(table, key, hash));
-    }
-    // SAFETY: as the caller promises.
-    unsafe { find_any(this, key, hash) }
-}
-
-/// The usual keys: numbers of 8 bytes, without a call in the loop, so that everything stays in registers.
-#[inline(always)]
-fn find_word<S: Slot>(table: &Table, key: u64, hash: usize) -> Search {
-    let mut probe = Probe::new(hash);
-    let mut vacant = None;
-    loop {
-        let slot = table.slot::<S>(probe);
-        if slot >= 0 {
-            let row = slot as usize;
-            // SAFETY: the key of a row, 8 bytes on a word, compared by its bytes and so written.
-            if table.hash(row) == hash && unsafe { table.key(row).cast::<u64>().read_unaligned() } == key {
-                return Search::Found(row);
-            }
-        } else if slot == EMPTY {
-            return Search::Missing(vacant.unwrap_or(probe));
-        } else {
-            vacant = vacant.or(Some(probe));
-        }
-        probe.next();
-    }
-}
-
-/// # Safety
-/// As [`find`].
-#[inline(never)]
-unsafe fn find_any(this: *const Keyed, key: *const u8, hash: usize) -> Search {
-    // SAFETY: as the caller promises.
-    let width = unsafe { (*this).table.width() };
-    // SAFETY: as the caller promises, for each width.
-    unsafe { by_width!(width, find_in(this, key, hash)) }
-}
-
-/// # Safety
-/// As [`find`]; `S` is the table's width.
-#[inline(always)]
-unsafe fn find_in<S: Slot>(this: *const Keyed, key: *const u8, hash: usize) -> Search {
-    let mut probe = Probe::new(hash);
-    let mut vacant = None;
-    loop {
-        // SAFETY: live, as the caller promises; the reference ends before a callback runs.
-        let table = unsafe { &(*this).table };
-        let slot = table.slot::<S>(probe);
-        if slot >= 0 {
-            let row = slot as usize;
-            if table.hash(row) == hash {
-                // SAFETY: as the caller promises.
-                match unsafe { is_equal(this, row, key) } {
-                    Some(true) => return Search::Found(row),
-                    Some(false) => {}
-                    None => return Search::Failed,
-                }
-            }
-        } else if slot == EMPTY {
-            return Search::Missing(vacant.unwrap_or(probe));
-        } else {
-            vacant = vacant.or(Some(probe));
-        }
-        probe.next();
-    }
-}
-
-/// `None` when the comparison failed, or moved the rows: whoever does that gets no answer.
-///
-/// # Safety
-/// As [`find`]; `row` is live.
-#[inline(always)]
-unsafe fn is_equal(this: *const Keyed, row: usize, key: *const u8) -> Option<bool> {
-    // SAFETY: live, as the caller promises.
-    let (table, equal) = unsafe { (&(*this).table, (*this).methods.key_equal) };
-    let stored = table.key(row);
-    let Some(equal) = equal else {
-        // SAFETY: two keys; those compared by their bytes have all of them written.
-        return Some(unsafe { same(stored, key, table.shape().key) });
-    };
-    let generation = table.generation();
-    // SAFETY: the caller's function, with two keys of its container.
-    let result = unsafe { equal(stored, key) };
-    // SAFETY: live, as the caller promises.
-    let moved = unsafe { (*this).table.generation() } != generation;
-    if result < 0 || moved { None } else { Some(result > 0) }
 }
 
 impl Keyed {

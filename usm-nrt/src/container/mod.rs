@@ -17,6 +17,7 @@ mod keyed;
 mod layout;
 pub mod list;
 mod memory;
+mod search;
 pub mod set;
 mod table;
 

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use crate::stats::{Counters, Event};
+use crate::counters::{Counters, Event};
 
 static COUNTERS: Counters = Counters::new();
 

@@ -5,27 +5,15 @@ use alloc::boxed::Box;
 use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::thread_local;
 
 use super::cache::Cache;
 use super::{here, wish};
-use crate::stats::{Counters, Event};
+use crate::counters::{Counters, Event, Shard, Shards};
 use crate::system;
 
-/// A thread's counters; never freed, because their sum must survive the thread. A later thread goes on
-/// counting where an ended one stopped, so there are as many as there were threads at once.
-struct Shard {
-    counters: Counters,
-    taken: AtomicBool,
-    next: *const Shard,
-}
-
-// SAFETY: the fields are atomics, except `next`, which is written before the shard is published.
-unsafe impl Sync for Shard {}
-
-/// All shards, newest first; only ever grows.
-static SHARDS: AtomicPtr<Shard> = AtomicPtr::new(ptr::null_mut());
+/// All threads' counters.
+static SHARDS: Shards = Shards::new();
 /// Counts of threads whose own shard is already gone (destructors that run late in a thread's life).
 static ORPHANS: Counters = Counters::new();
 
@@ -55,7 +43,7 @@ impl Drop for Exit {
         local.cache.drain();
         // SAFETY: shards are never freed.
         if let Some(shard) = unsafe { local.shard.get().as_ref() } {
-            shard.taken.store(false, Ordering::Release);
+            shard.give_up();
         }
     }
 }
@@ -100,29 +88,7 @@ impl Local {
     #[cold]
     #[inline(never)]
     fn claim_shard(&self) -> Option<&'static Shard> {
-        let mut next = SHARDS.load(Ordering::Acquire);
-        // SAFETY: shards are never freed; the list was published by the release below.
-        while let Some(shard) = unsafe { next.as_ref() } {
-            if !shard.taken.swap(true, Ordering::Acquire) {
-                self.shard.set(shard);
-                return Some(shard);
-            }
-            next = shard.next.cast_mut();
-        }
-        // SAFETY: the layout is not empty.
-        let new = NonNull::new(unsafe { alloc(Layout::new::<Shard>()) })?.cast::<Shard>();
-        let mut head = SHARDS.load(Ordering::Acquire);
-        loop {
-            let shard = Shard { counters: Counters::new(), taken: AtomicBool::new(true), next: head };
-            // SAFETY: fresh memory of that layout, not published yet.
-            unsafe { new.write(shard) };
-            match SHARDS.compare_exchange(head, new.as_ptr(), Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
-                Err(now) => head = now,
-            }
-        }
-        // SAFETY: initialised above, never freed.
-        let shard = unsafe { new.as_ref() };
+        let shard = SHARDS.claim()?;
         self.shard.set(shard);
         Some(shard)
     }
@@ -150,12 +116,7 @@ fn count_late<const N: usize>(events: [Event; N]) {
 /// Visits the counters of all threads.
 pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
     visit(&ORPHANS);
-    let mut next = SHARDS.load(Ordering::Acquire).cast_const();
-    // SAFETY: shards are never freed.
-    while let Some(shard) = unsafe { next.as_ref() } {
-        visit(&shard.counters);
-        next = shard.next;
-    }
+    SHARDS.for_each(visit);
 }
 
 /// A block of `class` that this thread kept, with the prefix that it had, and the events counted if `counted`; `None` also where
