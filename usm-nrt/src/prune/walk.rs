@@ -19,6 +19,12 @@ impl Walker {
         Self { seen: alloc::vec![0; blocks], tail: alloc::vec![0; blocks], walk: 0, stack: Vec::new() }
     }
 
+    /// How many walks there were.
+    #[cfg(test)]
+    pub(super) fn walks(&self) -> u32 {
+        self.walk
+    }
+
     fn begin(&mut self) {
         self.stack.clear();
         self.walk = self.walk.wrapping_add(1);
