@@ -59,7 +59,7 @@ impl<B: Backend> Queue<B> {
         src: &Allocation<B>,
         from: &Strided<'_>,
     ) -> Result<Event<B>> {
-        self.strided(Ends { dst, src }, to, from)
+        self.strided_event(Ends { dst, src }, to, from)
     }
 
     /// As [`copy_strided`](Self::copy_strided), inside one allocation. The layouts may overlap: the result is as if the
@@ -73,34 +73,75 @@ impl<B: Backend> Queue<B> {
         to: &Strided<'_>,
         from: &Strided<'_>,
     ) -> Result<Event<B>> {
-        self.strided(Ends { dst: allocation, src: allocation }, to, from)
+        self.strided_event(Ends { dst: allocation, src: allocation }, to, from)
     }
 
-    /// The caller has the destination for itself.
-    fn strided(&self, ends: Ends<'_, B>, to: &Strided<'_>, from: &Strided<'_>) -> Result<Event<B>> {
+    /// As [`copy_strided`](Self::copy_strided), for memory with several handles, of which nobody has one for himself, and
+    /// for callers that wait for the copy: what the processor reaches and copies faster than the runtime, it copies at once,
+    /// and `None` says that nothing is left to wait for. Both ends may be the same allocation, and layouts may overlap.
+    ///
+    /// # Safety
+    /// Until the call returns, no other thread submits work over the two allocations, accesses the bytes of `dst` or writes those
+    /// of `src`.
+    ///
+    /// # Errors
+    /// As there.
+    pub unsafe fn copy_strided_shared(
+        &self,
+        dst: &Allocation<B>,
+        to: &Strided<'_>,
+        src: &Allocation<B>,
+        from: &Strided<'_>,
+    ) -> Result<Option<Event<B>>> {
+        self.strided(Ends { dst, src }, to, from, true)
+    }
+
+    fn strided_event(&self, ends: Ends<'_, B>, to: &Strided<'_>, from: &Strided<'_>) -> Result<Event<B>> {
+        match self.strided(ends, to, from, false)? {
+            Some(event) => Ok(event),
+            None => self.barrier(&[]),
+        }
+    }
+
+    /// The caller has the destination for itself. `waiting`: he would wait for the event at once.
+    fn strided(
+        &self,
+        ends: Ends<'_, B>,
+        to: &Strided<'_>,
+        from: &Strided<'_>,
+        waiting: bool,
+    ) -> Result<Option<Event<B>>> {
         let plan = Plan::new(to, from)?;
         ends.dst.check_range(to.range().start, to.range().len())?;
         ends.src.check_range(from.range().start, from.range().len())?;
         let Some(plan) = plan else {
             // SAFETY: a barrier touches no memory.
-            return ends.with_usages(|usages| unsafe {
+            let event = ends.with_usages(|usages| unsafe {
                 self.submit(usages, &[], |queue, after| B::barrier(queue, after))
             });
+            return event.map(Some);
         };
+        let (expected, context) = (self.context().id(), [ends.dst, ends.src].map(|end| end.context().id()));
+        if let Some(found) = context.into_iter().find(|found| *found != expected) {
+            return Err(ErrorKind::WrongContext { expected, found }.into());
+        }
         if ends.overlap(&plan) {
-            return self.through_a_dense_copy(ends, to, from);
+            return self.through_a_dense_copy(ends, to, from, waiting);
         }
         let runs = plan.runs();
+        let reached = [ends.dst, ends.src].map(|end| end.kind().is_host_accessible());
+        if waiting && reached == [true; 2] && plan.run < BYTES_AN_OPERATION {
+            return self.by_processor(ends, &plan);
+        }
         if runs <= FEW_RUNS || B::SYNCHRONOUS {
-            return self.by_runs(ends, &plan);
+            return self.by_runs(ends, &plan).map(Some);
         }
         if let Some(outcome) = self.by_rows(ends, &plan) {
-            return outcome;
+            return outcome.map(Some);
         }
-        let reached = [ends.dst, ends.src].map(|end| end.kind().is_host_accessible());
-        if reached == [true; 2] {
+        if reached == [true; 2] && !waiting {
             if let Some(outcome) = self.by_task(ends, &plan) {
-                return outcome;
+                return outcome.map(Some);
             }
         }
         let ranges = [plan.to_range, plan.from_range];
@@ -109,7 +150,7 @@ impl<B: Backend> Queue<B> {
         if staged / BYTES_AN_OPERATION <= runs {
             self.by_processor(ends, &plan)
         } else {
-            self.by_runs(ends, &plan)
+            self.by_runs(ends, &plan).map(Some)
         }
     }
 
@@ -176,8 +217,8 @@ impl<B: Backend> Queue<B> {
         }
     }
 
-    /// All runs by this thread, with host memory for the side that it does not reach.
-    fn by_processor(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Event<B>> {
+    /// All runs by this thread, with host memory for the side that it does not reach; `None` when it is done.
+    fn by_processor(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Option<Event<B>>> {
         let near_src = self.near(ends.src, plan.from_range, true)?;
         let near_dst = self.near(ends.dst, plan.to_range, !plan.is_dense())?;
         {
@@ -191,8 +232,8 @@ impl<B: Backend> Queue<B> {
             unsafe { copy_runs(plan, to, from) };
         }
         match near_dst {
-            Some(near) => self.copy_span(ends.dst, plan.to_range.0, &near, 0, near.size()),
-            None => self.barrier(&[]),
+            Some(near) => self.copy_span(ends.dst, plan.to_range.0, &near, 0, near.size()).map(Some),
+            None => Ok(None),
         }
     }
 
@@ -234,12 +275,13 @@ impl<B: Backend> Queue<B> {
         ends: Ends<'_, B>,
         to: &Strided<'_>,
         from: &Strided<'_>,
-    ) -> Result<Event<B>> {
+        waiting: bool,
+    ) -> Result<Option<Event<B>>> {
         let size = to.elements() * to.item();
         let dense = self.context().allocate(&Request::new(AllocKind::Host, size))?;
         to.dense(|layout| {
-            let _ = self.strided(Ends { dst: &dense, src: ends.src }, layout, from)?;
-            self.strided(Ends { dst: ends.dst, src: &dense }, to, layout)
+            let _ = self.strided(Ends { dst: &dense, src: ends.src }, layout, from, waiting)?;
+            self.strided(Ends { dst: ends.dst, src: &dense }, to, layout, waiting)
         })
     }
 }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use usm_core::backend::Dyn;
 use usm_core::{
     Access, AllocKind, Allocation, Backend, BackendKind, Block, Context, ErrorKind, Event, MemorySource,
-    Queue, Request, Result, Usage,
+    Queue, Request, Result, Strided, Usage,
 };
 
 /// Memory that several arrays may look at. The last one gives it back.
@@ -212,10 +212,7 @@ pub(crate) fn copy(
     if (to as usize).abs_diff(from as usize) < len {
         return Err(ErrorKind::Overlap { dst: to as usize, src: from as usize, len }.into());
     }
-    // Always in the order of addresses, so that two copies the opposite way do not wait for each other.
-    let (first, second) = if std::ptr::from_ref(dst) <= src { (dst, src) } else { (src, dst) };
-    let _first = first.turn();
-    let _second = (!std::ptr::eq(first, second)).then(|| second.turn());
+    let _turns = turns(dst, src);
     let usages = [Usage::write(&dst.allocation), Usage::read(&src.allocation)];
     // SAFETY: both ranges lie inside live blocks of the queue's context (`submit` checks that), do not overlap, and the
     // usages keep both alive and ordered; the turns keep other submissions over them apart.
@@ -225,6 +222,27 @@ pub(crate) fn copy(
             _ => Dyn::copy(queue, to, from, len, after),
         })
     }
+}
+
+/// Copies between two layouts in blocks of one context, which may overlap; `None` says that it is done. To be called
+/// without the interpreter, as [`copy`].
+pub(crate) fn copy_strided(
+    queue: &Queue<Dyn>,
+    (dst, to): (&Storage, &Strided<'_>),
+    (src, from): (&Storage, &Strided<'_>),
+) -> Result<Option<Event<Dyn>>> {
+    let _turns = turns(dst, src);
+    // SAFETY: the turns keep other submissions and the host's writes over both blocks apart until the call returns; what
+    // Python code does through addresses it was shown is between its threads, as with every array.
+    unsafe { queue.copy_strided_shared(&dst.allocation, to, &src.allocation, from) }
+}
+
+/// The turns of both, one when they are the same: always in the order of addresses, so that two copies the opposite way do
+/// not wait for each other.
+fn turns<'s>(dst: &'s Storage, src: &'s Storage) -> (MutexGuard<'s, ()>, Option<MutexGuard<'s, ()>>) {
+    let (first, second) = if std::ptr::from_ref(dst) <= src { (dst, src) } else { (src, dst) };
+    let turn = first.turn();
+    (turn, (!std::ptr::eq(first, second)).then(|| second.turn()))
 }
 
 impl Drop for Storage {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use usm_core::backend::Dyn;
-use usm_core::{Access, AllocKind, Event, Result};
+use usm_core::{Access, AllocKind, Error, ErrorKind, Event, Result};
 use usm_interface::Dtype;
 
 use crate::array::Array;
@@ -14,7 +14,7 @@ use crate::import;
 use crate::memory::Memory;
 use crate::runtime::Stream;
 use crate::storage::{self, Storage};
-use crate::view::{View, copy_elements};
+use crate::view::{View, scatter};
 
 /// One side of a copy.
 #[derive(Clone, Debug)]
@@ -71,35 +71,65 @@ pub(crate) fn copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
 }
 
 fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
-    let ((to, len), (from, src_len)) = (dst.span(), src.span());
-    let packed = dst.view.is_c_contiguous() && src.view.is_c_contiguous();
-    let apart = {
-        let (to, from) = (dst.storage.address() + to, src.storage.address() + from);
-        to + len <= from || from + src_len <= to
-    };
-    if packed && apart && dst.stream.context().id() == src.stream.context().id() {
-        return storage::copy(&dst.stream.queue, (&dst.storage, to), (&src.storage, from), len)?.wait();
+    // No queue reaches the memory of two contexts.
+    if dst.stream.context().id() != src.stream.context().id() {
+        return store(dst, packed(src)?);
     }
-    if packed {
-        // Two contexts, or one range over itself: by way of the host.
-        let bytes = src.storage.read(&src.stream.queue, from, len, vec![0; len])?;
-        return dst.storage.write(&dst.stream.queue, to, bytes);
+    let copied = dst.view.strided(|to| {
+        src.view.strided(|from| {
+            storage::copy_strided(&dst.stream.queue, (&dst.storage, to), (&src.storage, from))
+        })
+    });
+    match copied {
+        Ok(event) => event.map_or(Ok(()), |event| event.wait()),
+        Err(Error { kind: ErrorKind::DestinationAliases { .. }, .. }) => store_in_order(dst, &packed(src)?),
+        Err(error) => Err(error),
     }
-    let source = src.storage.read(&src.stream.queue, from, src_len, vec![0; src_len])?;
-    store_elements(dst, &source, &src.view, from)
 }
 
-/// Puts elements that lie in host memory into `dst`. `shift` is the byte that `source` starts with, in terms of `view`.
-fn store_elements(dst: &Side, source: &[u8], view: &View, shift: usize) -> Result<()> {
-    let (to, len) = dst.span();
-    let mut target = vec![0; len];
-    if !dst.view.is_c_contiguous() {
-        // What lies between the elements stays as it is.
-        target = dst.storage.read(&dst.stream.queue, to, len, target)?;
+/// The elements in C order, in memory of the process.
+fn packed(src: &Side) -> Result<Vec<u8>> {
+    let bytes = vec![0; src.view.nbytes()];
+    if src.view.is_c_contiguous() {
+        return src.storage.read(&src.stream.queue, src.view.offset, bytes.len(), bytes);
     }
-    // SAFETY: both vectors hold exactly the spans of the views, which are relative to the shifts; they are apart.
-    unsafe { copy_elements(target.as_mut_ptr(), (&dst.view, to), source.as_ptr(), (view, shift)) };
-    dst.storage.write(&dst.stream.queue, to, target)
+    let dense = dense(src, &src.view)?;
+    copy_sides(&dense, src)?;
+    dense.storage.read(&dense.stream.queue, 0, bytes.len(), bytes)
+}
+
+/// Puts packed elements into `dst`.
+fn store(dst: &Side, bytes: Vec<u8>) -> Result<()> {
+    if dst.view.is_c_contiguous() {
+        return dst.storage.write(&dst.stream.queue, dst.view.offset, bytes);
+    }
+    let dense = dense(dst, &dst.view)?;
+    dense.storage.write(&dense.stream.queue, 0, bytes)?;
+    copy_sides(dst, &dense)
+}
+
+/// Host memory of the side's context for the elements of `view`, in C order.
+fn dense(side: &Side, view: &View) -> Result<Side> {
+    let storage = Storage::allocate(side.stream.context(), AllocKind::Host, view.nbytes(), 0)?;
+    let mut strides = Axes::filled(view.ndim(), 0);
+    let mut step = view.itemsize() as isize;
+    for (stride, extent) in strides.iter_mut().zip(&view.shape).rev() {
+        *stride = step;
+        step *= *extent;
+    }
+    let view = View { strides, offset: 0, ..view.clone() };
+    Ok(Side { storage, stream: Arc::clone(&side.stream), view, readonly: false })
+}
+
+/// Puts packed elements into a layout where several may share bytes, the last one in C order to stay. Core's copies refuse such
+/// destinations, for they promise no order, and with them layouts whose axes step over each other without touching.
+fn store_in_order(dst: &Side, bytes: &[u8]) -> Result<()> {
+    let span = dst.view.span();
+    // What lies between the elements stays as it is.
+    let mut target = vec![0; span.len()];
+    target = dst.storage.read(&dst.stream.queue, span.start, span.len(), target)?;
+    scatter(&mut target, &dst.view, span.start, bytes);
+    dst.storage.write(&dst.stream.queue, span.start, target)
 }
 
 /// Sets every element to the same bytes, one element's.
@@ -113,43 +143,28 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
         let (to, len) = dst.span();
         return py.detach(|| dst.storage.fill(&dst.stream.queue, to, len, element[0])?.wait()).or_raise();
     }
-    let ndim = dst.view.ndim();
-    let (shape, strides) = (Axes::filled(ndim, 1), Axes::filled(ndim, 0));
-    let one = View { shape, strides, offset: 0, ..dst.view.clone() };
-    let view = one.broadcast_to(&dst.view.shape)?;
-    py.detach(|| store_elements(dst, element, &view, 0)).or_raise()
-}
-
-/// The elements in C order.
-pub(crate) fn to_bytes(py: Python<'_>, src: &Side) -> PyResult<Vec<u8>> {
-    let packed = vec![0; src.view.nbytes()];
-    if packed.is_empty() {
-        return Ok(packed);
-    }
     py.detach(|| {
-        let (from, len) = src.span();
-        if src.view.is_c_contiguous() {
-            return src.storage.read(&src.stream.queue, from, len, packed);
+        if dst.view.is_c_contiguous() {
+            let bytes = element.repeat(dst.view.len());
+            return dst.storage.write(&dst.stream.queue, dst.view.offset, bytes);
         }
-        let span = src.storage.read(&src.stream.queue, from, len, vec![0; len])?;
-        let mut packed = packed;
-        let strides = contiguous_strides(&src.view);
-        let target = View { strides, offset: 0, ..src.view.clone() };
-        // SAFETY: `packed` has room for all elements, `span` holds the view's span; they are apart.
-        unsafe { copy_elements(packed.as_mut_ptr(), (&target, 0), span.as_ptr(), (&src.view, from)) };
-        Ok(packed)
+        let ndim = dst.view.ndim();
+        let (shape, strides) = (Axes::filled(ndim, 1), Axes::filled(ndim, 0));
+        let mut one = dense(dst, &View { shape, strides, ..dst.view.clone() })?;
+        one.storage.write(&one.stream.queue, 0, element.to_vec())?;
+        // The same element for all.
+        (one.view.shape, one.view.strides) = (dst.view.shape.clone(), Axes::filled(ndim, 0));
+        copy_sides(dst, &one)
     })
     .or_raise()
 }
 
-fn contiguous_strides(view: &View) -> Axes {
-    let mut strides = Axes::filled(view.ndim(), 0);
-    let mut step = view.itemsize() as isize;
-    for (stride, extent) in strides.iter_mut().zip(&view.shape).rev() {
-        *stride = step;
-        step *= *extent;
+/// The elements in C order.
+pub(crate) fn to_bytes(py: Python<'_>, src: &Side) -> PyResult<Vec<u8>> {
+    if src.view.nbytes() == 0 {
+        return Ok(Vec::new());
     }
-    strides
+    py.detach(|| packed(src)).or_raise()
 }
 
 /// A C-contiguous copy in memory of `kind` of the stream's context.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PySlice, PyTuple};
+use usm_core::Strided;
 use usm_interface::{Dtype, Extent, Layout};
 
 use crate::axes::Axes;
@@ -82,6 +83,15 @@ impl View {
             steps.filter(|step| step.signum() == sign).map(isize::unsigned_abs).sum()
         };
         self.offset - reach(-1)..self.offset + reach(1) + self.itemsize()
+    }
+
+    /// Calls `call` with the layout as a copy wants it.
+    pub(crate) fn strided<R>(
+        &self,
+        call: impl FnOnce(&Strided<'_>) -> usm_core::Result<R>,
+    ) -> usm_core::Result<R> {
+        let shape: Vec<usize> = self.shape.iter().map(|extent| extent.unsigned_abs()).collect();
+        call(&Strided::new(self.offset, self.itemsize(), &shape, &self.strides)?)
     }
 
     fn packed<'a>(&'a self, dims: impl Iterator<Item = (&'a isize, &'a isize)>) -> bool {
@@ -253,50 +263,17 @@ impl View {
     }
 }
 
-/// Copies elements between two regions of host memory that have views of equal shape and element size. `dst_shift` and
-/// `src_shift` are what the views' offsets are counted from: the byte of the storage at which the region starts.
-///
-/// # Safety
-/// Every element of the views lies inside its region, which is valid for reads or writes; the regions do not overlap.
-pub(crate) unsafe fn copy_elements(
-    dst: *mut u8,
-    (dst_view, dst_shift): (&View, usize),
-    src: *const u8,
-    (src_view, src_shift): (&View, usize),
-) {
-    let itemsize = dst_view.itemsize();
-    let mut to = dst_view.offset - dst_shift;
-    let mut from = src_view.offset - src_shift;
-    if dst_view.is_c_contiguous() && src_view.is_c_contiguous() {
-        // SAFETY: both are one run of the same length, inside by the caller's promise.
-        unsafe { dst.add(to).copy_from_nonoverlapping(src.add(from), dst_view.nbytes()) };
-        return;
-    }
-    if dst_view.len() == 0 {
-        return;
-    }
-    let axes = dst_view.ndim();
-    let mut index = vec![0_isize; axes];
-    loop {
-        // SAFETY: the element that `index` names, inside by the caller's promise.
-        unsafe { dst.add(to).copy_from_nonoverlapping(src.add(from), itemsize) };
-        // The odometer: the last axis that has a next element steps, those behind it go back to 0.
-        let mut axis = axes;
-        loop {
-            if axis == 0 {
-                return;
-            }
-            axis -= 1;
-            let (step_to, step_from) = (dst_view.strides[axis], src_view.strides[axis]);
-            if index[axis] + 1 < dst_view.shape[axis] {
-                index[axis] += 1;
-                to = to.wrapping_add_signed(step_to);
-                from = from.wrapping_add_signed(step_from);
-                break;
-            }
-            to = to.wrapping_sub((step_to * index[axis]) as usize);
-            from = from.wrapping_sub((step_from * index[axis]) as usize);
-            index[axis] = 0;
+/// Puts packed elements, in C order, where `view` has them in `target`, which starts with the byte `shift` of the view's
+/// storage. Where elements share bytes, the last one stays.
+pub(crate) fn scatter(target: &mut [u8], view: &View, shift: usize, packed: &[u8]) {
+    let itemsize = view.itemsize();
+    for (number, element) in packed.chunks_exact(itemsize.max(1)).enumerate() {
+        let (mut rest, mut to) = (number, view.offset - shift);
+        for (extent, stride) in view.shape.iter().zip(&view.strides).rev() {
+            let index = rest % extent.unsigned_abs();
+            rest /= extent.unsigned_abs();
+            to = to.wrapping_add_signed(stride * index as isize);
         }
+        target[to..to + itemsize].copy_from_slice(element);
     }
 }

@@ -116,6 +116,98 @@ def test_copies_between_overlapping_views_are_as_if_by_way_of_a_copy(np, queue, 
     same(np, array, data)
 
 
+def views_of_one_shape(rng, shape):
+    """Two keys of views of that shape, in steps of either direction, of an array of 9 x 9 x 9 x 9; along some axes the second
+    view has one element only, to be repeated."""
+
+    def key(repeats):
+        slices = []
+        for extent in shape:
+            if repeats and rng.random() < 0.2:
+                extent = 1
+            step = rng.choice([-1, 1] if extent > 5 else [-2, -1, 1, 2])
+            low = rng.randint(0, 8 - abs(step) * (extent - 1))
+            first = low if step > 0 else low - step * (extent - 1)
+            stop = first + step * extent
+            slices.append(slice(first, stop if stop >= 0 else None, step))
+        return (*slices, *(rng.randrange(9) for _ in range(4 - len(shape))))
+
+    return key(False), key(True)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("other", KINDS)
+def test_copies_between_any_two_views_agree_with_numpy(np, queue, kind, other, seed):
+    rng = random.Random(seed)
+    dtype = rng.choice(["|u1", "<i2", "<f8", "<c16"])
+    data = np.arange(9**4).astype(dtype).reshape(9, 9, 9, 9)
+    source_data = data[::-1] * 3
+    array, source = build(np, queue, kind, data), build(np, queue, other, source_data)
+    elsewhere = build(np, usm.Queue(usm.Context(queue.device)), other, source_data)
+    for _ in range(6):
+        to, from_ = views_of_one_shape(rng, [rng.randint(1, 8) for _ in range(rng.randint(1, 4))])
+        flip = rng.random() < 0.3
+        turned = lambda view: view.T if flip else view  # noqa: E731
+        # Of another array, of another context, of the host, and of the same array, where the two views may overlap.
+        turned(data[to])[...] = turned(source_data[from_])
+        usm.copy(turned(array[to]), turned(source[from_]))
+        same(np, array, data)
+        data[to] = source_data[::-1][from_]
+        usm.copy(array[to], elsewhere[::-1][from_])
+        same(np, array, data)
+        data[to] = source_data[:, ::-1][from_]
+        array[to] = source_data[:, ::-1][from_]
+        same(np, array, data)
+        data[to] = data[from_].copy()
+        array[to] = array[from_]
+        same(np, array, data)
+        data[to] = 3
+        array[to] = 3
+        same(np, array, data)
+    assert source.tobytes() == elsewhere.tobytes() == source_data.tobytes()
+
+
+@pytest.mark.parametrize("other", KINDS)
+def test_large_views_are_copied_in_every_way(np, queue, kind, other):
+    """Few long runs, rows, columns, and one row for all: each may be another operation of the runtime."""
+    data = np.arange(300 * 1000, dtype="<i4").reshape(300, 1000)
+    source_data = data * 7
+    for take in (
+        lambda array: array[3::90, 100:900],
+        lambda array: array[:, 100:900],
+        lambda array: array[::-1, 5:],
+        lambda array: array[:, 7:9],
+        lambda array: array[::3, ::-4],
+        lambda array: array[4:8],
+    ):
+        array, source = build(np, queue, kind, data), build(np, queue, other, source_data)
+        expected = data.copy()
+        take(expected)[...] = take(source_data)
+        usm.copy(take(array), take(source))
+        assert array.tobytes() == expected.tobytes()
+        take(expected)[...] = take(source_data)[1:2]
+        usm.copy(take(array), take(source)[1:2])
+        assert array.tobytes() == expected.tobytes()
+
+
+def test_destinations_whose_elements_share_bytes_are_written_in_order(np):
+    def strided(data, shape, strides):
+        return np.lib.stride_tricks.as_strided(data, shape, strides)
+
+    # The last element of C order stays.
+    data = np.zeros(8, "<i4")
+    usm.copy(usm.asarray(strided(data, (3, 2), (4, 4))), np.arange(6, dtype="<i4").reshape(3, 2))
+    assert data.tolist() == [0, 2, 4, 5, 0, 0, 0, 0]
+    usm.copy(usm.asarray(strided(data, (3,), (0,))), np.arange(7, 10, dtype="<i4"))
+    assert data.tolist() == [9, 2, 4, 5, 0, 0, 0, 0]
+    # Axes that step over each other without touching are no exception.
+    expected, data = np.zeros(8, "<i4"), np.zeros(8, "<i4")
+    values = np.arange(1, 7, dtype="<i4").reshape(2, 3)
+    strided(expected, (2, 3), (12, 8))[...] = values
+    usm.copy(usm.asarray(strided(data, (2, 3), (12, 8))), values)
+    assert data.tolist() == expected.tolist()
+
+
 def test_views_share_memory_and_keep_it_alive(queue, kind):
     array = usm.zeros((4, 4), "<i4", kind=kind, queue=queue)
     row = array[1]

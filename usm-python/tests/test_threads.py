@@ -34,8 +34,8 @@ def test_other_threads_run_while_a_copy_is_waited_for(queue):
 
 def test_threads_share_arrays_without_a_deadlock(queue, kind):
     """Copies the opposite way between the same two arrays: each takes both, in one order."""
-    one = usm.zeros(1 << 12, "|u1", kind=kind, queue=queue)
-    two = usm.zeros(1 << 12, "|u1", kind=kind, queue=queue)
+    one = usm.zeros(3 << 10, "|u1", kind=kind, queue=queue)
+    two = usm.zeros(3 << 10, "|u1", kind=kind, queue=queue)
     failures = []
 
     def work(first, second, value):
@@ -44,6 +44,9 @@ def test_threads_share_arrays_without_a_deadlock(queue, kind):
                 first.fill(value)
                 usm.copy(first, second)
                 usm.copy(second, first)
+                usm.copy(first[::3], second[::-3])
+                usm.copy(first[::-2], first[::2])
+                first[1::2].tobytes()
                 first.tobytes()
         except Exception as error:  # noqa: BLE001
             failures.append(error)

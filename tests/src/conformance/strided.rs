@@ -129,6 +129,11 @@ fn check<B: Backend>(fixture: &Fixture<'_, B>, case: &Case) {
         let mut allocation = memory(&queue, case.kinds.0, &before);
         let _ = queue.copy_strided_within(&mut allocation, &to, &from).expect("a copy");
         assert_eq!(content(&queue, allocation), expected, "{case:?}");
+        let allocation = memory(&queue, case.kinds.0, &before);
+        // SAFETY: this thread alone has it.
+        let event = unsafe { queue.copy_strided_shared(&allocation, &to, &allocation, &from) };
+        let _ = event.expect("a copy");
+        assert_eq!(content(&queue, allocation), expected, "{case:?}");
         return;
     }
     let (mut expected, source) = (bytes(case.to.size, 1), bytes(case.from.size, 7));
@@ -137,6 +142,13 @@ fn check<B: Backend>(fixture: &Fixture<'_, B>, case: &Case) {
     reference(case, &mut expected, &source);
     let event = queue.copy_strided(&mut dst, &to, &src, &from).expect("a copy");
     event.wait().expect("done");
+    assert_eq!(content(&queue, dst), expected, "{case:?}");
+    let dst = memory(&queue, case.kinds.0, &bytes(case.to.size, 1));
+    // SAFETY: this thread alone has the two.
+    let event = unsafe { queue.copy_strided_shared(&dst, &to, &src, &from) }.expect("a copy");
+    if let Some(event) = event {
+        event.wait().expect("done");
+    }
     assert_eq!(content(&queue, dst), expected, "{case:?}");
     assert_eq!(content(&queue, src), source, "{case:?}");
 }
