@@ -1,8 +1,8 @@
 """Runs one of Numba's own test modules on usm's runtime and prints what came of it, as one JSON document.
 
-    python numba_suite.py MODULE [--stock | --kind KIND --source SELECTOR]
+    python numba_suite.py MODULE [--stock [--uncounted] | --kind KIND --source SELECTOR]
 
-``--stock`` runs it on Numba's runtime, for comparison.
+``--stock`` runs it on Numba's runtime, for comparison, and counts there too unless ``--uncounted``.
 """
 
 import argparse
@@ -27,6 +27,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("module")
     parser.add_argument("--stock", action="store_true")
+    parser.add_argument("--uncounted", action="store_true")
     parser.add_argument("--kind", default="host")
     parser.add_argument("--source")
     arguments = parser.parse_args()
@@ -45,6 +46,8 @@ def main():
         stats = usm.nrt.get_allocation_stats
 
         usm.nrt.track()
+    elif arguments.uncounted:
+        stats = None
     else:
         # Never off: what the tests leak themselves is to be seen.
         from numba.core.runtime import _nrt_python, rtsys
@@ -70,7 +73,7 @@ def main():
     }
     del suite, result
     gc.collect()
-    report["stats"] = stats()._asdict()
+    report["stats"] = stats and stats()._asdict()
     if not arguments.stock:
         installed = usm.numba.installed()
         report |= {"live": installed.live, "kind": installed.kind, "leaks": len(usm.nrt.leaks())}
