@@ -151,7 +151,7 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
         let ndim = dst.view.ndim();
         let (shape, strides) = (Axes::filled(ndim, 1), Axes::filled(ndim, 0));
         let mut one = dense(dst, &View { shape, strides, ..dst.view.clone() })?;
-        one.storage.write(&one.stream.queue, 0, element.to_vec())?;
+        one.storage.write(&one.stream.queue, 0, Vec::from(element))?;
         // The same element for all.
         (one.view.shape, one.view.strides) = (dst.view.shape.clone(), Axes::filled(ndim, 0));
         copy_sides(dst, &one)
