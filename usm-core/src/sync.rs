@@ -4,12 +4,20 @@
 #[cfg(loom)]
 mod model;
 #[cfg(usm_valgrind)]
-mod pthread;
+pub(crate) mod pthread;
+/// Locks held over a call of a driver.
+#[cfg(all(
+    not(usm_valgrind),
+    any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero")
+))]
+pub(crate) mod sleeping;
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 #[cfg(loom)]
 pub(crate) use model::{AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering};
+#[cfg(usm_valgrind)]
+pub(crate) use pthread as sleeping;
 #[cfg(usm_valgrind)]
 pub(crate) use pthread::Mutex;
 

@@ -2,10 +2,10 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use std::sync::{Mutex, PoisonError};
 
 use crate::BackendKind;
 use crate::account::Account;
+use crate::sync::sleeping::Mutex;
 
 /// What tells one device from all others of its runtime for as long as the process lives: a handle that is never released, or an ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ static ACCOUNTS: Mutex<Vec<(Key, Arc<Account>)>> = Mutex::new(Vec::new());
 /// The books of a device of `library`.
 pub(super) fn of<L>(backend: BackendKind, library: &'static L, device: usize) -> Arc<Account> {
     let key = Key { backend, library: core::ptr::from_ref(library).addr(), device };
-    let mut accounts = ACCOUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut accounts = ACCOUNTS.lock();
     if let Some((_, account)) = accounts.iter().find(|(known, _)| *known == key) {
         return Arc::clone(account);
     }

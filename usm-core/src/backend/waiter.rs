@@ -12,12 +12,12 @@ use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use super::{EventStatus, poll};
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::sleeping::{Condvar, Mutex};
 
 /// A wait gives the processor away between its questions for this long before a thread takes over, which then adds little.
 const YIELD: Duration = Duration::from_millis(1);
@@ -64,10 +64,6 @@ static MAY_BE_BUSY: AtomicBool = AtomicBool::new(false);
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { idle: Vec::new(), threads: 0 });
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Waits until `status` says that `event` is complete, at most `limit`.
 pub(super) fn until_complete<E: Blocking>(
     event: &Arc<E>,
@@ -93,7 +89,7 @@ pub(super) fn until_complete<E: Blocking>(
 
 /// Polls for a moment, not at all on a busy machine.
 fn complete_soon(start: Instant, limit: Duration, status: impl Fn() -> Result<EventStatus>) -> Result<bool> {
-    if MAY_BE_BUSY.load(Ordering::Relaxed) && locked(&BUSY).is_some_and(|(until, _)| start < until) {
+    if MAY_BE_BUSY.load(Ordering::Relaxed) && BUSY.lock().is_some_and(|(until, _)| start < until) {
         return Ok(false);
     }
     let mut asked = start;
@@ -117,7 +113,7 @@ fn note(late: Option<Instant>) {
         return;
     }
     MAY_BE_BUSY.store(late.is_some(), Ordering::Relaxed);
-    let mut busy = locked(&BUSY);
+    let mut busy = BUSY.lock();
     *busy = late.map(|now| {
         let hold = busy.map_or(FIRST_BUSY, |(_, hold)| (hold * 2).min(LONGEST_BUSY));
         (now + hold, hold)
@@ -128,21 +124,21 @@ fn note(late: Option<Instant>) {
 fn wait(event: Arc<dyn Blocking>, limit: Duration) {
     let Some(waiter) = idle() else { return };
     let ticket = Arc::new(Ticket { event, done: Mutex::new(false), signal: Condvar::new() });
-    *locked(&waiter.job) = Some(Arc::clone(&ticket));
+    *waiter.job.lock() = Some(Arc::clone(&ticket));
     waiter.signal.notify_one();
     let start = Instant::now();
-    let mut done = locked(&ticket.done);
+    let mut done = ticket.done.lock();
     while !*done {
         let rest = limit.saturating_sub(start.elapsed());
         if rest.is_zero() {
             return;
         }
-        done = ticket.signal.wait_timeout(done, rest).unwrap_or_else(PoisonError::into_inner).0;
+        done = ticket.signal.wait_timeout(done, rest);
     }
 }
 
 fn idle() -> Option<Arc<Waiter>> {
-    let mut pool = locked(&POOL);
+    let mut pool = POOL.lock();
     if let Some(waiter) = pool.idle.pop() {
         return Some(waiter);
     }
@@ -159,19 +155,19 @@ fn idle() -> Option<Arc<Waiter>> {
 impl Waiter {
     fn run(self: Arc<Self>) {
         loop {
-            let mut job = locked(&self.job);
+            let mut job = self.job.lock();
             let ticket = loop {
                 match job.take() {
                     Some(ticket) => break ticket,
-                    None => job = self.signal.wait(job).unwrap_or_else(PoisonError::into_inner),
+                    None => job = self.signal.wait(job),
                 }
             };
             drop(job);
             ticket.event.block();
-            *locked(&ticket.done) = true;
+            *ticket.done.lock() = true;
             ticket.signal.notify_one();
             drop(ticket);
-            locked(&POOL).idle.push(Arc::clone(&self));
+            POOL.lock().idle.push(Arc::clone(&self));
         }
     }
 }

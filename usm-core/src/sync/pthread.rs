@@ -1,18 +1,38 @@
-//! The lock as one of POSIX, which valgrind's helgrind and drd understand: they see a spin lock as a race on everything that it guards.
+//! Locks and conditions as those of POSIX, which valgrind's helgrind and drd understand: they see a spin lock, or a futex of the standard
+//! library, as a race on everything that it guards.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::ops::{Deref, DerefMut};
+use core::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 unsafe extern "C" {
     fn pthread_mutex_lock(mutex: *mut RawMutex) -> c_int;
     fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int;
+    fn pthread_cond_signal(condition: *mut RawCondition) -> c_int;
+    fn pthread_cond_wait(condition: *mut RawCondition, mutex: *mut RawMutex) -> c_int;
+    fn pthread_cond_timedwait(condition: *mut RawCondition, mutex: *mut RawMutex, end: *const Time) -> c_int;
 }
+
+const TIMED_OUT: c_int = 110;
 
 /// `pthread_mutex_t` of 64-bit Linux; zeros are a mutex at rest.
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
 struct RawMutex([u64; 5]);
+
+/// `pthread_cond_t` of 64-bit Linux; zeros are a condition that nobody waits for, by the clock of the day.
+#[derive(Debug, Default)]
+#[repr(C, align(8))]
+struct RawCondition([u64; 6]);
+
+/// `struct timespec` of 64-bit Linux.
+#[repr(C)]
+struct Time {
+    seconds: i64,
+    nanoseconds: i64,
+}
 
 /// A lock with the interface of `spin::Mutex`. Its value must not move while it is locked, which the borrow of the guard sees to.
 #[derive(Debug, Default)]
@@ -69,5 +89,48 @@ impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         // SAFETY: locked by this thread, which still has the guard.
         unsafe { pthread_mutex_unlock(self.mutex.raw.get()) };
+    }
+}
+
+/// A condition with the interface of `sleeping::Condvar`. Its value must not move while anybody waits, which the waiting borrow sees to.
+#[derive(Debug, Default)]
+pub(crate) struct Condvar {
+    raw: UnsafeCell<RawCondition>,
+}
+
+// SAFETY: its functions may be called by all threads at once.
+unsafe impl Sync for Condvar {}
+// SAFETY: nobody waits for a condition that moves.
+unsafe impl Send for Condvar {}
+
+impl Condvar {
+    pub(crate) const fn new() -> Self {
+        Self { raw: UnsafeCell::new(RawCondition([0; 6])) }
+    }
+
+    pub(crate) fn notify_one(&self) {
+        // SAFETY: a condition at an address that stays while it is borrowed.
+        let code = unsafe { pthread_cond_signal(self.raw.get()) };
+        assert_eq!(code, 0, "a signal");
+    }
+
+    pub(crate) fn wait<'m, T>(&self, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
+        // SAFETY: the guard's lock is held by this thread, and again when the call returns.
+        let code = unsafe { pthread_cond_wait(self.raw.get(), guard.mutex.raw.get()) };
+        assert_eq!(code, 0, "a wait");
+        guard
+    }
+
+    pub(crate) fn wait_timeout<'m, T>(&self, guard: MutexGuard<'m, T>, limit: Duration) -> MutexGuard<'m, T> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let end = now.saturating_add(limit);
+        let end = Time {
+            seconds: i64::try_from(end.as_secs()).unwrap_or(i64::MAX),
+            nanoseconds: end.subsec_nanos().into(),
+        };
+        // SAFETY: as above; the time outlives the call.
+        let code = unsafe { pthread_cond_timedwait(self.raw.get(), guard.mutex.raw.get(), &raw const end) };
+        assert!(code == 0 || code == TIMED_OUT, "a wait: {code}");
+        guard
     }
 }

@@ -9,11 +9,11 @@ use alloc::vec::Vec;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::NonNull;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use super::error;
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
+use crate::sync::sleeping::Mutex;
 
 #[cfg(target_os = "windows")]
 const LIBRARIES: [&str; 1] = ["nvcuda.dll"];
@@ -172,7 +172,7 @@ pub(super) fn open_usual() -> Result<&'static Driver> {
 /// Opens and initialises the driver at `path`, once per path and process. Never closed: it keeps threads.
 pub(super) fn open(path: &Path) -> Result<&'static Driver> {
     static OPENED: Mutex<Vec<&'static Driver>> = Mutex::new(Vec::new());
-    let mut opened = OPENED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut opened = OPENED.lock();
     if let Some(driver) = opened.iter().find(|driver| driver.path == path) {
         return Ok(driver);
     }

@@ -8,11 +8,11 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::NonNull;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use super::error;
 use crate::backend::handle;
 use crate::error::{ErrorKind, Result};
+use crate::sync::sleeping::Mutex;
 
 #[cfg(target_os = "windows")]
 pub(super) const LIBRARY: &str = "DPCTLSyclInterface.dll";
@@ -153,7 +153,7 @@ impl Library {
 /// Opens the library at `path`, once per path and process.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
     static OPENED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
-    let mut opened = OPENED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut opened = OPENED.lock();
     if let Some(library) = opened.iter().find(|library| library.path == path) {
         return Ok(library);
     }

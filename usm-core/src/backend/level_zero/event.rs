@@ -9,7 +9,6 @@ use core::mem::ManuallyDrop;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
-use std::sync::{self, PoisonError};
 
 use level_zero_sys::*;
 
@@ -19,7 +18,7 @@ use crate::BackendKind;
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, poll};
 use crate::error::Result;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, sleeping};
 
 /// Events of one pool of the driver.
 const POOL_SIZE: u32 = 128;
@@ -52,7 +51,7 @@ pub(super) struct Events {
     /// Each the only handle of its slot.
     free: Mutex<Vec<Arc<Slot>>>,
     /// Held over calls of the driver.
-    pools: sync::Mutex<Pools>,
+    pools: sleeping::Mutex<Pools>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +86,7 @@ impl Events {
 
     fn new(native: &Arc<Native>, sort: Sort) -> Arc<Self> {
         let native = Arc::clone(native);
-        Arc::new(Self { native, sort, free: Mutex::default(), pools: sync::Mutex::default() })
+        Arc::new(Self { native, sort, free: Mutex::default(), pools: sleeping::Mutex::default() })
     }
 
     /// An event that is not signalled.
@@ -141,7 +140,7 @@ impl Events {
 
     /// A place of a pool that was never given out.
     fn place(&self) -> Result<(ze_event_pool_handle_t, u32)> {
-        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pools = self.pools.lock();
         let last = match pools.all.last() {
             Some(last) if pools.taken < POOL_SIZE => *last,
             _ => {
@@ -181,7 +180,7 @@ impl Drop for Events {
             // SAFETY: a live event that no command refers to. A failure could not be acted on.
             let _ = unsafe { functions.zeEventDestroy(slot.raw) };
         }
-        for pool in self.pools.get_mut().unwrap_or_else(PoisonError::into_inner).all.drain(..) {
+        for pool in self.pools.get_mut().all.drain(..) {
             // SAFETY: a live pool whose events are destroyed.
             let _ = unsafe { functions.zeEventPoolDestroy(pool) };
         }

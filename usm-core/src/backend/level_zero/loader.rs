@@ -5,7 +5,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use level_zero_sys::{
     Functions, LIBRARY_NAMES, LevelZero, LoadError, ZE_RESULT_ERROR_UNINITIALIZED, ze_init_flags_t,
@@ -13,6 +12,7 @@ use level_zero_sys::{
 
 use super::error;
 use crate::error::{Error, ErrorKind, Result};
+use crate::sync::sleeping::Mutex;
 
 /// The environment variable that names another file.
 pub(super) const VARIABLE: &str = "USM_LEVEL_ZERO_LIBRARY";
@@ -51,7 +51,7 @@ pub(super) fn open_usual() -> Result<&'static Library> {
 /// Opens and initialises the loader at `path`, once per path and process. Never closed: drivers keep threads.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
     static OPENED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
-    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut opened = OPENED.lock();
     if let Some(library) = opened.iter().find(|library| library.path == path) {
         return Ok(library);
     }

@@ -6,7 +6,6 @@ use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
-use std::sync::{Mutex, PoisonError};
 
 use level_zero_sys::*;
 
@@ -22,6 +21,7 @@ use crate::backend::{Block, PointerInfo, accounts};
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
+use crate::sync::sleeping::Mutex;
 use crate::{AllocKind, BackendKind, MemoryType};
 
 /// The driver's context, destroyed with its last owner: a context, or an event or queue that outlives it.
@@ -112,7 +112,7 @@ impl LevelZeroContext {
             counting: Events::counting(&native),
             native,
         });
-        let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut contexts = CONTEXTS.lock();
         contexts.retain(|known| known.strong_count() > 0);
         contexts.push(Arc::downgrade(&inner));
         Self(inner)
@@ -122,7 +122,7 @@ impl LevelZeroContext {
     fn is_of_another(&self, address: usize) -> bool {
         // Dropping the last handle of a context takes time, so that is done outside of the lock.
         let contexts: Vec<_> = {
-            let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+            let contexts = CONTEXTS.lock();
             contexts.iter().filter_map(Weak::upgrade).collect()
         };
         let ours = self.0.native.raw;
@@ -177,7 +177,7 @@ impl LevelZeroContext {
     }
 
     fn parked<T>(&self, change: impl FnOnce(&mut Vec<Parked>) -> T) -> T {
-        change(&mut self.0.parked.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.0.parked.lock())
     }
 
     pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
@@ -335,7 +335,7 @@ impl Drop for Inner {
             |block| unsafe { self.free(block) },
             |buffer| match buffer {},
         );
-        let parked = core::mem::take(self.parked.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let parked = core::mem::take(self.parked.get_mut());
         parked.into_iter().for_each(|parked| parked.finish(limit));
     }
 }

@@ -8,7 +8,6 @@
 
 use alloc::sync::Arc;
 use core::mem::ManuallyDrop;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use level_zero_sys::*;
 
@@ -18,6 +17,7 @@ use super::memory::LevelZeroContext;
 use super::work::{List, Parked, Work};
 use crate::backend::{MemAdvice, QueueOrder, Rows};
 use crate::error::Result;
+use crate::sync::sleeping::{Mutex, MutexGuard};
 
 /// Finished operations are looked for when more than this is kept.
 const SWEEP_ABOVE: usize = 32;
@@ -267,7 +267,7 @@ impl LevelZeroQueue {
 
 impl Inner {
     fn work(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+        self.work.lock()
     }
 
     /// What the next operation of the queue waits for beside its own events.
@@ -384,7 +384,7 @@ impl Drop for Inner {
             QueueOrder::InOrder => self.work().last.clone(),
             QueueOrder::OutOfOrder => self.barrier(&[]).ok(),
         };
-        let work = core::mem::take(self.work.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let work = core::mem::take(self.work.get_mut());
         // SAFETY: the queue ends here, nothing uses its list through it afterwards.
         let list = unsafe { ManuallyDrop::take(&mut self.list) };
         let roster = self.context.roster();

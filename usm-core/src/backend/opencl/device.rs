@@ -4,11 +4,11 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
-use std::sync::{Mutex, PoisonError};
 
 use super::error::{self, check};
 use super::loader::{Bits, Library, Raw, Status, Usm};
 use crate::error::Result;
+use crate::sync::sleeping::Mutex;
 use crate::{AccessFlags, BackendKind, Capabilities, DeviceInfo, DeviceType, Name};
 
 /// Numbers of the OpenCL headers.
@@ -88,7 +88,7 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(OpenClDe
 /// One thread at a time: drivers set themselves up at the first question, and not all do it safely.
 fn enumerate(library: &'static Library) -> Result<Vec<OpenClDevice>> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _guard = ONE_AT_A_TIME.lock();
     // SAFETY: pointer and count agree.
     let platforms = list("clGetPlatformIDs", error::PLATFORM_NOT_FOUND, |count, found, total| unsafe {
         (library.platforms)(count, found, total)

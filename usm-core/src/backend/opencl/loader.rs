@@ -7,11 +7,11 @@ use core::ffi::{CStr, c_char, c_void};
 use core::ptr::NonNull;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use super::error;
 use crate::backend::handle;
 use crate::error::{ErrorKind, Result};
+use crate::sync::sleeping::Mutex;
 
 /// Names of the installable client driver loader, tried in this order.
 #[cfg(target_os = "windows")]
@@ -181,7 +181,7 @@ pub(super) fn open_usual() -> Result<&'static Library> {
 /// Opens the library at `path`, once per path and process. Never closed: drivers keep threads.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
     static OPENED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
-    let mut opened = OPENED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut opened = OPENED.lock();
     if let Some(library) = opened.iter().find(|library| library.path == path) {
         return Ok(library);
     }

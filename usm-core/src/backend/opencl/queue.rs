@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
-use std::sync::{Mutex, PoisonError};
 
 use super::error::{self, check, object};
 use super::loader::{Bits, Handle, Raw, Status, Usm};
@@ -15,6 +14,7 @@ use crate::backend::retired::Retired;
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, QueueOrder, waiter};
 use crate::error::Result;
+use crate::sync::sleeping::Mutex;
 
 pub(super) const OUT_OF_ORDER: Bits = 1;
 const EVENT_STATUS: u32 = 0x11D3;
@@ -231,7 +231,7 @@ impl Inner {
     ) -> Result<OpenClEvent> {
         let in_order = self.order == QueueOrder::InOrder;
         // Held over the call, so that two threads cannot both name the same predecessor.
-        let mut last = in_order.then(|| self.last.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut last = in_order.then(|| self.last.lock());
         let before = last.as_ref().and_then(|last| last.as_ref());
         let follows = !after.is_empty() || before.is_some_and(|before| before.0.fate.is_some());
         let fate = if follows { fate(after.iter().chain(before))? } else { None };
@@ -285,7 +285,7 @@ impl Inner {
 impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
     fn drop(&mut self) {
-        let last = match self.last.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+        let last = match self.last.get_mut().take() {
             Some(event) => Some(event),
             None if self.order == QueueOrder::OutOfOrder => self.marker(&[]).ok(),
             None => None,
