@@ -7,6 +7,7 @@ use core::mem::ManuallyDrop;
 use {
     crate::deferred::Release,
     crate::source::Reclaim,
+    crate::uses::Pending,
     alloc::{boxed::Box, sync::Arc},
     core::any::Any,
 };
@@ -16,7 +17,7 @@ use crate::backend::{Backend, Block};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::gate::ViewGuard;
-use crate::uses::{Pending, Uses};
+use crate::uses::Uses;
 use crate::{AllocKind, MemoryType};
 
 enum Owner<B: Backend> {
@@ -216,7 +217,7 @@ impl<B: Backend> Allocation<B> {
             Owner::Context(serial) => settle(&self.context, Release::Block(self.block, *serial), pending),
             // Without `alloc` every submission waited for its event, so nothing uses any block.
             #[cfg(not(feature = "alloc"))]
-            Owner::Context(_) => drop(pending),
+            Owner::Context(_) => _ = pending,
             #[cfg(feature = "alloc")]
             Owner::Source(source) => source.reclaim(self.block, pending),
             #[cfg(feature = "alloc")]

@@ -37,6 +37,7 @@ impl<L: Counting> Handle<L> {
         self.raw.as_ptr()
     }
 
+    #[cfg(feature = "dpctl")]
     pub(super) fn not_null(&self) -> NonNull<c_void> {
         self.raw
     }
