@@ -226,6 +226,48 @@ def sycl_family():
         yield {"syclobj": syclobj}, lambda syclobj=syclobj: stranger(syclobj)
 
 
+@functools.cache
+def cuda_memory():
+    """Memory of another library's, on the driver of the tests, and the dictionary of 16 `<i4` in it. Opened by the case, as SYCL's."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    driver.fake_foreign.restype = ctypes.c_void_p
+    driver.fake_foreign.argtypes = [ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int]
+    low = driver.fake_foreign(SIZE, 2, 0, 0)
+    return low, {"data": (low, False), "shape": (16,), "strides": None, "typestr": "<i4", "version": 3}
+
+
+def cuda_lies():
+    """Each is refused by an error that names its key, or what it leads to."""
+    yield from ({"shape": value} for value in [(SIZE // 4 + 1,), (1 << 62,), (1 << 40, 1 << 40), (-1,), (True,)])
+    yield from ({"shape": (2,), "strides": value} for value in [(SIZE,), (-4,), (SIZE - 3,), (-1,)])
+    yield from ({"strides": value} for value in [(MAX,), (MIN,), (4, 4), (1 << 40,)])
+    yield from ({"data": value} for value in ["outside", "below", (0, False), (4096, False), ((1 << 64) - 4, False), (1 << 64, False)])
+    yield from ({"data": value} for value in [..., None, bytearray(64), (True, False), "local"])
+    yield from ({"typestr": value} for value in ["|O", "<f3", ...])
+    yield from ({"version": value} for value in [4, -1, ..., True])
+    yield from ({"stream": value} for value in [0, -1, "1", True, 1 << 64, 1.0, object(), (1,)])
+    yield from ({"mask": object()}, {"offset": 4})
+
+
+def cuda_family():
+    consume = of_class("__cuda_array_interface__")
+
+    def judged(change):
+        low, base = cuda_memory()
+        return verdict(consume, {**base, **encoded(change, low, low)}, low, "bytes")
+
+    def lie(change):
+        low, base = cuda_memory()
+        local = ctypes.create_string_buffer(64)
+        changed = {"data": (ctypes.addressof(local), False)} if change.get("data") == "local" else encoded(change, low, low)
+        error = refuses(consume, {**base, **changed})
+        named = [*change, "data", "shape"]
+        return "ok" if error and any(key in str(error) for key in named) else f"answered {error}"
+
+    yield from ((change, lambda change=change: judged(change)) for change in changes(1))
+    yield from ((change, lambda change=change: lie(change)) for change in cuda_lies())
+
+
 class Tensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -400,7 +442,7 @@ def main(family, part, parts):
     if family == "sycl":
         # Loaded once; the runtime itself is opened by the children.
         import dpctl.memory  # noqa: F401
-    cases = list({"array": array_family, "dlpack": dlpack_family, "sycl": sycl_family}[family]())
+    cases = list({"array": array_family, "dlpack": dlpack_family, "sycl": sycl_family, "cuda": cuda_family}[family]())
     print("cases", len(cases), flush=True)
     for number, (change, run) in list(enumerate(cases))[part::parts]:
         # Nothing but the host is open, so a child of this process is as good as a fresh one.

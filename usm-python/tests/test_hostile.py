@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from backends.configurations import CONFIGURATIONS
 from conftest import CI
 
 SCRIPT = pathlib.Path(__file__).with_name("hostile.py")
@@ -16,16 +17,18 @@ SCRIPT = pathlib.Path(__file__).with_name("hostile.py")
 @pytest.mark.parametrize(
     # A SYCL case opens the runtime anew: in two halves, so that two workers share them.
     ("family", "part", "parts", "least"),
-    [("array", 0, 1, 200), ("dlpack", 0, 1, 100), ("sycl", 0, 2, 200), ("sycl", 1, 2, 200)],
+    [("array", 0, 1, 200), ("dlpack", 0, 1, 100), ("sycl", 0, 2, 200), ("sycl", 1, 2, 200), ("cuda", 0, 1, 260)],
 )
-def test_hostile_input_is_refused_or_right(family, part, parts, least):
+def test_hostile_input_is_refused_or_right(family, part, parts, least, request):
     if family == "sycl" and importlib.util.find_spec("dpctl") is None:
         assert not CI, "dpctl is needed under CI"
         pytest.skip("dpctl is not installed: no SYCL memory")
     if not hasattr(os, "fork"):
         pytest.skip("no fork: cases cannot be told apart")
     command = [sys.executable, str(SCRIPT), family, str(part), str(parts)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    # On the driver without a GPU, and with nothing else to open.
+    more = CONFIGURATIONS["cuda"].environment(request.getfixturevalue) if family == "cuda" else {}
+    done = subprocess.run(command, env={**os.environ, **more}, capture_output=True, text=True, timeout=900)
     count, *lines = done.stdout.splitlines() or [""]
     assert done.returncode == 0 and count.startswith("cases "), done.stderr
     cases = int(count.split()[1])

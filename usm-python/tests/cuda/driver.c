@@ -1,26 +1,53 @@
 /* A CUDA driver without a GPU: the functions that usm calls, over plain memory, so that the exchange with CUDA's
  * producers and consumers runs everywhere. Work on a stream is done when the stream is asked for it: by a wait of another
- * stream, or when an event is looked at for the third time. What happens is written to a log that the tests read. */
+ * stream, or when an event, or a later one, is looked at for the third time. What happens is written to a log that the tests read, and the
+ * driver can be told to hold all work back, to have no memory left, or to have lost its device. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, NOT_READY = 600 };
+enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEVICE_UNAVAILABLE = 46, NOT_READY = 600 };
 enum { DEVICES = 2, BLOCKS = 4096, LOG = 1 << 16 };
 
 typedef struct { int managed, type, device; char *start; size_t size; } Block;
-typedef struct { int polls; void *stream; } Event;
+typedef struct { int polls; long number; void *stream; } Event;
 
 static Block blocks[BLOCKS];
 static char text[LOG];
 static size_t used;
-static int current = -1;
+static _Thread_local int current = -1;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int held, refusing, lost, misuses;
+/* Records so far, and the last one that is known to be done: the device works in the order of submission. */
+static atomic_long recorded, finished;
 
-#define SAY(...) (used += used < LOG - 256 ? (size_t)snprintf(text + used, 256, __VA_ARGS__) : 0)
+#define SAY(...) \
+    do { \
+        pthread_mutex_lock(&lock); \
+        used += used < LOG - 256 ? (size_t)snprintf(text + used, 256, __VA_ARGS__) : 0; \
+        pthread_mutex_unlock(&lock); \
+    } while (0)
+/* What a device that is lost answers. */
+#define ALIVE \
+    do { \
+        if (lost) return DEVICE_UNAVAILABLE; \
+    } while (0)
 
 const char *fake_log(void) { return text; }
 void fake_clear(void) { used = 0; text[0] = 0; }
+void fake_hold(int on) { held = on; }
+void fake_refuse(int on) { refusing = on; }
+void fake_lose(int on) { lost = on; }
+/* Frees of what is not there. */
+int fake_misuses(void) { return misuses; }
+int fake_live(void) {
+    int live = 0;
+    for (int i = 0; i < BLOCKS; i++) live += blocks[i].start != NULL;
+    return live;
+}
 /* Memory as another library of the process would have it. */
 void *fake_foreign(size_t size, int type, int managed, int device);
 
@@ -37,41 +64,47 @@ int cuCtxGetDevice(int *device) { *device = current; return SUCCESS; }
 int cuCtxPopCurrent_v2(void **context) { *context = NULL; return SUCCESS; }
 
 void *fake_foreign(size_t size, int type, int managed, int device) {
-    for (int i = 0; i < BLOCKS; i++)
-        if (!blocks[i].start) {
-            char *start = aligned_alloc(256, (size + 255) / 256 * 256);
-            memset(start, 0, size);
-            blocks[i] = (Block){managed, type, device, start, size};
-            return start;
-        }
+    char *start = aligned_alloc(256, (size + 255) / 256 * 256);
+    if (!start) return NULL;
+    memset(start, 0, size);
+    pthread_mutex_lock(&lock);
+    int i = 0;
+    while (i < BLOCKS && blocks[i].start) i++;
+    if (i < BLOCKS) blocks[i] = (Block){managed, type, device, start, size};
+    pthread_mutex_unlock(&lock);
+    if (i < BLOCKS) return start;
+    free(start);
     return NULL;
 }
 static int release(uintptr_t address) {
-    for (int i = 0; i < BLOCKS; i++)
-        if ((uintptr_t)blocks[i].start == address) {
-            free(blocks[i].start);
-            blocks[i].start = NULL;
-            return SUCCESS;
-        }
-    return INVALID_VALUE;
-}
-int cuMemAlloc_v2(uintptr_t *out, size_t size) { *out = (uintptr_t)fake_foreign(size, 2, 0, current); return SUCCESS; }
-int cuMemAllocManaged(uintptr_t *out, size_t size, unsigned flags) {
-    (void)flags;
-    *out = (uintptr_t)fake_foreign(size, 2, 1, current);
+    pthread_mutex_lock(&lock);
+    int i = 0;
+    while (i < BLOCKS && (uintptr_t)blocks[i].start != address) i++;
+    if (i < BLOCKS) blocks[i].start = NULL;
+    pthread_mutex_unlock(&lock);
+    if (!address || i == BLOCKS) {
+        misuses++;
+        return INVALID_VALUE;
+    }
+    free((void *)address);
     return SUCCESS;
 }
-int cuMemHostAlloc(void **out, size_t size, unsigned flags) {
-    (void)flags;
-    *out = fake_foreign(size, 1, 0, current);
-    return SUCCESS;
+static int allocate(uintptr_t *out, size_t size, int type, int managed) {
+    ALIVE;
+    *out = refusing ? 0 : (uintptr_t)fake_foreign(size, type, managed, current);
+    return *out ? SUCCESS : OUT_OF_MEMORY;
 }
+int cuMemAlloc_v2(uintptr_t *out, size_t size) { return allocate(out, size, 2, 0); }
+int cuMemAllocManaged(uintptr_t *out, size_t size, unsigned flags) { (void)flags; return allocate(out, size, 2, 1); }
+int cuMemHostAlloc(uintptr_t *out, size_t size, unsigned flags) { (void)flags; return allocate(out, size, 1, 0); }
 int cuMemFree_v2(uintptr_t address) { return release(address); }
 int cuMemFreeHost(void *address) { return release((uintptr_t)address); }
 
 int cuPointerGetAttributes(unsigned count, const int *which, void **answers, uintptr_t address) {
     for (int i = 0; i < BLOCKS; i++) {
-        Block *b = &blocks[i];
+        pthread_mutex_lock(&lock);
+        Block copy = blocks[i], *b = &copy;
+        pthread_mutex_unlock(&lock);
         if (!b->start || address < (uintptr_t)b->start || address >= (uintptr_t)b->start + b->size) continue;
         for (unsigned n = 0; n < count; n++) switch (which[n]) {
             case 2: *(unsigned *)answers[n] = b->type; break;
@@ -88,26 +121,53 @@ int cuPointerGetAttributes(unsigned count, const int *which, void **answers, uin
 int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = malloc(16); SAY("create %p\n", *stream); return SUCCESS; }
 int cuStreamDestroy_v2(void *stream) { SAY("destroy %p\n", stream); free(stream); return SUCCESS; }
 int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+    ALIVE;
     (void)flags;
     SAY("wait %p %p\n", stream, ((Event *)event)->stream);
     return SUCCESS;
 }
 int cuMemcpyAsync(uintptr_t to, uintptr_t from, size_t size, void *stream) {
+    ALIVE;
     SAY("copy %p\n", stream);
     memmove((void *)to, (void *)from, size);
     return SUCCESS;
 }
+/* `CUDA_MEMCPY2D`, of which the unified addresses are used. */
+typedef struct {
+    size_t src_x, src_y;
+    unsigned src_type;
+    const void *src_host;
+    uintptr_t src;
+    void *src_array;
+    size_t src_pitch, dst_x, dst_y;
+    unsigned dst_type;
+    void *dst_host;
+    uintptr_t dst;
+    void *dst_array;
+    size_t dst_pitch, width, height;
+} Rows;
+int cuMemcpy2DAsync_v2(const Rows *rows, void *stream) {
+    ALIVE;
+    SAY("rows %p\n", stream);
+    if (rows->src_type != 4 || rows->dst_type != 4) return INVALID_VALUE;
+    for (size_t row = 0; row < rows->height; row++)
+        memcpy((void *)(rows->dst + row * rows->dst_pitch), (void *)(rows->src + row * rows->src_pitch), rows->width);
+    return SUCCESS;
+}
 int cuMemsetD8Async(uintptr_t to, unsigned char value, size_t count, void *stream) {
+    ALIVE;
     SAY("fill %p\n", stream);
     memset((void *)to, value, count);
     return SUCCESS;
 }
 int cuMemsetD16Async(uintptr_t to, unsigned short value, size_t count, void *stream) {
+    ALIVE;
     (void)stream;
     for (size_t i = 0; i < count; i++) ((unsigned short *)to)[i] = value;
     return SUCCESS;
 }
 int cuMemsetD32Async(uintptr_t to, unsigned value, size_t count, void *stream) {
+    ALIVE;
     (void)stream;
     for (size_t i = 0; i < count; i++) ((unsigned *)to)[i] = value;
     return SUCCESS;
@@ -121,16 +181,28 @@ int cuMemsetD2D32Async(uintptr_t to, size_t pitch, unsigned value, size_t width,
 int cuMemPrefetchAsync(uintptr_t a, size_t n, int d, void *s) { (void)a; (void)n; (void)d; (void)s; return SUCCESS; }
 int cuMemAdvise(uintptr_t a, size_t n, int w, int d) { (void)a; (void)n; (void)w; (void)d; return SUCCESS; }
 
-int cuEventCreate(void **event, unsigned flags) { (void)flags; *event = calloc(1, sizeof(Event)); return SUCCESS; }
+int cuEventCreate(void **event, unsigned flags) {
+    ALIVE;
+    (void)flags;
+    *event = calloc(1, sizeof(Event));
+    return SUCCESS;
+}
 int cuEventDestroy_v2(void *event) { free(event); return SUCCESS; }
 int cuEventRecord(void *event, void *stream) {
+    ALIVE;
     ((Event *)event)->stream = stream;
     ((Event *)event)->polls = 0;
+    ((Event *)event)->number = ++recorded;
     SAY("record %p\n", stream);
     return SUCCESS;
 }
 int cuEventQuery(void *event) {
-    if (++((Event *)event)->polls < 3) return NOT_READY;
+    ALIVE;
+    Event *asked = event;
+    if (asked->number > finished) {
+        if (held || ++asked->polls < 3) return NOT_READY;
+        finished = asked->number;
+    }
     SAY("done %p\n", ((Event *)event)->stream);
     return SUCCESS;
 }

@@ -1,0 +1,99 @@
+"""Where the cases run: which runtime answers, and what its process needs for that."""
+
+import os
+import pathlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+class Missing(Exception):
+    """What is not on this machine, in words."""
+
+
+# A file that is not there: a runtime that a configuration is not about stays closed.
+NOTHING = "/nonexistent/runtime.so"
+SYCL, OPENCL, LEVEL_ZERO = "USM_DPCTL_LIBRARY", "USM_OPENCL_LIBRARY", "USM_LEVEL_ZERO_LIBRARY"
+
+
+def without(*variables):
+    return {variable: NOTHING for variable in variables}
+
+
+def host(_):
+    return without(SYCL, OPENCL, LEVEL_ZERO)
+
+
+def opencl(_):
+    return without(SYCL, LEVEL_ZERO)
+
+
+def sycl(_):
+    return without(OPENCL, LEVEL_ZERO)
+
+
+def level_zero(_):
+    """The driver that executes on the host, behind the unmodified loader: see `tests/level-zero-driver`."""
+
+    def file(variable, hint, name=""):
+        if variable not in os.environ:
+            raise Missing(f"{variable} not set ({hint})")
+        path = pathlib.Path(os.environ[variable], name)
+        if not path.exists():
+            raise Missing(f"{path} not found ({hint})")
+        return path
+
+    loader = file("USM_DEBIAN_LIBRARIES", "cargo xtask setup", "libze_loader.so.1")
+    driver = file("USM_LEVEL_ZERO_DRIVER", "cargo build -p usm-level-zero-driver")
+    # The loader opens its layers by name.
+    return {
+        **without(SYCL, OPENCL),
+        LEVEL_ZERO: str(loader),
+        "ZE_ENABLE_ALT_DRIVERS": str(driver),
+        "LD_LIBRARY_PATH": str(loader.parent),
+    }
+
+
+def level_zero_strict(tools):
+    """Work starts as late as it may and runs in any order that is allowed, on two devices, with the loader's validation layer."""
+    late = {"USM_ZE_LAZY": "1", "USM_ZE_REORDER": "1", "USM_ZE_DEVICES": "2"}
+    layer = {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZE_ENABLE_PARAMETER_VALIDATION": "1"}
+    return {**level_zero(tools), **late, **layer}
+
+
+def cuda(tools):
+    """A driver without a GPU: see `cuda/driver.c`."""
+    return {**without(SYCL, OPENCL, LEVEL_ZERO), "LD_LIBRARY_PATH": str(tools("cuda_driver"))}
+
+
+def level_zero_machine(_):
+    return without(SYCL, OPENCL)
+
+
+def cuda_machine(_):
+    return without(SYCL, OPENCL, LEVEL_ZERO)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    name: str
+    # What `usm.Device.backend` says.
+    backend: str
+    # The variables of its process; `tools` gives fixtures of pytest by name.
+    environment: Callable
+    # Whether CI fails without it; the runtimes of real GPUs are there by luck.
+    required: bool = True
+
+
+CONFIGURATIONS = {
+    configuration.name: configuration
+    for configuration in [
+        Configuration("host", "host", host),
+        Configuration("opencl", "opencl", opencl),
+        Configuration("sycl", "sycl", sycl),
+        Configuration("level_zero", "level_zero", level_zero),
+        Configuration("level_zero_strict", "level_zero", level_zero_strict),
+        Configuration("cuda", "cuda", cuda),
+        Configuration("level_zero_machine", "level_zero", level_zero_machine, required=False),
+        Configuration("cuda_machine", "cuda", cuda_machine, required=False),
+    ]
+}

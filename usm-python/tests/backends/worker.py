@@ -1,0 +1,56 @@
+"""The process of one configuration: `python worker.py CONFIGURATION`. Reads names of cases, a line each, and answers with a line of JSON each:
+what became of it, and why. The first answer is about the runtime: an empty reason, or why it is not there."""
+
+import faulthandler
+import json
+import os
+import pathlib
+import sys
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+# What libraries print must not be taken for an answer.
+ANSWERS = os.fdopen(os.dup(1), "w", buffering=1)
+os.dup2(2, 1)
+
+from backends.cases import CASES  # noqa: E402
+from backends.fixture import Backend, Skip  # noqa: E402
+
+# Less than what the parent waits, so that it can say where each thread was.
+LIMIT = 100
+
+
+def answer(outcome, reason=""):
+    ANSWERS.write(json.dumps([outcome, reason]) + "\n")
+
+
+def run(backend, name):
+    faulthandler.dump_traceback_later(LIMIT, exit=True)
+    try:
+        CASES[name](backend)
+        backend.check_nothing_is_left()
+    except Skip as reason:
+        return "skipped", str(reason)
+    except BaseException as error:
+        # Pytest's view of assertions is not to be had here: the values of all names stand in for it.
+        lines = traceback.TracebackException.from_exception(error, capture_locals=True).format()
+        return "failed", "".join(lines)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    return "passed", ""
+
+
+def main(name):
+    try:
+        backend = Backend(name)
+    except Skip as reason:
+        answer("missing", str(reason))
+        return
+    answer("ready")
+    for line in sys.stdin:
+        answer(*run(backend, line.strip()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
