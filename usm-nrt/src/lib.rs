@@ -3,6 +3,9 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
+// Files that tests and benchmarks share name the crate as a user does.
+#[cfg(test)]
+extern crate self as usm_nrt;
 #[cfg(feature = "std")]
 extern crate std;
 

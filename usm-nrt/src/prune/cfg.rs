@@ -233,10 +233,18 @@ pub(crate) struct Index<'a> {
     removed: Vec<bool>,
     /// Live decrements of anything, per block.
     dec_count: Vec<u32>,
-    /// Where values were decremented at the start, by value and then in function order.
-    dec_blocks: Vec<(Value, u32)>,
+    /// Every increment that there was at the start, in function order.
+    increments: Vec<(u32, Op)>,
+    /// Of each block, the first of them that may be live, and where they end.
+    own: Vec<Range<u32>>,
+    /// Blocks that gave back their last reference, and those that lost an increment, in the order of the removals.
+    cleared: Vec<u32>,
+    changed: Vec<u32>,
     /// Live operations of large blocks, in order.
     large: HashMap<(u32, OpKind, Value), VecDeque<u32>>,
+    /// Steps of all passes.
+    #[cfg(test)]
+    pub(super) work: core::cell::Cell<u64>,
 }
 
 /// Which of several equal operations of a block.
@@ -250,30 +258,82 @@ pub(crate) enum Pick {
 impl<'a> Index<'a> {
     pub(crate) fn new(cfg: &'a mut Cfg) -> Self {
         let ops = cfg.ops.iter().flatten().map(|op| op.id as usize + 1).max().unwrap_or(0);
-        let mut dec_blocks = Vec::new();
+        let (mut increments, mut own) = (Vec::new(), Vec::new());
         let mut large: HashMap<_, VecDeque<u32>> = HashMap::new();
         let mut dec_count = alloc::vec![0u32; cfg.len()];
         for block in cfg.blocks() {
             let ops = &cfg.ops[block as usize];
+            let start = increments.len() as u32;
             for op in ops {
                 if op.is_dec() {
                     dec_count[block as usize] += 1;
-                    dec_blocks.push((op.value, block));
+                } else {
+                    increments.push((block, *op));
                 }
                 if ops.len() > LARGE {
                     large.entry((block, op.kind, op.value)).or_default().push_back(op.id);
                 }
             }
+            own.push(start..increments.len() as u32);
         }
-        dec_blocks.sort_unstable();
-        dec_blocks.dedup();
-        Self { cfg, removed: alloc::vec![false; ops], dec_count, dec_blocks, large }
+        let removed = alloc::vec![false; ops];
+        Self {
+            cfg,
+            removed,
+            dec_count,
+            increments,
+            own,
+            cleared: Vec::new(),
+            changed: Vec::new(),
+            large,
+            #[cfg(test)]
+            work: Default::default(),
+        }
     }
 
-    /// The live increments, in function order.
-    pub(crate) fn increments(&self) -> Vec<(u32, Op)> {
-        let blocks = self.cfg.blocks();
-        blocks.flat_map(|block| self.live(block, OpKind::Inc).map(move |op| (block, op))).collect()
+    /// Counts a step of a walk or search, for tests of how the work grows.
+    #[inline]
+    pub(crate) fn step(&self) {
+        self.steps(1);
+    }
+
+    /// Counts steps.
+    #[inline]
+    pub(crate) fn steps(&self, _steps: usize) {
+        #[cfg(test)]
+        self.work.set(self.work.get() + _steps as u64);
+    }
+
+    /// Every increment that there was at the start, with its block, in function order.
+    pub(crate) fn increments(&self) -> &[(u32, Op)] {
+        &self.increments
+    }
+
+    /// The first live increment of a block.
+    pub(crate) fn first_increment(&mut self, block: u32) -> Option<Op> {
+        let own = &mut self.own[block as usize];
+        loop {
+            let &(_, op) = self.increments.get(own.start as usize).filter(|_| own.start < own.end)?;
+            if !self.removed[op.id as usize] {
+                return Some(op);
+            }
+            own.start += 1;
+        }
+    }
+
+    /// Whether an operation was removed.
+    pub(crate) fn is_removed(&self, op: Op) -> bool {
+        self.removed[op.id as usize]
+    }
+
+    /// Blocks that gave back their last reference, in the order of the removals.
+    pub(crate) fn cleared(&self) -> &[u32] {
+        &self.cleared
+    }
+
+    /// Blocks that lost an increment, in the order of the removals.
+    pub(crate) fn changed(&self) -> &[u32] {
+        &self.changed
     }
 
     /// The live operations of a kind in a block.
@@ -287,6 +347,11 @@ impl<'a> Index<'a> {
         self.dec_count[block as usize] > 0
     }
 
+    /// Whether looking at all operations of a block is more than looking at `others`.
+    pub(crate) fn is_longer(&self, block: u32, others: usize) -> bool {
+        self.cfg.ops[block as usize].len() > others
+    }
+
     /// Whether a block has an operation of that kind on `value`.
     pub(crate) fn has(&self, kind: OpKind, block: u32, value: Value) -> bool {
         if kind == OpKind::Dec && !self.has_dec(block) {
@@ -296,12 +361,6 @@ impl<'a> Index<'a> {
             return self.large.contains_key(&(block, kind, value));
         }
         self.live(block, kind).any(|op| op.value == value)
-    }
-
-    /// Blocks that gave `value` back at the start, in function order.
-    pub(crate) fn dec_blocks(&self, value: Value) -> impl Iterator<Item = u32> + '_ {
-        let start = self.dec_blocks.partition_point(|entry| entry.0 < value);
-        self.dec_blocks[start..].iter().take_while(move |entry| entry.0 == value).map(|entry| entry.1)
     }
 
     /// Removes an operation on `value` from a block; false when there is none.
@@ -318,8 +377,13 @@ impl<'a> Index<'a> {
         };
         let Some(id) = id else { return false };
         self.removed[id as usize] = true;
-        if kind == OpKind::Dec {
-            self.dec_count[block as usize] -= 1;
+        if kind == OpKind::Inc {
+            self.changed.push(block);
+            return true;
+        }
+        self.dec_count[block as usize] -= 1;
+        if self.dec_count[block as usize] == 0 {
+            self.cleared.push(block);
         }
         true
     }

@@ -5,13 +5,17 @@ use alloc::vec::Vec;
 use super::cfg::{Adjacency, Cfg};
 
 /// No number yet, or no such node.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Which blocks lie on all paths to (or from) others.
 pub(crate) struct DominatorTree {
     /// When the walk of the tree entered and left each block; `NONE` for blocks out of reach.
     enter: Vec<u32>,
     leave: Vec<u32>,
+    /// The immediate dominator of each block; `NONE` for roots and blocks out of reach.
+    above: Vec<u32>,
+    /// How many blocks dominate each block, itself included; 0 out of reach.
+    depth: Vec<u32>,
 }
 
 impl DominatorTree {
@@ -33,6 +37,29 @@ impl DominatorTree {
             return true;
         }
         self.enter[a] != NONE && self.enter[a] <= self.enter[b] && self.leave[b] <= self.leave[a]
+    }
+
+    /// The immediate dominator; `NONE` when there is none.
+    pub(super) fn above(&self, block: u32) -> u32 {
+        self.above[block as usize]
+    }
+
+    /// How many blocks dominate `block`, itself included; 0 out of reach.
+    pub(super) fn depth(&self, block: u32) -> u32 {
+        self.depth[block as usize]
+    }
+
+    /// Blocks in reach, each behind those that dominate it, and each with all that it dominates behind it.
+    pub(super) fn preorder(&self) -> Vec<u32> {
+        let reached = self.enter.iter().filter(|&&enter| enter != NONE).count();
+        let mut order = alloc::vec![0; reached];
+        for (block, &enter) in (0u32..).zip(&self.enter) {
+            if enter != NONE {
+                // The virtual root has number 0.
+                order[enter as usize - 1] = block;
+            }
+        }
+        order
     }
 
     fn new(nodes: u32, roots: &[u32], next: &Adjacency, previous: &Adjacency) -> Self {
@@ -94,15 +121,20 @@ impl DominatorTree {
         let mut enter_at = alloc::vec![0u32; reached];
         let mut free_at: Vec<u32> = alloc::vec![1; reached];
         let (mut enter, mut leave) = (alloc::vec![NONE; n], alloc::vec![NONE; n]);
+        let (mut above, mut depth) = (alloc::vec![NONE; n], alloc::vec![0u32; n]);
         for w in 1..reached {
-            let above = idom[w] as usize;
-            enter_at[w] = free_at[above];
-            free_at[above] += size[w];
+            let (block, parent) = (order[w] as usize, idom[w] as usize);
+            enter_at[w] = free_at[parent];
+            free_at[parent] += size[w];
             free_at[w] = enter_at[w] + 1;
-            enter[order[w] as usize] = enter_at[w];
-            leave[order[w] as usize] = enter_at[w] + size[w] - 1;
+            enter[block] = enter_at[w];
+            leave[block] = enter_at[w] + size[w] - 1;
+            if parent != 0 {
+                above[block] = order[parent];
+            }
+            depth[block] = if parent == 0 { 1 } else { depth[order[parent] as usize] + 1 };
         }
-        Self { enter, leave }
+        Self { enter, leave, above, depth }
     }
 }
 

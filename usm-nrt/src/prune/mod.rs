@@ -26,10 +26,14 @@ mod cfg;
 mod diamond;
 mod dominance;
 mod fanout;
+#[cfg(test)]
+mod growth;
 mod llvm_lex;
 mod llvm_text;
+mod loops;
 mod normalize;
 mod per_block;
+mod spans;
 mod walk;
 mod web;
 
@@ -37,7 +41,8 @@ pub use cfg::{BlockId, Cfg, CfgBuilder, CfgError, Op, OpKind, Value};
 pub use llvm_text::{PrunedText, TextError, TextErrorKind, prune_llvm};
 
 use cfg::Index;
-use dominance::DominatorTree;
+use diamond::Diamonds;
+use fanout::Fans;
 use walk::Walker;
 
 /// Which passes run.
@@ -154,44 +159,61 @@ pub fn prune(cfg: &mut Cfg, options: &Options) -> PruneStats {
     if cfg.is_empty() {
         return stats;
     }
-    let (down, up) = (DominatorTree::forward(cfg), DominatorTree::backward(cfg));
-    let mut walker = Walker::new(cfg.len());
-    let mut search = web::Search::new(cfg.len());
     let mut index = Index::new(cfg);
-    if options.method == Method::Legacy {
-        stats.per_block = per_block::prune_legacy(&mut index);
-        index.finish();
-        return stats;
+    match options.method {
+        Method::Legacy => stats.per_block = per_block::prune_legacy(&mut index),
+        Method::Reference => prune_reference(&mut index, options, &mut stats),
+        Method::Extended => prune_extended(&mut index, options, &mut stats),
     }
+    index.finish();
+    stats
+}
+
+/// The passes of llvmlite, in turns until nothing changes: a removal may enable another.
+fn prune_reference(index: &mut Index<'_>, options: &Options, stats: &mut PruneStats) {
     let Passes { per_block, diamond, fanout, fanout_raise } = options.passes;
-    // A removal may enable another; each round but the last removes something, so this ends.
+    if per_block {
+        // What is left in a block then has no partner there, ever: once is enough.
+        stats.per_block += per_block::prune(index);
+    }
+    let mut walker = Walker::new(index.cfg);
+    let mut diamonds = diamond.then(|| Diamonds::new(index));
+    let mut fans = fanout.then(|| Fans::new(index, false, options.subgraph_limit));
+    let mut raising_fans = fanout_raise.then(|| Fans::new(index, true, options.subgraph_limit));
     loop {
         let before = stats.total();
-        if per_block {
-            stats.per_block += per_block::prune(&mut index);
+        if let Some(diamonds) = &mut diamonds {
+            stats.diamond += diamonds.prune(index, &mut walker);
         }
-        if options.method == Method::Extended {
-            if diamond || fanout {
-                stats.web += web::prune(&mut index, &mut search, false, options.web_limit);
-            }
-            if fanout_raise {
-                stats.web_raise += web::prune(&mut index, &mut search, true, options.web_limit);
-            }
-        } else {
-            if diamond {
-                stats.diamond += diamond::prune(&mut index, &down, &up, &mut walker);
-            }
-            if fanout {
-                stats.fanout += fanout::prune(&mut index, &mut walker, false, options.subgraph_limit);
-            }
-            if fanout_raise {
-                stats.fanout_raise += fanout::prune(&mut index, &mut walker, true, options.subgraph_limit);
-            }
+        if let Some(fans) = &mut fans {
+            stats.fanout += fans.prune(index, &mut walker);
+        }
+        if let Some(fans) = &mut raising_fans {
+            stats.fanout_raise += fans.prune(index, &mut walker);
         }
         if stats.total() == before {
             break;
         }
     }
-    index.finish();
-    stats
+}
+
+/// Pairs inside blocks and webs.
+fn prune_extended(index: &mut Index<'_>, options: &Options, stats: &mut PruneStats) {
+    let Passes { per_block, diamond, fanout, fanout_raise } = options.passes;
+    let mut search = web::Search::new(index.cfg.len());
+    if per_block {
+        stats.per_block += per_block::prune(index);
+    }
+    loop {
+        let before = stats.total();
+        if diamond || fanout {
+            stats.web += web::prune(index, &mut search, false, options.web_limit);
+        }
+        if fanout_raise {
+            stats.web_raise += web::prune(index, &mut search, true, options.web_limit);
+        }
+        if stats.total() == before {
+            break;
+        }
+    }
 }

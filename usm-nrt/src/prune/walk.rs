@@ -1,8 +1,9 @@
-//! Walks that more than one pass needs, with marks that are not cleared between walks.
+//! The walk back from tails to their head, with marks that are not cleared between walks.
 
 use alloc::vec::Vec;
 
-use super::cfg::Index;
+use super::BlockId;
+use super::cfg::{Cfg, Index};
 
 /// Scratch space for walks over one graph.
 pub(crate) struct Walker {
@@ -10,19 +11,28 @@ pub(crate) struct Walker {
     seen: Vec<u32>,
     /// In which walk a block was a tail last.
     tail: Vec<u32>,
+    /// In which walk a block was between head and tails last.
+    between: Vec<u32>,
     walk: u32,
     stack: Vec<u32>,
+    /// Blocks that the entry reaches, and those that it reaches before anything raises.
+    reached: Vec<bool>,
+    reached_unraised: Vec<bool>,
 }
 
 impl Walker {
-    pub(crate) fn new(blocks: usize) -> Self {
-        Self { seen: alloc::vec![0; blocks], tail: alloc::vec![0; blocks], walk: 0, stack: Vec::new() }
-    }
-
-    /// How many walks there were.
-    #[cfg(test)]
-    pub(super) fn walks(&self) -> u32 {
-        self.walk
+    pub(crate) fn new(cfg: &Cfg) -> Self {
+        let blocks = cfg.len();
+        let mark = || alloc::vec![0; blocks];
+        Self {
+            seen: mark(),
+            tail: mark(),
+            between: mark(),
+            walk: 0,
+            stack: Vec::new(),
+            reached: reached(cfg, |_| true),
+            reached_unraised: reached(cfg, |block| !cfg.is_raising(BlockId(block))),
+        }
     }
 
     fn begin(&mut self) {
@@ -31,6 +41,7 @@ impl Walker {
         if self.walk == 0 {
             self.seen.fill(0);
             self.tail.fill(0);
+            self.between.fill(0);
             self.walk = 1;
         }
     }
@@ -38,16 +49,21 @@ impl Walker {
     /// Whether every path that comes to a tail comes from `head` and through no other tail: then each tail
     /// runs at most once for each run of the head, and never without it. `raises`: blocks where
     /// paths from the head end by raising; when given, what comes to a tail that raises is not looked at.
+    /// `inner`, when given: all other blocks on the paths from the head to tails and raises, with which the walk is no larger than they are.
     pub(crate) fn tails_follow_head(
         &mut self,
         index: &Index<'_>,
         head: u32,
         tails: &[u32],
         raises: &[u32],
+        inner: Option<&[u32]>,
     ) -> bool {
         self.begin();
         for &tail in tails.iter().chain(raises) {
             self.tail[tail as usize] = self.walk;
+        }
+        for &block in tails.iter().chain(inner.unwrap_or_default()) {
+            self.between[block as usize] = self.walk;
         }
         for &tail in tails {
             self.stack.push(tail);
@@ -55,10 +71,19 @@ impl Walker {
                 if core::mem::replace(&mut self.seen[block as usize], self.walk) == self.walk {
                     continue;
                 }
-                if !raises.is_empty() && index.cfg.is_raising(super::BlockId(block)) {
+                index.step();
+                let raising = !raises.is_empty();
+                if raising && index.cfg.is_raising(BlockId(block)) {
                     continue;
                 }
-                if block == 0 {
+                // What never runs leads to none of the blocks that do.
+                if self.reached[head as usize] && !self.reached[block as usize] {
+                    continue;
+                }
+                // The entry comes to a block that is not inner without the head or behind a tail.
+                let reached = if raising { &self.reached_unraised } else { &self.reached };
+                let outside = inner.is_some() && self.between[block as usize] != self.walk;
+                if block == 0 || outside && reached[block as usize] {
                     return false;
                 }
                 for &before in index.cfg.pred().of(block) {
@@ -74,20 +99,16 @@ impl Walker {
         }
         true
     }
+}
 
-    /// Whether a block from `head` on, up to and without `tail`, gives any reference back.
-    pub(crate) fn has_dec_between(&mut self, index: &Index<'_>, head: u32, tail: u32) -> bool {
-        self.begin();
-        self.stack.push(head);
-        while let Some(block) = self.stack.pop() {
-            if block == tail || core::mem::replace(&mut self.seen[block as usize], self.walk) == self.walk {
-                continue;
-            }
-            if index.has_dec(block) {
-                return true;
-            }
-            self.stack.extend(index.cfg.succ().of(block));
+/// Which blocks the entry reaches through blocks that go on.
+fn reached(cfg: &Cfg, goes_on: impl Fn(u32) -> bool) -> Vec<bool> {
+    let mut reached = alloc::vec![false; cfg.len()];
+    let mut stack = alloc::vec![0];
+    while let Some(block) = stack.pop() {
+        if !core::mem::replace(&mut reached[block as usize], true) && goes_on(block) {
+            stack.extend(cfg.succ().of(block));
         }
-        false
     }
+    reached
 }
