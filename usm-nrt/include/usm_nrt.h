@@ -158,6 +158,11 @@ typedef struct usm_nrt_api {
     /* How many of this library's blocks another runtime destroyed while counting was on: counted as freed here
      * and, where it counts too, there. */
     size_t (*foreign_frees)(void);
+    /* set_allocator with functions that take longer than a heap's: blocks of up to 1 KiB are carved out of slabs of 64 KiB, and each
+     * thread keeps some for its next ones. The next call of this or of set_allocator gives all of them back. Not NULL. */
+    usm_nrt_status (*set_kept_allocator)(const NRT_ExternalAllocator *allocator);
+    /* Slabs that such functions gave and have not got back, and blocks of them that are alive; both may be NULL. */
+    void (*kept_counts)(size_t *slabs, size_t *live);
 } usm_nrt_api;
 
 /* ---- Symbols of the C library ------------------------------------------------------------------ */

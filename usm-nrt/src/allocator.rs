@@ -13,8 +13,12 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use spin::Mutex;
 
+#[cfg(feature = "std")]
+use crate::block;
 use crate::error::Error;
 use crate::external::ExternalAllocator;
+#[cfg(feature = "std")]
+use crate::local;
 use crate::system;
 
 /// `malloc` of the C library, or one like it.
@@ -47,8 +51,8 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// Takes all blocks that name no allocator from `allocator`, headers and payloads of varsize blocks included;
 /// `None` goes back to Rust's global allocator. The functions are copied. Blocks are always freed by the
-/// functions that allocated them, so this may be called while others live. Nothing is cached per thread
-/// meanwhile.
+/// functions that allocated them, so this may be called while others live. Each block is asked of the functions
+/// ([`set_kept_allocator`] is for those that take long).
 ///
 /// Refused without `malloc` or `free`, and when 255 different allocators were installed before.
 ///
@@ -56,13 +60,63 @@ static INSTALLING: Mutex<()> = Mutex::new(());
 /// The functions follow C99's rules and may be called from any thread with `opaque`, as long as any block of theirs lives.
 pub unsafe fn set_allocator(allocator: Option<&ExternalAllocator>) -> Result<(), Error> {
     let Some(allocator) = allocator else {
-        system::set_allocator(0);
+        choose(0, false);
         return Ok(());
     };
     if allocator.malloc.is_none() || allocator.free.is_none() {
         return Err(Error::IncompleteAllocator);
     }
-    install(*allocator, None)
+    install(*allocator, None, false)
+}
+
+/// [`set_allocator`] with functions that take longer than a heap's, as those of a device's driver do: blocks of up to 1 KiB are carved
+/// out of slabs of 64 KiB, and each thread keeps up to 256 KiB of them for its next ones. The functions see slabs and large blocks.
+///
+/// A slab goes back when all of its blocks have; the last one of a size stays. [`crate::drain_thread_cache`] gives back what the calling
+/// thread keeps, and the next call of this function or of [`set_allocator`] what all threads keep: on Linux at once, elsewhere each
+/// thread's with its next block or at its end. Live blocks stay with their slabs.
+///
+/// As [`set_allocator`], every block from the functions, where threads keep nothing ([`crate::set_thread_cache`]), and while blocks are tracked
+/// ([`crate::set_tracking`]).
+///
+/// # Safety
+/// As there.
+pub unsafe fn set_kept_allocator(allocator: &ExternalAllocator) -> Result<(), Error> {
+    if allocator.malloc.is_none() || allocator.free.is_none() {
+        return Err(Error::IncompleteAllocator);
+    }
+    #[cfg(feature = "std")]
+    {
+        // Where it cannot be had, threads give back what they keep by themselves.
+        let _ = local::prepare_barrier();
+        block::prepare_for_forks();
+    }
+    install(*allocator, None, true)
+}
+
+/// What lies between the functions of [`set_kept_allocator`] and the owners of blocks.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct KeptCounts {
+    /// Slabs that the functions gave and have not got back.
+    pub slabs: usize,
+    /// Blocks of those slabs that are alive.
+    pub live: usize,
+}
+
+/// The counts at this moment; with other threads at work each of them may be a little off.
+#[cfg(feature = "std")]
+pub fn kept_counts() -> KeptCounts {
+    let (slabs, live) = block::kept_counts();
+    KeptCounts { slabs, live }
+}
+
+/// New blocks come from that one; what threads keep of the one before goes back.
+fn choose(number: u8, kept: bool) {
+    system::set_allocator(number, kept);
+    #[cfg(feature = "std")]
+    block::begin_generation();
 }
 
 /// [`set_allocator`] with functions that take no `opaque`; a missing `realloc` is done by `malloc` and `free`.
@@ -75,12 +129,12 @@ pub unsafe fn set_plain_allocator(
     free: PlainFree,
 ) -> Result<(), Error> {
     let functions = ExternalAllocator { realloc: realloc.and(PLAIN.realloc), ..PLAIN };
-    install(functions, Some(Plain { malloc, realloc, free }))
+    install(functions, Some(Plain { malloc, realloc, free }), false)
 }
 
 /// The number that new blocks are allocated under.
-fn install(functions: ExternalAllocator, plain: Option<Plain>) -> Result<(), Error> {
-    let _guard = INSTALLING.lock();
+fn install(functions: ExternalAllocator, plain: Option<Plain>, kept: bool) -> Result<(), Error> {
+    let guard = INSTALLING.lock();
     for (number, cell) in ENTRIES.iter().enumerate().skip(1) {
         let known = cell.load(Ordering::Acquire);
         // SAFETY: null, or an entry that is never freed.
@@ -95,8 +149,10 @@ fn install(functions: ExternalAllocator, plain: Option<Plain>) -> Result<(), Err
                 cell.store(entry, Ordering::Release);
             }
         }
+        // What is given back may call whom it likes.
+        drop(guard);
         // Fits: there are 256 entries.
-        system::set_allocator(number as u8);
+        choose(number as u8, kept);
         return Ok(());
     }
     Err(Error::TooManyAllocators { limit: ALLOCATORS - 1 })

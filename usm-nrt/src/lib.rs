@@ -14,16 +14,25 @@ mod counters;
 mod refcount;
 mod symbols;
 mod sync;
+#[cfg(feature = "std")]
+#[cfg_attr(not(loom), expect(unreachable_pub, reason = "only the models of `tests/loom.rs` reach it"))]
+mod turn;
 
 #[cfg(loom)]
 pub use counters::{Counters, Event, Shard, Shards};
 pub use refcount::{MAX_REFCOUNT, RefCount, Release};
 pub use symbols::{Slot, SlotError, SlotTable};
+#[cfg(loom)]
+pub use turn::Turn;
 
 // The models of `tests/loom.rs` replace the atomics, whose doubles have no C layout.
 #[cfg(not(loom))]
 mod runtime {
-    pub use crate::allocator::{PlainFree, PlainMalloc, PlainRealloc, set_allocator, set_plain_allocator};
+    #[cfg(feature = "std")]
+    pub use crate::allocator::{KeptCounts, kept_counts};
+    pub use crate::allocator::{
+        PlainFree, PlainMalloc, PlainRealloc, set_allocator, set_kept_allocator, set_plain_allocator,
+    };
     pub use crate::block::BUILTIN;
     pub use crate::destructor::{DEAD, Dtor, FRESH, ManagedDtor, Owner, OwnerTag};
     pub use crate::error::Error;

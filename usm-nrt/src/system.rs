@@ -9,6 +9,8 @@ const STATS: u32 = 1;
 const CACHE: u32 = 2;
 const SHUTDOWN: u32 = 4;
 const TRACKING: u32 = 8;
+/// Small blocks of the installed allocator are carved out of slabs and kept.
+const KEPT: u32 = 16;
 
 /// Number of the allocator behind new blocks (see [`crate::set_allocator`]): the highest byte.
 const ALLOCATOR_SHIFT: u32 = 24;
@@ -89,6 +91,14 @@ impl Switches {
         self.0 & TRACKING != 0
     }
 
+    /// Whether small blocks of the installed allocator are carved out of slabs. Not while tracking: then the allocator is asked for each
+    /// block, so that whoever is behind it sees who wants one.
+    #[inline]
+    #[cfg(feature = "std")]
+    pub(crate) const fn is_slabbed(self) -> bool {
+        self.0 & (CACHE | KEPT | TRACKING) == CACHE | KEPT
+    }
+
     /// Whether small blocks are cached per thread.
     #[inline]
     pub(crate) const fn is_cached(self) -> bool {
@@ -103,11 +113,12 @@ impl Switches {
 }
 
 /// Chooses the allocator of new blocks; publishes its entry too.
-pub(crate) fn set_allocator(number: u8) {
-    let word = u32::from(number) << ALLOCATOR_SHIFT;
+pub(crate) fn set_allocator(number: u8, kept: bool) {
+    let word = u32::from(number) << ALLOCATOR_SHIFT | if kept { KEPT } else { 0 };
     // The closure never refuses.
-    let _ = SWITCHES
-        .fetch_update(Ordering::Release, Ordering::Relaxed, |switches| Some(switches & !ALLOCATOR | word));
+    let _ = SWITCHES.fetch_update(Ordering::Release, Ordering::Relaxed, |switches| {
+        Some(switches & !(ALLOCATOR | KEPT) | word)
+    });
 }
 
 /// Whether small blocks are cached per thread.

@@ -1,4 +1,4 @@
-//! Models of the reference count, of symbol slots and of the threads' counters under all interleavings:
+//! Models of the reference count, of symbol slots, of the threads' counters and of what one thread takes from another under all interleavings:
 //! `cargo xtask loom`.
 #![cfg(loom)]
 
@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use usm_nrt::{Event, RefCount, Release, Shards, Slot, SlotTable};
+use usm_nrt::{Event, RefCount, Release, Shards, Slot, SlotTable, Turn};
 
 /// A counted block: whoever releases last reads what all others wrote.
 struct Block {
@@ -190,5 +190,61 @@ fn threads_at_the_same_time_have_counters_of_their_own() {
         let [one, two] = claims.map(|thread| thread.join().unwrap());
         assert_ne!(one, two);
         assert_eq!(counted(&shards), (0, 2), "and the set that lay there was taken");
+    });
+}
+
+/// What a thread keeps, and the turn on it.
+struct Kept {
+    turn: Turn,
+    blocks: UnsafeCell<u32>,
+}
+
+// SAFETY: the model checks the accesses.
+unsafe impl Sync for Kept {}
+// SAFETY: as above.
+unsafe impl Send for Kept {}
+
+impl Kept {
+    /// What the owner does with each block; whether it could.
+    fn keep(&self) -> bool {
+        if !self.turn.enter() {
+            return false;
+        }
+        // SAFETY: loom fails the model if somebody else is at it.
+        self.blocks.with_mut(|blocks| unsafe { *blocks += 1 });
+        self.turn.leave();
+        true
+    }
+
+    /// What another thread does once, with the barrier in all threads that makes the owner's order a fact: here each side has
+    /// its own.
+    fn clear(&self) -> u32 {
+        self.turn.close();
+        loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
+        let taken = if self.turn.is_idle() {
+            // SAFETY: as above.
+            self.blocks.with_mut(|blocks| unsafe { core::mem::take(&mut *blocks) })
+        } else {
+            0
+        };
+        self.turn.open();
+        taken
+    }
+}
+
+/// Nobody touches what the other one is at, and nothing is lost.
+#[test]
+fn what_a_thread_keeps_is_taken_whole_or_not_at_all() {
+    loom::model(|| {
+        let kept = Arc::new(Kept { turn: Turn::new(), blocks: UnsafeCell::new(0) });
+        let owner = {
+            let kept = Arc::clone(&kept);
+            thread::spawn(move || (0..2).filter(|_| kept.keep()).count() as u32)
+        };
+        let taken = kept.clear();
+        let put = owner.join().unwrap();
+        // SAFETY: all threads have ended.
+        let left = kept.blocks.with(|blocks| unsafe { *blocks });
+        assert_eq!(taken + left, put);
     });
 }

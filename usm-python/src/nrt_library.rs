@@ -71,11 +71,24 @@ impl Runtime {
         symbol.ok().map(|symbol| *symbol as usize)
     }
 
-    /// Takes all blocks that name no allocator from `functions`; `None`: from the heap.
-    pub(crate) fn set_allocator(&self, functions: Option<ExternalAllocator>) -> PyResult<()> {
-        let functions = functions.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: null, or functions of this extension, which is never unloaded; they are copied.
-        check(unsafe { (self.api.set_allocator)(functions) }, 0)
+    /// Takes all blocks that name no allocator from `functions`, small ones out of slabs.
+    pub(crate) fn set_source(&self, functions: &ExternalAllocator) -> PyResult<()> {
+        // SAFETY: functions of this extension, which is never unloaded; they are copied.
+        check(unsafe { (self.api.set_kept_allocator)(functions) }, 0)
+    }
+
+    /// Takes them from the heap.
+    pub(crate) fn set_heap(&self) -> PyResult<()> {
+        // SAFETY: no functions.
+        check(unsafe { (self.api.set_allocator)(std::ptr::null()) }, 0)
+    }
+
+    /// Slabs of the source, and blocks of them that are alive.
+    pub(crate) fn kept_counts(&self) -> (usize, usize) {
+        let (mut slabs, mut live) = (0, 0);
+        // SAFETY: room for both.
+        unsafe { (self.api.kept_counts)(&raw mut slabs, &raw mut live) };
+        (slabs, live)
     }
 
     /// Blocks that other runtimes destroyed.

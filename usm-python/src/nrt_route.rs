@@ -13,7 +13,7 @@ use usm_nrt::{ExternalAllocator, FreeFn, MemInfo, SourceAllocator, Stats};
 
 use crate::error::Class;
 use crate::import;
-use crate::nrt_library::runtime;
+use crate::nrt_library::{Runtime, runtime};
 use crate::nrt_origin;
 use crate::nrt_trace;
 use crate::queue::PyQueue;
@@ -27,8 +27,8 @@ struct Source {
 }
 
 static SOURCE: RwLock<Option<Arc<Source>>> = RwLock::new(None);
-/// Blocks of the source that are alive.
-static LIVE: AtomicUsize = AtomicUsize::new(0);
+/// What the source gave and has not got back: large blocks, and slabs of small ones.
+static GIVEN: AtomicUsize = AtomicUsize::new(0);
 /// Frees a block of any source: each knows its own.
 static FREE: OnceLock<FreeFn> = OnceLock::new();
 
@@ -38,7 +38,7 @@ fn source() -> Option<Arc<Source>> {
 
 unsafe extern "C" fn source_malloc(size: usize, _: *mut c_void) -> *mut c_void {
     // Counted before the source is looked at, so that it cannot be given back in between.
-    LIVE.fetch_add(1, Ordering::SeqCst);
+    GIVEN.fetch_add(1, Ordering::SeqCst);
     let block = source().map_or(std::ptr::null_mut(), |source| {
         // SAFETY: lives as long as `source`.
         let table = unsafe { source.allocator.as_table().as_ref() };
@@ -49,7 +49,7 @@ unsafe extern "C" fn source_malloc(size: usize, _: *mut c_void) -> *mut c_void {
         }
     });
     if block.is_null() {
-        LIVE.fetch_sub(1, Ordering::SeqCst);
+        GIVEN.fetch_sub(1, Ordering::SeqCst);
     } else {
         nrt_origin::note(block as usize, size);
         nrt_trace::born(block as usize, size);
@@ -67,7 +67,13 @@ unsafe extern "C" fn source_free(block: *mut c_void, _: *mut c_void) {
         // SAFETY: a block of `source_malloc`, once; the function finds the source in the block.
         unsafe { free(block, std::ptr::null_mut()) };
     }
-    LIVE.fetch_sub(1, Ordering::SeqCst);
+    GIVEN.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// Blocks of the source that are alive: small ones are counted by who carves them.
+fn live(runtime: &Runtime) -> usize {
+    let (slabs, small) = runtime.kept_counts();
+    (GIVEN.load(Ordering::SeqCst) + small).saturating_sub(slabs)
 }
 
 /// The source as the library sees it.
@@ -116,23 +122,31 @@ pub(crate) fn _nrt_take_source(
         }
         *slot = Some(fresh);
     }
-    runtime.set_allocator(Some(FUNCTIONS))
+    runtime.set_source(&FUNCTIONS)
 }
 
 /// Blocks come from the heap again. Refused while blocks of the source are alive.
 #[pyfunction]
 pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
     let runtime = runtime(py)?;
-    runtime.set_allocator(None)?;
+    let refused = |live: usize| {
+        Class::Request.error(format!(
+            "{live} blocks of the source are alive; usm.nrt.leaks() tells where they came from"
+        ))
+    };
+    match live(runtime) {
+        0 => {}
+        live => return Err(refused(live)),
+    }
+    // What threads keep goes back to the source here. Not under the slot's lock: its memory is freed.
+    runtime.set_heap()?;
     let gone = {
         let mut slot = SOURCE.write().unwrap_or_else(PoisonError::into_inner);
-        let live = LIVE.load(Ordering::SeqCst);
+        let live = live(runtime);
         if live != 0 {
             drop(slot);
-            runtime.set_allocator(Some(FUNCTIONS))?;
-            let message =
-                format!("{live} blocks of the source are alive; usm.nrt.leaks() tells where they came from");
-            return Err(Class::Request.error(message));
+            runtime.set_source(&FUNCTIONS)?;
+            return Err(refused(live));
         }
         slot.take()
     };
@@ -142,14 +156,28 @@ pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
 
 /// The queue and kind that new blocks come from, and how many of them are alive.
 #[pyfunction]
-pub(crate) fn _nrt_source() -> Option<(PyQueue, &'static str, usize)> {
+pub(crate) fn _nrt_source(py: Python<'_>) -> Option<(PyQueue, &'static str, usize)> {
     let source = source()?;
-    Some((PyQueue(Arc::clone(&source.stream)), source.kind.name(), LIVE.load(Ordering::SeqCst)))
+    let live = live(runtime(py).ok()?);
+    Some((PyQueue(Arc::clone(&source.stream)), source.kind.name(), live))
+}
+
+/// Gives back what the calling thread keeps for its next blocks; at the `end` of the process threads keep nothing from then on.
+#[pyfunction]
+pub(crate) fn _nrt_drain(py: Python<'_>, end: bool) -> PyResult<()> {
+    let runtime = runtime(py)?;
+    if end {
+        // SAFETY: an entry that takes any boolean.
+        unsafe { (runtime.api.set_thread_cache)(false) };
+    }
+    // SAFETY: an entry without conditions.
+    unsafe { (runtime.api.drain_thread_cache)() };
+    Ok(())
 }
 
 /// The kind and queue of host-accessible bytes that lie in a block of the source.
 pub(crate) fn home(address: usize, size: usize) -> Option<(AllocKind, Arc<Stream>)> {
-    if LIVE.load(Ordering::Relaxed) == 0 {
+    if GIVEN.load(Ordering::Relaxed) == 0 {
         return None;
     }
     let source = source()?;

@@ -1,12 +1,16 @@
-"""Runs one of Numba's own test modules on usm's runtime and prints what came of it, as one JSON document.
+"""Runs one of Numba's own test modules, or a part of it, on usm's runtime, and reports each test as it goes.
 
-    python numba_suite.py MODULE [--stock [--uncounted] | --kind KIND --source SELECTOR]
+    python numba_suite.py MODULE REPORT [--part I/N] [--after TEST] [--test-limit SECONDS]
+                          [--stock [--uncounted] | --kind KIND --source SELECTOR]
 
-``--stock`` runs it on Numba's runtime, for comparison, and counts there too unless ``--uncounted``.
+``REPORT`` gets a JSON document a line: ``{"start": TEST}`` and ``{"end": TEST, "outcome": ...}`` of each test, and at last ``{"left": ...}``,
+what was not freed. Who reads it knows which test was on when the process was ended. ``--stock`` runs on Numba's runtime, for comparison, and
+counts there too unless ``--uncounted``. A test that takes longer than the limit ends the process with a stack trace.
 """
 
 import argparse
 import atexit
+import faulthandler
 import gc
 import importlib
 import io
@@ -14,18 +18,86 @@ import json
 import os
 import pathlib
 import shutil
+import sys
 import tempfile
 import time
 import unittest
 
 
-def names(cases):
-    return sorted(".".join(case.id().split(".")[-2:]) for case, *_ in cases)
+class Reporting(unittest.TextTestResult):
+    """Writes what comes of each test."""
+
+    def __init__(self, report, limit):
+        super().__init__(unittest.runner._WritelnDecorator(io.StringIO()), False, 0)
+        self.report, self.limit = report, limit
+
+    def tell(self, **line):
+        self.report.write(json.dumps(line) + "\n")
+        self.report.flush()
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.outcome = {"outcome": "passed"}
+        self.tell(start=name(test))
+        self.started = time.perf_counter()
+        faulthandler.dump_traceback_later(self.limit, exit=True)
+
+    def stopTest(self, test):
+        faulthandler.cancel_dump_traceback_later()
+        self.tell(end=name(test), seconds=round(time.perf_counter() - self.started, 2), **self.outcome)
+        super().stopTest(test)
+
+    def addFailure(self, test, problem):
+        super().addFailure(test, problem)
+        self.failed(test, self.failures[-1][1])
+
+    def addError(self, test, problem):
+        super().addError(test, problem)
+        self.failed(test, self.errors[-1][1])
+
+    def addSubTest(self, test, subtest, problem):
+        super().addSubTest(test, subtest, problem)
+        if problem is not None:
+            self.failed(test, f"{subtest}\n{self._exc_info_to_string(problem, test)}")
+
+    def failed(self, test, text):
+        if not isinstance(test, unittest.TestCase):
+            # What a class or module needs beforehand: there is no test to stop.
+            self.tell(end=str(test), outcome="failed", text=text)
+        self.outcome = {"outcome": "failed", "text": text}
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.outcome = {"outcome": "skipped", "text": reason}
+
+    def addExpectedFailure(self, test, problem):
+        super().addExpectedFailure(test, problem)
+        self.outcome = {"outcome": "expected failure"}
+
+    def addUnexpectedSuccess(self, test):
+        super().addUnexpectedSuccess(test)
+        self.outcome = {"outcome": "unexpected success"}
+
+
+def name(test):
+    return ".".join(test.id().split(".")[-2:])
+
+
+def flat(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from flat(test)
+        else:
+            yield test
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("module")
+    parser.add_argument("report")
+    parser.add_argument("--part", default="0/1")
+    parser.add_argument("--after")
+    parser.add_argument("--test-limit", type=float, default=1200)
     parser.add_argument("--stock", action="store_true")
     parser.add_argument("--uncounted", action="store_true")
     parser.add_argument("--kind", default="host")
@@ -57,27 +129,25 @@ def main():
         stats = rtsys.get_allocation_stats
 
     module = importlib.import_module(f"numba.tests.{arguments.module}")
-    suite = unittest.defaultTestLoader.loadTestsFromModule(module)
-    output = io.StringIO()
-    start = time.perf_counter()
-    result = unittest.TextTestRunner(stream=output, verbosity=2).run(suite)
-    seconds = time.perf_counter() - start
-    report = {
-        "ran": result.testsRun,
-        "failed": names(result.failures + result.errors),
-        "unexpected": names((case,) for case in result.unexpectedSuccesses),
-        "skipped": names(result.skipped),
-        "expected_failures": names(result.expectedFailures),
-        "seconds": round(seconds, 1),
-        "output": "" if result.wasSuccessful() else output.getvalue(),
-    }
-    del suite, result
-    gc.collect()
-    report["stats"] = stats and stats()._asdict()
-    if not arguments.stock:
-        installed = usm.numba.installed()
-        report |= {"live": installed.live, "kind": installed.kind, "leaks": len(usm.nrt.leaks())}
-    print(json.dumps(report))
+    tests = list(flat(unittest.defaultTestLoader.loadTestsFromModule(module)))
+    part, parts = map(int, arguments.part.split("/"))
+    # Neighbours stay together: they share what their class prepares.
+    tests = tests[len(tests) * part // parts : len(tests) * (part + 1) // parts]
+    if arguments.after:
+        tests = tests[[name(test) for test in tests].index(arguments.after) + 1 :]
+    with open(arguments.report, "a") as report:
+        result = Reporting(report, arguments.test_limit)
+        unittest.TestSuite(tests)(result)
+        del tests
+        gc.collect()
+        left = {"blocks": None, "headers": None}
+        if stats:
+            now = stats()
+            left = {"blocks": now.alloc - now.free, "headers": now.mi_alloc - now.mi_free}
+        if not arguments.stock:
+            left |= {"live": usm.numba.installed().live, "tracked": len(usm.nrt.leaks()), "kind": usm.numba.installed().kind}
+        result.tell(left=left)
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

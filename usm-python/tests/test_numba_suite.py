@@ -1,29 +1,17 @@
-"""Numba's own tests on usm's runtime: they pass as they do on Numba's, and leave the same blocks.
-
-The short ones by default. With ``USM_NUMBA_SUITE=all`` (``cargo xtask numba``) all of them, each beside a run on Numba's own
-runtime, which is then the oracle of every outcome and of what is left.
+"""Numba's own tests on usm's runtime: those that are short pass and leave no block. `cargo xtask numba` runs the others too, and all of
+them beside Numba's own runtime (`numba_compare.py`).
 """
-
-import json
-import os
-import pathlib
-import subprocess
-import sys
 
 import pytest
 
+import numba_compare
+import numba_modules
 import usm
 from conftest import CI, require
 
 require("numba", "its tests come with it")
 require("dpctl", "blocks live in memory of its default device")
 
-#: Tests that look at what is replaced, and differ for that reason.
-DIFFERENT = {
-    "test_nrt": {
-        "TestNRTIssue.test_no_nrt_on_njit_decoration": "install() initialises the runtime, before anything is decorated",
-    }
-}
 SHORT = [
     "test_nrt",
     "test_nrt_refct",
@@ -35,15 +23,6 @@ SHORT = [
     "test_setimpl",
     "test_setobject",
 ]
-LONG = ["test_array_iterators", "test_lists", "test_dyn_array", "test_dictobject", "test_typedlist", "test_listobject"]
-#: Blocks that only ours count: the header and the table of every container. On Numba's runtime they are the C heap's.
-TABLES = {"test_dictimpl", "test_listimpl", "test_setimpl", "test_setobject", "test_dictobject", "test_typedlist", "test_listobject"}
-ALL = os.environ.get("USM_NUMBA_SUITE") == "all"
-#: Numba's runtime counts allocations that fail: these tests ask it for too much by its Python interface.
-FAILED_ALLOCATIONS = {"test_nrt": 2}
-#: As above, but from compiled code, so that ours is asked, which counts what is made.
-FAILED_IN_COMPILED_CODE = {"test_lists": 1, "test_dyn_array": 1}
-SCRIPT = pathlib.Path(__file__).with_name("numba_suite.py")
 
 
 @pytest.fixture(autouse=True)
@@ -56,50 +35,73 @@ def library():
         pytest.skip(str(error))
 
 
-def run(module, *arguments):
-    done = subprocess.run([sys.executable, SCRIPT, module, *arguments], capture_output=True, text=True, timeout=3600)
-    assert done.returncode == 0, done.stderr
-    # Some tests print from C.
-    return json.loads(next(line for line in done.stdout.splitlines() if line.startswith('{"ran"')))
-
-
 @pytest.mark.parametrize("module", SHORT)
 def test_a_module_passes_and_leaves_no_block(module):
-    report = run(module)
-    assert report["ran"] >= 4
-    assert set(report["failed"]) == set(DIFFERENT.get(module, {})) and report["unexpected"] == [], report["output"]
-    stats = report["stats"]
-    assert (report["live"], report["leaks"]) == (0, 0)
-    assert stats["mi_alloc"] == stats["mi_free"]
-    assert stats["alloc"] == stats["free"] + FAILED_ALLOCATIONS.get(module, 0)
+    tests, left = numba_modules.run_part(module, "0/1")
+    different = numba_modules.DIFFERENT.get(module, {})
+    wrong = {name: test for name, test in tests.items() if test["outcome"] in ("failed", "unexpected success")}
+    assert len(tests) >= 4 and set(wrong) == set(different), wrong
+    assert left == {"blocks": numba_modules.FAILED_ALLOCATIONS.get(module, 0), "headers": 0, "live": 0, "tracked": 0, "kind": "host"}
 
 
 @pytest.mark.parametrize("kind", ["shared"])
 def test_a_module_passes_in_shared_memory(kind):
-    report = run("test_nrt_refct", "--kind", kind)
-    assert (report["ran"], report["failed"], report["kind"], report["live"]) == (4, [], kind, 0), report["output"]
+    tests, left = numba_modules.run_part("test_nrt_refct", "0/1", "--kind", kind)
+    assert [test["outcome"] for test in tests.values()] == ["passed"] * 4, tests
+    assert left == {"blocks": 0, "headers": 0, "live": 0, "tracked": 0, "kind": kind}
 
 
-if ALL:
-
-    @pytest.mark.parametrize("module", SHORT + LONG)
-    def test_a_module_does_what_it_does_on_numbas_runtime(module):
-        """What its tests leak themselves (by raising out of compiled code) is leaked there too, block for block."""
-        # test_nrt asks whether Numba counts: its outcomes are compared, and what it leaves is looked at above.
-        ours, theirs = run(module), run(module, "--stock", *(["--uncounted"] if module == "test_nrt" else []))
-        seconds = f"{ours['seconds']} s, on Numba's own runtime {theirs['seconds']} s"
-        print(f"{module}: {ours['ran']} tests in {seconds}; {ours['stats']}")
-        assert theirs["failed"] == theirs["unexpected"] == []
-        assert set(ours["failed"]) == set(DIFFERENT.get(module, {})), ours["output"]
-        for what in "ran", "unexpected", "skipped", "expected_failures":
-            assert ours[what] == theirs[what], what
-        if not ours["failed"]:
-            theirs["stats"]["alloc"] -= FAILED_IN_COMPILED_CODE.get(module, 0)
-            (blocks, headers), (their_blocks, their_headers) = left(ours["stats"]), left(theirs["stats"])
-            tables = 2 * headers if module in TABLES else 0
-            assert headers == their_headers and their_blocks <= blocks <= their_blocks + tables
+# ---- What tells us so --------------------------------------------------------------------------------------------------
 
 
-def left(stats):
-    """Blocks and headers that a module left: what it makes in all varies from run to run."""
-    return stats["alloc"] - stats["free"], stats["mi_alloc"] - stats["mi_free"]
+def found(*, blocks=0, headers=0, live=0, **outcomes):
+    tests = {name: {"outcome": outcome.replace("_", " ")} for name, outcome in outcomes.items()}
+    return {"tests": tests, "left": [{"blocks": blocks, "headers": headers, "live": live, "tracked": 0}], "seconds": 1}
+
+
+def test_a_difference_is_found():
+    good = found(a="passed", b="skipped", c="expected_failure")
+    assert numba_compare.compare("test_recursion", good, good) == ([], [])
+    for worse in (
+        found(a="failed", b="skipped", c="expected_failure"),
+        found(a="passed", b="passed", c="expected_failure"),
+        found(a="passed", b="skipped"),
+        found(a="passed", b="skipped", c="expected_failure", headers=1),
+        found(a="passed", b="skipped", c="expected_failure", blocks=1),
+        {**good, "left": [None]},
+    ):
+        explained, unexplained = numba_compare.compare("test_recursion", good, worse)
+        assert (explained, len(unexplained)) == ([], 1), unexplained
+    assert numba_compare.compare("test_recursion", found(a="failed"), found(a="failed"))[1], "failed on both is no success"
+
+
+def test_what_is_known_to_differ_is_named_with_its_reason():
+    known = "TestNRTIssue.test_no_nrt_on_njit_decoration"
+    theirs, ours = found(**{known: "passed"}), found(**{known: "failed"}, blocks=2)
+    (line,), unexplained = numba_compare.compare("test_nrt", theirs, ours)
+    assert known in line and "before anything is decorated" in line and unexplained == []
+
+
+def test_a_test_that_hangs_or_crashes_ends_alone(monkeypatch, tmp_path):
+    """The others of its part run on in a process of their own."""
+    (tmp_path / "numba_hostile.py").write_text(
+        "import ctypes, time, unittest\n"
+        "class Hostile(unittest.TestCase):\n"
+        "    def test_a_passes(self): pass\n"
+        "    def test_b_crashes(self): ctypes.string_at(0)\n"
+        "    def test_c_hangs(self): time.sleep(600)\n"
+        "    def test_d_fails(self): self.assertEqual(1, 2)\n"
+        "    def test_e_leaves(self): import os; os._exit(3)\n"
+        "    def test_f_passes(self): pass\n"
+    )
+    script = tmp_path / "suite.py"
+    text = numba_modules.SCRIPT.read_text()
+    script.write_text(text.replace('f"numba.tests.{arguments.module}"', "arguments.module"))
+    monkeypatch.setattr(numba_modules, "SCRIPT", script)
+    monkeypatch.setattr(numba_modules, "TEST_LIMIT", 3)
+    tests, left = numba_modules.run_part("numba_hostile", "0/1", "--stock", "--uncounted")
+    outcomes = {name.split("_")[1]: test["outcome"] for name, test in tests.items()}
+    assert outcomes == {"a": "passed", "b": "failed", "c": "failed", "d": "failed", "e": "failed", "f": "passed"}
+    text = {name.split("_")[1]: test.get("text", "") for name, test in tests.items()}
+    assert "SIGSEGV" in text["b"] and "Timeout" in text["c"] and "1 != 2" in text["d"] and "status 3" in text["e"]
+    assert left == {"blocks": None, "headers": None}

@@ -10,9 +10,17 @@ pub(crate) fn is_fresh(folder: &Path, list: &str) -> bool {
     fs::read_to_string(folder.join(STAMP)).is_ok_and(|text| text == list)
 }
 
+/// Whether the folder was finished from a list whose lines are all in this one.
+pub(crate) fn is_part(folder: &Path, list: &str) -> bool {
+    let wanted: Vec<&str> = list.lines().collect();
+    fs::read_to_string(folder.join(STAMP)).is_ok_and(|text| text.lines().all(|line| wanted.contains(&line)))
+}
+
 /// Marks the folder as finished.
 pub(crate) fn stamp(folder: &Path, list: &str) -> Result<(), String> {
     let path = folder.join(STAMP);
+    // A copy of the folder made of links keeps its own.
+    let _ = fs::remove_file(&path);
     fs::write(&path, list).map_err(|error| at(&path, &error))
 }
 

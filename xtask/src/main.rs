@@ -14,6 +14,7 @@ mod fuzz;
 mod images;
 mod loom;
 mod nrt;
+mod numba;
 mod python;
 mod races;
 mod report;
@@ -45,7 +46,9 @@ usage: cargo xtask <command>
   images                the freestanding and bare-metal images alone
   features              every pair of features of every crate alone
   nrt                   the C library of usm-nrt; prints where it and its header are
-  numba                 Numba's own tests on its runtime and on ours, with the wheel that is built for it
+  numba [--all] [--refresh] [--kind KIND] [--source SELECTOR] [MODULE...]
+                        Numba's own tests on its runtime and on ours, with the wheel that is built for it: the eight modules of
+                        the runtime, --all: those of typed containers too; Numba's results are kept, --refresh: made again
   spirv [--check]       writes the SPIR-V of the kernels from their OpenCL C, or compares the two; needs Debian's set-up
   wheel                 the Python package with that library inside; prints where it is
 
@@ -68,7 +71,7 @@ fn main() -> ExitCode {
         "images" => no_arguments(rest).and_then(|()| images::run_alone()),
         "features" => no_arguments(rest).and_then(|()| features::run_alone()),
         "nrt" => no_arguments(rest).and_then(|()| nrt::run()),
-        "numba" => no_arguments(rest).and_then(|()| test::numba()),
+        "numba" => numba::run(rest),
         "wheel" => no_arguments(rest).and_then(|()| wheel::run()),
         "spirv" => spirv::run_alone(rest),
         "bench" => bench::run(rest),

@@ -16,8 +16,11 @@ pub(crate) fn virtual_environment() -> Result<(), String> {
     if folder::is_fresh(&venv, &stamp) && environment::venv_python().exists() {
         return Ok(());
     }
-    folder::remove(&venv)?;
-    create(&venv)?;
+    // A list that only grew is installed on top of what stands: the rest is a gigabyte.
+    if !(folder::is_part(&venv, &stamp) && environment::venv_python().exists()) {
+        folder::remove(&venv)?;
+        create(&venv)?;
+    }
     succeed(&mut pip(&environment::venv_python(), &["install", "--no-compile", "-r"], &list))?;
     folder::stamp(&venv, &stamp)
 }

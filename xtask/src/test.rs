@@ -111,18 +111,6 @@ fn packages() -> impl Iterator<Item = &'static str> {
     NO_STD.into_iter().flat_map(|name| ["-p", name])
 }
 
-/// Numba's own tests, all of them and on both runtimes: too long for every change.
-pub(crate) fn numba() -> Result<(), Failure> {
-    let mut report = Report::new();
-    if setup::parts(&mut report) && install_wheel(&mut report) {
-        let mut suite = command(environment::venv_python());
-        suite.args(["-m", "pytest", "-q", "-rP", "-p", "no:cacheprovider", "tests/test_numba_suite.py"]);
-        suite.env("USM_NUMBA_SUITE", "all").current_dir(environment::root().join("usm-python"));
-        report.command("Numba's tests", &mut suite);
-    }
-    report.finish()
-}
-
 /// Builds the wheel as a user would get it, installs it and runs the Python tests against it.
 fn python(report: &mut Report) {
     let crate_dir = environment::root().join("usm-python");
@@ -147,6 +135,6 @@ fn python(report: &mut Report) {
 }
 
 /// Builds the wheel and installs it into the virtual environment.
-fn install_wheel(report: &mut Report) -> bool {
+pub(crate) fn install_wheel(report: &mut Report) -> bool {
     report.check("wheel", wheel::install)
 }

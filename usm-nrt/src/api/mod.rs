@@ -127,6 +127,10 @@ pub struct Api {
     /// How many of this runtime's blocks another runtime destroyed while counting was on; the statistics have them
     /// as freed, and so has the other runtime.
     pub foreign_frees: unsafe extern "C" fn() -> usize,
+    /// [`Self::set_allocator`] with functions that take long: small blocks are carved out of slabs, and kept by threads; not null.
+    pub set_kept_allocator: unsafe extern "C" fn(allocator: *const ExternalAllocator) -> Status,
+    /// How many slabs such functions gave, and how many blocks of them are alive; both may be null.
+    pub kept_counts: unsafe extern "C" fn(slabs: *mut usize, live: *mut usize),
 }
 
 // SAFETY: constant function pointers and a pointer to a static.
@@ -187,4 +191,6 @@ pub static API: Api = Api {
     slots_unresolved: slots::unresolved,
     set_allocator: system::set_allocator,
     foreign_frees: system::foreign_frees,
+    set_kept_allocator: system::set_kept_allocator,
+    kept_counts: system::kept_counts,
 };

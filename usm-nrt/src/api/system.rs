@@ -5,6 +5,7 @@ use core::ptr;
 
 use super::CLiveBlock;
 use super::status::Status;
+use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::stats::Stats;
 use crate::{allocator, local, system, track};
@@ -16,6 +17,31 @@ pub(crate) unsafe extern "C" fn set_allocator(allocator: *const ExternalAllocato
     match unsafe { allocator::set_allocator(allocator) } {
         Ok(()) => Status::OK,
         Err(error) => error.into(),
+    }
+}
+
+pub(crate) unsafe extern "C" fn set_kept_allocator(allocator: *const ExternalAllocator) -> Status {
+    // SAFETY: null or a readable record.
+    let Some(allocator) = (unsafe { allocator.as_ref() }) else { return Error::IncompleteAllocator.into() };
+    // SAFETY: the C caller answers for its functions.
+    match unsafe { allocator::set_kept_allocator(allocator) } {
+        Ok(()) => Status::OK,
+        Err(error) => error.into(),
+    }
+}
+
+pub(crate) unsafe extern "C" fn kept_counts(slabs: *mut usize, live: *mut usize) {
+    #[cfg(feature = "std")]
+    let counts = allocator::kept_counts();
+    #[cfg(feature = "std")]
+    let counts = (counts.slabs, counts.live);
+    #[cfg(not(feature = "std"))]
+    let counts = (0, 0);
+    for (out, count) in [(slabs, counts.0), (live, counts.1)] {
+        if !out.is_null() {
+            // SAFETY: not null and the C caller's to write.
+            unsafe { out.write(count) };
+        }
     }
 }
 

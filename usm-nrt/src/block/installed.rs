@@ -5,6 +5,22 @@ use core::ptr::{self, NonNull};
 use super::{MIN_ALIGN, PREFIX, Prefix, place};
 use crate::allocator;
 use crate::error::Error;
+use crate::system::{self, Switches};
+
+/// [`super::allocate`] while an allocator is installed: of a slab if the block is small and the allocator asked for them.
+#[inline(never)]
+pub(super) fn allocate_small_or_large(
+    head: usize,
+    size: usize,
+    align: usize,
+    switches: Switches,
+) -> Result<NonNull<u8>, Error> {
+    #[cfg(feature = "std")]
+    if let Some(block) = super::slab::allocate(head, size, align, switches) {
+        return Ok(block);
+    }
+    allocate(switches.allocator(), head, size, align)
+}
 
 /// [`super::allocate`] from an installed allocator, whose blocks may be aligned to anything.
 #[cold]
@@ -53,6 +69,10 @@ pub(super) unsafe fn reallocate(
     prefix: Prefix,
     size: usize,
 ) -> Result<NonNull<u8>, Error> {
+    if prefix.is_slabbed() {
+        // SAFETY: same contract.
+        return unsafe { move_from_slab(block, prefix, size) };
+    }
     let (allocator, lead) = (prefix.allocator(), prefix.lead());
     let total = total_of(0, size, MIN_ALIGN)?;
     let kept = (prefix.total - lead).min(size);
@@ -83,4 +103,26 @@ pub(super) unsafe fn reallocate(
     }
     // SAFETY: `total` has room for the prefix, the data and the padding up to its alignment.
     Ok(unsafe { place(base, Prefix::installed(total, moved, allocator)) })
+}
+
+/// [`reallocate`] of a block of a slab.
+///
+/// # Safety
+/// As there.
+unsafe fn move_from_slab(block: NonNull<u8>, prefix: Prefix, size: usize) -> Result<NonNull<u8>, Error> {
+    let room = prefix.total - prefix.slab_lead();
+    if size <= room {
+        return Ok(block);
+    }
+    let switches = system::switches();
+    let new = if switches.allocator() == prefix.allocator() {
+        allocate_small_or_large(0, size, MIN_ALIGN, switches)?
+    } else {
+        allocate(prefix.allocator(), 0, size, MIN_ALIGN)?
+    };
+    // SAFETY: both blocks are live and distinct; the old one has `room` bytes, the new one more.
+    unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), room) };
+    // SAFETY: ours, and the caller gives it up.
+    unsafe { super::free(block) };
+    Ok(new)
 }

@@ -14,11 +14,15 @@ use core::ptr::{self, NonNull};
 mod class;
 mod installed;
 mod raw;
+#[cfg(feature = "std")]
+mod slab;
 
 #[cfg(feature = "std")]
 pub(crate) use class::free_kept;
 pub(crate) use class::{allocate_counted, class_for, keep_counted};
 use raw::{alloc, dealloc, realloc};
+#[cfg(feature = "std")]
+pub(crate) use slab::{begin_generation, counts as kept_counts, give_back, prepare_for_forks};
 
 use crate::allocator;
 use crate::error::Error;
@@ -56,6 +60,34 @@ impl Prefix {
     /// A block of an installed allocator.
     const fn installed(total: usize, lead: usize, allocator: u8) -> Self {
         Self { total, packed: lead as u64 | (allocator as u64) << 56 }
+    }
+
+    /// A block of a slab: `lead` bytes from there, `size` bytes up to its end.
+    #[cfg(feature = "std")]
+    const fn slabbed(lead: usize, size: usize, class: u8, allocator: u8, generation: u32) -> Self {
+        let place = lead as u64 | (generation as u64) << Self::SLAB_LEAD_BITS;
+        Self { total: lead + size, packed: place | (class as u64) << 48 | (allocator as u64) << 56 }
+    }
+
+    /// Of the 40 bits that say where another block begins.
+    const SLAB_LEAD_BITS: u32 = 20;
+    #[cfg(feature = "std")]
+    const MAX_GENERATION: u32 = (1 << 20) - 1;
+
+    /// Bytes from the slab to a block of it.
+    const fn slab_lead(self) -> usize {
+        (self.packed & ((1 << Self::SLAB_LEAD_BITS) - 1)) as usize
+    }
+
+    /// The installation that a block of a slab is of.
+    #[cfg(feature = "std")]
+    const fn generation(self) -> u32 {
+        (self.packed >> Self::SLAB_LEAD_BITS) as u32 & Self::MAX_GENERATION
+    }
+
+    /// Whether the block is one of a slab.
+    const fn is_slabbed(self) -> bool {
+        cfg!(feature = "std") && self.allocator() != 0 && self.class() != 0
     }
 
     /// What all blocks have that are aligned to 16 and neither kept nor from elsewhere.
@@ -134,7 +166,12 @@ pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull
     let align = align.max(MIN_ALIGN);
     let switches = system::switches();
     if switches.allocator() != 0 {
-        return installed::allocate(switches.allocator(), head, size, align);
+        let made = installed::allocate_small_or_large(head, size, align, switches);
+        if made.is_err() && system::switches().allocator() != switches.allocator() {
+            // Given up at this moment: what comes now comes from the next one.
+            return allocate(head, size, align);
+        }
+        return made;
     }
     allocate_own(head, size, align, switches)
 }
@@ -249,7 +286,7 @@ pub(crate) unsafe fn free_with(block: NonNull<u8>, switches: Switches) {
         return unsafe { release(base, Prefix { total: prefix.total, packed: Prefix::USUAL }) };
     }
     // SAFETY: same contract.
-    unsafe { free_unusual(block, prefix) }
+    unsafe { free_unusual(block, prefix, switches) }
 }
 
 /// [`free_with`] of a block with an alignment of its own, or from elsewhere. Behind a call, so that nobody else pays for its
@@ -258,7 +295,14 @@ pub(crate) unsafe fn free_with(block: NonNull<u8>, switches: Switches) {
 /// # Safety
 /// As for [`free`]; the prefix is the block's.
 #[inline(never)]
-unsafe fn free_unusual(block: NonNull<u8>, prefix: Prefix) {
+unsafe fn free_unusual(block: NonNull<u8>, prefix: Prefix, switches: Switches) {
+    #[cfg(feature = "std")]
+    if prefix.is_slabbed() {
+        // SAFETY: same contract.
+        return unsafe { slab::free(block, prefix, switches) };
+    }
+    #[cfg(not(feature = "std"))]
+    let _ = switches;
     // SAFETY: `lead` is the distance from the base.
     let base = unsafe { block.sub(prefix.lead()) };
     if prefix.allocator() != 0 {
@@ -293,13 +337,13 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
     };
     // SAFETY: the block is live.
     let mut prefix = unsafe { prefix_of(block) };
-    let lead = prefix.lead();
-    let overflow = Error::SizeOverflow { size, align: MIN_ALIGN };
-    let total = lead.checked_add(size).ok_or(overflow)?;
     if prefix.allocator() != 0 {
         // SAFETY: same contract.
         return unsafe { installed::reallocate(block, prefix, size) };
     }
+    let lead = prefix.lead();
+    let overflow = Error::SizeOverflow { size, align: MIN_ALIGN };
+    let total = lead.checked_add(size).ok_or(overflow)?;
     if prefix.class() != 0 {
         if total <= prefix.total {
             return Ok(block);

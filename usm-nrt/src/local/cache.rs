@@ -21,10 +21,10 @@ const PART: usize = 16 * 1024;
 /// A free block, as long as the cache has it. What the block's owner and late users of it look at stays as it was: the
 /// prefix, which the next owner needs anyway, and the reference count, so that a second release is still seen.
 #[repr(C)]
-struct Node {
+pub(crate) struct Node {
     prefix: [usize; PREFIX_WORDS],
     refcount: usize,
-    next: *mut Node,
+    pub(crate) next: *mut Node,
 }
 
 const PREFIX_WORDS: usize = block::PREFIX / size_of::<usize>();

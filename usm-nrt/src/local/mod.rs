@@ -2,19 +2,27 @@
 //! counters are shared and nothing is kept.
 
 #[cfg(feature = "std")]
+mod barrier;
+#[cfg(feature = "std")]
 mod cache;
 #[cfg(feature = "std")]
 mod here;
+#[cfg(feature = "std")]
+mod shelf;
 #[cfg(feature = "std")]
 mod thread;
 #[cfg(feature = "std")]
 mod wish;
 #[cfg(feature = "std")]
-pub(crate) use cache::Cache;
+pub(crate) use barrier::prepare as prepare_barrier;
+#[cfg(feature = "std")]
+pub(crate) use cache::{Cache, Node};
+#[cfg(feature = "std")]
+pub(crate) use shelf::{Chain, clear_all as clear_all_shelves, shelved};
 #[cfg(feature = "std")]
 pub use thread::drain_thread_cache;
 #[cfg(feature = "std")]
-pub(crate) use thread::{count, for_each_counters, keeper, put, take};
+pub(crate) use thread::{count, for_each_counters, keeper, put, shelf, take};
 #[cfg(feature = "std")]
 pub(crate) use wish::answer as thread_cache_answered;
 

@@ -8,7 +8,9 @@ use core::ptr::{self, NonNull};
 use std::thread_local;
 
 use super::cache::Cache;
+use super::shelf::Shelf;
 use super::{here, wish};
+use crate::block;
 use crate::counters::{Counters, Event, Shard, Shards};
 use crate::system;
 
@@ -22,6 +24,8 @@ static ORPHANS: Counters = Counters::new();
 pub(super) struct Local {
     cache: Cache,
     shard: Cell<*const Shard>,
+    /// Null until a block of a slab was wanted.
+    shelf: Cell<*const Shelf>,
 }
 
 thread_local! {
@@ -41,6 +45,10 @@ impl Drop for Exit {
         // SAFETY: made by `open` on this thread; nobody finds it any more, so this is its end.
         let local = unsafe { Box::from_raw(local) };
         local.cache.drain();
+        // SAFETY: shelves are never freed.
+        if let Some(shelf) = unsafe { local.shelf.get().as_ref() } {
+            block::give_back(shelf.give_up());
+        }
         // SAFETY: shards are never freed.
         if let Some(shard) = unsafe { local.shard.get().as_ref() } {
             shard.give_up();
@@ -69,7 +77,9 @@ fn open<'a>() -> Option<&'a Local> {
     // SAFETY: the layout is not empty.
     let new = NonNull::new(unsafe { alloc(Layout::new::<Local>()) })?.cast::<Local>();
     // SAFETY: fresh memory of that layout.
-    unsafe { new.write(Local { cache: Cache::new(), shard: Cell::new(ptr::null()) }) };
+    unsafe {
+        new.write(Local { cache: Cache::new(), shard: Cell::new(ptr::null()), shelf: Cell::new(ptr::null()) })
+    };
     here::set(new.as_ptr());
     // SAFETY: as in `current`.
     Some(unsafe { new.as_ref() })
@@ -91,6 +101,23 @@ impl Local {
         let shard = SHARDS.claim()?;
         self.shard.set(shard);
         Some(shard)
+    }
+
+    #[inline(always)]
+    fn shelf(&self) -> Option<&'static Shelf> {
+        // SAFETY: shelves are never freed.
+        match unsafe { self.shelf.get().as_ref() } {
+            Some(shelf) => Some(shelf),
+            None => self.claim_shelf(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn claim_shelf(&self) -> Option<&'static Shelf> {
+        let shelf = Shelf::claim()?;
+        self.shelf.set(shelf);
+        Some(shelf)
     }
 }
 
@@ -157,6 +184,15 @@ pub(crate) fn keeper<'a>() -> Option<&'a Cache> {
     current().or_else(prepared).map(|local| &local.cache)
 }
 
+/// What this thread keeps of an installed allocator, if it may keep something.
+#[inline]
+pub(crate) fn shelf() -> Option<&'static Shelf> {
+    if !wish::is_kept() {
+        return None;
+    }
+    current().or_else(prepared)?.shelf()
+}
+
 #[cold]
 fn prepared<'a>() -> Option<&'a Local> {
     let _ = open()?;
@@ -174,5 +210,9 @@ pub fn drain_thread_cache() {
     // SAFETY: as in `current`.
     if let Some(local) = unsafe { here::find().as_ref() } {
         local.cache.drain();
+        // SAFETY: shelves are never freed.
+        if let Some(shelf) = unsafe { local.shelf.get().as_ref() } {
+            block::give_back(shelf.clear());
+        }
     }
 }

@@ -157,9 +157,14 @@ fn step(bytes: &mut Bytes<'_>, cells: &mut [Option<Cell>; CELLS], statics: &mut 
             resize(slot.as_mut(), size);
         }
         12 => {
+            let choice = bytes.next()?;
             // SAFETY: the table of functions outlives the program.
-            unsafe {
-                (API.set_allocator)(if bytes.next()? % 2 == 0 { ptr::null() } else { &raw const ALLOCATOR })
+            let _ = unsafe {
+                match choice % 4 {
+                    1 => (API.set_allocator)(&raw const ALLOCATOR),
+                    3 => (API.set_kept_allocator)(&raw const ALLOCATOR),
+                    _ => (API.set_allocator)(ptr::null()),
+                }
             };
         }
         13 => {

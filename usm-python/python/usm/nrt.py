@@ -18,6 +18,7 @@ __all__ = [
     "AllocationStats",
     "LiveBlock",
     "MemInfo",
+    "drain",
     "get_allocation_stats",
     "get_include",
     "get_library",
@@ -99,6 +100,13 @@ def get_allocation_stats() -> AllocationStats:
     # A block of ours that Numba's runtime destroyed is in both books.
     both = (0, foreign, 0, foreign)
     return AllocationStats(*(ours + theirs - twice for ours, theirs, twice in zip(counts, _numba_stats(), both)))
+
+
+def drain() -> None:
+    """Gives back what the calling thread keeps for its next blocks: up to 256 KiB of small ones that it has freed, and as much of those
+    that lived in a source (:func:`usm.numba.install`). A thread does so at its end, and :func:`usm.numba.uninstall` for all threads.
+    """
+    _usm._nrt_drain(False)
 
 
 def track(on: bool = True, *, origins: bool = False) -> None:

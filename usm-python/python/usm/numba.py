@@ -4,6 +4,7 @@ Importing this module teaches Numba the type :class:`usm.Array`; Numba does so b
 (entry point ``numba_extensions``). :func:`install` makes the arrays, lists, sets and dictionaries of compiled code live in USM.
 """
 
+import atexit as _atexit
 import threading as _threading
 from typing import NamedTuple
 
@@ -192,6 +193,8 @@ def _route(context):
             _register("NRT_", {name: before[name] for name in (*_OURS, *_BOTH)})
         raise
     _route_statistics()
+    # The memory that threads keep goes back while there is a runtime to take it.
+    _atexit.register(_usm._nrt_drain, True)
     _routed = True
 
 
