@@ -1,5 +1,6 @@
 //! The CUDA driver called directly.
 
+use std::cell::Cell;
 use std::ffi::{c_char, c_void};
 use std::hint::black_box;
 use std::ptr;
@@ -8,7 +9,7 @@ use usm_core::Queue;
 use usm_core::backend::cuda::{Cuda, raw};
 use usm_kernel::Code;
 
-use super::peer::{self, Events, GROUP, ITEMS, Peer, Raw, function};
+use super::peer::{self, Events, GROUP, ITEMS, Peer, Raw, Turn, function};
 use crate::row::Row;
 
 const NON_DEFAULT_ALLOCATION: u32 = 1;
@@ -17,17 +18,18 @@ const NOT_READY: i32 = 600;
 /// Type of memory, whether managed, start and size of the range.
 const ATTRIBUTES: [i32; 4] = [2, 8, 11, 12];
 
-/// What the peer calls, with the context current on the measuring thread all the time.
+/// What the peer calls, with the context current on the measuring thread all the time. It never makes an event while it is measured.
 struct Driver {
     stream: Raw,
     allocate: unsafe extern "C" fn(*mut u64, usize, u32) -> i32,
     free: unsafe extern "C" fn(u64) -> i32,
     attributes: unsafe extern "C" fn(u32, *const i32, *const Raw, u64) -> i32,
     copy: unsafe extern "C" fn(u64, u64, usize, Raw) -> i32,
-    create_event: unsafe extern "C" fn(*mut Raw, u32) -> i32,
     record: unsafe extern "C" fn(Raw, Raw) -> i32,
     ask: unsafe extern "C" fn(Raw) -> i32,
-    destroy: unsafe extern "C" fn(Raw) -> i32,
+    /// Made once and recorded in turns, as a program does that knows how many it waits for at most.
+    events: [Raw; 4],
+    next: Cell<usize>,
 }
 
 pub(super) fn rows() -> Result<Vec<Row>, String> {
@@ -37,15 +39,10 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let measured = raw::with_current(context.raw(), || -> Result<Vec<Row>, String> {
         let mut rows = peer::memory_rows("CUDA", &queue, &driver);
         let launch = driver.launcher(&queue)?;
-        let launch = |address, _: Option<Raw>| launch(address);
-        rows.extend(peer::launch_rows(
-            "CUDA",
-            &queue,
-            Code::Ptx(PTX),
-            &driver,
-            ("same calls", Events::Kept),
-            launch,
-        )?);
+        for peers in [("same calls", Events::Kept), ("one event a wait", Events::Dropped)] {
+            let launch = |turn: Turn| launch(turn);
+            rows.extend(peer::launch_rows("CUDA", &queue, Code::Ptx(PTX), &driver, peers, launch)?);
+        }
         Ok(rows)
     });
     measured.map_err(|error| error.to_string())?
@@ -55,6 +52,15 @@ impl Driver {
     fn of(queue: &Queue<Cuda>) -> Result<Self, String> {
         let context = queue.context().raw();
         let find = |name| raw::function(context, name);
+        let create = function!(find, c"cuEventCreate", fn(*mut Raw, u32) -> i32);
+        let mut events = [ptr::null_mut(); 4];
+        raw::with_current(context, || {
+            for event in &mut events {
+                // SAFETY: the context is current, room for the answer.
+                unsafe { create(&raw mut *event, DISABLE_TIMING) };
+            }
+        })
+        .map_err(|error| error.to_string())?;
         Ok(Self {
             stream: queue.raw().as_raw(),
             allocate: function!(find, c"cuMemAllocManaged", fn(*mut u64, usize, u32) -> i32),
@@ -65,25 +71,23 @@ impl Driver {
                 fn(u32, *const i32, *const Raw, u64) -> i32
             ),
             copy: function!(find, c"cuMemcpyAsync", fn(u64, u64, usize, Raw) -> i32),
-            create_event: function!(find, c"cuEventCreate", fn(*mut Raw, u32) -> i32),
             record: function!(find, c"cuEventRecord", fn(Raw, Raw) -> i32),
             ask: function!(find, c"cuEventQuery", fn(Raw) -> i32),
-            destroy: function!(find, c"cuEventDestroy_v2", fn(Raw) -> i32),
+            events,
+            next: Cell::new(0),
         })
     }
 
-    /// An event after `work`.
-    fn event_after(&self, work: impl FnOnce()) -> Raw {
-        let mut event = ptr::null_mut();
-        // SAFETY: the context is current, room for the answer.
-        unsafe { (self.create_event)(&raw mut event, DISABLE_TIMING) };
-        work();
+    /// An event after everything before.
+    fn event(&self) -> Raw {
+        let next = self.next.get();
+        self.next.set((next + 1) % self.events.len());
         // SAFETY: live event and stream.
-        unsafe { (self.record)(event, self.stream) };
-        event
+        unsafe { (self.record)(self.events[next], self.stream) };
+        self.events[next]
     }
 
-    fn launcher(&self, queue: &Queue<Cuda>) -> Result<impl Fn(Raw) -> Raw + '_, String> {
+    fn launcher(&self, queue: &Queue<Cuda>) -> Result<impl Fn(Turn) -> Raw + '_, String> {
         let context = queue.context().raw();
         let find = |name| raw::function(context, name);
         let load = function!(find, c"cuModuleLoadData", fn(*mut Raw, *const c_void) -> i32);
@@ -102,29 +106,15 @@ impl Driver {
         }
         // SAFETY: a live module that is never unloaded, a name that ends in NUL, room for the answer.
         unsafe { get(&raw mut kernel, module, c"scale".as_ptr()) };
-        Ok(move |address: Raw| {
-            self.event_after(|| {
-                let (mut address, mut by, mut offset) = (address as u64, 1.0_f32, 0_u32);
-                let mut arguments: [Raw; 3] =
-                    [(&raw mut address).cast(), (&raw mut by).cast(), (&raw mut offset).cast()];
-                let (blocks, threads) = ((ITEMS / GROUP) as u32, GROUP as u32);
-                // SAFETY: live function and stream, arguments of its types, an array with an element for each item.
-                unsafe {
-                    launch(
-                        kernel,
-                        blocks,
-                        1,
-                        1,
-                        threads,
-                        1,
-                        1,
-                        4 * threads,
-                        self.stream,
-                        arguments.as_mut_ptr(),
-                        ptr::null_mut(),
-                    )
-                };
-            })
+        Ok(move |Turn { address, last, .. }: Turn| {
+            let (mut address, mut by, mut offset) = (address as u64, 1.0_f32, 0_u32);
+            let mut arguments: [Raw; 3] =
+                [(&raw mut address).cast(), (&raw mut by).cast(), (&raw mut offset).cast()];
+            let (blocks, threads) = ((ITEMS / GROUP) as u32, GROUP as u32);
+            let (local, arguments, extra) = (4 * threads, arguments.as_mut_ptr(), ptr::null_mut());
+            // SAFETY: live function and stream, arguments of its types, an array with an element for each item.
+            unsafe { launch(kernel, blocks, 1, 1, threads, 1, 1, local, self.stream, arguments, extra) };
+            if last { self.event() } else { ptr::null_mut() }
         })
     }
 }
@@ -150,10 +140,9 @@ impl Peer for Driver {
     }
 
     fn copy(&self, dst: Raw, src: *const c_void, len: usize) -> Raw {
-        self.event_after(|| {
-            // SAFETY: live stream, disjoint live ranges of that size.
-            unsafe { (self.copy)(dst as u64, src as u64, len, self.stream) };
-        })
+        // SAFETY: live stream, disjoint live ranges of that size.
+        unsafe { (self.copy)(dst as u64, src as u64, len, self.stream) };
+        self.event()
     }
 
     fn poll(&self, event: Raw) {
@@ -163,10 +152,8 @@ impl Peer for Driver {
         }
     }
 
-    fn release(&self, event: Raw) {
-        // SAFETY: owned, once.
-        unsafe { (self.destroy)(event) };
-    }
+    /// They are used again.
+    fn release(&self, _: Raw) {}
 }
 
 /// The kernel of the other runtimes; the local array is an offset in the block's dynamic shared memory.

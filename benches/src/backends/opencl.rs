@@ -8,7 +8,7 @@ use usm_core::Queue;
 use usm_core::backend::opencl::{OpenCl, raw};
 use usm_kernel::Code;
 
-use super::peer::{self, Events, GROUP, ITEMS, OPENCL_C, Peer, Raw, function};
+use super::peer::{self, Events, GROUP, ITEMS, OPENCL_C, Peer, Raw, Turn, function};
 use crate::row::Row;
 
 /// What the peer calls.
@@ -36,9 +36,9 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let source = OPENCL_C.to_str().map_err(|error| error.to_string())?;
     let code = Code::OpenClC(source);
     // Without the event of the launch before, the runtime runs an operation of an in-order queue although the one before has failed.
-    let launch = |address, before: Option<Raw>| kernel.launch(address, before.as_slice());
+    let launch = |turn: Turn| kernel.launch(turn.address, turn.before.as_slice());
     rows.extend(peer::launch_rows("OpenCL", &queue, code, &driver, ("same calls", Events::Kept), launch)?);
-    let launch = |address, _: Option<Raw>| kernel.launch(address, &[]);
+    let launch = |turn: Turn| kernel.launch(turn.address, &[]);
     let bare = ("no failures, no events", Events::Dropped);
     rows.extend(peer::launch_rows("OpenCL", &queue, code, &driver, bare, launch)?);
     Ok(rows)

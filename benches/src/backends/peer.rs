@@ -48,8 +48,20 @@ pub(super) trait Peer {
 pub(super) enum Events {
     /// It keeps the last one until the next launch, as a program must that frees the memory later.
     Kept,
-    /// It gives each back at once: such a program never knows when it may free the memory.
+    /// It gives each back at once, or where the runtime makes none by itself, has one for the last launch alone: such a program never knows
+    /// when it may free the memory of the others.
     Dropped,
+}
+
+/// What the peer of a launch is given.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    /// The array.
+    pub(super) address: Raw,
+    /// Event of the launch before, where events are kept.
+    pub(super) before: Option<Raw>,
+    /// Whether it is waited for: what it gives is asked for then, and only given back otherwise.
+    pub(super) last: bool,
 }
 
 /// A function of a runtime, by its address.
@@ -167,15 +179,13 @@ fn on_busy_machine<T>(measure: impl FnOnce() -> T) -> T {
 
 /// Launches of a kernel with three arguments. Both sides set all of them every time and ask for the event. One row waits for each
 /// launch, the other for the last of 32, which on an in-order queue is the cost of a submission and little else.
-///
-/// `theirs` is the peer's launch over the array at an address, with the event of the launch before where events are kept.
 pub(super) fn launch_rows<B: Programmable>(
     name: &str,
     queue: &Queue<B>,
     code: Code<'_>,
     peer: &impl Peer,
     (called, events): (&str, Events),
-    theirs: impl Fn(Raw, Option<Raw>) -> Raw,
+    theirs: impl Fn(Turn) -> Raw,
 ) -> Result<Vec<Row>, String> {
     let module = Module::build(queue.context(), code).map_err(|error| error.to_string())?;
     let function = module.function("scale").map_err(|error| error.to_string())?;
@@ -197,7 +207,7 @@ pub(super) fn launch_rows<B: Programmable>(
     };
     let last = Cell::new(None);
     let submit = || {
-        let event = theirs(address, last.get());
+        let event = theirs(Turn { address, before: last.get(), last: matches!(events, Events::Kept) });
         match events {
             Events::Kept => {
                 if let Some(before) = last.replace(Some(event)) {
@@ -212,7 +222,7 @@ pub(super) fn launch_rows<B: Programmable>(
             submit();
             last.get().into_iter().for_each(|event| peer.poll(event));
         }
-        Events::Dropped => peer.wait(theirs(address, None)),
+        Events::Dropped => peer.wait(theirs(Turn { address, before: None, last: true })),
     };
     let mut rows = Vec::new();
     for (case, count) in [("launch and wait", 1), ("32 launches and wait", IN_A_ROW)] {

@@ -8,7 +8,7 @@ use usm_core::Queue;
 use usm_core::backend::dpctl::{Dpctl, raw};
 use usm_kernel::Code;
 
-use super::peer::{self, Events, GROUP, ITEMS, OPENCL_C, Peer, Raw, function};
+use super::peer::{self, Events, GROUP, ITEMS, OPENCL_C, Peer, Raw, Turn, function};
 use crate::row::Row;
 
 /// What `DPCTL_LOCAL_ACCESSOR` points to.
@@ -39,7 +39,7 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let launch = driver.launcher(&queue)?;
     let source = OPENCL_C.to_str().map_err(|error| error.to_string())?;
     for peers in [("same calls", Events::Kept), ("no events", Events::Dropped)] {
-        let launch = |address, _: Option<Raw>| launch(address);
+        let launch = |turn: Turn| launch(turn.address);
         rows.extend(peer::launch_rows("SYCL", &queue, Code::OpenClC(source), &driver, peers, launch)?);
     }
     Ok(rows)

@@ -64,15 +64,26 @@ impl<Q, E: Completion> Roster<Q, E> {
         }
     }
 
+    /// Events after all work that was submitted before; `last` gives one after everything in a queue that is not idle. Blocks only while a
+    /// queue is on its way from the one list to the other, at most `limit`.
+    pub(super) fn pending(
+        &self,
+        limit: Duration,
+        last: impl Fn(&Arc<Q>) -> Result<Option<E>>,
+    ) -> Result<Vec<E>> {
+        let queues = self.settled(limit, Instant::now())?;
+        let mut events: Vec<E> = self.orphans.lock().iter().map(|(_, event)| event.clone()).collect();
+        for queue in &queues {
+            events.extend(last(queue)?);
+        }
+        Ok(events)
+    }
+
     /// Blocks until all work has finished, at most `limit`; `last` gives an event after everything in a queue. The first failure
     /// is the answer, once everything else has finished too.
     pub(super) fn synchronize(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<E>) -> Result<()> {
         let start = Instant::now();
-        let queues = self.settled(limit, start)?;
-        let mut events: Vec<E> = self.orphans.lock().iter().map(|(_, event)| event.clone()).collect();
-        for queue in &queues {
-            events.push(last(queue)?);
-        }
+        let events = self.pending(limit, |queue| last(queue).map(Some))?;
         let mut outcome = Ok(());
         for event in &events {
             let waited =

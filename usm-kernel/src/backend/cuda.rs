@@ -10,7 +10,9 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::{CStr, c_char, c_void};
+use core::mem::MaybeUninit;
 use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use usm_core::backend::cuda::{Cuda, CudaContext, CudaEvent, CudaQueue, raw};
@@ -78,8 +80,7 @@ pub struct CudaFunction {
 #[derive(Debug)]
 struct Loaded {
     native: Option<Native>,
-    /// Launches that may not have finished.
-    running: Mutex<Vec<CudaEvent>>,
+    launched: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -120,7 +121,11 @@ impl Drop for Native {
 impl Drop for Loaded {
     fn drop(&mut self) {
         let Some(native) = self.native.take() else { return };
-        let mut running = core::mem::take(self.running.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if !*self.launched.get_mut() {
+            return drop(native);
+        }
+        // Launches are not remembered one by one, so this waits for others' work too. What cannot be known to have finished keeps its module.
+        let Ok(mut running) = raw::pending(&native.context) else { return core::mem::forget(native) };
         running.retain(is_running);
         if running.is_empty() {
             drop(native);
@@ -203,7 +208,7 @@ unsafe impl Programmable for Cuda {
             _ => return Err(Error::from(ErrorKind::Unsupported { operation: "this code" }).into()),
         };
         let native = Native::load(api, context, image, options)?;
-        Ok(CudaModule(Arc::new(Loaded { native: Some(native), running: Mutex::new(Vec::new()) })))
+        Ok(CudaModule(Arc::new(Loaded { native: Some(native), launched: AtomicBool::new(false) })))
     }
 
     fn function(module: &CudaModule, name: &CStr) -> Result<(CudaFunction, FunctionInfo), BuildError> {
@@ -235,24 +240,16 @@ unsafe impl Programmable for Cuda {
         let Some(module) = &function.module.native else { return Err(ErrorKind::DeviceLost.into()) };
         let shape = Shape3::of(grid, Cuda::shared(&module.context).info().max_work_group_size)?;
         let mut parameters = Parameters::new();
-        for argument in arguments {
-            parameters.push(argument)?;
-        }
+        let (pointers, shared) = parameters.point_to(arguments)?;
         let (launch, raw_function) = (module.api.launch, function.raw);
-        let ([gx, gy, gz], [bx, by, bz], shared) = (shape.grid, shape.block, parameters.shared()?);
-        let pointers = parameters.pointers(arguments);
+        let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
+        function.module.launched.store(true, Ordering::Relaxed);
         // SAFETY: a live function, as many parameters as it has; the caller's promise for what the code does.
-        let event = unsafe {
+        unsafe {
             raw::submit(queue, "cuLaunchKernel", after, |stream| {
                 launch(raw_function, gx, gy, gz, bx, by, bz, shared, stream, pointers, ptr::null_mut())
             })
-        }?;
-        let mut running = locked(&function.module.running);
-        if running.len() >= 8 {
-            running.retain(is_running);
         }
-        running.push(event.clone());
-        Ok(event)
     }
 }
 
@@ -332,63 +329,52 @@ impl Shape3 {
             }
             Ok(narrowed)
         };
-        let groups = core::array::from_fn(|d| global[d] / local[d].max(1));
+        // Behind the slowest dimension both are 1, and a division costs as much as the rest of this.
+        let groups =
+            core::array::from_fn(
+                |d| if d < grid.dimensions() { global[d] / local[d].max(1) } else { global[d] },
+            );
         Ok(Self { grid: narrow(groups)?, block: narrow(local)? })
     }
 }
 
 /// What `cuLaunchKernel` takes: a pointer to each parameter.
 struct Parameters {
-    pointers: [Raw; MOST_ARGUMENTS],
-    addresses: [usize; MOST_ARGUMENTS],
-    offsets: [u32; MOST_ARGUMENTS],
-    count: usize,
-    region: usize,
+    pointers: [MaybeUninit<Raw>; MOST_ARGUMENTS],
+    /// Of local arrays in the region.
+    offsets: [MaybeUninit<u32>; MOST_ARGUMENTS],
 }
 
 impl Parameters {
     const fn new() -> Self {
         Self {
-            pointers: [ptr::null_mut(); MOST_ARGUMENTS],
-            addresses: [0; MOST_ARGUMENTS],
-            offsets: [0; MOST_ARGUMENTS],
-            count: 0,
-            region: 0,
+            pointers: [const { MaybeUninit::uninit() }; MOST_ARGUMENTS],
+            offsets: [const { MaybeUninit::uninit() }; MOST_ARGUMENTS],
         }
     }
 
-    fn push(&mut self, argument: &Slot<'_>) -> Result<(), Error> {
-        let index = self.count;
-        if index == MOST_ARGUMENTS {
+    /// Points to the parameters, where they lie now and as long as neither `self` nor `arguments` moves; and the bytes of the region.
+    fn point_to(&mut self, arguments: &[Slot<'_>]) -> Result<(*mut Raw, u32), Error> {
+        if arguments.len() > MOST_ARGUMENTS {
             return Err(ErrorKind::SizeOverflow.into());
         }
-        match *argument {
-            Slot::Pointer(address) => self.addresses[index] = address,
-            Slot::Value(_) => {}
-            Slot::Local { bytes, alignment } => {
-                let start = self.region.checked_next_multiple_of(alignment.max(REGION_ALIGNMENT));
-                let start = start.ok_or(ErrorKind::SizeOverflow)?;
-                self.offsets[index] = u32::try_from(start).map_err(|_| ErrorKind::SizeOverflow)?;
-                self.region = start.checked_add(bytes).ok_or(ErrorKind::SizeOverflow)?;
-            }
-        }
-        self.count += 1;
-        Ok(())
-    }
-
-    /// Points to the parameters where they lie now.
-    fn pointers(&mut self, arguments: &[Slot<'_>]) -> *mut Raw {
-        for (index, argument) in arguments.iter().enumerate() {
-            self.pointers[index] = match *argument {
-                Slot::Pointer(_) => (&raw mut self.addresses[index]).cast(),
+        let mut region = 0_usize;
+        for (argument, (pointer, offset)) in
+            arguments.iter().zip(self.pointers.iter_mut().zip(&mut self.offsets))
+        {
+            pointer.write(match argument {
+                Slot::Pointer(address) => ptr::from_ref(address).cast_mut().cast(),
                 Slot::Value(bytes) => bytes.as_ptr().cast_mut().cast(),
-                Slot::Local { .. } => (&raw mut self.offsets[index]).cast(),
-            };
+                Slot::Local { bytes, alignment } => {
+                    let start = region.checked_next_multiple_of((*alignment).max(REGION_ALIGNMENT));
+                    let start = start.ok_or(ErrorKind::SizeOverflow)?;
+                    region = start.checked_add(*bytes).ok_or(ErrorKind::SizeOverflow)?;
+                    let start = u32::try_from(start).map_err(|_| ErrorKind::SizeOverflow)?;
+                    ptr::from_mut(offset.write(start)).cast()
+                }
+            });
         }
-        self.pointers.as_mut_ptr()
-    }
-
-    fn shared(&self) -> Result<u32, Error> {
-        u32::try_from(self.region).map_err(|_| ErrorKind::SizeOverflow.into())
+        let region = u32::try_from(region).map_err(|_| ErrorKind::SizeOverflow)?;
+        Ok((self.pointers.as_mut_ptr().cast(), region))
     }
 }

@@ -34,8 +34,8 @@ struct Module {
 #[derive(Debug)]
 pub struct LevelZeroFunction {
     kernel: Option<Kernel>,
-    /// Held from the first argument to the submission; launches that may not have finished.
-    running: Mutex<Vec<LevelZeroEvent>>,
+    /// Held from the first argument to the submission; whether there was one.
+    launched: Mutex<bool>,
 }
 
 /// A kernel, destroyed before its module.
@@ -82,7 +82,13 @@ impl Drop for Kernel {
 impl Drop for LevelZeroFunction {
     fn drop(&mut self) {
         let Some(kernel) = self.kernel.take() else { return };
-        let mut running = core::mem::take(self.running.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if !*self.launched.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            return drop(kernel);
+        }
+        // Launches are not remembered one by one, so this waits for others' work too. What cannot be known to have finished keeps its kernel.
+        let Ok(mut running) = raw::pending(&kernel.module.context) else {
+            return core::mem::forget(kernel);
+        };
         running.retain(is_running);
         if running.is_empty() {
             drop(kernel);
@@ -198,7 +204,7 @@ unsafe impl Programmable for LevelZero {
         // SAFETY: a live kernel.
         unsafe { functions.zeKernelSetIndirectAccess(raw, indirect) }.map_err(native)?;
         let info = kernel.info().map_err(native)?;
-        Ok((LevelZeroFunction { kernel: Some(kernel), running: Mutex::default() }, info))
+        Ok((LevelZeroFunction { kernel: Some(kernel), launched: Mutex::default() }, info))
     }
 
     unsafe fn launch(
@@ -210,13 +216,14 @@ unsafe impl Programmable for LevelZero {
     ) -> usm_core::Result<LevelZeroEvent> {
         let Some(kernel) = &function.kernel else { return Err(ErrorKind::DeviceLost.into()) };
         let functions = kernel.functions();
-        let mut running = locked(&function.running);
+        let mut launched = locked(&function.launched);
         let groups = kernel.set_sizes(grid)?;
         for (index, argument) in arguments.iter().enumerate() {
             kernel.set(index as u32, argument).map_err(native)?;
         }
+        *launched = true;
         // SAFETY: a live kernel with all its arguments set; the caller's promise for what the code does.
-        let event = unsafe {
+        unsafe {
             raw::submit(queue, "zeCommandListAppendLaunchKernel", after, |list, signal, count, waits| {
                 let groups = &raw const groups;
                 let answer =
@@ -226,12 +233,7 @@ unsafe impl Programmable for LevelZero {
                     Err(_) => ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
                 }
             })
-        }?;
-        if running.len() >= 8 {
-            running.retain(is_running);
         }
-        running.push(event.clone());
-        Ok(event)
     }
 }
 

@@ -1,7 +1,8 @@
 /* A CUDA driver without a GPU: the functions that usm calls, over plain memory, so that the exchange with CUDA's
  * producers and consumers runs everywhere. Work on a stream is done when the stream is asked for it: by a wait of another
  * stream, or when an event, or a later one, is looked at for the third time. What happens is written to a log that the tests read, and the
- * driver can be told to hold all work back, to have no memory left, or to have lost its device. */
+ * driver can be told to hold all work back, to have no memory left, to have lost its device, or to fail in the next call of a function. The
+ * calls that operations make are written to another log. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -19,6 +20,8 @@ static Block blocks[BLOCKS];
 static char text[LOG];
 static size_t used;
 static _Thread_local int current = -1;
+static _Thread_local void *stack[16];
+static _Thread_local int depth;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int held, refusing, lost, misuses;
 /* Records so far, and the last one that is known to be done: the device works in the order of submission. */
@@ -41,6 +44,26 @@ void fake_clear(void) { used = 0; text[0] = 0; }
 void fake_hold(int on) { held = on; }
 void fake_refuse(int on) { refusing = on; }
 void fake_lose(int on) { lost = on; }
+/* The next call of the function with this name fails with this code. */
+static const char *failing;
+static int failure;
+void fake_fail(const char *name, int code) { failure = code; failing = name; }
+static int fails(const char *name) {
+    if (!failing || strcmp(failing, name)) return SUCCESS;
+    failing = NULL;
+    return failure;
+}
+/* Names of the functions that were called for operations, one a line. */
+static char calls[LOG];
+static size_t called;
+#define CALLED \
+    do { \
+        pthread_mutex_lock(&lock); \
+        called += called < LOG - 64 ? (size_t)snprintf(calls + called, 64, "%s\n", __func__) : 0; \
+        pthread_mutex_unlock(&lock); \
+    } while (0)
+const char *fake_calls(void) { return calls; }
+void fake_clear_calls(void) { called = 0; calls[0] = 0; }
 /* Frees of what is not there. */
 int fake_misuses(void) { return misuses; }
 int fake_live(void) {
@@ -56,12 +79,30 @@ int cuDeviceGetCount(int *count) { *count = DEVICES; return SUCCESS; }
 int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return SUCCESS; }
 int cuDeviceGetName(char *name, int len, int device) { snprintf(name, len, "fake %d", device); return SUCCESS; }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = (size_t)1 << 30; return SUCCESS; }
-int cuDeviceGetAttribute(int *value, int which, int device) { (void)device; *value = which == 18 ? 0 : 1; return SUCCESS; }
+int cuDeviceGetAttribute(int *value, int which, int device) {
+    (void)device;
+    /* Threads and shared memory of a block, whether the device is part of the host. */
+    *value = which == 1 ? 1024 : which == 8 ? 49152 : which == 18 ? 0 : 1;
+    return SUCCESS;
+}
 int cuDevicePrimaryCtxRetain(void **context, int device) { *context = (void *)(uintptr_t)(0x100 + device); return SUCCESS; }
 int cuDevicePrimaryCtxRelease_v2(int device) { (void)device; return SUCCESS; }
-int cuCtxPushCurrent_v2(void *context) { current = (int)(uintptr_t)context - 0x100; return SUCCESS; }
+int cuCtxGetCurrent(void **context) { CALLED; *context = depth ? stack[depth - 1] : NULL; return SUCCESS; }
+int cuCtxPushCurrent_v2(void *context) {
+    CALLED;
+    if (depth == 16) return INVALID_VALUE;
+    stack[depth++] = context;
+    current = (int)(uintptr_t)context - 0x100;
+    return SUCCESS;
+}
 int cuCtxGetDevice(int *device) { *device = current; return SUCCESS; }
-int cuCtxPopCurrent_v2(void **context) { *context = NULL; return SUCCESS; }
+int cuCtxPopCurrent_v2(void **context) {
+    CALLED;
+    if (!depth) return INVALID_VALUE;
+    *context = stack[--depth];
+    if (depth) current = (int)(uintptr_t)stack[depth - 1] - 0x100;
+    return SUCCESS;
+}
 
 void *fake_foreign(size_t size, int type, int managed, int device) {
     char *start = aligned_alloc(256, (size + 255) / 256 * 256);
@@ -120,13 +161,21 @@ int cuPointerGetAttributes(unsigned count, const int *which, void **answers, uin
 
 int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = malloc(16); SAY("create %p\n", *stream); return SUCCESS; }
 int cuStreamDestroy_v2(void *stream) { SAY("destroy %p\n", stream); free(stream); return SUCCESS; }
+int cuStreamQuery(void *stream) {
+    CALLED;
+    ALIVE;
+    (void)stream;
+    return held && recorded > finished ? NOT_READY : SUCCESS;
+}
 int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+    CALLED;
     ALIVE;
     (void)flags;
     SAY("wait %p %p\n", stream, ((Event *)event)->stream);
     return SUCCESS;
 }
 int cuMemcpyAsync(uintptr_t to, uintptr_t from, size_t size, void *stream) {
+    CALLED;
     ALIVE;
     SAY("copy %p\n", stream);
     memmove((void *)to, (void *)from, size);
@@ -182,14 +231,18 @@ int cuMemPrefetchAsync(uintptr_t a, size_t n, int d, void *s) { (void)a; (void)n
 int cuMemAdvise(uintptr_t a, size_t n, int w, int d) { (void)a; (void)n; (void)w; (void)d; return SUCCESS; }
 
 int cuEventCreate(void **event, unsigned flags) {
+    CALLED;
     ALIVE;
     (void)flags;
     *event = calloc(1, sizeof(Event));
     return SUCCESS;
 }
-int cuEventDestroy_v2(void *event) { free(event); return SUCCESS; }
+int cuEventDestroy_v2(void *event) { CALLED; free(event); return SUCCESS; }
 int cuEventRecord(void *event, void *stream) {
+    CALLED;
     ALIVE;
+    int code = fails(__func__);
+    if (code) return code;
     ((Event *)event)->stream = stream;
     ((Event *)event)->polls = 0;
     ((Event *)event)->number = ++recorded;
@@ -197,6 +250,7 @@ int cuEventRecord(void *event, void *stream) {
     return SUCCESS;
 }
 int cuEventQuery(void *event) {
+    CALLED;
     ALIVE;
     Event *asked = event;
     if (asked->number > finished) {
@@ -204,5 +258,30 @@ int cuEventQuery(void *event) {
         finished = asked->number;
     }
     SAY("done %p\n", ((Event *)event)->stream);
+    return SUCCESS;
+}
+
+/* A module has every function, with any parameters; a launch does nothing. */
+int cuModuleLoadDataEx(void **module, const void *image, unsigned count, const int *names, void **values) {
+    CALLED;
+    (void)image, (void)count, (void)names, (void)values;
+    *module = malloc(16);
+    return SUCCESS;
+}
+int cuModuleUnload(void *module) { CALLED; free(module); return SUCCESS; }
+int cuModuleGetFunction(void **function, void *module, const char *name) { (void)name; *function = module; return SUCCESS; }
+int cuFuncGetAttribute(int *value, int which, void *function) {
+    (void)function;
+    *value = which == 0 ? 1024 : 0;
+    return SUCCESS;
+}
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **parameters, void **extra) {
+    CALLED;
+    ALIVE;
+    (void)function, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)parameters, (void)extra;
+    int code = fails(__func__);
+    if (code) return code;
+    SAY("launch %p\n", stream);
     return SUCCESS;
 }

@@ -106,6 +106,7 @@ table! {
     release_context = "cuDevicePrimaryCtxRelease_v2"(DeviceId);
     push_context = "cuCtxPushCurrent_v2"(Raw);
     pop_context = "cuCtxPopCurrent_v2"(*mut Raw);
+    current_context = "cuCtxGetCurrent"(*mut Raw);
     context_device = "cuCtxGetDevice"(*mut DeviceId);
 
     allocate_device = "cuMemAlloc_v2"(*mut Address, usize);
@@ -117,6 +118,7 @@ table! {
 
     create_stream = "cuStreamCreate"(*mut Raw, u32);
     destroy_stream = "cuStreamDestroy_v2"(Raw);
+    query_stream = "cuStreamQuery"(Raw);
     stream_wait = "cuStreamWaitEvent"(Raw, Raw, u32);
     copy = "cuMemcpyAsync"(Address, Address, usize, Raw);
     copy_rows = "cuMemcpy2DAsync_v2"(*const RowsCopy, Raw);

@@ -1,6 +1,7 @@
 //! Contexts: allocation, freeing and pointer queries.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::marker::PhantomData;
@@ -10,8 +11,9 @@ use core::time::Duration;
 use super::Cuda;
 use super::device::CudaDevice;
 use super::error::{self, check};
+use super::event::{CudaEvent, Events};
 use super::loader::{Driver, Raw};
-use super::queue::{self, CudaEvent};
+use super::queue;
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
 use crate::backend::{Block, Counted, KeepsBooks, PointerInfo, accounts};
@@ -72,6 +74,8 @@ impl Drop for Native {
 #[derive(Debug)]
 pub(super) struct Current {
     driver: &'static Driver,
+    /// Whether it was not before.
+    pushed: bool,
     stays_on_its_thread: PhantomData<*const ()>,
 }
 
@@ -79,14 +83,23 @@ impl Current {
     /// # Safety
     /// `raw` is a live context of the driver, and stays so while the guard lives.
     pub(super) unsafe fn push(driver: &'static Driver, raw: Raw) -> Result<Self> {
-        // SAFETY: the caller's promise.
-        check("cuCtxPushCurrent", unsafe { (driver.push_context)(raw) })?;
-        Ok(Self { driver, stays_on_its_thread: PhantomData })
+        let mut before = ptr::null_mut();
+        // SAFETY: room for the answer. Where it cannot be had, the context is pushed.
+        let asked = unsafe { (driver.current_context)(&raw mut before) };
+        let pushed = asked != error::SUCCESS || before != raw;
+        if pushed {
+            // SAFETY: the caller's promise.
+            check("cuCtxPushCurrent", unsafe { (driver.push_context)(raw) })?;
+        }
+        Ok(Self { driver, pushed, stays_on_its_thread: PhantomData })
     }
 }
 
 impl Drop for Current {
     fn drop(&mut self) {
+        if !self.pushed {
+            return;
+        }
         let mut popped = ptr::null_mut();
         // SAFETY: pushed on this thread, which the guard cannot leave.
         let _ = unsafe { (self.driver.pop_context)(&raw mut popped) };
@@ -103,6 +116,7 @@ struct Inner {
     deferred: Deferred<Cuda>,
     roster: Roster<queue::Inner, CudaEvent>,
     placed: Placed,
+    events: Arc<Events>,
     native: Arc<Native>,
 }
 
@@ -136,6 +150,7 @@ impl CudaContext {
             deferred: Deferred::new(),
             roster: Roster::new(),
             placed: Placed::new(),
+            events: Events::new(&native),
             native,
         }))
     }
@@ -146,6 +161,10 @@ impl CudaContext {
 
     pub(super) fn native(&self) -> &Arc<Native> {
         &self.0.native
+    }
+
+    pub(super) fn events(&self) -> &Arc<Events> {
+        &self.0.events
     }
 
     pub(super) fn handle(&self) -> Raw {
@@ -277,6 +296,11 @@ impl CudaContext {
         };
         let device = (kind != AllocKind::Host).then(|| u32::try_from(ordinal).ok()).flatten();
         Ok(PointerInfo { kind, base: start, size, device, context: self.0.shared.id() })
+    }
+
+    /// Events after all work that was submitted before.
+    pub(super) fn pending(&self) -> Result<Vec<CudaEvent>> {
+        self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
     }
 
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {

@@ -8,10 +8,12 @@
 //! - Alignments above its own 256 bytes cannot be asked for: more is allocated and the block placed inside.
 //! - `cuMemFree` may wait for the device; blocks are freed after their events, so it waits for others' work at most.
 //! - Fills of page-locked and managed memory may finish before their call returns.
+//! - Events are recorded anew as soon as nobody has them: a wait keeps to the record that was there when it began.
 //! - After a fault inside a kernel every call of the process on that device fails.
 
 mod device;
 mod error;
+mod event;
 mod loader;
 mod memory;
 mod queue;
@@ -24,8 +26,9 @@ use core::time::Duration;
 use std::path::Path;
 
 pub use device::CudaDevice;
+pub use event::CudaEvent;
 pub use memory::CudaContext;
-pub use queue::{CudaEvent, CudaQueue};
+pub use queue::CudaQueue;
 pub use sharing::CudaIpcMemory;
 
 use crate::backend::roster::Completion;

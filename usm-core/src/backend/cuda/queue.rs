@@ -1,25 +1,22 @@
-//! Queues over streams, and events.
+//! Queues over streams.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ptr;
-use core::time::Duration;
 
 use super::error::{self, check};
+use super::event::{CudaEvent, Events, Submitted};
 use super::loader::{Code, Raw, RowsCopy};
-use super::memory::{CudaContext, Current, Native};
-use crate::backend::roster::Completion;
-use crate::backend::{EventStatus, MemAdvice, QueueOrder, Rows, poll};
+use super::memory::{CudaContext, Current};
+use crate::AllocKind;
+use crate::backend::{MemAdvice, QueueOrder, Rows};
 use crate::error::{ErrorKind, Result};
 use crate::sync::{AtomicUsize, Ordering};
-use crate::{AllocKind, BackendKind};
 
 /// A stream is in order by itself. An out-of-order queue deals its work out to this many.
 const STREAMS_OUT_OF_ORDER: usize = 4;
 /// `CU_STREAM_NON_BLOCKING`: no order against the legacy default stream.
 const NON_BLOCKING: u32 = 1;
-/// `CU_EVENT_DISABLE_TIMING`.
-const DISABLE_TIMING: u32 = 2;
 /// `CU_MEMORYTYPE_UNIFIED`: the driver finds out by the address.
 const UNIFIED: u32 = 4;
 /// `CU_DEVICE_ATTRIBUTE_MAX_PITCH` of every device so far.
@@ -42,20 +39,7 @@ pub(super) struct Inner {
 #[derive(Debug)]
 struct Stream {
     raw: Raw,
-    native: Arc<Native>,
-    owned: bool,
-}
-
-/// A `CUevent`.
-#[derive(Clone, Debug)]
-pub struct CudaEvent(Arc<EventInner>);
-
-#[derive(Debug)]
-struct EventInner {
-    raw: Raw,
-    native: Arc<Native>,
-    /// The call that failed after work was under way, and why: that work can then never be known to be complete.
-    unrecorded: Option<(&'static str, Code)>,
+    events: Arc<Events>,
     owned: bool,
 }
 
@@ -63,55 +47,26 @@ struct EventInner {
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
-// SAFETY: as above.
-unsafe impl Send for EventInner {}
-// SAFETY: as above.
-unsafe impl Sync for EventInner {}
-
-/// How far the calls of one operation came.
-enum Submitted {
-    All,
-    /// The named call failed after others had succeeded.
-    Part(&'static str, Code),
-    /// The first call failed.
-    Nothing(&'static str, Code),
-}
 
 impl Stream {
-    fn create(native: &Arc<Native>, _: &Current) -> Result<Self> {
+    fn create(events: &Arc<Events>, _: &Current) -> Result<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: the context is current, room for the answer.
-        let code = unsafe { (native.driver().create_stream)(&raw mut raw, NON_BLOCKING) };
+        let code = unsafe { (events.native().driver().create_stream)(&raw mut raw, NON_BLOCKING) };
         check("cuStreamCreate", code)?;
-        Ok(Self { raw, native: Arc::clone(native), owned: true })
+        Ok(Self { raw, events: Arc::clone(events), owned: true })
     }
 
     fn wait(&self, event: &CudaEvent, _: &Current) -> Result<()> {
         event.status()?;
         // SAFETY: live stream and event.
-        check("cuStreamWaitEvent", unsafe { (self.native.driver().stream_wait)(self.raw, event.0.raw, 0) })
+        let code = unsafe { (self.events.native().driver().stream_wait)(self.raw, event.handle(), 0) };
+        check("cuStreamWaitEvent", code)
     }
 
     /// An event after everything that the stream was given up to the end of `work`.
-    ///
-    /// The event is made first: when that fails, nothing was submitted. When recording it fails, or a later one of several
-    /// calls, work is under way: there is an event all the same, one that never completes.
-    fn record(&self, _: &Current, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
-        let driver = self.native.driver();
-        let mut raw = ptr::null_mut();
-        // SAFETY: the context is current, room for the answer.
-        check("cuEventCreate", unsafe { (driver.create_event)(&raw mut raw, DISABLE_TIMING) })?;
-        let mut event = EventInner { raw, native: Arc::clone(&self.native), unrecorded: None, owned: true };
-        match work() {
-            Submitted::All => {
-                // SAFETY: live event and stream.
-                let code = unsafe { (driver.record_event)(raw, self.raw) };
-                event.unrecorded = (code != error::SUCCESS).then_some(("cuEventRecord", code));
-            }
-            Submitted::Part(operation, code) => event.unrecorded = Some((operation, code)),
-            Submitted::Nothing(operation, code) => return Err(error::native(operation, code)),
-        }
-        Ok(CudaEvent(Arc::new(event)))
+    fn record(&self, current: &Current, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
+        self.events.record(self.raw, current, work)
     }
 }
 
@@ -119,16 +74,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         if self.owned {
             // SAFETY: owned, destroyed once; the driver finishes its work first. A failure could not be acted on.
-            let _ = unsafe { (self.native.driver().destroy_stream)(self.raw) };
-        }
-    }
-}
-
-impl Drop for EventInner {
-    fn drop(&mut self) {
-        if self.owned {
-            // SAFETY: owned, destroyed once. A failure could not be acted on.
-            let _ = unsafe { (self.native.driver().destroy_event)(self.raw) };
+            let _ = unsafe { (self.events.native().driver().destroy_stream)(self.raw) };
         }
     }
 }
@@ -141,7 +87,7 @@ impl CudaQueue {
             QueueOrder::OutOfOrder => STREAMS_OUT_OF_ORDER,
         };
         let streams =
-            (0..count).map(|_| Stream::create(context.native(), &current)).collect::<Result<_>>()?;
+            (0..count).map(|_| Stream::create(context.events(), &current)).collect::<Result<_>>()?;
         Ok(Self::known(context, streams))
     }
 
@@ -150,7 +96,7 @@ impl CudaQueue {
     /// # Safety
     /// `stream` is a live stream of the native context behind `context`, and outlives the queue and its work.
     pub(super) unsafe fn borrowing(context: &CudaContext, stream: Raw) -> Self {
-        let stream = Stream { raw: stream, native: Arc::clone(context.native()), owned: false };
+        let stream = Stream { raw: stream, events: Arc::clone(context.events()), owned: false };
         Self::known(context, alloc::vec![stream])
     }
 
@@ -181,8 +127,10 @@ impl CudaQueue {
     /// As [`submit`](Self::submit), for an operation of several calls.
     fn submit_calls(&self, after: &[CudaEvent], calls: impl FnOnce(Raw) -> Submitted) -> Result<CudaEvent> {
         let current = self.0.context.current()?;
-        let turn = self.0.next.fetch_add(1, Ordering::Relaxed);
-        let stream = &self.0.streams[turn % self.0.streams.len()];
+        let stream = match &*self.0.streams {
+            [only] => only,
+            several => &several[self.0.next.fetch_add(1, Ordering::Relaxed) % several.len()],
+        };
         for event in after {
             stream.wait(event, &current)?;
         }
@@ -358,49 +306,27 @@ impl Inner {
         }
         first.record(&current, || Submitted::All)
     }
+
+    /// An event after everything in the queue; none when that is done.
+    pub(super) fn unfinished(&self) -> Result<Option<CudaEvent>> {
+        let current = self.context.current()?;
+        // SAFETY: live streams.
+        let done =
+            |stream: &Stream| unsafe { (self.context.driver().query_stream)(stream.raw) } == error::SUCCESS;
+        let idle = self.streams.iter().all(done);
+        drop(current);
+        if idle { Ok(None) } else { self.barrier(&[]).map(Some) }
+    }
 }
 
 impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for.
     fn drop(&mut self) {
-        let last = self.barrier(&[]).ok();
+        let last = self.unfinished().unwrap_or_else(|error| {
+            let code = error.native.and_then(|code| Code::try_from(code).ok());
+            let driver = self.context.driver();
+            Some(CudaEvent::unknown(driver, "the last event of a queue", code.unwrap_or_default()))
+        });
         self.context.roster().leave(self, last);
-    }
-}
-
-impl CudaEvent {
-    /// A foreign event, which is borrowed: it is not destroyed.
-    ///
-    /// # Safety
-    /// `raw` is a live event of the native context behind `context`, recorded, and outlives the result.
-    pub(super) unsafe fn borrowing(context: &CudaContext, raw: Raw) -> Self {
-        let native = Arc::clone(context.native());
-        Self(Arc::new(EventInner { raw, native, unrecorded: None, owned: false }))
-    }
-
-    pub(super) fn handle(&self) -> Raw {
-        self.0.raw
-    }
-
-    pub(super) fn status(&self) -> Result<EventStatus> {
-        if let Some((operation, code)) = self.0.unrecorded {
-            return Err(error::native(operation, code));
-        }
-        // SAFETY: a live event.
-        match unsafe { (self.0.native.driver().query_event)(self.0.raw) } {
-            error::SUCCESS => Ok(EventStatus::Complete),
-            error::NOT_READY => Ok(EventStatus::Pending),
-            code => Err(error::native("the operation of an event", code)),
-        }
-    }
-}
-
-impl Completion for CudaEvent {
-    fn is_complete(&self) -> bool {
-        matches!(self.status(), Ok(EventStatus::Complete))
-    }
-
-    fn wait(&self, limit: Duration) -> Result<()> {
-        poll::until_complete(limit, || self.status()).map_err(|error| error.in_backend(BackendKind::Cuda))
     }
 }

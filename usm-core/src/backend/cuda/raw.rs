@@ -16,6 +16,7 @@
 #![allow(non_camel_case_types, reason = "the names of the driver's header")]
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::any::Any;
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
@@ -114,7 +115,7 @@ impl CudaEvent {
     #[must_use]
     pub unsafe fn from_raw(context: &CudaContext, event: CUevent) -> Self {
         // SAFETY: the caller's promise.
-        unsafe { Self::borrowing(context, event) }
+        unsafe { Self::borrowing(context.driver(), event) }
     }
 }
 
@@ -137,6 +138,15 @@ pub fn device(context: &CudaContext) -> CUdevice {
 pub fn with_current<R>(context: &CudaContext, work: impl FnOnce() -> R) -> Result<R> {
     let _current = context.current()?;
     Ok(work())
+}
+
+/// Events after all work that was submitted before to queues of this context, those that are gone included: for what such work may use
+/// without the driver keeping it.
+///
+/// # Errors
+/// [`ErrorKind::Native`] when an event cannot be had.
+pub fn pending(context: &CudaContext) -> Result<Vec<CudaEvent>> {
+    context.pending()
 }
 
 /// Enqueues by `call`, which gets a `CUstream` that waits for `after`, with the context current, and gives the `CUresult`.

@@ -197,6 +197,13 @@ impl LevelZeroEvent {
         Self(ManuallyDrop::new(Arc::new(Slot { raw: event, functions, state, used: true, home: None })))
     }
 
+    /// Of work after which no event can be had: it is never known to be complete. With the code of the failure.
+    pub(super) fn unknown(functions: &'static Functions, code: Option<i64>) -> Self {
+        let code = code.and_then(|code| u32::try_from(code).ok()).unwrap_or(ZE_RESULT_ERROR_UNKNOWN.0);
+        let (raw, state) = (ze_event_handle_t::NULL, AtomicU32::new(code));
+        Self(ManuallyDrop::new(Arc::new(Slot { raw, functions, state, used: true, home: None })))
+    }
+
     pub(super) fn handle(&self) -> ze_event_handle_t {
         self.0.raw
     }

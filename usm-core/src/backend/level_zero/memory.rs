@@ -301,6 +301,11 @@ impl LevelZeroContext {
         Ok(PointerInfo { kind, base, size, device, context: self.0.shared.id() })
     }
 
+    /// Events after all work that was submitted before.
+    pub(super) fn pending(&self) -> Result<Vec<LevelZeroEvent>> {
+        self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
+    }
+
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
         self.0.roster.synchronize(limit, |queue| queue.barrier(&[]))?;
         self.clear_parked();

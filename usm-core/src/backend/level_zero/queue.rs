@@ -372,23 +372,34 @@ impl Inner {
             })
         }
     }
+
+    /// An event after everything in the queue; none when that is done.
+    pub(super) fn unfinished(&self) -> Result<Option<LevelZeroEvent>> {
+        let mut work = self.work();
+        work.sweep();
+        let idle = work.kept.is_empty();
+        match (&work.last, self.order) {
+            _ if idle => Ok(None),
+            (Some(last), QueueOrder::InOrder) => Ok(Some(last.clone())),
+            _ => {
+                drop(work);
+                self.barrier(&[]).map(Some)
+            }
+        }
+    }
 }
 
 impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for.
     fn drop(&mut self) {
-        self.work().sweep();
-        let idle = self.work().kept.is_empty();
-        let last = match self.order {
-            _ if idle => None,
-            QueueOrder::InOrder => self.work().last.clone(),
-            QueueOrder::OutOfOrder => self.barrier(&[]).ok(),
-        };
+        let last = self.unfinished().unwrap_or_else(|error| {
+            Some(LevelZeroEvent::unknown(self.list.native.functions(), error.native))
+        });
         let work = core::mem::take(self.work.get_mut());
         // SAFETY: the queue ends here, nothing uses its list through it afterwards.
         let list = unsafe { ManuallyDrop::take(&mut self.list) };
         let roster = self.context.roster();
-        if !idle {
+        if last.is_some() {
             self.context.park(Parked { work, _list: list });
         }
         roster.leave(self, last);

@@ -15,6 +15,7 @@
 //! this crate goes through [`Queue::submit`](crate::Queue::submit), inside it through [`submit`], so that it is ordered.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::any::Any;
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
@@ -127,6 +128,15 @@ pub fn extension_function(context: &LevelZeroContext, name: &CStr) -> Option<Non
 #[must_use]
 pub fn device(context: &LevelZeroContext) -> ze_device_handle_t {
     context.device().handle()
+}
+
+/// Events after all work that was submitted before to queues of this context, those that are gone included: for what such work may use
+/// without the driver keeping it.
+///
+/// # Errors
+/// [`ErrorKind::Native`] when an event cannot be had.
+pub fn pending(context: &LevelZeroContext) -> Result<Vec<LevelZeroEvent>> {
+    context.pending()
 }
 
 /// Appends by `call`, which gets the immediate list, the event to signal, the number of events to wait for and those events,
