@@ -84,7 +84,7 @@ impl Fake {
     }
 }
 
-/// As `usm-python/tests/test_cuda_exchange.py` does: functions that the backend binds and no case calls are there, and fail.
+/// As `usm-python/tests/conftest.py` does: functions that the backend binds and no case calls are there, and fail.
 fn build(library: &Path) -> Result<(), String> {
     let folder = library.parent().ok_or("no folder")?;
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
