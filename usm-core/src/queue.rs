@@ -13,6 +13,10 @@ use crate::limits;
 use crate::sync::next_id;
 use crate::uses::Uses;
 
+/// Usages of a submission that need no heap.
+#[cfg(feature = "alloc")]
+const FEW_USAGES: usize = 8;
+
 /// A queue of a context. Cloning it gives another handle to the same queue.
 pub struct Queue<B: Backend> {
     raw: B::Queue,
@@ -38,6 +42,10 @@ impl<B: Backend> fmt::Debug for Queue<B> {
 }
 
 /// One memory object that a submission uses, and how.
+///
+/// Naming a use touches no memory, so a write takes a shared reference too: the object then remembers the work as one that writes. Several threads
+/// may name one object at the same time; it remembers all of their work and is freed after all of it. Who really writes, in code that Rust did not
+/// check, promises where that is said ([`Queue::submit`], a launch of such code) that nobody else uses the bytes meanwhile.
 pub struct Usage<'a, B: Backend> {
     uses: &'a Uses<B>,
     context: u64,
@@ -135,7 +143,8 @@ impl<B: Backend> Queue<B> {
     /// # Safety
     /// `run` submits to the queue it is given, after the events it is given, work that touches only memory in `usages`
     /// (and memory that stays valid otherwise), in the way they say, and returns the event of that work; when it
-    /// returns an error, nothing was submitted. Usages of one allocation by several threads at once are all reads.
+    /// returns an error, nothing was submitted. Where the work writes, nobody else uses those bytes before the event is complete
+    /// without waiting for it.
     ///
     /// # Errors
     /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`], or the runtime's.
@@ -176,12 +185,19 @@ impl<B: Backend> Queue<B> {
             return run(&self.raw, &[]);
         }
         let mut events: alloc::vec::Vec<B::Event> = after.iter().map(|event| event.raw.clone()).collect();
-        for usage in usages {
-            usage.uses.dependencies(usage.access, self.id, &mut events);
+        let (mut few, mut many) = ([0; FEW_USAGES], alloc::vec::Vec::new());
+        let known = if let Some(few) = few.get_mut(..usages.len()) {
+            few
+        } else {
+            many.resize(usages.len(), 0);
+            &mut *many
+        };
+        for (usage, known) in usages.iter().zip(&mut *known) {
+            *known = usage.uses.dependencies(usage.access, self.id, &mut events);
         }
         let event = run(&self.raw, &events)?;
-        for usage in usages {
-            usage.uses.record(usage.access, self.id, event.clone());
+        for (usage, known) in usages.iter().zip(&*known) {
+            usage.uses.record(usage.access, self.id, event.clone(), *known);
         }
         Ok(event)
     }

@@ -106,7 +106,8 @@ impl<B: Backend> InFlight<B> {
     }
 }
 
-/// The unfinished uses of one block. Writers are exclusive by the borrow checker; readers of several threads meet here.
+/// The unfinished uses of one block. Writers are exclusive by the borrow checker; readers of several threads meet here, and whoever
+/// names the block by a [`Usage`](crate::Usage). Nothing but a finished use, or one that a later use is known to follow, ever leaves the list.
 pub(crate) struct Uses<B: Backend> {
     #[cfg(feature = "alloc")]
     list: Mutex<InFlight<B>>,
@@ -130,29 +131,36 @@ impl<B: Backend> Uses<B> {
     /// Finished uses are looked for when the list is longer than this.
     const PRUNE_ABOVE: usize = 4;
 
-    /// Adds to `after` what an access from `queue` (0 when out of order) must wait for.
-    pub(crate) fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) {
+    /// Adds to `after` what an access from `queue` (0 when out of order) must wait for. The answer is the last use that was looked at,
+    /// for [`record`](Self::record).
+    pub(crate) fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) -> u64 {
         if B::SYNCHRONOUS {
-            return;
+            return 0;
         }
-        for earlier in &self.list.lock().uses {
+        let list = self.list.lock();
+        for earlier in &list.uses {
             let conflicts = access == Access::Write || earlier.access == Access::Write;
             let ordered = queue != 0 && earlier.queue == queue;
             if conflicts && !ordered {
                 after.push(earlier.event.clone());
             }
         }
+        list.serial
     }
 
     /// Notes that `event` uses the block. A write was ordered after all earlier uses, so it replaces them; a read
-    /// replaces the earlier read of the same in-order queue.
-    pub(crate) fn record(&self, access: Access, queue: u64, event: B::Event) {
+    /// replaces the earlier read of the same in-order queue. Earlier are those up to `known`, which were submitted before: what
+    /// others recorded meanwhile may have been submitted later, and stays.
+    pub(crate) fn record(&self, access: Access, queue: u64, event: B::Event, known: u64) {
         if B::SYNCHRONOUS {
             return;
         }
-        let replaced = |earlier: &Use<B>| match access {
-            Access::Write => true,
-            Access::Read => queue != 0 && earlier.access == Access::Read && earlier.queue == queue,
+        let replaced = |earlier: &Use<B>| {
+            earlier.serial <= known
+                && match access {
+                    Access::Write => true,
+                    Access::Read => queue != 0 && earlier.access == Access::Read && earlier.queue == queue,
+                }
         };
         let mut list = self.list.lock();
         let latest = list.next(queue, access, event);
@@ -212,7 +220,7 @@ impl<B: Backend> Uses<B> {
             return Ok(());
         }
         let mut events = Vec::new();
-        self.dependencies(access, 0, &mut events);
+        let _ = self.dependencies(access, 0, &mut events);
         events.iter().try_for_each(|event| B::wait(event, limit))
     }
 

@@ -186,3 +186,36 @@ fn a_context_goes_once_with_the_last_of_its_owners() {
         assert_eq!(mock.violations(), []);
     });
 }
+
+#[test]
+fn two_readers_on_one_in_order_queue_are_both_waited_for() {
+    model(|| {
+        let mock = Mock::new(Progress::Manual);
+        let context = mock.context();
+        context.set_wait_limit(core::time::Duration::ZERO);
+        let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+        let done = |array| {
+            mock.finish();
+            array
+        };
+        let source = Arc::new(done(array(&queue)));
+        let (mut one, mut two) = (done(array(&queue)), done(array(&queue)));
+        let reader = {
+            let (source, queue) = (source.clone(), queue.clone());
+            thread::spawn(move || {
+                let _ = queue.copy(&mut one, &source).expect("a copy");
+                drop(source);
+                one
+            })
+        };
+        let _ = queue.copy(&mut two, &source).expect("a copy");
+        let one = reader.join().expect("no panic");
+        // The device has done the first of the two.
+        assert!(mock.step());
+        drop(source);
+        context.collect();
+        assert_eq!(mock.violations(), []);
+        mock.finish();
+        drop((one, two));
+    });
+}

@@ -82,6 +82,9 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
 
     /// Names memory that the kernel reaches without having it as an argument, such as through pointers inside a structure: the launch
     /// is ordered after its earlier uses, and it is kept alive and unchanged until the launch has finished.
+    ///
+    /// A write is named through a shared reference too: naming memory touches none of it. A kernel in safe Rust reaches nothing but its arguments, and
+    /// whoever vouches for other code vouches for its writes.
     #[cfg(feature = "alloc")]
     pub fn uses(self, usages: &'l [Usage<'l, B>]) -> Self {
         Self { uses: usages, ..self }

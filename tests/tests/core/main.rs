@@ -6,6 +6,7 @@ mod arena;
 mod erased;
 mod faults;
 mod flight;
+mod interleaved;
 mod limits;
 mod order;
 mod registry;
