@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use usm_core::{Backend, Context, Event, Queue};
+use usm_core::{AllocKind, Backend, Context, Event, Queue};
 use usm_kernel::Programmable;
 
 /// An operation that fails when it runs, on a queue that is given: its event, and what lets it fail now at the latest. What follows
@@ -24,6 +24,15 @@ pub struct Fixture<'f, B: Backend> {
 impl<B: Backend> fmt::Debug for Fixture<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fixture").field("context", self.context).finish_non_exhaustive()
+    }
+}
+
+impl<B: Backend> Fixture<'_, B> {
+    /// The kinds of memory that the device knows.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<AllocKind> {
+        let capabilities = self.context.info().capabilities;
+        AllocKind::ALL.into_iter().filter(|kind| !capabilities.of(*kind).is_empty()).collect()
     }
 }
 

@@ -63,6 +63,19 @@ impl Capabilities {
         self.of(kind).contains(AccessFlags::CONCURRENT)
     }
 
+    /// The kind of memory that stands in for what the host does not reach: host memory, shared memory where the device knows
+    /// no host memory, none where it knows neither.
+    #[must_use]
+    pub(crate) const fn staging(&self) -> Option<crate::AllocKind> {
+        if self.host.contains(AccessFlags::ACCESS) {
+            Some(crate::AllocKind::Host)
+        } else if self.shared.contains(AccessFlags::ACCESS) {
+            Some(crate::AllocKind::Shared)
+        } else {
+            None
+        }
+    }
+
     /// Whether every host-accessible kind that can be allocated is concurrent, so that views and launches need no gate.
     #[must_use]
     pub(crate) const fn needs_gate(&self) -> bool {

@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::allocation::Allocation;
 use crate::backend::{Backend, Block, Buffers, Peer, PointerInfo, QueueOrder};
 use crate::buffer::Buffer;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::history::Observer;
 use crate::limits::Fallback;
 use crate::queue::Queue;
@@ -99,6 +99,15 @@ impl<B: Backend> Context<B> {
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {
         self.shared().info()
+    }
+
+    /// The kind of memory through which the host reaches the device's.
+    pub(crate) fn staging(&self) -> Result<AllocKind> {
+        let kind = self.info().capabilities.staging();
+        kind.ok_or_else(|| {
+            let operation = "staging on a device without host or shared memory";
+            Error::from(ErrorKind::Unsupported { operation }).in_backend(self.info().backend)
+        })
     }
 
     /// A new queue.

@@ -43,7 +43,8 @@ impl<B: Backend> Queue<B> {
     /// of axes, any kinds of memory. Bytes between the elements stay as they are.
     ///
     /// Runs that continue each other are one. Few are copied one by one in the queue's order. Many small ones go through the
-    /// processor where that is faster, with host memory of the context for what it does not reach; the call then waits for
+    /// processor where that is faster, with host memory of the context for what it does not reach (shared memory on a device without
+    /// host memory; with neither, all are copied one by one); the call then waits for
     /// earlier work on the two allocations. Where the two overlap (memory of another owner), the result is as if
     /// the source had been read before anything was written.
     ///
@@ -147,7 +148,8 @@ impl<B: Backend> Queue<B> {
         let ranges = [plan.to_range, plan.from_range];
         let staged: usize =
             ranges.iter().zip(reached).map(|((low, high), near)| if near { 0 } else { high - low }).sum();
-        if staged / BYTES_AN_OPERATION <= runs {
+        let stageable = reached == [true; 2] || self.context().info().capabilities.staging().is_some();
+        if stageable && staged / BYTES_AN_OPERATION <= runs {
             self.by_processor(ends, &plan)
         } else {
             self.by_runs(ends, &plan).map(Some)
@@ -237,7 +239,7 @@ impl<B: Backend> Queue<B> {
         }
     }
 
-    /// Host memory in place of a range that the host does not reach, with its content where `filled` asks for it.
+    /// Memory in place of a range that the host does not reach, with its content where `filled` asks for it.
     fn near(
         &self,
         far: &Allocation<B>,
@@ -247,7 +249,8 @@ impl<B: Backend> Queue<B> {
         if far.kind().is_host_accessible() {
             return Ok(None);
         }
-        let near = self.context().allocate(&Request::new(AllocKind::Host, high - low))?;
+        let kind = self.context().staging()?;
+        let near = self.context().allocate(&Request::new(kind, high - low))?;
         if filled {
             let _ = self.copy_span(&near, 0, far, low, high - low)?;
         }
@@ -269,7 +272,7 @@ impl<B: Backend> Queue<B> {
         unsafe { self.submit(&usages, &[], |queue, after| B::copy(queue, to, from, len, after)) }
     }
 
-    /// The source read whole before anything is written.
+    /// The source read whole before anything is written. Any memory holds it; the processor need not reach it.
     fn through_a_dense_copy(
         &self,
         ends: Ends<'_, B>,
@@ -278,7 +281,8 @@ impl<B: Backend> Queue<B> {
         waiting: bool,
     ) -> Result<Option<Event<B>>> {
         let size = to.elements() * to.item();
-        let dense = self.context().allocate(&Request::new(AllocKind::Host, size))?;
+        let kind = self.context().staging().unwrap_or(AllocKind::Device);
+        let dense = self.context().allocate(&Request::new(kind, size))?;
         to.dense(|layout| {
             let _ = self.strided(Ends { dst: &dense, src: ends.src }, layout, from, waiting)?;
             self.strided(Ends { dst: ends.dst, src: &dense }, to, layout, waiting)

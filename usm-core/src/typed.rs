@@ -431,10 +431,12 @@ impl<B: Backend> Queue<B> {
     }
 
     /// Copies `values` into `array`, whatever its kind. `values` may be changed as soon as this returns: device memory
-    /// is reached through host memory of the context, so that a copy that is late never reads the caller's slice.
+    /// is reached through host memory of the context (shared memory on a device without host memory), so that a copy that
+    /// is late never reads the caller's slice.
     ///
     /// # Errors
-    /// [`ErrorKind::LengthMismatch`], and those of allocation, wait and copy.
+    /// [`ErrorKind::LengthMismatch`], and those of allocation, wait and copy. [`ErrorKind::Unsupported`] for device memory where
+    /// the device knows neither host nor shared memory.
     pub fn write_from_slice<T: Pod, K: Kind>(&self, array: &mut UsmVec<T, K, B>, values: &[T]) -> Result<()> {
         same_length(array.len, values.len())?;
         if array.kind().is_host_accessible() {
@@ -449,7 +451,8 @@ impl<B: Backend> Queue<B> {
         if values.is_empty() {
             return Ok(());
         }
-        let staging = UsmVec::<T, crate::kind::Host, B>::from_slice(self, values)?;
+        let (context, kind) = (self.context(), self.context().staging()?);
+        let staging = UsmVec::<T, AnyKind, B>::from_slice_any(self, context, kind, values)?;
         // The array remembers the copy; the staging memory is freed after it.
         let _ = self.copy(array, &staging)?;
         Ok(())
@@ -458,7 +461,7 @@ impl<B: Backend> Queue<B> {
     /// Copies `array` into `values`, whatever its kind, and waits for it.
     ///
     /// # Errors
-    /// [`ErrorKind::LengthMismatch`], and those of allocation, copy and wait.
+    /// As [`write_from_slice`](Self::write_from_slice).
     pub fn read_to_slice<T: Pod, K: Kind>(&self, values: &mut [T], array: &UsmVec<T, K, B>) -> Result<()> {
         same_length(values.len(), array.len)?;
         if array.kind().is_host_accessible() {
@@ -468,9 +471,10 @@ impl<B: Backend> Queue<B> {
         if values.is_empty() {
             return Ok(());
         }
-        let staging = UsmVec::<T, crate::kind::Host, B>::uninit(self.context(), array.len)?;
+        let kind = self.context().staging()?;
+        let staging = UsmVec::<T, AnyKind, B>::allocate(self.context(), kind, array.len)?;
         let (staging, _) = staging.copy_from(self, array)?;
-        values.copy_from_slice(&staging.read()?);
+        values.copy_from_slice(&staging.host_slice()?);
         Ok(())
     }
 }

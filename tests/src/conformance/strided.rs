@@ -49,17 +49,18 @@ fn destination(shape: &[usize], item: usize, order: &[usize], gaps: &[usize], ba
     strides
 }
 
-fn kind() -> impl Strategy<Value = AllocKind> {
-    prop_oneof![Just(AllocKind::Host), Just(AllocKind::Device), Just(AllocKind::Shared)]
+fn kind(known: &[AllocKind]) -> impl Strategy<Value = AllocKind> + use<> {
+    proptest::sample::select(known.to_vec())
 }
 
-fn case() -> impl Strategy<Value = Case> {
+fn case(known: &[AllocKind]) -> impl Strategy<Value = Case> + use<> {
     let shape = prop_oneof![
         8 => proptest::collection::vec(0_usize..6, 0..5),
         1 => proptest::collection::vec(1_usize..2, 20..25),
         2 => proptest::collection::vec(10_usize..40, 1..3),
     ];
-    (shape, prop_oneof![Just(1_usize), Just(3), Just(4), Just(8)]).prop_flat_map(|(shape, item)| {
+    let known = known.to_vec();
+    (shape, prop_oneof![Just(1_usize), Just(3), Just(4), Just(8)]).prop_flat_map(move |(shape, item)| {
         let axes = shape.len();
         let layout = (
             proptest::collection::vec(any::<usize>(), axes),
@@ -70,7 +71,7 @@ fn case() -> impl Strategy<Value = Case> {
         // Any strides at all: zero, shorter than an element, overlapping.
         let any_strides = proptest::collection::vec(-40_isize..41, axes);
         let ends = (layout.clone(), layout, any_strides, any::<bool>());
-        (ends, kind(), kind(), any::<bool>(), any::<bool>()).prop_map(
+        (ends, kind(&known), kind(&known), any::<bool>(), any::<bool>()).prop_map(
             move |((to, from, strange, regular), to_kind, from_kind, in_order, inside)| {
                 let (order, gaps, back, slack) = to;
                 let to = placed(&shape, destination(&shape, item, &order, &gaps, &back), item, slack);
@@ -158,7 +159,7 @@ pub fn strided_copies_agree_with_the_reference<B: Backend>(fixture: &Fixture<'_,
     let config = Config { cases: 192, failure_persistence: None, ..Config::default() };
     // The same cases on every backend and in every run.
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let outcome = runner.run(&case(), |case| {
+    let outcome = runner.run(&case(&fixture.kinds()), |case| {
         check(fixture, &case);
         Ok(())
     });
@@ -181,7 +182,8 @@ pub fn large_layouts_copy_in_every_way<B: Backend>(fixture: &Fixture<'_, B>) {
         (vec![rows, columns], contiguous, vec![0, 4]),
     ];
     for (shape, to, from) in layouts {
-        for kinds in AllocKind::ALL.into_iter().flat_map(|to| AllocKind::ALL.map(|from| (to, from))) {
+        let known = fixture.kinds();
+        for kinds in known.iter().flat_map(|to| known.iter().map(|from| (*to, *from))) {
             let (to, from) = (placed(&shape, to.clone(), 4, 0), placed(&shape, from.clone(), 4, 0));
             let (item, order, inside) = (4, QueueOrder::OutOfOrder, false);
             let case = Case { item, shape: shape.clone(), to, from, kinds, order, inside };
@@ -193,7 +195,7 @@ pub fn large_layouts_copy_in_every_way<B: Backend>(fixture: &Fixture<'_, B>) {
 /// Reversed in place: the layouts overlap.
 pub fn an_array_is_reversed_in_place<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
-    for kind in AllocKind::ALL {
+    for kind in fixture.kinds() {
         let before = bytes(1000, 3);
         let mut allocation = memory(&queue, kind, &before);
         let (to, from) = (Strided::new(0, 1, &[1000], &[1]), Strided::new(999, 1, &[1000], &[-1]));

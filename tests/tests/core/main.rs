@@ -12,4 +12,5 @@ mod order;
 mod registry;
 mod selector;
 mod sharing;
+mod staging;
 mod verbose;

@@ -16,7 +16,7 @@ use crate::backend::{
     QueueOrder,
 };
 use crate::deferred::Deferred;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::shared::Shared;
 use crate::sync::next_id;
 use crate::{AllocKind, DeviceInfo};
@@ -174,6 +174,9 @@ unsafe impl Backend for Mock {
     }
 
     fn allocate(context: &Counted<MockContext>, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        if context.shared.info().capabilities.of(kind).is_empty() {
+            return Err(ErrorKind::Unsupported { operation: "this kind of memory on this device" }.into());
+        }
         context.engine.allocate(kind, layout, context.shared.id())
     }
 
@@ -239,7 +242,7 @@ unsafe impl Backend for Mock {
         for event in context.engine.outstanding(context.shared.id(), None) {
             let waited =
                 event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
-                    crate::ErrorKind::Timeout { .. } => Error::timeout(limit),
+                    ErrorKind::Timeout { .. } => Error::timeout(limit),
                     _ => error,
                 });
             outcome = outcome.and(waited);

@@ -1,0 +1,109 @@
+//! Devices that do not know every kind of memory: what the host cannot reach is staged in what there is, or refused by name.
+
+use usm_core::backend::mock::{Mock, Progress};
+use usm_core::{
+    AccessFlags, AllocKind, Allocation, Context, Device, ErrorKind, Host, MemorySource, Queue, QueueOrder,
+    Request, Strided, UsmVec,
+};
+use usm_tests::Fixture;
+use usm_tests::conformance::strided;
+
+/// A device with shared and device memory.
+fn without_host_memory(progress: Progress) -> Mock {
+    Mock::new(progress).with_device(|info| info.capabilities.host = AccessFlags::empty())
+}
+
+/// A device with memory of its own and no other.
+fn with_device_memory_alone() -> Mock {
+    without_host_memory(Progress::OnWait).with_device(|info| info.capabilities.shared = AccessFlags::empty())
+}
+
+#[test]
+fn strided_copies_go_through_shared_memory_where_there_is_no_host_memory() {
+    for progress in [Progress::Immediate, Progress::OnWait] {
+        let mock = without_host_memory(progress);
+        let (context, other) = (mock.context(), mock.context());
+        let fixture = Fixture { context: &context, other: &other, separate: true, failing: None };
+        assert_eq!(fixture.kinds(), [AllocKind::Device, AllocKind::Shared]);
+        strided::strided_copies_agree_with_the_reference(&fixture);
+        strided::large_layouts_copy_in_every_way(&fixture);
+        strided::an_array_is_reversed_in_place(&fixture);
+        strided::layouts_that_do_not_fit_are_refused(&fixture);
+        assert_eq!(mock.violations(), []);
+    }
+}
+
+#[test]
+fn arrays_go_through_shared_memory_where_there_is_no_host_memory() {
+    let context = without_host_memory(Progress::OnWait).context();
+    let queue = context.queue(QueueOrder::OutOfOrder).expect("a queue");
+    let array = UsmVec::<u32, Device, Mock>::from_slice(&queue, &[1, 2, 3]).expect("an array");
+    assert_eq!(array.to_vec(&queue).expect("its content"), [1, 2, 3]);
+    let refused = UsmVec::<u32, Host, Mock>::zeroed(&queue, 3).expect_err("no such memory").kind;
+    assert_eq!(refused, ErrorKind::Unsupported { operation: "this kind of memory on this device" });
+    assert_eq!(context.stats().sum.live, 1);
+}
+
+/// 40 rows of 3 bytes, 7 bytes apart, twice: too many for the ways that need no staging elsewhere, and small enough to be staged there.
+const ROWS: [usize; 3] = [2, 40, 3];
+
+fn memory(context: &Context<Mock>) -> Allocation<Mock> {
+    context.allocate(&Request::new(AllocKind::Device, 600)).expect("device memory")
+}
+
+/// What the device holds: the mock's device memory is this process's.
+fn content(queue: &Queue<Mock>, allocation: &Allocation<Mock>) -> Vec<u8> {
+    queue.wait().expect("idle");
+    // SAFETY: live memory of that size, written whole, and the only queue is idle.
+    unsafe { core::slice::from_raw_parts(allocation.as_ptr(), allocation.size()) }.to_vec()
+}
+
+#[test]
+fn with_device_memory_alone_strided_copies_go_run_by_run() {
+    let mock = with_device_memory_alone();
+    let context = mock.context();
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        let queue = context.queue(order).expect("a queue");
+        let (mut dst, mut src) = (memory(&context), memory(&context));
+        let _ = queue.fill_bytes(&mut dst, 0, 600, &[0]).expect("a fill");
+        for byte in 0..150_u32 {
+            let _ = queue.fill_bytes(&mut src, 4 * byte as usize, 4, &byte.to_le_bytes()).expect("a fill");
+        }
+        let numbers = content(&queue, &src);
+        let strides = ([290, 7, 1], [200, 5, 1]);
+        let to = Strided::new(5, 1, &ROWS, &strides.0).expect("a layout");
+        let from = Strided::new(2, 1, &ROWS, &strides.1).expect("a layout");
+        let place = |offset: usize, strides: [isize; 3], index: [usize; 3]| {
+            offset + strides.iter().zip(index).map(|(stride, at)| *stride as usize * at).sum::<usize>()
+        };
+        let mut expected = vec![0; 600];
+        for index in 0..2 * 40 * 3 {
+            let index = [index / 120, index / 3 % 40, index % 3];
+            expected[place(5, strides.0, index)] = numbers[place(2, strides.1, index)];
+        }
+        let _ = queue.copy_strided(&mut dst, &to, &src, &from).expect("a copy");
+        assert_eq!(content(&queue, &dst), expected, "{order:?}");
+
+        let (to, from) = (Strided::new(0, 1, &[600], &[1]), Strided::new(599, 1, &[600], &[-1]));
+        let (to, from) = (to.expect("a layout"), from.expect("a layout"));
+        let _ = queue.copy_strided_within(&mut src, &to, &from).expect("a copy");
+        let reversed: Vec<u8> = numbers.into_iter().rev().collect();
+        assert_eq!(content(&queue, &src), reversed, "{order:?}");
+    }
+    assert_eq!(mock.violations(), []);
+}
+
+#[test]
+fn with_device_memory_alone_what_the_host_gives_or_wants_is_refused() {
+    let context = with_device_memory_alone().context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let array = UsmVec::<u32, Device, Mock>::zeroed(&queue, 3).expect("an array");
+    let expected = ErrorKind::Unsupported { operation: "staging on a device without host or shared memory" };
+    let refused = array.to_vec(&queue).expect_err("no way to the host");
+    assert_eq!(refused.kind, expected);
+    assert_eq!(refused.backend, Some(context.info().backend));
+    let refused =
+        UsmVec::<u32, Device, Mock>::from_slice(&queue, &[1, 2, 3]).expect_err("no way to the device");
+    assert_eq!(refused.kind, expected);
+    assert_eq!(context.stats().sum.live, 1, "what was to hold the values is gone again");
+}
