@@ -14,6 +14,6 @@ pub(crate) fn run() -> Result<(), Failure> {
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
     loom::parts(&mut report);
-    features::parts(&mut report);
+    features::parts(&mut report, features::Depth::Pairs);
     report.finish()
 }

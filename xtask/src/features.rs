@@ -1,4 +1,5 @@
-//! Every combination of at most two features of every library and of the command line: each must build without a warning.
+//! Combinations of features of every library and of the command line: each must build without a warning. None, each alone and all with every
+//! test run; every pair too with `cargo xtask ci`, which is what `cargo hack --feature-powerset --depth 2` goes through.
 
 use std::fs;
 
@@ -14,22 +15,32 @@ const PACKAGES: [&str; 7] =
 /// `cargo xtask features`.
 pub(crate) fn run_alone() -> Result<(), Failure> {
     let mut report = Report::new();
-    parts(&mut report);
+    parts(&mut report, Depth::Pairs);
     report.finish()
 }
 
+/// How many features at once, beside all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// None, and each alone.
+    Alone,
+    /// And every pair.
+    Pairs,
+}
+
 /// One check a package.
-pub(crate) fn parts(report: &mut Report) {
+pub(crate) fn parts(report: &mut Report, depth: Depth) {
+    let what = if depth == Depth::Alone { "features alone" } else { "feature pairs" };
     for package in PACKAGES {
-        report.check(&format!("feature pairs: {package}"), || check(package));
+        report.check(&format!("{what}: {package}"), || check(package, depth));
     }
 }
 
-fn check(package: &str) -> Result<(), String> {
+fn check(package: &str, depth: Depth) -> Result<(), String> {
     let names = names(package)?;
     let list = names.join(", ");
-    println!("{} combinations of {list}", combinations(&names).count());
-    for features in combinations(&names) {
+    println!("{} combinations of {list}", combinations(&names, depth).count());
+    for features in combinations(&names, depth) {
         let mut check = cargo(["check", "--quiet", "--no-default-features", "-p", package, "--features"]);
         check.arg(&features);
         let output = check.output().map_err(|error| format!("{}: {error}", describe(&check)))?;
@@ -42,14 +53,15 @@ fn check(package: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// None, each, every pair, and all; as the value of `--features`.
-fn combinations(names: &[String]) -> impl Iterator<Item = String> {
+/// None, each, every pair where asked for, and all; as the value of `--features`.
+fn combinations(names: &[String], depth: Depth) -> impl Iterator<Item = String> {
     let singles = names.iter().cloned();
-    let pairs = names
-        .iter()
-        .enumerate()
-        .flat_map(|(index, first)| names[index + 1..].iter().map(move |second| format!("{first},{second}")));
-    let all = (names.len() > 2).then(|| names.join(","));
+    let pairs =
+        names.iter().enumerate().filter(move |_| depth == Depth::Pairs).flat_map(|(index, first)| {
+            names[index + 1..].iter().map(move |second| format!("{first},{second}"))
+        });
+    let most = if depth == Depth::Pairs { 2 } else { 1 };
+    let all = (names.len() > most).then(|| names.join(","));
     core::iter::once(String::new()).chain(singles).chain(pairs).chain(all)
 }
 
@@ -76,10 +88,13 @@ mod tests {
     #[test]
     fn every_pair_comes_once() {
         let names: Vec<String> = ["a", "b", "c"].map(String::from).into();
-        let found: Vec<String> = combinations(&names).collect();
-        assert_eq!(found, ["", "a", "b", "c", "a,b", "a,c", "b,c", "a,b,c"]);
-        assert_eq!(combinations(&names[..2]).count(), 4);
-        assert_eq!(combinations(&[]).count(), 1);
+        let found = |names, depth| combinations(names, depth).collect::<Vec<_>>();
+        assert_eq!(found(&names, Depth::Pairs), ["", "a", "b", "c", "a,b", "a,c", "b,c", "a,b,c"]);
+        assert_eq!(found(&names, Depth::Alone), ["", "a", "b", "c", "a,b,c"]);
+        for depth in [Depth::Alone, Depth::Pairs] {
+            assert_eq!(found(&names[..2], depth), ["", "a", "b", "a,b"]);
+            assert_eq!(found(&[], depth), [""]);
+        }
     }
 
     #[test]
