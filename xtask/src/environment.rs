@@ -82,6 +82,19 @@ fn nvrtc_library() -> Option<PathBuf> {
     in_site_packages("nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2")
 }
 
+/// The folders of runtimes that open parts of themselves by name, as a search path of the loader. They look beside themselves; under a
+/// sanitizer, whose `dlopen` stands between, the loader takes the test program for the one that asks, and looks beside that.
+pub(crate) fn runtime_folders() -> OsString {
+    let ours = [Some(opencl_cpu_library()), nvrtc_library()];
+    let ours = ours.into_iter().flatten().filter(|library| library.exists());
+    let mut folders: Vec<PathBuf> =
+        ours.filter_map(|library| Some(library.parent()?.to_path_buf())).collect();
+    if let Some(path) = std::env::var_os("LD_LIBRARY_PATH") {
+        folders.extend(std::env::split_paths(&path));
+    }
+    std::env::join_paths(folders).unwrap_or_default()
+}
+
 /// The Level Zero driver of the tests, once it is built.
 pub(crate) fn level_zero_driver() -> PathBuf {
     let name =

@@ -6,12 +6,11 @@ use crate::command::{cargo, command, probe};
 use crate::environment;
 use crate::report::Report;
 
-/// Test binaries of usm-tests, and which of their tests run several threads. Of the runtimes OpenCL, without kernels and copies
-/// among contexts: code that it makes while it runs has no name that a rule could give.
+/// Test binaries of usm-tests, and which of their tests run several threads. Of the runtimes OpenCL.
 const STRESS: [(&str, &[&str]); 3] = [
     ("conformance", &["threads_", "two_threads_", "in_flight"]),
     ("core", &["threads_", "in_flight", "limits"]),
-    ("runtimes", &["opencl::threads_"]),
+    ("runtimes", &["opencl::threads_", "opencl::two_threads_", "opencl::two_contexts_work"]),
 ];
 
 pub(crate) fn run() -> Result<(), Failure> {

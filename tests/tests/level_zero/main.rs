@@ -2,8 +2,8 @@
 //! host, behind the unmodified loader and as a loader itself, and on Intel's GPU driver in capture mode, which
 //! records calls and runs nothing.
 //!
-//! Its own harness: one process for each configuration, because loader and drivers read their environment once. A word on
-//! the command line selects the configurations whose name contains it.
+//! Its own harness: one process for each configuration, because loader and drivers read their environment once. Words on
+//! the command line select the configurations whose names contain one of them.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
@@ -35,11 +35,12 @@ fn main() -> ExitCode {
         let wanted = CONFIGURATIONS.iter().find(|configuration| configuration.name == name);
         return child(wanted.expect("a known configuration"));
     }
-    let word = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let words: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let selected = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
     let required = std::env::var("USM_REQUIRE").unwrap_or_default();
     let required = required.split(',').any(|name| name == "level_zero");
     let (mut passed, mut failed) = (0, 0);
-    for configuration in CONFIGURATIONS.iter().filter(|configuration| configuration.name.contains(&word)) {
+    for configuration in CONFIGURATIONS.iter().filter(|configuration| selected(configuration.name)) {
         let outcome = match configuration.variables() {
             Ok(variables) => parent(configuration, variables),
             Err(reason) if required && !configuration.may_be_absent() => Err(format!("required: {reason}")),

@@ -91,7 +91,29 @@ struct EventState {
     error: Mutex<Option<Error>>,
 }
 
-/// The completion of one queued operation.
+impl EventState {
+    /// The error of an operation that ran and failed.
+    fn failure(&self) -> Option<Error> {
+        *self.error.lock()
+    }
+
+    fn is_complete(&self) -> bool {
+        self.state.load(Ordering::Acquire) == COMPLETE
+    }
+
+    fn settle(&self, outcome: Result<()>) {
+        match outcome {
+            Ok(()) => self.state.store(COMPLETE, Ordering::Release),
+            Err(error) => {
+                *self.error.lock() = Some(error);
+                self.state.store(FAILED, Ordering::Release);
+            }
+        }
+    }
+}
+
+/// The completion of one queued operation. What is queued holds the state alone: an event that the driver holds must not hold the
+/// driver, or work that never runs would keep both.
 #[derive(Clone)]
 pub struct MockEvent {
     state: Arc<EventState>,
@@ -127,29 +149,14 @@ impl MockEvent {
         }
         Ok(())
     }
-
-    /// The error of an operation that ran and failed.
-    fn failure(&self) -> Option<Error> {
-        *self.state.error.lock()
-    }
-
-    fn settle(&self, outcome: Result<()>) {
-        match outcome {
-            Ok(()) => self.state.state.store(COMPLETE, Ordering::Release),
-            Err(error) => {
-                *self.state.error.lock() = Some(error);
-                self.state.state.store(FAILED, Ordering::Release);
-            }
-        }
-    }
 }
 
 struct Queued {
     queue: u64,
     order: QueueOrder,
     context: u64,
-    after: Vec<MockEvent>,
-    event: MockEvent,
+    after: Vec<Arc<EventState>>,
+    event: Arc<EventState>,
     touches: Vec<Range<usize>>,
     /// Taken when it starts; an operation stays in the list until it has finished.
     work: Option<Box<dyn FnOnce() + Send>>,
@@ -167,6 +174,20 @@ pub(super) struct Submission<'a> {
     pub(super) touches: Vec<Range<usize>>,
 }
 
+/// A block that is allocated and not freed.
+struct Live {
+    base: usize,
+    layout: Layout,
+    kind: AllocKind,
+    context: u64,
+}
+
+impl Live {
+    fn contains(&self, address: usize) -> bool {
+        address >= self.base && address - self.base < self.layout.size()
+    }
+}
+
 #[derive(Default)]
 struct State {
     accounts: Vec<Arc<Account>>,
@@ -175,7 +196,7 @@ struct State {
     faults: Vec<Fault>,
     calls: Vec<Call>,
     violations: Vec<(usize, usize)>,
-    live: Vec<(usize, usize, AllocKind, u64)>,
+    live: Vec<Live>,
     /// Bases of blocks opened by an IPC handle.
     opened: Vec<usize>,
     /// In-order queues whose work failed, with the error that everything after it gets.
@@ -187,7 +208,7 @@ struct State {
 /// The operation that runs; it ends, and its event tells how, when this is dropped, also by a panic.
 struct Running<'e> {
     engine: &'e Engine,
-    event: MockEvent,
+    event: Arc<EventState>,
     in_order_queue: Option<u64>,
     outcome: Result<()>,
 }
@@ -198,7 +219,7 @@ impl Drop for Running<'_> {
             self.engine.state.lock().failed.push((queue, error));
         }
         self.event.settle(self.outcome);
-        let ended = |queued: &Queued| Arc::ptr_eq(&queued.event.state, &self.event.state);
+        let ended = |queued: &Queued| Arc::ptr_eq(&queued.event, &self.event);
         let gone = take_out(&mut self.engine.state.lock().queued, ended);
         drop(gone);
     }
@@ -304,13 +325,13 @@ impl Engine {
         let state = Arc::new(EventState { state: AtomicU32::new(PENDING), error: Mutex::new(None) });
         #[cfg(loom)]
         state.state.store(PENDING, Ordering::Relaxed);
-        let event = MockEvent { state, engine: Arc::clone(self) };
+        let event = MockEvent { state: Arc::clone(&state), engine: Arc::clone(self) };
         self.state.lock().queued.push(Queued {
             queue: submission.queue,
             order: submission.order,
             context: submission.context,
-            after: submission.after.to_vec(),
-            event: event.clone(),
+            after: submission.after.iter().map(|event| Arc::clone(&event.state)).collect(),
+            event: state,
             touches: submission.touches,
             work: Some(Box::new(work)),
             late,
@@ -340,9 +361,9 @@ impl Engine {
             let pick = ready[(state.random % ready.len() as u64) as usize];
             let next = &mut state.queued[pick];
             // A failed dependency poisons what waits for it (contract, point 11).
-            let poison = next.after.iter().find_map(MockEvent::failure).or(next.late);
+            let poison = next.after.iter().find_map(|event| event.failure()).or(next.late);
             let in_order_queue = (next.order == QueueOrder::InOrder).then_some(next.queue);
-            let (work, event) = (next.work.take(), next.event.clone());
+            let (work, event) = (next.work.take(), Arc::clone(&next.event));
             let earlier = state.failed.iter().find(|(queue, _)| Some(*queue) == in_order_queue);
             (work, event, poison.or(earlier.map(|(_, error)| *error)), in_order_queue)
         };
@@ -370,7 +391,12 @@ impl Engine {
         // Driver memory has arbitrary content; a test that relies on zeros shall fail.
         // SAFETY: fresh memory of that size.
         unsafe { pointer.as_ptr().write_bytes(0xCB, layout.size()) };
-        self.state.lock().live.push((pointer.as_ptr() as usize, layout.size(), kind, context));
+        self.state.lock().live.push(Live {
+            base: pointer.as_ptr().expose_provenance(),
+            layout,
+            kind,
+            context,
+        });
         Ok(pointer)
     }
 
@@ -381,9 +407,9 @@ impl Engine {
         let (start, end) = (block.address(), block.address() + block.size);
         let in_use = {
             let mut state = self.state.lock();
-            state.live.retain(|(base, ..)| *base != start);
+            state.live.retain(|live| live.base != start);
             // What has run is taken out of the queue a moment after its event says so.
-            let running = |queued: &Queued| queued.event.state.state.load(Ordering::Acquire) != COMPLETE;
+            let running = |queued: &Queued| !queued.event.is_complete();
             let touches =
                 |queued: &Queued| queued.touches.iter().any(|range| range.start < end && start < range.end);
             let in_use = !state.lost && state.queued.iter().any(|queued| touches(queued) && running(queued));
@@ -406,17 +432,14 @@ impl Engine {
     /// (base, size, kind) of the live block of `context` that contains `address`.
     pub(super) fn find(&self, address: usize, context: u64) -> Option<(usize, usize, AllocKind)> {
         let state = self.state.lock();
-        let block = state
-            .live
-            .iter()
-            .find(|(base, size, _, owner)| *owner == context && address >= *base && address - base < *size)?;
-        Some((block.0, block.1, block.2))
+        let block = state.live.iter().find(|live| live.context == context && live.contains(address))?;
+        Some((block.base, block.layout.size(), block.kind))
     }
 
     /// Opens the live block at `base`, whatever its context; false when there is none.
     pub(super) fn open_block(&self, base: usize) -> bool {
         let mut state = self.state.lock();
-        let known = state.live.iter().any(|(live, ..)| *live == base);
+        let known = state.live.iter().any(|live| live.base == base);
         if known {
             state.opened.push(base);
         }
@@ -435,16 +458,31 @@ impl Engine {
     }
 
     /// What is queued now: of one queue, or of all queues of a context.
-    pub(super) fn outstanding(&self, context: u64, queue: Option<u64>) -> Vec<MockEvent> {
+    pub(super) fn outstanding(self: &Arc<Self>, context: u64, queue: Option<u64>) -> Vec<MockEvent> {
+        let event =
+            |queued: &Queued| MockEvent { state: Arc::clone(&queued.event), engine: Arc::clone(self) };
         let state = self.state.lock();
         let ours = |queued: &&Queued| queue.map_or(queued.context == context, |queue| queued.queue == queue);
-        state.queued.iter().filter(ours).map(|queued| queued.event.clone()).collect()
+        state.queued.iter().filter(ours).map(event).collect()
+    }
+}
+
+impl Drop for Engine {
+    /// What contexts gave up goes with the driver, as a process's memory goes with the process: no handle of it is left.
+    fn drop(&mut self) {
+        let mut state = self.state.lock();
+        // Work that never ran first: it may own what it would have used.
+        state.queued.clear();
+        for live in core::mem::take(&mut state.live) {
+            // SAFETY: allocated here with this layout, not freed, and every context that could name it is gone.
+            unsafe { alloc::alloc::dealloc(core::ptr::with_exposed_provenance_mut(live.base), live.layout) };
+        }
     }
 }
 
 fn is_ready(queued: &[Queued], index: usize) -> bool {
     let candidate = &queued[index];
     let first_of_queue = || queued[..index].iter().all(|earlier| earlier.queue != candidate.queue);
-    let done = |event: &MockEvent| event.state.state.load(Ordering::Acquire) != PENDING;
+    let done = |event: &Arc<EventState>| event.state.load(Ordering::Acquire) != PENDING;
     candidate.after.iter().all(done) && (candidate.order == QueueOrder::OutOfOrder || first_of_queue())
 }
