@@ -12,7 +12,26 @@ use core::ptr::NonNull;
 use crate::shared::Shared;
 
 /// A native context that carries its books.
-pub trait KeepsBooks {
+///
+/// Its owners are counted there, so two contexts with the same books would count each other's:
+///
+/// ```compile_fail,E0200
+/// use std::sync::Arc;
+/// use usm_core::SharedState;
+/// use usm_core::backend::KeepsBooks;
+///
+/// struct Half(Arc<SharedState>);
+///
+/// impl KeepsBooks for Half {
+///     fn shared(&self) -> &SharedState {
+///         &self.0
+///     }
+/// }
+/// ```
+///
+/// # Safety
+/// [`shared`](Self::shared) gives the same books each time, and no other context has these books.
+pub unsafe trait KeepsBooks {
     /// The books.
     fn shared(&self) -> &Shared;
 }
@@ -31,7 +50,7 @@ unsafe impl<T: KeepsBooks + Send + Sync> Send for Counted<T> {}
 unsafe impl<T: KeepsBooks + Send + Sync> Sync for Counted<T> {}
 
 impl<T: KeepsBooks> Counted<T> {
-    /// The first owner. The context's books are its own: they were opened with it.
+    /// The first owner. The context's books are its own, by the promise of [`KeepsBooks`], and were opened with one owner.
     pub fn new(context: T) -> Self {
         Self { context: NonNull::from(Box::leak(Box::new(context))), owns: PhantomData }
     }

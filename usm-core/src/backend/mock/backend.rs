@@ -43,7 +43,8 @@ pub struct MockContext {
     deferred: Deferred<Mock>,
 }
 
-impl KeepsBooks for MockContext {
+// SAFETY: a field, moved in when the context was made, and never replaced.
+unsafe impl KeepsBooks for MockContext {
     fn shared(&self) -> &Shared {
         &self.shared
     }

@@ -258,7 +258,8 @@ impl Inner {
     }
 }
 
-impl KeepsBooks for Inner {
+// SAFETY: a field, moved in when the context was made, and never replaced.
+unsafe impl KeepsBooks for Inner {
     fn shared(&self) -> &Shared {
         &self.shared
     }
