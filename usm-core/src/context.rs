@@ -270,7 +270,8 @@ impl<B: Backend> Context<B> {
         B::Peer::disable(&self.raw, &peer.raw).map_err(|error| error.in_backend(self.info().backend))
     }
 
-    /// How long waits inside views and drops last at most.
+    /// How long waits inside views and drops last at most, each of them with everything that it waits for, and waits for the events of operations
+    /// that are submitted from now on.
     pub fn set_wait_limit(&self, limit: Duration) {
         self.shared().set_wait_limit(limit);
     }

@@ -1,13 +1,15 @@
 //! Blocks whose owner is gone while the device still uses them: freed when their events are done, not before.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::vec::{IntoIter, Vec};
 use core::any::Any;
 use core::fmt;
+use core::mem::ManuallyDrop;
 use core::time::Duration;
 
 use crate::MemoryType;
 use crate::backend::{Backend, Block, Buffers};
+use crate::deadline::Deadline;
 use crate::shared::Shared;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::uses::Pending;
@@ -24,7 +26,8 @@ pub(crate) enum Release<B: Backend> {
 
 struct Entry<B: Backend> {
     pending: Pending<B>,
-    release: Release<B>,
+    /// An entry that is merely dropped releases nothing: an owner among others whose drop panicked must not take their memory along.
+    release: ManuallyDrop<Release<B>>,
 }
 
 /// The list of one context. A backend with asynchronous operations keeps one beside its native context and calls
@@ -79,7 +82,7 @@ impl<B: Backend> Deferred<B> {
     }
 
     pub(crate) fn push(&self, pending: Pending<B>, release: Release<B>) {
-        self.extend([Entry { pending, release }]);
+        self.extend([Entry { pending, release: ManuallyDrop::new(release) }]);
     }
 
     /// Frees what has finished; never blocks.
@@ -97,16 +100,20 @@ impl<B: Backend> Deferred<B> {
         let (done, waiting): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|entry| entry.pending.is_done());
         self.extend(waiting);
-        for entry in done {
+        let mut done = Unsettled { entries: done.into_iter(), otherwise: |entries| self.extend(entries) };
+        for entry in done.entries.by_ref() {
             // SAFETY: the block was handed over by its owner, and all its events are complete.
-            unsafe { release(context, entry.release) };
+            unsafe { release(context, ManuallyDrop::into_inner(entry.release)) };
         }
     }
 
-    /// Waits for everything, at most `limit` an event, and gives it to `free` or `destroy`. What does not finish is
+    /// Waits for everything, at most `limit` in all, and gives it to `free` or `destroy`. What does not finish is
     /// leaked and counted: freeing memory that a device still writes would be worse.
     ///
     /// For the `Drop` of a backend's context, where no `B::Context` exists any more.
+    ///
+    /// # Panics
+    /// When an owner of foreign memory panics as it is dropped. What comes after it is leaked and counted then.
     pub fn drain(
         &self,
         shared: &Shared,
@@ -114,14 +121,29 @@ impl<B: Backend> Deferred<B> {
         mut free: impl FnMut(&Block),
         mut destroy: impl FnMut(<B::Buffers as Buffers<B>>::Raw),
     ) {
-        let entries = self.take();
-        for entry in entries {
-            if entry.pending.wait(limit).is_ok() {
-                settle(shared, entry.release, &mut free, &mut destroy);
+        let mut deadline = Deadline::after(limit);
+        let leak = |entries: IntoIter<Entry<B>>| entries.for_each(|_| shared.leaked());
+        let mut rest = Unsettled { entries: self.take().into_iter(), otherwise: leak };
+        for entry in rest.entries.by_ref() {
+            if entry.pending.finish(&mut deadline) {
+                settle(shared, ManuallyDrop::into_inner(entry.release), &mut free, &mut destroy);
             } else {
                 shared.leaked();
-                core::mem::forget(entry.release);
             }
+        }
+    }
+}
+
+/// Entries that are taken one by one, and what becomes of the rest when an owner panics.
+struct Unsettled<B: Backend, F: FnMut(IntoIter<Entry<B>>)> {
+    entries: IntoIter<Entry<B>>,
+    otherwise: F,
+}
+
+impl<B: Backend, F: FnMut(IntoIter<Entry<B>>)> Drop for Unsettled<B, F> {
+    fn drop(&mut self) {
+        if self.entries.len() > 0 {
+            (self.otherwise)(core::mem::take(&mut self.entries));
         }
     }
 }

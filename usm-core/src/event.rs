@@ -6,18 +6,19 @@ use core::time::Duration;
 use crate::backend::{Backend, EventStatus};
 use crate::context::Context;
 use crate::error::Result;
-use crate::shared::DEFAULT_WAIT_LIMIT;
+use crate::shared::Shared;
 
 /// The completion of one operation. Dropping or forgetting it changes nothing: what the operation uses remembers it.
 #[must_use = "an event orders later work; drop it on purpose when nothing needs to wait"]
 pub struct Event<B: Backend> {
     pub(crate) raw: B::Event,
     pub(crate) context: u64,
+    limit_ms: u32,
 }
 
 impl<B: Backend> Clone for Event<B> {
     fn clone(&self) -> Self {
-        Self { raw: self.raw.clone(), context: self.context }
+        Self { raw: self.raw.clone(), context: self.context, limit_ms: self.limit_ms }
     }
 }
 
@@ -33,7 +34,11 @@ impl<B: Backend> Event<B> {
     /// # Safety
     /// `raw` is an event of `context`'s native context.
     pub unsafe fn from_raw(context: &Context<B>, raw: B::Event) -> Self {
-        Self { raw, context: context.id() }
+        Self::of(raw, context.shared())
+    }
+
+    pub(crate) fn of(raw: B::Event, shared: &Shared) -> Self {
+        Self { raw, context: shared.id(), limit_ms: shared.wait_limit_ms() }
     }
 
     /// Whether the operation has finished; never blocks.
@@ -44,12 +49,13 @@ impl<B: Backend> Event<B> {
         B::status(&self.raw)
     }
 
-    /// Blocks until the operation has finished, at most [`DEFAULT_WAIT_LIMIT`].
+    /// Blocks until the operation has finished, at most the wait limit that the context had when the operation was submitted:
+    /// [`set_wait_limit`](Context::set_wait_limit).
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout), or the operation's failure.
     pub fn wait(&self) -> Result<()> {
-        self.wait_for(DEFAULT_WAIT_LIMIT)
+        self.wait_for(Duration::from_millis(u64::from(self.limit_ms)))
     }
 
     /// Blocks until the operation has finished, at most `limit`.

@@ -15,6 +15,7 @@ mod allocation;
 pub mod backend;
 mod buffer;
 mod context;
+mod deadline;
 #[cfg(feature = "alloc")]
 mod deferred;
 mod device;

@@ -171,7 +171,7 @@ impl<B: Backend> Queue<B> {
         }
         let _gate = shared.gate().map(crate::gate::Gate::submit).transpose()?;
         let raw = self.ordered(usages, after, run)?;
-        Ok(Event { raw, context: expected })
+        Ok(Event::of(raw, shared))
     }
 
     #[cfg(feature = "alloc")]

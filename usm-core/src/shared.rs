@@ -82,10 +82,14 @@ impl Shared {
         self.info.capabilities.needs_gate().then_some(&self.gate)
     }
 
-    /// How long waits inside views and drops last at most.
+    /// How long waits for events, inside views and in drops last at most.
     #[must_use]
     pub fn wait_limit(&self) -> Duration {
-        Duration::from_millis(u64::from(self.wait_limit_ms.load(Ordering::Relaxed)))
+        Duration::from_millis(u64::from(self.wait_limit_ms()))
+    }
+
+    pub(crate) fn wait_limit_ms(&self) -> u32 {
+        self.wait_limit_ms.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_wait_limit(&self, limit: Duration) {

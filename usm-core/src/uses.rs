@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use crate::access::Access;
 use crate::backend::{Backend, EventStatus};
+use crate::deadline::Deadline;
 use crate::error::Result;
 
 #[cfg(feature = "alloc")]
@@ -72,13 +73,23 @@ impl<B: Backend> Pending<B> {
         self.events().iter().all(|event| matches!(B::status(event), Ok(EventStatus::Complete)))
     }
 
-    /// Blocks until all of it has finished, at most `limit` an event.
+    /// Blocks until all of it has finished, at most `limit`.
     ///
     /// # Errors
     /// The first event's that failed or did not finish.
     pub fn wait(&self, limit: Duration) -> Result<()> {
-        self.events().iter().try_for_each(|event| B::wait(event, limit))
+        wait_for::<B>(self.events(), &mut Deadline::after(limit))
     }
+
+    /// Whether all of it has finished before the time is over.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn finish(&self, deadline: &mut Deadline) -> bool {
+        if deadline.is_over() { self.is_done() } else { wait_for::<B>(self.events(), deadline).is_ok() }
+    }
+}
+
+fn wait_for<B: Backend>(events: &[B::Event], deadline: &mut Deadline) -> Result<()> {
+    events.iter().try_for_each(|event| deadline.wait(|left| B::wait(event, left)))
 }
 
 #[cfg(feature = "alloc")]
@@ -221,7 +232,7 @@ impl<B: Backend> Uses<B> {
         }
         let mut events = Vec::new();
         let _ = self.dependencies(access, 0, &mut events);
-        events.iter().try_for_each(|event| B::wait(event, limit))
+        wait_for::<B>(&events, &mut Deadline::after(limit))
     }
 
     /// Everything unfinished; the list is empty afterwards.

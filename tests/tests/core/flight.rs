@@ -1,14 +1,17 @@
 //! Views and drops while work is in flight.
 
+use core::ptr::NonNull;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use usm_core::backend::Block;
 use usm_core::backend::mock::{Mock, Progress};
 use usm_core::{
-    AllocKind, Allocation, ErrorKind, Host, MemorySource, Pending, QueueOrder, Reclaim, Request, Shared,
-    UsmVec,
+    AllocKind, Allocation, Context, ErrorKind, Host, MemorySource, Pending, QueueOrder, Reclaim, Request,
+    Shared, UsmVec,
 };
 
 const DELAY: Duration = Duration::from_millis(60);
@@ -94,6 +97,97 @@ fn what_never_finishes_is_leaked_and_counted() {
     let _ = queue.fill(&mut array, 7).expect("a fill");
     drop((array, queue, context));
     assert_eq!((mock.live_blocks(), mock.violations()), (1, vec![]));
+}
+
+#[test]
+fn the_limit_of_a_context_is_for_everything_that_its_end_waits_for() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let limit = Duration::from_millis(500);
+    context.set_wait_limit(limit);
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    for _ in 0..100 {
+        let mut array = UsmVec::<u8, Shared, _>::zeroed(&queue, 8).expect("memory");
+        let _ = queue.fill(&mut array, 1).expect("a fill");
+    }
+    let start = Instant::now();
+    drop((queue, context));
+    // A limit for each array would be 100 limits.
+    assert!(start.elapsed() < limit * 50, "{:?}", start.elapsed());
+    assert_eq!((mock.live_blocks(), mock.violations()), (100, vec![]));
+}
+
+#[test]
+fn an_event_waits_as_long_as_its_context_said() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    context.set_wait_limit(Duration::from_millis(20));
+    let event = queue.barrier(&[]).expect("a barrier");
+    assert_eq!(event.clone().wait().expect_err("in flight").kind, ErrorKind::Timeout { limit_ms: 20 });
+    mock.finish();
+    event.wait().expect("done");
+}
+
+/// Says when it is dropped, and panics then if it shall.
+struct Owner {
+    memory: Box<[u8]>,
+    panics: bool,
+    gone: Arc<AtomicBool>,
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.gone.store(true, Ordering::Relaxed);
+        assert!(!self.panics, "the drop of an owner of {} bytes", self.memory.len());
+    }
+}
+
+impl Owner {
+    fn allocation(context: &Context<Mock>, panics: bool) -> (Allocation<Mock>, Arc<AtomicBool>) {
+        let gone = Arc::new(AtomicBool::new(false));
+        let mut owner = Self { memory: vec![1; 64].into(), panics, gone: Arc::clone(&gone) };
+        let pointer = NonNull::new(owner.memory.as_mut_ptr()).expect("a box");
+        let block = Block { pointer, size: 64, alignment: 1, kind: AllocKind::Host };
+        // SAFETY: memory of the owner's that the mock takes as any other.
+        (unsafe { Allocation::foreign(context.clone(), block, Box::new(owner)) }, gone)
+    }
+}
+
+#[test]
+fn an_owner_that_panics_takes_no_memory_along_that_is_in_use() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    context.set_wait_limit(Duration::from_millis(5));
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let ((mut one, first), (mut two, second)) =
+        (Owner::allocation(&context, true), Owner::allocation(&context, false));
+    let _ = queue.fill_bytes(&mut one, 0, 64, &[7]).expect("a fill");
+    let _ = queue.fill_bytes(&mut two, 0, 64, &[8]).expect("a fill");
+    drop((one, two));
+    assert!(mock.step());
+    drop(queue);
+    let ended = catch_unwind(AssertUnwindSafe(|| drop(context)));
+    assert_eq!((ended.is_err(), mock.queued()), (true, 1));
+    assert!(first.load(Ordering::Relaxed) && !second.load(Ordering::Relaxed));
+    mock.finish();
+}
+
+#[test]
+fn an_owner_that_panics_keeps_no_other_from_being_dropped() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let ((mut one, _), (mut two, second)) =
+        (Owner::allocation(&context, true), Owner::allocation(&context, false));
+    let _ = queue.fill_bytes(&mut one, 0, 64, &[7]).expect("a fill");
+    let _ = queue.fill_bytes(&mut two, 0, 64, &[8]).expect("a fill");
+    drop((one, two));
+    mock.finish();
+    assert!(catch_unwind(AssertUnwindSafe(|| context.collect())).is_err());
+    assert_eq!((second.load(Ordering::Relaxed), context.deferred_frees()), (false, 1));
+    context.collect();
+    assert_eq!((second.load(Ordering::Relaxed), context.deferred_frees()), (true, 0));
 }
 
 #[test]

@@ -18,6 +18,7 @@ use super::work::Parked;
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
 use crate::backend::{Block, PointerInfo, accounts};
+use crate::deadline::Deadline;
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
@@ -332,15 +333,16 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let limit = self.shared.wait_limit();
+        let mut deadline = Deadline::after(self.shared.wait_limit());
+        // Before an owner of foreign memory may panic: lists of unfinished work must not be destroyed.
+        let parked = core::mem::take(self.parked.get_mut());
+        parked.into_iter().for_each(|parked| parked.finish(&mut deadline));
         self.deferred.drain(
             &self.shared,
-            limit,
+            deadline.left(),
             // SAFETY: the list hands out blocks of this context, once, after their events.
             |block| unsafe { self.free(block) },
             |buffer| match buffer {},
         );
-        let parked = core::mem::take(self.parked.get_mut());
-        parked.into_iter().for_each(|parked| parked.finish(limit));
     }
 }

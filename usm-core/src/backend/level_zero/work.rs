@@ -5,13 +5,13 @@
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use level_zero_sys::*;
 
 use super::event::LevelZeroEvent;
 use super::memory::Native;
 use crate::backend::roster::Completion;
+use crate::deadline::Deadline;
 use crate::sync::Mutex;
 
 /// A command list, destroyed with its owner.
@@ -97,10 +97,10 @@ impl Parked {
         (!self.work.kept.is_empty()).then_some(self)
     }
 
-    /// Blocks until it is done, at most `limit`; the list of one that is not is never destroyed.
-    pub(super) fn finish(self, limit: Duration) {
+    /// Blocks until it is done or the time is over; the list of one that is not done is never destroyed.
+    pub(super) fn finish(self, deadline: &mut Deadline) {
         if let Some(Kept::Operation(last) | Kept::Awaited(last)) = self.work.kept.back() {
-            let _ = last.wait(limit);
+            let _ = deadline.wait(|left| last.wait(left));
         }
         if let Some(parked) = self.unfinished() {
             GIVEN_UP.lock().push(parked);

@@ -1,0 +1,82 @@
+//! A limit for several waits together.
+
+use core::time::Duration;
+#[cfg(feature = "std")]
+use std::time::Instant;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// What is left of a limit. Without `std` there is no clock: each wait then has the whole limit, until the first that needs more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline {
+    limit: Duration,
+    #[cfg(feature = "std")]
+    start: Instant,
+    over: bool,
+}
+
+impl Deadline {
+    /// The time starts to run.
+    pub(crate) fn after(limit: Duration) -> Self {
+        Self {
+            limit,
+            #[cfg(feature = "std")]
+            start: Instant::now(),
+            over: false,
+        }
+    }
+
+    /// Whether a wait ran out of time: nothing is worth another.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// For the next wait.
+    pub(crate) fn left(&self) -> Duration {
+        if self.over {
+            return Duration::ZERO;
+        }
+        #[cfg(feature = "std")]
+        return self.limit.saturating_sub(self.start.elapsed());
+        #[cfg(not(feature = "std"))]
+        self.limit
+    }
+
+    /// Has `wait` wait for what is left. One that runs out of time names the whole limit.
+    pub(crate) fn wait(&mut self, wait: impl FnOnce(Duration) -> Result<()>) -> Result<()> {
+        wait(self.left()).map_err(|error| match error.kind {
+            ErrorKind::Timeout { .. } => {
+                self.over = true;
+                Error { kind: Error::timeout(self.limit).kind, ..error }
+            }
+            _ => error,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_wait_that_ran_out_nothing_is_left() {
+        let limit = Duration::from_secs(7);
+        let mut deadline = Deadline::after(limit);
+        let mut first = Duration::ZERO;
+        let outcome = deadline.wait(|left| {
+            first = left;
+            Err(Error::timeout(Duration::from_secs(1)))
+        });
+        assert!(!first.is_zero() && first <= limit);
+        assert_eq!(outcome, Err(Error::timeout(limit)));
+        assert!(deadline.over && deadline.left().is_zero());
+    }
+
+    #[test]
+    fn a_failure_ends_no_deadline() {
+        let mut deadline = Deadline::after(Duration::from_secs(7));
+        assert_eq!(deadline.wait(|_| Err(ErrorKind::DeviceLost.into())), Err(ErrorKind::DeviceLost.into()));
+        assert!(!deadline.over && !deadline.left().is_zero());
+    }
+}
