@@ -6,6 +6,9 @@
 //!    freed earlier;
 //! 2. at each exit the net count of every value is what it was, so nothing is freed twice or leaked.
 
+#[path = "pruning/graphs.rs"]
+mod program;
+
 use proptest::prelude::*;
 use usm_nrt::prune::{BlockId, Cfg, CfgBuilder, Method, OpKind, Options, Passes, Value, prune};
 
@@ -44,6 +47,17 @@ fn graphs(loops: bool) -> impl Strategy<Value = Graph> {
             }
             Graph { edges, raising, ops }
         })
+    })
+}
+
+/// Graphs as programs have them.
+fn programs() -> impl Strategy<Value = Graph> {
+    program::graphs().prop_map(|mut graph| {
+        // Block 0 is entered from outside only.
+        graph.edges.iter_mut().for_each(|targets| targets.retain(|&to| to != 0));
+        let op = |(inc, value): (bool, u32)| (inc, value as usize % VALUES);
+        let ops = graph.ops.into_iter().map(|ops| ops.into_iter().map(op).collect());
+        Graph { edges: graph.edges, raising: graph.raising, ops: ops.collect() }
     })
 }
 
@@ -146,6 +160,12 @@ proptest! {
     }
 
     #[test]
+    fn extended_keeps_every_path_of_programs(graph in programs()) {
+        check(&graph, &options(Method::Extended, "per_bb,diamond,fanout"), true)?;
+        check(&graph, &options(Method::Extended, "diamond"), true)?;
+    }
+
+    #[test]
     fn legacy_keeps_every_path(graph in prop_oneof![graphs(false), graphs(true)]) {
         check(&graph, &options(Method::Legacy, ""), true)?;
     }
@@ -177,7 +197,7 @@ proptest! {
 
     /// Pruning a pruned graph removes nothing more.
     #[test]
-    fn pruning_is_idempotent(graph in graphs(true), method in prop_oneof![Just(Method::Reference), Just(Method::Extended)]) {
+    fn pruning_is_idempotent(graph in prop_oneof![graphs(true), programs()], method in prop_oneof![Just(Method::Reference), Just(Method::Extended)]) {
         let mut cfg = build(&graph);
         prune(&mut cfg, &options(method, "all"));
         prop_assert_eq!(prune(&mut cfg, &options(method, "all")).total(), 0);

@@ -347,6 +347,11 @@ impl<'a> Index<'a> {
         self.dec_count[block as usize] > 0
     }
 
+    /// Values of all operations that a block had, with the block.
+    pub(crate) fn all(&self, block: u32) -> impl Iterator<Item = (Value, u32)> + '_ {
+        self.cfg.ops[block as usize].iter().map(move |op| (op.value, block))
+    }
+
     /// Whether looking at all operations of a block is more than looking at `others`.
     pub(crate) fn is_longer(&self, block: u32, others: usize) -> bool {
         self.cfg.ops[block as usize].len() > others

@@ -173,7 +173,7 @@ fn eval(
 /// The roots of post-dominance, chosen as LLVM does, since the reference pass answers by them: blocks
 /// without successors; then, for blocks from which none of those is reached, the last block that a walk
 /// along successors numbers; then without those that reach another root.
-fn exits(cfg: &Cfg) -> Vec<u32> {
+pub(super) fn exits(cfg: &Cfg) -> Vec<u32> {
     let n = cfg.len();
     let mut roots: Vec<u32> = cfg.blocks().filter(|&block| cfg.succ().of(block).is_empty()).collect();
     let trivial = roots.len();

@@ -6,10 +6,10 @@
 
 use alloc::vec::Vec;
 
-use super::cfg::Cfg;
-use super::dominance::NONE;
+use super::cfg::{Adjacency, Cfg};
+use super::dominance::{NONE, exits};
 
-/// Loops of the blocks that the entry reaches.
+/// Loops of the blocks that a walk from the entry, or back from the exits, reaches.
 pub(crate) struct Loops {
     /// Preorder numbers of the walk; `NONE` for blocks out of reach.
     number: Vec<u32>,
@@ -18,18 +18,48 @@ pub(crate) struct Loops {
 }
 
 impl Loops {
-    pub(crate) fn new(cfg: &Cfg) -> Self {
-        let mut number = alloc::vec![NONE; cfg.len()];
-        let mut edges = if cfg.is_empty() { Vec::new() } else { walk(cfg, &mut number) };
+    /// Loops as the entry comes to them.
+    pub(crate) fn forward(cfg: &Cfg) -> Self {
+        let entry: &[u32] = if cfg.is_empty() { &[] } else { &[0] };
+        Self::new(cfg.len(), entry, cfg.succ())
+    }
+
+    /// Loops of the graph with its edges turned round, from the roots of post-dominance.
+    pub(crate) fn backward(cfg: &Cfg) -> Self {
+        Self::new(cfg.len(), &exits(cfg), cfg.pred())
+    }
+
+    fn new(blocks: usize, roots: &[u32], next: &Adjacency) -> Self {
+        let mut number = alloc::vec![NONE; blocks];
+        let mut edges = walk(roots, next, &mut number);
         edges.sort_unstable_by_key(|edge| edge.join);
-        let header = headers(cfg.len(), &edges);
+        let header = headers(blocks + 1, &edges);
         Self { number, header }
     }
 
-    /// Whether every way from `tail` back to itself leads over `head`, which dominates it; `None` out of the entry's reach.
+    /// The number of the header of the innermost loop of a block.
+    pub(crate) fn header(&self, block: u32) -> Option<u32> {
+        let number = self.number[block as usize];
+        let header = if number == NONE { NONE } else { self.header[number as usize] };
+        (header != NONE).then_some(header)
+    }
+
+    /// The blocks by their numbers, which begin at 1.
+    pub(crate) fn blocks(&self) -> Vec<u32> {
+        let mut blocks = alloc::vec![NONE; self.number.len() + 1];
+        for (block, &number) in (0u32..).zip(&self.number) {
+            if number != NONE {
+                blocks[number as usize] = block;
+            }
+        }
+        blocks
+    }
+
+    /// Whether every way from `tail` back to itself leads over `head`, which dominates it (in the direction of the walk); `None`
+    /// out of reach.
     ///
     /// A cycle through `tail` without `head` lies below its first block in the walk, which then lies below `head`:
-    /// otherwise a path from the entry along the tree and that cycle would come to `tail` without `head`.
+    /// otherwise a path from the root along the tree and that cycle would come to `tail` without `head`.
     pub(crate) fn returns_over(&self, head: u32, tail: u32) -> Option<bool> {
         let number = self.number[tail as usize];
         if number == NONE {
@@ -49,32 +79,36 @@ struct Edge {
 }
 
 /// Numbers all blocks in reach and finds where the ends of each edge join.
-fn walk(cfg: &Cfg, number: &mut [u32]) -> Vec<Edge> {
+fn walk(roots: &[u32], next: &Adjacency, number: &mut [u32]) -> Vec<Edge> {
     let mut edges = Vec::new();
     // A block is merged into its parent when the walk leaves it: what is found of a block seen before is its nearest
-    // ancestor on the stack.
+    // ancestor on the stack. Number 0 stands above all roots.
     let mut above = alloc::vec![0];
-    let mut stack = alloc::vec![(0u32, 0usize)];
-    number[0] = 0;
-    while let Some((block, taken)) = stack.last_mut() {
-        let own = number[*block as usize];
-        let Some(&to) = cfg.succ().of(*block).get(*taken) else {
-            stack.pop();
-            if let Some(&(before, _)) = stack.last() {
-                above[own as usize] = number[before as usize];
+    let mut stack: Vec<(u32, usize)> = Vec::new();
+    for &root in roots {
+        if number[root as usize] == NONE {
+            number[root as usize] = above.len() as u32;
+            above.push(above.len() as u32);
+            stack.push((root, 0));
+        }
+        while let Some((block, taken)) = stack.last_mut() {
+            let own = number[*block as usize];
+            let Some(&to) = next.of(*block).get(*taken) else {
+                stack.pop();
+                above[own as usize] = stack.last().map_or(0, |&(before, _)| number[before as usize]);
+                continue;
+            };
+            *taken += 1;
+            if number[to as usize] == NONE {
+                let new = above.len() as u32;
+                number[to as usize] = new;
+                above.push(new);
+                stack.push((to, 0));
+                edges.push(Edge { join: own, from: own, to: new });
+            } else {
+                let to = number[to as usize];
+                edges.push(Edge { join: find(&mut above, to), from: own, to });
             }
-            continue;
-        };
-        *taken += 1;
-        if number[to as usize] == NONE {
-            let new = above.len() as u32;
-            number[to as usize] = new;
-            above.push(new);
-            stack.push((to, 0));
-            edges.push(Edge { join: own, from: own, to: new });
-        } else {
-            let to = number[to as usize];
-            edges.push(Edge { join: find(&mut above, to), from: own, to });
         }
     }
     edges
@@ -151,15 +185,15 @@ mod tests {
     use proptest::prelude::*;
 
     /// Whether a walk from `tail` without `head` comes to `tail` again.
-    fn returns_without(cfg: &Cfg, head: u32, tail: u32) -> bool {
-        let mut seen = alloc::vec![false; cfg.len()];
-        let mut stack = cfg.succ().of(tail).to_vec();
+    fn returns_without(n: usize, next: &Adjacency, head: u32, tail: u32) -> bool {
+        let mut seen = alloc::vec![false; n];
+        let mut stack = next.of(tail).to_vec();
         while let Some(block) = stack.pop() {
             if block == tail {
                 return true;
             }
             if block != head && !core::mem::replace(&mut seen[block as usize], true) {
-                stack.extend(cfg.succ().of(block));
+                stack.extend(next.of(block));
             }
         }
         false
@@ -176,11 +210,16 @@ mod tests {
                 builder.edge(BlockId(from % n), BlockId(to % n));
             }
             let cfg = builder.build().unwrap();
-            let (loops, down) = (Loops::new(&cfg), DominatorTree::forward(&cfg));
-            for head in 0..n {
-                for tail in (0..n).filter(|&tail| tail != head && down.dominates(head, tail)) {
-                    if let Some(over) = loops.returns_over(head, tail) {
-                        prop_assert_eq!(over, !returns_without(&cfg, head, tail), "{} to {}", head, tail);
+            for (loops, tree, next) in [
+                (Loops::forward(&cfg), DominatorTree::forward(&cfg), cfg.succ()),
+                (Loops::backward(&cfg), DominatorTree::backward(&cfg), cfg.pred()),
+            ] {
+                for head in 0..n {
+                    for tail in (0..n).filter(|&tail| tail != head && tree.dominates(head, tail)) {
+                        if let Some(over) = loops.returns_over(head, tail) {
+                            let without = returns_without(n as usize, next, head, tail);
+                            prop_assert_eq!(over, !without, "{} to {}", head, tail);
+                        }
                     }
                 }
             }

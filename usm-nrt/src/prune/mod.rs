@@ -31,8 +31,10 @@ mod growth;
 mod llvm_lex;
 mod llvm_text;
 mod loops;
+mod near_fan;
 mod normalize;
 mod per_block;
+mod revival;
 mod spans;
 mod walk;
 mod web;
@@ -106,7 +108,8 @@ pub struct Options {
     pub passes: Passes,
     /// Steps after which the search of the two fanout passes gives up on a block.
     pub subgraph_limit: usize,
-    /// Blocks after which the search for one web gives up.
+    /// Blocks after which the search for one web gives up. All searches together take steps in proportion to the graph; when
+    /// those are used up, on large graphs only, each gives up near where it began.
     pub web_limit: usize,
 }
 
@@ -197,20 +200,29 @@ fn prune_reference(index: &mut Index<'_>, options: &Options, stats: &mut PruneSt
     }
 }
 
-/// Pairs inside blocks and webs.
+/// Pairs inside blocks, pairs of blocks that always run together, and what takes a search: webs.
 fn prune_extended(index: &mut Index<'_>, options: &Options, stats: &mut PruneStats) {
     let Passes { per_block, diamond, fanout, fanout_raise } = options.passes;
-    let mut search = web::Search::new(index.cfg.len());
     if per_block {
         stats.per_block += per_block::prune(index);
     }
+    let mut walker = Walker::new(index.cfg);
+    let mut diamonds = None;
+    if diamond || fanout {
+        let mut pairs = Diamonds::extended(index);
+        stats.web += pairs.prune_all(index, &mut walker);
+        stats.web += revival::prune(index);
+        diamonds = Some(pairs);
+    }
+    let mut search = web::Search::new(index, options.web_limit);
     loop {
         let before = stats.total();
-        if diamond || fanout {
-            stats.web += web::prune(index, &mut search, false, options.web_limit);
+        if let Some(diamonds) = &mut diamonds {
+            stats.web += diamonds.prune_all(index, &mut walker);
+            stats.web += web::prune(index, &mut search, false);
         }
         if fanout_raise {
-            stats.web_raise += web::prune(index, &mut search, true, options.web_limit);
+            stats.web_raise += web::prune(index, &mut search, true);
         }
         if stats.total() == before {
             break;

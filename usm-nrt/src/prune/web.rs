@@ -15,20 +15,29 @@
 
 use alloc::vec::Vec;
 
+use hashbrown::HashMap;
+
 use super::cfg::{BlockId, Index, Op, OpKind, Pick, Value};
 
+/// Steps of all searches of a graph together, for each of its blocks and operations. Only on large graphs are there more; searches
+/// then end near their source, after `NEAR` blocks each, so that the time stays in proportion to the graph.
+const STEPS: usize = 256;
+const NEAR: usize = 64;
+
 /// Removes webs of both kinds, or, with `raising`, webs from increments to decrements some of whose paths
-/// raise first. Such a path must not give anything back any more: what it kept was leaked. `limit`: blocks
-/// after which the search for one web gives up. Returns how many operations were removed.
-pub(crate) fn prune(index: &mut Index<'_>, search: &mut Search, raising: bool, limit: usize) -> usize {
-    search.limit = limit;
+/// raise first. Such a path must not give anything back any more: what it kept was leaked. Returns how many operations
+/// were removed.
+pub(crate) fn prune(index: &mut Index<'_>, search: &mut Search, raising: bool) -> usize {
     search.raises.clear();
     if raising {
         search.raises.extend(final_raises(index));
     }
+    search.count(index);
     let kinds: &[OpKind] = if raising { &[OpKind::Inc] } else { &[OpKind::Inc, OpKind::Dec] };
     let mut removed = 0;
     for &kind in kinds {
+        // A region may be crossed by the same block only within one kind.
+        search.found = false;
         for block in index.cfg.blocks() {
             let sources: Vec<Op> = index.live(block, kind).collect();
             for source in sources {
@@ -39,18 +48,33 @@ pub(crate) fn prune(index: &mut Index<'_>, search: &mut Search, raising: bool, l
     removed
 }
 
+fn opposite(kind: OpKind) -> OpKind {
+    if kind == OpKind::Inc { OpKind::Dec } else { OpKind::Inc }
+}
+
 /// Removes the web with sources of `kind` to which those of `block` belong, if there is one.
 fn remove_web(index: &mut Index<'_>, search: &mut Search, kind: OpKind, block: u32, value: Value) -> usize {
-    if value == Value::NULL || !index.has(kind, block, value) || !search.find(index, kind, block, value) {
+    let possible = value != Value::NULL
+        && search.live.get(&(value, opposite(kind))).is_some_and(|&live| live > 0)
+        && index.has(kind, block, value);
+    if !possible {
         return 0;
     }
-    let opposite = if kind == OpKind::Inc { OpKind::Dec } else { OpKind::Inc };
+    if !search.is_found_for(index, kind, block, value) {
+        search.found = search.find(index, kind, block, value);
+    }
+    if !search.found {
+        return 0;
+    }
     // Of several equal operations of a block, those next to the region between.
     for &block in &search.sources {
         index.remove(kind, block, value, Pick::Last);
     }
     for &block in &search.sinks {
-        index.remove(opposite, block, value, Pick::First);
+        index.remove(opposite(kind), block, value, Pick::First);
+    }
+    for (kind, removed) in [(kind, search.sources.len()), (opposite(kind), search.sinks.len())] {
+        search.live.entry((value, kind)).and_modify(|live| *live -= removed);
     }
     search.sources.len() + search.sinks.len()
 }
@@ -124,11 +148,25 @@ pub(crate) struct Search {
     backward: Vec<u32>,
     /// Blocks at which a path may end well by raising.
     raises: Vec<bool>,
+    /// Whether the last search found a web; its sources, sinks and marks still stand.
+    found: bool,
+    /// The blocks of every value at the start, sorted by value.
+    blocks: Vec<(Value, u32)>,
+    /// How many operations there are.
+    live: HashMap<(Value, OpKind), usize>,
+    /// Blocks for one search, and steps that are left for all of them.
     limit: usize,
+    left: usize,
 }
 
 impl Search {
-    pub(crate) fn new(blocks: usize) -> Self {
+    /// `limit`: blocks after which the search for one web gives up.
+    pub(crate) fn new(index: &Index<'_>, limit: usize) -> Self {
+        let blocks = index.cfg.len();
+        let ops = index.cfg.blocks().map(|block| index.all(block));
+        let mut by_value: Vec<(Value, u32)> = ops.flatten().collect();
+        by_value.sort_unstable();
+        by_value.dedup();
         Self {
             sources: Vec::new(),
             sinks: Vec::new(),
@@ -138,8 +176,47 @@ impl Search {
             forward: Vec::new(),
             backward: Vec::new(),
             raises: Vec::new(),
-            limit: usize::MAX,
+            found: false,
+            left: STEPS.saturating_mul(blocks.saturating_add(by_value.len())),
+            blocks: by_value,
+            live: HashMap::new(),
+            limit,
         }
+    }
+
+    /// Counts the operations that are left.
+    fn count(&mut self, index: &Index<'_>) {
+        self.live.clear();
+        for block in index.cfg.blocks() {
+            for kind in [OpKind::Inc, OpKind::Dec] {
+                for op in index.live(block, kind) {
+                    *self.live.entry((op.value, kind)).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    /// Whether the web that was found last is one for `value` too: values come in bundles, and each search may cross the
+    /// whole graph. It is when `value` has the same roles wherever the region is, and nothing was removed since but operations
+    /// of such values.
+    fn is_found_for(&self, index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> bool {
+        if !self.found || self.sources.first() != Some(&block) {
+            return false;
+        }
+        let plays = |blocks: &[u32], expected: Role| {
+            blocks.iter().all(|&block| role(index, kind, block, value) == expected)
+        };
+        let start = self.blocks.partition_point(|entry| entry.0 < value);
+        let own = self.blocks[start..].iter().take_while(|entry| entry.0 == value);
+        let in_region =
+            |block: u32| self.start[block as usize] == self.run || self.end[block as usize] == self.run;
+        let meets = own.filter(|entry| {
+            let live = index.has(OpKind::Inc, entry.1, value) || index.has(OpKind::Dec, entry.1, value);
+            live && in_region(entry.1)
+        });
+        meets.count() == self.sources.len() + self.sinks.len()
+            && plays(&self.sources, Role::Source)
+            && plays(&self.sinks, Role::Sink)
     }
 
     /// Whether the operations of `kind` in `block` belong to a web; leaves its members behind.
@@ -159,6 +236,8 @@ impl Search {
         self.backward.clear();
         self.include_end(block);
         self.sources.push(block);
+        // Near the source there is always something left to try.
+        let limit = self.limit.min(self.left.max(NEAR));
         let mut steps = 0;
         loop {
             if let Some(block) = self.forward.pop() {
@@ -194,7 +273,9 @@ impl Search {
                 return !self.sources.is_empty() && !self.sinks.is_empty();
             }
             steps += 1;
-            if steps > self.limit {
+            self.left = self.left.saturating_sub(1);
+            index.step();
+            if steps > limit {
                 return false;
             }
         }
