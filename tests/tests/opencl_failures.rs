@@ -7,18 +7,18 @@
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
 use core::ffi::c_void;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
+use std::time::Duration;
 
 use usm_core::backend::opencl::raw::{self, cl_context, cl_event, cl_int};
 use usm_core::backend::opencl::{OpenCl, OpenClEvent};
 use usm_core::{
     AllocKind, Backend, Context, ErrorKind, Event, EventStatus, Queue, QueueOrder, Shared, UsmVec,
 };
-use usm_tests::Fixture;
 use usm_tests::conformance::failure;
+use usm_tests::{Fixture, process};
 
 /// What a child reads to know its case.
 const VARIABLE: &str = "OPENCL_FAILURE_CASE";
@@ -77,12 +77,13 @@ fn main() -> ExitCode {
 fn parent(name: &str) -> Result<(), String> {
     let mut ends = String::new();
     for attempt in 1..=TRIES {
-        let (answer, end) = process(name);
+        let ended = process::again(VARIABLE, name, LIMIT, |_| ());
+        let (answer, end) = (&ended.out, &ended.end);
         if let Some(wrong) = answer.lines().find(|line| line.starts_with("wrong")) {
             return Err(wrong.to_owned());
         }
         let right = answer.lines().any(|line| line == "right");
-        if end != "exit status: 0" {
+        if !ended.well() {
             let when = if right { "after" } else { "before" };
             println!("{name}, process {attempt} of {TRIES}: {end}, {when} its answer");
             ends.push_str(&format!(" {end};"));
@@ -97,36 +98,6 @@ fn parent(name: &str) -> Result<(), String> {
     Err(format!("no answer of {TRIES} processes:{ends}"))
 }
 
-/// What the child wrote on standard output, and how it ended.
-fn process(name: &str) -> (String, String) {
-    let mut child = Command::new(std::env::current_exe().expect("this program"))
-        .env(VARIABLE, name)
-        .env("RUST_BACKTRACE", "0")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("this program runs again");
-    let mut stream = child.stdout.take().expect("piped");
-    let reader = std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    });
-    let start = Instant::now();
-    let end = loop {
-        if let Some(status) = child.try_wait().expect("a child") {
-            break status.to_string();
-        }
-        if start.elapsed() > LIMIT {
-            child.kill().expect("a child");
-            let _ = child.wait();
-            break format!("still running after {} s", LIMIT.as_secs());
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    (reader.join().expect("its output"), end)
-}
-
 /// Answers on standard output before anything else of the process can end it.
 fn child(case: fn(&Fixture<'_, OpenCl>)) -> ExitCode {
     let contexts = context().and_then(|first| Ok((first, context()?)));
@@ -135,12 +106,7 @@ fn child(case: fn(&Fixture<'_, OpenCl>)) -> ExitCode {
         Fixture { context: &context, other: &other, separate: true, failing: Some(&fail_by_user_event) };
     let answer = match catch_unwind(AssertUnwindSafe(|| case(&fixture))) {
         Ok(()) => "right".to_owned(),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text =
-                text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words");
-            format!("wrong: {}", text.replace('\n', " "))
-        }
+        Err(panic) => format!("wrong: {}", process::message(panic.as_ref()).replace('\n', " ")),
     };
     println!("{answer}");
     let _ = std::io::stdout().flush();

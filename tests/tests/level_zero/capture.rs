@@ -10,10 +10,11 @@ use usm_core::{
 };
 use usm_kernel::sample::{Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts};
 use usm_kernel::{DeviceCode, Executable, Launch, NdRange, Shape};
+use usm_tests::process::message;
 use usm_tests::{Fixture, Provider, conformance_table};
 
 use crate::suite::{First, WAIT_LIMIT, devices, first};
-use crate::{Case, devices as many, message};
+use crate::{Case, devices as many};
 
 /// Waits in capture mode are for nothing.
 const LIMIT: Duration = Duration::from_millis(10);

@@ -15,12 +15,13 @@ mod faults;
 mod kernels;
 mod suite;
 
-use std::io::{Read, Write as _};
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
 
 use configuration::{CONFIGURATIONS, Configuration};
+use usm_tests::process;
 
 /// What a child reads to know that it is one.
 const VARIABLE: &str = "LEVEL_ZERO_CONFIGURATION";
@@ -64,59 +65,21 @@ fn main() -> ExitCode {
 
 /// Runs this program again in the configuration's environment: the cases that passed, or what went wrong.
 fn parent(configuration: &Configuration, variables: Vec<configuration::Variable>) -> Result<usize, String> {
-    let mut command = Command::new(std::env::current_exe().expect("this program"));
-    for (name, _) in std::env::vars_os() {
-        // A machine's own settings are for its own runtime.
-        let setting = name.to_string_lossy().starts_with("ZE_") || name == "USM_LEVEL_ZERO_LIBRARY";
-        if setting && !configuration.may_be_absent() {
-            command.env_remove(name);
+    let ended = process::again(VARIABLE, configuration.name, LIMIT, |command| {
+        for (name, _) in std::env::vars_os() {
+            // A machine's own settings are for its own runtime.
+            let setting = name.to_string_lossy().starts_with("ZE_") || name == "USM_LEVEL_ZERO_LIBRARY";
+            if setting && !configuration.may_be_absent() {
+                command.env_remove(name);
+            }
         }
+        command.envs(variables).stderr(Stdio::piped());
+    });
+    if ended.well() {
+        return Ok(ended.out.lines().filter(|line| line.starts_with("ok ")).count());
     }
-    let mut child = command
-        .env(VARIABLE, configuration.name)
-        // A panic says its place; the way there is the same for all cases.
-        .env("RUST_BACKTRACE", "0")
-        .envs(variables)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("this program runs again");
-    let out = read(child.stdout.take());
-    let errors = read(child.stderr.take());
-    let status = wait(&mut child);
-    let (out, errors) = (out.join().expect("its output"), errors.join().expect("its output"));
-    let passed = out.lines().filter(|line| line.starts_with("ok ")).count();
-    if status.as_deref() == Some("exit status: 0") {
-        return Ok(passed);
-    }
-    let running = out.lines().last().unwrap_or("nothing");
-    let status = status.unwrap_or_else(|| format!("still running after {} s", LIMIT.as_secs()));
-    Err(format!("{status}, last was: {running}\n{errors}"))
-}
-
-fn read(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(mut stream) = stream {
-            let _ = stream.read_to_end(&mut bytes);
-        }
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
-}
-
-/// How the child ended; none when it had to be ended.
-fn wait(child: &mut Child) -> Option<String> {
-    let start = Instant::now();
-    while start.elapsed() < LIMIT {
-        if let Some(status) = child.try_wait().expect("a child") {
-            return Some(status.to_string());
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    child.kill().expect("a child");
-    let _ = child.wait();
-    None
+    let running = ended.out.lines().last().unwrap_or("nothing");
+    Err(format!("{}, last was: {running}\n{}", ended.end, ended.errors))
 }
 
 /// Runs the cases of a configuration in this process.
@@ -133,18 +96,9 @@ fn child(configuration: &Configuration) -> ExitCode {
             }
             Err(panic) => {
                 failed += 1;
-                eprintln!("{name} failed: {}", message(panic.as_ref()));
+                eprintln!("{name} failed: {}", process::message(panic.as_ref()));
             }
         }
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// What a panic said.
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
-        (Some(text), _) => text.clone(),
-        (None, Some(text)) => (*text).to_owned(),
-        (None, None) => "a panic without words".to_owned(),
-    }
 }
