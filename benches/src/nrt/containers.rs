@@ -111,6 +111,21 @@ fn fill(functions: Functions, keys: &[u64]) -> Handle {
     dict
 }
 
+/// One row of work on each key of a dictionary that has them all.
+fn each_key(
+    rows: &mut Vec<Row>,
+    case: &str,
+    keys: &[u64],
+    sides: [Functions; 2],
+    work: impl Fn(Functions, Handle, &u64) + Copy,
+) {
+    let sides = sides.map(|functions| {
+        let dict = fill(functions, keys);
+        move || keys.iter().for_each(|key| work(functions, dict, key))
+    });
+    compare(rows, case, keys.len(), sides);
+}
+
 fn dictionaries(rows: &mut Vec<Row>, order: &str, keys: &[u64], sides: [Functions; 2]) {
     let count = keys.len();
     let case = |what: &str| format!("dict {what}, {count} keys {order}");
@@ -123,75 +138,30 @@ fn dictionaries(rows: &mut Vec<Row>, order: &str, keys: &[u64], sides: [Function
             move || unsafe { (functions.dict_free)(black_box(fill(functions, keys))) }
         }),
     );
-    compare(
-        rows,
-        &case("lookup"),
-        count,
-        sides.map(|functions| {
-            let dict = fill(functions, keys);
-            move || {
-                let mut value = 0;
-                for key in keys {
-                    // SAFETY: a live dictionary of 8 bytes each.
-                    black_box(unsafe { (functions.dict_lookup)(dict, key, *key as isize, &raw mut value) });
-                }
-            }
-        }),
-    );
-    compare(
-        rows,
-        &case("lookup of another"),
-        count,
-        sides.map(|functions| {
-            let dict = fill(functions, keys);
-            move || {
-                let mut value = 0;
-                for key in keys {
-                    let key = key ^ (1 << 62);
-                    // SAFETY: as above.
-                    black_box(unsafe {
-                        (functions.dict_lookup)(dict, &raw const key, key as isize, &raw mut value)
-                    });
-                }
-            }
-        }),
-    );
-    compare(
-        rows,
-        &case("replace"),
-        count,
-        sides.map(|functions| {
-            let dict = fill(functions, keys);
-            move || {
-                let mut old = 0;
-                for key in keys {
-                    // SAFETY: as above.
-                    black_box(unsafe {
-                        (functions.dict_insert)(dict, key, *key as isize, key, &raw mut old)
-                    });
-                }
-            }
-        }),
-    );
-    compare(
-        rows,
-        &case("delete+insert"),
-        count,
-        sides.map(|functions| {
-            let dict = fill(functions, keys);
-            move || {
-                let mut old = 0;
-                for key in keys {
-                    // SAFETY: as above.
-                    unsafe {
-                        let position = (functions.dict_lookup)(dict, key, *key as isize, &raw mut old);
-                        (functions.dict_delitem)(dict, *key as isize, position);
-                        (functions.dict_insert)(dict, key, *key as isize, key, &raw mut old);
-                    }
-                }
-            }
-        }),
-    );
+    each_key(rows, &case("lookup"), keys, sides, |functions, dict, key| {
+        let mut value = 0;
+        // SAFETY: a live dictionary of 8 bytes each.
+        black_box(unsafe { (functions.dict_lookup)(dict, key, *key as isize, &raw mut value) });
+    });
+    each_key(rows, &case("lookup of another"), keys, sides, |functions, dict, key| {
+        let (key, mut value) = (key ^ (1 << 62), 0);
+        // SAFETY: as above.
+        black_box(unsafe { (functions.dict_lookup)(dict, &raw const key, key as isize, &raw mut value) });
+    });
+    each_key(rows, &case("replace"), keys, sides, |functions, dict, key| {
+        let mut old = 0;
+        // SAFETY: as above.
+        black_box(unsafe { (functions.dict_insert)(dict, key, *key as isize, key, &raw mut old) });
+    });
+    each_key(rows, &case("delete+insert"), keys, sides, |functions, dict, key| {
+        let mut old = 0;
+        // SAFETY: as above.
+        unsafe {
+            let position = (functions.dict_lookup)(dict, key, *key as isize, &raw mut old);
+            (functions.dict_delitem)(dict, *key as isize, position);
+            (functions.dict_insert)(dict, key, *key as isize, key, &raw mut old);
+        }
+    });
     compare(
         rows,
         &case("iterate"),
