@@ -74,6 +74,9 @@ pub enum MissingData {
 }
 
 /// The policies of one decode. `Policy::default()` is strict.
+///
+/// Name what differs and write `..Policy::default()` behind it: protocols that contradict each other in one more place bring one more field, in a
+/// minor version. That is why the structure is not `#[non_exhaustive]`, which would forbid this very form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct Policy {
     /// Spellings of types.

@@ -120,6 +120,9 @@ pub enum SyclObject<'a> {
 }
 
 /// The fields of one dictionary, borrowed. `Default` has none of them.
+///
+/// Write `..Raw::default()` behind those that are there: a key that a protocol gets is one more field here, in a minor version. Not
+/// `#[non_exhaustive]`, which would forbid this very form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct Raw<'a, 'f> {
     /// `shape`, in elements.

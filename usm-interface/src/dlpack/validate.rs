@@ -141,6 +141,8 @@ impl DataType {
 }
 
 /// The fields of a tensor as its producer wrote them, borrowed and unchecked. Made by [`super::abi`] from C, or by hand.
+///
+/// Exhaustive and without a default, because `DLManagedTensorVersioned` is fixed for a major version: what fills it by hand has an answer for every field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct RawTensor<'a> {
     /// Address of `data`.

@@ -140,6 +140,8 @@ fn element<'a, 'f>(fields: &'f mut [Field<'a>], size: u32) -> Element<'a, 'f> {
 }
 
 /// The fields of a `Py_buffer`, borrowed and unchecked.
+///
+/// Exhaustive, because CPython's structure is: whoever reads one has an answer for every field, and one that is left out may be the one that refuses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct RawBuffer<'a, 'f> {
     /// `format`; `None` for NULL, which means `B`.
