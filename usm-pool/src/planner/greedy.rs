@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::Instance;
-use super::live_list::LiveList;
 use super::offset_list::{Fit, OffsetList};
+use super::time_tree::TimeTree;
 use crate::Buffer;
 
 /// When an attempt is not worth going on with.
@@ -13,7 +13,7 @@ use crate::Buffer;
 pub(crate) struct Until<'a> {
     /// Highest end in bytes that is still of use.
     pub(crate) limit: u64,
-    /// Placed buffers that may be looked at, all in all, on an instance of more than [`MANY`].
+    /// Steps that may be taken, all in all, on an instance of [`MANY`] buffers or more.
     pub(crate) work: u64,
     /// `true` ends the attempt; asked now and then.
     pub(crate) stop: &'a dyn Fn() -> bool,
@@ -26,8 +26,8 @@ impl Until<'_> {
     }
 }
 
-/// Buffers from which on those that live at the same time are looked up; below that, reading all is faster.
-const MANY: usize = 4096;
+/// Buffers from which on a tree over time is worth its memory; below that, reading all that was placed is fast.
+pub(crate) const MANY: usize = 4096;
 
 /// Places the buffers in the given order; answers one offset for each buffer, or `None` as soon as that is left.
 pub(crate) fn in_order(
@@ -37,7 +37,7 @@ pub(crate) fn in_order(
     until: Until<'_>,
 ) -> Option<Vec<u64>> {
     if instance.buffers.len() >= MANY {
-        if let Some(mut placed) = LiveList::new(instance) {
+        if let Some(mut placed) = TimeTree::new(instance) {
             return run(instance, order, until, |buffer| (placed.place(buffer, fit), placed.work));
         }
     }
@@ -101,7 +101,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
 
         #[test]
-        fn both_lists_give_the_same_offsets(
+        fn list_and_tree_give_the_same_offsets(
             lives in prop::collection::vec((0_u64..200, 0_u64..90, 0_u64..40, 0_u32..5), 0..600),
             seed in any::<u64>(),
         ) {
@@ -114,9 +114,9 @@ mod tests {
             for fit in [Fit::First, Fit::Best] {
                 for order in [by_size(instance), by_area(instance), by_begin(instance), shuffled.clone()] {
                     let mut all = OffsetList::new(instance);
-                    let mut live = LiveList::new(instance).expect("lives");
+                    let mut tree = TimeTree::new(instance).expect("lives");
                     for buffer in order {
-                        prop_assert_eq!(all.place(buffer as usize, fit), live.place(buffer as usize, fit));
+                        prop_assert_eq!(all.place(buffer as usize, fit), tree.place(buffer as usize, fit));
                     }
                 }
             }

@@ -3,7 +3,6 @@
 mod begins;
 mod graph_plan;
 mod greedy;
-mod live_list;
 mod offset_list;
 pub mod order;
 pub mod pareto;
@@ -12,6 +11,7 @@ pub mod pool_rules;
 mod portfolio;
 pub mod reorder;
 pub mod search;
+mod time_tree;
 mod valley;
 mod whole_buffer;
 
@@ -87,8 +87,8 @@ pub struct Options<'a> {
     /// buffers counts as several, so that a budget is about as long everywhere: the default is a second or two, where the
     /// bound is not met before. No plan of [`Strategy::Auto`] is above that of
     /// any strategy by name: up to 32,768 buffers with every budget; above that from 64 nodes for each buffer on, and up to
-    /// 262,144 buffers with every budget as long as such a strategy looks at no more than 2^24 placed buffers that live at the same time as
-    /// one to be placed.
+    /// 262,144 buffers with every budget as long as such a strategy takes no more than 2^24 steps (a look into a list of what is placed at the
+    /// time of a buffer) before it is worse.
     pub nodes: u64,
     /// Asked now and then; `true` ends the search with the best plan so far. This is how a time limit works without a clock.
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,

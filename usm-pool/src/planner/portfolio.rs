@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::greedy::{Until, by_area, by_begin, by_duration, by_size, in_order};
+use super::greedy::{MANY, Until, by_area, by_begin, by_duration, by_size, in_order};
 use super::offset_list::Fit;
 use super::peak_first::{self, Rest, Stack};
 use super::valley::{self, First};
@@ -91,7 +91,7 @@ const HUGE: usize = 1 << 18;
 /// An attempt that goes on to its end.
 const ALWAYS: Until<'static> = Until { limit: u64::MAX, work: u64::MAX, stop: &|| false };
 
-/// Placed buffers that each strategy by name may look at on a large instance, whatever the budget: a tenth of a second.
+/// Steps that each strategy by name may take on a large instance, whatever the budget: some tenths of a second.
 const WORK: u64 = 1 << 24;
 
 /// The plan of one strategy, without any other.
@@ -106,6 +106,7 @@ pub(super) fn single(instance: Instance<'_>, strategy: Strategy) -> Option<Vec<u
 }
 
 /// The best plan without search; stops at the first that reaches `target`. `heaviest` are the buffers that make the bound.
+/// From [`MANY`] buffers on the skyline goes first: it takes milliseconds, and what is worse is left as soon as it shows.
 /// Large instances get the skyline, and of the strategies by name what can be had with little work.
 pub(super) fn simple(instance: Instance<'_>, heaviest: &[usize], target: u64) -> (Strategy, Vec<u64>) {
     if is_large(instance) {
@@ -120,9 +121,13 @@ pub(super) fn simple(instance: Instance<'_>, heaviest: &[usize], target: u64) ->
     heaviest.iter().for_each(|&i| marked[i] = true);
     let peak_first = peak_first::ALL.into_iter().map(|(stack, rest)| Attempt::PeakFirst(stack, rest));
     let (usual, last) = SIMPLE.split_at(3);
+    let pairs = usual.iter().copied().chain(peak_first).chain(last.iter().copied());
     let valleys = First::ALL.into_iter().map(Attempt::Valley);
-    let attempts = usual.iter().copied().chain(peak_first).chain(last.iter().copied()).chain(valleys);
-    best_of(instance, &marked, target, ALWAYS, attempts)
+    if instance.buffers.len() >= MANY {
+        best_of(instance, &marked, target, ALWAYS, valleys.chain(pairs))
+    } else {
+        best_of(instance, &marked, target, ALWAYS, pairs.chain(valleys))
+    }
 }
 
 /// The simple strategies of a large instance, where one of them is below `peak`.
