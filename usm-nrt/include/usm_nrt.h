@@ -114,7 +114,7 @@ typedef struct usm_nrt_api {
     usm_nrt_status (*new_varsize)(size_t size, NRT_dtor_function dtor, NRT_MemInfo **out);
     usm_nrt_status (*varsize_alloc)(NRT_MemInfo *mi, size_t size, void **out);
     usm_nrt_status (*varsize_realloc)(NRT_MemInfo *mi, size_t size, void **out);
-    void (*varsize_free)(NRT_MemInfo *mi, void *payload);
+    void (*varsize_free)(NRT_MemInfo *mi, void *payload); /* nothing for a block that is not varsize */
 
     /* Only while no other thread uses the block. */
     void (*acquire_unsync)(NRT_MemInfo *mi);

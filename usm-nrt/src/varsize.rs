@@ -93,15 +93,18 @@ impl MemInfo {
         Ok(payload)
     }
 
-    /// Frees `payload`, one that this block has or had. If it is the current one, the block is left without.
+    /// Frees `payload`, one that this block has or had. If it is the current one, the block is left without. Refused for a
+    /// block that is not varsize: its data goes with its header.
     ///
     /// # Safety
     /// `payload` is null or came from this block, is freed once and not used afterwards.
-    pub unsafe fn varsize_free(&self, payload: *mut c_void) {
+    pub unsafe fn varsize_free(&self, payload: *mut c_void) -> Result<(), Error> {
+        checked(self)?;
         if ptr::eq(payload, self.data()) {
             self.set_data(ptr::null_mut(), 0);
         }
         // SAFETY: as the caller promises.
         unsafe { free_payload(payload) }
+        Ok(())
     }
 }

@@ -82,6 +82,8 @@ fn tests(report: &mut Report) {
     );
     let alloc = ["--no-default-features", "--features", "alloc", "--tests"];
     report.command("tests: alloc", &mut test(alloc.into_iter().chain(packages())));
+    // What people use: with the feature `debug` of the first run no block is kept, and every check is in the code.
+    report.command("tests: usm-nrt without debug", &mut test(["-p", "usm-nrt", "--tests"].into_iter()));
 }
 
 /// The command built with `panic = "abort"`, before the runtimes of this machine, one by one, none and broken ones. Without ONNX, which is most of

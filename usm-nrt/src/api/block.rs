@@ -116,8 +116,9 @@ pub(crate) unsafe extern "C" fn varsize_realloc(
 pub(crate) unsafe extern "C" fn varsize_free(mi: *mut MemInfo, payload: *mut c_void) {
     // SAFETY: null or a live block.
     if let Some(mi) = unsafe { mi.as_ref() } {
+        // Nothing is returned here: a refusal does nothing.
         // SAFETY: the C caller's payload, given up.
-        unsafe { mi.varsize_free(payload) }
+        let _ = unsafe { mi.varsize_free(payload) };
     }
 }
 

@@ -67,7 +67,7 @@ pub struct Api {
     pub varsize_alloc: unsafe extern "C" fn(mi: *mut MemInfo, size: usize, out: *mut *mut c_void) -> Status,
     /// The payload resized; on failure the old one stays in place.
     pub varsize_realloc: unsafe extern "C" fn(mi: *mut MemInfo, size: usize, out: *mut *mut c_void) -> Status,
-    /// Frees a payload that the block has or had.
+    /// Frees a payload that the block has or had; nothing for a block without one of this runtime.
     pub varsize_free: unsafe extern "C" fn(mi: *mut MemInfo, payload: *mut c_void),
     /// Adds a reference without a locked instruction: no other thread may use the block meanwhile.
     pub acquire_unsync: unsafe extern "C" fn(mi: *mut MemInfo),

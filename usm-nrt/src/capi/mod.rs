@@ -299,12 +299,13 @@ export! {
         // SAFETY: the C caller uses the payload alone.
         unsafe { mi.varsize_realloc(size) }.map_or(ptr::null_mut(), |payload| payload.as_ptr().cast())
     }
-    /// Frees a payload that the block has or had.
+    /// Frees a payload that the block has or had; nothing for a block that is not varsize.
     fn NRT_MemInfo_varsize_free(mi: *mut MemInfo, payload: *mut c_void) {
         // SAFETY: null or a live block.
         if let Some(mi) = unsafe { mi.as_ref() } {
+            // Nothing is returned here: a refusal does nothing.
             // SAFETY: the C caller's payload, given up.
-            unsafe { mi.varsize_free(payload) }
+            let _ = unsafe { mi.varsize_free(payload) };
         }
     }
 }

@@ -119,6 +119,9 @@ int main(void) {
     NRT_MemInfo_release(mi);
     mi = NRT_MemInfo_alloc_safe(16);
     CHECK(NRT_MemInfo_varsize_realloc(mi, 100) == NULL && NRT_MemInfo_parent(mi) == NULL);
+    NRT_MemInfo_varsize_free(mi, NRT_MemInfo_data(mi));
+    api->varsize_free(mi, NRT_MemInfo_data(mi));
+    CHECK(NRT_MemInfo_size(mi) == 16 && *(unsigned char *)NRT_MemInfo_data(mi) == 0xCB);
     NRT_MemInfo_release(mi);
 
     int released = 0;
