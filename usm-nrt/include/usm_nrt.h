@@ -67,7 +67,8 @@ enum {
     USM_NRT_NOT_VARSIZE = 5,
     USM_NRT_NULL = 6,
     USM_NRT_RESERVED_TAG = 7, /* owner tags of the library's own language side */
-    USM_NRT_TOO_MANY_ALLOCATORS = 8
+    USM_NRT_TOO_MANY_ALLOCATORS = 8, /* after 255 different ones in the life of the process */
+    USM_NRT_INVALID_KIND = 9
 };
 
 /* Who keeps foreign memory alive. Tags are eight ASCII characters; unknown tags are carried as they are. */
@@ -124,7 +125,8 @@ typedef struct usm_nrt_api {
 
     size_t (*refcount)(const NRT_MemInfo *mi);
     size_t (*data_size)(const NRT_MemInfo *mi);
-    uint32_t (*kind)(const NRT_MemInfo *mi); /* USM: 0 unknown or plain memory, 1 host, 2 device, 3 shared */
+    /* USM: 0 unknown or plain memory, 1 host, 2 device, 3 shared; as the last entries below were told */
+    uint32_t (*kind)(const NRT_MemInfo *mi);
     bool (*owner)(const NRT_MemInfo *mi, usm_nrt_owner *out);
 
     bool (*stats)(usm_nrt_stats *out); /* returns whether counting is on */
@@ -163,6 +165,13 @@ typedef struct usm_nrt_api {
     usm_nrt_status (*set_kept_allocator)(const NRT_ExternalAllocator *allocator);
     /* Slabs that such functions gave and have not got back, and blocks of them that are alive; both may be NULL. */
     void (*kept_counts)(size_t *slabs, size_t *live);
+
+    /* set_allocator, or with `kept` set_kept_allocator, of functions that give USM: kind tells then of their blocks what was said here. USM_NRT_INVALID_KIND for
+     * device memory, because blocks hold their own headers. */
+    usm_nrt_status (*set_allocator_of_kind)(const NRT_ExternalAllocator *allocator, uint32_t kind, bool kept);
+    /* wrap_owned of USM of any kind. */
+    usm_nrt_status (*wrap_owned_of_kind)(void *data, size_t size, const usm_nrt_owner *owner, uint32_t kind,
+                                         NRT_MemInfo **out);
 } usm_nrt_api;
 
 /* ---- Symbols of the C library ------------------------------------------------------------------ */

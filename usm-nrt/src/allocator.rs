@@ -12,6 +12,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use spin::Mutex;
+use usm_core::AllocKind;
 
 #[cfg(feature = "std")]
 use crate::block;
@@ -19,6 +20,7 @@ use crate::error::Error;
 use crate::external::ExternalAllocator;
 #[cfg(feature = "std")]
 use crate::local;
+use crate::source;
 use crate::system;
 
 /// `malloc` of the C library, or one like it.
@@ -34,6 +36,8 @@ const ALLOCATORS: usize = 256;
 /// An allocator that was installed once. Never freed, because its blocks know its number.
 struct Entry {
     functions: ExternalAllocator,
+    /// What its memory is.
+    kind: AllocKind,
     /// What `functions.opaque` points to when they are [`PLAIN`].
     plain: Option<Plain>,
 }
@@ -63,10 +67,34 @@ pub unsafe fn set_allocator(allocator: Option<&ExternalAllocator>) -> Result<(),
         choose(0, false);
         return Ok(());
     };
+    let kind = source::kind_of(allocator).unwrap_or(AllocKind::Unknown);
+    // SAFETY: same contract.
+    unsafe { set_allocator_of_kind(allocator, kind, false) }
+}
+
+/// [`set_allocator`], or with `kept` [`set_kept_allocator`], of functions that give USM of a known kind, which [`MemInfo::kind`](crate::MemInfo::kind) then tells of their
+/// blocks. Refused for device memory: blocks hold their own headers.
+///
+/// # Safety
+/// As there; the memory is of that kind.
+pub unsafe fn set_allocator_of_kind(
+    allocator: &ExternalAllocator,
+    kind: AllocKind,
+    kept: bool,
+) -> Result<(), Error> {
     if allocator.malloc.is_none() || allocator.free.is_none() {
         return Err(Error::IncompleteAllocator);
     }
-    install(*allocator, None, false)
+    if kind == AllocKind::Device {
+        return Err(Error::InvalidKind { kind: source::number_of(kind) });
+    }
+    #[cfg(feature = "std")]
+    if kept {
+        // Where it cannot be had, threads give back what they keep by themselves.
+        let _ = local::prepare_barrier();
+        block::prepare_for_forks();
+    }
+    install(*allocator, None, kind, kept)
 }
 
 /// [`set_allocator`] with functions that take longer than a heap's, as those of a device's driver do: blocks of up to 1 KiB are carved
@@ -82,16 +110,9 @@ pub unsafe fn set_allocator(allocator: Option<&ExternalAllocator>) -> Result<(),
 /// # Safety
 /// As there.
 pub unsafe fn set_kept_allocator(allocator: &ExternalAllocator) -> Result<(), Error> {
-    if allocator.malloc.is_none() || allocator.free.is_none() {
-        return Err(Error::IncompleteAllocator);
-    }
-    #[cfg(feature = "std")]
-    {
-        // Where it cannot be had, threads give back what they keep by themselves.
-        let _ = local::prepare_barrier();
-        block::prepare_for_forks();
-    }
-    install(*allocator, None, true)
+    let kind = source::kind_of(allocator).unwrap_or(AllocKind::Unknown);
+    // SAFETY: same contract.
+    unsafe { set_allocator_of_kind(allocator, kind, true) }
 }
 
 /// What lies between the functions of [`set_kept_allocator`] and the owners of blocks.
@@ -129,20 +150,25 @@ pub unsafe fn set_plain_allocator(
     free: PlainFree,
 ) -> Result<(), Error> {
     let functions = ExternalAllocator { realloc: realloc.and(PLAIN.realloc), ..PLAIN };
-    install(functions, Some(Plain { malloc, realloc, free }), false)
+    install(functions, Some(Plain { malloc, realloc, free }), AllocKind::Unknown, false)
 }
 
 /// The number that new blocks are allocated under.
-fn install(functions: ExternalAllocator, plain: Option<Plain>, kept: bool) -> Result<(), Error> {
+fn install(
+    functions: ExternalAllocator,
+    plain: Option<Plain>,
+    kind: AllocKind,
+    kept: bool,
+) -> Result<(), Error> {
     let guard = INSTALLING.lock();
     for (number, cell) in ENTRIES.iter().enumerate().skip(1) {
         let known = cell.load(Ordering::Acquire);
         // SAFETY: null, or an entry that is never freed.
         match unsafe { known.as_ref() } {
-            Some(entry) if !entry.is(&functions, plain) => continue,
+            Some(entry) if entry.kind != kind || !entry.is(&functions, plain) => continue,
             Some(_) => {}
             None => {
-                let entry = Box::leak(Box::new(Entry { functions, plain }));
+                let entry = Box::leak(Box::new(Entry { functions, kind, plain }));
                 if let Some(plain) = &entry.plain {
                     entry.functions.opaque = ptr::from_ref(plain).cast_mut().cast();
                 }
@@ -170,11 +196,20 @@ impl Entry {
     }
 }
 
-/// The functions of an installed allocator.
-pub(crate) fn installed(number: u8) -> Option<&'static ExternalAllocator> {
+fn entry(number: u8) -> Option<&'static Entry> {
     let entry = ENTRIES[usize::from(number)].load(Ordering::Acquire);
     // SAFETY: null, or an entry that is never freed.
-    unsafe { entry.as_ref() }.map(|entry| &entry.functions)
+    unsafe { entry.as_ref() }
+}
+
+/// The functions of an installed allocator.
+pub(crate) fn installed(number: u8) -> Option<&'static ExternalAllocator> {
+    entry(number).map(|entry| &entry.functions)
+}
+
+/// What kind of memory an installed allocator gives; `None` for the global one.
+pub(crate) fn kind_of(number: u8) -> Option<AllocKind> {
+    entry(number).map(|entry| entry.kind)
 }
 
 /// Functions without `opaque`, behind functions with one.

@@ -49,16 +49,11 @@ impl OwnerTag {
         }
     }
 
-    /// The kind of allocation that the tag stands for, if it does for one.
-    pub(crate) fn kind(self) -> Option<AllocKind> {
-        let kinds = [AllocKind::Host, AllocKind::Device, AllocKind::Shared, AllocKind::Unknown];
-        kinds.into_iter().find(|&kind| Self::of_kind(kind) == self)
-    }
-
     /// Whether the object behind the tag is a Rust value with its type before it; only this crate makes
     /// such owners.
     pub(crate) fn is_rust(self) -> bool {
-        self == Self::RUST || self.kind().is_some()
+        let kinds = [AllocKind::Host, AllocKind::Device, AllocKind::Shared, AllocKind::Unknown];
+        self == Self::RUST || kinds.into_iter().any(|kind| Self::of_kind(kind) == self)
     }
 }
 
@@ -75,6 +70,14 @@ pub struct Owner {
     pub object: *mut c_void,
     /// Lets go of `object`: called once, by the destructor, on any thread. Skipped in shutdown.
     pub release: Option<unsafe extern "C" fn(object: *mut c_void)>,
+}
+
+/// What a block with an owner keeps.
+#[derive(Clone, Copy)]
+pub(crate) struct Owned {
+    pub(crate) owner: Owner,
+    /// What the memory is; beside the record of C, whose size old programs know.
+    pub(crate) kind: AllocKind,
 }
 
 /// Fills `size` bytes at `data`; does nothing for null.
@@ -123,10 +126,10 @@ pub(crate) unsafe extern "C" fn call_managed(data: *mut c_void, _: usize, info: 
     }
 }
 
-/// Lets go of the [`Owner`] in `info` and frees the record.
+/// Lets go of the owner in `info`, an [`Owned`], and frees the record.
 pub(crate) unsafe extern "C" fn drop_owner(_: *mut c_void, _: usize, info: *mut c_void) {
-    // SAFETY: blocks with this destructor keep a boxed `Owner` in `info`, and are destroyed once.
-    let owner = unsafe { alloc::boxed::Box::from_raw(info.cast::<Owner>()) };
+    // SAFETY: blocks with this destructor keep a boxed record in `info`, and are destroyed once.
+    let owner = unsafe { alloc::boxed::Box::from_raw(info.cast::<Owned>()) }.owner;
     if let (Some(release), false) = (owner.release, crate::system::is_shutdown()) {
         // SAFETY: called once with the object it was given for.
         unsafe { release(owner.object) }

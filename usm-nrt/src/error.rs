@@ -31,6 +31,11 @@ pub enum Error {
     ReservedTag,
     /// A null pointer where a block was needed.
     Null,
+    /// Blocks of this kind cannot be: not a kind, or device memory for headers that the host reads.
+    InvalidKind {
+        /// The number that was given.
+        kind: u32,
+    },
     /// No more than `limit` different allocators can be told apart in the life of a program.
     TooManyAllocators {
         /// Allocators installed so far.
@@ -52,6 +57,7 @@ impl fmt::Display for Error {
             Self::NotVarsize => f.write_str("not a variable-size block of this runtime"),
             Self::ReservedTag => f.write_str("the owner's tag is kept for Rust values"),
             Self::Null => f.write_str("null block"),
+            Self::InvalidKind { kind } => write!(f, "kind {kind} is none that such blocks can have"),
             Self::TooManyAllocators { limit } => {
                 write!(
                     f,

@@ -5,8 +5,11 @@ use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
-use crate::destructor::{Owner, OwnerTag};
+use usm_core::AllocKind;
+
+use crate::destructor::{Owned, Owner, OwnerTag};
 use crate::error::Error;
+use crate::fallible;
 use crate::meminfo::{MemInfo, Request};
 
 /// One reference to a block: cloning acquires, dropping releases.
@@ -34,7 +37,8 @@ impl MemRef {
     }
 
     /// A block around `size` bytes at `data`, kept alive by `owner`, which is dropped with the last reference
-    /// (in shutdown: forgotten). [`MemRef::owner`] gives it back to whoever knows its type.
+    /// (in shutdown: forgotten). [`MemRef::owner`] gives it back to whoever knows its type. Without memory for the block the owner is
+    /// dropped.
     ///
     /// # Safety
     /// `data` stays valid while `owner` lives, also when `owner` is moved.
@@ -44,10 +48,10 @@ impl MemRef {
         owner: T,
     ) -> Result<Self, Error> {
         // SAFETY: same contract.
-        unsafe { Self::with_tagged_owner(data, size, OwnerTag::RUST, owner) }
+        unsafe { Self::with_tagged_owner(data, size, OwnerTag::RUST, AllocKind::Unknown, owner) }
     }
 
-    /// [`with_owner`](Self::with_owner) with one of the tags of Rust values.
+    /// [`with_owner`](Self::with_owner) with one of the tags of Rust values, and a kind.
     ///
     /// # Safety
     /// `data` stays valid while `owner` lives, also when `owner` is moved; `tag.is_rust()`.
@@ -55,15 +59,14 @@ impl MemRef {
         data: *mut c_void,
         size: usize,
         tag: OwnerTag,
+        kind: AllocKind,
         owner: T,
     ) -> Result<Self, Error> {
-        let object = alloc::boxed::Box::into_raw(alloc::boxed::Box::new(Tagged {
-            type_id: core::any::TypeId::of::<T>(),
-            value: owner,
-        }));
-        let record = Owner { tag, object: object.cast(), release: Some(drop_tagged::<T>) };
+        let type_id = core::any::TypeId::of::<T>();
+        let object = fallible::leaked(Tagged { type_id, value: owner })?.as_ptr();
+        let owner = Owner { tag, object: object.cast(), release: Some(drop_tagged::<T>) };
         // SAFETY: the caller answers for `data`; `drop_tagged` frees the box; `T: Send` may drop anywhere.
-        let mi = unsafe { MemInfo::wrap_owner(data, size, record) };
+        let mi = unsafe { MemInfo::wrap_owner(data, size, Owned { owner, kind }) };
         if mi.is_err() {
             // SAFETY: made above, and no block took it.
             drop(unsafe { alloc::boxed::Box::from_raw(object) });

@@ -31,7 +31,8 @@ mod runtime {
     #[cfg(feature = "std")]
     pub use crate::allocator::{KeptCounts, kept_counts};
     pub use crate::allocator::{
-        PlainFree, PlainMalloc, PlainRealloc, set_allocator, set_kept_allocator, set_plain_allocator,
+        PlainFree, PlainMalloc, PlainRealloc, set_allocator, set_allocator_of_kind, set_kept_allocator,
+        set_plain_allocator,
     };
     pub use crate::block::BUILTIN;
     pub use crate::destructor::{DEAD, Dtor, FRESH, ManagedDtor, Owner, OwnerTag};
@@ -69,6 +70,8 @@ mod error;
 mod export;
 #[cfg(not(loom))]
 mod external;
+#[cfg(not(loom))]
+mod fallible;
 #[cfg(not(loom))]
 mod handle;
 #[cfg(all(feature = "std", not(loom)))]

@@ -4,11 +4,15 @@ use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use usm_core::AllocKind;
+
 use crate::block::{self, BUILTIN};
-use crate::destructor::{self, Dtor, FRESH, ManagedDtor, Owner};
+use crate::destructor::{self, Dtor, FRESH, ManagedDtor, Owned, Owner};
 use crate::error::Error;
 use crate::external::ExternalAllocator;
+use crate::fallible;
 use crate::refcount::{RefCount, Release};
+use crate::source;
 use crate::system;
 use crate::track;
 
@@ -327,28 +331,42 @@ impl MemInfo {
     /// # Safety
     /// `data` stays valid until `owner.release`, which may be called once, on any thread, with `owner.object`.
     pub unsafe fn wrap_owned(data: *mut c_void, size: usize, owner: Owner) -> Result<NonNull<Self>, Error> {
+        // SAFETY: same contract.
+        unsafe { Self::wrap_owned_of_kind(data, size, owner, AllocKind::Unknown) }
+    }
+
+    /// [`wrap_owned`](Self::wrap_owned) of USM of a known kind, device memory included: the header is elsewhere.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn wrap_owned_of_kind(
+        data: *mut c_void,
+        size: usize,
+        owner: Owner,
+        kind: AllocKind,
+    ) -> Result<NonNull<Self>, Error> {
         if owner.tag.is_rust() {
             return Err(Error::ReservedTag);
         }
         // SAFETY: same contract.
-        unsafe { Self::wrap_owner(data, size, owner) }
+        unsafe { Self::wrap_owner(data, size, Owned { owner, kind }) }
     }
 
-    /// [`wrap_owned`](Self::wrap_owned) for all tags.
+    /// [`wrap_owned`](Self::wrap_owned) for all tags. On failure the object stays the caller's.
     ///
     /// # Safety
     /// As there; behind a tag of Rust values is such a value.
     pub(crate) unsafe fn wrap_owner(
         data: *mut c_void,
         size: usize,
-        owner: Owner,
+        owned: Owned,
     ) -> Result<NonNull<Self>, Error> {
-        let record = alloc::boxed::Box::into_raw(alloc::boxed::Box::new(owner));
+        let record = fallible::leaked(owned)?;
         // SAFETY: `drop_owner` reads the record as what it is; the caller answers for the data.
-        let mi = unsafe { Self::wrap(data, size, Some(destructor::drop_owner), record.cast()) };
+        let mi = unsafe { Self::wrap(data, size, Some(destructor::drop_owner), record.as_ptr().cast()) };
         if mi.is_err() {
-            // SAFETY: made above, used by nobody. The object stays the caller's.
-            drop(unsafe { alloc::boxed::Box::from_raw(record) });
+            // SAFETY: made above, used by nobody.
+            drop(unsafe { alloc::boxed::Box::from_raw(record.as_ptr()) });
         }
         mi
     }
@@ -545,12 +563,12 @@ impl MemInfo {
         self.external_allocator.load(Ordering::Relaxed)
     }
 
-    /// The allocator that the data came from, unless that is Rust's global one or not known.
-    pub(crate) fn data_allocator(&self) -> Option<&ExternalAllocator> {
+    /// The kind that the allocator of the data is known to give.
+    pub(crate) fn allocator_kind(&self) -> Option<AllocKind> {
         let allocator = self.external_allocator();
         if !ptr::eq(allocator, &raw const BUILTIN) {
             // SAFETY: null, or it outlives its blocks (contract of `Request::allocator` and `from_parts`).
-            return unsafe { allocator.as_ref() };
+            return unsafe { allocator.as_ref() }.and_then(source::kind_of);
         }
         let header = NonNull::from(self).cast::<u8>();
         let data = NonNull::new(self.data().cast::<u8>())?;
@@ -562,14 +580,19 @@ impl MemInfo {
             return None;
         };
         // SAFETY: a payload of a varsize block, or a header in front of its data: both of the built-in allocator.
-        unsafe { block::allocator_of(block) }
+        unsafe { block::kind_of(block) }
     }
 
     /// Who keeps the data alive, when that is written down; a copy of the record.
     pub fn owner(&self) -> Option<Owner> {
+        self.owned().map(|owned| owned.owner)
+    }
+
+    /// The whole record, when there is one.
+    pub(crate) fn owned(&self) -> Option<Owned> {
         if destructor::is(self.dtor, destructor::drop_owner) {
-            // SAFETY: blocks with this destructor keep an `Owner` there until they are destroyed.
-            return Some(unsafe { self.dtor_info.cast::<Owner>().read() });
+            // SAFETY: blocks with this destructor keep such a record there until they are destroyed.
+            return Some(unsafe { self.dtor_info.cast::<Owned>().read() });
         }
         None
     }

@@ -35,27 +35,46 @@ impl MemRef {
     where
         Allocation<B>: Send + Sync,
     {
-        let (data, size, tag) =
-            (allocation.as_ptr().cast(), allocation.size(), OwnerTag::of_kind(allocation.kind()));
+        let (data, size, kind) = (allocation.as_ptr().cast(), allocation.size(), allocation.kind());
         // SAFETY: the memory stays where it is while the allocation lives, also when the value moves.
-        unsafe { Self::with_tagged_owner(data, size, tag, allocation) }
+        unsafe { Self::with_tagged_owner(data, size, OwnerTag::of_kind(kind), kind, allocation) }
     }
 }
 
 impl MemInfo {
-    /// What kind of USM the data is; `Unknown` when it is plain heap or foreign memory, or not known.
+    /// What kind of USM the data is, by what its owner ([`wrap_owned_of_kind`](Self::wrap_owned_of_kind)) or its allocator
+    /// ([`set_allocator_of_kind`](crate::set_allocator_of_kind), [`SourceAllocator`]) was said to be; `Unknown` when it is plain heap or
+    /// foreign memory.
     pub fn kind(&self) -> AllocKind {
-        match self.owner().and_then(|owner| owner.tag.kind()) {
-            Some(kind) => kind,
-            None => KINDS.into_iter().find(|&kind| self.is_from(kind)).unwrap_or(AllocKind::Unknown),
-        }
+        let kind = match self.owned() {
+            Some(owned) => Some(owned.kind),
+            None => self.allocator_kind(),
+        };
+        kind.unwrap_or(AllocKind::Unknown)
     }
+}
 
-    /// Whether the data came from a [`SourceAllocator`] of that kind.
-    fn is_from(&self, kind: AllocKind) -> bool {
-        let realloc = self.data_allocator().and_then(|allocator| allocator.realloc);
-        realloc.is_some_and(|refuse| ptr::fn_addr_eq(refuse, refusal(kind)))
+/// The kind of a [`SourceAllocator`].
+pub(crate) fn kind_of(allocator: &ExternalAllocator) -> Option<AllocKind> {
+    let realloc = allocator.realloc?;
+    KINDS.into_iter().find(|&kind| ptr::fn_addr_eq(realloc, refusal(kind)))
+}
+
+/// The number of a kind in C: Level Zero's.
+pub(crate) const fn number_of(kind: AllocKind) -> u32 {
+    match kind {
+        AllocKind::Unknown => 0,
+        AllocKind::Host => 1,
+        AllocKind::Device => 2,
+        AllocKind::Shared => 3,
     }
+}
+
+/// The kind of a number of C.
+pub(crate) fn kind_from(number: u32) -> Result<AllocKind, Error> {
+    let kinds = [AllocKind::Unknown, AllocKind::Host, AllocKind::Device, AllocKind::Shared];
+    let kind = kinds.into_iter().find(|&kind| number_of(kind) == number);
+    kind.ok_or(Error::InvalidKind { kind: number })
 }
 
 /// The kinds that a [`SourceAllocator`] may have: its blocks hold their own headers.

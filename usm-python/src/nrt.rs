@@ -13,7 +13,7 @@ use usm_nrt::{MemInfo, Owner, OwnerTag};
 use crate::array::Array;
 use crate::error::Class;
 use crate::memory::Memory;
-use crate::nrt_library::{Runtime, check, runtime};
+use crate::nrt_library::{Runtime, check, number_of, runtime};
 use crate::nrt_origin;
 use crate::runtime as runtimes;
 use crate::transfer::{self, Side};
@@ -117,6 +117,7 @@ impl PyMemInfo {
         }
         let span = side.view.span();
         let (data, size) = (side.storage.address() + span.start, span.len());
+        let kind = number_of(side.storage.kind());
         // What is imported is kept by an array of ours, which holds the producer's buffer or capsule too.
         let is_ours = obj.is_instance_of::<Array>() || obj.is_instance_of::<Memory>();
         let (object, release) = if is_ours {
@@ -127,9 +128,10 @@ impl PyMemInfo {
         let object = object.into_ptr();
         let owner = Owner { tag: OwnerTag::PYTHON, object: object.cast(), release: Some(release) };
         let mut block = std::ptr::null_mut();
+        let data = data as *mut c_void;
         // SAFETY: the owner keeps the bytes in place until it is released, with the interpreter attached, on any thread.
         let status =
-            unsafe { (runtime.api.wrap_owned)(data as *mut c_void, size, &raw const owner, &raw mut block) };
+            unsafe { (runtime.api.wrap_owned_of_kind)(data, size, &raw const owner, kind, &raw mut block) };
         if let Err(error) = check(status, size) {
             let_go(object.cast());
             return Err(error);

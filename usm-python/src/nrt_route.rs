@@ -122,7 +122,7 @@ pub(crate) fn _nrt_take_source(
         }
         *slot = Some(fresh);
     }
-    runtime.set_source(&FUNCTIONS)
+    runtime.set_source(&FUNCTIONS, kind)
 }
 
 /// Blocks come from the heap again. Refused while blocks of the source are alive.
@@ -144,8 +144,9 @@ pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
         let mut slot = SOURCE.write().unwrap_or_else(PoisonError::into_inner);
         let live = live(runtime);
         if live != 0 {
+            let kind = slot.as_ref().map_or(AllocKind::Unknown, |source| source.kind);
             drop(slot);
-            runtime.set_source(&FUNCTIONS)?;
+            runtime.set_source(&FUNCTIONS, kind)?;
             return Err(refused(live));
         }
         slot.take()

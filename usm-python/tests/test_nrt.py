@@ -139,6 +139,25 @@ def test_device_memory_is_a_block_without_a_host_view(balanced):
         memoryview(block)
 
 
+def entry(library, index, result, *arguments):
+    """An entry of the versioned table, as C calls it: by its place."""
+    get_api = ctypes.CDLL(library).usm_nrt_get_api
+    get_api.restype, get_api.argtypes = ctypes.c_void_p, [ctypes.c_uint32]
+    address = ctypes.c_void_p.from_address(get_api(1) + 8 + index * ctypes.sizeof(ctypes.c_void_p)).value
+    return ctypes.CFUNCTYPE(result, *arguments)(address)
+
+
+KINDS = {"host": 1, "device": 2, "shared": 3}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_c_is_told_the_kind_of_a_block(library, name, balanced):
+    kind = entry(library, 13, ctypes.c_uint32, ctypes.c_void_p)
+    block = MemInfo(usm.zeros(4, kind=name, queue="host"))
+    assert (block.kind, kind(block.address)) == (name, KINDS[name])
+    assert kind(MemInfo.allocate(8).address) == kind(None) == 0
+
+
 def test_requests_that_cannot_be_served_are_errors():
     before = usm.nrt.get_allocation_stats()
     for size, alignment, error in [

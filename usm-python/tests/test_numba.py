@@ -659,3 +659,31 @@ def test_importing_usm_imports_no_numba():
     code = "import sys, usm, usm.nrt; assert 'numba' not in sys.modules and 'numpy' not in sys.modules; usm.numba; assert 'numba' in sys.modules"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
     """)
+
+
+def test_c_is_told_the_kind_of_blocks_that_compiled_code_makes():
+    run(
+        """
+        import ctypes
+        get_api = ctypes.CDLL(usm.nrt.get_library()).usm_nrt_get_api
+        get_api.restype, get_api.argtypes = ctypes.c_void_p, [ctypes.c_uint32]
+        kind = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_void_p)(
+            ctypes.c_void_p.from_address(get_api(1) + 8 + 13 * ctypes.sizeof(ctypes.c_void_p)).value
+        )
+        usm.numba.install("host", "shared")
+
+        @njit
+        def make(n):
+            return np.ones(n), [n, n]
+
+        for origins in (False, True):
+            usm.nrt.track(origins=origins)
+            kept = make(10), make(10_000)
+            own = usm.nrt.MemInfo.allocate(64)
+            found = usm.nrt.leaks()
+            assert len(found) >= 3, found
+            assert [kind(leak.address) for leak in found] == [3] * len(found), found
+            usm.nrt.track(False)
+        assert own.kind == "shared"
+        """
+    )

@@ -9,6 +9,7 @@ use super::status::{Status, answer};
 use crate::destructor::{Dtor, Owner};
 use crate::external::ExternalAllocator;
 use crate::meminfo::{MemInfo, Request};
+use crate::source;
 
 pub(crate) unsafe extern "C" fn allocate(
     size: usize,
@@ -65,6 +66,25 @@ pub(crate) unsafe extern "C" fn wrap_owned(
     };
     // SAFETY: the C caller answers for data and owner.
     let mi = unsafe { MemInfo::wrap_owned(data, size, *owner) };
+    // SAFETY: `out` is not null and the C caller's to write.
+    unsafe { answer(mi.map(NonNull::as_ptr), out) }
+}
+
+pub(crate) unsafe extern "C" fn wrap_owned_of_kind(
+    data: *mut c_void,
+    size: usize,
+    owner: *const Owner,
+    kind: u32,
+    out: *mut *mut MemInfo,
+) -> Status {
+    // SAFETY: null or a readable record.
+    let (Some(owner), false) = (unsafe { owner.as_ref() }, out.is_null()) else {
+        return Status::NULL;
+    };
+    let mi = source::kind_from(kind).and_then(|kind| {
+        // SAFETY: the C caller answers for data and owner.
+        unsafe { MemInfo::wrap_owned_of_kind(data, size, *owner, kind) }
+    });
     // SAFETY: `out` is not null and the C caller's to write.
     unsafe { answer(mi.map(NonNull::as_ptr), out) }
 }
@@ -155,12 +175,7 @@ pub(crate) unsafe extern "C" fn data_size(mi: *const MemInfo) -> usize {
 
 pub(crate) unsafe extern "C" fn kind(mi: *const MemInfo) -> u32 {
     // SAFETY: null or a live block.
-    match unsafe { mi.as_ref() }.map_or(AllocKind::Unknown, MemInfo::kind) {
-        AllocKind::Unknown => 0,
-        AllocKind::Host => 1,
-        AllocKind::Device => 2,
-        AllocKind::Shared => 3,
-    }
+    source::number_of(unsafe { mi.as_ref() }.map_or(AllocKind::Unknown, MemInfo::kind))
 }
 
 pub(crate) unsafe extern "C" fn owner(mi: *const MemInfo, out: *mut Owner) -> bool {

@@ -131,6 +131,18 @@ pub struct Api {
     pub set_kept_allocator: unsafe extern "C" fn(allocator: *const ExternalAllocator) -> Status,
     /// How many slabs such functions gave, and how many blocks of them are alive; both may be null.
     pub kept_counts: unsafe extern "C" fn(slabs: *mut usize, live: *mut usize),
+    /// `set_allocator`, or with `kept` `set_kept_allocator`, of functions that give USM of a known kind (1 host, 3 shared; 0 for what is not known), which `kind`
+    /// then tells of their blocks.
+    pub set_allocator_of_kind:
+        unsafe extern "C" fn(allocator: *const ExternalAllocator, kind: u32, kept: bool) -> Status,
+    /// `wrap_owned` of USM of a known kind, 0 to 3.
+    pub wrap_owned_of_kind: unsafe extern "C" fn(
+        data: *mut c_void,
+        size: usize,
+        owner: *const Owner,
+        kind: u32,
+        out: *mut *mut MemInfo,
+    ) -> Status,
 }
 
 // SAFETY: constant function pointers and a pointer to a static.
@@ -193,4 +205,6 @@ pub static API: Api = Api {
     foreign_frees: system::foreign_frees,
     set_kept_allocator: system::set_kept_allocator,
     kept_counts: system::kept_counts,
+    set_allocator_of_kind: system::set_allocator_of_kind,
+    wrap_owned_of_kind: block::wrap_owned_of_kind,
 };

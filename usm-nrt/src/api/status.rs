@@ -26,6 +26,8 @@ impl Status {
     pub const RESERVED_TAG: Self = Self(7);
     /// No more allocators can be told apart.
     pub const TOO_MANY_ALLOCATORS: Self = Self(8);
+    /// Not a kind, or one that the host cannot read where it must.
+    pub const INVALID_KIND: Self = Self(9);
 }
 
 impl From<Error> for Status {
@@ -37,6 +39,7 @@ impl From<Error> for Status {
             Error::IncompleteAllocator => Self::INCOMPLETE_ALLOCATOR,
             Error::NotVarsize => Self::NOT_VARSIZE,
             Error::Null => Self::NULL,
+            Error::InvalidKind { .. } => Self::INVALID_KIND,
             Error::ReservedTag => Self::RESERVED_TAG,
             Error::TooManyAllocators { .. } => Self::TOO_MANY_ALLOCATORS,
         }

@@ -8,7 +8,7 @@ use super::status::Status;
 use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::stats::Stats;
-use crate::{allocator, local, system, track};
+use crate::{allocator, local, source, system, track};
 
 pub(crate) unsafe extern "C" fn set_allocator(allocator: *const ExternalAllocator) -> Status {
     // SAFETY: null or a readable record.
@@ -43,6 +43,20 @@ pub(crate) unsafe extern "C" fn kept_counts(slabs: *mut usize, live: *mut usize)
             unsafe { out.write(count) };
         }
     }
+}
+
+pub(crate) unsafe extern "C" fn set_allocator_of_kind(
+    allocator: *const ExternalAllocator,
+    kind: u32,
+    kept: bool,
+) -> Status {
+    // SAFETY: null or a readable record.
+    let Some(allocator) = (unsafe { allocator.as_ref() }) else { return Status::NULL };
+    let done = source::kind_from(kind).and_then(|kind| {
+        // SAFETY: the C caller answers for its functions and their memory.
+        unsafe { allocator::set_allocator_of_kind(allocator, kind, kept) }
+    });
+    done.map_or_else(Status::from, |()| Status::OK)
 }
 
 pub(crate) unsafe extern "C" fn stats(out: *mut Stats) -> bool {

@@ -23,6 +23,7 @@ pub(crate) use class::{allocate_counted, class_for, keep_counted};
 use raw::{alloc, dealloc, realloc};
 #[cfg(feature = "std")]
 pub(crate) use slab::{begin_generation, counts as kept_counts, give_back, prepare_for_forks};
+use usm_core::AllocKind;
 
 use crate::allocator;
 use crate::error::Error;
@@ -370,11 +371,11 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
     Ok(unsafe { place(base, prefix) })
 }
 
-/// The installed allocator that a block came from, if it did not come from the global one.
+/// The kind of the installed allocator that a block came from, if it did not come from the global one.
 ///
 /// # Safety
 /// `block` is a live block of this module.
-pub(crate) unsafe fn allocator_of(block: NonNull<u8>) -> Option<&'static ExternalAllocator> {
+pub(crate) unsafe fn kind_of(block: NonNull<u8>) -> Option<AllocKind> {
     // SAFETY: as the caller promises.
-    allocator::installed(unsafe { prefix_of(block) }.allocator())
+    allocator::kind_of(unsafe { prefix_of(block) }.allocator())
 }

@@ -74,6 +74,40 @@ static int other_allocators(const usm_nrt_api *api) {
     return 0;
 }
 
+/* The kind is what the allocator or the owner was said to be. */
+static int kinds(const usm_nrt_api *api) {
+    const NRT_ExternalAllocator *sample = _nrt_get_sample_external_allocator();
+    NRT_MemInfo *before = NRT_MemInfo_alloc(8), *block, *list, *wrapped;
+    CHECK(api->set_allocator_of_kind(sample, 3, false) == USM_NRT_OK);
+    block = NRT_MemInfo_alloc_aligned(100, 32);
+    list = NRT_MemInfo_new_varsize(100);
+    CHECK(api->set_allocator_of_kind(sample, 1, true) == USM_NRT_OK);
+    CHECK(api->kind(block) == 3 && api->kind(list) == 3 && api->kind(before) == 0);
+    CHECK(NRT_MemInfo_varsize_realloc(list, 10000) != NULL && api->kind(list) == 3);
+    NRT_MemInfo_release(block);
+    block = NRT_MemInfo_alloc(8);
+    CHECK(api->kind(block) == 1);
+    CHECK(api->set_allocator_of_kind(sample, 2, false) == USM_NRT_INVALID_KIND);
+    CHECK(api->set_allocator_of_kind(sample, 4, true) == USM_NRT_INVALID_KIND);
+    CHECK(api->set_allocator_of_kind(NULL, 1, false) == USM_NRT_NULL);
+    CHECK(api->set_allocator(NULL) == USM_NRT_OK);
+    NRT_MemInfo_release(before);
+    NRT_MemInfo_release(block);
+    NRT_MemInfo_release(list);
+
+    int released = 0;
+    usm_nrt_owner owner = {USM_NRT_OWNER_PYTHON, &released, release_owner};
+    for (uint32_t kind = 0; kind < 4; kind++) {
+        CHECK(api->wrap_owned_of_kind(&owner, sizeof owner, &owner, kind, &wrapped) == USM_NRT_OK);
+        CHECK(api->kind(wrapped) == kind && NRT_MemInfo_parent(wrapped) == &released);
+        NRT_MemInfo_release(wrapped);
+    }
+    CHECK(released == 4);
+    CHECK(api->wrap_owned_of_kind(&owner, sizeof owner, &owner, 4, &wrapped) == USM_NRT_INVALID_KIND);
+    CHECK(released == 4);
+    return 0;
+}
+
 int consumer(const NRT_api_functions *nrt);
 int hostile(const NRT_api_functions *nrt);
 int containers(void);
@@ -91,6 +125,7 @@ int main(void) {
     CHECK(api->numba == NRT_get_api());
 
     CHECK(other_allocators(api) == 0);
+    CHECK(kinds(api) == 0);
     CHECK(containers() == 0);
 
     NRT_MemInfo *mi = NULL;
