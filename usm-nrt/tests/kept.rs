@@ -1,6 +1,6 @@
 //! An allocator whose small blocks are carved out of slabs and kept by threads. It is one for the whole program, so the tests of this
 //! file take turns.
-#![cfg(all(feature = "std", not(feature = "debug"), not(miri)))]
+#![cfg(all(feature = "std", not(miri)))]
 
 use core::alloc::Layout;
 use core::ffi::c_void;

@@ -24,6 +24,7 @@ mod holding;
 mod import;
 mod memory;
 mod nrt;
+mod nrt_fork;
 mod nrt_library;
 mod nrt_origin;
 mod nrt_route;

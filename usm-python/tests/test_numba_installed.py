@@ -214,15 +214,19 @@ def test_parallel_loops_make_arrays_and_dictionaries(backend, kind):
 
 
 def test_an_exception_leaks_what_it_leaks_on_numbas_runtime_and_that_is_named():
-    """Compiled code does not free what is alive where it raises; it is found by number and by line."""
+    """Compiled code does not free what is alive where a function that it calls raises; it is found by number and by line."""
     run("""
     usm.numba.install("host")
 
     @njit
+    def check(a):
+        if a.sum() > 2:
+            raise ValueError("too much")
+
+    @njit
     def fail(n):
         kept = np.ones(n)
-        if kept.sum() > 2:
-            raise ValueError("too much")
+        check(kept)
         return kept
 
     fail(1)
@@ -233,11 +237,11 @@ def test_an_exception_leaks_what_it_leaks_on_numbas_runtime_and_that_is_named():
     a_caller()
     gc.collect()
     leaks = usm.nrt.leaks()
-    live = usm.numba.installed().live
-    assert len(leaks) == live, (leaks, live)
-    if live:
-        assert all(leak.size == 40 and "a_caller" in leak.origin for leak in leaks)
-        refused(usm.RequestError, f"{live} blocks of the source are alive", usm.numba.uninstall)
+    assert len(leaks) == usm.numba.installed().live == 3, leaks
+    assert all(leak.size == 40 and "a_caller" in leak.origin for leak in leaks)
+    refused(usm.RequestError, "3 blocks of the source are alive", usm.numba.uninstall)
+    stats = usm.nrt.get_allocation_stats()
+    assert stats.alloc - stats.free == 3
     """)
 
 
@@ -263,12 +267,15 @@ def test_object_mode_inside_compiled_code():
     from numba import objmode
     usm.numba.install("host", "shared")
 
+    def look(made):
+        assert usm.asarray(made).kind == "shared" and usm.numba.installed().live == 1
+        return int(made.sum()), made * 2
+
     @njit
     def work(n):
         made = np.arange(n)
         with objmode(total="int64", other="int64[:]"):
-            assert usm.asarray(made).kind == "shared" and usm.numba.installed().live >= 1
-            total, other = int(made.sum()), made * 2
+            total, other = look(made)
         return other + made, total
 
     out, total = work(10)
@@ -296,8 +303,10 @@ def test_a_generator_holds_its_arrays_as_long_as_it_lives():
     assert usm.numba.installed().live == 2
     refused(usm.RequestError, "2 blocks of the source are alive", usm.numba.uninstall)
     del unfinished, first
-    assert balanced()
-    usm.numba.uninstall()
+    gc.collect()
+    # The buffer of a generator that did not get to its end: Numba does not free it on its own runtime either.
+    assert usm.numba.installed().live == 1
+    refused(usm.RequestError, "1 blocks of the source are alive", usm.numba.uninstall)
     """)
 
 

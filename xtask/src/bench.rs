@@ -22,6 +22,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     if arguments.iter().any(|argument| argument == "nrt") {
         // The runtime as compiled code meets it.
         bench.env("USM_NRT_LIBRARY", nrt::build()?);
+        // And as a program of Numba's meets it.
+        wheel::install()?;
+        bench.envs(environment::variables());
     }
     if arguments.iter().any(|argument| argument == "interface") {
         // The package as a user has it, beside NumPy and dpctl.

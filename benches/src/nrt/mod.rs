@@ -1,5 +1,6 @@
 //! Reference-counted blocks beside `Arc`, triomphe, and Numba's own runtime when its sources are at hand.
 
+mod compiled;
 mod containers;
 mod pruning;
 
@@ -10,9 +11,11 @@ use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use usm_core::AllocKind;
+use usm_core::backend::host::HostHeap;
 use usm_nrt::api::{Api, NumbaApi};
 use usm_nrt::prune::{CfgBuilder, OpKind, Options, Value, prune};
-use usm_nrt::{MemInfo, MemRef, Request};
+use usm_nrt::{MemInfo, MemRef, Request, SourceAllocator};
 
 use crate::cpu_time::medians;
 use crate::row::Row;
@@ -33,6 +36,10 @@ pub(crate) fn rows() -> Vec<Row> {
     match beside_numbas_containers() {
         Ok(containers) => rows.extend(containers),
         Err(reason) => eprintln!("nrt: without containers: {reason}"),
+    }
+    match compiled::rows() {
+        Ok(compiled) => rows.extend(compiled),
+        Err(reason) => eprintln!("nrt: without compiled code: {reason}"),
     }
     rows
 }
@@ -354,6 +361,15 @@ fn beside_numba(numba: &Numba) -> Vec<Row> {
     switch(own.set_stats, false);
     // SAFETY: no arguments.
     unsafe { (numba.disable_stats)() };
+    let source =
+        SourceAllocator::new(HostHeap::new().context(), AllocKind::Shared).expect("a kind of the host");
+    // SAFETY: the source outlives its blocks.
+    let _ = unsafe { (own.set_kept_allocator)(source.as_table().as_ptr()) };
+    rows.push(row("table: alloc+release 64 B, of a source", PEER, pair(ours, 64), pair(theirs, 64)));
+    rows.push(each(row("table: alloc, later release 64 B, of a source", PEER, many(ours), many(theirs))));
+    rows.push(row("table: alloc+release 64 KiB, of a source", PEER, pair(ours, 65536), pair(theirs, 65536)));
+    // SAFETY: no functions.
+    let _ = unsafe { (own.set_allocator)(core::ptr::null()) };
     for (api, mi) in [(ours, a), (theirs, b)] {
         if let Some(mi) = NonNull::new(mi) {
             // SAFETY: the reference taken above.
