@@ -1,4 +1,4 @@
-//! The books of a device: what each context on it holds, and all of them together, under one lock.
+//! The books of a device: what each context on it holds, and all of them together, under one lock; and the gate that they go through.
 //!
 //! One lock rather than one for each context and one for the device: an allocation, and its free, then take a single one, whether the
 //! device has one context or several, and every number that is read belongs to one moment. It is held for some
@@ -11,6 +11,7 @@ use crate::MemoryType;
 #[cfg(feature = "alloc")]
 use crate::backend::PointerInfo;
 use crate::error::Result;
+use crate::gate::Gate;
 #[cfg(feature = "alloc")]
 use crate::registry::Blocks;
 use crate::stats::{Ledger, Levels, Stats};
@@ -22,6 +23,7 @@ pub(crate) struct Account {
     /// Bytes that count against the device's memory. Changed with the lock held; read without it by who only looks.
     in_use: AtomicUsize,
     books: Mutex<Books>,
+    gate: Gate,
 }
 
 #[derive(Debug)]
@@ -63,7 +65,13 @@ impl Account {
         Self {
             in_use: AtomicUsize::new(0),
             books: Mutex::new(Books { levels: None, pages: Pages::new(), serial: 0 }),
+            gate: Gate::new(),
         }
+    }
+
+    /// What keeps host views and launches on the device apart.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     /// A page for a new context.

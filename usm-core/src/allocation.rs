@@ -145,12 +145,13 @@ impl<B: Backend> Allocation<B> {
         self.uses.absorb(pending);
     }
 
-    /// Blocks until the host may access the memory in this way, at most the context's wait limit.
+    /// Blocks until the host may access the memory in this way, at most the context's wait limit. It may for as long as the guard lives and nobody
+    /// submits conflicting work.
     ///
     /// # Errors
     /// [`ErrorKind::NotHostAccessible`], [`ErrorKind::Timeout`], or the failure of an operation that wrote it.
-    pub fn wait_for_host(&self, access: Access) -> Result<()> {
-        self.host_guard(access).map(drop)
+    pub fn wait_for_host(&self, access: Access) -> Result<ViewGuard<'_>> {
+        self.host_guard(access)
     }
 
     /// Blocks until every operation that conflicts with this access has finished, whatever the memory's kind, at most

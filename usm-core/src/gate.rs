@@ -1,10 +1,16 @@
 //! Keeps host views and launches apart on memory that host and device must not touch at the same time.
 
+#[cfg(feature = "alloc")]
+use alloc::{sync::Arc, vec::Vec};
+use core::fmt;
 use core::time::Duration;
 
 use crate::backend::Backend;
+use crate::deadline::Deadline;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Mutex;
+#[cfg(feature = "alloc")]
+use crate::sync::take_out;
 
 #[derive(Debug)]
 struct State {
@@ -14,15 +20,81 @@ struct State {
     submitting: usize,
 }
 
-/// One gate a context; used only where a kind lacks concurrent access.
-#[derive(Debug)]
+/// Blocks until the work of a context has finished, at most the limit. It keeps the context's queues and events, not the context.
+#[cfg(feature = "alloc")]
+type Idle = Arc<dyn Fn(Duration) -> Result<()> + Send + Sync>;
+
+#[cfg(feature = "alloc")]
+struct Member {
+    context: u64,
+    /// The context is gone; work of it was not finished then.
+    gone: bool,
+    idle: Idle,
+}
+
+/// One gate a device, which all contexts go through that share its books; used only where a kind lacks concurrent access.
 pub(crate) struct Gate {
     state: Mutex<State>,
+    /// Never locked over a call of a driver.
+    #[cfg(feature = "alloc")]
+    members: Mutex<Vec<Member>>,
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.state.lock().fmt(f)
+    }
 }
 
 impl Gate {
     pub(crate) const fn new() -> Self {
-        Self { state: Mutex::new(State { views: 0, submitting: 0 }) }
+        Self {
+            state: Mutex::new(State { views: 0, submitting: 0 }),
+            #[cfg(feature = "alloc")]
+            members: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// From now on a view of any context waits for the work of this one too.
+    #[cfg(any(
+        feature = "opencl",
+        feature = "cuda",
+        feature = "dpctl",
+        feature = "level-zero",
+        feature = "mock"
+    ))]
+    pub(crate) fn join(&self, context: u64, idle: Idle) {
+        self.members.lock().push(Member { context, gone: false, idle });
+    }
+
+    /// The context is gone, and so are its queues. Work that goes on is waited for still.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn leave(&self, context: u64) {
+        if let Some(member) = self.members.lock().iter_mut().find(|member| member.context == context) {
+            member.gone = true;
+        }
+        // Whatever the outcome: this asks only which of those that are gone are done.
+        let _ = self.wait_for(|member| member.context == context, &mut Deadline::after(Duration::ZERO));
+    }
+
+    /// Waits for the work of some contexts. What is gone and done is forgotten.
+    #[cfg(feature = "alloc")]
+    fn wait_for(&self, which: impl Fn(&Member) -> bool, deadline: &mut Deadline) -> Result<()> {
+        let members = self.members.lock();
+        let chosen: Vec<(u64, bool, Idle)> = members
+            .iter()
+            .filter(|member| which(member))
+            .map(|member| (member.context, member.gone, Arc::clone(&member.idle)))
+            .collect();
+        drop(members);
+        for (context, gone, idle) in chosen {
+            deadline.wait(|left| idle(left))?;
+            if gone {
+                let done = take_out(&mut self.members.lock(), |member| member.context == context);
+                drop(done);
+            }
+        }
+        Ok(())
     }
 
     /// Lets a submission pass, or says how many views forbid it.
@@ -35,8 +107,9 @@ impl Gate {
         Ok(SubmitGuard { gate: self })
     }
 
-    /// Closes the gate for new submissions, then waits for all work of the context.
+    /// Closes the gate for new submissions, then waits for all work on the device: that of the context, then that of the others.
     pub(crate) fn view<B: Backend>(&self, context: &B::Context, limit: Duration) -> Result<ViewGuard<'_>> {
+        let mut deadline = Deadline::after(limit);
         self.state.lock().views += 1;
         let guard = ViewGuard { gate: Some(self) };
         // A submission that passed the gate before it closed is a few driver calls long; there is no clock without
@@ -49,7 +122,12 @@ impl Gate {
             }
             crate::sync::spin();
         }
-        B::synchronize(context, limit)?;
+        deadline.wait(|left| B::synchronize(context, left))?;
+        #[cfg(feature = "alloc")]
+        {
+            let own = B::shared(context).id();
+            self.wait_for(|member| member.context != own, &mut deadline)?;
+        }
         Ok(guard)
     }
 }
@@ -65,9 +143,11 @@ impl Drop for SubmitGuard<'_> {
     }
 }
 
-/// Held by a host view; empty where the memory is concurrent.
+/// Host access to memory, held by a host view. While it lives no work is launched on the device where the memory's kind lacks concurrent
+/// access; it does nothing for other memory.
 #[derive(Debug)]
-pub(crate) struct ViewGuard<'g> {
+#[must_use = "the device may be given work again as soon as it is dropped"]
+pub struct ViewGuard<'g> {
     gate: Option<&'g Gate>,
 }
 

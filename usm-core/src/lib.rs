@@ -50,6 +50,7 @@ pub use deferred::Deferred;
 pub use device::{BackendKind, DeviceInfo, DeviceType, Name};
 pub use error::{Error, ErrorKind, Result};
 pub use event::Event;
+pub use gate::ViewGuard;
 pub use kind::{AllocKind, AnyKind, Device, Host, HostAccessible, Kind, KnownKind, MemoryType, Shared};
 pub use limits::Fallback;
 pub use queue::{Queue, Usage};

@@ -19,7 +19,7 @@ use crate::{DeviceInfo, MemoryType};
 /// Waits give up after this long unless the context says otherwise.
 pub const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(30);
 
-/// Statistics, history, limits, registry and gate of one context. Backends embed one in their context.
+/// Statistics, history, limits, registry and gate of one context; the gate is the device's. Backends embed one in their context.
 #[derive(Debug)]
 pub struct Shared {
     id: u64,
@@ -30,7 +30,6 @@ pub struct Shared {
     account: Account,
     page: PageNumber,
     history: History,
-    gate: Gate,
     wait_limit_ms: AtomicU32,
 }
 
@@ -61,7 +60,6 @@ impl Shared {
             page: account.open(),
             account,
             history: History::from_environment(),
-            gate: Gate::new(),
             wait_limit_ms: AtomicU32::new(DEFAULT_WAIT_LIMIT.as_millis() as u32),
         }
     }
@@ -79,7 +77,23 @@ impl Shared {
     }
 
     pub(crate) fn gate(&self) -> Option<&Gate> {
-        self.info.capabilities.needs_gate().then_some(&self.gate)
+        self.info.capabilities.needs_gate().then(|| self.account.gate())
+    }
+
+    /// Where host and device must not touch memory at the same time, host views of other contexts on the device wait by `idle` for the work of this one.
+    /// It gets a limit, and must not keep the context alive: it is dropped after it.
+    #[cfg(any(
+        feature = "opencl",
+        feature = "cuda",
+        feature = "dpctl",
+        feature = "level-zero",
+        feature = "mock"
+    ))]
+    pub(crate) fn idle_by(self, idle: impl Fn(Duration) -> Result<()> + Send + Sync + 'static) -> Self {
+        if let Some(gate) = self.gate() {
+            gate.join(self.id, Arc::new(idle));
+        }
+        self
     }
 
     /// How long waits for events, inside views and in drops last at most.
@@ -266,6 +280,9 @@ impl Shared {
 #[cfg(feature = "alloc")]
 impl Drop for Shared {
     fn drop(&mut self) {
+        if let Some(gate) = self.gate() {
+            gate.leave(self.id);
+        }
         self.account.close(self.page);
     }
 }

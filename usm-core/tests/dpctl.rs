@@ -126,7 +126,7 @@ fn fills_of_every_width_repeat_the_pattern() {
             let mut memory = context.allocate(&Request::new(AllocKind::Shared, 64)).unwrap();
             let _ = queue.fill_bytes(&mut memory, 0, 64, &[0xff]).unwrap();
             let _ = queue.fill_bytes(&mut memory, 16, 32, &pattern[..width]).unwrap();
-            memory.wait_for_host(usm_core::Access::Read).unwrap();
+            let _guard = memory.wait_for_host(usm_core::Access::Read).unwrap();
             // SAFETY: 64 bytes that the fills have initialised, and nothing runs any more.
             let bytes = unsafe { core::slice::from_raw_parts(memory.as_ptr(), 64) };
             for (index, byte) in bytes.iter().enumerate() {

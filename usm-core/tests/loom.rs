@@ -171,6 +171,33 @@ fn a_view_and_a_submission_of_another_thread_exclude_each_other() {
 }
 
 #[test]
+fn a_view_and_a_submission_by_another_context_of_the_device_exclude_each_other() {
+    model(|| {
+        let mock = Mock::new(Progress::OnWait).without_concurrent_access();
+        let (context, other) = (warm(&mock), mock.context());
+        let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+        let viewed = UsmVec::<u8, Shared, _>::from_slice(&queue, &[1; 2]).expect("an array");
+        let queue = other.queue(QueueOrder::InOrder).expect("a queue");
+        let mut filled = array(&queue);
+        other.synchronize(core::time::Duration::MAX).expect("done");
+        let submitter = thread::spawn(move || {
+            let outcome = queue.fill(&mut filled, 3).map(drop);
+            // Its work, if it was submitted, is waited for by the end of its context or by the view.
+            drop((filled, queue, other));
+            outcome
+        });
+        let view = viewed.read().expect("a view");
+        assert_eq!((mock.queued(), view[0]), (0, 1));
+        drop(view);
+        if let Err(error) = submitter.join().expect("no panic") {
+            assert_eq!(error.kind, ErrorKind::HostViewLive { views: 1 });
+        }
+        drop((viewed, context));
+        assert_eq!(mock.violations(), []);
+    });
+}
+
+#[test]
 fn a_context_goes_once_with_the_last_of_its_owners() {
     model(|| {
         let mock = Mock::default();

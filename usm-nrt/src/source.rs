@@ -144,9 +144,11 @@ impl<B: Backend + 'static, S: MemorySource<B> + Send + Sync + 'static> SourceAll
 where
     Allocation<B>: Send + Sync,
 {
-    /// An allocator over `source`; `None` unless the kind is host or shared.
+    /// An allocator over `source`; `None` unless the kind is host or shared, and unless the host may use memory of the kind whatever the device does.
     pub fn new(source: S, kind: AllocKind) -> Option<Self> {
-        KINDS.contains(&kind).then(|| {
+        // Headers are read and written at any time, and nobody says when machine code uses a block.
+        let concurrent = source.context().info().capabilities.concurrent(kind);
+        (KINDS.contains(&kind) && concurrent).then(|| {
             Self(Arc::new_cyclic(|inner: &Weak<Inner<B, S>>| Inner {
                 table: ExternalAllocator {
                     malloc: Some(malloc::<B, S>),
@@ -191,8 +193,10 @@ unsafe extern "C" fn malloc<B: Backend + 'static, S: MemorySource<B>>(
         return ptr::null_mut();
     }
     // A source may give memory of another kind, and an arena gives bytes that late operations still use.
-    if allocation.wait_for_host(Access::Write).is_err() {
-        return ptr::null_mut();
+    match allocation.wait_for_host(Access::Write) {
+        // The kind's memory is concurrent, so the guard guards nothing.
+        Ok(guard) => drop(guard),
+        Err(_) => return ptr::null_mut(),
     }
     // SAFETY: the allocation is host-accessible and used by nobody (both just checked), aligned, and has room for this.
     unsafe { base.cast::<Kept<B, S>>().write(Kept { allocation, inner }) };

@@ -98,8 +98,7 @@ pub(crate) fn _nrt_take_source(
     let runtime = runtime(py)?;
     let (stream, kind) = (import::stream(py, source)?, import::kind(kind)?);
     let Some(allocator) = SourceAllocator::new(stream.context().clone(), kind) else {
-        let message =
-            "blocks hold their own headers, which the host reads: kind must be \"host\" or \"shared\"";
+        let message = "blocks hold their own headers, which the host reads at any time: kind must be \"host\" or \"shared\", with concurrent access";
         return Err(Class::Request.error(message));
     };
     // SAFETY: lives as long as `allocator`.

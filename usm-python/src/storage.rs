@@ -127,8 +127,9 @@ impl Storage {
         }
         let from = self.allocation.as_ptr().wrapping_add(offset);
         if self.is_host_accessible() {
-            self.allocation.wait_for_host(Access::Read)?;
-            // SAFETY: inside the live block, whose writers have finished; the target may be a view of the same block.
+            let _turn = self.turn();
+            let _guard = self.allocation.wait_for_host(Access::Read)?;
+            // SAFETY: inside the live block, whose writers have finished; the turn and the guard keep new work away. The target may be a view of the same block.
             unsafe { to.copy_from(from, len) };
             return Ok(target);
         }
@@ -165,8 +166,8 @@ impl Storage {
         let to = self.allocation.as_ptr().wrapping_add(offset);
         let turn = self.turn();
         if self.is_host_accessible() {
-            self.allocation.wait_for_host(Access::Write)?;
-            // SAFETY: inside the live block; everything that used it has finished, and the turn keeps new work away. The
+            let _guard = self.allocation.wait_for_host(Access::Write)?;
+            // SAFETY: inside the live block; everything that used it has finished, and the turn and the guard keep new work away. The
             // source may be a view of the same block.
             unsafe { to.copy_from(bytes.as_ptr(), bytes.len()) };
             return Ok(());

@@ -209,7 +209,8 @@ pub(crate) fn expose(py: Python<'_>, storage: &Storage) -> PyResult<()> {
     py.detach(|| storage.settle()).or_raise()
 }
 
-/// As [`expose`], for a host that wants to look.
+/// As [`expose`], for a host that wants to look. For how long it looks nobody here is told: where memory lacks concurrent access, Python code keeps its launches
+/// and its own accesses apart, as it does with every library.
 pub(crate) fn expose_to_host(py: Python<'_>, storage: &Storage) -> PyResult<()> {
-    py.detach(|| storage.allocation().wait_for_host(Access::Write)).or_raise()
+    py.detach(|| storage.allocation().wait_for_host(Access::Write).map(drop)).or_raise()
 }

@@ -28,7 +28,7 @@ fn a_handle_leads_to_the_memory_and_is_closed_after_the_last_use() {
     mock.finish();
     other.collect();
     assert_eq!(mock.opened_blocks(), 0);
-    copy.wait_for_host(usm_core::Access::Read).unwrap();
+    let _guard = copy.wait_for_host(usm_core::Access::Read).unwrap();
     // SAFETY: host memory, written whole by the copy.
     assert_eq!(unsafe { core::slice::from_raw_parts(copy.as_ptr(), 64) }, [7; 64]);
 }

@@ -115,9 +115,10 @@ fn cuda_memory_of_ours_is_copied_by_their_calls() {
         known.wait().unwrap();
         event.wait().unwrap();
         let _ = queue.copy_bytes(&mut back, 0, &target, 0, 1000).unwrap();
-        back.wait_for_host(usm_core::Access::Read).unwrap();
+        let guard = back.wait_for_host(usm_core::Access::Read).unwrap();
         // SAFETY: host memory, written whole, and nothing runs any more.
         assert_eq!(unsafe { core::slice::from_raw_parts(back.as_ptr(), 1000) }, values);
+        drop(guard);
         drop(known);
         let destroy: Destroy = theirs.call(c"cuEventDestroy_v2");
         // SAFETY: owned, destroyed once.
@@ -153,9 +154,10 @@ fn cuda_memory_of_theirs_is_copied_by_ours() {
             assert_eq!(context.stats().of(MemoryType::UsmShared).live, 1);
             let _ = queue.copy_bytes(&mut borrowed, 0, source.allocation(), 0, 4096).unwrap();
             let _ = queue.copy_bytes(&mut taken, 0, &borrowed, 0, 4096).unwrap();
-            taken.wait_for_host(usm_core::Access::Read).unwrap();
+            let guard = taken.wait_for_host(usm_core::Access::Read).unwrap();
             // SAFETY: managed memory, written whole, and nothing runs any more.
             assert_eq!(unsafe { core::slice::from_raw_parts(taken.as_ptr(), 4096) }, values);
+            drop(guard);
         }
         context.synchronize(core::time::Duration::from_secs(10)).unwrap();
         assert_eq!(Arc::strong_count(&owner), 1, "the owner of borrowed memory is dropped");

@@ -189,9 +189,10 @@ fn opencl_memory_of_ours_is_copied_by_their_calls() {
         known.wait().unwrap();
         let _ = queue.copy_bytes(&mut target, 0, &back, 0, 1000).unwrap();
         let _ = queue.copy_bytes(&mut back, 0, &target, 0, 1000).unwrap();
-        back.wait_for_host(usm_core::Access::Read).unwrap();
+        let guard = back.wait_for_host(usm_core::Access::Read).unwrap();
         // SAFETY: shared memory, written whole, and nothing runs any more.
         assert_eq!(unsafe { core::slice::from_raw_parts(back.as_ptr(), 1000) }, values);
+        drop(guard);
         assert!(theirs.context_references() > before.0);
         drop((source, target, back, event, known));
         context.synchronize(core::time::Duration::from_secs(10)).unwrap();
@@ -226,9 +227,10 @@ fn opencl_memory_of_theirs_is_copied_by_ours() {
             assert_eq!(context.stats().of(MemoryType::UsmDevice).live, 0, "borrowed memory is in no book");
             let _ = queue.copy_bytes(&mut borrowed, 0, source.allocation(), 0, 4096).unwrap();
             let _ = queue.copy_bytes(&mut taken, 0, &borrowed, 0, 4096).unwrap();
-            taken.wait_for_host(usm_core::Access::Read).unwrap();
+            let guard = taken.wait_for_host(usm_core::Access::Read).unwrap();
             // SAFETY: shared memory, written whole, and nothing runs any more.
             assert_eq!(unsafe { core::slice::from_raw_parts(taken.as_ptr(), 4096) }, values);
+            drop(guard);
         }
         context.synchronize(core::time::Duration::from_secs(10)).unwrap();
         assert_eq!(Arc::strong_count(&owner), 1, "the owner of borrowed memory is dropped");

@@ -136,9 +136,10 @@ fn sycl_memory_of_ours_is_copied_by_their_calls() {
         unsafe { delete(theirs_event) };
         known.wait().unwrap();
         let _ = queue.copy_bytes(&mut back, 0, &target, 0, 1000).unwrap();
-        back.wait_for_host(usm_core::Access::Read).unwrap();
+        let guard = back.wait_for_host(usm_core::Access::Read).unwrap();
         // SAFETY: shared memory, written whole, and nothing runs any more.
         assert_eq!(unsafe { core::slice::from_raw_parts(back.as_ptr(), 1000) }, values);
+        drop(guard);
         // Each side has objects of its own: theirs may go first.
         drop(theirs);
         let _ = queue.copy_bytes(&mut back, 0, &target, 0, 1000).unwrap();
@@ -165,9 +166,10 @@ fn sycl_memory_of_theirs_is_copied_by_ours() {
             assert_eq!(context.stats().of(MemoryType::UsmShared).current, 4096);
             let _ = queue.copy_bytes(&mut borrowed, 0, source.allocation(), 0, 4096).unwrap();
             let _ = queue.copy_bytes(&mut taken, 0, &borrowed, 0, 4096).unwrap();
-            taken.wait_for_host(usm_core::Access::Read).unwrap();
+            let guard = taken.wait_for_host(usm_core::Access::Read).unwrap();
             // SAFETY: shared memory, written whole, and nothing runs any more.
             assert_eq!(unsafe { core::slice::from_raw_parts(taken.as_ptr(), 4096) }, values);
+            drop(guard);
         }
         context.synchronize(core::time::Duration::from_secs(10)).unwrap();
         assert_eq!(Arc::strong_count(&owner), 1, "the owner of borrowed memory is dropped");

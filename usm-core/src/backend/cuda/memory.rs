@@ -114,7 +114,7 @@ pub struct CudaContext(Counted<Inner>);
 struct Inner {
     shared: Shared,
     deferred: Deferred<Cuda>,
-    roster: Roster<queue::Inner, CudaEvent>,
+    roster: Arc<Roster<queue::Inner, CudaEvent>>,
     placed: Placed,
     events: Arc<Events>,
     native: Arc<Native>,
@@ -145,10 +145,13 @@ impl CudaContext {
     fn new(native: Arc<Native>) -> Self {
         let info = native.device.info();
         let account = accounts::of(BackendKind::Cuda, native.driver(), info.ordinal as usize);
+        let roster = Arc::new(Roster::new());
+        let all = Arc::clone(&roster);
+        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.barrier(&[]));
         Self(Counted::new(Inner {
-            shared: Shared::on(info, account),
+            shared: Shared::on(info, account).idle_by(idle),
             deferred: Deferred::new(),
-            roster: Roster::new(),
+            roster,
             placed: Placed::new(),
             events: Events::new(&native),
             native,

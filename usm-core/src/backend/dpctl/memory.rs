@@ -1,5 +1,6 @@
 //! Contexts: allocation, freeing and pointer queries.
 
+use alloc::sync::Arc;
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -27,7 +28,7 @@ pub struct DpctlContext(Counted<Inner>);
 struct Inner {
     shared: Shared,
     deferred: Deferred<Dpctl>,
-    roster: Roster<queue::Inner, DpctlEvent>,
+    roster: Arc<Roster<queue::Inner, DpctlEvent>>,
     placed: Placed,
     device: DpctlDevice,
     /// Whether the context has no other device, so that pointers need not be asked for theirs.
@@ -54,10 +55,13 @@ impl DpctlContext {
         let info = device.info();
         // Sub-devices come after all root devices and are taken for one device.
         let account = accounts::of(BackendKind::Sycl, context.library(), info.ordinal as usize);
+        let roster = Arc::new(Roster::new());
+        let all = Arc::clone(&roster);
+        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.barrier(&[]));
         Ok(Self(Counted::new(Inner {
-            shared: Shared::on(info, account),
+            shared: Shared::on(info, account).idle_by(idle),
             deferred: Deferred::new(),
-            roster: Roster::new(),
+            roster,
             placed: Placed::new(),
             sole_device: devices_of(&context)?.1 == 1,
             device,

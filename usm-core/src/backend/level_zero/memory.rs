@@ -78,7 +78,7 @@ pub struct LevelZeroContext(Arc<Inner>);
 struct Inner {
     shared: Shared,
     deferred: Deferred<LevelZero>,
-    roster: Roster<queue::Inner, LevelZeroEvent>,
+    roster: Arc<Roster<queue::Inner, LevelZeroEvent>>,
     placed: Placed,
     /// What queues that are gone left behind.
     parked: Mutex<Vec<Parked>>,
@@ -103,10 +103,13 @@ impl LevelZeroContext {
     fn new(native: Arc<Native>) -> Self {
         let device = native.device.handle();
         let account = accounts::of(BackendKind::LevelZero, native.device.library(), device.0.addr());
+        let roster = Arc::new(Roster::new());
+        let all = Arc::clone(&roster);
+        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.barrier(&[]));
         let inner = Arc::new(Inner {
-            shared: Shared::on(native.device.info(), account),
+            shared: Shared::on(native.device.info(), account).idle_by(idle),
             deferred: Deferred::new(),
-            roster: Roster::new(),
+            roster,
             placed: Placed::new(),
             parked: Mutex::default(),
             pooled: Events::pooled(&native),

@@ -7,7 +7,6 @@ use core::alloc::Layout;
 use core::ops::Range;
 use core::ptr::NonNull;
 use core::time::Duration;
-use std::time::Instant;
 
 use super::Mock;
 use super::engine::{Engine, MockEvent, Operation, Submission};
@@ -15,8 +14,9 @@ use crate::backend::{
     Advice, Backend, Block, Buffers, Counted, EventStatus, HostTasks, KeepsBooks, MemAdvice, PointerInfo,
     QueueOrder,
 };
+use crate::deadline::Deadline;
 use crate::deferred::Deferred;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
 use crate::sync::next_id;
 use crate::{AllocKind, DeviceInfo};
@@ -153,10 +153,14 @@ unsafe impl Backend for Mock {
     fn create_context(&self, device: &MockDevice) -> Result<Counted<MockContext>> {
         self.engine.call(Operation::CreateContext, 0, 0)?;
         self.engine.opened_context();
+        let shared = Shared::on(device.info, self.engine.account(device.info.ordinal));
+        // The engine has the gate that this goes to.
+        let (engine, id) = (Arc::downgrade(&self.engine), shared.id());
+        let idle = move |limit| engine.upgrade().map_or(Ok(()), |engine| synchronize(&engine, id, limit));
         Ok(Counted::new(MockContext {
             engine: Arc::clone(&self.engine),
             device: device.clone(),
-            shared: Shared::on(device.info, self.engine.account(device.info.ordinal)),
+            shared: shared.idle_by(idle),
             deferred: Deferred::new(),
         }))
     }
@@ -238,18 +242,17 @@ unsafe impl Backend for Mock {
     }
 
     fn synchronize(context: &Counted<MockContext>, limit: Duration) -> Result<()> {
-        let start = Instant::now();
-        let mut outcome = Ok(());
-        for event in context.engine.outstanding(context.shared.id(), None) {
-            let waited =
-                event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
-                    ErrorKind::Timeout { .. } => Error::timeout(limit),
-                    _ => error,
-                });
-            outcome = outcome.and(waited);
-        }
-        outcome
+        synchronize(&context.engine, context.shared.id(), limit)
     }
+}
+
+fn synchronize(engine: &Arc<Engine>, context: u64, limit: Duration) -> Result<()> {
+    let mut deadline = Deadline::after(limit);
+    let mut outcome = Ok(());
+    for event in engine.outstanding(context, None) {
+        outcome = outcome.and(deadline.wait(|left| event.wait(left)));
+    }
+    outcome
 }
 
 impl Buffers<Mock> for Mock {

@@ -1,5 +1,6 @@
 //! Contexts: allocation, freeing, pointer queries, buffers.
 
+use alloc::sync::Arc;
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -39,7 +40,7 @@ pub struct OpenClContext(Counted<Inner>);
 struct Inner {
     shared: Shared,
     deferred: Deferred<OpenCl>,
-    roster: Roster<queue::Inner, OpenClEvent>,
+    roster: Arc<Roster<queue::Inner, OpenClEvent>>,
     placed: Placed,
     device: OpenClDevice,
     context: Handle,
@@ -67,10 +68,13 @@ impl OpenClContext {
 
     pub(super) fn new(device: OpenClDevice, context: Handle) -> Self {
         let account = accounts::of(BackendKind::OpenCl, device.library(), device.as_raw().addr());
+        let roster = Arc::new(Roster::new());
+        let all = Arc::clone(&roster);
+        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.marker(&[]));
         Self(Counted::new(Inner {
-            shared: Shared::on(device.info(), account),
+            shared: Shared::on(device.info(), account).idle_by(idle),
             deferred: Deferred::new(),
-            roster: Roster::new(),
+            roster,
             placed: Placed::new(),
             device,
             context,
