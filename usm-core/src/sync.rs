@@ -33,6 +33,15 @@ pub(crate) fn spin() {
     core::hint::spin_loop();
 }
 
+/// What a loop does that waits for another thread, which may be in a driver's call.
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
+pub(crate) fn give_way() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    std::thread::yield_now();
+}
+
 /// What a loop does that waits for a device, which may be long.
 #[cfg(feature = "mock")]
 pub(crate) fn pause() {

@@ -5,8 +5,12 @@ use crate::command::cargo;
 use crate::environment;
 use crate::report::Report;
 
-/// Packages with a `tests/loom.rs`.
-const PACKAGES: [&str; 2] = ["usm-nrt", "usm-core"];
+/// Packages with a `tests/loom.rs`, and what has modules called `models` among its unit tests.
+const MODELS: [(&str, &[&str]); 3] = [
+    ("usm-nrt", &["--test", "loom"]),
+    ("usm-core", &["--test", "loom"]),
+    ("usm-core", &["--lib", "models::"]),
+];
 
 pub(crate) fn run() -> Result<(), Failure> {
     let mut report = Report::new();
@@ -15,11 +19,10 @@ pub(crate) fn run() -> Result<(), Failure> {
 }
 
 pub(crate) fn parts(report: &mut Report) {
-    for package in PACKAGES {
-        let mut test =
-            cargo(["test", "--release", "-p", package, "--all-features", "--test", "loom", "--target-dir"]);
+    for (package, models) in MODELS {
+        let mut test = cargo(["test", "--release", "-p", package, "--all-features", "--target-dir"]);
         // A folder of its own: the flag rebuilds everything below.
-        test.arg(environment::target_dir().join("loom")).env("RUSTFLAGS", "--cfg loom");
-        report.command(&format!("loom: {package}"), &mut test);
+        test.arg(environment::target_dir().join("loom")).args(models).env("RUSTFLAGS", "--cfg loom");
+        report.command(&format!("loom: {package} {}", models[1]), &mut test);
     }
 }

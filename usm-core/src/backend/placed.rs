@@ -125,3 +125,37 @@ mod tests {
         assert_eq!((placed.take(&block), placed.take(&block)), (4352, 5120));
     }
 }
+
+#[cfg(all(test, loom))]
+mod models {
+    use alloc::sync::Arc;
+    use core::ptr::{NonNull, without_provenance_mut};
+
+    use loom::thread;
+
+    use super::*;
+
+    /// Places a block in memory that the driver gives at `base`, and takes it out again.
+    fn place(placed: &Placed, base: usize) {
+        let layout = Layout::from_size_align(100, 1024).expect("a layout");
+        let address = placed.allocate(layout, |_| Ok(base), |_| ()).expect("an address");
+        assert_eq!(placed.narrow(address, base, 2048), Some((address, 100)));
+        let pointer = NonNull::new(without_provenance_mut(address)).expect("not null");
+        let block = Block { pointer, size: 100, alignment: 1024, kind: crate::AllocKind::Device };
+        assert_eq!(placed.take(&block), base);
+    }
+
+    #[test]
+    fn each_thread_frees_what_the_driver_gave_it() {
+        loom::model(|| {
+            let placed = Arc::new(Placed::new());
+            // Loom's objects are made by this thread.
+            place(&placed, 256);
+            let other = Arc::clone(&placed);
+            let thread = thread::spawn(move || place(&other, 4096 + 256));
+            place(&placed, 8192 + 256);
+            thread.join().expect("no panic");
+            assert_eq!((placed.entries.lock().len(), placed.len.load(Ordering::Relaxed)), (0, 0));
+        });
+    }
+}

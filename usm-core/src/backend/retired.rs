@@ -12,7 +12,7 @@ use super::roster::Completion;
 use crate::sync::Mutex;
 
 /// From the completion of a queue's last event to its release. The runtime needs microseconds.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_secs(1) };
 
 #[derive(Debug)]
 struct Retiree<H, E> {
@@ -59,5 +59,61 @@ impl<H, E: Completion> Retired<H, E> {
         }
         self.list.lock().extend(kept);
         drop(gone);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use loom::sync::Arc;
+    use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use loom::thread;
+
+    use super::*;
+    use crate::error::Result;
+
+    #[derive(Clone)]
+    struct Work(Arc<AtomicBool>);
+
+    impl Completion for Work {
+        fn is_complete(&self) -> bool {
+            self.0.load(Ordering::Acquire)
+        }
+
+        fn wait(&self, _: Duration) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Counts its releases, none of which may come before its work has finished.
+    struct Handle(Work, Arc<AtomicUsize>);
+
+    impl Drop for Handle {
+        fn drop(&mut self) {
+            assert!(self.0.is_complete());
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_queue_is_released_once_and_after_its_work() {
+        loom::model(|| {
+            let retired = std::sync::Arc::new(Retired::<Handle, Work>::new());
+            retired.sweep();
+            let (work, released) = (Work(Arc::new(AtomicBool::new(false))), Arc::new(AtomicUsize::new(0)));
+            let retire = |work: &Work| retired.retire(Handle(work.clone(), released.clone()), work.clone());
+            retire(&work);
+            let sweeper = {
+                let retired = std::sync::Arc::clone(&retired);
+                thread::spawn(move || retired.sweep())
+            };
+            work.0.store(true, Ordering::Release);
+            retire(&work);
+            sweeper.join().expect("no panic");
+            // The clock moves on between two sweeps.
+            while released.load(Ordering::Relaxed) < 2 {
+                retired.sweep();
+            }
+            assert!(retired.list.lock().is_empty());
+        });
     }
 }

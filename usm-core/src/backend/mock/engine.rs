@@ -271,7 +271,9 @@ impl Engine {
     }
 
     pub(super) fn queued(&self) -> usize {
-        self.state.lock().queued.len()
+        // What has run is taken out of the queue a moment after its event says so.
+        let unfinished = |queued: &&Queued| queued.event.state.load(Ordering::Acquire) == PENDING;
+        self.state.lock().queued.iter().filter(unfinished).count()
     }
 
     pub(super) fn calls(&self) -> Vec<Call> {
