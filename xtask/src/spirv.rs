@@ -12,7 +12,8 @@ use crate::report::Report;
 use crate::{Failure, debian, environment, folder, setup};
 
 /// Folders whose `*.cl` have a `*.spv` beside them.
-const FOLDERS: [&str; 3] = [
+const FOLDERS: [&str; 4] = [
+    "benches/src/backends/device",
     "usm-kernel/src/sample/device",
     "tests/src/conformance/kernel/device",
     "tests/level-zero-driver/tests/device",

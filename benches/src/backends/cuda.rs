@@ -37,11 +37,11 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let queue = peer::queue(&context)?;
     let driver = Driver::of(&queue)?;
     let measured = raw::with_current(context.raw(), || -> Result<Vec<Row>, String> {
-        let mut rows = peer::memory_rows("CUDA", &queue, &driver);
+        let mut rows = peer::memory_rows("CUDA", &queue, &driver, &());
         let launch = driver.launcher(&queue)?;
         for peers in [("same calls", Events::Kept), ("one event a wait", Events::Dropped)] {
             let launch = |turn: Turn| launch(turn);
-            rows.extend(peer::launch_rows("CUDA", &queue, Code::Ptx(PTX), &driver, peers, launch)?);
+            rows.extend(peer::launch_rows("CUDA", &queue, Code::Ptx(PTX), (&driver, &()), peers, launch)?);
         }
         Ok(rows)
     });

@@ -1,7 +1,7 @@
 //! The safe handles beside the shortest sequence of driver calls that does the same, on every runtime that is here, and the registry at size.
 //!
-//! A runtime that is not here is left out with the reason on standard error. Level Zero runs in a process of its own on the driver of
-//! the tests, which executes on the host: its rows say what we add to a call, not how long a GPU takes.
+//! A runtime that is not here is left out with the reason on standard error. Level Zero runs in processes of its own: on the driver of
+//! the tests, which executes on the host, its rows say what we add to a call; on Intel's driver without a GPU, what its calls cost beside it.
 
 mod cuda;
 mod level_zero;
@@ -24,7 +24,8 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut rows = vec![registry(), books()];
     rows.extend(opencl::rows().unwrap_or_else(|reason| skipped("OpenCL", &reason)));
     rows.extend(sycl::rows().unwrap_or_else(|reason| skipped("SYCL", &reason)));
-    rows.extend(level_zero::from_child().unwrap_or_else(|reason| skipped("Level Zero", &reason)));
+    rows.extend(level_zero::on_the_host().unwrap_or_else(|reason| skipped("Level Zero", &reason)));
+    rows.extend(level_zero::in_capture().unwrap_or_else(|reason| skipped("Intel's driver", &reason)));
     rows.extend(cuda::rows().unwrap_or_else(|reason| skipped("CUDA", &reason)));
     rows
 }

@@ -30,17 +30,24 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let context = peer::context(&OpenCl::load().map_err(|error| error.to_string())?)?;
     let queue = peer::queue(&context)?;
     let driver = Driver::of(&queue)?;
-    let mut rows = peer::memory_rows("OpenCL", &queue, &driver);
+    let mut rows = peer::memory_rows("OpenCL", &queue, &driver, &());
     rows.extend(peer::busy_rows("OpenCL", &queue, &driver, |event| driver.wait_without_limit(event)));
     let kernel = driver.kernel(&queue)?;
     let source = OPENCL_C.to_str().map_err(|error| error.to_string())?;
     let code = Code::OpenClC(source);
     // Without the event of the launch before, the runtime runs an operation of an in-order queue although the one before has failed.
     let launch = |turn: Turn| kernel.launch(turn.address, turn.before.as_slice());
-    rows.extend(peer::launch_rows("OpenCL", &queue, code, &driver, ("same calls", Events::Kept), launch)?);
+    rows.extend(peer::launch_rows(
+        "OpenCL",
+        &queue,
+        code,
+        (&driver, &()),
+        ("same calls", Events::Kept),
+        launch,
+    )?);
     let launch = |turn: Turn| kernel.launch(turn.address, &[]);
     let bare = ("no failures, no events", Events::Dropped);
-    rows.extend(peer::launch_rows("OpenCL", &queue, code, &driver, bare, launch)?);
+    rows.extend(peer::launch_rows("OpenCL", &queue, code, (&driver, &()), bare, launch)?);
     Ok(rows)
 }
 

@@ -1,7 +1,7 @@
 //! What is measured on a runtime, written once: the safe API beside a peer that calls the driver.
 
 use std::cell::Cell;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::hint::black_box;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,12 +35,28 @@ pub(super) trait Peer {
     fn poll(&self, event: Raw);
     /// Gives an event back.
     fn release(&self, event: Raw);
+    /// Does the device's part, where there is no device: see [`Undone`].
+    fn complete(&self, _: Raw) {}
 
     /// Both.
     fn wait(&self, event: Raw) {
         self.poll(event);
         self.release(event);
     }
+}
+
+/// What our side does after each submission: nothing, or the device's part where there is none.
+pub(super) trait Undone<B: Backend> {
+    /// Whether only submissions are measured: the thread that makes them has all the time then.
+    const ALONE: bool;
+
+    fn complete(&self, event: &Event<B>);
+}
+
+impl<B: Backend> Undone<B> for () {
+    const ALONE: bool = false;
+
+    fn complete(&self, _: &Event<B>) {}
 }
 
 /// What the peer of a launch does with the events.
@@ -99,11 +115,16 @@ pub(super) fn queue<B: Backend>(context: &Context<B>) -> Result<Queue<B>, String
 }
 
 /// Allocation, query and copy.
-pub(super) fn memory_rows<B: Backend>(name: &str, queue: &Queue<B>, peer: &impl Peer) -> Vec<Row> {
+pub(super) fn memory_rows<B: Backend>(
+    name: &str,
+    queue: &Queue<B>,
+    peer: &impl Peer,
+    undone: &impl Undone<B>,
+) -> Vec<Row> {
     let context = queue.context();
     let mut rows: Vec<Row> = SIZES.map(|size| allocate_and_free(name, context, peer, size)).into();
     rows.push(query(name, context, peer));
-    rows.extend(SIZES.map(|size| copy_and_wait(name, queue, peer, size)));
+    rows.extend(SIZES.map(|size| copy_and_wait(name, queue, peer, undone, size)));
     rows
 }
 
@@ -123,16 +144,32 @@ fn query<B: Backend>(name: &str, context: &Context<B>, peer: &impl Peer) -> Row 
     pairs.row(&format!("{name}: query kind, base and size"), "driver calls", "us", MICROSECOND)
 }
 
-fn copy_and_wait<B: Backend>(name: &str, queue: &Queue<B>, peer: &impl Peer, size: usize) -> Row {
+fn copy_and_wait<B: Backend, U: Undone<B>>(
+    name: &str,
+    queue: &Queue<B>,
+    peer: &impl Peer,
+    undone: &U,
+    size: usize,
+) -> Row {
     let allocate = || queue.context().allocate(&Request::new(AllocKind::Device, size)).expect("memory");
     let (mut dst, src, raw_dst) = (allocate(), allocate(), allocate());
     let ours = || {
         let event = queue.copy_bytes(&mut dst, 0, &src, 0, size).expect("a copy");
+        undone.complete(&event);
         event.wait().expect("done");
     };
-    let theirs = || peer.wait(peer.copy(raw_dst.as_ptr().cast(), src.as_ptr().cast(), size));
-    let pairs = pairs(Clock::Process, ours, theirs);
+    let theirs = || {
+        let event = peer.copy(raw_dst.as_ptr().cast(), src.as_ptr().cast(), size);
+        peer.complete(event);
+        peer.wait(event);
+    };
+    let pairs = pairs(clock::<B, U>(), ours, theirs);
     pairs.row(&format!("{name}: copy {size} B and wait"), "driver calls", "us", MICROSECOND)
+}
+
+/// CPU time of what takes part.
+fn clock<B: Backend, U: Undone<B>>() -> Clock {
+    if U::ALONE { Clock::Thread } else { Clock::Process }
 }
 
 /// The same copies beside two threads for each processor that never rest. `wait` waits without a limit, by the runtime's own call: a
@@ -179,11 +216,11 @@ fn on_busy_machine<T>(measure: impl FnOnce() -> T) -> T {
 
 /// Launches of a kernel with three arguments. Both sides set all of them every time and ask for the event. One row waits for each
 /// launch, the other for the last of 32, which on an in-order queue is the cost of a submission and little else.
-pub(super) fn launch_rows<B: Programmable>(
+pub(super) fn launch_rows<B: Programmable, U: Undone<B>>(
     name: &str,
     queue: &Queue<B>,
     code: Code<'_>,
-    peer: &impl Peer,
+    (peer, undone): (&impl Peer, &U),
     (called, events): (&str, Events),
     theirs: impl Fn(Turn) -> Raw,
 ) -> Result<Vec<Row>, String> {
@@ -197,17 +234,30 @@ pub(super) fn launch_rows<B: Programmable>(
         })
     }
     .map_err(|error| error.to_string())?;
-    let array = || UsmVec::<f32, Device, B>::zeroed(queue, ITEMS).map_err(|error| error.to_string());
+    let array = || {
+        if !U::ALONE {
+            return UsmVec::<f32, Device, B>::zeroed(queue, ITEMS).map_err(|error| error.to_string());
+        }
+        let allocation = queue.context().allocate(&Request::new(AllocKind::Device, 4 * ITEMS));
+        // SAFETY: nothing runs, so nothing reads them.
+        let array = unsafe { UsmVec::from_allocation(allocation.map_err(|error| error.to_string())?, ITEMS) };
+        array.map_err(|(_, error)| error.to_string())
+    };
     let (mut a, other) = (array()?, array()?);
     let address = other.as_ptr().cast_mut().cast();
-    queue.wait().map_err(|error| error.to_string())?;
+    if !U::ALONE {
+        queue.wait().map_err(|error| error.to_string())?;
+    }
     let mut launch = || -> Event<B> {
         let range = NdRange::new([ITEMS as u64], [GROUP as u64]).expect("a range");
-        Launch::new(queue, range).declared(&scale, (&mut a, 1.0), [GROUP]).expect("a launch")
+        let event = Launch::new(queue, range).declared(&scale, (&mut a, 1.0), [GROUP]).expect("a launch");
+        undone.complete(&event);
+        event
     };
     let last = Cell::new(None);
     let submit = || {
         let event = theirs(Turn { address, before: last.get(), last: matches!(events, Events::Kept) });
+        peer.complete(event);
         match events {
             Events::Kept => {
                 if let Some(before) = last.replace(Some(event)) {
@@ -227,7 +277,7 @@ pub(super) fn launch_rows<B: Programmable>(
     let mut rows = Vec::new();
     for (case, count) in [("launch and wait", 1), ("32 launches and wait", IN_A_ROW)] {
         let pairs = pairs(
-            Clock::Process,
+            clock::<B, U>(),
             || {
                 (1..count).for_each(|_| drop(black_box(launch())));
                 launch().wait().expect("done");
@@ -243,9 +293,13 @@ pub(super) fn launch_rows<B: Programmable>(
 }
 
 /// The kernel of both sides where OpenCL C is taken.
-pub(super) const OPENCL_C: &std::ffi::CStr =
-    c"__kernel void scale(__global float *a, float by, __local float *lm) {
-    const size_t i = get_global_id(0), l = get_local_id(0);
-    lm[l] = a[i] * by;
-    a[i] = lm[l];
-}";
+pub(super) const OPENCL_C: &CStr = text(concat!(include_str!("device/scale.cl"), "\0"));
+/// The same where SPIR-V is taken.
+pub(super) const SPIR_V: &[u8] = include_bytes!("device/scale.spv");
+
+const fn text(source: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(source.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => panic!("the source ends in its only NUL"),
+    }
+}

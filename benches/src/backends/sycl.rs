@@ -35,12 +35,12 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let context = peer::context(&Dpctl::load().map_err(|error| error.to_string())?)?;
     let queue = peer::queue(&context)?;
     let driver = Driver::of(&queue)?;
-    let mut rows = peer::memory_rows("SYCL", &queue, &driver);
+    let mut rows = peer::memory_rows("SYCL", &queue, &driver, &());
     let launch = driver.launcher(&queue)?;
     let source = OPENCL_C.to_str().map_err(|error| error.to_string())?;
     for peers in [("same calls", Events::Kept), ("no events", Events::Dropped)] {
         let launch = |turn: Turn| launch(turn.address);
-        rows.extend(peer::launch_rows("SYCL", &queue, Code::OpenClC(source), &driver, peers, launch)?);
+        rows.extend(peer::launch_rows("SYCL", &queue, Code::OpenClC(source), (&driver, &()), peers, launch)?);
     }
     Ok(rows)
 }
