@@ -156,10 +156,11 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         let shared = self.context.shared();
         let expected = shared.id();
-        let strangers =
-            usages.iter().map(|usage| usage.context).chain(after.iter().map(|event| event.context));
-        if let Some(found) = strangers.into_iter().find(|found| *found != expected) {
-            return Err(ErrorKind::WrongContext { expected, found }.into());
+        for usage in usages {
+            same_context(expected, usage.context)?;
+        }
+        for event in after {
+            same_context(expected, event.context)?;
         }
         if let [only] = usages {
             limits::check_launch(shared.info(), core::iter::once(only.bytes))?;
@@ -184,7 +185,10 @@ impl<B: Backend> Queue<B> {
         if B::SYNCHRONOUS {
             return run(&self.raw, &[]);
         }
-        let mut events: alloc::vec::Vec<B::Event> = after.iter().map(|event| event.raw.clone()).collect();
+        let mut events = alloc::vec::Vec::new();
+        if !after.is_empty() {
+            events.extend(after.iter().map(|event| event.raw.clone()));
+        }
         let (mut few, mut many) = ([0; FEW_USAGES], alloc::vec::Vec::new());
         let known = if let Some(few) = few.get_mut(..usages.len()) {
             few
@@ -403,6 +407,11 @@ impl<B: Backend> Queue<B> {
 fn host_side<B: Backend>(allocation: &Allocation<B>) -> Result<()> {
     let kind = allocation.kind();
     if kind.is_host_accessible() { Ok(()) } else { Err(ErrorKind::NotHostAccessible { kind }.into()) }
+}
+
+#[inline]
+fn same_context(expected: u64, found: u64) -> Result<()> {
+    if found == expected { Ok(()) } else { Err(ErrorKind::WrongContext { expected, found }.into()) }
 }
 
 fn disjoint(dst: usize, src: usize, len: usize) -> Result<()> {

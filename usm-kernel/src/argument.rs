@@ -372,7 +372,7 @@ pub trait Signature: Sealed {
     #[cfg(feature = "alloc")]
     fn pass<'p>(
         raw: &'p Self::Raw,
-        receive: &mut dyn FnMut(Passed<'p>) -> Result<(), LaunchError>,
+        receive: impl FnMut(Passed<'p>) -> Result<(), LaunchError>,
     ) -> Result<(), LaunchError>;
 
     /// # Safety
@@ -442,9 +442,10 @@ macro_rules! signature {
             }
 
             #[cfg(feature = "alloc")]
+            #[inline]
             fn pass<'p>(
                 raw: &'p Self::Raw,
-                receive: &mut dyn FnMut(Passed<'p>) -> Result<(), LaunchError>,
+                mut receive: impl FnMut(Passed<'p>) -> Result<(), LaunchError>,
             ) -> Result<(), LaunchError> {
                 $(receive($parameter::passed(&raw.$index))?;)+
                 Ok(())

@@ -111,6 +111,7 @@ impl<'a, B: Backend> Argument<'a, B> {
 }
 
 /// Local memory; runtimes refuse an array of no bytes, so that one gets an element's worth.
+#[inline]
 pub(crate) fn local_slot<'s>(bytes: Option<usize>, alignment: usize) -> Result<Slot<'s>, LaunchError> {
     let bytes =
         bytes.ok_or(LaunchError::LocalMemoryTooLarge { needed: u64::MAX, limit: isize::MAX as u64 })?;
@@ -274,10 +275,12 @@ fn grid_of<B: Programmable, const D: usize>(
     slots: &[Slot<'_>],
 ) -> Result<Option<Grid>, LaunchError> {
     let (device, info) = (queue.context().info(), function.info());
-    let local: u64 = slots.iter().fold(0, |sum: u64, slot| match slot {
-        Slot::Local { bytes, .. } => sum.saturating_add(*bytes as u64),
-        _ => sum,
-    });
+    let mut local = 0_u64;
+    for slot in slots {
+        if let Slot::Local { bytes, .. } = slot {
+            local = local.saturating_add(*bytes as u64);
+        }
+    }
     if !grouped {
         if local != 0 {
             return Err(LaunchError::NoGroups);

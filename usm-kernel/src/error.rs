@@ -25,6 +25,7 @@ impl ArgumentError {
     ///
     /// # Errors
     /// The error that this type is. An argument that does not exist has no elements.
+    #[inline]
     pub fn at_least(lengths: &[usize], argument: usize, needed: u64) -> Result<(), Self> {
         Self::compare(lengths, argument, false, needed)
     }
@@ -33,10 +34,12 @@ impl ArgumentError {
     ///
     /// # Errors
     /// The error that this type is. An array that does not exist has no elements.
+    #[inline]
     pub fn local_at_least(locals: &[usize], array: usize, needed: u64) -> Result<(), Self> {
         Self::compare(locals, array, true, needed)
     }
 
+    #[inline]
     fn compare(lengths: &[usize], argument: usize, is_local: bool, needed: u64) -> Result<(), Self> {
         let found = lengths.get(argument).map_or(0, |length| *length as u64);
         if found >= needed { Ok(()) } else { Err(Self { argument, is_local, needed, found }) }

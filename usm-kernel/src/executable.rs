@@ -168,6 +168,19 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     }
 }
 
+/// A table in constant memory: its address.
+#[cold]
+fn table<B: Programmable>(
+    queue: &usm_core::Queue<B>,
+    bytes: &[u8],
+    tables: &mut alloc::vec::Vec<UsmVec<u8, Device, B>>,
+) -> usm_core::Result<usize> {
+    let table = UsmVec::from_slice(queue, bytes)?;
+    let address = table.as_ptr() as usize;
+    tables.push(table);
+    Ok(address)
+}
+
 /// A call by a signature.
 pub(crate) struct TypedCall<'c, B: Programmable> {
     queue: &'c usm_core::Queue<B>,
@@ -181,24 +194,20 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         Self { queue, slots: Slots::new(), tables: alloc::vec::Vec::new() }
     }
 
+    #[inline]
     pub(crate) fn arguments<S: Signature>(&mut self, raw: &'c S::Raw) -> Result<(), LaunchError> {
         let (slots, tables, queue) = (&mut self.slots, &mut self.tables, self.queue);
-        S::pass(raw, &mut |passed| {
+        S::pass(raw, |passed| {
             slots.push(match passed {
                 Passed::Pointer(address) => Slot::Pointer(address),
                 Passed::Value(bytes) => Slot::Value(bytes),
-                Passed::Table(bytes) => {
-                    let table = UsmVec::from_slice(queue, bytes)?;
-                    let address = table.as_ptr() as usize;
-                    tables.push(table);
-                    Slot::Pointer(address)
-                }
+                Passed::Table(bytes) => Slot::Pointer(table(queue, bytes, tables)?),
             })
         })
     }
 
     pub(crate) fn locals<L: LocalSignature>(&mut self, lengths: &L::Lengths) -> Result<(), LaunchError> {
-        L::for_each_local(lengths, &mut |bytes, alignment| self.slots.push(local_slot(bytes, alignment)?))
+        L::for_each_local(lengths, |bytes, alignment| self.slots.push(local_slot(bytes, alignment)?))
     }
 
     /// # Safety

@@ -146,7 +146,7 @@ pub trait LocalSignature: Sealed {
     #[cfg(feature = "alloc")]
     fn for_each_local(
         lengths: &Self::Lengths,
-        receive: &mut dyn FnMut(Option<usize>, usize) -> Result<(), crate::LaunchError>,
+        receive: impl FnMut(Option<usize>, usize) -> Result<(), crate::LaunchError>,
     ) -> Result<(), crate::LaunchError>;
 }
 
@@ -185,7 +185,7 @@ impl LocalSignature for () {
     #[cfg(feature = "alloc")]
     fn for_each_local(
         _: &[usize; 0],
-        _: &mut dyn FnMut(Option<usize>, usize) -> Result<(), crate::LaunchError>,
+        _: impl FnMut(Option<usize>, usize) -> Result<(), crate::LaunchError>,
     ) -> Result<(), crate::LaunchError> {
         Ok(())
     }
@@ -227,9 +227,10 @@ macro_rules! local_signature {
             const LOCALS: usize = 0 $(+ $parameter::IS_LOCAL as usize)+;
 
             #[cfg(feature = "alloc")]
+            #[inline]
             fn for_each_local(
                 lengths: &[usize; $count],
-                receive: &mut dyn FnMut(Option<usize>, usize) -> Result<(), crate::LaunchError>,
+                mut receive: impl FnMut(Option<usize>, usize) -> Result<(), crate::LaunchError>,
             ) -> Result<(), crate::LaunchError> {
                 $(if $parameter::IS_LOCAL {
                     let bytes = lengths[$index].checked_mul(size_of::<$parameter::Element>());

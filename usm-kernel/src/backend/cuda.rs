@@ -315,8 +315,18 @@ struct Shape3 {
 }
 
 impl Shape3 {
+    /// Of one dimension with groups, which most launches are.
+    #[inline]
+    fn line(global: u64, local: u64) -> Result<Self, Error> {
+        let narrow = |size: u64| u32::try_from(size).map_err(|_| Error::from(ErrorKind::SizeOverflow));
+        Ok(Self { grid: [narrow(global / local.max(1))?, 1, 1], block: [narrow(local)?, 1, 1] })
+    }
+
     /// Without groups the block is the largest divisor of the fastest dimension that a block may have, at most 256.
     fn of(grid: &Grid, most: u64) -> Result<Self, Error> {
+        if let (1, Some([local, ..])) = (grid.dimensions(), grid.local()) {
+            return Self::line(grid.global()[0], local);
+        }
         let global = grid.fastest_first(grid.global());
         let local = grid.local().map(|local| grid.fastest_first(local)).unwrap_or_else(|| {
             let most = most.clamp(1, 256);

@@ -40,6 +40,7 @@ pub struct Grid {
 }
 
 impl Grid {
+    #[inline]
     pub(crate) fn new<const D: usize>(global: [u64; D], local: Option<[u64; D]>) -> Self {
         let pad = |sizes: [u64; D]| core::array::from_fn(|d| sizes.get(d).map_or(1, |size| *size));
         Self { dimensions: D, global: pad(global), local: local.map(pad) }
@@ -64,6 +65,7 @@ impl Grid {
     }
 
     /// The sizes with the fastest dimension first, 1 behind the slowest one: the order of OpenCL and CUDA.
+    #[inline]
     #[must_use]
     pub fn fastest_first(&self, sizes: [u64; 3]) -> [u64; 3] {
         core::array::from_fn(|d| if d < self.dimensions { sizes[self.dimensions - 1 - d] } else { 1 })

@@ -35,7 +35,7 @@ pub(super) struct Slot {
     complete: AtomicBool,
     /// The call that failed after work was under way, and why: that work can then never be known to be complete.
     unrecorded: Option<(&'static str, Code)>,
-    /// Where it goes when its last handle does; none while it is there, and for somebody else's.
+    /// Where it goes when its last handle does; none for somebody else's.
     home: Option<Arc<Events>>,
 }
 
@@ -57,8 +57,14 @@ pub(super) enum Submitted {
 #[derive(Debug)]
 pub(super) struct Events {
     native: Arc<Native>,
-    /// Each the only handle of its slot.
-    free: Mutex<Vec<Arc<Slot>>>,
+    free: Mutex<Free>,
+}
+
+#[derive(Debug, Default)]
+struct Free {
+    /// Each the only handle of its slot. They keep this alive, until it is closed.
+    slots: Vec<Arc<Slot>>,
+    closed: bool,
 }
 
 impl Events {
@@ -89,39 +95,61 @@ impl Events {
             }
             Submitted::Part(operation, code) => Some((operation, code)),
             Submitted::Nothing(operation, code) => {
-                self.free.lock().push(slot);
+                drop(CudaEvent(ManuallyDrop::new(slot)));
                 return Err(error::native(operation, code));
             }
         };
-        // Always: the list holds only handles, and a new slot has one.
-        if let Some(only) = Arc::get_mut(&mut slot) {
-            *only.complete.get_mut() = false;
-            only.unrecorded = unrecorded;
-            only.home = Some(Arc::clone(self));
+        // Nobody else has the slot yet.
+        slot.complete.store(false, Ordering::Relaxed);
+        if unrecorded.is_some() {
+            let (raw, driver, complete) = (ptr::null_mut(), slot.driver, AtomicBool::new(false));
+            // The event itself goes back; this one stands for nothing else ever.
+            drop(CudaEvent(ManuallyDrop::new(slot)));
+            slot = Arc::new(Slot { raw, driver, complete, unrecorded, home: None });
         }
         Ok(CudaEvent(ManuallyDrop::new(slot)))
     }
 
-    fn take(&self, _: &Current) -> Result<Arc<Slot>> {
-        let free = self.free.lock().pop();
-        if let Some(slot) = free {
-            return Ok(slot);
+    #[inline]
+    fn take(self: &Arc<Self>, current: &Current) -> Result<Arc<Slot>> {
+        let free = self.free.lock().slots.pop();
+        match free {
+            Some(slot) => Ok(slot),
+            None => self.create(current),
         }
+    }
+
+    #[cold]
+    fn create(self: &Arc<Self>, _: &Current) -> Result<Arc<Slot>> {
         let (mut raw, driver) = (ptr::null_mut(), self.native.driver());
         // SAFETY: the context is current, room for the answer.
         check("cuEventCreate", unsafe { (driver.create_event)(&raw mut raw, DISABLE_TIMING) })?;
         let complete = AtomicBool::new(false);
-        Ok(Arc::new(Slot { raw, driver, complete, unrecorded: None, home: None }))
+        let home = Some(Arc::clone(self));
+        Ok(Arc::new(Slot { raw, driver, complete, unrecorded: None, home }))
     }
-}
 
-impl Drop for Events {
-    /// Every slot is here: each that is elsewhere keeps this alive.
-    fn drop(&mut self) {
-        for slot in self.free.get_mut().drain(..) {
-            // SAFETY: owned, destroyed once. A failure could not be acted on.
-            let _ = unsafe { (slot.driver.destroy_event)(slot.raw) };
+    /// For the end of the context: what is here is destroyed, and from now on what would come back.
+    pub(super) fn close(&self) {
+        let mut free = self.free.lock();
+        free.closed = true;
+        let slots = core::mem::take(&mut free.slots);
+        drop(free);
+        drop(slots);
+    }
+
+    /// Takes a slot that nobody else has. No reference: the slot may be what kept `home`.
+    ///
+    /// # Safety
+    /// `home` is the slot's.
+    unsafe fn put(home: *const Self, slot: Arc<Slot>) {
+        // SAFETY: the slot keeps its home alive; once it is in the list, the context does, which closes the list before it goes.
+        let mut free = unsafe { (*home).free.lock() };
+        if !free.closed {
+            return free.slots.push(slot);
         }
+        drop(free);
+        drop(slot);
     }
 }
 
@@ -156,7 +184,7 @@ impl CudaEvent {
         // SAFETY: a live event.
         match unsafe { (self.0.driver.query_event)(self.0.raw) } {
             error::SUCCESS => {
-                // Somebody else's may be recorded anew.
+                // Somebody else's may be recorded anew by them.
                 if self.0.home.is_some() {
                     self.0.complete.store(true, Ordering::Release);
                 }
@@ -188,20 +216,24 @@ impl Drop for CudaEvent {
     fn drop(&mut self) {
         // SAFETY: this is the end of the handle, nothing uses it afterwards.
         let mut slot = unsafe { ManuallyDrop::take(&mut self.0) };
+        // Asked first without an atomic operation: most handles are not the last one.
+        if Arc::strong_count(&slot) != 1 || Arc::get_mut(&mut slot).is_none() {
+            return;
+        }
         // Nobody else holds the slot, so nobody else can begin to.
-        if let Some(home) = Arc::get_mut(&mut slot).and_then(|only| only.home.take()) {
-            home.free.lock().push(slot);
+        if let Some(home) = slot.home.as_ref().map(Arc::as_ptr) {
+            // SAFETY: the home of this slot.
+            unsafe { Events::put(home, slot) };
         }
     }
 }
 
 impl Drop for Slot {
-    /// Two handles that went at the same moment: neither was the only one.
+    /// At the end of the context, or when two handles went at the same moment, neither of which was the only one.
     fn drop(&mut self) {
-        if let Some(home) = self.home.take() {
-            let (raw, driver, complete) = (self.raw, self.driver, AtomicBool::new(false));
-            let slot = Self { raw, driver, complete, unrecorded: None, home: None };
-            home.free.lock().push(Arc::new(slot));
+        if self.home.is_some() {
+            // SAFETY: owned, destroyed once. A failure could not be acted on.
+            let _ = unsafe { (self.driver.destroy_event)(self.raw) };
         }
     }
 }

@@ -55,6 +55,7 @@ impl Native {
     }
 
     /// Makes the context current on this thread until the guard is dropped.
+    #[inline]
     pub(super) fn current(&self) -> Result<Current> {
         // SAFETY: a live context.
         unsafe { Current::push(self.driver(), self.raw) }
@@ -82,6 +83,7 @@ pub(super) struct Current {
 impl Current {
     /// # Safety
     /// `raw` is a live context of the driver, and stays so while the guard lives.
+    #[inline]
     pub(super) unsafe fn push(driver: &'static Driver, raw: Raw) -> Result<Self> {
         let mut before = ptr::null_mut();
         // SAFETY: room for the answer. Where it cannot be had, the context is pushed.
@@ -96,6 +98,7 @@ impl Current {
 }
 
 impl Drop for Current {
+    #[inline]
     fn drop(&mut self) {
         if !self.pushed {
             return;
@@ -174,6 +177,7 @@ impl CudaContext {
         self.0.native.raw
     }
 
+    #[inline]
     pub(super) fn current(&self) -> Result<Current> {
         self.0.native.current()
     }
@@ -352,5 +356,6 @@ impl Drop for Inner {
             |block| unsafe { self.free(block) },
             |buffer| match buffer {},
         );
+        self.events.close();
     }
 }

@@ -267,6 +267,10 @@ impl Drop for LevelZeroEvent {
     fn drop(&mut self) {
         // SAFETY: this is the end of the handle, nothing uses it afterwards.
         let mut slot = unsafe { ManuallyDrop::take(&mut self.0) };
+        // Asked first without an atomic operation: most handles are not the last one.
+        if Arc::strong_count(&slot) != 1 {
+            return;
+        }
         // Nobody else holds the slot, so nobody else can begin to.
         if let Some(home) = Arc::get_mut(&mut slot).and_then(|only| only.home.take()) {
             home.free.lock().push(slot);
