@@ -206,6 +206,47 @@ fn every_event_is_destroyed_once_and_not_before_the_context() {
 }
 
 #[test]
+fn events_that_threads_share_are_destroyed_once() {
+    let Some(fake) = Fake::start() else { return };
+    let live: unsafe extern "C" fn() -> c_int = fake.call(c"fake_events");
+    // SAFETY: no pointers.
+    let live = || unsafe { live() };
+    let before = live();
+    let context = fake.context();
+    let function = function(&context);
+    let last: Vec<Event<Cuda>> = std::thread::scope(|scope| {
+        let (sender, receiver) = std::sync::mpsc::channel::<Event<Cuda>>();
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (sender, context, function) = (sender.clone(), context.clone(), &function);
+                scope.spawn(move || {
+                    let queue = context.queue(QueueOrder::OutOfOrder).unwrap();
+                    let mut a = array(&queue);
+                    for _ in 0..500 {
+                        let event = launch(&queue, function, &mut a).unwrap();
+                        // Both let go of it at about the same moment.
+                        sender.send(event.clone()).unwrap();
+                    }
+                    launch(&queue, function, &mut a).unwrap()
+                })
+            })
+            .collect();
+        drop(sender);
+        receiver.into_iter().for_each(drop);
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    drop((function, context));
+    // Some outlive their context; the memory of it was waited for.
+    assert!(live() >= before + 3);
+    drop(last);
+    // Modules that wait for their launches hold their context until the next build looks at them.
+    for _ in 0..8 {
+        drop(Module::build(&fake.context(), Code::Ptx("a module")).unwrap());
+    }
+    assert_eq!(live(), before);
+}
+
+#[test]
 fn an_event_that_somebody_has_is_not_recorded_anew() {
     let Some(fake) = Fake::start() else { return };
     let context = fake.context();

@@ -23,7 +23,7 @@ static _Thread_local int current = -1;
 static _Thread_local void *stack[16];
 static _Thread_local int depth;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_int held, refusing, lost, misuses;
+static atomic_int held, refusing, lost, misuses, events;
 /* Records so far, and the last one that is known to be done: the device works in the order of submission. */
 static atomic_long recorded, finished;
 
@@ -64,6 +64,8 @@ static size_t called;
     } while (0)
 const char *fake_calls(void) { return calls; }
 void fake_clear_calls(void) { called = 0; calls[0] = 0; }
+/* Events that were made and not destroyed. */
+int fake_events(void) { return events; }
 /* Frees of what is not there. */
 int fake_misuses(void) { return misuses; }
 int fake_live(void) {
@@ -235,9 +237,10 @@ int cuEventCreate(void **event, unsigned flags) {
     ALIVE;
     (void)flags;
     *event = calloc(1, sizeof(Event));
+    events++;
     return SUCCESS;
 }
-int cuEventDestroy_v2(void *event) { CALLED; free(event); return SUCCESS; }
+int cuEventDestroy_v2(void *event) { CALLED; events--; free(event); return SUCCESS; }
 int cuEventRecord(void *event, void *stream) {
     CALLED;
     ALIVE;
