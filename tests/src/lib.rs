@@ -5,6 +5,7 @@
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
 pub mod conformance;
+pub mod counting;
 pub mod process;
 pub mod provider;
 

@@ -89,7 +89,8 @@ macro_rules! conformance_cases {
             a_barrier_follows_its_events waiting_for_a_queue_finishes_its_work
             an_event_of_another_context_is_refused a_view_waits_for_the_copy_in_flight
             a_view_waits_after_forgetting_every_handle a_forgotten_view_keeps_the_array_usable
-            dropping_an_array_in_flight_is_ordered_after_its_use dropping_a_queue_in_flight_loses_nothing);
+            dropping_an_array_in_flight_is_ordered_after_its_use dropping_a_queue_in_flight_loses_nothing
+            a_context_waits_for_the_work_of_queues_that_are_gone);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, contexts:
             memory_of_another_context_is_refused a_buffer_of_another_context_is_refused
             memory_goes_back_to_its_own_context two_contexts_work_in_two_threads);

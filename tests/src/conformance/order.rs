@@ -181,3 +181,22 @@ pub fn dropping_a_queue_in_flight_loses_nothing<B: Backend>(fixture: &Fixture<'_
     event.wait().expect("done");
     assert_eq!(target.read().expect("a view")[..], [3; LEN]);
 }
+
+/// Its context waits for it too: work enough to be under way still, and nothing but the context to wait for.
+pub fn a_context_waits_for_the_work_of_queues_that_are_gone<B: Backend>(fixture: &Fixture<'_, B>) {
+    let most = usize::try_from(fixture.context.info().max_alloc_size).unwrap_or(usize::MAX);
+    let len = (most / 4).min(8 << 20) / size_of::<u64>();
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        let queue = queue(fixture, order);
+        let mut array = UsmVec::<u64, Shared, B>::zeroed(&queue, len).expect("an array");
+        let events: Vec<_> = (1..=24).map(|value| queue.fill(&mut array, value).expect("a fill")).collect();
+        drop(queue);
+        fixture.context.synchronize(Duration::from_secs(60)).expect("idle");
+        // Before anybody asks: a runtime may do the work only then.
+        // SAFETY: live memory that the host reaches, and all work in the context has ended.
+        let last = unsafe { array.as_ptr().add(len - 1).read_volatile() };
+        let complete = events.iter().filter(|event| event.status() == Ok(EventStatus::Complete)).count();
+        assert_eq!((last, complete), (24, events.len()), "{order:?}");
+        assert_eq!(array.read().expect("a view")[len - 1], 24);
+    }
+}

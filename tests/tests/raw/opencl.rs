@@ -10,8 +10,8 @@ use usm_core::backend::opencl::raw::{
 };
 use usm_core::backend::opencl::{OpenCl, OpenClContext, OpenClEvent, OpenClQueue};
 use usm_core::{
-    AllocKind, Backend, Context, ErrorKind, Event, Host, MemorySource, MemoryType, Queue, QueueOrder,
-    Request, Usage, UsmVec,
+    AllocKind, Backend, Context, ErrorKind, Event, Fallback, Host, Memory, MemorySource, MemoryType, Queue,
+    QueueOrder, Request, Usage, UsmVec,
 };
 
 use crate::pattern;
@@ -242,6 +242,33 @@ fn opencl_memory_of_theirs_is_copied_by_ours() {
         let refused = unsafe { borrow_allocation(&context, NonNull::from(&stack).cast(), Box::new(())) };
         assert!(matches!(refused.unwrap_err().kind, ErrorKind::WrongContext { .. }));
         drop((source, queue, context));
+        theirs.release();
+    });
+}
+
+/// References of the runtime's own count: what was adopted or made is given back, once.
+#[test]
+fn opencl_what_is_retained_or_made_is_released() {
+    with("references", |backend, theirs| {
+        let before = theirs.context_references();
+        // SAFETY: a live context of the loader that the backend opened.
+        let context = unsafe { OpenClContext::from_raw(backend, theirs.context) }.unwrap();
+        let context = Context::<OpenCl>::from_raw(context);
+        assert_eq!(theirs.context_references(), before + 1);
+        let memory = context.allocate_memory(MemoryType::Buffer, 64, 0, Fallback::Refuse).unwrap();
+        let Memory::Buffer(buffer) = memory else { panic!("a buffer was asked for") };
+        let (raw, retain): (Raw, Release) = (buffer.raw().as_raw(), theirs.call(c"clRetainMemObject"));
+        // SAFETY: a live memory object; the reference is released below.
+        assert_eq!(unsafe { retain(raw) }, 0);
+        let references = || theirs.references(c"clGetMemObjectInfo", raw, 0x1105);
+        assert_eq!(references(), 2);
+        drop(buffer);
+        assert_eq!(references(), 1);
+        let release: Release = theirs.call(c"clReleaseMemObject");
+        // SAFETY: the reference from above, once.
+        assert_eq!(unsafe { release(raw) }, 0);
+        drop(context);
+        assert_eq!(theirs.context_references(), before);
         theirs.release();
     });
 }
