@@ -57,8 +57,12 @@ macro_rules! conformance_table {
 #[macro_export]
 macro_rules! conformance_row {
     ($table:ident, $provider:ty, $group:ident, $case:ident) => {
-        $table.push((stringify!($case), || {
-            <$provider as $crate::Provider>::with(|fixture| $crate::conformance::$group::$case(&fixture))
+        $table.push((stringify!($case), {
+            // Has the name of the case, so that the stack of a leak says whose it is.
+            fn $case() -> Result<(), String> {
+                <$provider as $crate::Provider>::with(|fixture| $crate::conformance::$group::$case(&fixture))
+            }
+            $case
         }));
     };
 }
