@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
+use super::op;
 use super::operations::{atomic, calculation, extended};
 use super::program::{Moves, Reader, Slot, Step, Value};
 use super::types::{Scalar, Type, storage};
@@ -26,7 +27,7 @@ struct Function<'m> {
 /// All functions behind the declarations.
 pub(super) fn functions<'m>(reader: &mut Reader, code: &[Instruction<'m>]) -> Result<(), String> {
     let mut calls = Vec::new();
-    for function in code.split_inclusive(|one| one.opcode == 56) {
+    for function in code.split_inclusive(|one| one.opcode == op::FUNCTION_END) {
         let known = |error| {
             let id = function.first().and_then(|first| first.operands.get(1)).copied().unwrap_or(0);
             format!("function {id}: {error}")
@@ -92,8 +93,24 @@ fn one<'m>(reader: &mut Reader, code: &[Instruction<'m>]) -> Result<Vec<Call<'m>
 fn results(reader: &mut Reader, instruction: &Instruction<'_>) -> Result<(), String> {
     let has_result = matches!(
         instruction.opcode,
-        1 | 12 | 55 | 57 | 59 | 61 | 65..=67 | 70 | 79..=83 | 109..=115 | 117 | 120..=124 | 126..=139
-            | 141 | 164..=191 | 194..=200 | 227 | 229..=242 | 245
+        op::UNDEF
+            | op::EXT_INST
+            | op::FUNCTION_PARAMETER
+            | op::FUNCTION_CALL
+            | op::VARIABLE
+            | op::LOAD
+            | op::ACCESS_CHAIN..=op::PTR_ACCESS_CHAIN
+            | op::IN_BOUNDS_PTR_ACCESS_CHAIN
+            | op::VECTOR_SHUFFLE..=op::COPY_OBJECT
+            | op::CONVERT_F_TO_U..=op::F_CONVERT
+            | op::CONVERT_PTR_TO_U
+            | op::CONVERT_U_TO_PTR..=op::BITCAST
+            | op::S_NEGATE..=op::F_REM
+            | op::UNORDERED..=op::F_UNORD_GREATER_EQUAL
+            | op::SHIFT_RIGHT_LOGICAL..=op::NOT
+            | op::ATOMIC_LOAD
+            | op::ATOMIC_EXCHANGE..=op::ATOMIC_XOR
+            | op::PHI
     );
     if !has_result {
         return Ok(());
@@ -111,8 +128,17 @@ impl<'m> Function<'m> {
         let at = |place: usize| instruction.at(place);
         let step = match instruction.opcode {
             // Nothing to do; debugging; merges of structured control flow; the life of variables.
-            0 | 1 | 8 | 56 | 225 | 246 | 247 | 256 | 257 | 317 => return Ok(()),
-            54 => {
+            op::NOP
+            | op::UNDEF
+            | op::LINE
+            | op::FUNCTION_END
+            | op::MEMORY_BARRIER
+            | op::LOOP_MERGE
+            | op::SELECTION_MERGE
+            | op::LIFETIME_START
+            | op::LIFETIME_STOP
+            | op::NO_LINE => return Ok(()),
+            op::FUNCTION => {
                 self.returns = at(0)?;
                 let id = at(1)?;
                 reader.parameters.insert(id, Vec::new());
@@ -120,12 +146,12 @@ impl<'m> Function<'m> {
                 self.block = id;
                 return Ok(());
             }
-            55 => {
+            op::FUNCTION_PARAMETER => {
                 let value = reader.value(at(1)?)?;
                 reader.parameters.entry(self.block).or_default().push(value);
                 return Ok(());
             }
-            248 => {
+            op::LABEL => {
                 let here = reader.module.steps.len() as u32;
                 // While no block was read, the name is still the function's.
                 if reader.parameters.contains_key(&self.block) {
@@ -135,21 +161,21 @@ impl<'m> Function<'m> {
                 reader.starts.insert(self.block, here);
                 return Ok(());
             }
-            245 => {
+            op::PHI => {
                 let value = reader.value(at(1)?)?;
                 let from = instruction.operands.get(2..).unwrap_or(&[]);
                 self.phis.entry(self.block).or_default().push((value, from));
                 return Ok(());
             }
-            59 => variable(reader, instruction)?,
-            57 => {
+            op::VARIABLE => variable(reader, instruction)?,
+            op::FUNCTION_CALL => {
                 let (place, function) = (reader.module.steps.len(), at(2)?);
                 self.calls.push((place, function, instruction.operands.get(3..).unwrap_or(&[])));
                 let to = reader.value(at(1)?).map_or(0, |value| value.slot);
                 Step::Call { target: 0, moves: Moves::default(), to }
             }
-            61 => load(reader, instruction)?,
-            62 => {
+            op::LOAD => load(reader, instruction)?,
+            op::STORE => {
                 let (address, from) = (reader.value(at(0)?)?, reader.value(at(1)?)?);
                 let (of, lanes) = reader.types.value(from.of)?;
                 let alignment = alignment(instruction.from(2));
@@ -161,15 +187,18 @@ impl<'m> Function<'m> {
                     lanes,
                 }
             }
-            65 | 66 | 67 | 70 => address(reader, instruction)?,
-            81 => {
+            op::ACCESS_CHAIN
+            | op::IN_BOUNDS_ACCESS_CHAIN
+            | op::PTR_ACCESS_CHAIN
+            | op::IN_BOUNDS_PTR_ACCESS_CHAIN => address(reader, instruction)?,
+            op::COMPOSITE_EXTRACT => {
                 let (to, from, lane) = (reader.value(at(1)?)?, reader.value(at(2)?)?, at(3)?);
                 if lane >= reader.types.value(from.of)?.1 {
                     return Err(format!("lane {lane} of value {}", at(2)?));
                 }
                 Step::Move { to: to.slot, from: from.slot + lane, lanes: 1 }
             }
-            82 => {
+            op::COMPOSITE_INSERT => {
                 let (to, object, from, lane) =
                     (reader.value(at(1)?)?, reader.value(at(2)?)?, reader.value(at(3)?)?, at(4)?);
                 let lanes = reader.types.value(to.of)?.1;
@@ -179,7 +208,12 @@ impl<'m> Function<'m> {
                 reader.module.steps.push(Step::Move { to: to.slot, from: from.slot, lanes });
                 Step::Move { to: to.slot + lane, from: object.slot, lanes: 1 }
             }
-            83 | 117 | 120 | 121 | 122 | 124 => {
+            op::COPY_OBJECT
+            | op::CONVERT_PTR_TO_U
+            | op::CONVERT_U_TO_PTR
+            | op::PTR_CAST_TO_GENERIC
+            | op::GENERIC_CAST_TO_PTR
+            | op::BITCAST => {
                 let (to, from) = (reader.value(at(1)?)?, reader.value(at(2)?)?);
                 let (a, b) = (reader.types.value(to.of)?, reader.types.value(from.of)?);
                 if (a.0.bits(), a.1) != (b.0.bits(), b.1) {
@@ -187,7 +221,7 @@ impl<'m> Function<'m> {
                 }
                 Step::Move { to: to.slot, from: from.slot, lanes: a.1 }
             }
-            169 => {
+            op::SELECT => {
                 let (to, condition) = (reader.value(at(1)?)?, reader.value(at(2)?)?);
                 let (yes, no) = (reader.value(at(3)?)?, reader.value(at(4)?)?);
                 if reader.types.value(condition.of)? != (Scalar::Bool, 1) {
@@ -196,14 +230,14 @@ impl<'m> Function<'m> {
                 let lanes = reader.types.value(to.of)?.1;
                 Step::Select { to: to.slot, condition: condition.slot, yes: yes.slot, no: no.slot, lanes }
             }
-            12 => return extended(reader, instruction),
-            224 => Step::Barrier,
-            227..=242 => atomic(reader, instruction)?,
-            249 => {
+            op::EXT_INST => return extended(reader, instruction),
+            op::CONTROL_BARRIER => Step::Barrier,
+            op::ATOMIC_LOAD..=op::ATOMIC_XOR => atomic(reader, instruction)?,
+            op::BRANCH => {
                 self.ways.push((reader.module.steps.len(), self.block));
                 Step::Jump { target: at(0)?, moves: Moves::default() }
             }
-            250 => {
+            op::BRANCH_CONDITIONAL => {
                 self.ways.push((reader.module.steps.len(), self.block));
                 Step::Branch {
                     condition: reader.value(at(0)?)?.slot,
@@ -213,12 +247,12 @@ impl<'m> Function<'m> {
                     no_moves: Moves::default(),
                 }
             }
-            253 => Step::Return,
-            254 => {
+            op::RETURN => Step::Return,
+            op::RETURN_VALUE => {
                 let from = reader.value(at(0)?)?;
                 Step::ReturnValue { from: from.slot, lanes: reader.types.value(self.returns)?.1 }
             }
-            255 => Step::Unreachable,
+            op::UNREACHABLE => Step::Unreachable,
             opcode => calculation(reader, instruction)?
                 .ok_or_else(|| format!("instruction {opcode} is not known"))?,
         };
@@ -302,7 +336,9 @@ fn address(reader: &Reader, instruction: &Instruction<'_>) -> Result<Step, Strin
         Ok(())
     };
     let mut chain = instruction.from(3);
-    if let (67 | 70, [first, rest @ ..]) = (instruction.opcode, chain) {
+    if let (op::PTR_ACCESS_CHAIN | op::IN_BOUNDS_PTR_ACCESS_CHAIN, [first, rest @ ..]) =
+        (instruction.opcode, chain)
+    {
         index(reader, *first, reader.types.layout(of)?.0)?;
         chain = rest;
     }

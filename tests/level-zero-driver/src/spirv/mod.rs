@@ -13,6 +13,7 @@ mod group;
 mod item;
 mod lower;
 mod memory;
+mod op;
 mod operations;
 mod program;
 #[cfg(test)]

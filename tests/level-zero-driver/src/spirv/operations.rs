@@ -1,13 +1,14 @@
 //! Instructions that compute: arithmetic, conversions, OpenCL's own set, atomic operations.
 
 use super::arithmetic::{Binary, Unary};
+use super::op;
 use super::program::{Atomic, Reader, Step};
 use super::words::Instruction;
 
 /// Scope and memory semantics are there, and mean nothing where items run in turn.
 pub(super) fn atomic(reader: &mut Reader, instruction: &Instruction<'_>) -> Result<Step, String> {
     let at = |place: usize| instruction.at(place);
-    if instruction.opcode == 228 {
+    if instruction.opcode == op::ATOMIC_STORE {
         let (address, value) = (reader.value(at(0)?)?, reader.value(at(3)?)?);
         let to = reader.slot(1);
         let of = reader.types.value(value.of)?.0;
@@ -17,26 +18,29 @@ pub(super) fn atomic(reader: &mut Reader, instruction: &Instruction<'_>) -> Resu
     let (to, address) = (reader.value(at(1)?)?, reader.value(at(2)?)?);
     let of = reader.types.value(to.of)?.0;
     let (operation, value, expected) = match instruction.opcode {
-        227 => (Atomic::Load, to.slot, to.slot),
-        229 => (Atomic::Exchange, reader.value(at(5)?)?.slot, to.slot),
-        230 => (Atomic::CompareExchange, reader.value(at(6)?)?.slot, reader.value(at(7)?)?.slot),
-        232 | 233 => {
+        op::ATOMIC_LOAD => (Atomic::Load, to.slot, to.slot),
+        op::ATOMIC_EXCHANGE => (Atomic::Exchange, reader.value(at(5)?)?.slot, to.slot),
+        op::ATOMIC_COMPARE_EXCHANGE => {
+            (Atomic::CompareExchange, reader.value(at(6)?)?.slot, reader.value(at(7)?)?.slot)
+        }
+        op::ATOMIC_INCREMENT | op::ATOMIC_DECREMENT => {
             let one = reader.slot(1);
             reader.module.slots[one as usize] = 1;
-            let operation = if instruction.opcode == 232 { Binary::Add } else { Binary::Sub };
+            let operation =
+                if instruction.opcode == op::ATOMIC_INCREMENT { Binary::Add } else { Binary::Sub };
             (Atomic::Of(operation), one, one)
         }
         opcode => {
             let operation = match opcode {
-                234 => Binary::Add,
-                235 => Binary::Sub,
-                236 => Binary::SMin,
-                237 => Binary::UMin,
-                238 => Binary::SMax,
-                239 => Binary::UMax,
-                240 => Binary::And,
-                241 => Binary::Or,
-                242 => Binary::Xor,
+                op::ATOMIC_ADD => Binary::Add,
+                op::ATOMIC_SUB => Binary::Sub,
+                op::ATOMIC_S_MIN => Binary::SMin,
+                op::ATOMIC_U_MIN => Binary::UMin,
+                op::ATOMIC_S_MAX => Binary::SMax,
+                op::ATOMIC_U_MAX => Binary::UMax,
+                op::ATOMIC_AND => Binary::And,
+                op::ATOMIC_OR => Binary::Or,
+                op::ATOMIC_XOR => Binary::Xor,
                 _ => return Err(format!("instruction {opcode} is not known")),
             };
             let value = reader.value(at(5)?)?.slot;
@@ -55,9 +59,9 @@ pub(super) fn extended(reader: &mut Reader, instruction: &Instruction<'_>) -> Re
     let (of, lanes) = reader.types.value(to.of)?;
     let a = reader.value(instruction.at(4)?)?.slot;
     let one = match number {
-        23 => Some(Unary::FAbs),
-        25 => Some(Unary::Floor),
-        61 => Some(Unary::Sqrt),
+        op::extended::FABS => Some(Unary::FAbs),
+        op::extended::FLOOR => Some(Unary::Floor),
+        op::extended::SQRT => Some(Unary::Sqrt),
         _ => None,
     };
     if let Some(operation) = one {
@@ -66,7 +70,7 @@ pub(super) fn extended(reader: &mut Reader, instruction: &Instruction<'_>) -> Re
     }
     let two = match number {
         // Product and sum, rounded twice: the specification leaves that open.
-        42 => {
+        op::extended::MAD => {
             let (b, c) = (reader.value(instruction.at(5)?)?.slot, reader.value(instruction.at(6)?)?.slot);
             let product = reader.slot(lanes);
             let steps = &mut reader.module.steps;
@@ -74,14 +78,14 @@ pub(super) fn extended(reader: &mut Reader, instruction: &Instruction<'_>) -> Re
             steps.push(Step::Binary { operation: Binary::FAdd, of, to: to.slot, a: product, b: c, lanes });
             return Ok(());
         }
-        27 => Binary::FMax,
-        28 => Binary::FMin,
-        156 => Binary::SMax,
-        157 => Binary::UMax,
-        158 => Binary::SMin,
-        159 => Binary::UMin,
-        160 => Binary::SMulHi,
-        203 => Binary::UMulHi,
+        op::extended::FMAX => Binary::FMax,
+        op::extended::FMIN => Binary::FMin,
+        op::extended::S_MAX => Binary::SMax,
+        op::extended::U_MAX => Binary::UMax,
+        op::extended::S_MIN => Binary::SMin,
+        op::extended::U_MIN => Binary::UMin,
+        op::extended::S_MUL_HI => Binary::SMulHi,
+        op::extended::U_MUL_HI => Binary::UMulHi,
         _ => return Err(format!("OpenCL's instruction {number} is not known")),
     };
     let b = reader.value(instruction.at(5)?)?.slot;
@@ -92,16 +96,16 @@ pub(super) fn extended(reader: &mut Reader, instruction: &Instruction<'_>) -> Re
 /// Conversions, arithmetic, comparisons; none for another instruction.
 pub(super) fn calculation(reader: &Reader, instruction: &Instruction<'_>) -> Result<Option<Step>, String> {
     let unary = match instruction.opcode {
-        109 => Some(Unary::FloatToUnsigned),
-        110 => Some(Unary::FloatToSigned),
-        111 => Some(Unary::SignedToFloat),
-        112 => Some(Unary::UnsignedToFloat),
-        113 => Some(Unary::Resize),
-        114 => Some(Unary::ResizeSigned),
-        115 => Some(Unary::FloatToFloat),
-        126 => Some(Unary::Negate),
-        127 => Some(Unary::FNegate),
-        168 | 200 => Some(Unary::Not),
+        op::CONVERT_F_TO_U => Some(Unary::FloatToUnsigned),
+        op::CONVERT_F_TO_S => Some(Unary::FloatToSigned),
+        op::CONVERT_S_TO_F => Some(Unary::SignedToFloat),
+        op::CONVERT_U_TO_F => Some(Unary::UnsignedToFloat),
+        op::U_CONVERT => Some(Unary::Resize),
+        op::S_CONVERT => Some(Unary::ResizeSigned),
+        op::F_CONVERT => Some(Unary::FloatToFloat),
+        op::S_NEGATE => Some(Unary::Negate),
+        op::F_NEGATE => Some(Unary::FNegate),
+        op::LOGICAL_NOT | op::NOT => Some(Unary::Not),
         _ => None,
     };
     if let Some(operation) = unary {
@@ -127,45 +131,45 @@ pub(super) fn calculation(reader: &Reader, instruction: &Instruction<'_>) -> Res
 }
 
 /// The operation of an instruction with two operands, and whether these change places.
-fn two(opcode: u32) -> Option<(Binary, bool)> {
+pub(super) fn two(opcode: u32) -> Option<(Binary, bool)> {
     let straight = match opcode {
-        128 => Binary::Add,
-        129 => Binary::FAdd,
-        130 => Binary::Sub,
-        131 => Binary::FSub,
-        132 => Binary::Mul,
-        133 => Binary::FMul,
-        134 => Binary::UDiv,
-        135 => Binary::SDiv,
-        136 => Binary::FDiv,
-        137 => Binary::URem,
-        138 => Binary::SRem,
-        139 => Binary::SMod,
-        140 => Binary::FRem,
-        164 | 170 => Binary::Equal,
-        165 | 171 => Binary::NotEqual,
-        166 | 197 => Binary::Or,
-        167 | 199 => Binary::And,
-        176 => Binary::ULess,
-        177 => Binary::SLess,
-        178 => Binary::ULessEqual,
-        179 => Binary::SLessEqual,
-        180 => Binary::FEqual,
-        182 => Binary::FNotEqual,
-        183 => Binary::FUnorderedNotEqual,
-        184 => Binary::FLess,
-        188 => Binary::FLessEqual,
-        163 => Binary::FUnordered,
-        194 => Binary::ShiftRight,
-        195 => Binary::ShiftRightSigned,
-        196 => Binary::ShiftLeft,
-        198 => Binary::Xor,
-        172 => return Some((Binary::ULess, true)),
-        173 => return Some((Binary::SLess, true)),
-        174 => return Some((Binary::ULessEqual, true)),
-        175 => return Some((Binary::SLessEqual, true)),
-        186 => return Some((Binary::FLess, true)),
-        190 => return Some((Binary::FLessEqual, true)),
+        op::I_ADD => Binary::Add,
+        op::F_ADD => Binary::FAdd,
+        op::I_SUB => Binary::Sub,
+        op::F_SUB => Binary::FSub,
+        op::I_MUL => Binary::Mul,
+        op::F_MUL => Binary::FMul,
+        op::U_DIV => Binary::UDiv,
+        op::S_DIV => Binary::SDiv,
+        op::F_DIV => Binary::FDiv,
+        op::U_MOD => Binary::URem,
+        op::S_REM => Binary::SRem,
+        op::S_MOD => Binary::SMod,
+        op::F_REM => Binary::FRem,
+        op::LOGICAL_EQUAL | op::I_EQUAL => Binary::Equal,
+        op::LOGICAL_NOT_EQUAL | op::I_NOT_EQUAL => Binary::NotEqual,
+        op::LOGICAL_OR | op::BITWISE_OR => Binary::Or,
+        op::LOGICAL_AND | op::BITWISE_AND => Binary::And,
+        op::U_LESS => Binary::ULess,
+        op::S_LESS => Binary::SLess,
+        op::U_LESS_EQUAL => Binary::ULessEqual,
+        op::S_LESS_EQUAL => Binary::SLessEqual,
+        op::F_ORD_EQUAL => Binary::FEqual,
+        op::F_ORD_NOT_EQUAL => Binary::FNotEqual,
+        op::F_UNORD_NOT_EQUAL => Binary::FUnorderedNotEqual,
+        op::F_ORD_LESS => Binary::FLess,
+        op::F_ORD_LESS_EQUAL => Binary::FLessEqual,
+        op::UNORDERED => Binary::FUnordered,
+        op::SHIFT_RIGHT_LOGICAL => Binary::ShiftRight,
+        op::SHIFT_RIGHT_ARITHMETIC => Binary::ShiftRightSigned,
+        op::SHIFT_LEFT_LOGICAL => Binary::ShiftLeft,
+        op::BITWISE_XOR => Binary::Xor,
+        op::U_GREATER => return Some((Binary::ULess, true)),
+        op::S_GREATER => return Some((Binary::SLess, true)),
+        op::U_GREATER_EQUAL => return Some((Binary::ULessEqual, true)),
+        op::S_GREATER_EQUAL => return Some((Binary::SLessEqual, true)),
+        op::F_ORD_GREATER => return Some((Binary::FLess, true)),
+        op::F_ORD_GREATER_EQUAL => return Some((Binary::FLessEqual, true)),
         _ => return None,
     };
     Some((straight, false))

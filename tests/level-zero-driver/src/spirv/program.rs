@@ -5,6 +5,7 @@ use alloc::ffi::CString;
 
 use super::arithmetic::{Binary, Unary};
 use super::lower;
+use super::op;
 use super::types::{Scalar, Type, Types, storage};
 use super::words::{self, Instruction};
 
@@ -198,7 +199,8 @@ impl Module {
         let (words, _) = words::read(bytes)?;
         let instructions = words::instructions(&words)?;
         let mut reader = Reader::default();
-        let code = instructions.iter().position(|one| one.opcode == 54).unwrap_or(instructions.len());
+        let code =
+            instructions.iter().position(|one| one.opcode == op::FUNCTION).unwrap_or(instructions.len());
         let (head, code) = instructions.split_at(code);
         for instruction in head {
             reader.declare(instruction)?;
@@ -241,20 +243,25 @@ impl Reader {
         }
         match instruction.opcode {
             // Debugging names, source, extensions that only promise something, the memory model, execution modes: read elsewhere or not needed.
-            0 | 3..=8 | 10 | 14..=17 | 72 | 330 => {}
-            11 => {
+            op::NOP
+            | op::SOURCE..=op::LINE
+            | op::EXTENSION
+            | op::MEMORY_MODEL..=op::CAPABILITY
+            | op::MEMBER_DECORATE
+            | op::MODULE_PROCESSED => {}
+            op::EXT_INST_IMPORT => {
                 let (name, _) = instruction.name(1)?;
                 if name != "OpenCL.std" {
                     return Err(format!("the set of instructions {name} is not known"));
                 }
                 self.extended.push(instruction.at(0)?);
             }
-            41 | 42 | 43 | 46 | 1 => {
+            op::CONSTANT_TRUE | op::CONSTANT_FALSE | op::CONSTANT | op::CONSTANT_NULL | op::UNDEF => {
                 let value = self.define(instruction.at(1)?, instruction.at(0)?)?;
                 let (of, lanes) = self.types.value(value.of)?;
                 let bits = match instruction.opcode {
-                    41 => 1,
-                    43 => {
+                    op::CONSTANT_TRUE => 1,
+                    op::CONSTANT => {
                         let low = u64::from(instruction.at(2)?);
                         let high = if of.bits() == 64 { u64::from(instruction.at(3)?) << 32 } else { 0 };
                         // Narrow signed constants come sign-extended.
@@ -266,16 +273,16 @@ impl Reader {
                     self.module.slots[(value.slot + lane) as usize] = bits;
                 }
             }
-            44 => {
+            op::CONSTANT_COMPOSITE => {
                 let value = self.define(instruction.at(1)?, instruction.at(0)?)?;
                 for (lane, part) in instruction.from(2).iter().enumerate() {
                     let part = self.value(*part)?;
                     self.module.slots[value.slot as usize + lane] = self.module.slots[part.slot as usize];
                 }
             }
-            59 => self.global(instruction)?,
+            op::VARIABLE => self.global(instruction)?,
             // Built-in variables, and structures by value.
-            71 => match (instruction.at(1)?, instruction.from(2)) {
+            op::DECORATE => match (instruction.at(1)?, instruction.from(2)) {
                 (11, [number, ..]) => drop(self.built_in.insert(instruction.at(0)?, *number)),
                 (38, [2, ..]) => self.by_value.push(instruction.at(0)?),
                 _ => {}
@@ -311,7 +318,7 @@ impl Reader {
         const KERNEL: u32 = 6;
         const LOCAL_SIZE: u32 = 17;
         match instruction.opcode {
-            15 => {
+            op::ENTRY_POINT => {
                 let (model, function) = (instruction.at(0)?, instruction.at(1)?);
                 if model != KERNEL {
                     return Err(format!("execution model {model} is not that of kernels"));
@@ -333,7 +340,7 @@ impl Reader {
                 // Execution modes name the function.
                 self.starts.insert(function, start);
             }
-            16 if instruction.at(1)? == LOCAL_SIZE => {
+            op::EXECUTION_MODE if instruction.at(1)? == LOCAL_SIZE => {
                 let start = self.starts.get(&instruction.at(0)?).copied();
                 let size = [instruction.at(2)?, instruction.at(3)?, instruction.at(4)?];
                 for entry in self.module.entries.iter_mut().filter(|entry| Some(entry.start) == start) {

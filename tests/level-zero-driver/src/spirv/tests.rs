@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use super::{Fault, Launch, Module, run};
+use super::{Fault, Launch, Module, op, operations, run};
 use crate::kernel::Argument;
 
 const KERNELS: &[u8] = include_bytes!("../../tests/device/kernels.spv");
@@ -213,5 +213,19 @@ fn modules_cut_or_changed_are_refused_or_understood() {
                 let _ = Module::parse(&changed);
             }
         }
+    }
+}
+
+/// One that is known and has no place for its result is refused as if its user were wrong.
+#[test]
+fn every_operation_of_two_values_can_take_the_place_of_another() {
+    let sums = 5 << 16 | op::I_ADD;
+    for opcode in (0..0x400).filter(|opcode| operations::two(*opcode).is_some()) {
+        let words =
+            ARITHMETIC.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+        let other = words.map(|word| if word == sums { 5 << 16 | opcode } else { word });
+        let module: Vec<u8> = other.flat_map(u32::to_le_bytes).collect();
+        assert_eq!(module == ARITHMETIC, opcode == op::I_ADD);
+        Module::parse(&module).unwrap_or_else(|error| panic!("{opcode}: {error}"));
     }
 }

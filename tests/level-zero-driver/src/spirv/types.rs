@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
+use super::op;
 use super::words::Instruction;
 
 /// Storage classes, as the specification numbers them.
@@ -69,31 +70,33 @@ impl Types {
         constant: impl Fn(u32) -> Option<u64>,
     ) -> Result<bool, String> {
         let declared = match instruction.opcode {
-            19 => Type::Void,
-            20 => Type::Scalar(Scalar::Bool),
-            21 => Type::Scalar(match instruction.at(1)? {
+            op::TYPE_VOID => Type::Void,
+            op::TYPE_BOOL => Type::Scalar(Scalar::Bool),
+            op::TYPE_INT => Type::Scalar(match instruction.at(1)? {
                 8 => Scalar::I8,
                 16 => Scalar::I16,
                 32 => Scalar::I32,
                 64 => Scalar::I64,
                 bits => return Err(format!("integers of {bits} bits are not known")),
             }),
-            22 => Type::Scalar(match instruction.at(1)? {
+            op::TYPE_FLOAT => Type::Scalar(match instruction.at(1)? {
                 32 => Scalar::F32,
                 64 => Scalar::F64,
                 bits => return Err(format!("floating-point numbers of {bits} bits are not known")),
             }),
-            23 => match (instruction.at(1)?, instruction.at(2)?) {
+            op::TYPE_VECTOR => match (instruction.at(1)?, instruction.at(2)?) {
                 (of, count @ 2..=MOST_LANES) => Type::Vector { of, count },
                 (_, count) => return Err(format!("a vector of {count}")),
             },
-            28 => {
+            op::TYPE_ARRAY => {
                 let count = constant(instruction.at(2)?).ok_or("an array without a constant length")?;
                 Type::Array { of: instruction.at(1)?, count }
             }
-            30 => Type::Struct(instruction.from(1).to_vec()),
-            32 => Type::Pointer { storage: instruction.at(1)?, to: instruction.at(2)? },
-            33 => Type::Function { returns: instruction.at(1)?, parameters: instruction.from(2).to_vec() },
+            op::TYPE_STRUCT => Type::Struct(instruction.from(1).to_vec()),
+            op::TYPE_POINTER => Type::Pointer { storage: instruction.at(1)?, to: instruction.at(2)? },
+            op::TYPE_FUNCTION => {
+                Type::Function { returns: instruction.at(1)?, parameters: instruction.from(2).to_vec() }
+            }
             _ => return Ok(false),
         };
         // Types are made of earlier ones, so that nothing here goes in circles.
