@@ -2,29 +2,21 @@
 
 use core::hint::black_box;
 
-use crate::row::Row;
-
-/// CPU time of this thread in nanoseconds: what other processes do on the machine does not count.
-fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec that the call fills in.
-    let code = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    assert_eq!(code, 0, "no thread CPU clock");
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
-}
+use crate::pairs::Clock;
+use crate::row::{Row, median};
 
 /// CPU time of this thread in seconds, for what takes long.
 pub(crate) fn seconds() -> f64 {
-    now() as f64 / 1e9
+    Clock::Thread.now() as f64 / 1e9
 }
 
 /// Nanoseconds per call of one batch.
 fn batch(calls: u32, work: &mut dyn FnMut()) -> f64 {
-    let start = now();
+    let start = Clock::Thread.now();
     for _ in 0..calls {
         work();
     }
-    (now() - start) as f64 / f64::from(calls)
+    (Clock::Thread.now() - start) as f64 / f64::from(calls)
 }
 
 /// How many calls take about 0.2 ms.
@@ -49,13 +41,7 @@ pub(crate) fn medians(candidates: &mut [(&str, &mut dyn FnMut())]) -> Vec<f64> {
             times.push(batch(*calls, *work));
         }
     }
-    times
-        .into_iter()
-        .map(|mut times| {
-            times.sort_by(f64::total_cmp);
-            times[ROUNDS / 2]
-        })
-        .collect()
+    times.iter_mut().map(|times| median(times)).collect()
 }
 
 /// Measures the first candidate against each of the others.

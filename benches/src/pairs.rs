@@ -3,7 +3,7 @@
 //! A batch of one is followed at once by a batch of the other, first one and then the other first, and the result is the median of the
 //! ratios of the pairs: what the machine does in between hits both halves of a pair, and a pair that it hits in the middle is an outlier.
 
-use crate::row::Row;
+use crate::row::{Row, median};
 
 /// What is measured.
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ pub(crate) enum Clock {
 
 impl Clock {
     /// Nanoseconds since some moment.
-    fn now(self) -> u64 {
+    pub(crate) fn now(self) -> u64 {
         let clock = match self {
             Self::Thread => libc::CLOCK_THREAD_CPUTIME_ID,
             Self::Process => libc::CLOCK_PROCESS_CPUTIME_ID,
@@ -78,9 +78,4 @@ pub(crate) fn pairs(clock: Clock, mut ours: impl FnMut(), mut theirs: impl FnMut
         ratios.push(one / other);
     }
     Pairs { ours: median(&mut our), theirs: median(&mut their), ratio: median(&mut ratios) }
-}
-
-fn median(samples: &mut [f64]) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use usm_pool::{Buffer, Options, Plan, Problem, Strategy, plan};
 
 use crate::cpu_time;
-use crate::row::Row;
+use crate::row::{Row, median};
 use generate::Cut;
 
 /// Time for one plan from scratch.
@@ -189,8 +189,9 @@ fn case(name: &str, buffers: Vec<Buffer>, budget: Budget, decide: Option<(u64, &
             (measure(&problem, Strategy::Auto, Budget::Time, Some(capacity)), minimalloc(file, capacity))
         })
         .collect();
-    let ours = median(runs.iter().map(|run| run.0.seconds).collect());
-    let theirs: Vec<f64> = runs.iter().filter_map(|run| run.1).collect();
+    let mut ours: Vec<f64> = runs.iter().map(|run| run.0.seconds).collect();
+    let mut theirs: Vec<f64> = runs.iter().filter_map(|run| run.1).collect();
+    let ours = median(&mut ours);
     let decided = &runs[0].0;
     let feasible = decided.plan.peak <= capacity;
     eprintln!(
@@ -204,13 +205,14 @@ fn case(name: &str, buffers: Vec<Buffer>, budget: Budget, decide: Option<(u64, &
         decided.plan.nodes
     );
     if !theirs.is_empty() {
-        rows.push(Row::new(&format!("{name} at {capacity}"), "google/minimalloc", "s", ours, median(theirs)));
+        rows.push(Row::new(
+            &format!("{name} at {capacity}"),
+            "google/minimalloc",
+            "s",
+            ours,
+            median(&mut theirs),
+        ));
     }
-}
-
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
 }
 
 /// Seconds that the reference solver takes, when `USM_MINIMALLOC` names it.

@@ -42,7 +42,8 @@ fn sample(work: &mut impl FnMut(), calls: u32) -> f64 {
     start.elapsed().as_secs_f64() * 1e6 / f64::from(calls)
 }
 
-fn median(samples: &mut [f64]) -> f64 {
+/// The middle of some samples, of which there is one at least.
+pub(crate) fn median(samples: &mut [f64]) -> f64 {
     samples.sort_by(f64::total_cmp);
     samples[samples.len() / 2]
 }
