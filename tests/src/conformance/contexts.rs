@@ -58,7 +58,11 @@ pub fn a_buffer_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, 
     let buffer =
         |context: &Context<B>| match context.allocate_memory(MemoryType::Buffer, 64, 0, Fallback::Refuse) {
             Ok(Memory::Buffer(buffer)) => Some(buffer),
-            _ => None,
+            Ok(_) => panic!("other memory than a buffer"),
+            Err(error) => {
+                assert!(matches!(error.kind, ErrorKind::Unsupported { .. }), "{error}");
+                None
+            }
         };
     let (Some(mut ours), Some(mut theirs)) = (buffer(fixture.context), buffer(fixture.other)) else { return };
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
