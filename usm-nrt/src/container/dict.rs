@@ -5,7 +5,7 @@ use core::ptr;
 
 use super::keyed::Methods;
 use super::layout::slots_for;
-use super::{CountFn, DICT_NO_MEMORY, EqualFn, Keyed, KeyedIter, OK};
+use super::{CountFn, EqualFn, Keyed, KeyedIter};
 use crate::export::export;
 
 /// What a dictionary calls; any of them may be missing.
@@ -27,16 +27,9 @@ pub struct DictMethods {
 export! {
     /// A dictionary that takes `n_keys` keys before it grows. Sizes of a key and a value are bytes.
     fn numba_dict_new_sized(out: *mut *mut Keyed, n_keys: isize, key_size: isize, val_size: isize) -> c_int {
-        if out.is_null() {
-            return DICT_NO_MEMORY;
-        }
-        let dict = Keyed::new(slots_for(usize::try_from(n_keys).unwrap_or(0)), key_size, val_size);
-        if dict.is_null() {
-            return DICT_NO_MEMORY;
-        }
-        // SAFETY: room for a pointer.
-        unsafe { out.write(dict) };
-        OK
+        let slots = slots_for(usize::try_from(n_keys).unwrap_or(0));
+        // SAFETY: the caller's room.
+        unsafe { Keyed::make(out, slots, key_size, val_size) }
     }
     /// Copies the table. Null takes all methods away.
     fn numba_dict_set_method_table(d: *mut Keyed, methods: *const DictMethods) {

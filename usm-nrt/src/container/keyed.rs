@@ -4,7 +4,7 @@
 //! everything here goes through the raw pointer that the C caller passed, for one step at a time. The table is whole at each of them.
 
 use core::ffi::c_int;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 use super::layout::{Shape, Slot, by_width};
 use super::memory::{Memory, copy, zero};
@@ -64,12 +64,21 @@ impl Drop for Turn {
 }
 
 impl Keyed {
-    /// An empty one; null when there is no memory or a size is negative.
-    pub(super) fn new(slots: Option<usize>, key: isize, value: isize) -> *mut Self {
+    /// Writes an empty one to `out`; [`DICT_NO_MEMORY`] also where a size is negative or `out` is null.
+    ///
+    /// # Safety
+    /// `out` is null or has room for a pointer.
+    pub(super) unsafe fn make(out: *mut *mut Self, slots: Option<usize>, key: isize, value: isize) -> c_int {
+        if out.is_null() {
+            return DICT_NO_MEMORY;
+        }
         let table = slots.zip(Shape::new(key, value)).and_then(|(slots, shape)| Table::new(slots, shape));
         let held =
             table.and_then(|table| Memory::hold(Self { table, methods: Methods::default(), busy: false }));
-        held.map_or(ptr::null_mut(), NonNull::as_ptr)
+        let Some(held) = held else { return DICT_NO_MEMORY };
+        // SAFETY: room, as the caller promises.
+        unsafe { out.write(held.as_ptr()) };
+        OK
     }
 
     /// # Safety

@@ -5,7 +5,7 @@ use core::ptr;
 
 use super::keyed::Methods;
 use super::layout::{MIN_SLOTS, slots_for};
-use super::{CountFn, DICT_NO_MEMORY, EqualFn, Keyed, KeyedIter, LOOKUP_FAILED, MISSING, OK};
+use super::{CountFn, EqualFn, Keyed, KeyedIter, LOOKUP_FAILED, MISSING};
 use crate::export::export;
 
 /// What a set calls; any of them may be missing.
@@ -20,32 +20,18 @@ pub struct SetMethods {
     pub key_decref: Option<CountFn>,
 }
 
-/// # Safety
-/// `out` is null or has room for a pointer.
-unsafe fn make(out: *mut *mut Keyed, slots: Option<usize>, key_size: isize) -> c_int {
-    if out.is_null() {
-        return DICT_NO_MEMORY;
-    }
-    let set = Keyed::new(slots, key_size, 0);
-    if set.is_null() {
-        return DICT_NO_MEMORY;
-    }
-    // SAFETY: room, as the caller promises.
-    unsafe { out.write(set) };
-    OK
-}
-
 export! {
     /// A set with a hash table of `size` slots, a power of two from 8; other numbers are rounded up.
     fn numba_set_new(out: *mut *mut Keyed, key_size: isize, size: isize) -> c_int {
         let slots = usize::try_from(size).unwrap_or(0).max(MIN_SLOTS).checked_next_power_of_two();
         // SAFETY: the caller's room.
-        unsafe { make(out, slots, key_size) }
+        unsafe { Keyed::make(out, slots, key_size, 0) }
     }
     /// A set that takes `n_keys` keys of `key_size` bytes before it grows.
     fn numba_set_new_sized(out: *mut *mut Keyed, key_size: isize, n_keys: isize) -> c_int {
+        let slots = slots_for(usize::try_from(n_keys).unwrap_or(0));
         // SAFETY: the caller's room.
-        unsafe { make(out, slots_for(usize::try_from(n_keys).unwrap_or(0)), key_size) }
+        unsafe { Keyed::make(out, slots, key_size, 0) }
     }
     /// Copies the table. Null takes all methods away.
     fn numba_set_set_method_table(setp: *mut Keyed, methods: *const SetMethods) {
