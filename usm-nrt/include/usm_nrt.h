@@ -138,13 +138,13 @@ typedef struct usm_nrt_api {
     void (*set_shutdown)(bool on);
 
     /* Leaks: blocks made while tracking was on and still alive. visit may be NULL; it must not release the
-     * block it sees. Returns how many there are. */
+     * block it sees. Returns how many there are; SIZE_MAX, and nothing is visited, without memory for the list. */
     void (*set_tracking)(bool on);
     size_t (*live_blocks)(void (*visit)(const usm_nrt_live_block *block, void *context), void *context);
 
     /* Symbols that are called before they are defined: a slot is a pointer-sized cell that never moves and
-     * holds `abort` until resolved. Load it with acquire order at every call. Names are UTF-8, length in
-     * bytes. */
+     * holds `abort` until resolved. Load it with acquire order at every call, as the resolver publishes what lies behind the address
+     * with release order. Names are UTF-8, length in bytes. NULL and false also without memory. */
     usm_nrt_slots *(*slots_new)(void *abort);
     void (*slots_free)(usm_nrt_slots *slots);
     void **(*slots_get)(const usm_nrt_slots *slots, const char *name, size_t length);
@@ -172,6 +172,8 @@ typedef struct usm_nrt_api {
     /* wrap_owned of USM of any kind. */
     usm_nrt_status (*wrap_owned_of_kind)(void *data, size_t size, const usm_nrt_owner *owner, uint32_t kind,
                                          NRT_MemInfo **out);
+    /* The sequence of a tracked block that is alive, which no other block ever has; UINT64_MAX for any other. */
+    uint64_t (*sequence)(const NRT_MemInfo *mi);
 } usm_nrt_api;
 
 /* ---- Symbols of the C library ------------------------------------------------------------------ */

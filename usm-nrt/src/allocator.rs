@@ -6,7 +6,6 @@
 //! a count of all blocks at all times. Here every block remembers, in a byte of its prefix that was free, which
 //! allocator it came from: the exchange may happen at any time, and costs nothing until it does.
 
-use alloc::boxed::Box;
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -18,6 +17,8 @@ use usm_core::AllocKind;
 use crate::block;
 use crate::error::Error;
 use crate::external::ExternalAllocator;
+use crate::fallible::leaked;
+use crate::fork;
 #[cfg(feature = "std")]
 use crate::local;
 use crate::source;
@@ -51,7 +52,7 @@ struct Plain {
 
 static ENTRIES: [AtomicPtr<Entry>; ALLOCATORS] = [const { AtomicPtr::new(ptr::null_mut()) }; ALLOCATORS];
 /// Taken by those who install; those who allocate only read entries.
-static INSTALLING: Mutex<()> = Mutex::new(());
+pub(crate) static INSTALLING: Mutex<()> = Mutex::new(());
 
 /// Takes all blocks that name no allocator from `allocator`, headers and payloads of varsize blocks included;
 /// `None` goes back to Rust's global allocator. The functions are copied. Blocks are always freed by the
@@ -160,6 +161,7 @@ fn install(
     kind: AllocKind,
     kept: bool,
 ) -> Result<(), Error> {
+    fork::watch();
     let guard = INSTALLING.lock();
     for (number, cell) in ENTRIES.iter().enumerate().skip(1) {
         let known = cell.load(Ordering::Acquire);
@@ -168,7 +170,12 @@ fn install(
             Some(entry) if entry.kind != kind || !entry.is(&functions, plain) => continue,
             Some(_) => {}
             None => {
-                let entry = Box::leak(Box::new(Entry { functions, kind, plain }));
+                let fresh = leaked(Entry { functions, kind, plain });
+                let Some(mut fresh) = fresh else {
+                    return Err(Error::OutOfMemory { size: size_of::<Entry>() });
+                };
+                // SAFETY: nobody else knows it yet.
+                let entry = unsafe { fresh.as_mut() };
                 if let Some(plain) = &entry.plain {
                     entry.functions.opaque = ptr::from_ref(plain).cast_mut().cast();
                 }

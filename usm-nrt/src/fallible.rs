@@ -4,19 +4,15 @@ use alloc::boxed::Box;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-use crate::error::Error;
-
-/// A value on the heap, owned by the caller: what [`Box::into_raw`] gives. Dropped when there is no memory.
-pub(crate) fn leaked<T>(value: T) -> Result<NonNull<T>, Error> {
+/// A value on the heap, owned by the caller, as [`Box::into_raw`] gives it; `None`, and the value is dropped, without memory.
+pub(crate) fn leaked<T>(value: T) -> Option<NonNull<T>> {
     let layout = Layout::new::<T>();
     if layout.size() == 0 {
-        return Ok(NonNull::from(Box::leak(Box::new(value))));
+        return Some(NonNull::from(Box::leak(Box::new(value))));
     }
     // SAFETY: the layout is not empty.
-    let room = NonNull::new(unsafe { alloc::alloc::alloc(layout) })
-        .ok_or(Error::OutOfMemory { size: layout.size() })?;
-    let place = room.cast::<T>();
+    let place = NonNull::new(unsafe { alloc::alloc::alloc(layout) })?.cast::<T>();
     // SAFETY: fresh memory of that layout.
     unsafe { place.write(value) };
-    Ok(place)
+    Some(place)
 }

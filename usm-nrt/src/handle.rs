@@ -63,7 +63,9 @@ impl MemRef {
         owner: T,
     ) -> Result<Self, Error> {
         let type_id = core::any::TypeId::of::<T>();
-        let object = fallible::leaked(Tagged { type_id, value: owner })?.as_ptr();
+        let object = fallible::leaked(Tagged { type_id, value: owner })
+            .ok_or(Error::OutOfMemory { size: size_of::<Tagged<T>>() })?
+            .as_ptr();
         let owner = Owner { tag, object: object.cast(), release: Some(drop_tagged::<T>) };
         // SAFETY: the caller answers for `data`; `drop_tagged` frees the box; `T: Send` may drop anywhere.
         let mi = unsafe { MemInfo::wrap_owner(data, size, Owned { owner, kind }) };

@@ -11,6 +11,7 @@ extern crate std;
 
 #[cfg_attr(not(loom), expect(unreachable_pub, reason = "only the models of `tests/loom.rs` reach it"))]
 mod counters;
+mod fallible;
 mod refcount;
 mod symbols;
 mod sync;
@@ -47,7 +48,9 @@ mod runtime {
     pub use crate::system::{
         is_shutdown, set_shutdown, set_stats, set_thread_cache, stats_enabled, thread_cache_enabled,
     };
-    pub use crate::track::{LiveBlock, foreign_frees, forget_tracked, live_blocks, set_tracking};
+    pub use crate::track::{
+        LiveBlock, foreign_frees, forget_tracked, live_blocks, sequence_of, set_tracking,
+    };
 }
 #[cfg(not(loom))]
 pub use runtime::*;
@@ -71,7 +74,7 @@ mod export;
 #[cfg(not(loom))]
 mod external;
 #[cfg(not(loom))]
-mod fallible;
+mod fork;
 #[cfg(not(loom))]
 mod handle;
 #[cfg(all(feature = "std", not(loom)))]
@@ -80,10 +83,14 @@ pub mod helper;
 mod local;
 #[cfg(not(loom))]
 mod meminfo;
+#[cfg(all(feature = "debug", not(loom)))]
+mod misuse;
 #[cfg(not(loom))]
 pub mod prune;
 #[cfg(not(loom))]
 mod source;
+#[cfg(not(loom))]
+mod spread;
 #[cfg(not(loom))]
 mod stats;
 #[cfg(not(loom))]

@@ -29,7 +29,7 @@ pub struct MemInfo {
     dtor_info: *mut c_void,
     data: AtomicPtr<c_void>,
     size: AtomicUsize,
-    external_allocator: AtomicPtr<ExternalAllocator>,
+    pub(crate) external_allocator: AtomicPtr<ExternalAllocator>,
 }
 
 /// Bytes of the header.
@@ -114,7 +114,8 @@ impl Request {
 fn allocate_block(
     request: &Request,
 ) -> Result<(NonNull<MemInfo>, NonNull<u8>, *mut ExternalAllocator), Error> {
-    let Some(allocator) = request.allocator else {
+    let Some(allocator) = request.allocator.filter(|named| !ptr::eq(named.as_ptr(), &raw const BUILTIN))
+    else {
         return builtin_block(request.size, request.align);
     };
     let Request { size, align, .. } = *request;
@@ -209,7 +210,11 @@ impl MemInfo {
     #[inline(always)]
     fn allocate_builtin(size: usize, align: usize) -> Option<NonNull<Self>> {
         let switches = system::switches();
-        if !switches.is_plain() || size > block::MAX_NEAR_SIZE || !align.is_power_of_two() {
+        if cfg!(feature = "debug")
+            || !switches.is_plain()
+            || size > block::MAX_NEAR_SIZE
+            || !align.is_power_of_two()
+        {
             return Self::allocate_observed(size, align);
         }
         if switches.is_cached() {
@@ -361,7 +366,7 @@ impl MemInfo {
         size: usize,
         owned: Owned,
     ) -> Result<NonNull<Self>, Error> {
-        let record = fallible::leaked(owned)?;
+        let record = fallible::leaked(owned).ok_or(Error::OutOfMemory { size: size_of::<Owned>() })?;
         // SAFETY: `drop_owner` reads the record as what it is; the caller answers for the data.
         let mi = unsafe { Self::wrap(data, size, Some(destructor::drop_owner), record.as_ptr().cast()) };
         if mi.is_err() {
@@ -377,7 +382,7 @@ impl MemInfo {
     /// The caller owns (or borrows from an owner) a reference to `mi`.
     #[inline]
     pub unsafe fn acquire(mi: NonNull<Self>) {
-        track::check(mi, "acquire");
+        track::check_counted(mi, "acquire");
         // SAFETY: alive while the caller's reference lasts.
         let _ = unsafe { mi.as_ref() }.refct.acquire();
     }
@@ -388,7 +393,7 @@ impl MemInfo {
     /// The caller owns a reference to `mi` and does not use it afterwards.
     #[inline]
     pub unsafe fn release(mi: NonNull<Self>) {
-        track::check(mi, "release");
+        track::check_counted(mi, "release");
         // SAFETY: alive while the caller's reference lasts.
         if unsafe { mi.as_ref() }.refct.release() == Release::Last {
             // SAFETY: that was the last reference.
@@ -402,7 +407,7 @@ impl MemInfo {
     /// As there.
     #[inline(always)]
     pub(crate) unsafe fn release_here(mi: NonNull<Self>) {
-        track::check(mi, "release");
+        track::check_counted(mi, "release");
         // SAFETY: alive while the caller's reference lasts.
         if unsafe { mi.as_ref() }.refct.release() == Release::Last {
             // SAFETY: that was the last reference.
@@ -416,7 +421,7 @@ impl MemInfo {
     /// As for `acquire`, and no other thread uses the block at the same time.
     #[inline]
     pub unsafe fn acquire_unsync(mi: NonNull<Self>) {
-        track::check(mi, "acquire");
+        track::check_counted(mi, "acquire");
         // SAFETY: alive while the caller's reference lasts.
         let mi = unsafe { mi.as_ref() };
         // SAFETY: no other thread uses the count.
@@ -429,7 +434,7 @@ impl MemInfo {
     /// As for `release`, and no other thread uses the block at the same time.
     #[inline]
     pub unsafe fn release_unsync(mi: NonNull<Self>) {
-        track::check(mi, "release");
+        track::check_counted(mi, "release");
         // SAFETY: alive while the caller's reference lasts.
         let header = unsafe { mi.as_ref() };
         // SAFETY: no other thread uses the count.
@@ -448,6 +453,7 @@ impl MemInfo {
     // ones, which the store buffer cannot serve (measured: 14 instead of 9 ns a block).
     #[inline(never)]
     pub unsafe fn destroy(mi: NonNull<Self>) {
+        track::check_unreferenced(mi, "call_dtor");
         // SAFETY: same contract.
         unsafe { Self::destroy_here(mi) }
     }
@@ -513,6 +519,7 @@ impl MemInfo {
     /// No reference to `mi` is left, and nobody uses it afterwards.
     #[inline]
     pub unsafe fn free(mi: NonNull<Self>) {
+        track::check(mi, "destroy");
         track::died(mi);
         // SAFETY: same contract.
         unsafe { Self::free_memory(mi) }
@@ -523,6 +530,7 @@ impl MemInfo {
     /// # Safety
     /// As there.
     pub(crate) unsafe fn deallocate(mi: NonNull<Self>) {
+        track::check(mi, "dealloc");
         track::released(mi);
         // SAFETY: same contract.
         unsafe { Self::free_memory(mi) }

@@ -1,20 +1,25 @@
-//! Which blocks are alive, for finding leaks; and, with the feature `debug`, misuse.
+//! Which blocks are alive, for finding leaks. Misuse is `misuse.rs`'s.
 //!
 //! Tracking is a switch ([`set_tracking`](crate::set_tracking)) that costs nothing while off. Only blocks made while it is
 //! on are known.
 
-use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use hashbrown::HashMap;
 use spin::Mutex;
 
 use crate::block::BUILTIN;
+use crate::error::Error;
+use crate::fork;
 use crate::local;
 use crate::meminfo::MemInfo;
+#[cfg(feature = "debug")]
+use crate::misuse;
+use crate::spread::Spread;
 use crate::stats::Event;
 use crate::system::{self, Switches};
 
@@ -73,49 +78,50 @@ type Origin = &'static str;
 
 fn origin() -> Origin {
     #[cfg(feature = "debug")]
-    return std::backtrace::Backtrace::capture();
+    return misuse::stack();
     #[cfg(not(feature = "debug"))]
     ""
 }
 
-struct Registry {
-    live: BTreeMap<usize, Record>,
-    /// Headers that were freed and not given out again since: whoever uses them is late.
-    #[cfg(feature = "debug")]
-    dead: alloc::collections::BTreeSet<usize>,
+pub(crate) struct Registry {
+    live: Live,
     next: u64,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
-    live: BTreeMap::new(),
-    #[cfg(feature = "debug")]
-    dead: alloc::collections::BTreeSet::new(),
-    next: 0,
-});
+/// By the address of the header.
+type Live = HashMap<usize, Record, Spread>;
+
+const fn none() -> Live {
+    HashMap::with_hasher(Spread::new())
+}
+
+pub(crate) static REGISTRY: Mutex<Registry> = Mutex::new(Registry { live: none(), next: 0 });
 
 /// Starts or stops keeping a record of every block made, for [`crate::live_blocks`]. Off at start. Stopping forgets all
 /// of them: what is freed while nobody looks must not be read later.
 pub fn set_tracking(on: bool) {
+    fork::watch();
     let mut registry = REGISTRY.lock();
     // Under the lock, so that no record is made after the registry was emptied.
     system::switch_tracking(on);
-    let gone = if on { BTreeMap::new() } else { registry.take() };
+    let gone = if on { none() } else { registry.take() };
     drop(registry);
     drop(gone);
 }
 
 impl Registry {
     /// Empties it. What was in it is to be dropped without the lock held.
-    fn take(&mut self) -> BTreeMap<usize, Record> {
-        #[cfg(feature = "debug")]
-        self.dead.clear();
-        core::mem::take(&mut self.live)
+    fn take(&mut self) -> Live {
+        core::mem::replace(&mut self.live, none())
     }
 }
 
 /// A block was made, with its memory.
 #[inline]
 pub(crate) fn born(mi: NonNull<MemInfo>) {
+    // Also where the memory is somebody else's: a freed block of ours may have lain there.
+    #[cfg(feature = "debug")]
+    misuse::born(mi.cast());
     observe(mi, [Event::Alloc, Event::MiAlloc], true);
 }
 
@@ -149,6 +155,9 @@ pub fn foreign_frees() -> usize {
 
 /// A header was written into memory that was counted already.
 pub(crate) fn adopted(mi: NonNull<MemInfo>) {
+    // Also where the memory is somebody else's: a freed block of ours may have lain there.
+    #[cfg(feature = "debug")]
+    misuse::born(mi.cast());
     observe(mi, [Event::MiAlloc], true);
 }
 
@@ -183,55 +192,79 @@ pub(crate) fn counted_death(switches: Switches) {
 #[inline(never)]
 fn record(mi: NonNull<MemInfo>, alive: bool) {
     let address = mi.addr().get();
-    // Captured and dropped outside the lock: both allocate.
-    let (origin, _gone);
     if alive {
-        origin = self::origin();
+        // Captured and dropped outside the lock: both allocate.
+        let origin = self::origin();
         let mut registry = REGISTRY.lock();
         if !system::switches().is_tracked() {
             return;
         }
         let sequence = registry.next;
         registry.next += 1;
-        #[cfg(feature = "debug")]
-        registry.dead.remove(&address);
-        _gone = registry.live.insert(address, Record::new(mi, sequence, origin));
+        // Without memory for its record a block is not listed; whoever asked for it has it nevertheless.
+        if registry.live.try_reserve(1).is_ok() {
+            let _gone = registry.live.insert(address, Record::new(mi, sequence, origin));
+            drop(registry);
+        }
     } else {
-        let mut registry = REGISTRY.lock();
-        _gone = registry.live.remove(&address);
-        #[cfg(feature = "debug")]
-        registry.dead.insert(address);
+        forget(address);
     }
     #[cfg(feature = "debug")]
-    trace(if alive { "made" } else { "freed" }, mi);
+    misuse::trace(if alive { "made" } else { "freed" }, mi);
 }
 
-/// The tracked blocks that are alive now, in the order of their allocation.
-pub fn live_blocks() -> Vec<LiveBlock> {
+/// Memory is about to be freed: it holds no header any more.
+fn forget(address: usize) {
+    // Dropped outside the lock.
+    let _gone = REGISTRY.lock().live.remove(&address);
+}
+
+/// Memory is about to be freed by somebody who may have had a header in it.
+#[inline]
+pub(crate) fn freed(block: NonNull<u8>) {
+    if system::switches().is_tracked() {
+        forget(block.addr().get());
+    }
+}
+
+/// The tracked blocks that are alive now, in the order of their allocation. Fails without memory for the list.
+pub fn live_blocks() -> Result<Vec<LiveBlock>, Error> {
+    let mut blocks = Vec::new();
+    fork::watch();
     let registry = REGISTRY.lock();
-    let mut blocks: Vec<LiveBlock> = registry
-        .live
-        .iter()
-        .map(|(&address, record)| {
-            let mut block = LiveBlock {
-                address,
-                data: record.data,
-                size: record.size,
-                refcount: 0,
-                sequence: record.sequence,
-                origin: record.origin.to_string(),
-            };
-            if record.ours {
-                // SAFETY: these blocks leave the registry, under its lock, before they are freed.
-                let mi = unsafe { &*core::ptr::with_exposed_provenance::<MemInfo>(address) };
-                (block.data, block.size, block.refcount) = (mi.data().addr(), mi.size(), mi.refcount());
-            }
-            block
-        })
-        .collect();
+    let count = registry.live.len();
+    let size = count.saturating_mul(size_of::<LiveBlock>());
+    blocks.try_reserve_exact(count).map_err(|_| Error::OutOfMemory { size })?;
+    for (&address, record) in &registry.live {
+        let Record { sequence, origin, data, size, ours } = record;
+        let mut block = LiveBlock {
+            address,
+            data: *data,
+            size: *size,
+            refcount: 0,
+            sequence: *sequence,
+            origin: origin.to_string(),
+        };
+        if *ours {
+            // SAFETY: these blocks leave the registry, under its lock, before they are freed.
+            let mi = unsafe { &*core::ptr::with_exposed_provenance::<MemInfo>(address) };
+            (block.data, block.size, block.refcount) = (mi.data().addr(), mi.size(), mi.refcount());
+        }
+        blocks.push(block);
+    }
     drop(registry);
-    blocks.sort_by_key(|block| block.sequence);
-    blocks
+    blocks.sort_unstable_by_key(|block| block.sequence);
+    Ok(blocks)
+}
+
+/// How many tracked blocks are alive now.
+pub(crate) fn live_count() -> usize {
+    REGISTRY.lock().live.len()
+}
+
+/// The place in the order of allocation of a tracked block that is alive: no two blocks ever have the same.
+pub fn sequence_of(mi: NonNull<MemInfo>) -> Option<u64> {
+    REGISTRY.lock().live.get(&mi.addr().get()).map(|record| record.sequence)
 }
 
 /// Forgets all tracked blocks; they stay alive.
@@ -240,26 +273,29 @@ pub fn forget_tracked() {
     drop(forgotten);
 }
 
-/// With the feature `debug`: refuses a use of a block that tracking saw being freed.
+/// With the feature `debug`: refuses a use of a block that was freed.
 #[inline]
 pub(crate) fn check(mi: NonNull<MemInfo>, what: &str) {
     #[cfg(feature = "debug")]
-    if system::switches().is_tracked() {
-        if REGISTRY.lock().dead.contains(&mi.addr().get()) {
-            std::eprintln!("usm-nrt: {what} of block {:#x} after it was freed", mi.addr());
-            std::process::abort();
-        }
-        trace(what, mi);
-    }
+    misuse::check(mi, what);
     #[cfg(not(feature = "debug"))]
     let _ = (mi, what);
 }
 
-/// Prints what happens to a block when the environment has `USM_NRT_TRACE` set.
-#[cfg(feature = "debug")]
-fn trace(what: &str, mi: NonNull<MemInfo>) {
-    static WANTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    if *WANTED.get_or_init(|| std::env::var_os("USM_NRT_TRACE").is_some()) {
-        std::eprintln!("usm-nrt: {what} {:#x}", mi.addr());
-    }
+/// With the feature `debug`: refuses to count a block that nobody has a reference to.
+#[inline]
+pub(crate) fn check_counted(mi: NonNull<MemInfo>, what: &str) {
+    #[cfg(feature = "debug")]
+    misuse::check_counted(mi, what);
+    #[cfg(not(feature = "debug"))]
+    let _ = (mi, what);
+}
+
+/// With the feature `debug`: refuses to destroy a block that somebody has a reference to.
+#[inline]
+pub(crate) fn check_unreferenced(mi: NonNull<MemInfo>, what: &str) {
+    #[cfg(feature = "debug")]
+    misuse::check_unreferenced(mi, what);
+    #[cfg(not(feature = "debug"))]
+    let _ = (mi, what);
 }

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::meminfo::MemInfo;
 use crate::stats::{Event, count};
 use crate::system;
+use crate::track;
 
 /// Runs the element destructor, then frees the payload.
 pub(crate) unsafe extern "C" fn varsize_dtor(data: *mut c_void, size: usize, info: *mut c_void) {
@@ -42,7 +43,8 @@ fn allocate_payload(size: usize) -> Result<NonNull<u8>, Error> {
     Ok(payload)
 }
 
-fn checked(mi: &MemInfo) -> Result<(), Error> {
+fn checked(mi: &MemInfo, what: &str) -> Result<(), Error> {
+    track::check(NonNull::from(mi), what);
     if mi.is_varsize() { Ok(()) } else { Err(Error::NotVarsize) }
 }
 
@@ -70,7 +72,7 @@ impl MemInfo {
     /// # Safety
     /// No other thread uses the payload meanwhile.
     pub unsafe fn varsize_alloc(&self, size: usize) -> Result<NonNull<u8>, Error> {
-        checked(self)?;
+        checked(self, "varsize_alloc")?;
         let payload = allocate_payload(size)?;
         self.set_data(payload.as_ptr().cast(), size);
         Ok(payload)
@@ -82,7 +84,7 @@ impl MemInfo {
     /// # Safety
     /// No other thread uses the payload meanwhile.
     pub unsafe fn varsize_realloc(&self, size: usize) -> Result<NonNull<u8>, Error> {
-        checked(self)?;
+        checked(self, "varsize_realloc")?;
         let old = self.data();
         // SAFETY: null, or a payload of this module.
         let payload = unsafe { block::reallocate(old.cast(), size)? };
@@ -99,7 +101,7 @@ impl MemInfo {
     /// # Safety
     /// `payload` is null or came from this block, is freed once and not used afterwards.
     pub unsafe fn varsize_free(&self, payload: *mut c_void) -> Result<(), Error> {
-        checked(self)?;
+        checked(self, "varsize_free")?;
         if ptr::eq(payload, self.data()) {
             self.set_data(ptr::null_mut(), 0);
         }

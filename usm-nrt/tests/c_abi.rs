@@ -87,7 +87,7 @@ fn the_c_library_serves_a_linked_program() {
         let program = folder.join(name);
         let mut command = cc();
         command.args(flags).arg("-o").arg(&program);
-        for source in ["linked.c", "consumer.c", "containers.c"] {
+        for source in ["linked.c", "consumer.c", "containers.c", "exports.c"] {
             command.arg(crate_dir().join("tests/c").join(source));
         }
         command.arg("-DHEADER=\"usm_nrt.h\"").arg("-I").arg(crate_dir().join("include"));
@@ -117,6 +117,11 @@ fn the_c_library_serves_a_linked_program() {
         .filter_map(|line| line.split(' ').next().map(str::to_owned))
         .collect();
     exported.sort();
+    assert_eq!(exported, declared());
+}
+
+/// The functions that the header declares.
+fn declared() -> Vec<String> {
     let header = std::fs::read_to_string(crate_dir().join("include/usm_nrt.h")).unwrap();
     let start = header.find("Symbols of the C library").unwrap();
     let mut declared: Vec<String> = header[start..]
@@ -128,7 +133,67 @@ fn the_c_library_serves_a_linked_program() {
         .collect();
     declared.sort();
     declared.dedup();
-    assert_eq!(exported, declared);
+    declared
+}
+
+/// Each function and each entry of the versioned table is called by a program of these tests.
+#[test]
+fn everything_that_the_header_declares_is_called() {
+    let text = |folder: &str| -> String {
+        let files = std::fs::read_dir(crate_dir().join("tests").join(folder)).unwrap();
+        files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
+    };
+    let (c, python) = (text("c"), text("python"));
+    let header = std::fs::read_to_string(crate_dir().join("include/usm_nrt.h")).unwrap();
+    let (table, _) = header.split_once("} usm_nrt_api;").unwrap();
+    let (_, table) = table.rsplit_once("typedef struct usm_nrt_api {").unwrap();
+    let entries: Vec<&str> = table
+        .split(';')
+        .filter_map(|entry| entry.split_once("(*")?.1.split_once(')').map(|(name, _)| name))
+        .collect();
+    assert!(entries.len() > 30, "{entries:?}");
+    let called = |text: &str, name: &str| {
+        let word = |c: char| c.is_alphanumeric() || c == '_';
+        text.match_indices(name)
+            .any(|(at, _)| !text[..at].ends_with(word) && !text[at + name.len()..].starts_with(word))
+    };
+    let mut missing: Vec<String> = entries
+        .into_iter()
+        .filter(|entry| !c.contains(&format!("->{entry}(")))
+        .map(|entry| format!("api->{entry}"))
+        .collect();
+    // Helpers are compared with Numba's through ctypes, by their names without its prefix, and those of `float` with an `f` added there.
+    let by_python = |name: &str| {
+        let short = name.trim_start_matches("numba_");
+        [name, short, short.strip_suffix('f').unwrap_or(short)].into_iter().any(|name| called(&python, name))
+    };
+    missing
+        .extend(declared().into_iter().filter(|name| !c.contains(&format!("{name}(")) && !by_python(name)));
+    assert!(missing.is_empty(), "never called: {missing:?}");
+}
+
+/// The program of the README does what its comment says.
+#[test]
+fn the_program_of_the_readme_compiles_and_runs() {
+    let readme = std::fs::read_to_string(crate_dir().join("README.md")).unwrap();
+    let (_, program) = readme.split_once("```c\n").unwrap();
+    let (program, _) = program.split_once("```").unwrap();
+    let folder = scratch("readme");
+    std::fs::write(folder.join("program.c"), program).unwrap();
+    let release = library().parent().unwrap();
+    run(cc()
+        .arg("-o")
+        .arg(folder.join("program"))
+        .arg(folder.join("program.c"))
+        .arg("-I")
+        .arg(crate_dir().join("include"))
+        .arg("-L")
+        .arg(release)
+        .args(["-lusm_nrt".into(), format!("-Wl,-rpath,{}", release.display())]));
+    let (_, said) = program.split_once("prints: ").unwrap();
+    let (said, _) = said.split_once(" */").unwrap();
+    let output = run(&mut Command::new(folder.join("program")));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), said);
 }
 
 /// Opened late and used by many threads, where the library finds a thread's things without a call and where it does not.
@@ -149,6 +214,25 @@ fn threads_share_the_c_library() {
         let output = run(Command::new(&program).arg(library()).arg(what).env("GLIBC_TUNABLES", &tunables));
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "OK", "GLIBC_TUNABLES={tunables}");
     }
+}
+
+/// A child has none of its parent's other threads: a lock that one of them held would never be given back.
+#[cfg(unix)]
+#[test]
+fn a_fork_finds_no_lock_held() {
+    let program = scratch("forks").join("forks");
+    let release = library().parent().unwrap();
+    run(cc()
+        .args(["-pthread", "-D_GNU_SOURCE", "-o"])
+        .arg(&program)
+        .arg(crate_dir().join("tests/c/forks.c"))
+        .arg("-I")
+        .arg(crate_dir().join("include"))
+        .arg("-L")
+        .arg(release)
+        .args(["-lusm_nrt".into(), format!("-Wl,-rpath,{}", release.display())]));
+    let output = run(&mut Command::new(program));
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "OK");
 }
 
 /// Every function of Numba's `nrt.h`, and every Python-free one of the names that it hands to compiled code.

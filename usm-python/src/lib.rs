@@ -56,6 +56,8 @@ mod _usm {
     #[pymodule_export]
     use crate::nrt::PyMemInfo;
     #[pymodule_export]
+    use crate::nrt_origin::_nrt_origins;
+    #[pymodule_export]
     use crate::nrt_route::{
         _nrt_bridge, _nrt_drain, _nrt_give_source, _nrt_leaks, _nrt_source, _nrt_stats, _nrt_symbol,
         _nrt_take_source, _nrt_track,

@@ -136,7 +136,7 @@ impl PyMemInfo {
             let_go(object.cast());
             return Err(error);
         }
-        nrt_origin::note(block as usize, 1);
+        nrt_origin::note_block(block, runtime);
         Self::over(block, runtime)
     }
 
@@ -150,7 +150,7 @@ impl PyMemInfo {
         let status =
             unsafe { (runtime.api.allocate)(size, alignment, 0, None, std::ptr::null_mut(), &raw mut block) };
         check(status, size)?;
-        nrt_origin::note(block as usize, 1);
+        nrt_origin::note_block(block, runtime);
         Self::over(block, runtime)
     }
 

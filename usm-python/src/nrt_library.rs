@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use libloading::Library;
 use pyo3::prelude::*;
 use usm_core::AllocKind;
-use usm_nrt::ExternalAllocator;
 use usm_nrt::api::{API_VERSION, Api, NumbaApi, Status};
+use usm_nrt::{ExternalAllocator, MemInfo};
 
 use crate::error::Class;
 
@@ -90,6 +90,12 @@ impl Runtime {
         // SAFETY: room for both.
         unsafe { (self.api.kept_counts)(&raw mut slabs, &raw mut live) };
         (slabs, live)
+    }
+
+    /// The place in the order of allocation of a tracked block that is alive; `u64::MAX` for any other address.
+    pub(crate) fn sequence(&self, block: *const MemInfo) -> u64 {
+        // SAFETY: the entry looks at the address alone.
+        unsafe { (self.api.sequence)(block) }
     }
 
     /// Blocks that other runtimes destroyed.

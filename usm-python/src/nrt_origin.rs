@@ -6,25 +6,52 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use pyo3::prelude::*;
+use usm_nrt::MemInfo;
+
+use crate::nrt_fork;
+use crate::nrt_library::Runtime;
 
 /// Whether origins are noted.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
-/// First byte of a run of memory → (bytes, where it was allocated).
-static ORIGINS: Mutex<BTreeMap<usize, (usize, String)>> = Mutex::new(BTreeMap::new());
+/// Where memory was made.
+struct Origins {
+    /// First byte of a run of a source's memory → (bytes, where it was allocated). The source tells when it goes.
+    runs: BTreeMap<usize, (usize, String)>,
+    /// Header of a block → (its place in the order of allocation, where it was made). Blocks go without telling us, and others come to
+    /// their addresses; but no two have the same place.
+    blocks: BTreeMap<usize, (u64, String)>,
+    /// So many blocks may be noted before those that are gone are looked for.
+    limit: usize,
+}
+
+const LIMIT: usize = 1024;
+
+static ORIGINS: Mutex<Origins> =
+    Mutex::new(Origins { runs: BTreeMap::new(), blocks: BTreeMap::new(), limit: LIMIT });
+
+/// No fork happens meanwhile; `work` needs neither the interpreter nor the library.
+fn with<T>(work: impl FnOnce(&mut Origins) -> T) -> T {
+    nrt_fork::guarded(|| work(&mut ORIGINS.lock().unwrap_or_else(PoisonError::into_inner)))
+}
 
 /// Starts or stops noting; what was noted before is forgotten.
 pub(crate) fn set_wanted(on: bool) {
+    nrt_fork::prepare();
     WANTED.store(on, Ordering::Relaxed);
-    let gone = std::mem::take(&mut *ORIGINS.lock().unwrap_or_else(PoisonError::into_inner));
-    drop(gone);
+    let _gone = with(|origins| {
+        origins.limit = LIMIT;
+        (std::mem::take(&mut origins.runs), std::mem::take(&mut origins.blocks))
+    });
 }
 
-/// `size` bytes were allocated at `address`.
+/// A source gave `size` bytes at `address`.
 #[inline]
 pub(crate) fn note(address: usize, size: usize) {
     if WANTED.load(Ordering::Relaxed) {
-        note_stack(address, size);
+        // Without the lock held: the stack runs Python.
+        let origin = stack().unwrap_or_default();
+        with(|origins| origins.runs.insert(address, (size, origin)));
     }
 }
 
@@ -32,23 +59,51 @@ pub(crate) fn note(address: usize, size: usize) {
 #[inline]
 pub(crate) fn forget(address: usize) {
     if WANTED.load(Ordering::Relaxed) {
-        let gone = ORIGINS.lock().unwrap_or_else(PoisonError::into_inner).remove(&address);
-        drop(gone);
+        let _gone = with(|origins| origins.runs.remove(&address));
     }
 }
 
-/// Where the memory that holds `address` was allocated.
-pub(crate) fn of(address: usize) -> Option<String> {
-    let origins = ORIGINS.lock().unwrap_or_else(PoisonError::into_inner);
-    let (start, (size, origin)) = origins.range(..=address).next_back()?;
-    (address - start < *size).then(|| origin.clone())
+/// A block was made for Python.
+pub(crate) fn note_block(block: *const MemInfo, runtime: &Runtime) {
+    if !WANTED.load(Ordering::Relaxed) {
+        return;
+    }
+    let (sequence, origin) = (runtime.sequence(block), stack().unwrap_or_default());
+    let many = with(|origins| {
+        origins.blocks.insert(block as usize, (sequence, origin));
+        (origins.blocks.len() > origins.limit).then(|| std::mem::take(&mut origins.blocks))
+    });
+    let Some(mut noted) = many else { return };
+    // The library is asked without the lock held: it has locks too.
+    noted.retain(|&address, (sequence, _)| {
+        runtime.sequence(std::ptr::without_provenance(address)) == *sequence
+    });
+    with(|origins| {
+        let newer = std::mem::replace(&mut origins.blocks, noted);
+        origins.blocks.extend(newer);
+        origins.limit = LIMIT.max(2 * origins.blocks.len());
+    });
 }
 
-#[cold]
-fn note_stack(address: usize, size: usize) {
-    // Without the lock held: the stack runs Python.
-    let origin = stack().unwrap_or_default();
-    ORIGINS.lock().unwrap_or_else(PoisonError::into_inner).insert(address, (size, origin));
+/// How many origins are kept.
+#[pyfunction]
+pub(crate) fn _nrt_origins() -> usize {
+    with(|origins| origins.runs.len() + origins.blocks.len())
+}
+
+/// Where a block in the report of leaks was made.
+pub(crate) fn of(block: usize, sequence: u64, data: usize) -> Option<String> {
+    with(|origins| {
+        let noted = origins.blocks.get(&block).filter(|(noted, _)| *noted == sequence);
+        if let Some((_, origin)) = noted {
+            return Some(origin.clone());
+        }
+        let run_of = |address: usize| {
+            let (start, (size, origin)) = origins.runs.range(..=address).next_back()?;
+            (address - start < *size).then(|| origin.clone())
+        };
+        run_of(block).or_else(|| run_of(data))
+    })
 }
 
 /// The Python stack of this thread, outermost call first; `None` on a thread that runs without the interpreter. Such a

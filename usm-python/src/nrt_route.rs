@@ -301,9 +301,12 @@ pub(crate) fn _nrt_leaks(py: Python<'_>) -> PyResult<Vec<Live>> {
     let runtime = runtime(py)?;
     let mut found: Vec<Live> = Vec::new();
     // SAFETY: the visitor reads records and writes the vector.
-    unsafe { (runtime.api.live_blocks)(Some(visit), (&raw mut found).cast()) };
-    for (address, data, .., origin) in &mut found {
-        if let Some(line) = nrt_origin::of(*address).or_else(|| nrt_origin::of(*data)) {
+    let count = unsafe { (runtime.api.live_blocks)(Some(visit), (&raw mut found).cast()) };
+    if count == usize::MAX {
+        return Err(Class::Allocation.error("there is no memory for the list of live blocks"));
+    }
+    for (address, data, _, _, sequence, origin) in &mut found {
+        if let Some(line) = nrt_origin::of(*address, *sequence, *data) {
             *origin = line;
         }
     }

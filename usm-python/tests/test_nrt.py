@@ -201,6 +201,41 @@ def test_leaks_tells_what_lives_and_where_it_was_made():
     del kept, untracked
 
 
+def test_a_block_of_c_at_the_address_of_a_freed_one_has_no_line_of_python(library):
+    c = ctypes.CDLL(library)
+    c.NRT_MemInfo_alloc.restype = ctypes.c_void_p
+    c.NRT_MemInfo_alloc.argtypes = [ctypes.c_size_t]
+    c.NRT_MemInfo_release.argtypes = [ctypes.c_void_p]
+
+    def innocent():
+        return MemInfo.allocate(72)
+
+    usm.nrt.track(origins=True)
+    try:
+        held, blamed = [], 0
+        for _ in range(20):
+            block = innocent()
+            address = block.address
+            del block
+            held.append(c.NRT_MemInfo_alloc(72))
+            blamed += held[-1] == address
+        assert blamed > 0, "no address came again"
+        assert [leak.origin for leak in usm.nrt.leaks()] == [""] * 20
+        for address in held:
+            c.NRT_MemInfo_release(address)
+        kept = []
+        for index in range(5000):
+            kept.append(MemInfo.allocate(8))
+            if index % 100:
+                kept.pop()
+        assert usm._usm._nrt_origins() < 2500, "what is gone is forgotten"
+        assert all("kept.append" in leak.origin for leak in usm.nrt.leaks())
+        assert len(usm.nrt.leaks()) == 50
+    finally:
+        usm.nrt.track(False)
+    assert usm._usm._nrt_origins() == 0
+
+
 def test_the_library_is_the_runtime_of_the_package(library):
     """Not a second one beside it: what C allocates, Python counts."""
     c = ctypes.CDLL(library)

@@ -687,3 +687,44 @@ def test_c_is_told_the_kind_of_blocks_that_compiled_code_makes():
         assert own.kind == "shared"
         """
     )
+
+
+def test_a_fork_finds_no_lock_held():
+    run(
+        """
+        import ctypes, os, threading
+        library = ctypes.CDLL(usm.nrt.get_library())
+        make, release = library.NRT_MemInfo_alloc, library.NRT_MemInfo_release
+        make.restype, make.argtypes, release.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+        usm.numba.install("host")
+        usm.nrt.track(origins=True)
+        stop = False
+
+        def work():
+            # Without the interpreter held, from the source, noted.
+            while not stop:
+                release(make(5000))
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        hung = 0
+        for _ in range(40):
+            child = os.fork()
+            if child == 0:
+                import signal
+                signal.alarm(30)
+                # Not from the source: its context's locks are its own, and few runtimes of devices survive a fork.
+                usm.nrt.leaks()
+                assert usm._usm._nrt_source()[1] == "host"
+                os._exit(0)
+            hung += os.waitpid(child, 0)[1] != 0
+            if hung:
+                break
+        stop = True
+        for thread in threads:
+            thread.join()
+        assert not hung, "a child hangs"
+        usm.nrt.track(False)
+        """
+    )

@@ -45,7 +45,7 @@ usage: cargo xtask <command>
   loom                  the models of lock-free code under all interleavings
   images                the freestanding and bare-metal images alone
   features              every pair of features of every crate alone
-  nrt                   the C library of usm-nrt; prints where it and its header are
+  nrt [--debug]         the C library of usm-nrt, or the one that looks for misuse; prints where it and its header are
   numba [--all] [--refresh] [--kind KIND] [--source SELECTOR] [MODULE...]
                         Numba's own tests on its runtime and on ours, with the wheel that is built for it: the eight modules of
                         the runtime, --all: those of typed containers too; Numba's results are kept, --refresh: made again
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         "ci" => no_arguments(rest).and_then(|()| ci::run()),
         "images" => no_arguments(rest).and_then(|()| images::run_alone()),
         "features" => no_arguments(rest).and_then(|()| features::run_alone()),
-        "nrt" => no_arguments(rest).and_then(|()| nrt::run()),
+        "nrt" => nrt::run(rest),
         "numba" => numba::run(rest),
         "wheel" => no_arguments(rest).and_then(|()| wheel::run()),
         "spirv" => spirv::run_alone(rest),

@@ -1,6 +1,6 @@
 //! `cargo xtask nrt`: the C library of usm-nrt.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::Failure;
 use crate::command::{self, cargo};
@@ -8,7 +8,16 @@ use crate::environment;
 
 /// Builds the C library and returns its path.
 pub(crate) fn build() -> Result<PathBuf, String> {
-    let outcome = command::run(&mut cargo([
+    build_with("std", &environment::target_dir())
+}
+
+/// [`build`] with the checks of the feature `debug`: elsewhere, so that nobody ships it by mistake.
+fn build_debug() -> Result<PathBuf, String> {
+    build_with("std,debug", &environment::target_dir().join("nrt-debug"))
+}
+
+fn build_with(features: &str, target: &Path) -> Result<PathBuf, String> {
+    let mut build = cargo([
         "rustc",
         "--quiet",
         "-p",
@@ -17,7 +26,9 @@ pub(crate) fn build() -> Result<PathBuf, String> {
         "--crate-type",
         "cdylib",
         "--features",
-        "std",
+        features,
+    ]);
+    build.arg("--target-dir").arg(target).args([
         // Only the C library exports the C names: two copies of the crate in one program must not clash.
         "--",
         "--cfg",
@@ -26,12 +37,17 @@ pub(crate) fn build() -> Result<PathBuf, String> {
         "-Cpanic=abort",
         // The exported names stay; the rest would be nine tenths of the file.
         "-Cstrip=symbols",
-    ]));
+    ]);
+    if cfg!(target_os = "linux") {
+        // Whoever links to the file needs its name, not the path that it had then.
+        build.arg("-Clink-arg=-Wl,-soname,libusm_nrt.so");
+    }
+    let outcome = command::run(&mut build);
     if !outcome.success {
         return Err(format!("building usm-nrt failed: {}", outcome.status));
     }
     let name = format!("{}usm_nrt{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let library = environment::target_dir().join("release").join(name);
+    let library = target.join("release").join(name);
     if library.exists() { Ok(library) } else { Err(format!("{} was not built", library.display())) }
 }
 
@@ -40,8 +56,12 @@ pub(crate) fn header() -> PathBuf {
     environment::root().join("usm-nrt/include/usm_nrt.h")
 }
 
-pub(crate) fn run() -> Result<(), Failure> {
-    let library = build()?;
+pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
+    let library = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => build()?,
+        ["--debug"] => build_debug()?,
+        _ => return Err(Failure::Usage(format!("nrt does not take `{}`", arguments.join(" ")))),
+    };
     println!("library  {}", library.display());
     println!("header   {}", header().display());
     Ok(())

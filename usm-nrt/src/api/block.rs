@@ -5,6 +5,7 @@ use core::ptr::NonNull;
 
 use usm_core::AllocKind;
 
+use super::live;
 use super::status::{Status, answer};
 use crate::destructor::{Dtor, Owner};
 use crate::external::ExternalAllocator;
@@ -165,22 +166,22 @@ pub(crate) unsafe extern "C" fn call_dtor(mi: *mut MemInfo) {
 
 pub(crate) unsafe extern "C" fn refcount(mi: *const MemInfo) -> usize {
     // SAFETY: null or a live block.
-    unsafe { mi.as_ref() }.map_or(0, MemInfo::refcount)
+    unsafe { live(mi, "refcount") }.map_or(0, MemInfo::refcount)
 }
 
 pub(crate) unsafe extern "C" fn data_size(mi: *const MemInfo) -> usize {
     // SAFETY: null or a live block.
-    unsafe { mi.as_ref() }.map_or(0, MemInfo::size)
+    unsafe { live(mi, "data_size") }.map_or(0, MemInfo::size)
 }
 
 pub(crate) unsafe extern "C" fn kind(mi: *const MemInfo) -> u32 {
     // SAFETY: null or a live block.
-    source::number_of(unsafe { mi.as_ref() }.map_or(AllocKind::Unknown, MemInfo::kind))
+    source::number_of(unsafe { live(mi, "kind") }.map_or(AllocKind::Unknown, MemInfo::kind))
 }
 
 pub(crate) unsafe extern "C" fn owner(mi: *const MemInfo, out: *mut Owner) -> bool {
     // SAFETY: null or a live block.
-    let owner = unsafe { mi.as_ref() }.and_then(MemInfo::owner);
+    let owner = unsafe { live(mi, "owner") }.and_then(MemInfo::owner);
     match owner {
         Some(owner) if !out.is_null() => {
             // SAFETY: not null and the C caller's to write.

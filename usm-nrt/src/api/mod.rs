@@ -7,6 +7,7 @@ mod status;
 mod system;
 
 use core::ffi::{c_char, c_void};
+use core::ptr::NonNull;
 
 pub use numba::{NUMBA_API, NumbaApi};
 pub use status::Status;
@@ -18,6 +19,7 @@ use crate::external::ExternalAllocator;
 use crate::meminfo::MemInfo;
 use crate::stats::Stats;
 use crate::symbols::{Slot, SlotTable};
+use crate::track;
 
 /// Version of [`Api`]; raised when the meaning of an entry changes. New entries are added at the end and
 /// raise [`Api::size`] only.
@@ -95,20 +97,20 @@ pub struct Api {
     pub set_shutdown: unsafe extern "C" fn(on: bool),
     /// Switches the record of live blocks.
     pub set_tracking: unsafe extern "C" fn(on: bool),
-    /// Calls `visit` (may be null) with every tracked block that is alive, and returns how many there are. `visit`
-    /// must not release the block it sees.
+    /// Calls `visit` (may be null) with every tracked block that is alive, and returns how many there are; `usize::MAX`,
+    /// and nothing visited, without memory for the list. `visit` must not release the block it sees.
     pub live_blocks: unsafe extern "C" fn(
         visit: Option<unsafe extern "C" fn(block: *const CLiveBlock, context: *mut c_void)>,
         context: *mut c_void,
     ) -> usize,
-    /// A table of symbol slots that hold `abort` until resolved; null for null.
+    /// A table of symbol slots that hold `abort` until resolved; null for null, and without memory.
     pub slots_new: unsafe extern "C" fn(abort: *mut c_void) -> *mut SlotTable,
     /// Frees a table; no code may call through its slots any more.
     pub slots_free: unsafe extern "C" fn(slots: *mut SlotTable),
-    /// The slot of a symbol; null unless the name (length in bytes) is UTF-8.
+    /// The slot of a symbol; null unless the name (length in bytes) is UTF-8, and without memory for a new one.
     pub slots_get:
         unsafe extern "C" fn(slots: *const SlotTable, name: *const c_char, length: usize) -> *const Slot,
-    /// Defines a symbol; false when it is defined otherwise, or the name is not UTF-8, or the address null.
+    /// Defines a symbol; false when it is defined otherwise, or the name is not UTF-8, or the address null, or without memory.
     pub slots_resolve: unsafe extern "C" fn(
         slots: *const SlotTable,
         name: *const c_char,
@@ -143,12 +145,26 @@ pub struct Api {
         kind: u32,
         out: *mut *mut MemInfo,
     ) -> Status,
+    /// The `sequence` of a tracked block that is alive, which no other block ever has; `u64::MAX` for any other.
+    pub sequence: unsafe extern "C" fn(mi: *const MemInfo) -> u64,
 }
 
 // SAFETY: constant function pointers and a pointer to a static.
 unsafe impl Sync for Api {}
 // SAFETY: as above.
 unsafe impl Send for Api {}
+
+/// A block that C passes to the function `what`.
+///
+/// # Safety
+/// `mi` is null or a live block, and lives for `'a`.
+#[inline(always)]
+pub(crate) unsafe fn live<'a>(mi: *const MemInfo, what: &str) -> Option<&'a MemInfo> {
+    let mi = NonNull::new(mi.cast_mut())?;
+    track::check(mi, what);
+    // SAFETY: as the caller promises.
+    Some(unsafe { mi.as_ref() })
+}
 
 /// A tracked block, for C.
 #[derive(Clone, Copy, Debug)]
@@ -207,4 +223,5 @@ pub static API: Api = Api {
     kept_counts: system::kept_counts,
     set_allocator_of_kind: system::set_allocator_of_kind,
     wrap_owned_of_kind: block::wrap_owned_of_kind,
+    sequence: system::sequence,
 };

@@ -4,15 +4,17 @@ use alloc::boxed::Box;
 use core::ffi::{c_char, c_void};
 use core::ptr::{self, NonNull};
 
+use crate::fallible::leaked;
 use crate::symbols::{Slot, SlotTable};
 
 pub(crate) unsafe extern "C" fn new(abort: *mut c_void) -> *mut SlotTable {
-    NonNull::new(abort).map_or(ptr::null_mut(), |abort| Box::into_raw(Box::new(SlotTable::new(abort))))
+    let table = NonNull::new(abort).and_then(|abort| leaked(SlotTable::new(abort)));
+    table.map_or(ptr::null_mut(), NonNull::as_ptr)
 }
 
 pub(crate) unsafe extern "C" fn free(slots: *mut SlotTable) {
     if !slots.is_null() {
-        // SAFETY: made by `api_slots_new`, and the C caller gives it up.
+        // SAFETY: made by `new`, and the C caller gives it up.
         drop(unsafe { Box::from_raw(slots) });
     }
 }
@@ -37,7 +39,8 @@ pub(crate) unsafe extern "C" fn get(
     let slots = unsafe { slots.as_ref() };
     // SAFETY: null or the C caller's readable bytes.
     let name = unsafe { name_of(name, length) };
-    slots.zip(name).map_or(ptr::null(), |(slots, name)| slots.slot(name))
+    let slot = slots.zip(name).and_then(|(slots, name)| slots.slot(name).ok());
+    slot.map_or(ptr::null(), ptr::from_ref)
 }
 
 pub(crate) unsafe extern "C" fn resolve(
@@ -63,12 +66,13 @@ pub(crate) unsafe extern "C" fn unresolved(
 ) -> usize {
     // SAFETY: null or a live table.
     let Some(slots) = (unsafe { slots.as_ref() }) else { return 0 };
-    let names = slots.unresolved();
-    if let Some(visit) = visit {
-        for name in &names {
-            // SAFETY: the C caller's function, with readable bytes.
+    let mut count = 0;
+    for name in slots.unresolved() {
+        count += 1;
+        if let Some(visit) = visit {
+            // SAFETY: the C caller's function, with readable bytes; no lock is held.
             unsafe { visit(name.as_ptr().cast(), name.len(), context) };
         }
     }
-    names.len()
+    count
 }

@@ -1,12 +1,13 @@
 //! Entries for the runtime as a whole: its allocator, counters, caches and live blocks.
 
 use core::ffi::c_void;
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 use super::CLiveBlock;
 use super::status::Status;
 use crate::error::Error;
 use crate::external::ExternalAllocator;
+use crate::meminfo::MemInfo;
 use crate::stats::Stats;
 use crate::{allocator, local, source, system, track};
 
@@ -95,21 +96,24 @@ pub(crate) unsafe extern "C" fn live_blocks(
     visit: Option<unsafe extern "C" fn(block: *const CLiveBlock, context: *mut c_void)>,
     context: *mut c_void,
 ) -> usize {
-    let blocks = track::live_blocks();
-    if let Some(visit) = visit {
-        for block in &blocks {
-            let view = CLiveBlock {
-                mi: ptr::without_provenance(block.address),
-                data: ptr::without_provenance(block.data),
-                size: block.size,
-                refcount: block.refcount,
-                sequence: block.sequence,
-                origin: block.origin.as_ptr().cast(),
-                origin_length: block.origin.len(),
-            };
-            // SAFETY: the C caller's function, with a record that lives during the call.
-            unsafe { visit(&raw const view, context) };
-        }
+    let Some(visit) = visit else { return track::live_count() };
+    let Ok(blocks) = track::live_blocks() else { return usize::MAX };
+    for block in &blocks {
+        let view = CLiveBlock {
+            mi: ptr::without_provenance(block.address),
+            data: ptr::without_provenance(block.data),
+            size: block.size,
+            refcount: block.refcount,
+            sequence: block.sequence,
+            origin: block.origin.as_ptr().cast(),
+            origin_length: block.origin.len(),
+        };
+        // SAFETY: the C caller's function, with a record that lives during the call.
+        unsafe { visit(&raw const view, context) };
     }
     blocks.len()
+}
+
+pub(crate) unsafe extern "C" fn sequence(mi: *const MemInfo) -> u64 {
+    NonNull::new(mi.cast_mut()).and_then(track::sequence_of).unwrap_or(u64::MAX)
 }

@@ -5,6 +5,8 @@ use core::ptr::{self, NonNull};
 use super::{MIN_ALIGN, PREFIX, Prefix, place};
 use crate::allocator;
 use crate::error::Error;
+#[cfg(feature = "debug")]
+use crate::misuse;
 use crate::system::{self, Switches};
 
 /// [`super::allocate`] while an allocator is installed: of a slab if the block is small and the allocator asked for them.
@@ -80,10 +82,15 @@ pub(super) unsafe fn reallocate(
     let base = unsafe { block.sub(lead) };
     let functions = allocator::installed(allocator).ok_or(Error::IncompleteAllocator)?;
     let resized = functions.realloc.and_then(|realloc| {
+        // Before it, as the global allocator's: afterwards the address may be somebody's.
+        #[cfg(feature = "debug")]
+        misuse::died(block, "reallocate");
         // SAFETY: the allocator's own function, with its block and its opaque pointer.
         NonNull::new(unsafe { realloc(base.as_ptr().cast(), total, functions.opaque) }.cast::<u8>())
     });
     let Some(base) = resized else {
+        #[cfg(feature = "debug")]
+        misuse::born(block);
         // No function for it, or one that refuses: by hand.
         let new = allocate(allocator, 0, size, MIN_ALIGN)?;
         // SAFETY: both blocks are live and distinct, and hold `kept` bytes.

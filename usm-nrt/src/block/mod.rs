@@ -29,6 +29,10 @@ use crate::allocator;
 use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::local;
+use crate::meminfo::MemInfo;
+#[cfg(feature = "debug")]
+use crate::misuse;
+use crate::stats::{Event, count};
 use crate::system::{self, Switches};
 use crate::track;
 
@@ -111,6 +115,11 @@ impl Prefix {
         (self.packed & 0xFF_FFFF_FFFF) as usize
     }
 
+    /// Bytes from the block to its end.
+    const fn room(self) -> usize {
+        self.total - if self.is_slabbed() { self.slab_lead() } else { self.lead() }
+    }
+
     #[inline]
     const fn align(self) -> usize {
         1 << ((self.packed >> 40) & 0xFF)
@@ -135,21 +144,89 @@ pub static BUILTIN: ExternalAllocator = ExternalAllocator {
 };
 
 unsafe extern "C" fn builtin_malloc(size: usize, _: *mut c_void) -> *mut c_void {
-    allocate(0, size, MIN_ALIGN).map_or(ptr::null_mut(), |block| block.as_ptr().cast())
+    let Ok(block) = allocate_plain(size) else { return ptr::null_mut() };
+    count([Event::Alloc]);
+    block.as_ptr().cast()
 }
 
 unsafe extern "C" fn builtin_realloc(block: *mut c_void, size: usize, _: *mut c_void) -> *mut c_void {
     // SAFETY: the caller passes null or a block of this allocator (contract of `realloc`).
-    unsafe { reallocate(block.cast(), size) }.map_or(ptr::null_mut(), |block| block.as_ptr().cast())
+    let Ok(new) = (unsafe { reallocate_plain(block.cast(), size) }) else { return ptr::null_mut() };
+    if block.is_null() {
+        count([Event::Alloc]);
+    }
+    new.as_ptr().cast()
 }
 
 unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
     if let Some(block) = NonNull::new(block.cast::<u8>()) {
-        // This runtime frees its blocks without a detour, so that is another one which destroyed a header.
-        track::left(block.cast());
+        // SAFETY: a live block, as the caller promises.
+        if unsafe { has_head(block) } {
+            // This runtime frees its blocks without a detour, so that is another one which destroyed a header.
+            track::left(block.cast());
+        } else {
+            count([Event::Free]);
+            track::freed(block);
+        }
         // SAFETY: the caller passes a block of this allocator, once (contract of `free`).
         unsafe { free(block) }
     }
+}
+
+/// Where a header that lies at the begin of a block names its allocator.
+const NAMED_AT: usize = core::mem::offset_of!(MemInfo, external_allocator);
+
+/// Whether a header lies in a block that somebody frees by the allocator that it names: only then it is [`BUILTIN`]'s address that is
+/// found there. A bit in the prefix would not do, because blocks that threads keep serve with and without a header.
+///
+/// # Safety
+/// `block` is a live block of this module.
+unsafe fn has_head(block: NonNull<u8>) -> bool {
+    // SAFETY: as the caller promises.
+    if unsafe { prefix_of(block) }.room() < size_of::<MemInfo>() {
+        return false;
+    }
+    // SAFETY: inside the block, and written: by a header, or by `forget_head`.
+    let named = unsafe { block.add(NAMED_AT).cast::<*const ExternalAllocator>().read() };
+    ptr::eq(named, &raw const BUILTIN)
+}
+
+/// Whoever had a fresh block before may have had a header in it.
+///
+/// # Safety
+/// `block` is a live block of this module, of whose bytes from `NAMED_AT` on nobody has written any.
+unsafe fn forget_head(block: NonNull<u8>) {
+    // SAFETY: as the caller promises.
+    if unsafe { prefix_of(block) }.room() >= size_of::<MemInfo>() {
+        // SAFETY: inside the block.
+        unsafe { block.add(NAMED_AT).cast::<*const ExternalAllocator>().write(ptr::null()) };
+    }
+}
+
+/// A block for somebody outside, without a head.
+pub(crate) fn allocate_plain(size: usize) -> Result<NonNull<u8>, Error> {
+    let block = allocate(0, size, MIN_ALIGN)?;
+    // SAFETY: just made.
+    unsafe { forget_head(block) };
+    Ok(block)
+}
+
+/// [`reallocate`] of such a block.
+///
+/// # Safety
+/// As there.
+pub(crate) unsafe fn reallocate_plain(block: *mut u8, size: usize) -> Result<NonNull<u8>, Error> {
+    let Some(old) = NonNull::new(block) else { return allocate_plain(size) };
+    // SAFETY: a live block.
+    let was_small = unsafe { prefix_of(old) }.room() < size_of::<MemInfo>();
+    track::freed(old);
+    // SAFETY: same contract.
+    let new = unsafe { reallocate(block, size) }?;
+    if was_small {
+        // SAFETY: what lies there is new.
+        unsafe { forget_head(new) };
+    }
+    Ok(new)
 }
 
 /// Largest size, in bytes, that [`allocate_near`] may be asked for: prefix, head and padding always fit.
@@ -158,6 +235,13 @@ pub(crate) const MAX_NEAR_SIZE: usize = isize::MAX as usize - 1024;
 /// A block with `head` bytes in front of `size` bytes of data; the data is aligned to `align`, the block
 /// to 16 bytes no less: `block + head` is the data. `head` is a small multiple of 16.
 pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
+    let block = allocate_any(head, size, align)?;
+    #[cfg(feature = "debug")]
+    misuse::born(block);
+    Ok(block)
+}
+
+fn allocate_any(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
     if !align.is_power_of_two() {
         return Err(Error::InvalidAlignment { align });
     }
@@ -170,7 +254,7 @@ pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull
         let made = installed::allocate_small_or_large(head, size, align, switches);
         if made.is_err() && system::switches().allocator() != switches.allocator() {
             // Given up at this moment: what comes now comes from the next one.
-            return allocate(head, size, align);
+            return allocate_any(head, size, align);
         }
         return made;
     }
@@ -273,6 +357,8 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
 /// As there.
 #[inline(always)]
 pub(crate) unsafe fn free_with(block: NonNull<u8>, switches: Switches) {
+    #[cfg(feature = "debug")]
+    misuse::died(block, "free");
     // SAFETY: the block is live.
     let prefix = unsafe { prefix_of(block) };
     if prefix.is_of_class() {
@@ -336,6 +422,18 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
     let Some(block) = NonNull::new(block) else {
         return allocate(0, size, MIN_ALIGN);
     };
+    #[cfg(feature = "debug")]
+    misuse::check_block(block, "reallocate");
+    // SAFETY: same contract.
+    let new = unsafe { reallocate_any(block, size) };
+    #[cfg(feature = "debug")]
+    misuse::born(*new.as_ref().unwrap_or(&block));
+    new
+}
+
+/// # Safety
+/// As [`reallocate`].
+unsafe fn reallocate_any(block: NonNull<u8>, size: usize) -> Result<NonNull<u8>, Error> {
     // SAFETY: the block is live.
     let mut prefix = unsafe { prefix_of(block) };
     if prefix.allocator() != 0 {
@@ -363,6 +461,9 @@ pub(crate) unsafe fn reallocate(block: *mut u8, size: usize) -> Result<NonNull<u
     let old = unsafe { Layout::from_size_align_unchecked(prefix.total, align) };
     // SAFETY: `lead` is the distance from the base.
     let base = unsafe { block.sub(lead) };
+    // Before it: afterwards the address may be somebody's. Whoever calls this knows what became of it.
+    #[cfg(feature = "debug")]
+    misuse::died(block, "reallocate");
     // SAFETY: same base and layout as at allocation; the new size is not zero and was just checked.
     let base =
         NonNull::new(unsafe { realloc(base.as_ptr(), old, total) }).ok_or(Error::OutOfMemory { size })?;

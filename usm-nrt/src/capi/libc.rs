@@ -4,6 +4,7 @@ use core::ffi::{c_char, c_int, c_void};
 use core::fmt::{self, Write};
 use core::ptr::NonNull;
 
+use crate::api;
 use crate::external::ExternalAllocator;
 use crate::meminfo::MemInfo;
 
@@ -38,7 +39,7 @@ pub(super) unsafe fn dump(mi: *mut MemInfo, out: *mut c_void) {
     let Some(out) = NonNull::new(out) else { return };
     let mut line = Line { bytes: [0; 160], length: 0 };
     // SAFETY: as the caller promises.
-    let _ = match unsafe { mi.as_ref() } {
+    let _ = match unsafe { api::live(mi, "dump") } {
         Some(block) => writeln!(
             line,
             "MemInfo {mi:p} refcount {} data {:p} size {}",

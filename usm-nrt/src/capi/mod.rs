@@ -120,8 +120,8 @@ export! {
     /// A plain block of `allocator`, or of the built-in one when null.
     fn NRT_Allocate_External(size: usize, allocator: *mut ExternalAllocator) -> *mut c_void {
         // SAFETY: null or the C caller's live allocator.
-        let block = match unsafe { allocator.as_ref() } {
-            None => block::allocate(0, size, block::MIN_ALIGN).map_or(ptr::null_mut(), |block| block.as_ptr().cast()),
+        let block = match unsafe { allocator.as_ref() }.filter(|named| !ptr::eq(*named, &raw const block::BUILTIN)) {
+            None => block::allocate_plain(size).map_or(ptr::null_mut(), |block| block.as_ptr().cast()),
             // SAFETY: the allocator's own function with its own opaque pointer.
             Some(external) => external.malloc.map_or(ptr::null_mut(), |malloc| unsafe { malloc(size, external.opaque) }),
         };
@@ -133,7 +133,7 @@ export! {
     /// A plain block of the built-in allocator resized; on failure null, and the old one is untouched.
     fn NRT_Reallocate(block: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: null or a block of `NRT_Allocate`.
-        let new: *mut c_void = unsafe { block::reallocate(block.cast(), size) }.map_or(ptr::null_mut(), |block| block.as_ptr().cast());
+        let new: *mut c_void = unsafe { block::reallocate_plain(block.cast(), size) }.map_or(ptr::null_mut(), |block| block.as_ptr().cast());
         if block.is_null() && !new.is_null() {
             count([Event::Alloc]);
         }
@@ -143,6 +143,7 @@ export! {
     fn NRT_Free(block: *mut c_void) {
         if let Some(block) = NonNull::new(block.cast()) {
             count([Event::Free]);
+            track::freed(block);
             // SAFETY: a block of `NRT_Allocate`, given up.
             unsafe { block::free(block) }
         }
@@ -248,7 +249,7 @@ export! {
     /// References, or `(size_t)-1` for null and for a block without data.
     fn NRT_MemInfo_refcount(mi: *mut MemInfo) -> usize {
         // SAFETY: null or a live block.
-        match unsafe { mi.as_ref() } {
+        match unsafe { api::live(mi, "refcount") } {
             Some(mi) if !mi.data().is_null() => mi.refcount(),
             _ => usize::MAX,
         }
@@ -261,18 +262,18 @@ export! {
     /// Bytes at the data pointer.
     fn NRT_MemInfo_size(mi: *mut MemInfo) -> usize {
         // SAFETY: null or a live block.
-        unsafe { mi.as_ref() }.map_or(0, MemInfo::size)
+        unsafe { api::live(mi, "size") }.map_or(0, MemInfo::size)
     }
     /// The allocator that will free the block.
     fn NRT_MemInfo_external_allocator(mi: *mut MemInfo) -> *mut c_void {
         // SAFETY: null or a live block.
-        unsafe { mi.as_ref() }.map_or(ptr::null_mut(), |mi| mi.external_allocator().cast())
+        unsafe { api::live(mi, "external_allocator") }.map_or(ptr::null_mut(), |mi| mi.external_allocator().cast())
     }
     /// The Python object that owns the data, or null. Unlike Numba's function this never takes the info
     /// pointer of some other destructor for an object.
     fn NRT_MemInfo_parent(mi: *mut MemInfo) -> *mut c_void {
         // SAFETY: null or a live block.
-        let owner = unsafe { mi.as_ref() }.and_then(MemInfo::owner);
+        let owner = unsafe { api::live(mi, "parent") }.and_then(MemInfo::owner);
         owner.filter(|owner| owner.tag == crate::OwnerTag::PYTHON).map_or(ptr::null_mut(), |owner| owner.object)
     }
     /// A block with a replaceable payload.

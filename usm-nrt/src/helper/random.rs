@@ -14,6 +14,7 @@ use std::thread_local;
 
 use super::math::log;
 use crate::export::export;
+use crate::fallible::leaked;
 
 /// Words of state.
 const WORDS: usize = 624;
@@ -164,7 +165,8 @@ export! {
         // SAFETY: null or the C caller's alone.
         unsafe { state.as_mut() }.map_or(0.0, Twister::next_double)
     }
-    /// The calling thread's generator behind `random`, seeded by the system at first use and after a fork.
+    /// The calling thread's generator behind `random`, seeded by the system at first use and after a fork; null without memory for
+    /// it, as the next two.
     fn numba_get_py_random_state() -> *mut Twister {
         state_of_thread(Purpose::Python)
     }
@@ -280,8 +282,9 @@ impl Drop for States {
     }
 }
 
+/// Null without memory.
 fn unseeded() -> *mut [Twister; 3] {
-    Box::into_raw(Box::new([const { Twister::unseeded() }; 3]))
+    leaked([const { Twister::unseeded() }; 3]).map_or(ptr::null_mut(), core::ptr::NonNull::as_ptr)
 }
 
 /// The calling thread's generator. Destructors that run later in a thread's end than ours draw from one that nobody
@@ -289,6 +292,9 @@ fn unseeded() -> *mut [Twister; 3] {
 fn state_of_thread(purpose: Purpose) -> *mut Twister {
     watch_forks();
     let first = STATES.try_with(States::first).unwrap_or_else(|_| unseeded().cast());
+    if first.is_null() {
+        return first;
+    }
     // SAFETY: one of three.
     let state = unsafe { first.add(purpose as usize) };
     // SAFETY: this thread's own, and no reference to it is held by anybody.

@@ -111,6 +111,7 @@ static int kinds(const usm_nrt_api *api) {
 int consumer(const NRT_api_functions *nrt);
 int hostile(const NRT_api_functions *nrt);
 int containers(void);
+int exports(const usm_nrt_api *api);
 
 int main(void) {
     NRT_MemSys_init();
@@ -127,6 +128,7 @@ int main(void) {
     CHECK(other_allocators(api) == 0);
     CHECK(kinds(api) == 0);
     CHECK(containers() == 0);
+    CHECK(exports(api) == 0);
 
     NRT_MemInfo *mi = NULL;
     CHECK(api->allocate(100, 64, USM_NRT_FILL, dtor, NULL, &mi) == USM_NRT_OK);

@@ -8,16 +8,16 @@
 mod keyed;
 mod list;
 
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
 use core::ffi::c_void;
 use core::ptr;
-use std::collections::HashMap;
 
 use usm_nrt::{ExternalAllocator, Stats, set_allocator, set_stats};
 
 thread_local! {
-    /// References that containers hold, by the bytes of the element.
-    static HELD: RefCell<HashMap<Vec<u8>, isize>> = RefCell::new(HashMap::new());
+    /// References that containers hold: how many, and the sum of a hash of each one's bytes. Two sets of references with the same sum
+    /// are not to be found; a table of them was most of the time of a run.
+    static HELD: Cell<(isize, u64)> = const { Cell::new((0, 0)) };
     /// Allocations until one fails; every one after that fails too, until it is set again.
     static GRANTED: Cell<usize> = const { Cell::new(usize::MAX) };
     /// What callbacks try while they run: to change the container that calls them.
@@ -72,15 +72,18 @@ static FAILING: ExternalAllocator = ExternalAllocator {
     opaque: ptr::null_mut(),
 };
 
+/// FNV-1a, then the finish of MurmurHash3.
+fn hash(element: &[u8]) -> u64 {
+    let start = 0xCBF2_9CE4_8422_2325_u64 ^ element.len() as u64;
+    let sum = element.iter().fold(start, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3));
+    let sum = (sum ^ (sum >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    sum ^ (sum >> 33)
+}
+
 /// An element that a container took a reference to, or gave one up.
 fn count(element: &[u8], change: isize) {
-    HELD.with_borrow_mut(|held| {
-        let now = held.entry(element.to_vec()).or_default();
-        *now += change;
-        if *now == 0 {
-            held.remove(element);
-        }
-    });
+    let (number, sum) = HELD.get();
+    HELD.set((number + change, sum.wrapping_add(hash(element).wrapping_mul(change as u64))));
     if let Some(nested) = NESTED.get() {
         nested();
     }
@@ -102,18 +105,16 @@ unsafe extern "C" fn decref<const N: usize>(element: *const c_void) {
 
 /// The references that a model says are held.
 fn assert_held<'a>(elements: impl Iterator<Item = &'a [u8]>) {
-    let mut expected: HashMap<Vec<u8>, isize> = HashMap::new();
-    for element in elements {
-        *expected.entry(element.to_vec()).or_default() += 1;
-    }
-    HELD.with_borrow(|held| assert_eq!(*held, expected, "references"));
+    let expected =
+        elements.fold((0, 0_u64), |(number, sum), element| (number + 1, sum.wrapping_add(hash(element))));
+    assert_eq!(HELD.get(), expected, "references");
 }
 
 /// Runs a program; panics when a container breaks a promise. The allocator is the whole runtime's: programs take turns.
 pub fn containers(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let (Some(kind), Some(allocator)) = (bytes.next(), bytes.next()) else { return };
-    HELD.with_borrow_mut(HashMap::clear);
+    HELD.set((0, 0));
     GRANTED.set(usize::MAX);
     NESTED.set(None);
     set_stats(true);

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use usm_nrt::api::API;
 use usm_nrt::capi::*;
-use usm_nrt::{ExternalAllocator, MemInfo, Stats};
+use usm_nrt::{BUILTIN, ExternalAllocator, MemInfo, Stats};
 
 const CELLS: usize = 8;
 
@@ -128,6 +128,7 @@ pub fn c_abi(bytes: &[u8]) {
     }
     // SAFETY: no block of this program is left.
     unsafe {
+        (API.set_shutdown)(false);
         (API.set_allocator)(ptr::null());
         (API.set_thread_cache)(false);
         (API.drain_thread_cache)();
@@ -177,12 +178,105 @@ fn step(bytes: &mut Bytes<'_>, cells: &mut [Option<Cell>; CELLS], statics: &mut 
             // SAFETY: nothing is visited.
             unsafe { (API.live_blocks)(None, ptr::null_mut()) };
         }
-        _ => {
-            plain_block(bytes.size()?, bytes.size()?);
-            look(slot.as_ref());
-        }
+        15 => return rare(bytes, slot),
+        _ => look(slot.as_ref()),
     }
     Some(())
+}
+
+/// What programs do less often.
+fn rare(bytes: &mut Bytes<'_>, slot: &mut Option<Cell>) -> Option<()> {
+    match bytes.next()? % 8 {
+        0 => plain_block(bytes.size()?, bytes.size()?),
+        1 => replace_payload(slot.as_mut(), bytes.size()?),
+        2 => drop_payload(slot.as_mut()),
+        3 => count_by_hand(slot),
+        4 if slot.is_none() => {
+            let (size, byte) = (bytes.size()?, bytes.next()?);
+            let mut mi = ptr::null_mut();
+            // SAFETY: any size may be asked for.
+            let status = unsafe { (API.new_varsize)(size, Some(dtor), &raw mut mi) };
+            assert!((status.0 == 0) != mi.is_null() && (status.0 == 0 || may_refuse(size, 16)));
+            if !mi.is_null() {
+                let mut cell = Cell { mi, references: 1, size, byte, varsize: true };
+                write(&mut cell, byte);
+                *slot = Some(cell);
+            }
+        }
+        5 => {
+            // SAFETY: the switch may be thrown at any time; nothing here needs its destructor.
+            unsafe { (API.set_shutdown)(bytes.next()? % 2 == 1) };
+        }
+        6 => destroy_elsewhere(slot),
+        _ => {
+            let choice = bytes.next()?;
+            // SAFETY: the table of functions outlives the program.
+            let status = unsafe {
+                (API.set_allocator_of_kind)(&raw const ALLOCATOR, u32::from(choice % 5), choice % 2 == 1)
+            };
+            // Device memory holds no headers, and 4 is no kind.
+            assert_eq!(status.0 == 0, matches!(choice % 5, 0 | 1 | 3));
+        }
+    }
+    look(slot.as_ref());
+    Some(())
+}
+
+/// A new payload beside the old one, which goes.
+fn replace_payload(cell: Option<&mut Cell>, size: usize) {
+    let Some(cell) = cell else { return };
+    // SAFETY: a live block.
+    let old = unsafe { NRT_MemInfo_data(cell.mi) };
+    let mut payload = ptr::null_mut();
+    // SAFETY: a live block that this thread uses alone.
+    let status = unsafe { (API.varsize_alloc)(cell.mi, size, &raw mut payload) };
+    assert_eq!(status.0 == 0, !payload.is_null());
+    assert!(cell.varsize || status == usm_nrt::api::Status::NOT_VARSIZE);
+    if !payload.is_null() {
+        // SAFETY: the payload that the block had.
+        unsafe { (API.varsize_free)(cell.mi, old) };
+        let byte = cell.byte;
+        write(cell, byte);
+    } else if cell.varsize {
+        assert!(may_refuse(size, 16), "{size} bytes were refused");
+    }
+}
+
+/// The block without its payload; any other keeps its data.
+fn drop_payload(cell: Option<&mut Cell>) {
+    let Some(cell) = cell else { return };
+    // SAFETY: the current payload, or data that is refused.
+    unsafe { NRT_MemInfo_varsize_free(cell.mi, NRT_MemInfo_data(cell.mi)) };
+    if cell.varsize {
+        cell.size = 0;
+        // SAFETY: a live block.
+        assert!(unsafe { NRT_MemInfo_data(cell.mi) }.is_null());
+    }
+}
+
+/// What compiled code does that counts by itself.
+fn count_by_hand(slot: &mut Option<Cell>) {
+    let Some(cell) = slot.filter(|cell| cell.references == 1) else { return };
+    // SAFETY: the count is the first word of the header, and the only reference is ours.
+    unsafe { cell.mi.cast::<usize>().write(0) };
+    // SAFETY: nobody has a reference.
+    unsafe { (API.call_dtor)(cell.mi) };
+    *slot = None;
+}
+
+/// What another runtime does: it frees by the allocator that the header names, without us.
+fn destroy_elsewhere(slot: &mut Option<Cell>) {
+    // SAFETY: a live block.
+    let own =
+        |cell: &Cell| ptr::eq(unsafe { NRT_MemInfo_external_allocator(cell.mi) }.cast(), &raw const BUILTIN);
+    let Some(cell) = slot.filter(|cell| cell.references == 1 && !cell.varsize && own(cell)) else { return };
+    // SAFETY: an entry without conditions.
+    let before = unsafe { (API.foreign_frees)() };
+    // SAFETY: the allocator's own function, with the address of the header.
+    unsafe { (BUILTIN.free.unwrap())(cell.mi.cast(), BUILTIN.opaque) };
+    // SAFETY: as above.
+    assert_eq!(unsafe { (API.foreign_frees)() }, before + 1);
+    *slot = None;
 }
 
 /// The six-entry table.
@@ -260,7 +354,7 @@ fn look(cell: Option<&Cell>) {
         }
     }
     // SAFETY: a live block.
-    assert!(unsafe { (API.kind)(cell.mi) } == 0 && unsafe { NRT_MemInfo_parent(cell.mi) }.is_null());
+    assert!(unsafe { (API.kind)(cell.mi) } != 2 && unsafe { NRT_MemInfo_parent(cell.mi) }.is_null());
 }
 
 fn acquire(cell: Option<&mut Cell>, action: u8) {

@@ -1,0 +1,42 @@
+//! Addresses as keys of hash tables that are made at compile time.
+
+use core::hash::{BuildHasher, Hasher};
+
+/// Makes [`Mixed`]s.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spread(());
+
+impl Spread {
+    pub(crate) const fn new() -> Self {
+        Self(())
+    }
+}
+
+impl BuildHasher for Spread {
+    type Hasher = Mixed;
+
+    fn build_hasher(&self) -> Mixed {
+        Mixed(0)
+    }
+}
+
+/// Mixes an address: its low bits are zero and its high bits alike, while tables look at both ends of the hash.
+pub(crate) struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_usize(usize::from(byte)));
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        // The finish of MurmurHash3 (public domain).
+        let mut mixed = self.0 ^ value as u64;
+        mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+        mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+        self.0 = mixed ^ (mixed >> 33);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
