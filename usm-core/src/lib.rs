@@ -29,9 +29,11 @@ pub mod limits;
 mod queue;
 #[cfg(feature = "alloc")]
 mod registry;
+mod runs;
 mod selector;
 mod shared;
 mod source;
+mod staging;
 mod stats;
 mod strided;
 mod strided_copy;

@@ -1,6 +1,5 @@
 //! Copies between any two layouts: as runs, as rows where the runtime copies rows by itself, or by the processor.
 
-use crate::AllocKind;
 #[cfg(feature = "alloc")]
 use crate::QueueOrder;
 use crate::access::Access;
@@ -9,7 +8,8 @@ use crate::backend::{Backend, HostTasks, Rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::queue::{Queue, Usage};
-use crate::source::{MemorySource, Request};
+use crate::runs::copy_runs;
+use crate::staging::staging;
 use crate::strided::{Plan, Strided};
 
 /// Up to here every run is an operation of its own.
@@ -43,8 +43,7 @@ impl<B: Backend> Queue<B> {
     /// of axes, any kinds of memory. Bytes between the elements stay as they are.
     ///
     /// Runs that continue each other are one. Few are copied one by one in the queue's order. Many small ones go through the
-    /// processor where that is faster, with host memory of the context for what it does not reach (shared memory on a device without
-    /// host memory; with neither, all are copied one by one); the call then waits for
+    /// processor where that is faster, with memory of the process for what it does not reach, whatever kinds the device knows; the call then waits for
     /// earlier work on the two allocations. Where the two overlap (memory of another owner), the result is as if
     /// the source had been read before anything was written.
     ///
@@ -148,8 +147,7 @@ impl<B: Backend> Queue<B> {
         let ranges = [plan.to_range, plan.from_range];
         let staged: usize =
             ranges.iter().zip(reached).map(|((low, high), near)| if near { 0 } else { high - low }).sum();
-        let stageable = reached == [true; 2] || self.context().info().capabilities.staging().is_some();
-        if stageable && staged / BYTES_AN_OPERATION <= runs {
+        if staged / BYTES_AN_OPERATION <= runs {
             self.by_processor(ends, &plan)
         } else {
             self.by_runs(ends, &plan).map(Some)
@@ -249,8 +247,8 @@ impl<B: Backend> Queue<B> {
         if far.kind().is_host_accessible() {
             return Ok(None);
         }
-        let kind = self.context().staging()?;
-        let near = self.context().allocate(&Request::new(kind, high - low))?;
+        // SAFETY: only the copies of spans and the host touch it.
+        let near = unsafe { staging(self.context(), high - low) }?;
         if filled {
             let _ = self.copy_span(&near, 0, far, low, high - low)?;
         }
@@ -281,8 +279,8 @@ impl<B: Backend> Queue<B> {
         waiting: bool,
     ) -> Result<Option<Event<B>>> {
         let size = to.elements() * to.item();
-        let kind = self.context().staging().unwrap_or(AllocKind::Device);
-        let dense = self.context().allocate(&Request::new(kind, size))?;
+        // SAFETY: only these copies and the host touch it.
+        let dense = unsafe { staging(self.context(), size) }?;
         to.dense(|layout| {
             let _ = self.strided(Ends { dst: &dense, src: ends.src }, layout, from, waiting)?;
             self.strided(Ends { dst: ends.dst, src: &dense }, to, layout, waiting)
@@ -305,18 +303,6 @@ impl<B: Backend> Ends<'_, B> {
         let ((to, to_end), (from, from_end)) = (plan.to_range, plan.from_range);
         dst + to < src + from_end && src + from < dst + to_end
     }
-}
-
-/// # Safety
-/// Every run of the plan is valid at both addresses, for reading and for writing, and the ranges do not overlap.
-unsafe fn copy_runs(plan: &Plan, dst: *mut u8, src: *const u8) {
-    let copied = plan.visit(0, |to, from| {
-        let (to, from) = (dst.wrapping_add(to), src.wrapping_add(from));
-        // SAFETY: the caller's promise.
-        unsafe { core::ptr::copy_nonoverlapping(from, to, plan.run) };
-        Ok(())
-    });
-    debug_assert!(copied.is_ok(), "the closure never fails");
 }
 
 /// One operation of several.

@@ -56,6 +56,20 @@ impl Storage {
         Self::over(allocation, true, owner)
     }
 
+    /// Bytes of the process, as host memory of the context: the runtimes' copies take it, and the host.
+    ///
+    /// # Safety
+    /// `bytes` lives as long as `keeper` is not dropped. The storage is an end of copies and nothing else: its memory is no USM.
+    pub(crate) unsafe fn of_process(
+        context: &Context<Dyn>,
+        (pointer, size): (*mut u8, usize),
+        keeper: Box<dyn Any + Send + Sync>,
+    ) -> Result<Arc<Self>> {
+        let pointer = NonNull::new(pointer).ok_or(ErrorKind::ZeroSize)?;
+        // SAFETY: the caller's promise.
+        Ok(unsafe { Self::foreign(context, AllocKind::Host, pointer, size, None, keeper) })
+    }
+
     fn over(allocation: Allocation<Dyn>, foreign: bool, owner: Option<Py<PyAny>>) -> Arc<Self> {
         Arc::new(Self { allocation: ManuallyDrop::new(allocation), turn: Mutex::new(()), foreign, owner })
     }

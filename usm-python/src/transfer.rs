@@ -89,13 +89,26 @@ fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
 
 /// The elements in C order, in memory of the process.
 fn packed(src: &Side) -> Result<Vec<u8>> {
-    let bytes = vec![0; src.view.nbytes()];
+    let size = src.view.nbytes();
     if src.view.is_c_contiguous() {
-        return src.storage.read(&src.stream.queue, src.view.offset, bytes.len(), bytes);
+        return src.storage.read(&src.stream.queue, src.view.offset, size, vec![0; size]);
     }
-    let dense = dense(src, &src.view)?;
-    copy_sides(&dense, src)?;
-    dense.storage.read(&dense.stream.queue, 0, bytes.len(), bytes)
+    let mut bytes = Vec::<u8>::with_capacity(size);
+    // SAFETY: the bytes outlive the copy, or are never given back.
+    let storage =
+        unsafe { Storage::of_process(src.stream.context(), (bytes.as_mut_ptr(), size), Box::new(())) }?;
+    match copy_sides(&dense(src, storage, &src.view), src) {
+        Ok(()) => {
+            // SAFETY: the copy is done and wrote all of them.
+            unsafe { bytes.set_len(size) };
+            Ok(bytes)
+        }
+        // The device may write them yet.
+        Err(error) => {
+            std::mem::forget(bytes);
+            Err(error)
+        }
+    }
 }
 
 /// Puts packed elements into `dst`.
@@ -103,14 +116,18 @@ fn store(dst: &Side, bytes: Vec<u8>) -> Result<()> {
     if dst.view.is_c_contiguous() {
         return dst.storage.write(&dst.stream.queue, dst.view.offset, bytes);
     }
-    let dense = dense(dst, &dst.view)?;
-    dense.storage.write(&dense.stream.queue, 0, bytes)?;
-    copy_sides(dst, &dense)
+    copy_sides(dst, &dense(dst, of_bytes(dst, bytes)?, &dst.view))
 }
 
-/// Host memory of the side's context for the elements of `view`, in C order.
-fn dense(side: &Side, view: &View) -> Result<Side> {
-    let storage = Storage::allocate(side.stream.context(), AllocKind::Host, view.nbytes(), 0)?;
+/// Bytes as memory of the side's context, until the last copy that reads them is done.
+fn of_bytes(side: &Side, mut bytes: Vec<u8>) -> Result<Arc<Storage>> {
+    let range = (bytes.as_mut_ptr(), bytes.len());
+    // SAFETY: the keeper owns the bytes, which move with it and stay where they are.
+    unsafe { Storage::of_process(side.stream.context(), range, Box::new(bytes)) }
+}
+
+/// The elements of `view` in C order, as they lie in `storage`.
+fn dense(side: &Side, storage: Arc<Storage>, view: &View) -> Side {
     let mut strides = Axes::filled(view.ndim(), 0);
     let mut step = view.itemsize() as isize;
     for (stride, extent) in strides.iter_mut().zip(&view.shape).rev() {
@@ -118,7 +135,7 @@ fn dense(side: &Side, view: &View) -> Result<Side> {
         step *= *extent;
     }
     let view = View { strides, offset: 0, ..view.clone() };
-    Ok(Side { storage, stream: Arc::clone(&side.stream), view, readonly: false })
+    Side { storage, stream: Arc::clone(&side.stream), view, readonly: false }
 }
 
 /// Puts packed elements into a layout where several may share bytes, the last one in C order to stay. Core's copies refuse such
@@ -150,8 +167,8 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
         }
         let ndim = dst.view.ndim();
         let (shape, strides) = (Axes::filled(ndim, 1), Axes::filled(ndim, 0));
-        let mut one = dense(dst, &View { shape, strides, ..dst.view.clone() })?;
-        one.storage.write(&one.stream.queue, 0, Vec::from(element))?;
+        let storage = of_bytes(dst, Vec::from(element))?;
+        let mut one = dense(dst, storage, &View { shape, strides, ..dst.view.clone() });
         // The same element for all.
         (one.view.shape, one.view.strides) = (dst.view.shape.clone(), Axes::filled(ndim, 0));
         copy_sides(dst, &one)

@@ -10,6 +10,7 @@ use usm_core::backend::cuda::{Cuda, raw};
 use usm_kernel::Code;
 
 use super::peer::{self, Events, GROUP, ITEMS, Peer, Raw, Turn, function};
+use super::strided;
 use crate::row::Row;
 
 const NON_DEFAULT_ALLOCATION: u32 = 1;
@@ -38,6 +39,7 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let driver = Driver::of(&queue)?;
     let measured = raw::with_current(context.raw(), || -> Result<Vec<Row>, String> {
         let mut rows = peer::memory_rows("CUDA", &queue, &driver, &());
+        rows.extend(strided::rows("CUDA", &queue, &driver));
         let launch = driver.launcher(&queue)?;
         for peers in [("same calls", Events::Kept), ("one event a wait", Events::Dropped)] {
             let launch = |turn: Turn| launch(turn);

@@ -7,6 +7,7 @@ mod cuda;
 mod level_zero;
 mod opencl;
 mod peer;
+mod strided;
 mod sycl;
 
 use std::hint::black_box;

@@ -9,6 +9,7 @@ use usm_core::backend::opencl::{OpenCl, raw};
 use usm_kernel::Code;
 
 use super::peer::{self, Events, GROUP, ITEMS, OPENCL_C, Peer, Raw, Turn, function};
+use super::strided;
 use crate::row::Row;
 
 /// What the peer calls.
@@ -31,6 +32,7 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let queue = peer::queue(&context)?;
     let driver = Driver::of(&queue)?;
     let mut rows = peer::memory_rows("OpenCL", &queue, &driver, &());
+    rows.extend(strided::rows("OpenCL", &queue, &driver));
     rows.extend(peer::busy_rows("OpenCL", &queue, &driver, |event| driver.wait_without_limit(event)));
     let kernel = driver.kernel(&queue)?;
     let source = OPENCL_C.to_str().map_err(|error| error.to_string())?;

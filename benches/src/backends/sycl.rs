@@ -9,6 +9,7 @@ use usm_core::backend::dpctl::{Dpctl, raw};
 use usm_kernel::Code;
 
 use super::peer::{self, Events, GROUP, ITEMS, OPENCL_C, Peer, Raw, Turn, function};
+use super::strided;
 use crate::row::Row;
 
 /// What `DPCTL_LOCAL_ACCESSOR` points to.
@@ -36,6 +37,7 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let queue = peer::queue(&context)?;
     let driver = Driver::of(&queue)?;
     let mut rows = peer::memory_rows("SYCL", &queue, &driver, &());
+    rows.extend(strided::rows("SYCL", &queue, &driver));
     let launch = driver.launcher(&queue)?;
     let source = OPENCL_C.to_str().map_err(|error| error.to_string())?;
     for peers in [("same calls", Events::Kept), ("no events", Events::Dropped)] {

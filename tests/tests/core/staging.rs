@@ -19,7 +19,7 @@ fn with_device_memory_alone() -> Mock {
 }
 
 #[test]
-fn strided_copies_go_through_shared_memory_where_there_is_no_host_memory() {
+fn strided_copies_need_no_host_memory_of_the_device() {
     for progress in [Progress::Immediate, Progress::OnWait] {
         let mock = without_host_memory(progress);
         let (context, other) = (mock.context(), mock.context());
@@ -59,7 +59,7 @@ fn content(queue: &Queue<Mock>, allocation: &Allocation<Mock>) -> Vec<u8> {
 }
 
 #[test]
-fn with_device_memory_alone_strided_copies_go_run_by_run() {
+fn with_device_memory_alone_strided_copies_are_the_same() {
     let mock = with_device_memory_alone();
     let context = mock.context();
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
