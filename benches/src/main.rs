@@ -6,6 +6,7 @@
 
 mod backends;
 mod cpu_time;
+mod formats;
 mod interface;
 mod kernel;
 mod nrt;
@@ -23,6 +24,7 @@ type Bench = (&'static str, fn() -> Vec<Row>);
 /// Every benchmark by name.
 const BENCHES: &[Bench] = &[
     ("backends", backends::rows),
+    ("formats", formats::rows),
     ("interface", interface::rows),
     ("kernel", kernel::rows),
     ("nrt", nrt::rows),

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// matmul, else 256 or the largest divisor below].
     #[arg(long)]
     group: Option<u64>,
-    /// What the device is given, where it takes several [default: binaries before source].
+    /// What the device is given, where it takes several [default: on a processor source, elsewhere binaries before source].
     #[arg(long, value_enum)]
     code: Option<Format>,
     /// Runs; all are checked, the fastest is reported.

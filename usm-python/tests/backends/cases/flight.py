@@ -153,7 +153,7 @@ def a_lost_device_is_a_typed_error_everywhere(b):
         for use in (
             event.wait,
             lambda: event.done,
-            queue.barrier,
+            lambda: queue.barrier().wait(),
             queue.wait,
             context.synchronize,
             lambda: queue.copy(target, source),
