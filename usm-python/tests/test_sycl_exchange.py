@@ -241,6 +241,27 @@ def test_every_variant_of_syclobj_is_read(dpctl, memory_of, kind):
         assert array.tolist() == list(range(16)), name
 
 
+def test_dpctl_reads_every_variant_over_memory_of_ours(dpctl, sycl, kind):
+    """The nine documented ones, of dpctl's own queue and of ours, as the `syclobj` of an array of ours."""
+    array = usm.zeros(16, "|u1", kind=kind, queue=sycl)
+    queue = dpctl.SyclQueue(sycl._get_capsule())
+    ours = {
+        "our queue": sycl,
+        "our context": sycl.context,
+        "our queue's capsule": sycl._get_capsule(),
+        "our context's capsule": sycl.context._get_capsule(),
+    }
+    for name, syclobj in {**syclobjs(queue, dpctl), **ours}.items():
+        producer = Wrapped(array, syclobj=syclobj)
+        theirs = dpctl.memory.as_usm_memory(producer)
+        assert theirs._pointer == array.pointer and theirs.get_usm_type() == kind, name
+        theirs.copy_from_host(bytes(range(16)))
+        assert array.tolist() == list(range(16)), name
+        array.fill(0)
+        assert theirs.tobytes() == bytes(16), name
+        assert theirs.reference_obj is producer and theirs.sycl_context == queue.sycl_context, name
+
+
 def test_capsules_serve_once_and_outlive_their_use(dpctl):
     queue = dpctl.SyclQueue()
     theirs = dpctl.memory.MemoryUSMShared(16, queue=queue)
