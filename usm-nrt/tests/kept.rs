@@ -2,10 +2,13 @@
 //! file take turns.
 #![cfg(all(feature = "std", not(miri)))]
 
+extern crate alloc;
+
+use alloc::alloc::{alloc, dealloc};
+use alloc::sync::Arc;
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
-use std::alloc::{alloc, dealloc};
 use std::collections::HashSet;
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -186,7 +189,7 @@ fn what_threads_keep_comes_back_although_they_sleep() {
     let _turn = turn();
     install(&BOOKS);
     let (wake, sleep) = channel::<()>();
-    let sleep = std::sync::Arc::new(Mutex::new(sleep));
+    let sleep = Arc::new(Mutex::new(sleep));
     let (ready, all_ready) = channel::<()>();
     let threads: Vec<_> = (0..4)
         .map(|_| {
@@ -275,10 +278,9 @@ fn live_blocks_outlast_the_allocator_they_came_from() {
     unsafe { list.data().cast::<u8>().write_bytes(7, 40) };
     // SAFETY: as above.
     unsafe { list.varsize_realloc(2000) }.unwrap();
-    // SAFETY: as above: the first bytes came along.
-    assert!(
-        unsafe { core::slice::from_raw_parts(list.data().cast::<u8>(), 40) }.iter().all(|&byte| byte == 7)
-    );
+    // SAFETY: as above; the first bytes came along.
+    let moved = unsafe { core::slice::from_raw_parts(list.data().cast::<u8>(), 40) };
+    assert!(moved.iter().all(|&byte| byte == 7));
     assert_eq!((SECOND.live(), FIRST.live()), (1, 3), "a payload stays with the allocator it began with");
     drop((old, list));
     assert_eq!(FIRST.live(), 0);
