@@ -130,7 +130,7 @@ macro_rules! conformance_cases {
             launches_on_one_array_run_in_turn launches_of_two_queues_are_ordered_by_the_arrays
             launches_are_ordered_among_copies_and_fills a_launch_waits_for_the_events_it_is_given
             what_a_launch_uses_may_be_dropped_at_once a_view_waits_for_a_forgotten_launch
-            two_threads_launch_one_function code_in_a_foreign_format_is_refused a_build_error_has_the_compilers_log
+            two_threads_launch_one_function waits_of_many_threads_all_end code_in_a_foreign_format_is_refused a_build_error_has_the_compilers_log
             bytes_that_are_no_code_are_refused options_reach_the_compiler a_missing_function_is_named
             a_function_knows_its_limits a_function_knows_its_group_and_its_own_local_memory a_call_takes_interior_pointers an_interior_pointer_outside_is_refused
             a_wrong_number_of_arguments_is_refused an_argument_of_the_wrong_type_is_refused

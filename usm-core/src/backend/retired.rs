@@ -11,8 +11,9 @@ use std::time::Instant;
 use super::roster::Completion;
 use crate::sync::Mutex;
 
-/// From the completion of a queue's last event to its release. The runtime needs microseconds.
-const PATIENCE: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_secs(1) };
+/// From the completion of a queue's last event to its release. The runtime needs microseconds, on a machine with many more runnable threads
+/// than processors a few turns of the scheduler.
+const PATIENCE: Duration = if cfg!(loom) { Duration::ZERO } else { Duration::from_secs(4) };
 
 #[derive(Debug)]
 struct Retiree<H, E> {

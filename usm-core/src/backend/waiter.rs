@@ -1,14 +1,19 @@
-//! Waits with a limit, by threads that wait in the runtime for callers that have one.
+//! Waits with a limit, by one thread that waits in the runtime for callers that have one.
 //!
 //! The runtimes' own waits have none. They must run all the same: on a CPU device the waiting thread takes part in the work,
 //! and a caller that only polls leaves it to the runtime's other threads, which a busy machine schedules late: a copy of
 //! 4 KiB takes 5 ms instead of 40 us. On an idle one it is the other way round, and handing the wait over takes longer
 //! than the copy. So a caller first gives the processor away between its questions, and where it comes back late the
-//! machine is busy: for a while from then on each wait goes at once to an idle thread of this pool, and its caller sleeps
-//! until that thread says so. One whose operation never ends stays behind; its caller does not.
+//! machine is busy: for a while from then on each wait goes at once to a thread of its own, and its caller sleeps
+//! until that thread says so.
+//!
+//! **One** thread for the process, whatever the number of callers: Intel's CPU runtime keeps room for one thread beside its workers.
+//! A second one finds none, and the runtime then has its wait done by whoever waits already; where that one is in the middle of
+//! running the very queue, it waits for itself, and everything stands still (seen as a deadlock of two waits on out-of-order queues
+//! on two processors). The first thread works on what the others wait for, too: a caller whose turn has not come asks now and then.
 
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -27,16 +32,21 @@ const LATE: Duration = Duration::from_micros(500);
 /// since finding out costs a turn or two of the scheduler.
 const FIRST_BUSY: Duration = Duration::from_millis(16);
 const LONGEST_BUSY: Duration = Duration::from_millis(512);
-/// Threads that may be stuck at once; beyond that callers poll.
-const MOST_WAITERS: usize = 64;
+/// Between two questions of a caller for which the thread has not waited yet.
+const TURN: Duration = Duration::from_millis(1);
 
 /// What a thread can wait for without a limit.
 pub(super) trait Blocking: Debug + Send + Sync + 'static {
     /// Comes back when the operation has ended, however it has.
     fn block(&self);
+
+    /// Whether a program decides when it ends: such a wait would keep the only thread from all others.
+    fn is_up_to_a_program(&self) -> bool {
+        false
+    }
 }
 
-/// What a caller and a waiter share.
+/// What a caller and the thread share.
 #[derive(Debug)]
 struct Ticket {
     event: Arc<dyn Blocking>,
@@ -44,25 +54,21 @@ struct Ticket {
     signal: Condvar,
 }
 
-/// A thread of the pool, idle or not.
+/// The tickets whose turn has not come.
 #[derive(Debug)]
-struct Waiter {
-    job: Mutex<Option<Arc<Ticket>>>,
-    signal: Condvar,
+struct Line {
+    tickets: VecDeque<Arc<Ticket>>,
+    has_thread: bool,
 }
 
-#[derive(Debug)]
-struct Pool {
-    idle: Vec<Arc<Waiter>>,
-    threads: usize,
-}
+static LINE: Mutex<Line> = Mutex::new(Line { tickets: VecDeque::new(), has_thread: false });
+/// A ticket has come into an empty line.
+static COME: Condvar = Condvar::new();
 
 /// Until when the machine is taken to be busy, and for how long it was when last found so.
 static BUSY: Mutex<Option<(Instant, Duration)>> = Mutex::new(None);
 /// Whether the above says anything: most waits find that it does not, and leave it so.
 static MAY_BE_BUSY: AtomicBool = AtomicBool::new(false);
-
-static POOL: Mutex<Pool> = Mutex::new(Pool { idle: Vec::new(), threads: 0 });
 
 /// Waits until `status` says that `event` is complete, at most `limit`.
 pub(super) fn until_complete<E: Blocking>(
@@ -77,9 +83,11 @@ pub(super) fn until_complete<E: Blocking>(
     if complete_soon(start, limit, &status)? {
         return Ok(());
     }
-    let event: Arc<dyn Blocking> = Arc::<E>::clone(event);
-    wait(event, limit.saturating_sub(start.elapsed()));
-    // Without a thread to be had, or when it gave up, this is the last word.
+    if !event.is_up_to_a_program() {
+        let event: Arc<dyn Blocking> = Arc::<E>::clone(event);
+        wait(event, start, limit, &status)?;
+    }
+    // Where there was no thread to be had this is the wait, else the last word.
     let rest = limit.saturating_sub(start.elapsed());
     poll::until_complete(rest, status).map_err(|error| match error.kind {
         ErrorKind::Timeout { .. } => Error::timeout(limit),
@@ -120,60 +128,72 @@ fn note(late: Option<Instant>) {
     });
 }
 
-/// Has a thread wait for `event` and comes back when it has, after `limit`, or at once when no thread is to be had.
-fn wait(event: Arc<dyn Blocking>, limit: Duration) {
-    let Some(waiter) = idle() else { return };
+/// Has the thread wait for `event` and comes back when it has, when `status` says that there is nothing to wait for,
+/// when `limit` has passed since `start`, or at once without a thread.
+fn wait(
+    event: Arc<dyn Blocking>,
+    start: Instant,
+    limit: Duration,
+    status: impl Fn() -> Result<EventStatus>,
+) -> Result<()> {
     let ticket = Arc::new(Ticket { event, done: Mutex::new(false), signal: Condvar::new() });
-    *waiter.job.lock() = Some(Arc::clone(&ticket));
-    waiter.signal.notify_one();
-    let start = Instant::now();
-    let mut done = ticket.done.lock();
-    while !*done {
+    if !stand_in_line(&ticket) {
+        return Ok(());
+    }
+    loop {
         let rest = limit.saturating_sub(start.elapsed());
-        if rest.is_zero() {
-            return;
+        let mut done = ticket.done.lock();
+        if !*done {
+            done = ticket.signal.wait_timeout(done, rest.min(TURN));
         }
-        done = ticket.signal.wait_timeout(done, rest);
+        if *done {
+            return Ok(());
+        }
+        drop(done);
+        let answer = status();
+        if rest.is_zero() || !matches!(answer, Ok(EventStatus::Pending)) {
+            LINE.lock().tickets.retain(|other| !Arc::ptr_eq(other, &ticket));
+            return answer.map(drop);
+        }
     }
 }
 
-fn idle() -> Option<Arc<Waiter>> {
-    let mut pool = POOL.lock();
-    if let Some(waiter) = pool.idle.pop() {
-        return Some(waiter);
+/// `false` without a thread.
+fn stand_in_line(ticket: &Arc<Ticket>) -> bool {
+    let mut line = LINE.lock();
+    if !line.has_thread {
+        line.has_thread = thread::Builder::new().name("usm-wait".into()).spawn(serve).is_ok();
+        if !line.has_thread {
+            return false;
+        }
     }
-    if pool.threads == MOST_WAITERS {
-        return None;
-    }
-    let waiter = Arc::new(Waiter { job: Mutex::new(None), signal: Condvar::new() });
-    let own = Arc::clone(&waiter);
-    thread::Builder::new().name("usm-wait".into()).spawn(move || own.run()).ok()?;
-    pool.threads += 1;
-    Some(waiter)
+    line.tickets.push_back(Arc::clone(ticket));
+    drop(line);
+    COME.notify_one();
+    true
 }
 
-impl Waiter {
-    fn run(self: Arc<Self>) {
-        loop {
-            let mut job = self.job.lock();
-            let ticket = loop {
-                match job.take() {
-                    Some(ticket) => break ticket,
-                    None => job = self.signal.wait(job),
-                }
-            };
-            drop(job);
-            ticket.event.block();
-            *ticket.done.lock() = true;
-            ticket.signal.notify_one();
-            drop(ticket);
-            POOL.lock().idle.push(Arc::clone(&self));
-        }
+/// What the thread does, for ever.
+fn serve() {
+    loop {
+        let mut line = LINE.lock();
+        let ticket = loop {
+            match line.tickets.pop_front() {
+                Some(ticket) => break ticket,
+                None => line = COME.wait(line),
+            }
+        };
+        drop(line);
+        ticket.event.block();
+        *ticket.done.lock() = true;
+        ticket.signal.notify_one();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::sync::atomic::AtomicUsize;
+
     use super::*;
 
     const LONG: Duration = Duration::from_secs(60);
@@ -199,9 +219,33 @@ mod tests {
 
     impl Blocking for Endless {
         fn block(&self) {
-            loop {
-                thread::park();
+            panic!("the thread would never come back");
+        }
+
+        fn is_up_to_a_program(&self) -> bool {
+            true
+        }
+    }
+
+    /// Keeps the thread until it is opened.
+    #[derive(Debug, Default)]
+    struct Gate {
+        taken: AtomicBool,
+        open: AtomicBool,
+    }
+
+    impl Blocking for Gate {
+        fn block(&self) {
+            self.taken.store(true, Ordering::Release);
+            while !self.open.load(Ordering::Acquire) {
+                thread::sleep(Duration::from_millis(1));
             }
+        }
+    }
+
+    impl Gate {
+        fn status(&self) -> EventStatus {
+            if self.open.load(Ordering::Acquire) { EventStatus::Complete } else { EventStatus::Pending }
         }
     }
 
@@ -224,11 +268,74 @@ mod tests {
         until_complete(&event, LONG, late).unwrap();
     }
 
+    /// Each of many callers has its wait, and no two are in the runtime at once.
     #[test]
-    fn a_wait_for_what_never_ends_names_its_limit() {
+    fn one_thread_waits_for_many_callers() {
+        static INSIDE: AtomicUsize = AtomicUsize::new(0);
+        static MOST: AtomicUsize = AtomicUsize::new(0);
+
+        #[derive(Debug, Default)]
+        struct Counted(NeedsHelp);
+
+        impl Blocking for Counted {
+            fn block(&self) {
+                MOST.fetch_max(INSIDE.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
+                thread::sleep(Duration::from_millis(2));
+                INSIDE.fetch_sub(1, Ordering::AcqRel);
+                self.0.block();
+            }
+        }
+
+        thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    let event = Arc::new(Counted::default());
+                    until_complete(&event, LONG, || Ok(event.0.status())).unwrap();
+                });
+            }
+        });
+        assert_eq!(MOST.load(Ordering::Acquire), 1);
+    }
+
+    /// What a program decides on is polled for, by its caller alone; others have the thread meanwhile.
+    #[test]
+    fn a_wait_for_what_never_ends_names_its_limit_and_keeps_nobody() {
         let limit = Duration::from_millis(5);
-        let error = until_complete(&Arc::new(Endless), limit, || Ok(EventStatus::Pending)).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Timeout { limit_ms: 5 });
+        let endless = || until_complete(&Arc::new(Endless), limit, || Ok(EventStatus::Pending)).unwrap_err();
+        assert_eq!(endless().kind, ErrorKind::Timeout { limit_ms: 5 });
+        let event = Arc::new(NeedsHelp::default());
+        until_complete(&event, LONG, || Ok(event.status())).unwrap();
+        assert_eq!(endless().kind, ErrorKind::Timeout { limit_ms: 5 });
+    }
+
+    /// Callers that wait behind an operation that does not end find out by themselves, and those that gave up leave nothing behind.
+    #[test]
+    fn a_turn_that_does_not_come_is_not_waited_for() {
+        let release = Arc::new(Gate::default());
+        let held = Arc::clone(&release);
+        thread::scope(|scope| {
+            let first = scope.spawn(move || {
+                until_complete(&held, LONG, || Ok(held.status())).unwrap();
+            });
+            while !release.taken.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            let asked = AtomicUsize::new(0);
+            let by_itself = || {
+                let complete = asked.fetch_add(1, Ordering::Relaxed) > 2_000_000;
+                Ok(if complete { EventStatus::Complete } else { EventStatus::Pending })
+            };
+            let behind = Arc::new(Gate::default());
+            let soon = Duration::from_millis(20);
+            let error = until_complete(&behind, soon, by_itself).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Timeout { limit_ms: 20 });
+            assert!(!behind.taken.load(Ordering::Acquire));
+            assert_eq!(Arc::strong_count(&behind), 1, "its ticket is still in the line");
+            asked.store(usize::MAX / 2, Ordering::Relaxed);
+            until_complete(&behind, LONG, by_itself).unwrap();
+            release.open.store(true, Ordering::Release);
+            first.join().unwrap();
+        });
     }
 
     #[test]

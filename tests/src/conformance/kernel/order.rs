@@ -150,3 +150,32 @@ where
         }
     });
 }
+
+/// More threads than any runtime has processors, all waiting for launches on queues of their own: every wait ends.
+pub fn waits_of_many_threads_all_end<B: Programmable + 'static>(fixture: &Fixture<'_, B>)
+where
+    usm_core::Context<B>: Send + Sync,
+{
+    let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
+    std::thread::scope(|scope| {
+        let threads = [1_u32, 2, 3, 4, 5, 6, 7, 8].map(|by| {
+            let (step, context) = (&step, fixture.context);
+            scope.spawn(move || {
+                let queue = context.queue(QueueOrder::OutOfOrder).expect("a queue");
+                let (mut a, b) =
+                    (shared(&queue, &[by; ITEMS as usize]), shared(&queue, &[by; ITEMS as usize]));
+                for _ in 0..40 {
+                    let launch = Launch::new(&queue, range([ITEMS], [8]));
+                    let done = launch.run_on(step, Step { rounds: 10 }, (&mut a, &b)).expect("a launch");
+                    done.wait().expect("its end");
+                }
+                (by, a)
+            })
+        });
+        for (by, a) in
+            threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        {
+            assert_eq!(a.read().expect("a view")[..], expected(by, 40, by));
+        }
+    });
+}

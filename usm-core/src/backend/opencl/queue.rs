@@ -371,6 +371,10 @@ impl waiter::Blocking for EventInner {
         // SAFETY: a live event. Whether it failed is asked afterwards.
         let _ = unsafe { (self.handle.library().wait_for_events)(1, &raw const event) };
     }
+
+    fn is_up_to_a_program(&self) -> bool {
+        self.queue.is_none() || self.fate.is_some()
+    }
 }
 
 impl Completion for OpenClEvent {
