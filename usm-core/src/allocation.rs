@@ -74,7 +74,7 @@ impl<B: Backend> Allocation<B> {
     /// uses the memory, instead of the memory being freed. It is not in the context's books.
     ///
     /// # Safety
-    /// `block` is USM memory of `context` with the kind it says, live as long as `owner` is not dropped. Access from
+    /// `block` is USM memory of `context` with the kind it says, or memory that its device reaches as it reaches that kind; live as long as `owner` is not dropped. Access from
     /// elsewhere is the caller's to order.
     #[cfg(feature = "alloc")]
     #[must_use]
@@ -84,6 +84,20 @@ impl<B: Backend> Allocation<B> {
             block,
             uses: Uses::new(),
             owner: Owner::Foreign(Some(owner)),
+        }
+    }
+
+    /// What keeps somebody else's memory alive, without waiting for the operations that use it: those are to be over.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn into_owner<O: Any>(mut self) -> core::result::Result<O, Self> {
+        match &mut self.owner {
+            Owner::Foreign(owner) if owner.as_ref().is_some_and(|owner| owner.is::<O>()) => {
+                match owner.take().map(|owner| owner.downcast::<O>()) {
+                    Some(Ok(owner)) => Ok(*owner),
+                    _ => Err(self),
+                }
+            }
+            _ => Err(self),
         }
     }
 

@@ -38,6 +38,8 @@ mod stats;
 mod strided;
 mod strided_copy;
 mod sync;
+#[cfg(feature = "alloc")]
+mod system;
 mod typed;
 mod uses;
 mod view;

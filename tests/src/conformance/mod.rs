@@ -117,7 +117,8 @@ macro_rules! conformance_cases {
             threads_read_one_array twenty_thousand_pairs_leak_nothing);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, sharing:
             an_ipc_handle_names_its_memory_or_is_unsupported
-            a_device_reaches_its_own_memory_or_peers_are_unsupported);
+            a_device_reaches_its_own_memory_or_peers_are_unsupported memory_of_the_program_is_used_in_place_or_unsupported
+            memory_of_the_program_outlives_work_in_flight memory_of_the_runtime_is_no_memory_of_the_program);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, kernel:
             reverse_is_the_plain_loop reduce_is_the_plain_loop matmul_is_the_plain_loop histogram_is_the_plain_loop
             saxpy_is_the_plain_loop scan_is_the_plain_loop constant_memory_belongs_to_its_launch
@@ -130,7 +131,7 @@ macro_rules! conformance_cases {
             launches_on_one_array_run_in_turn launches_of_two_queues_are_ordered_by_the_arrays
             launches_are_ordered_among_copies_and_fills a_launch_waits_for_the_events_it_is_given
             what_a_launch_uses_may_be_dropped_at_once a_view_waits_for_a_forgotten_launch
-            two_threads_launch_one_function waits_of_many_threads_all_end code_in_a_foreign_format_is_refused a_build_error_has_the_compilers_log
+            two_threads_launch_one_function kernels_reach_memory_of_the_program waits_of_many_threads_all_end code_in_a_foreign_format_is_refused a_build_error_has_the_compilers_log
             bytes_that_are_no_code_are_refused options_reach_the_compiler a_missing_function_is_named
             a_function_knows_its_limits a_function_knows_its_group_and_its_own_local_memory a_call_takes_interior_pointers an_interior_pointer_outside_is_refused
             a_wrong_number_of_arguments_is_refused an_argument_of_the_wrong_type_is_refused

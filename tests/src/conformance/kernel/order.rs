@@ -1,6 +1,6 @@
 //! Order and lifetime: launches among copies, fills, views and drops.
 
-use usm_core::{Device, QueueOrder, UsmVec};
+use usm_core::{Device, Host, Queue, QueueOrder, Shared, UsmVec};
 use usm_kernel::sample::Saxpy;
 use usm_kernel::{Launch, Programmable};
 
@@ -122,6 +122,21 @@ pub fn a_view_waits_for_a_forgotten_launch<B: Programmable>(fixture: &Fixture<'_
     assert_eq!(a.read().expect("a view")[..], expected(1, 1, 2));
 }
 
+type Input<B> = (u32, Queue<B>, UsmVec<u32, Shared, B>, UsmVec<u32, Shared, B>);
+
+/// A queue and two arrays for each thread, filled before any of them launches: without concurrent access one excludes the other.
+fn inputs<B: Programmable, const N: usize>(
+    fixture: &Fixture<'_, B>,
+    order: QueueOrder,
+    values: [u32; N],
+) -> [Input<B>; N] {
+    values.map(|by| {
+        let queue = queue(fixture, order);
+        let (a, b) = (shared(&queue, &[by; ITEMS as usize]), shared(&queue, &[by; ITEMS as usize]));
+        (by, queue, a, b)
+    })
+}
+
 /// One function, two threads, each its own arrays and queue: arguments do not mix.
 pub fn two_threads_launch_one_function<B: Programmable + 'static>(fixture: &Fixture<'_, B>)
 where
@@ -129,12 +144,9 @@ where
 {
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
     std::thread::scope(|scope| {
-        let threads = [1_u32, 1_000].map(|by| {
-            let (step, context) = (&step, fixture.context);
+        let threads = inputs(fixture, QueueOrder::InOrder, [1_u32, 1_000]).map(|(by, queue, mut a, b)| {
+            let step = &step;
             scope.spawn(move || {
-                let queue = context.queue(QueueOrder::InOrder).expect("a queue");
-                let (mut a, b) =
-                    (shared(&queue, &[by; ITEMS as usize]), shared(&queue, &[by; ITEMS as usize]));
                 for _ in 0..50 {
                     let launch = Launch::new(&queue, range([ITEMS], [8]));
                     let _ = launch.run_on(step, Step { rounds: 10 }, (&mut a, &b)).expect("a launch");
@@ -158,12 +170,10 @@ where
 {
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
     std::thread::scope(|scope| {
-        let threads = [1_u32, 2, 3, 4, 5, 6, 7, 8].map(|by| {
-            let (step, context) = (&step, fixture.context);
+        let all = inputs(fixture, QueueOrder::OutOfOrder, [1_u32, 2, 3, 4, 5, 6, 7, 8]);
+        let threads = all.map(|(by, queue, mut a, b)| {
+            let step = &step;
             scope.spawn(move || {
-                let queue = context.queue(QueueOrder::OutOfOrder).expect("a queue");
-                let (mut a, b) =
-                    (shared(&queue, &[by; ITEMS as usize]), shared(&queue, &[by; ITEMS as usize]));
                 for _ in 0..40 {
                     let launch = Launch::new(&queue, range([ITEMS], [8]));
                     let done = launch.run_on(step, Step { rounds: 10 }, (&mut a, &b)).expect("a launch");
@@ -178,4 +188,17 @@ where
             assert_eq!(a.read().expect("a view")[..], expected(by, 40, by));
         }
     });
+}
+
+/// A launch over memory of the program's allocator, where the device reaches it.
+pub fn kernels_reach_memory_of_the_program<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
+    let adopt =
+        |value: u32| UsmVec::<u32, Host, B>::from_system(fixture.context, vec![value; ITEMS as usize].into());
+    let (Ok(mut a), Ok(b)) = (adopt(1), adopt(2)) else { return };
+    let queue = queue(fixture, QueueOrder::OutOfOrder);
+    let launch = Launch::new(&queue, range([ITEMS], [8]));
+    let _ = launch.run_on(&step, slow(fixture), (&mut a, &b)).expect("a launch");
+    drop(b);
+    assert_eq!(a.into_system().map_err(|(_, error)| error).expect("the memory")[..], expected(1, 1, 2));
 }

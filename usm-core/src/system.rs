@@ -1,0 +1,96 @@
+//! System USM: memory of the program's own allocator that the device reaches as it is.
+//!
+//! SYCL's `usm_system_allocations`, OpenCL's shared system memory, CUDA's pageable memory access (HMM, ATS). The memory obeys the
+//! rule of USM host memory and so has that kind; a runtime asked about its address does not know it.
+
+use alloc::boxed::Box;
+use core::mem::ManuallyDrop;
+use core::ptr::NonNull;
+
+use bytemuck::Pod;
+
+use crate::access::{Access, AccessFlags};
+use crate::allocation::Allocation;
+use crate::backend::{Backend, Block};
+use crate::error::{Error, ErrorKind, Result};
+use crate::kind::Host;
+use crate::typed::UsmVec;
+use crate::{AllocKind, Context};
+
+/// A box that others write through its address: no reference to it lives meanwhile.
+struct Boxed<T>(NonNull<[T]>);
+
+// SAFETY: it owns its elements as the box does.
+unsafe impl<T: Send> Send for Boxed<T> {}
+// SAFETY: a shared reference to it gives no access to the elements.
+unsafe impl<T: Sync> Sync for Boxed<T> {}
+
+impl<T> Boxed<T> {
+    fn new(elements: Box<[T]>) -> Self {
+        Self(NonNull::from(Box::leak(elements)))
+    }
+
+    fn into_box(self) -> Box<[T]> {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: `new` leaked this box, and only this value, which ends here, makes one of it again.
+        unsafe { Box::from_raw(this.0.as_ptr()) }
+    }
+}
+
+impl<T> Drop for Boxed<T> {
+    fn drop(&mut self) {
+        // SAFETY: as in `into_box`, which does not drop the value.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+impl<T: Pod + Send + Sync, B: Backend> UsmVec<T, Host, B> {
+    /// Takes memory of the program's allocator as an array, without a copy: copies, fills and kernels of the device use it in place. The
+    /// context's books and limits do not count it, and [`Context::query`] answers `Unknown`: it is not the runtime's.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where the device does not reach such memory, beside the host ([`Capabilities::system`]), and
+    /// [`ErrorKind::ZeroSize`] for no elements; with the elements.
+    ///
+    /// [`Capabilities::system`]: crate::Capabilities::system
+    pub fn from_system(context: &Context<B>, elements: Box<[T]>) -> Result<Self, (Box<[T]>, Error)> {
+        if !context.info().capabilities.system.contains(AccessFlags::ACCESS | AccessFlags::CONCURRENT) {
+            let operation = "memory of the system's allocator on this device";
+            return Err((elements, ErrorKind::Unsupported { operation }.into()));
+        }
+        let (len, size) = (elements.len(), size_of_val::<[T]>(&elements));
+        if size == 0 {
+            return Err((elements, ErrorKind::ZeroSize.into()));
+        }
+        let boxed = Boxed::new(elements);
+        let block =
+            Block { pointer: boxed.0.cast(), size, alignment: align_of::<T>(), kind: AllocKind::Host };
+        // SAFETY: the device reaches the memory as it reaches host memory, the box keeps it, and nobody else has it.
+        let allocation = unsafe { Allocation::foreign(context.clone(), block, Box::new(boxed)) };
+        // SAFETY: the box's elements are initialised, and `Pod` keeps them so whatever is written.
+        unsafe { Self::from_allocation(allocation, len) }
+            .map_err(|_| unreachable!("a box of `T` holds its elements, aligned"))
+    }
+
+    /// The memory that [`from_system`](Self::from_system) took, after every operation that uses it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`] at the context's wait limit, the failure of an operation that used it, [`ErrorKind::WrongKind`] where the
+    /// memory is the runtime's or was taken with other elements; with the array.
+    pub fn into_system(self) -> Result<Box<[T]>, (Self, Error)> {
+        if let Err(error) = self.allocation().wait_for_uses(Access::Write) {
+            return Err((self, error));
+        }
+        let len = self.len();
+        match self.into_allocation().into_owner::<Boxed<T>>() {
+            Ok(boxed) => Ok(boxed.into_box()),
+            Err(allocation) => {
+                // SAFETY: it was an array of that length a moment ago.
+                let array = unsafe { Self::from_allocation(allocation, len) }
+                    .unwrap_or_else(|_| unreachable!("the allocation held the array"));
+                let kind = ErrorKind::WrongKind { expected: AllocKind::Unknown, found: AllocKind::Host };
+                Err((array, kind.into()))
+            }
+        }
+    }
+}
