@@ -1,14 +1,20 @@
-//! Opaque memory objects in the manner of `cl_mem`.
+//! Opaque memory objects in the manner of `cl_mem`, and what a queue does with them.
 
 use core::fmt;
 use core::mem::ManuallyDrop;
 
+use crate::access::Access;
+use crate::allocation::Allocation;
 use crate::backend::{Backend, Buffers};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
+use crate::event::Event;
+use crate::queue::{Queue, Usage, host_side};
+#[cfg(feature = "alloc")]
+use crate::system;
 use crate::uses::Uses;
 
-/// A memory object without an address: only copies reach its content.
+/// A memory object without an address: only copies and kernels reach its content.
 pub struct Buffer<B: Backend> {
     context: Context<B>,
     raw: ManuallyDrop<<B::Buffers as Buffers<B>>::Raw>,
@@ -48,6 +54,12 @@ impl<B: Backend> Buffer<B> {
         &self.raw
     }
 
+    /// The handle as a kernel's argument, `None` where kernels take no buffers.
+    #[must_use]
+    pub fn argument(&self) -> Option<usize> {
+        B::Buffers::argument(&self.raw)
+    }
+
     pub(crate) fn uses(&self) -> &Uses<B> {
         &self.uses
     }
@@ -74,5 +86,94 @@ impl<B: Backend> Drop for Buffer<B> {
             let destroy = || unsafe { B::Buffers::destroy(self.context.raw(), raw) };
             self.context.shared().free(crate::MemoryType::Buffer, None, self.size, false, destroy);
         }
+    }
+}
+
+impl<B: Backend> Queue<B> {
+    /// Copies `len` bytes of an allocation that the host reaches into a buffer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::NotHostAccessible`], [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
+    pub fn write_buffer(
+        &self,
+        buffer: &mut Buffer<B>,
+        offset: usize,
+        src: &Allocation<B>,
+        src_offset: usize,
+        len: usize,
+    ) -> Result<Event<B>> {
+        buffer.check_range(offset, len)?;
+        src.check_range(src_offset, len)?;
+        host_side(src)?;
+        let from = src.as_ptr().wrapping_add(src_offset);
+        let usages = [Usage::buffer(buffer, Access::Write), Usage::read(src)];
+        // SAFETY: both ranges are inside, and the usages keep both objects alive and ordered.
+        unsafe {
+            self.submit(&usages, &[], |queue, after| {
+                if len == 0 {
+                    B::barrier(queue, after)
+                } else {
+                    B::Buffers::write(queue, buffer.raw(), offset, from, len, after)
+                }
+            })
+        }
+    }
+
+    /// Copies `len` bytes of a buffer into an allocation that the host reaches.
+    ///
+    /// # Errors
+    /// As [`write_buffer`](Self::write_buffer).
+    pub fn read_buffer(
+        &self,
+        buffer: &Buffer<B>,
+        offset: usize,
+        dst: &mut Allocation<B>,
+        dst_offset: usize,
+        len: usize,
+    ) -> Result<Event<B>> {
+        buffer.check_range(offset, len)?;
+        dst.check_range(dst_offset, len)?;
+        host_side(dst)?;
+        let to = dst.as_ptr().wrapping_add(dst_offset);
+        let usages = [Usage::buffer(buffer, Access::Read), Usage::write(dst)];
+        // SAFETY: as in `write_buffer`.
+        unsafe {
+            self.submit(&usages, &[], |queue, after| {
+                if len == 0 {
+                    B::barrier(queue, after)
+                } else {
+                    B::Buffers::read(queue, buffer.raw(), offset, to, len, after)
+                }
+            })
+        }
+    }
+
+    /// Copies bytes of the program into a buffer, at `offset` bytes; also where the runtime has no USM. They are copied twice: the
+    /// queue takes them along, and the caller's are free when this returns.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
+    #[cfg(feature = "alloc")]
+    pub fn write_buffer_from(&self, buffer: &mut Buffer<B>, offset: usize, bytes: &[u8]) -> Result<Event<B>> {
+        buffer.check_range(offset, bytes.len())?;
+        let staging = system::for_copies(self.context(), bytes.into());
+        self.write_buffer(buffer, offset, &staging, 0, bytes.len())
+    }
+
+    /// Copies bytes of a buffer, from `offset` bytes on, to the program, after the work that writes it; also where the runtime has
+    /// no USM.
+    ///
+    /// # Errors
+    /// As [`write_buffer_from`](Self::write_buffer_from), the failure of the copy or of what it follows, and [`ErrorKind::Timeout`] at
+    /// the context's wait limit; `bytes` are as they were then.
+    #[cfg(feature = "alloc")]
+    pub fn read_buffer_to(&self, buffer: &Buffer<B>, offset: usize, bytes: &mut [u8]) -> Result<()> {
+        buffer.check_range(offset, bytes.len())?;
+        let mut staging = system::for_copies(self.context(), alloc::vec![0; bytes.len()].into());
+        self.read_buffer(buffer, offset, &mut staging, 0, bytes.len())?.wait()?;
+        if let Some(read) = system::into_bytes(staging)? {
+            bytes.copy_from_slice(&read);
+        }
+        Ok(())
     }
 }

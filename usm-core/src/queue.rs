@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::access::Access;
 use crate::allocation::Allocation;
-use crate::backend::{Advice, Backend, Buffers, MemAdvice, QueueOrder};
+use crate::backend::{Advice, Backend, MemAdvice, QueueOrder};
 use crate::buffer::Buffer;
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
@@ -298,64 +298,6 @@ impl<B: Backend> Queue<B> {
         }
     }
 
-    /// Copies `len` bytes of an allocation that the host reaches into a buffer.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::NotHostAccessible`], [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
-    pub fn write_buffer(
-        &self,
-        buffer: &mut Buffer<B>,
-        offset: usize,
-        src: &Allocation<B>,
-        src_offset: usize,
-        len: usize,
-    ) -> Result<Event<B>> {
-        buffer.check_range(offset, len)?;
-        src.check_range(src_offset, len)?;
-        host_side(src)?;
-        let from = src.as_ptr().wrapping_add(src_offset);
-        let usages = [Usage::buffer(buffer, Access::Write), Usage::read(src)];
-        // SAFETY: both ranges are inside, and the usages keep both objects alive and ordered.
-        unsafe {
-            self.submit(&usages, &[], |queue, after| {
-                if len == 0 {
-                    B::barrier(queue, after)
-                } else {
-                    B::Buffers::write(queue, buffer.raw(), offset, from, len, after)
-                }
-            })
-        }
-    }
-
-    /// Copies `len` bytes of a buffer into an allocation that the host reaches.
-    ///
-    /// # Errors
-    /// As [`write_buffer`](Self::write_buffer).
-    pub fn read_buffer(
-        &self,
-        buffer: &Buffer<B>,
-        offset: usize,
-        dst: &mut Allocation<B>,
-        dst_offset: usize,
-        len: usize,
-    ) -> Result<Event<B>> {
-        buffer.check_range(offset, len)?;
-        dst.check_range(dst_offset, len)?;
-        host_side(dst)?;
-        let to = dst.as_ptr().wrapping_add(dst_offset);
-        let usages = [Usage::buffer(buffer, Access::Read), Usage::write(dst)];
-        // SAFETY: as in `write_buffer`.
-        unsafe {
-            self.submit(&usages, &[], |queue, after| {
-                if len == 0 {
-                    B::barrier(queue, after)
-                } else {
-                    B::Buffers::read(queue, buffer.raw(), offset, to, len, after)
-                }
-            })
-        }
-    }
-
     /// Asks for an allocation to be near the queue's device.
     ///
     /// # Errors
@@ -404,7 +346,7 @@ impl<B: Backend> Queue<B> {
 }
 
 /// The other side of a buffer copy is memory that the host reaches: runtimes take a host pointer there.
-fn host_side<B: Backend>(allocation: &Allocation<B>) -> Result<()> {
+pub(crate) fn host_side<B: Backend>(allocation: &Allocation<B>) -> Result<()> {
     let kind = allocation.kind();
     if kind.is_host_accessible() { Ok(()) } else { Err(ErrorKind::NotHostAccessible { kind }.into()) }
 }

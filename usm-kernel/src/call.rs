@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 
 use bytemuck::Pod;
-use usm_core::{Access, Allocation, Backend, ErrorKind, Event, Kind, Queue, UninitVec, Usage, UsmVec};
+use usm_core::{
+    Access, Allocation, Backend, Buffer, ErrorKind, Event, Kind, Queue, UninitVec, Usage, UsmVec,
+};
 
 use crate::backend::{Grid, Programmable, Slot};
 use crate::error::LaunchError;
@@ -26,6 +28,7 @@ pub struct Argument<'a, B: Backend> {
 #[derive(Debug)]
 enum Given<'a, B: Backend> {
     Memory { allocation: &'a Allocation<B>, access: Access, offset: Option<usize>, element: usize },
+    Buffer { buffer: &'a Buffer<B>, access: Access },
     Value(&'a [u8]),
     Local { bytes: Option<usize>, alignment: usize },
 }
@@ -65,7 +68,19 @@ impl<'a, B: Backend> Argument<'a, B> {
         Self::memory::<u8>(allocation, Access::Write)
     }
 
-    /// The same memory from element number `start` on: an interior pointer. Of values and local memory, nothing changes.
+    /// A buffer that the code reads.
+    #[must_use]
+    pub const fn read_buffer(buffer: &'a Buffer<B>) -> Self {
+        Self { given: Given::Buffer { buffer, access: Access::Read } }
+    }
+
+    /// A buffer that the code reads and writes.
+    #[must_use]
+    pub const fn write_buffer(buffer: &'a mut Buffer<B>) -> Self {
+        Self { given: Given::Buffer { buffer, access: Access::Write } }
+    }
+
+    /// The same memory from element number `start` on: an interior pointer. Of buffers, values and local memory, nothing changes.
     #[must_use]
     pub fn from_element(self, start: usize) -> Self {
         match self.given {
@@ -97,6 +112,10 @@ impl<'a, B: Backend> Argument<'a, B> {
                 allocation.check_range(offset, 0)?;
                 Ok(Slot::Pointer(allocation.as_ptr() as usize + offset))
             }
+            Given::Buffer { buffer, .. } => match buffer.argument() {
+                Some(handle) => Ok(Slot::Object(handle)),
+                None => Err(ErrorKind::Unsupported { operation: "a buffer as an argument" }.into()),
+            },
             Given::Value(bytes) => Ok(Slot::Value(bytes)),
             Given::Local { bytes, alignment } => Ok(local_slot(bytes, alignment)?),
         }
@@ -105,6 +124,7 @@ impl<'a, B: Backend> Argument<'a, B> {
     fn usage(&self) -> Option<Usage<'a, B>> {
         match self.given {
             Given::Memory { allocation, access, .. } => Some(Usage::of(allocation, access)),
+            Given::Buffer { buffer, access } => Some(Usage::buffer(buffer, access)),
             Given::Value(_) | Given::Local { .. } => None,
         }
     }
@@ -236,20 +256,21 @@ fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>])
     for (argument, (shape, slot)) in parameters.iter().zip(slots).enumerate() {
         let given = match slot {
             Slot::Pointer(_) => "a pointer",
+            Slot::Object(_) => "a buffer",
             Slot::Value(_) => "a value",
             Slot::Local { .. } => "local memory",
         };
         let declared = match (*shape, slot) {
             (Shape::Pointer, Slot::Value(_) | Slot::Local { .. }) => "a pointer",
-            (Shape::Local, Slot::Value(_) | Slot::Pointer(_)) => "local memory",
-            (Shape::Value(_), Slot::Pointer(_) | Slot::Local { .. }) => "a value",
+            (Shape::Local, Slot::Value(_) | Slot::Pointer(_) | Slot::Object(_)) => "local memory",
+            (Shape::Value(_), Slot::Pointer(_) | Slot::Object(_) | Slot::Local { .. }) => "a value",
             (Shape::Value(needed), Slot::Value(bytes)) if needed != bytes.len() => {
                 let found = bytes.len();
                 return Err(LaunchError::ArgumentBytes { argument, needed, found });
             }
             (Shape::Bytes(needed), slot) => {
                 let found = match slot {
-                    Slot::Pointer(_) => size_of::<usize>(),
+                    Slot::Pointer(_) | Slot::Object(_) => size_of::<usize>(),
                     Slot::Value(bytes) => bytes.len(),
                     // The offset of a local array.
                     Slot::Local { .. } => size_of::<u32>(),

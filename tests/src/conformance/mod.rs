@@ -85,7 +85,7 @@ macro_rules! conformance_cases {
             every_pair_of_kinds_copies ranges_copy_between_offsets a_range_outside_is_refused_with_the_numbers
             overlap_inside_an_allocation_is_refused neighbours_inside_an_allocation_copy
             no_bytes_are_fine_in_every_operation one_byte_too_many_is_refused_by_every_operation
-            fills_of_every_width fills_follow_one_rule a_buffer_round_trip a_buffer_range_outside_is_refused
+            fills_of_every_width fills_follow_one_rule a_buffer_round_trip a_buffer_and_bytes_of_the_program a_buffer_range_outside_is_refused
             hints_change_nothing);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, order:
             an_event_completes an_in_order_queue_keeps_the_order an_out_of_order_queue_keeps_dependencies
@@ -133,7 +133,7 @@ macro_rules! conformance_cases {
             what_a_launch_uses_may_be_dropped_at_once a_view_waits_for_a_forgotten_launch
             two_threads_launch_one_function kernels_reach_memory_of_the_program waits_of_many_threads_all_end code_in_a_foreign_format_is_refused a_build_error_has_the_compilers_log
             bytes_that_are_no_code_are_refused options_reach_the_compiler a_missing_function_is_named
-            a_function_knows_its_limits a_function_knows_its_group_and_its_own_local_memory a_call_takes_interior_pointers an_interior_pointer_outside_is_refused
+            a_function_knows_its_limits a_function_knows_its_group_and_its_own_local_memory a_call_takes_interior_pointers a_call_takes_buffers an_interior_pointer_outside_is_refused
             a_wrong_number_of_arguments_is_refused an_argument_of_the_wrong_type_is_refused
             a_declared_function_is_launched_safely memory_named_as_used_is_reached_and_ordered
             module_and_function_may_be_dropped_in_flight a_spir_v_module_runs

@@ -226,6 +226,32 @@ pub fn a_buffer_round_trip<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(fixture.context.stats().of(MemoryType::Buffer).live, 0);
 }
 
+/// The caller's bytes are free at once, on either side of copies that have not run.
+pub fn a_buffer_and_bytes_of_the_program<B: Backend>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture);
+    let Some(mut opaque) = buffer(fixture, 4096) else { return };
+    let mut bytes = vec![1_u8; 4096];
+    for round in 2..10_u8 {
+        let _ = queue.write_buffer_from(&mut opaque, 0, &bytes).expect("a write");
+        bytes.fill(round);
+        let _ = queue.write_buffer_from(&mut opaque, 1, &bytes[..4094]).expect("a write");
+        bytes.fill(0);
+        queue.read_buffer_to(&opaque, 0, &mut bytes).expect("a read");
+        assert_eq!(
+            (bytes[0], bytes[4095]),
+            (if round == 2 { 1 } else { 99 }, if round == 2 { 1 } else { 99 })
+        );
+        assert!(bytes[1..4095].iter().all(|byte| *byte == round));
+        bytes.fill(99);
+    }
+    queue.write_buffer_from(&mut opaque, 4096, &[]).expect("no bytes").wait().expect("done");
+    queue.read_buffer_to(&opaque, 4096, &mut []).expect("no bytes");
+    let refused = queue.write_buffer_from(&mut opaque, 4090, &[0; 8]).map(drop).expect_err("outside").kind;
+    assert_eq!(refused, ErrorKind::OutOfBounds { offset: 4090, len: 8, size: 4096 });
+    let refused = queue.read_buffer_to(&opaque, 4090, &mut [7; 8]).expect_err("outside").kind;
+    assert_eq!(refused, ErrorKind::OutOfBounds { offset: 4090, len: 8, size: 4096 });
+}
+
 /// With the three numbers.
 pub fn a_buffer_range_outside_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);

@@ -11,7 +11,7 @@ use crate::backend::{Backend, Block};
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
 
-/// Opaque memory objects in the manner of `cl_mem`: no address, only copies.
+/// Opaque memory objects in the manner of `cl_mem`: no address, only copies and kernels.
 pub trait Buffers<B: Backend> {
     /// The runtime's handle.
     type Raw: Debug + Send + Sync;
@@ -21,6 +21,12 @@ pub trait Buffers<B: Backend> {
     /// # Errors
     /// The runtime's, or `Unsupported`.
     fn create(context: &B::Context, size: usize) -> Result<Self::Raw>;
+
+    /// The handle as a kernel's argument, `None` where kernels take no buffers.
+    fn argument(raw: &Self::Raw) -> Option<usize> {
+        let _ = raw;
+        None
+    }
 
     /// Gives the buffer back.
     ///

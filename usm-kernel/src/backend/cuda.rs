@@ -373,7 +373,8 @@ impl Parameters {
             arguments.iter().zip(self.pointers.iter_mut().zip(&mut self.offsets))
         {
             pointer.write(match argument {
-                Slot::Pointer(address) => ptr::from_ref(address).cast_mut().cast(),
+                // No buffer of this backend has a handle.
+                Slot::Pointer(address) | Slot::Object(address) => ptr::from_ref(address).cast_mut().cast(),
                 Slot::Value(bytes) => bytes.as_ptr().cast_mut().cast(),
                 Slot::Local { bytes, alignment } => {
                     let start = region.checked_next_multiple_of((*alignment).max(REGION_ALIGNMENT));

@@ -310,6 +310,7 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
                 self.values[index] = ptr::without_provenance_mut(address);
                 kind::POINTER
             }
+            Slot::Object(_) => return Err(unsupported("a buffer as an argument")),
             Slot::Value(bytes) => match bytes.len() {
                 1 => kind::U8,
                 2 => kind::U16,
@@ -352,7 +353,7 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
                     self.values[index] = bytes.as_ptr().cast_mut().cast();
                 }
                 Slot::Local { .. } => self.values[index] = (&raw mut self.locals[index]).cast(),
-                Slot::Value(_) | Slot::Pointer(_) => {}
+                Slot::Value(_) | Slot::Pointer(_) | Slot::Object(_) => {}
             }
         }
         (self.values.as_ptr(), self.kinds.as_ptr(), self.count)

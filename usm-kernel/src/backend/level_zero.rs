@@ -348,7 +348,8 @@ impl Kernel {
     fn set(&self, index: u32, argument: &Slot<'_>) -> Result<ze_result_t, Error> {
         let address;
         let (bytes, value): (usize, *const c_void) = match *argument {
-            Slot::Pointer(pointer) => {
+            // No buffer of this backend has a handle.
+            Slot::Pointer(pointer) | Slot::Object(pointer) => {
                 address = pointer;
                 (size_of::<usize>(), (&raw const address).cast())
             }

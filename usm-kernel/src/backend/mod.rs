@@ -78,6 +78,8 @@ impl Grid {
 pub enum Slot<'s> {
     /// An address in USM memory.
     Pointer(usize),
+    /// A memory object without an address, by its handle.
+    Object(usize),
     /// The bytes of a value.
     Value(&'s [u8]),
     /// Local memory of a group.

@@ -384,6 +384,11 @@ impl OpenClFunction {
                     unsafe { (usm.set_pointer)(self.raw, index, ptr::without_provenance::<c_void>(address)) };
                 ("clSetKernelArgMemPointerINTEL", status)
             }
+            Slot::Object(handle) => {
+                // SAFETY: live kernel; a `cl_mem`, which the runtime keeps from the enqueueing on.
+                let status = unsafe { set(self.raw, index, size_of::<usize>(), (&raw const handle).cast()) };
+                ("clSetKernelArg", status)
+            }
             Slot::Value(bytes) => {
                 // SAFETY: live kernel; as many bytes as said, copied before the call returns.
                 ("clSetKernelArg", unsafe { set(self.raw, index, bytes.len(), bytes.as_ptr().cast()) })

@@ -1,6 +1,8 @@
 //! Modules and functions: building, their limits, and calls that nothing checked.
 
-use usm_core::{BackendKind, Device, ErrorKind, Host, QueueOrder, Shared, Usage, UsmVec};
+use usm_core::{
+    BackendKind, Device, ErrorKind, Fallback, Host, Memory, MemoryType, QueueOrder, Shared, Usage, UsmVec,
+};
 use usm_kernel::{
     Argument, ArgumentError, BuildError, Code, Declared, Formats, Function, Launch, LaunchError, Local,
     Module, Programmable, Read, Shape, Value, Write,
@@ -158,6 +160,30 @@ pub fn a_call_takes_interior_pointers<B: Programmable>(fixture: &Fixture<'_, B>)
             })
             .collect();
         assert_eq!(a.to_vec(&queue).expect("the result"), expected);
+    }
+}
+
+/// A memory object as an argument, where there is such a thing: ordered among its copies, kept while the code runs.
+pub fn a_call_takes_buffers<B: Programmable>(fixture: &Fixture<'_, B>) {
+    for add in functions(fixture, ADD, "add") {
+        let queue = queue(fixture, QueueOrder::OutOfOrder);
+        let buffer = |values: &[f32; 64]| {
+            let asked = fixture.context.allocate_memory(MemoryType::Buffer, 256, 0, Fallback::Refuse);
+            let Ok(Memory::Buffer(mut buffer)) = asked else { return None };
+            let _ = queue.write_buffer_from(&mut buffer, 0, bytemuck::cast_slice(values)).expect("a write");
+            Some(buffer)
+        };
+        let (Some(mut a), Some(b)) = (buffer(&[1.0; 64]), buffer(&[2.0; 64])) else { return };
+        let (value, local) = (10.0_f32, Argument::local::<f32>(16));
+        let arguments =
+            [Argument::write_buffer(&mut a), Argument::read_buffer(&b), Argument::value(&value), local];
+        // SAFETY: 64 items, each with its own element.
+        let event = unsafe { Launch::new(&queue, range([64], [16])).call(&add, &arguments) };
+        drop(event.expect("a launch"));
+        drop(b);
+        let mut found = [0.0_f32; 64];
+        queue.read_buffer_to(&a, 0, bytemuck::cast_slice_mut(&mut found)).expect("a read");
+        assert_eq!(found, [21.0; 64]);
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
     unsafe fn free(&self, block: &Block);
     fn query(&self, address: usize) -> Result<PointerInfo>;
     fn synchronize(&self, limit: Duration) -> Result<()>;
-    fn create_buffer(&self, size: usize) -> Result<Box<dyn Any + Send + Sync>>;
+    fn create_buffer(&self, size: usize) -> Result<DynBuffer>;
     /// # Safety
     /// As [`Buffers::destroy`].
     unsafe fn destroy_buffer(&self, raw: Box<dyn Any + Send + Sync>);
@@ -189,9 +189,10 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
         B::synchronize(&self.handle, limit)
     }
 
-    fn create_buffer(&self, size: usize) -> Result<Box<dyn Any + Send + Sync>> {
+    fn create_buffer(&self, size: usize) -> Result<DynBuffer> {
         let raw = B::Buffers::create(&self.handle, size)?;
-        Ok(Box::new(BufferOf::<B>(raw)))
+        let argument = B::Buffers::argument(&raw);
+        Ok(DynBuffer { raw: Box::new(BufferOf::<B>(raw)), argument })
     }
 
     unsafe fn destroy_buffer(&self, raw: Box<dyn Any + Send + Sync>) {
@@ -234,7 +235,7 @@ pub(super) struct BufferOf<B: Backend>(<B::Buffers as Buffers<B>>::Raw);
 impl<B: Backend + 'static> BufferOf<B> {
     /// The safe layer has checked that the buffer belongs to the queue's context, hence to its backend.
     fn of(buffer: &DynBuffer) -> Result<&<B::Buffers as Buffers<B>>::Raw> {
-        match buffer.0.downcast_ref::<Self>() {
+        match buffer.raw.downcast_ref::<Self>() {
             Some(buffer) => Ok(&buffer.0),
             None => Err(ErrorKind::Unsupported { operation: "a buffer of another backend" }.into()),
         }

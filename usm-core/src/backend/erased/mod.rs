@@ -50,7 +50,10 @@ pub struct DynQueue(Arc<dyn ErasedQueue>);
 pub struct DynEvent(Arc<dyn ErasedEvent>);
 
 /// A buffer of [`Dyn`].
-pub struct DynBuffer(Box<dyn Any + Send + Sync>);
+pub struct DynBuffer {
+    raw: Box<dyn Any + Send + Sync>,
+    argument: Option<usize>,
+}
 
 /// Memory of another process, opened through [`Dyn`].
 #[derive(Debug)]
@@ -83,7 +86,7 @@ impl Drop for ContextInner {
             // SAFETY: `drain` hands out blocks of this context whose operations are complete, each once.
             |block| unsafe { context.free(block) },
             // SAFETY: as above.
-            |raw| unsafe { context.destroy_buffer(raw.0) },
+            |raw| unsafe { context.destroy_buffer(raw.raw) },
         );
     }
 }
@@ -286,12 +289,16 @@ impl Buffers<Dyn> for Dyn {
     type Raw = DynBuffer;
 
     fn create(context: &DynContext, size: usize) -> Result<DynBuffer> {
-        context.0.erased.create_buffer(size).map(DynBuffer)
+        context.0.erased.create_buffer(size)
     }
 
     unsafe fn destroy(context: &DynContext, raw: DynBuffer) {
         // SAFETY: the caller's promise.
-        unsafe { context.0.erased.destroy_buffer(raw.0) };
+        unsafe { context.0.erased.destroy_buffer(raw.raw) };
+    }
+
+    fn argument(raw: &DynBuffer) -> Option<usize> {
+        raw.argument
     }
 
     unsafe fn write(

@@ -170,6 +170,10 @@ impl Buffers<Self> for OpenCl {
         context.create_buffer(size)
     }
 
+    fn argument(raw: &OpenClBuffer) -> Option<usize> {
+        Some(raw.as_raw() as usize)
+    }
+
     unsafe fn destroy(_: &OpenClContext, raw: OpenClBuffer) {
         drop(raw);
     }
