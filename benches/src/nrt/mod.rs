@@ -3,6 +3,7 @@
 mod compiled;
 mod containers;
 mod pruning;
+mod pruning_growth;
 
 use core::hint::black_box;
 use core::ptr::NonNull;
@@ -14,7 +15,6 @@ use std::sync::Arc;
 use usm_core::AllocKind;
 use usm_core::backend::host::HostHeap;
 use usm_nrt::api::{Api, NumbaApi};
-use usm_nrt::prune::{CfgBuilder, OpKind, Options, Value, prune};
 use usm_nrt::{MemInfo, MemRef, Request, SourceAllocator};
 
 use crate::cpu_time::medians;
@@ -24,7 +24,7 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut rows = counting();
     rows.extend(allocation());
     rows.extend(statistics());
-    rows.push(large_graphs());
+    rows.extend(pruning_growth::rows());
     match pruning::beside_llvmlite() {
         Ok(row) => rows.push(row),
         Err(reason) => eprintln!("nrt: without llvmlite's pass: {reason}"),
@@ -134,39 +134,6 @@ fn statistics() -> Vec<Row> {
         with(true, "alloc+release 64 B, statistics"),
         with(false, "alloc+release 64 B, nothing kept, statistics"),
     ]
-}
-
-/// Time per block of a chain of fans, 100 blocks beside 100,000: near 1 when time is linear.
-fn large_graphs() -> Row {
-    let graph = |fans: u32| {
-        let mut builder = CfgBuilder::new();
-        let mut head = builder.block(false);
-        for fan in 0..fans {
-            let (left, right, next) = (builder.block(false), builder.block(false), builder.block(false));
-            for side in [left, right] {
-                builder.edge(head, side);
-                builder.op(side, OpKind::Dec, Value(fan));
-                builder.edge(side, next);
-            }
-            builder.op(head, OpKind::Inc, Value(fan));
-            head = next;
-        }
-        builder.build().expect("the blocks exist")
-    };
-    let (large, small) = (graph(33_333), graph(33));
-    let time = |cfg: &usm_nrt::prune::Cfg| {
-        let mut cfg = cfg.clone();
-        let start = std::time::Instant::now();
-        let removed = prune(&mut cfg, &Options::default()).total();
-        assert_eq!(removed, cfg.len() - 1, "all fans cancel");
-        start.elapsed().as_secs_f64() * 1e9 / cfg.len() as f64
-    };
-    let samples = |cfg, count: usize| {
-        let mut times: Vec<f64> = (0..count).map(|_| time(cfg)).collect();
-        times.sort_by(f64::total_cmp);
-        times[count / 2]
-    };
-    Row::new("prune a block of 100,000", "a block of 100", "ns", samples(&large, 9), samples(&small, 101))
 }
 
 /// Numba's runtime as a library of its own.

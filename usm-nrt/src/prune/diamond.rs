@@ -5,6 +5,8 @@
 //! nearest with a busy span can be its tail: before it nothing is given back, and itself it gives back. So increments wait where that block
 //! is, sorted by value, and move up with it; one is looked at when something changed for it, in the order in which passes over all
 //! increments would have come to it.
+//!
+//! Beyond the reference a fan near that block takes the place of its decrement.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
