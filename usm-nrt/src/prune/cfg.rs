@@ -321,6 +321,12 @@ impl<'a> Index<'a> {
         }
     }
 
+    /// Whether no increment, or no decrement, is left: then there is nothing to cancel.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.increments.iter().all(|(_, op)| self.removed[op.id as usize])
+            || self.dec_count.iter().all(|&count| count == 0)
+    }
+
     /// Whether an operation was removed.
     pub(crate) fn is_removed(&self, op: Op) -> bool {
         self.removed[op.id as usize]

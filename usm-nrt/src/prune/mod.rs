@@ -179,6 +179,9 @@ fn prune_reference(index: &mut Index<'_>, options: &Options, stats: &mut PruneSt
         // What is left in a block then has no partner there, ever: once is enough.
         stats.per_block += per_block::prune(index);
     }
+    if index.is_settled() {
+        return;
+    }
     let mut walker = Walker::new(index.cfg);
     let mut diamonds = diamond.then(|| Diamonds::new(index));
     let mut fans = fanout.then(|| Fans::new(index, false, options.subgraph_limit));
@@ -205,6 +208,9 @@ fn prune_extended(index: &mut Index<'_>, options: &Options, stats: &mut PruneSta
     let Passes { per_block, diamond, fanout, fanout_raise } = options.passes;
     if per_block {
         stats.per_block += per_block::prune(index);
+    }
+    if index.is_settled() {
+        return;
     }
     let mut walker = Walker::new(index.cfg);
     let mut diamonds = None;

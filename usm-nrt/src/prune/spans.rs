@@ -23,9 +23,10 @@ pub(crate) struct Spans {
     depth: Vec<u32>,
     /// The nearest busy ancestor, by merging blocks that are not busy into what is above them.
     busy: Vec<u32>,
-    /// The group of each block, and the blocks of each group.
+    /// The group of each block, and the blocks sorted by group, with where each group begins.
     group: Vec<u32>,
-    members: Vec<Vec<u32>>,
+    members: Vec<u32>,
+    first: Vec<u32>,
     /// Why each group is busy: how many blocks, ways, and whether the way up ends here.
     reasons: Vec<u32>,
     ways: Vec<Way>,
@@ -57,14 +58,15 @@ impl Spans {
             busy: index.cfg.blocks().collect(),
             group: Vec::new(),
             members: Vec::new(),
+            first: Vec::new(),
             reasons: Vec::new(),
             ways: Vec::new(),
             waiting: alloc::vec![NONE; n],
             idle: Vec::new(),
         };
         let edges = spans.edges(index, &up.preorder());
-        (spans.group, spans.members) = groups(n, &edges);
-        spans.reasons = alloc::vec![0; spans.members.len()];
+        (spans.group, spans.members, spans.first) = groups(n, &edges);
+        spans.reasons = alloc::vec![0; spans.first.len() - 1];
         for block in index.cfg.blocks() {
             let top = spans.above[block as usize] == NONE;
             let reasons = u32::from(index.has_dec(block)) + u32::from(top);
@@ -127,7 +129,8 @@ impl Spans {
 
     fn settle(&mut self, idle: &mut Vec<(u32, u32)>) {
         while let Some(group) = self.idle.pop() {
-            for block in core::mem::take(&mut self.members[group as usize]) {
+            for at in self.first[group as usize]..self.first[group as usize + 1] {
+                let block = self.members[at as usize];
                 let busy = self.busy(self.above[block as usize]);
                 self.busy[block as usize] = busy;
                 idle.push((block, busy));
@@ -170,8 +173,9 @@ struct Edge {
     top: u32,
 }
 
-/// Strongly connected siblings (Tarjan, without recursion): the group of each block, the blocks of each group.
-fn groups(n: usize, edges: &[Edge]) -> (Vec<u32>, Vec<Vec<u32>>) {
+/// Strongly connected siblings (Tarjan, without recursion): the group of each block, the blocks sorted by group, where each
+/// group begins.
+fn groups(n: usize, edges: &[Edge]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let mut start = alloc::vec![0u32; n + 1];
     for edge in edges {
         start[edge.from as usize + 1] += 1;
@@ -186,7 +190,7 @@ fn groups(n: usize, edges: &[Edge]) -> (Vec<u32>, Vec<Vec<u32>>) {
         free[edge.from as usize] += 1;
     }
     let mut group = alloc::vec![NONE; n];
-    let mut members: Vec<Vec<u32>> = Vec::new();
+    let (mut members, mut first) = (Vec::with_capacity(n), alloc::vec![0u32]);
     let mut number = alloc::vec![NONE; n];
     let mut lowest = alloc::vec![NONE; n];
     let mut next = start.clone();
@@ -219,13 +223,16 @@ fn groups(n: usize, edges: &[Edge]) -> (Vec<u32>, Vec<Vec<u32>>) {
                 lowest[before as usize] = lowest[before as usize].min(lowest[at]);
             }
             if lowest[at] == number[at] {
-                let first = open.iter().rposition(|&other| other == block).unwrap_or(0);
-                for &member in &open[first..] {
-                    group[member as usize] = members.len() as u32;
+                while let Some(member) = open.pop() {
+                    group[member as usize] = first.len() as u32 - 1;
+                    members.push(member);
+                    if member == block {
+                        break;
+                    }
                 }
-                members.push(open.split_off(first));
+                first.push(members.len() as u32);
             }
         }
     }
-    (group, members)
+    (group, members, first)
 }
