@@ -1,6 +1,7 @@
 //! An allocator whose small blocks are carved out of slabs and kept by threads. It is one for the whole program, so the tests of this
 //! file take turns.
 #![cfg(all(feature = "std", not(miri)))]
+#![allow(clippy::std_instead_of_alloc, reason = "tests have std")]
 
 extern crate alloc;
 
