@@ -3,9 +3,11 @@
 //!
 //! `USM_DEBIAN_LIBRARIES` names the folder with the loader and the driver (`cargo xtask setup`).
 
-use std::io::Write as _;
+mod common;
+
 use std::process::{Command, ExitCode};
 
+use common::skip;
 use level_zero_sys::*;
 
 /// One environment of the driver and what must be found in it.
@@ -72,8 +74,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Some(libraries) = std::env::var_os("USM_DEBIAN_LIBRARIES") else {
-        let reason = "skipped: Level Zero in capture mode: USM_DEBIAN_LIBRARIES not set (cargo xtask setup)";
-        writeln!(std::io::stderr(), "{reason}").expect("standard error");
+        skip("Level Zero in capture mode: USM_DEBIAN_LIBRARIES not set (cargo xtask setup)");
         return ExitCode::SUCCESS;
     };
     let mut failed = 0;

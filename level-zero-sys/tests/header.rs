@@ -1,11 +1,13 @@
 //! Layouts, constants and signatures against the C header, by the C compiler itself: the test writes a C file of static
 //! assertions and redeclarations, which does not compile when one of them differs.
 
+mod common;
+
 use core::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use common::skip;
 use level_zero_sys::*;
 
 /// The folder that holds `level_zero/ze_api.h`.
@@ -112,9 +114,7 @@ fn words(text: &str) -> std::collections::HashSet<&str> {
 #[test]
 fn the_header_agrees() {
     let Some(include) = include_dir() else {
-        let reason = "skipped: level_zero/ze_api.h not found (LEVEL_ZERO_INCLUDE or Debian's libze-dev)";
-        writeln!(std::io::stderr(), "{reason}").expect("standard error");
-        return;
+        return skip("level_zero/ze_api.h not found (LEVEL_ZERO_INCLUDE or Debian's libze-dev)");
     };
     let header = std::fs::read_to_string(include.join("level_zero/ze_api.h")).expect("a readable header");
     let known = words(&header);

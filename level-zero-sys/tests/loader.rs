@@ -1,12 +1,14 @@
 //! The loader against libraries made for the purpose, and against the real one where it is installed.
 #![cfg(all(feature = "std", target_os = "linux"))]
 
+mod common;
+
 use core::fmt::Write as _;
 use std::ffi::OsStr;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use common::skip;
 use level_zero_sys::*;
 
 /// A library that exports the given names. `zeInit` answers `init`; every other function ends the process, so that a
@@ -134,8 +136,7 @@ fn the_real_loader_answers_or_says_why_not() {
     let library = match opened {
         Ok(library) => library,
         Err(reason @ LoadError::NotFound { .. }) => {
-            writeln!(std::io::stderr(), "skipped: Level Zero loader: {reason}").expect("standard error");
-            return;
+            return skip(&format!("Level Zero loader: {reason}"));
         }
         Err(other) => panic!("{other}"),
     };

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Ran, file, folder, skip, text, usm_with};
+use crate::support::{Ran, file, folder, text, usm_with, without};
 
 /// Variables that name the file of a runtime, and the name of the runtime.
 const FILES: [(&str, &str); 3] = [
@@ -84,8 +84,8 @@ fn each_runtime_is_found_alone_and_beside_the_others() {
             Some((variable, name, file?))
         })
         .collect();
-    if there.is_empty() {
-        return skip("no USM_*_LIBRARY names a file: no runtime to find");
+    for (variable, name) in FILES.iter().filter(|(_, name)| there.iter().all(|(_, found, _)| found != name)) {
+        without(&[name], &format!("{name} alone: {variable} names no file"));
     }
     for (variable, name, path) in &there {
         let document = devices(&[(variable, path)], &folder).json();
@@ -108,7 +108,8 @@ fn each_runtime_is_found_alone_and_beside_the_others() {
 fn the_loader_of_level_zero_is_found_with_and_without_a_driver() {
     let folder = folder("runtimes_level_zero");
     let (Ok(libraries), Ok(driver)) = (std::env::var("USM_DEBIAN_LIBRARIES"), std::env::var(DRIVER)) else {
-        return skip("USM_DEBIAN_LIBRARIES or USM_LEVEL_ZERO_DRIVER not set: no loader of Level Zero");
+        let reason = "USM_DEBIAN_LIBRARIES or USM_LEVEL_ZERO_DRIVER not set: no loader of Level Zero";
+        return without(&["level_zero"], reason);
     };
     let loader = format!("{libraries}/libze_loader.so.1");
     for (driver, selectors) in
@@ -136,7 +137,8 @@ fn a_library_that_lacks_functions_is_named_with_the_first_that_is_missing() {
         let built =
             Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(folder.join(stub)).arg(&source).status();
         if !built.is_ok_and(|status| status.success()) {
-            return skip("no C compiler, so no library without functions");
+            let reason = "no C compiler, so no library without functions";
+            return without(&["opencl", "sycl", "level_zero"], reason);
         }
     }
     let stub = text(&folder.join("stub.so"));

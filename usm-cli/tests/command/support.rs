@@ -109,3 +109,10 @@ pub(crate) fn shared(part: &str) -> Option<PathBuf> {
 pub(crate) fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {reason}");
 }
+
+/// As [`skip`], where one of `runtimes` is not here; a failure where `USM_REQUIRE` names it.
+pub(crate) fn without(runtimes: &[&str], reason: &str) {
+    let required = std::env::var("USM_REQUIRE").unwrap_or_default();
+    assert!(!required.split(',').any(|name| runtimes.contains(&name)), "required: {reason}");
+    skip(reason);
+}
