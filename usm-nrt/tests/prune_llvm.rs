@@ -74,15 +74,47 @@ fn refusals_name_the_line() {
     assert_eq!(refused("define void @f() {\na:\nb:\n  ret void\n}\n"), at(2, TextErrorKind::NoTerminator));
     assert_eq!(refused("\ndefine void @f() {\n  ret void\n"), at(2, TextErrorKind::UnclosedFunction));
     assert_eq!(refused("define void @f()"), at(1, TextErrorKind::UnclosedFunction));
+    let one_line = "define void @f() { ret void }\ndefine void @g() {\n  ret void\n}\n";
+    assert_eq!(refused(one_line), at(1, TextErrorKind::UnclosedFunction));
     for line in [
         "call void @NRT_incref(ptr %a) call void @NRT_decref(ptr %a)",
         "call void @NRT_incref(ptr",
         "%x = add i32 1, 2 call void @NRT_incref(ptr %a)",
+        "b: call void @NRT_decref(ptr %y)",
+        "\"b: c\": tail call void @NRT_incref(ptr null) ; a comment",
         "call void @NRT_incref(ptr %a) %b = load ptr, ptr %c",
     ] {
         let text = format!("define void @f() {{\n  {line}\n  ret void\n}}\n");
         assert_eq!(refused(&text), at(2, TextErrorKind::NotOneInstruction), "{line}");
     }
+}
+
+/// Whatever else stands beside a label is read: terminators, and what marks a raising block.
+#[test]
+fn instructions_beside_a_label_are_read() {
+    let module = r#"define i32 @f(ptr %excinfo) {
+a:
+  call void @NRT_incref(ptr %x)
+  br i1 %c, label %b, label %"c: d"
+b: store ptr @text, ptr %excinfo, align 8, !numba_exception_output !0
+  ret i32 1
+"c: d": %y = load ptr, ptr %p ; call void @NRT_decref(ptr %y)
+  call void @NRT_decref(ptr %x)
+  br label %e
+e: ret i32 0
+}
+"#;
+    let (text, stats) = pruned(module);
+    assert_eq!((stats.fanout_raise, stats.total()), (2, 2));
+    let kept: String = module.split_inclusive('\n').filter(|line| !line.contains("cref(ptr %x)")).collect();
+    assert_eq!(text, kept);
+    let refused = prune_llvm(&module.replace("e: ret i32 0", "e: br label %f"), &Options::default());
+    assert_eq!(refused.unwrap_err(), TextError { line: 10, kind: TextErrorKind::UnknownLabel });
+    let refused = prune_llvm(
+        &module.replace("e: ret i32 0", "e: ret i32 0\n  call void @NRT_decref(ptr %x)"),
+        &Options::default(),
+    );
+    assert_eq!(refused.unwrap_err(), TextError { line: 11, kind: TextErrorKind::NoTerminator });
 }
 
 proptest! {

@@ -22,16 +22,21 @@ fn is_word(c: char) -> bool {
 }
 
 /// The tokens of a line up to its comment. Strings do not span lines in LLVM IR, so lines stand alone.
-pub(crate) fn tokens(line: &str) -> impl Iterator<Item = Token<'_>> + Clone {
+pub(crate) fn tokens(line: &str) -> Lexer<'_> {
     Lexer { rest: line }
 }
 
 #[derive(Clone)]
-struct Lexer<'a> {
+pub(crate) struct Lexer<'a> {
     rest: &'a str,
 }
 
 impl<'a> Lexer<'a> {
+    /// What is behind the token that came last.
+    pub(crate) fn rest(&self) -> &'a str {
+        self.rest
+    }
+
     /// A word, or the inside of quotes, at the front.
     fn name(&mut self) -> &'a str {
         if let Some(quoted) = self.rest.strip_prefix('"') {

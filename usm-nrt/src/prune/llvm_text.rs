@@ -2,7 +2,8 @@
 //!
 //! Only what pruning needs is read: function bodies, labels, terminators, calls of `NRT_incref` and
 //! `NRT_decref`, and the stores that mark a raising block. All other text is passed on as it is. The text may
-//! be of any LLVM version; an instruction must not share its line with another (no printer does that).
+//! be of any LLVM version; an instruction must not share its line with another, nor a reference operation with a label (no
+//! printer does that).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -45,7 +46,7 @@ pub enum TextErrorKind {
     NoTerminator,
     /// A function does not end.
     UnclosedFunction,
-    /// A reference operation does not end in its line, or shares it.
+    /// A reference operation does not end in its line, or shares it with an instruction or a label.
     NotOneInstruction,
     /// The function is larger than a graph may be.
     TooLarge,
@@ -139,6 +140,10 @@ impl<'a> Function<'a> {
                 }
                 last = Some(token);
             }
+            // A body in the line of its header would take the next function's for its own.
+            if at > start && tokens(line).next() == Some(Token::Word("define")) {
+                return error(start, TextErrorKind::UnclosedFunction);
+            }
             at += 1;
             if last == Some(Token::Sign('{')) {
                 break;
@@ -152,7 +157,13 @@ impl<'a> Function<'a> {
                 (None, _) => {}
                 (Some(Token::Sign('}')), None) => break,
                 (Some(Token::Word(label) | Token::Quoted(label)), Some(Token::Sign(':'))) => {
-                    blocks.push(Block::new(Some(label), at));
+                    let mut block = Block::new(Some(label), at);
+                    block.read(rest.rest(), at)?;
+                    if !block.ops.is_empty() {
+                        // Whole lines are removed and moved.
+                        return error(at, TextErrorKind::NotOneInstruction);
+                    }
+                    blocks.push(block);
                 }
                 // Debug records and use-list orders are no instructions.
                 (Some(Token::Sign('#')), _) | (Some(Token::Word("uselistorder" | "uselistorder_bb")), _) => {}
