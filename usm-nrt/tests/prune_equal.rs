@@ -39,7 +39,8 @@ fn passes() -> impl Strategy<Value = Passes> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    // More by PROPTEST_CASES.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(2000)))]
 
     #[test]
     fn fast_passes_do_what_their_definition_says(graph in graphs(), passes in passes(), limit in prop_oneof![Just(1000usize), 1usize..30]) {

@@ -94,8 +94,8 @@ pub enum Method {
     #[default]
     Reference,
     /// Pairs inside blocks and webs, which cover diamonds and fans, and also increments that join before a
-    /// decrement, loops and large regions. Unlike the reference this keeps the net count of every path also
-    /// where the increment's block can repeat before the decrement.
+    /// decrement, loops and large regions. Unlike the reference this keeps the net count of every path that passes no
+    /// raising block also where the increment's block can repeat before the decrement; without `fanout_raise` of every path.
     Extended,
 }
 
@@ -220,7 +220,7 @@ fn prune_extended(index: &mut Index<'_>, options: &Options, stats: &mut PruneSta
         stats.web += revival::prune(index);
         diamonds = Some(pairs);
     }
-    let mut search = web::Search::new(index, options.web_limit);
+    let mut search = web::Search::new(index, walker.reached(), options.web_limit);
     loop {
         let before = stats.total();
         if let Some(diamonds) = &mut diamonds {

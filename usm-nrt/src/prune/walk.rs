@@ -35,6 +35,11 @@ impl Walker {
         }
     }
 
+    /// Which blocks the entry reaches.
+    pub(crate) fn reached(&self) -> &[bool] {
+        &self.reached
+    }
+
     fn begin(&mut self) {
         self.stack.clear();
         self.walk = self.walk.wrapping_add(1);

@@ -12,6 +12,8 @@
 //! A web never spans a definition of its value: the definition dominates all operations, so it is reached
 //! for the first time without a source behind it, and the backward search comes to the entry and gives up.
 //! Between the two operations of any path the value is therefore the same object.
+//!
+//! Paths are those from the entry: what leads to a block from code that never runs is no obstacle.
 
 use alloc::vec::Vec;
 
@@ -148,6 +150,8 @@ pub(crate) struct Search {
     backward: Vec<u32>,
     /// Blocks at which a path may end well by raising.
     raises: Vec<bool>,
+    /// Blocks that the entry reaches.
+    reached: Vec<bool>,
     /// Whether the last search found a web; its sources, sinks and marks still stand.
     found: bool,
     /// The blocks of every value at the start, sorted by value.
@@ -160,8 +164,8 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// `limit`: blocks after which the search for one web gives up.
-    pub(crate) fn new(index: &Index<'_>, limit: usize) -> Self {
+    /// `reached`: which blocks the entry reaches. `limit`: blocks after which the search for one web gives up.
+    pub(crate) fn new(index: &Index<'_>, reached: &[bool], limit: usize) -> Self {
         let blocks = index.cfg.len();
         let ops = index.cfg.blocks().map(|block| index.all(block));
         let mut by_value: Vec<(Value, u32)> = ops.flatten().collect();
@@ -176,6 +180,7 @@ impl Search {
             forward: Vec::new(),
             backward: Vec::new(),
             raises: Vec::new(),
+            reached: reached.to_vec(),
             found: false,
             left: STEPS.saturating_mul(blocks.saturating_add(by_value.len())),
             blocks: by_value,
@@ -255,6 +260,10 @@ impl Search {
             } else if let Some(block) = self.backward.pop() {
                 for &before in index.cfg.pred().of(block) {
                     if self.end[before as usize] == self.run {
+                        continue;
+                    }
+                    // No path comes here that way.
+                    if self.reached[block as usize] && !self.reached[before as usize] {
                         continue;
                     }
                     match role(index, kind, before, value) {
