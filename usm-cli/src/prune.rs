@@ -3,9 +3,9 @@
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::{Serialize, Serializer};
-use usm_nrt::prune::{Options, Passes, PruneStats, prune, prune_llvm};
+use usm_nrt::prune::{Method, Options, Passes, PruneStats, prune, prune_llvm};
 
 use crate::error::{Error, Exit, Result, read_file, write_file};
 use crate::input::cfg_json::{self, Function, JsonOp, Record};
@@ -16,18 +16,80 @@ pub(crate) struct Arguments {
     /// Graphs: a JSON array of records, or one record a line [default: standard input].
     #[arg(value_name = "RECORDS")]
     input: Option<PathBuf>,
+    /// How far pruning goes [default: reference; legacy where the environment has NUMBA_LLVM_REFPRUNE_PASS=0].
+    #[arg(long, value_enum, value_name = "METHOD")]
+    method: Option<MethodName>,
     /// Passes that run, of per_bb, diamond, fanout and fanout_raise, separated by commas [default: all].
     #[arg(long, value_name = "NAMES", value_parser = passes)]
     passes: Option<Passes>,
     /// Steps after which the fanout passes give up on a block [default: what the record says, else 1000].
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     subgraph_limit: Option<usize>,
+    /// Blocks after which the extended method gives up on a web [default: 10000].
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    web_limit: Option<usize>,
     /// Prune this LLVM IR text instead; the statistics go to standard error.
     #[arg(long, value_name = "FILE", conflicts_with = "input")]
     llvm: Option<PathBuf>,
     /// Where the pruned IR goes [default: standard output].
     #[arg(long, value_name = "FILE", requires = "llvm")]
     output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MethodName {
+    /// What llvmlite's pass removes, with the same statistics.
+    Reference,
+    /// Pairs inside a block only, as before llvmlite had a pass.
+    Legacy,
+    /// More than the reference: also increments that join before a decrement, loops and large regions.
+    Extended,
+}
+
+/// Numba's switch between llvmlite's pass and its own older one.
+const PASS: &str = "NUMBA_LLVM_REFPRUNE_PASS";
+
+impl MethodName {
+    /// What holds without `--method`.
+    fn from_environment() -> Result<Self> {
+        let Some(value) = std::env::var_os(PASS) else { return Ok(Self::Reference) };
+        let number = value.to_str().and_then(|value| value.trim().parse::<i64>().ok());
+        match number {
+            Some(0) => Ok(Self::Legacy),
+            Some(_) => Ok(Self::Reference),
+            None => Err(Error::bad(format!("{value:?} is not a whole number")).in_field(PASS)),
+        }
+    }
+}
+
+impl Arguments {
+    /// The options, of which those that the method does not have are refused.
+    fn options(&self) -> Result<Options> {
+        let method = self.method.map_or_else(MethodName::from_environment, Ok)?;
+        let refused = match method {
+            MethodName::Legacy if self.passes.is_some() => Some("--passes"),
+            MethodName::Legacy | MethodName::Extended if self.subgraph_limit.is_some() => {
+                Some("--subgraph-limit")
+            }
+            MethodName::Legacy | MethodName::Reference if self.web_limit.is_some() => Some("--web-limit"),
+            _ => None,
+        };
+        if let Some(option) = refused {
+            let method = method.to_possible_value();
+            let name = method.as_ref().map_or("chosen", |method| method.get_name());
+            return Err(Error::bad(format!("the {name} method has no such option")).in_field(option));
+        }
+        let mut options = Options::default();
+        options.method = match method {
+            MethodName::Reference => Method::Reference,
+            MethodName::Legacy => Method::Legacy,
+            MethodName::Extended => Method::Extended,
+        };
+        options.passes = self.passes.unwrap_or(Passes::ALL);
+        options.subgraph_limit = self.subgraph_limit.unwrap_or(options.subgraph_limit);
+        options.web_limit = self.web_limit.unwrap_or(options.web_limit);
+        Ok(options)
+    }
 }
 
 fn passes(list: &str) -> Result<Passes, String> {
@@ -70,12 +132,22 @@ struct Stats {
     diamond: usize,
     fanout: usize,
     fanout_raise: usize,
+    #[serde(flatten)]
+    webs: Option<Webs>,
 }
 
-impl From<PruneStats> for Stats {
-    fn from(stats: PruneStats) -> Self {
-        let PruneStats { per_block, diamond, fanout, fanout_raise, .. } = stats;
-        Self { per_bb: per_block, diamond, fanout, fanout_raise }
+/// What only the extended method has.
+#[derive(Serialize)]
+struct Webs {
+    web: usize,
+    web_raise: usize,
+}
+
+impl Stats {
+    fn new(stats: PruneStats, method: Method) -> Self {
+        let PruneStats { per_block, diamond, fanout, fanout_raise, web, web_raise } = stats;
+        let webs = (method == Method::Extended).then_some(Webs { web, web_raise });
+        Self { per_bb: per_block, diamond, fanout, fanout_raise, webs }
     }
 }
 
@@ -88,9 +160,7 @@ fn as_map<K: Serialize, V: Serialize, S: Serializer>(
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
-    let mut options = Options::default();
-    options.passes = arguments.passes.unwrap_or(Passes::ALL);
-    options.subgraph_limit = arguments.subgraph_limit.unwrap_or(options.subgraph_limit);
+    let options = arguments.options()?;
     if let Some(path) = &arguments.llvm {
         return module(path, arguments.output.as_deref(), &options);
     }
@@ -121,7 +191,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
 
 fn answer<'r>(record: &'r mut Record, options: &Options) -> Answer<'r> {
     let pruned = |(name, function): &'r mut (String, Function)| {
-        let stats = prune(&mut function.cfg, options).into();
+        let stats = Stats::new(prune(&mut function.cfg, options), options.method);
         (name.as_str(), Pruned { stats, after: function.operations().collect() })
     };
     Answer { case: &record.case, functions: record.functions.iter_mut().map(pruned).collect() }
@@ -149,7 +219,7 @@ fn module(path: &Path, output: Option<&Path>, options: &Options) -> Result<Exit>
     let answer = ModuleAnswer {
         case: path.display().to_string(),
         functions: functions
-            .map(|(name, stats)| (name.as_str(), PrunedText { stats: (*stats).into() }))
+            .map(|(name, stats)| (name.as_str(), PrunedText { stats: Stats::new(*stats, options.method) }))
             .collect(),
     };
     // Nobody is left to tell when standard error is closed.

@@ -76,6 +76,72 @@ fn passes_and_limit_are_those_that_were_asked_for() {
     usm(&["prune", "--subgraph-limit", "-1"]).refused(&["-1"]);
 }
 
+/// The increments join before the decrement: more than a pair or a fan.
+const JOIN: &str = r#"{"case": "join", "functions": {"main": [
+  {"name": "head", "succ": ["left", "right"], "raising": false, "ops": []},
+  {"name": "left", "succ": ["end"], "raising": false, "ops": [["inc", "a"]]},
+  {"name": "right", "succ": ["end"], "raising": false, "ops": [["inc", "a"], ["inc", "b"], ["dec", "b"]]},
+  {"name": "end", "succ": [], "raising": false, "ops": [["dec", "a"]]}]}}"#;
+
+#[test]
+fn the_method_is_the_one_that_was_asked_for() {
+    let main = |answer: &[Value]| answer[0]["functions"]["main"].clone();
+    let stats = |answer: &[Value]| main(answer)["stats"].clone();
+    let before =
+        |per_bb, fanout| json!({"per_bb": per_bb, "diamond": 0, "fanout": fanout, "fanout_raise": 0});
+    assert_eq!(ask(&["--method", "reference"], RECORD), ask(&[], RECORD));
+    assert_eq!(stats(&ask(&["--method", "legacy"], RECORD)), before(0, 0));
+    assert_eq!(stats(&ask(&["--method", "legacy"], JOIN)), before(2, 0));
+    assert_eq!(stats(&ask(&[], JOIN)), before(2, 0));
+    let extended = ask(&["--method", "extended"], JOIN);
+    assert_eq!(keys(&stats(&extended)), ["per_bb", "diamond", "fanout", "fanout_raise", "web", "web_raise"]);
+    assert_eq!(
+        main(&extended),
+        json!({
+            "stats": {"per_bb": 2, "diamond": 0, "fanout": 0, "fanout_raise": 0, "web": 3, "web_raise": 0},
+            "after": {"head": [], "left": [], "right": [], "end": []}})
+    );
+    let webs = |arguments: &[&str]| {
+        stats(&ask(&[&["--method", "extended"], arguments].concat(), JOIN))["web"].clone()
+    };
+    assert_eq!(webs(&["--web-limit", "4"]), 3);
+    assert_eq!(webs(&["--web-limit", "0"]), 0);
+    assert_eq!(webs(&["--passes", "per_bb"]), 0);
+
+    let folder = folder("prune_method");
+    let module = file(&folder, "f.ll", IR);
+    let ran = usm(&["prune", "--llvm", &module, "--method", "extended"]);
+    let told: Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert_eq!(told["functions"]["f"]["stats"]["web"], 0);
+    assert!(!ran.stdout.contains("NRT_"), "{}", ran.stdout);
+}
+
+#[test]
+fn numbas_switch_is_the_default_method() {
+    let told = |arguments: &[&str], value: &str| {
+        let environment = [("NUMBA_LLVM_REFPRUNE_PASS", value)];
+        usm_with(&[&["prune"], arguments].concat(), RECORD.as_bytes(), &environment)
+    };
+    assert_eq!(answers(&told(&[], "0")), ask(&["--method", "legacy"], RECORD));
+    assert_eq!(answers(&told(&[], "1")), ask(&[], RECORD));
+    assert_eq!(answers(&told(&["--method", "reference"], "0")), ask(&[], RECORD));
+    told(&[], "off").refused(&["NUMBA_LLVM_REFPRUNE_PASS", "off"]);
+    told(&["--passes", "diamond"], "0").refused(&["--passes", "legacy"]);
+}
+
+#[test]
+fn options_that_the_method_does_not_have_are_refused() {
+    usm(&["prune", "--method", "numba"]).refused(&["numba", "extended"]);
+    usm(&["prune", "--method", "legacy", "--passes", "per_bb"]).refused(&["--passes", "legacy"]);
+    for method in ["legacy", "extended"] {
+        usm(&["prune", "--method", method, "--subgraph-limit", "3"]).refused(&["--subgraph-limit", method]);
+    }
+    for method in ["legacy", "reference"] {
+        usm(&["prune", "--method", method, "--web-limit", "3"]).refused(&["--web-limit", method]);
+    }
+    usm(&["prune", "--web-limit", "-1", "--method", "extended"]).refused(&["-1"]);
+}
+
 /// Same operations left, same sums as the recorded pass, record by record.
 #[test]
 fn every_recorded_answer_is_given() {
@@ -213,6 +279,9 @@ fn llvm_ir_is_pruned_to_standard_output_or_a_file() {
 
     let open = file(&folder, "open.ll", IR.replace("}\n", ""));
     usm(&["prune", "--llvm", &open]).refused(&["open.ll:", "does not end"]);
+    let beside =
+        file(&folder, "beside.ll", IR.replace("  call void @NRT_decref", "b: call void @NRT_decref"));
+    usm(&["prune", "--llvm", &beside]).refused(&["beside.ll:4", "alone"]);
     let label = file(&folder, "label.ll", IR.replace("ret void", "br label %nowhere"));
     usm(&["prune", "--llvm", &label]).refused(&["label.ll:5", "label"]);
     let binary = file(&folder, "binary.ll", b"; one\n; \xff\n");

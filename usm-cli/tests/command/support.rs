@@ -22,6 +22,7 @@ pub(crate) fn usm_with(arguments: &[&str], input: &[u8], environment: &[(&str, &
     let mut child = Command::new(binary)
         .args(arguments)
         .env_remove("USM_DEVICE")
+        .env_remove("NUMBA_LLVM_REFPRUNE_PASS")
         .envs(environment.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
