@@ -135,8 +135,10 @@ pub enum ErrorKind {
     },
     /// None of the library's names could be opened.
     LibraryNotFound {
-        /// Name of the library, as tried last.
+        /// Usual name of the library.
         library: &'static str,
+        /// The file that was tried and what the system said, where one was; else why none was tried.
+        reason: &'static str,
     },
     /// The library lacks a function that is needed.
     SymbolMissing {
@@ -276,7 +278,9 @@ impl fmt::Display for ErrorKind {
             }
             Self::Timeout { limit_ms } => write!(f, "not finished within {limit_ms} ms"),
             Self::Unsupported { operation } => write!(f, "{operation} is not supported"),
-            Self::LibraryNotFound { library } => write!(f, "library {library} could not be opened"),
+            Self::LibraryNotFound { library, reason } => {
+                write!(f, "library {library} could not be opened: {reason}")
+            }
             Self::SymbolMissing { library, symbol } => {
                 write!(f, "library {library} lacks the function {symbol}")
             }

@@ -11,7 +11,7 @@ use usm_core::backend::host::HostHeap;
 use usm_core::backend::level_zero::LevelZero;
 use usm_core::backend::opencl::OpenCl;
 use usm_core::backend::{Dyn, DynDevice};
-use usm_core::{BackendKind, Context, DeviceInfo, DeviceType, Queue, QueueOrder, Selector};
+use usm_core::{BackendKind, Context, DeviceInfo, DeviceType, ErrorKind, Queue, QueueOrder, Selector};
 
 use crate::error::{Class, OrRaise};
 
@@ -108,8 +108,8 @@ struct Sycl {
 /// Every device that was found, best first among equals of a runtime, and the runtimes that are not there.
 struct Found {
     sycl: Sycl,
-    /// Why there is no CUDA driver.
-    no_cuda: Option<String>,
+    /// Why the others are not there.
+    absent: Vec<(BackendKind, String)>,
     entries: Vec<Arc<Entry>>,
 }
 
@@ -183,7 +183,13 @@ fn open_sycl(py: Python<'_>) -> Sycl {
         Ok(None) => Err("the package dpctl is not installed".to_owned()),
         // Opening runs the initialisers of the SYCL runtime, which take a while.
         Ok(Some(path)) => {
-            py.detach(|| Dpctl::open(&path).map_err(|error| format!("{}: {error}", path.display())))
+            py.detach(|| {
+                Dpctl::open(&path).map_err(|error| match error.kind {
+                    // It says the path itself.
+                    ErrorKind::LibraryNotFound { .. } => error.to_string(),
+                    _ => format!("{}: {error}", path.display()),
+                })
+            })
         }
     };
     Sycl { library }
@@ -199,17 +205,23 @@ fn find(py: Python<'_>) -> Found {
         }
     }
     // A native runtime that is not there is no news: SYCL reaches the same devices, and the host is always there.
-    let level_zero = py.detach(|| LevelZero::load().and_then(|backend| Dyn::new(backend).devices()));
-    found.extend(level_zero.unwrap_or_default());
-    let cuda = py.detach(|| Cuda::load().and_then(|cuda| Dyn::new(cuda).devices()));
-    let no_cuda = cuda.as_ref().err().map(ToString::to_string);
-    found.extend(cuda.unwrap_or_default());
-    let opencl = py.detach(|| OpenCl::load().and_then(|opencl| Dyn::new(opencl).devices()));
-    found.extend(opencl.unwrap_or_default());
+    type Devices = fn() -> usm_core::Result<Vec<DynDevice>>;
+    let natives: [(BackendKind, Devices); 3] = [
+        (BackendKind::LevelZero, || Dyn::new(LevelZero::load()?).devices()),
+        (BackendKind::Cuda, || Dyn::new(Cuda::load()?).devices()),
+        (BackendKind::OpenCl, || Dyn::new(OpenCl::load()?).devices()),
+    ];
+    let mut absent = Vec::new();
+    for (kind, devices) in natives {
+        match py.detach(devices) {
+            Ok(devices) => found.extend(devices),
+            Err(error) => absent.push((kind, error.to_string())),
+        }
+    }
     let mut entries: Vec<_> = found.into_iter().map(Entry::new).collect();
     // The host is there and cannot fail.
     entries.extend(host().ok().map(Arc::clone));
-    Found { sycl, no_cuda, entries }
+    Found { sycl, absent, entries }
 }
 
 fn found(py: Python<'_>) -> &'static Found {
@@ -245,9 +257,14 @@ pub(crate) fn absent(py: Python<'_>) -> Option<&'static str> {
     found(py).sycl.library.as_ref().err().map(String::as_str)
 }
 
+/// Why a native runtime is not there, for messages.
+fn why_not(py: Python<'_>, kind: BackendKind) -> Option<&'static str> {
+    found(py).absent.iter().find(|(absent, _)| *absent == kind).map(|(_, reason)| reason.as_str())
+}
+
 /// Why there is no CUDA driver, for messages.
 pub(crate) fn no_cuda(py: Python<'_>) -> Option<&'static str> {
-    found(py).no_cuda.as_deref()
+    why_not(py, BackendKind::Cuda)
 }
 
 /// The default queue of the context that a queue belongs to.
@@ -283,7 +300,9 @@ pub(crate) fn select(py: Python<'_>, text: &str) -> PyResult<&'static Arc<Entry>
     let mut matches = entries(py).iter().filter(|entry| selector.matches(&entry.info));
     matches.nth(selector.index.unwrap_or(0) as usize).ok_or_else(|| {
         let known: Vec<_> = entries(py).iter().map(|entry| entry.selector()).collect();
-        let reason = absent(py).map(|reason| format!("; no SYCL runtime: {reason}")).unwrap_or_default();
+        let sycl = absent(py).map(|reason| format!("; no SYCL runtime: {reason}")).unwrap_or_default();
+        let native = selector.backend.filter(|_| !selector.sycl).and_then(|kind| why_not(py, kind));
+        let reason = native.map_or(sycl, |native| format!("; {native}"));
         Class::Device.error(format!("no device matches {text:?}; there are {}{reason}", known.join(", ")))
     })
 }

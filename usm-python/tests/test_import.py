@@ -82,6 +82,27 @@ def test_without_sycl_the_host_serves_everything():
     assert "sycl:gpu" in error and "libDPCTLSyclInterface" in error
 
 
+def test_a_runtime_that_cannot_be_opened_says_which_file_and_why():
+    out = run(
+        """
+        import usm
+        for selector in ("opencl:cpu", "level_zero:gpu", "sycl:cpu"):
+            try:
+                usm.Device(selector)
+            except usm.DeviceError as error:
+                print(error)
+        """,
+        USM_OPENCL_LIBRARY="/nonexistent/one.so",
+        USM_LEVEL_ZERO_LIBRARY="/nonexistent/two.so",
+        USM_DPCTL_LIBRARY="/nonexistent/three.so",
+    )
+    lines = out.splitlines()
+    assert len(lines) == 3, out
+    for line, name in zip(lines, ("one", "two", "three")):
+        assert line.count(f"/nonexistent/{name}.so") == 1, line
+        assert not sys.platform.startswith("linux") or "No such file" in line, line
+
+
 def test_usm_device_names_the_default():
     out = run("import usm; print(usm.Device().selector)", USM_DEVICE="host")
     assert out == "host:host:0"

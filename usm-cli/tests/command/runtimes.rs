@@ -59,10 +59,10 @@ fn a_machine_without_any_runtime_has_the_host_and_a_reason_for_each_other_one() 
             (&Value::Bool(false), &Value::Null),
             "{backend}"
         );
-        assert!(
-            backend["error"].as_str().is_some_and(|reason| reason.contains("could not be opened")),
-            "{backend}"
-        );
+        let reason = backend["error"].as_str().unwrap_or_default();
+        assert!(reason.contains("could not be opened") && reason.contains(NOWHERE), "{backend}");
+        #[cfg(target_os = "linux")]
+        assert!(reason.contains("No such file"), "in the words of the system: {backend}");
     }
     assert_eq!(backend(&document, "host")["found"], true);
     // The rest of the command works.
@@ -162,9 +162,38 @@ fn a_file_that_is_no_library_is_a_reason_too() {
     let document = devices(&files, &folder).json();
     for (_, name) in FILES {
         let backend = backend(&document, name);
-        assert!(
-            backend["error"].as_str().is_some_and(|reason| reason.contains("could not be opened")),
-            "{backend}"
-        );
+        let reason = backend["error"].as_str().unwrap_or_default();
+        assert!(reason.contains("could not be opened") && reason.contains(&path), "{backend}");
+    }
+}
+
+/// A library is there and another one that it needs is not, as in a wheel whose parts do not find each other.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_library_whose_own_needs_are_missing_names_both_files() {
+    let folder = folder("runtimes_needs");
+    let source = file(&folder, "empty.c", "int usm_test_nothing;\n");
+    let (needed, library) = (text(&folder.join("libusmneeded.so")), text(&folder.join("whole.so")));
+    for arguments in [&["-o", &needed][..], &["-o", &library, "-Wl,--no-as-needed", &needed]] {
+        let soname =
+            if arguments.len() == 2 { "-Wl,-soname,libusmneeded.so" } else { "-Wl,-soname,whole.so" };
+        let built = Command::new("cc").args(["-shared", "-fPIC", soname, &source]).args(arguments).status();
+        if !built.is_ok_and(|status| status.success()) {
+            let reason = "no C compiler, so no library with needs";
+            return without(&["opencl", "sycl", "level_zero"], reason);
+        }
+    }
+    std::fs::remove_file(&needed).expect("the file can be removed");
+    let files: Vec<(&str, &str)> = FILES.iter().map(|&(variable, _)| (variable, library.as_str())).collect();
+    let elsewhere = folder.join("elsewhere");
+    let document = devices(&files, &elsewhere).json();
+    let environment: Vec<_> =
+        files.iter().copied().chain([("LD_LIBRARY_PATH", elsewhere.to_str().unwrap())]).collect();
+    let people = usm_with(&["devices"], b"", &environment).stdout;
+    for (_, name) in FILES {
+        let backend = backend(&document, name);
+        let reason = backend["error"].as_str().unwrap_or_default();
+        assert!(reason.contains(&library) && reason.contains("libusmneeded.so"), "{backend}");
+        assert!(people.contains(reason), "{people}");
     }
 }

@@ -37,6 +37,8 @@ mod handle;
 pub mod host;
 #[cfg(feature = "level-zero")]
 pub mod level_zero;
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
+mod library;
 #[cfg(feature = "mock")]
 pub mod mock;
 #[cfg(feature = "opencl")]

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::ffi::CString;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ffi::{c_char, c_int, c_void};
@@ -59,9 +60,17 @@ fn find() -> Result<Api, BuildError> {
         Some(file) => alloc::vec![file],
         None => folders().flat_map(|folder| NAMES.map(|name| folder.join(name))).collect(),
     };
+    let mut reason = None;
     for file in files {
         // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours.
-        let Ok(library) = (unsafe { libloading::Library::new(&file) }) else { continue };
+        let library = match unsafe { libloading::Library::new(&file) } {
+            Ok(library) => library,
+            // Of several places the first is the loader's own.
+            Err(error) => {
+                reason.get_or_insert_with(|| format!("{}: {error}", file.display()));
+                continue;
+            }
+        };
         let find = |name: &core::ffi::CStr| {
             // SAFETY: the symbol is taken as an address and not called here.
             let found = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
@@ -73,8 +82,10 @@ fn find() -> Result<Api, BuildError> {
         core::mem::forget(library);
         return api;
     }
-    let missing =
-        Error::from(ErrorKind::LibraryNotFound { library: "libnvrtc.so (NVRTC, which compiles CUDA C)" });
+    // Once a process, as this function is called once.
+    let reason = Box::leak(reason.unwrap_or_default().into_boxed_str());
+    let library = "libnvrtc.so (NVRTC, which compiles CUDA C)";
+    let missing = Error::from(ErrorKind::LibraryNotFound { library, reason });
     Err(missing.in_backend(BackendKind::Cuda).into())
 }
 

@@ -11,6 +11,7 @@ use core::ptr::NonNull;
 use std::path::{Path, PathBuf};
 
 use super::error;
+use crate::backend::library;
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
 use crate::sync::sleeping::Mutex;
@@ -160,15 +161,7 @@ impl Driver {
 
 /// Opens the driver under its usual names.
 pub(super) fn open_usual() -> Result<&'static Driver> {
-    let mut opened = Err(error::of(ErrorKind::LibraryNotFound { library: LIBRARIES[0] }));
-    for name in LIBRARIES {
-        opened = open(Path::new(name));
-        // A library that is there and no driver is the news, not that its other name is missing.
-        if !matches!(&opened, Err(error) if matches!(error.kind, ErrorKind::LibraryNotFound { .. })) {
-            break;
-        }
-    }
-    opened
+    library::open_first(&LIBRARIES, open)
 }
 
 /// Opens and initialises the driver at `path`, once per path and process. Never closed: it keeps threads.
@@ -179,8 +172,8 @@ pub(super) fn open(path: &Path) -> Result<&'static Driver> {
         return Ok(driver);
     }
     // SAFETY: loading runs the initialisers of the driver, which depend on nothing of ours.
-    let handle = unsafe { libloading::Library::new(path) }
-        .map_err(|_| error::of(ErrorKind::LibraryNotFound { library: LIBRARIES[0] }))?;
+    let handle = unsafe { library::open(path) }
+        .map_err(|words| error::of(library::not_found(LIBRARIES[0], path, &words)))?;
     // SAFETY: the signatures are those of `cuda.h`; a function that changed has a new name.
     let mut driver = unsafe { Driver::bind(&handle, path, &CUDA) }?;
     // SAFETY: the driver is open, the flags must be 0.
@@ -200,8 +193,12 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_library_is_a_typed_error() {
-        let kind = ErrorKind::LibraryNotFound { library: LIBRARIES[0] };
-        assert_eq!(open(Path::new("/nonexistent/libcuda.so")).unwrap_err().kind, kind);
+        let path = "/nonexistent/libcuda.so";
+        let kind = open(Path::new(path)).unwrap_err().kind;
+        assert!(
+            matches!(kind, ErrorKind::LibraryNotFound { library, reason } if library == LIBRARIES[0] && reason.contains(path)),
+            "{kind}"
+        );
     }
 
     #[test]

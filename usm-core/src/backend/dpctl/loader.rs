@@ -10,7 +10,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use super::error;
-use crate::backend::handle;
+use crate::backend::{handle, library};
 use crate::error::{ErrorKind, Result};
 use crate::sync::sleeping::Mutex;
 
@@ -158,8 +158,8 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
         return Ok(library);
     }
     // SAFETY: loading runs the initialisers of the SYCL runtime, which depend on nothing of ours.
-    let handle = unsafe { libloading::Library::new(path) }
-        .map_err(|_| error::of(ErrorKind::LibraryNotFound { library: LIBRARY }))?;
+    let handle = unsafe { library::open(path) }
+        .map_err(|words| error::of(library::not_found(LIBRARY, path, &words)))?;
     // SAFETY: the signatures are those of the public C headers, unchanged since `LEAST_VERSION`; what the version
     // check needs itself, a function without arguments and one that frees a string, has never had another.
     let mut library = unsafe { Library::bind(&handle, path) }?;
@@ -255,8 +255,14 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_library_is_a_typed_error() {
-        let kind = ErrorKind::LibraryNotFound { library: LIBRARY };
-        assert_eq!(open(Path::new("/nonexistent/dpctl.so")).unwrap_err().kind, kind);
-        assert_eq!(open(&std::env::current_exe().unwrap().with_extension("d")).unwrap_err().kind, kind);
+        let text = std::env::current_exe().unwrap().with_extension("d");
+        for path in [Path::new("/nonexistent/dpctl.so"), &text] {
+            let kind = open(path).unwrap_err().kind;
+            let said = path.to_str().unwrap();
+            assert!(
+                matches!(kind, ErrorKind::LibraryNotFound { library: LIBRARY, reason } if reason.contains(said)),
+                "{kind}"
+            );
+        }
     }
 }

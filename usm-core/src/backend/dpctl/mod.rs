@@ -56,7 +56,10 @@ impl Dpctl {
     pub fn load() -> Result<Self> {
         match find_library() {
             Some(path) => Self::open(&path),
-            None => Err(error::of(ErrorKind::LibraryNotFound { library: loader::LIBRARY })),
+            None => Err(error::of(ErrorKind::LibraryNotFound {
+                library: loader::LIBRARY,
+                reason: "USM_DPCTL_LIBRARY names no file, and no Python of VIRTUAL_ENV or PATH has dpctl",
+            })),
         }
     }
 

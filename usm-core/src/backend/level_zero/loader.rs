@@ -2,6 +2,7 @@
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use level_zero_sys::{
 };
 
 use super::error;
-use crate::error::{Error, ErrorKind, Result};
+use crate::backend::library;
+use crate::error::{Error, Result};
 use crate::sync::sleeping::Mutex;
 
 /// The environment variable that names another file.
@@ -35,16 +37,7 @@ impl Library {
 pub(super) fn open_usual() -> Result<&'static Library> {
     match env::var_os(VARIABLE) {
         Some(path) if !path.is_empty() => open(Path::new(&path)),
-        _ => {
-            let mut opened = Err(error::of(ErrorKind::LibraryNotFound { library: error::LIBRARY }));
-            for name in LIBRARY_NAMES {
-                opened = open(Path::new(name));
-                if !matches!(opened, Err(Error { kind: ErrorKind::LibraryNotFound { .. }, .. })) {
-                    break;
-                }
-            }
-            opened
-        }
+        _ => library::open_first(LIBRARY_NAMES, open),
     }
 }
 
@@ -57,35 +50,41 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
     }
     // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours; the functions of the loader
     // have the signatures of its header, which never changes one.
-    let library = unsafe { level_zero_sys::Library::open_at(path) }.map_err(refusal)?;
+    let library = unsafe { level_zero_sys::Library::open_at(path) }.map_err(|error| refusal(path, error))?;
     let level_zero = match library.initialize(ze_init_flags_t(0)) {
         Ok(level_zero) => Some(level_zero),
         Err(LoadError::Unusable {
             error: level_zero_sys::Error::Call { result: ZE_RESULT_ERROR_UNINITIALIZED, .. },
             ..
         }) => None,
-        Err(error) => return Err(refusal(error)),
+        Err(error) => return Err(refusal(path, error)),
     };
     let library: &'static Library = Box::leak(Box::new(Library { level_zero, path: path.to_owned() }));
     opened.push(library);
     Ok(library)
 }
 
-fn refusal(error: LoadError) -> Error {
+fn refusal(path: &Path, error: LoadError) -> Error {
     match error {
         LoadError::Unusable { error, .. } => error::call(error),
-        _ => error::of(ErrorKind::LibraryNotFound { library: error::LIBRARY }),
+        LoadError::NotFound { reason, .. } => error::of(library::not_found(error::LIBRARY, path, &reason)),
+        other => error::of(library::not_found(error::LIBRARY, path, &other.to_string())),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     #[test]
     fn a_file_that_is_no_library_is_a_typed_error() {
-        let kind = ErrorKind::LibraryNotFound { library: error::LIBRARY };
-        assert_eq!(open(Path::new("/nonexistent/libze_loader.so.1")).unwrap_err().kind, kind);
+        let path = "/nonexistent/libze_loader.so.1";
+        let kind = open(Path::new(path)).unwrap_err().kind;
+        assert!(
+            matches!(kind, ErrorKind::LibraryNotFound { library: error::LIBRARY, reason } if reason.contains(path)),
+            "{kind}"
+        );
     }
 
     #[test]

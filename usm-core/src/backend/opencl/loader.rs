@@ -2,6 +2,7 @@
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::NonNull;
@@ -9,7 +10,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use super::error;
-use crate::backend::handle;
+use crate::backend::{handle, library};
 use crate::error::{ErrorKind, Result};
 use crate::sync::sleeping::Mutex;
 
@@ -165,16 +166,7 @@ impl Library {
 pub(super) fn open_usual() -> Result<&'static Library> {
     match env::var_os(VARIABLE).filter(|named| !named.is_empty()) {
         Some(named) => open(Path::new(&named)),
-        None => {
-            let mut opened = Err(error::of(ErrorKind::LibraryNotFound { library: NAMES[0] }));
-            for name in NAMES {
-                opened = open(Path::new(name));
-                if opened.is_ok() {
-                    break;
-                }
-            }
-            opened
-        }
+        None => library::open_first(&NAMES, open),
     }
 }
 
@@ -186,11 +178,11 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
         return Ok(library);
     }
     let handle = load(path)
-        .or_else(|| {
+        .or_else(|_| {
             load_companions(path);
             load(path)
         })
-        .ok_or_else(|| error::of(ErrorKind::LibraryNotFound { library: NAMES[0] }))?;
+        .map_err(|words| error::of(library::not_found(NAMES[0], path, &words)))?;
     // SAFETY: the signatures are those of the OpenCL specification, which never changes one.
     let mut library = unsafe { Library::bind(&handle, path) }?;
     library.handle = Some(handle);
@@ -199,9 +191,9 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
     Ok(library)
 }
 
-fn load(path: &Path) -> Option<libloading::Library> {
+fn load(path: &Path) -> Result<libloading::Library, String> {
     // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours.
-    unsafe { libloading::Library::new(path) }.ok()
+    unsafe { library::open(path) }
 }
 
 /// The loader in Intel's wheel needs compiler libraries that lie beside it, and does not say where. Once they are in the
@@ -209,7 +201,7 @@ fn load(path: &Path) -> Option<libloading::Library> {
 fn load_companions(path: &Path) {
     let Some(folder) = path.parent().filter(|folder| folder.is_absolute()) else { return };
     for name in ["libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"] {
-        if let Some(library) = load(&folder.join(name)) {
+        if let Ok(library) = load(&folder.join(name)) {
             core::mem::forget(library);
         }
     }
@@ -228,8 +220,12 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_library_is_a_typed_error() {
-        let kind = ErrorKind::LibraryNotFound { library: NAMES[0] };
-        assert_eq!(open(Path::new("/nonexistent/libOpenCL.so")).unwrap_err().kind, kind);
+        let path = "/nonexistent/libOpenCL.so";
+        let kind = open(Path::new(path)).unwrap_err().kind;
+        assert!(
+            matches!(kind, ErrorKind::LibraryNotFound { library, reason } if library == NAMES[0] && reason.contains(path)),
+            "{kind}"
+        );
     }
 
     #[test]
