@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use usm_core::history::Operation;
 use usm_core::{
-    AllocKind, Allocation, Backend, BackendKind, Block, Context, Device, ErrorKind, Host, MemorySource,
-    MemoryType, Pending, Queue, QueueOrder, Reclaim, Request, Shared, UsmVec,
+    AllocKind, Allocation, Backend, BackendKind, Block, Context, Device, Host, MemorySource, MemoryType,
+    Pending, Queue, QueueOrder, Reclaim, Request, Shared, UsmVec,
 };
 
+use super::contexts::between_views;
 use crate::{Fixture, counting};
 
 fn allocate<B: Backend>(context: &Context<B>, kind: AllocKind, size: usize) -> Allocation<B> {
@@ -240,11 +241,7 @@ pub fn threads_read_one_array<B: Backend>(fixture: &Fixture<'_, B>) {
                 let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
                 let mut target = UsmVec::<u32, Shared, B>::zeroed(&queue, 512).expect("an array");
                 for _ in 0..20 {
-                    // Where host and device must not meet, the other thread's view forbids the launch for a while.
-                    while let Err(error) = queue.copy(&mut target, &source) {
-                        assert!(matches!(error.kind, ErrorKind::HostViewLive { .. }), "{error}");
-                        std::thread::yield_now();
-                    }
+                    between_views(|| queue.copy(&mut target, &source));
                 }
                 assert_eq!(target.read().expect("a view")[..], [3; 512]);
                 assert_eq!(source.read().expect("a view")[..], [3; 512]);
