@@ -34,6 +34,8 @@ struct DeviceReport {
     local_mem_size: u64,
     max_work_group_size: u64,
     capabilities: CapabilityReport,
+    platform: String,
+    driver_version: String,
 }
 
 #[derive(Serialize)]
@@ -78,6 +80,8 @@ impl DeviceReport {
                 cross_device_shared: capabilities.cross_device_shared.bits(),
                 system: capabilities.system.bits(),
             },
+            platform: info.platform.to_string(),
+            driver_version: info.driver_version.to_string(),
         }
     }
 }
@@ -117,8 +121,9 @@ fn device_lines(info: &DeviceInfo) -> String {
         table.add_row([what, value.as_str()]);
     };
     row("name", info.name.to_string());
-    if !info.vendor.as_str().is_empty() {
-        row("vendor", info.vendor.to_string());
+    let said = [("vendor", &info.vendor), ("platform", &info.platform), ("driver", &info.driver_version)];
+    for (what, words) in said.into_iter().filter(|(_, words)| !words.as_str().is_empty()) {
+        row(what, words.to_string());
     }
     row("type", info.device_type.to_string());
     row("memory", size(info.global_mem_size));

@@ -133,6 +133,11 @@ pub struct DeviceInfo {
     pub name: Name,
     /// Vendor as the driver gives it.
     pub vendor: Name,
+    /// The platform that the device belongs to, as its runtime names it; two drivers of one runtime differ here. Empty where
+    /// there is none.
+    pub platform: Name,
+    /// Version of the driver in its own words. Empty where there is none.
+    pub driver_version: Name,
     /// Largest single allocation.
     pub max_alloc_size: u64,
     /// Memory of the device.
@@ -159,6 +164,8 @@ impl DeviceInfo {
             ordinal: 0,
             name: Name::new(name),
             vendor: Name::new(""),
+            platform: Name::new(""),
+            driver_version: Name::new(""),
             max_alloc_size: isize::MAX as u64,
             global_mem_size: u64::MAX,
             local_mem_size: 64 * 1024,

@@ -42,6 +42,18 @@ impl PyDevice {
         self.0.info.vendor.as_str()
     }
 
+    /// The platform as the runtime names it: two drivers of one runtime differ here. Empty for the host.
+    #[getter]
+    fn platform(&self) -> &str {
+        self.0.info.platform.as_str()
+    }
+
+    /// The driver's version in its own words; empty for the host.
+    #[getter]
+    fn driver_version(&self) -> &str {
+        self.0.info.driver_version.as_str()
+    }
+
     #[getter]
     fn backend(&self) -> &'static str {
         self.0.info.backend.name()

@@ -161,6 +161,8 @@ fn says(capabilities: [u32; 5], max_alloc: u64, local_memory: u64) -> Result<(),
     assert_eq!(found.map(|flags| flags.bits()), capabilities);
     assert_eq!((info.max_alloc_size, info.local_mem_size), (max_alloc, local_memory));
     assert_eq!(info.vendor.to_string(), "Intel(R) Corporation");
+    assert!(info.platform.as_str().starts_with("Level Zero 1."), "{}", info.platform);
+    assert!(info.driver_version.as_str().starts_with("1."), "{}", info.driver_version);
     assert!(info.max_work_group_size >= 64 && info.global_mem_size >= info.max_alloc_size);
     Ok(())
 }

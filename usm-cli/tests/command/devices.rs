@@ -28,8 +28,15 @@ fn the_json_document_has_the_keys_of_the_contract_and_nothing_else() {
                 "local_mem_size",
                 "max_work_group_size",
                 "capabilities",
+                "platform",
+                "driver_version",
             ];
             assert_eq!(keys(device), expected);
+            // Only the host has no runtime that could say them.
+            for key in ["platform", "driver_version"] {
+                let words = device[key].as_str().unwrap();
+                assert_eq!(words.is_empty(), backend["name"] == "host", "{key}: {device}");
+            }
             let capabilities = &device["capabilities"];
             assert_eq!(keys(capabilities), ["host", "device", "shared", "cross_device_shared", "system"]);
             assert!(capabilities.as_object().unwrap().values().all(|bits| bits.as_u64().unwrap() <= 15));
@@ -57,7 +64,9 @@ fn the_text_names_every_runtime_and_every_selector() {
     for backend in document["backends"].as_array().unwrap() {
         assert!(ran.stdout.contains(backend["name"].as_str().unwrap()));
         for device in backend["devices"].as_array().unwrap() {
-            assert!(ran.stdout.contains(device["selector"].as_str().unwrap()));
+            for key in ["selector", "platform", "driver_version"] {
+                assert!(ran.stdout.contains(device[key].as_str().unwrap()), "{key}: {device}");
+            }
         }
     }
 }

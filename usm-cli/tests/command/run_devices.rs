@@ -161,6 +161,8 @@ fn a_device_without_unified_memory_is_listed_and_refused() {
     let opencl = backends.iter().find(|backend| backend["name"] == "opencl").unwrap();
     let device = &opencl["devices"][0];
     assert_eq!((&device["selector"], &device["capabilities"]["device"]), (&"opencl:cpu:0".into(), &0.into()));
+    // What tells it from another CPU runtime beside it.
+    assert_eq!(device["platform"], "Portable Computing Language");
     for kernel in KERNELS {
         let ran = run(kernel, "opencl:cpu:0", &["--size", "96"], &environment);
         assert_eq!(ran.code, 1, "{kernel}: {}", ran.stderr);

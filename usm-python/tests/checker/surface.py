@@ -12,6 +12,7 @@ def devices() -> None:
     assert_type(usm.devices(), list[usm.Device])
     device = usm.Device("host")
     assert_type(usm.Device(), usm.Device)
+    assert_type((device.platform, device.driver_version), tuple[str, str])
     assert_type((device.selector, device.name, device.vendor, device.backend, device.type), tuple[str, str, str, str, str])
     assert_type(device.max_alloc_size + device.global_mem_size + device.local_mem_size, int)
     assert_type(device.max_work_group_size, int)

@@ -80,6 +80,7 @@ int cuInit(unsigned flags) { (void)flags; return SUCCESS; }
 int cuDeviceGetCount(int *count) { *count = DEVICES; return SUCCESS; }
 int cuDeviceGet(int *device, int ordinal) { *device = ordinal; return SUCCESS; }
 int cuDeviceGetName(char *name, int len, int device) { snprintf(name, len, "fake %d", device); return SUCCESS; }
+int cuDriverGetVersion(int *version) { *version = 12040; return SUCCESS; }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { (void)device; *bytes = (size_t)1 << 30; return SUCCESS; }
 int cuDeviceGetAttribute(int *value, int which, int device) {
     (void)device;

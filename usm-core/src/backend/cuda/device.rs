@@ -1,5 +1,6 @@
 //! Devices and what the driver says of them.
 
+use alloc::format;
 use core::ffi::CStr;
 
 use super::error::{self, check};
@@ -72,6 +73,12 @@ fn describe(driver: &Driver, id: DeviceId, ordinal: u32) -> Result<DeviceInfo> {
     let name = CStr::from_bytes_until_nul(&name).ok().and_then(|name| name.to_str().ok()).unwrap_or("");
     let mut info = DeviceInfo::new(BackendKind::Cuda, DeviceType::Gpu, name);
     info.vendor = Name::new("NVIDIA Corporation");
+    info.platform = Name::new("NVIDIA CUDA");
+    let mut version = 0;
+    // SAFETY: room for the answer.
+    check("cuDriverGetVersion", unsafe { (driver.driver_version)(&raw mut version) })?;
+    // 1000 times the major and 10 times the minor version.
+    info.driver_version = Name::new(&format!("CUDA {}.{}", version / 1000, version % 1000 / 10));
     info.index = ordinal;
     info.ordinal = ordinal;
     info.global_mem_size = memory as u64;

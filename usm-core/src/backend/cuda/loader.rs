@@ -102,6 +102,7 @@ table! {
     device_name = "cuDeviceGetName"(*mut c_char, i32, DeviceId);
     device_memory = "cuDeviceTotalMem_v2"(*mut usize, DeviceId);
     device_attribute = "cuDeviceGetAttribute"(*mut i32, i32, DeviceId);
+    driver_version = "cuDriverGetVersion"(*mut i32);
 
     retain_context = "cuDevicePrimaryCtxRetain"(*mut Raw, DeviceId);
     release_context = "cuDevicePrimaryCtxRelease_v2"(DeviceId);

@@ -140,6 +140,14 @@ fn describe(device: &Handle, ordinal: u32) -> DeviceInfo {
     info.index = u32::try_from(relative).unwrap_or(0);
     info.ordinal = ordinal;
     info.vendor = Name::new(&text(library.device_vendor));
+    info.driver_version = Name::new(&text(library.device_driver_version));
+    // SAFETY: a live device reference.
+    if let Some(platform) = NonNull::new(unsafe { (library.device_platform)(raw) }) {
+        // SAFETY: the reference is the caller's.
+        let platform = unsafe { Handle::new(library, platform, library.platform_delete) };
+        // SAFETY: a live platform reference; the string is the caller's to delete.
+        info.platform = Name::new(&unsafe { library.take_string((library.platform_name)(platform.raw())) });
+    }
     info.max_alloc_size = bytes(library.device_max_mem_alloc_size);
     info.global_mem_size = bytes(library.device_global_mem_size);
     info.local_mem_size = bytes(library.device_local_mem_size);

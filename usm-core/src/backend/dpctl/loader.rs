@@ -76,6 +76,10 @@ table! {
     device_type = "DPCTLDevice_GetDeviceType"(Raw) -> c_int;
     device_name = "DPCTLDevice_GetName"(Raw) -> *const c_char;
     device_vendor = "DPCTLDevice_GetVendor"(Raw) -> *const c_char;
+    device_driver_version = "DPCTLDevice_GetDriverVersion"(Raw) -> *const c_char;
+    device_platform = "DPCTLDevice_GetPlatform"(Raw) -> Raw;
+    platform_name = "DPCTLPlatform_GetName"(Raw) -> *const c_char;
+    platform_delete = "DPCTLPlatform_Delete"(Raw);
     device_has_aspect = "DPCTLDevice_HasAspect"(Raw, c_int) -> bool;
     device_global_mem_size = "DPCTLDevice_GetGlobalMemSize"(Raw) -> u64;
     device_local_mem_size = "DPCTLDevice_GetLocalMemSize"(Raw) -> u64;

@@ -78,9 +78,10 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(LevelZer
     let mut seen: Vec<LevelZeroDevice> = Vec::new();
     for driver in drivers {
         // SAFETY: a driver of this loader.
-        if unsafe { functions.check_driver(driver) }.is_err() {
-            continue;
-        }
+        let Ok(version) = (unsafe { functions.check_driver(driver) }) else { continue };
+        // A driver has no name.
+        let platform = Name::new(&format!("Level Zero {}.{}", version.major(), version.minor()));
+        let driver_version = driver_version(functions, driver);
         // SAFETY: as above; count and array agree.
         let devices: Result<Vec<ze_device_handle_t>> =
             list(|count, found| unsafe { functions.zeDeviceGet(driver, count, found) });
@@ -90,6 +91,7 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(LevelZer
             let same_type = seen.iter().filter(|other| other.info.device_type == info.device_type);
             info.index = same_type.count() as u32;
             info.ordinal = seen.len() as u32;
+            (info.platform, info.driver_version) = (platform, driver_version);
             seen.push(LevelZeroDevice { library, functions, driver, raw, engine, info });
         }
     }
@@ -125,6 +127,19 @@ fn engine(functions: &Functions, device: ze_device_handle_t) -> Result<Engine> {
     let ordinal =
         groups.iter().position(computes).ok_or_else(|| error::unsupported("a queue that computes"))?;
     Ok(Engine { ordinal: ordinal as u32, max_pattern: groups[ordinal].maxMemoryFillPatternSize })
+}
+
+/// One number, of which the specification says only that it grows. Written in the parts that Intel's driver, and SYCL, give it.
+fn driver_version(functions: &Functions, driver: ze_driver_handle_t) -> Name {
+    let mut properties = ze_driver_properties_t::default();
+    // SAFETY: a driver of this loader, room for the answer.
+    match unsafe { functions.zeDriverGetProperties(driver, &raw mut properties) } {
+        Ok(_) => {
+            let number = properties.driverVersion;
+            Name::new(&format!("{}.{}.{}", number >> 24, number >> 16 & 0xff, number & 0xffff))
+        }
+        Err(_) => Name::new(""),
+    }
 }
 
 fn describe(functions: &Functions, device: ze_device_handle_t) -> Result<DeviceInfo> {

@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ffi::c_void;
 use core::ptr;
 
 use super::error::{self, check};
@@ -20,6 +21,7 @@ mod query {
     pub(super) const LOCAL_MEM_SIZE: u32 = 0x1023;
     pub(super) const NAME: u32 = 0x102B;
     pub(super) const VENDOR: u32 = 0x102C;
+    pub(super) const DRIVER_VERSION: u32 = 0x102D;
     pub(super) const PLATFORM: u32 = 0x1031;
     pub(super) const HOST_UNIFIED_MEMORY: u32 = 0x1035;
     pub(super) const HOST_MEM: u32 = 0x4190;
@@ -27,6 +29,8 @@ mod query {
     pub(super) const SINGLE_SHARED_MEM: u32 = 0x4192;
     pub(super) const CROSS_SHARED_MEM: u32 = 0x4193;
     pub(super) const SYSTEM_MEM: u32 = 0x4194;
+    /// Asked of a platform.
+    pub(super) const PLATFORM_NAME: u32 = 0x0902;
 }
 
 const ALL_TYPES: Bits = 0xFFFF_FFFF;
@@ -101,11 +105,16 @@ fn enumerate(library: &'static Library) -> Result<Vec<OpenClDevice>> {
         });
         // SAFETY: a platform of this library.
         let usm = unsafe { Usm::of_platform(library, platform) };
+        let platform_name = Name::new(&text(|bytes, answer, total| {
+            // SAFETY: a platform of this library, room for as many bytes as said.
+            unsafe { (library.platform_info)(platform, query::PLATFORM_NAME, bytes, answer, total) }
+        }));
         for raw in devices.unwrap_or_default() {
             let mut info = describe(library, raw, usm.is_some());
             let same_type = seen.iter().filter(|other| other.info.device_type == info.device_type);
             info.index = same_type.count() as u32;
             info.ordinal = seen.len() as u32;
+            info.platform = platform_name;
             seen.push(OpenClDevice { library, raw, usm, info });
         }
     }
@@ -133,17 +142,15 @@ fn value<T: bytemuck::Pod>(library: &Library, device: Raw, query: u32) -> T {
     if status == error::SUCCESS { value } else { T::zeroed() }
 }
 
-fn text(library: &Library, device: Raw, query: u32) -> String {
+/// A text that `call` first says the size of and then writes; empty where the runtime does not know the question.
+fn text(call: impl Fn(usize, *mut c_void, *mut usize) -> Status) -> String {
     let mut bytes = 0;
-    // SAFETY: a device of this library; only the size is asked.
-    let status = unsafe { (library.device_info)(device, query, 0, ptr::null_mut(), &raw mut bytes) };
+    let status = call(0, ptr::null_mut(), &raw mut bytes);
     if status != error::SUCCESS {
         return String::new();
     }
     let mut answer = vec![0_u8; bytes];
-    // SAFETY: room for as many bytes as the runtime said.
-    let status =
-        unsafe { (library.device_info)(device, query, bytes, answer.as_mut_ptr().cast(), ptr::null_mut()) };
+    let status = call(bytes, answer.as_mut_ptr().cast(), ptr::null_mut());
     if status != error::SUCCESS {
         return String::new();
     }
@@ -166,8 +173,15 @@ fn describe(library: &Library, device: Raw, usm: bool) -> DeviceInfo {
     let flags = |query| {
         if usm { AccessFlags::from_bits_truncate(bits(query) as u32) } else { AccessFlags::empty() }
     };
-    let mut info = DeviceInfo::new(BackendKind::OpenCl, device_type, &text(library, device, query::NAME));
-    info.vendor = Name::new(&text(library, device, query::VENDOR));
+    let words = |query| {
+        text(|bytes, answer, total| {
+            // SAFETY: a device of this library, room for as many bytes as said.
+            unsafe { (library.device_info)(device, query, bytes, answer, total) }
+        })
+    };
+    let mut info = DeviceInfo::new(BackendKind::OpenCl, device_type, &words(query::NAME));
+    info.vendor = Name::new(&words(query::VENDOR));
+    info.driver_version = Name::new(&words(query::DRIVER_VERSION));
     info.max_alloc_size = bits(query::MAX_MEM_ALLOC_SIZE);
     info.global_mem_size = bits(query::GLOBAL_MEM_SIZE);
     info.local_mem_size = bits(query::LOCAL_MEM_SIZE);

@@ -99,6 +99,7 @@ macro_rules! table {
 table! {
     core {
         platforms = "clGetPlatformIDs"(u32, *mut Raw, *mut u32) -> Status;
+        platform_info = "clGetPlatformInfo"(Raw, u32, usize, *mut c_void, *mut usize) -> Status;
         extension_function = "clGetExtensionFunctionAddressForPlatform"(Raw, *const c_char) -> Raw;
         devices = "clGetDeviceIDs"(Raw, Bits, u32, *mut Raw, *mut u32) -> Status;
         device_info = "clGetDeviceInfo"(Raw, u32, usize, *mut c_void, *mut usize) -> Status;

@@ -13,6 +13,7 @@ def a_device_says_what_it_is(b):
     assert device in usm.devices() and device.backend == b.kind
     assert device.selector.startswith(b.kind) and device.name and device.type in ("cpu", "gpu", "accelerator", "host")
     assert isinstance(device.vendor, str) and isinstance(device.integrated, bool)
+    assert bool(device.platform) == bool(device.driver_version) == (device.backend != "host")
     assert 0 < device.max_alloc_size <= device.global_mem_size
     assert device.max_work_group_size > 0 and device.local_mem_size >= 0
     assert device.selector in repr(device)
