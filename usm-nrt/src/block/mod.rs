@@ -217,6 +217,8 @@ pub(crate) fn allocate_plain(size: usize) -> Result<NonNull<u8>, Error> {
 /// As there.
 pub(crate) unsafe fn reallocate_plain(block: *mut u8, size: usize) -> Result<NonNull<u8>, Error> {
     let Some(old) = NonNull::new(block) else { return allocate_plain(size) };
+    #[cfg(feature = "debug")]
+    misuse::check_block(old, "reallocate");
     // SAFETY: a live block.
     let was_small = unsafe { prefix_of(old) }.room() < size_of::<MemInfo>();
     track::freed(old);
