@@ -72,7 +72,11 @@ fn devices(context: &Context<Dyn>) -> Result<()> {
                     line(format_args!("   {:<20} {}", backends::name(&info), info.name))?;
                 }
             }
-            Err(reason) => line(format_args!("   {:<20} not here: {reason}", runtime.name))?,
+            Err(reason) => {
+                // What was tried and what the system answered is in `usm devices`.
+                let short = reason.split_once(": ").map_or(reason.as_str(), |(what, _)| what);
+                line(format_args!("   {:<20} not here: {short}", runtime.name))?;
+            }
         }
     }
     let name = backends::name(context.info());
