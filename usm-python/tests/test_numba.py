@@ -10,7 +10,7 @@ import textwrap
 import pytest
 
 import usm
-from conftest import CI, require
+from conftest import require
 from warm import Warm
 
 require("numba", "usm.numba is for it")
@@ -31,14 +31,7 @@ def refused(error, words, function, *arguments, **keywords):
 """
 
 
-@pytest.fixture(autouse=True)
-def library():
-    try:
-        usm.nrt.get_library()
-    except usm.DeviceError as error:
-        if CI:
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+pytestmark = pytest.mark.usefixtures("nrt_library")
 
 
 @pytest.fixture(scope="module", autouse=True)

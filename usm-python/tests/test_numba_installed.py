@@ -11,7 +11,7 @@ import textwrap
 import pytest
 
 import usm
-from conftest import CI, require
+from conftest import require
 from test_numba import SETUP, selector
 from warm import Warm
 
@@ -30,14 +30,7 @@ def balanced():
 WARM = Warm(SETUP + MORE)
 
 
-@pytest.fixture(autouse=True)
-def library():
-    try:
-        usm.nrt.get_library()
-    except usm.DeviceError as error:
-        if CI:
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+pytestmark = pytest.mark.usefixtures("nrt_library")
 
 
 @pytest.fixture(scope="module", autouse=True)

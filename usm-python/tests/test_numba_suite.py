@@ -6,8 +6,7 @@ import pytest
 
 import numba_compare
 import numba_modules
-import usm
-from conftest import CI, require
+from conftest import require
 
 require("numba", "its tests come with it")
 require("dpctl", "blocks live in memory of its default device")
@@ -25,14 +24,7 @@ SHORT = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def library():
-    try:
-        usm.nrt.get_library()
-    except usm.DeviceError as error:
-        if CI:
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+pytestmark = pytest.mark.usefixtures("nrt_library")
 
 
 @pytest.mark.parametrize("module", SHORT)
