@@ -62,8 +62,11 @@ fn child() {
     };
     let (mut a, mut b) = (buffer(), buffer());
     let numbers: Vec<f32> = (0..64_u8).map(f32::from).collect();
-    let _ = queue.write_buffer_from(&mut a, 0, bytemuck::cast_slice(&[1.0_f32; 64])).expect("a write");
-    let _ = queue.write_buffer_from(&mut b, 0, bytemuck::cast_slice(&numbers)).expect("a write");
+    let _ = queue.fill_buffer(&mut a, 0, 256, &1.0_f32.to_ne_bytes()).expect("a fill");
+    let mut c = buffer();
+    let _ = queue.write_buffer_from(&mut c, 0, bytemuck::cast_slice(&numbers)).expect("a write");
+    let _ = queue.copy_buffer(&mut b, 0, &c, 0, 256).expect("a copy");
+    drop(c);
     let source = "__kernel void add(__global float *a, __global const float *b, float by) {
         a[get_global_id(0)] += by * b[get_global_id(0)];
     }";

@@ -9,7 +9,7 @@ use crate::backend::{Backend, Buffers};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
-use crate::queue::{Queue, Usage, host_side};
+use crate::queue::{Queue, Usage, disjoint, host_side};
 #[cfg(feature = "alloc")]
 use crate::system;
 use crate::uses::Uses;
@@ -19,6 +19,8 @@ pub struct Buffer<B: Backend> {
     context: Context<B>,
     raw: ManuallyDrop<<B::Buffers as Buffers<B>>::Raw>,
     size: usize,
+    /// Whether the context's books have it.
+    counted: bool,
     uses: Uses<B>,
 }
 
@@ -33,7 +35,31 @@ impl<B: Backend> fmt::Debug for Buffer<B> {
 
 impl<B: Backend> Buffer<B> {
     pub(crate) fn new(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
-        Self { context, raw: ManuallyDrop::new(raw), size, uses: Uses::new() }
+        Self { context, raw: ManuallyDrop::new(raw), size, counted: true, uses: Uses::new() }
+    }
+
+    /// A buffer that somebody else made and `raw` keeps: given back by [`Buffers::destroy`] after every operation that uses it. It is not
+    /// in the context's books.
+    ///
+    /// # Safety
+    /// `raw` is a buffer of `context`'s native context with `size` bytes. Access from elsewhere is the caller's to order, also through
+    /// another object over the same bytes where [`Buffers::place`] does not tell.
+    #[must_use]
+    pub unsafe fn foreign(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
+        let mut buffer = Self::new(context, raw, size);
+        buffer.counted = false;
+        buffer
+    }
+
+    /// A buffer that somebody else made and that is ours from now on: in the context's books, destroyed with this. The limits count it and do
+    /// not refuse it.
+    ///
+    /// # Safety
+    /// As [`foreign`](Self::foreign), and nobody else uses it any more.
+    #[must_use]
+    pub unsafe fn taken(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
+        context.shared().taken_buffer(size);
+        Self::new(context, raw, size)
     }
 
     /// The context.
@@ -77,14 +103,20 @@ impl<B: Backend> Drop for Buffer<B> {
         let pending = self.uses.take();
         // SAFETY: drop runs once, and nothing reads `raw` afterwards.
         let raw = unsafe { ManuallyDrop::take(&mut self.raw) };
+        let counted = self.counted.then_some(self.size);
         #[cfg(feature = "alloc")]
-        crate::allocation::settle(&self.context, crate::deferred::Release::Buffer(raw, self.size), pending);
+        crate::allocation::settle(&self.context, crate::deferred::Release::Buffer(raw, counted), pending);
         #[cfg(not(feature = "alloc"))]
         {
             let _nothing_in_flight = pending;
             // SAFETY: created by this context, dropped once, and without `alloc` nothing is in flight.
             let destroy = || unsafe { B::Buffers::destroy(self.context.raw(), raw) };
-            self.context.shared().free(crate::MemoryType::Buffer, None, self.size, false, destroy);
+            match counted {
+                Some(bytes) => {
+                    self.context.shared().free(crate::MemoryType::Buffer, None, bytes, false, destroy);
+                }
+                None => destroy(),
+            }
         }
     }
 }
@@ -143,6 +175,94 @@ impl<B: Backend> Queue<B> {
                     B::barrier(queue, after)
                 } else {
                     B::Buffers::read(queue, buffer.raw(), offset, to, len, after)
+                }
+            })
+        }
+    }
+
+    /// Repeats `pattern` (1, 2, 4, 8 or 16 bytes, which divide `len` and `offset`) over `len` bytes of a buffer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadPattern`], [`ErrorKind::OutOfBounds`], and what [`submit`](Self::submit) refuses.
+    pub fn fill_buffer(
+        &self,
+        buffer: &mut Buffer<B>,
+        offset: usize,
+        len: usize,
+        pattern: &[u8],
+    ) -> Result<Event<B>> {
+        buffer.check_range(offset, len)?;
+        let width = pattern.len();
+        if !matches!(width, 1 | 2 | 4 | 8 | 16) || len % width != 0 || offset % width != 0 {
+            return Err(ErrorKind::BadPattern { width, len }.into());
+        }
+        // SAFETY: the range is inside, the pattern suits it, and the usage keeps the buffer alive and ordered.
+        unsafe {
+            self.submit(&[Usage::buffer(buffer, Access::Write)], &[], |queue, after| {
+                if len == 0 {
+                    B::barrier(queue, after)
+                } else {
+                    B::Buffers::fill(queue, buffer.raw(), offset, pattern, len, after)
+                }
+            })
+        }
+    }
+
+    /// Copies `len` bytes from one buffer to another.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfBounds`]; [`ErrorKind::Overlap`] where both are parts of one object of the runtime, with offsets in that; and what
+    /// [`submit`](Self::submit) refuses.
+    pub fn copy_buffer(
+        &self,
+        dst: &mut Buffer<B>,
+        dst_offset: usize,
+        src: &Buffer<B>,
+        src_offset: usize,
+        len: usize,
+    ) -> Result<Event<B>> {
+        dst.check_range(dst_offset, len)?;
+        src.check_range(src_offset, len)?;
+        let usages = [Usage::buffer(dst, Access::Write), Usage::buffer(src, Access::Read)];
+        self.copy_between((dst, dst_offset), (src, src_offset), len, &usages)
+    }
+
+    /// Copies `len` bytes inside one buffer; the ranges must not overlap.
+    ///
+    /// # Errors
+    /// As [`copy_buffer`](Self::copy_buffer).
+    pub fn copy_buffer_within(
+        &self,
+        buffer: &mut Buffer<B>,
+        dst_offset: usize,
+        src_offset: usize,
+        len: usize,
+    ) -> Result<Event<B>> {
+        buffer.check_range(dst_offset, len)?;
+        buffer.check_range(src_offset, len)?;
+        let usages = [Usage::buffer(buffer, Access::Write)];
+        self.copy_between((buffer, dst_offset), (buffer, src_offset), len, &usages)
+    }
+
+    /// Expects ranges that are inside, and usages that name both.
+    fn copy_between(
+        &self,
+        (dst, to): (&Buffer<B>, usize),
+        (src, from): (&Buffer<B>, usize),
+        len: usize,
+        usages: &[Usage<'_, B>],
+    ) -> Result<Event<B>> {
+        let (ours, theirs) = (B::Buffers::place(dst.raw()), B::Buffers::place(src.raw()));
+        if ours.0 == theirs.0 {
+            disjoint(ours.1.saturating_add(to), theirs.1.saturating_add(from), len)?;
+        }
+        // SAFETY: both ranges are inside and disjoint, and the usages keep both buffers alive and ordered.
+        unsafe {
+            self.submit(usages, &[], |queue, after| {
+                if len == 0 {
+                    B::barrier(queue, after)
+                } else {
+                    B::Buffers::copy(queue, (dst.raw(), to), (src.raw(), from), len, after)
                 }
             })
         }

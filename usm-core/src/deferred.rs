@@ -18,8 +18,8 @@ use crate::uses::Pending;
 pub(crate) enum Release<B: Backend> {
     /// A block of the backend, with its number in the books.
     Block(Block, u64),
-    /// A buffer of the backend, with its bytes.
-    Buffer(<B::Buffers as Buffers<B>>::Raw, usize),
+    /// A buffer of the backend, with its bytes where it is in the books.
+    Buffer(<B::Buffers as Buffers<B>>::Raw, Option<usize>),
     /// The owner of foreign memory.
     Owner(Box<dyn Any + Send + Sync>),
 }
@@ -172,9 +172,10 @@ fn settle<B: Backend>(
             let memory_type = MemoryType::of(block.kind);
             shared.free(memory_type, Some((&block, serial)), block.size, false, || free(&block));
         }
-        Release::Buffer(raw, bytes) => {
+        Release::Buffer(raw, Some(bytes)) => {
             shared.free(MemoryType::Buffer, None, bytes, false, || destroy(raw));
         }
+        Release::Buffer(raw, None) => destroy(raw),
         Release::Owner(owner) => drop(owner),
     }
 }

@@ -1,6 +1,7 @@
 //! Queues: ordered submission of work over allocations.
 
 use core::fmt;
+use core::time::Duration;
 
 use crate::access::Access;
 use crate::allocation::Allocation;
@@ -338,7 +339,14 @@ impl<B: Backend> Queue<B> {
     /// # Errors
     /// [`ErrorKind::Timeout`], or a failed operation's.
     pub fn wait(&self) -> Result<()> {
-        let limit = self.context.shared().wait_limit();
+        self.wait_for(self.context.shared().wait_limit())
+    }
+
+    /// Blocks until everything submitted before has finished, at most `limit`.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_for(&self, limit: Duration) -> Result<()> {
         B::wait(&B::barrier(&self.raw, &[])?, limit)?;
         self.context.collect();
         Ok(())
@@ -356,7 +364,7 @@ fn same_context(expected: u64, found: u64) -> Result<()> {
     if found == expected { Ok(()) } else { Err(ErrorKind::WrongContext { expected, found }.into()) }
 }
 
-fn disjoint(dst: usize, src: usize, len: usize) -> Result<()> {
+pub(crate) fn disjoint(dst: usize, src: usize, len: usize) -> Result<()> {
     if dst.abs_diff(src) < len {
         return Err(ErrorKind::Overlap { dst, src, len }.into());
     }

@@ -182,6 +182,12 @@ impl Shared {
         self.enter(block, Some(u64::MAX), false).unwrap_or(0)
     }
 
+    /// As [`taken`](Self::taken), for a buffer.
+    pub(crate) fn taken_buffer(&self, bytes: usize) {
+        let _ = self.account.reserve(bytes, |_| Ok(MemoryType::Buffer));
+        self.created(bytes);
+    }
+
     /// Accounts for a buffer whose bytes are reserved.
     pub(crate) fn created(&self, bytes: usize) {
         let entry = Entry { memory_type: MemoryType::Buffer, bytes };

@@ -73,6 +73,10 @@ pub fn a_buffer_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, 
         queue.write_buffer(&mut ours, 0, &far, 0, 64),
         queue.read_buffer(&theirs, 0, &mut near, 0, 64),
         queue.read_buffer(&ours, 0, &mut far, 0, 64),
+        queue.fill_buffer(&mut theirs, 0, 64, &[1]),
+        queue.copy_buffer(&mut theirs, 0, &ours, 0, 64),
+        queue.copy_buffer(&mut ours, 0, &theirs, 0, 64),
+        queue.copy_buffer_within(&mut theirs, 0, 32, 32),
     ] {
         assert_eq!(outcome.map(drop).expect_err("foreign").kind, ErrorKind::WrongContext { expected, found });
     }

@@ -252,6 +252,94 @@ pub fn a_buffer_and_bytes_of_the_program<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(refused, ErrorKind::OutOfBounds { offset: 4090, len: 8, size: 4096 });
 }
 
+/// The rule of USM fills, with the place in the buffer for an address; and nothing beside the range is touched.
+pub fn buffers_are_filled_by_the_same_rule<B: Backend>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture);
+    let Some(mut opaque) = buffer(fixture, 96) else { return };
+    let mut expected = [0xAA_u8; 96];
+    let _ = queue.write_buffer_from(&mut opaque, 0, &expected).expect("a write");
+    for width in (0..=18).chain([32, 64, 96, 128]) {
+        let pattern: Vec<u8> = (0..width).map(|index| (width + index) as u8).collect();
+        for (offset, len) in
+            [(0, 48), (0, 50), (1, 48), (2, 48), (4, 48), (8, 48), (16, 48), (24, 16), (0, 96), (96, 0)]
+        {
+            let suits = [1, 2, 4, 8, 16].contains(&width) && len % width == 0 && offset % width == 0;
+            match queue.fill_buffer(&mut opaque, offset, len, &pattern) {
+                Ok(_) => {
+                    assert!(suits, "{width} bytes at {offset} over {len}");
+                    let range = expected[offset..offset + len].iter_mut();
+                    range.zip(pattern.iter().cycle()).for_each(|(byte, value)| *byte = *value);
+                }
+                Err(error) => {
+                    assert!(!suits, "{width} bytes at {offset} over {len}: {error}");
+                    assert_eq!(error.kind, ErrorKind::BadPattern { width, len });
+                }
+            }
+        }
+        let mut found = [0; 96];
+        queue.read_buffer_to(&opaque, 0, &mut found).expect("a read");
+        assert_eq!(found, expected, "{width}");
+    }
+    for (offset, len) in [(1, 96), (96, 1), (usize::MAX, 1), (1, usize::MAX), (usize::MAX, usize::MAX)] {
+        let refused = queue.fill_buffer(&mut opaque, offset, len, &[1]).map(drop).expect_err("outside").kind;
+        assert_eq!(refused, ErrorKind::OutOfBounds { offset, len, size: 96 });
+    }
+}
+
+/// From one buffer to another and inside one; touching is not overlapping, and each is ordered after what wrote its source.
+pub fn buffers_are_copied_between_and_within<B: Backend>(fixture: &Fixture<'_, B>) {
+    let values: Vec<u8> = (0..64).collect();
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        let queue = fixture.context.queue(order).expect("a queue");
+        let (Some(mut one), Some(mut two)) = (buffer(fixture, 64), buffer(fixture, 100)) else { return };
+        let _ = queue.write_buffer_from(&mut one, 0, &values).expect("a write");
+        let _ = queue.fill_buffer(&mut two, 0, 100, &[9, 8, 7, 6]).expect("a fill");
+        let _ = queue.copy_buffer(&mut two, 33, &one, 1, 63).expect("a copy");
+        let _ = queue.copy_buffer_within(&mut two, 0, 33, 33).expect("a copy to the neighbour before");
+        let _ = queue.copy_buffer_within(&mut two, 66, 33, 33).expect("a copy to the neighbour behind");
+        let _ = queue.copy_buffer(&mut one, 0, &two, 99, 1).expect("a copy");
+        // Its work keeps the source.
+        let mut found = [0; 100];
+        queue.read_buffer_to(&two, 0, &mut found).expect("a read");
+        drop(two);
+        let row: Vec<u8> = (1..34).collect();
+        let expected = [&row[..], &row[..], &row[..], &[6]].concat();
+        assert_eq!(found[..], expected);
+        queue.read_buffer_to(&one, 0, &mut found[..64]).expect("a read");
+        assert_eq!((found[0], &found[1..64]), (6, &values[1..]));
+    }
+}
+
+/// Overlap, ranges outside of either side, no bytes.
+pub fn buffer_copies_are_checked<B: Backend>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture);
+    let (Some(mut one), Some(mut two)) = (buffer(fixture, 64), buffer(fixture, 32)) else { return };
+    let values: Vec<u8> = (0..64).collect();
+    let _ = queue.write_buffer_from(&mut one, 0, &values).expect("a write");
+    let refused = |event: usm_core::Result<Event<B>>| event.map(drop).expect_err("refused").kind;
+    for (dst, src) in (0..16).flat_map(|distance| [(16 + distance, 16), (16, 16 + distance)]) {
+        let overlap = ErrorKind::Overlap { dst, src, len: 16 };
+        assert_eq!(refused(queue.copy_buffer_within(&mut one, dst, src, 16)), overlap);
+    }
+    for (offset, len) in
+        [(1, 32), (32, 1), (0, 33), (usize::MAX, 1), (1, usize::MAX), (usize::MAX, usize::MAX)]
+    {
+        let outside = ErrorKind::OutOfBounds { offset, len, size: 32 };
+        assert_eq!(refused(queue.copy_buffer(&mut two, offset, &one, 0, len)), outside);
+        assert_eq!(refused(queue.copy_buffer_within(&mut two, offset, 0, len)), outside);
+        if len <= 32 {
+            assert_eq!(refused(queue.copy_buffer(&mut one, 0, &two, offset, len)), outside);
+            assert_eq!(refused(queue.copy_buffer_within(&mut two, 0, offset, len)), outside);
+        }
+    }
+    let done = |event: usm_core::Result<Event<B>>| event.expect("nothing to do").wait().expect("done");
+    done(queue.copy_buffer(&mut two, 32, &one, 64, 0));
+    done(queue.copy_buffer_within(&mut two, 32, 32, 0));
+    let mut found = [0; 64];
+    queue.read_buffer_to(&one, 0, &mut found).expect("a read");
+    assert_eq!(found[..], values, "a refused copy has not started");
+}
+
 /// With the three numbers.
 pub fn a_buffer_range_outside_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);

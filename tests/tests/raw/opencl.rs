@@ -1,5 +1,7 @@
 //! OpenCL: plain calls of the specification's C functions on one side, the adopted handles on the other.
 
+mod buffers;
+
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::{self, NonNull};
 use std::sync::Arc;

@@ -28,6 +28,9 @@ pub trait Buffers<B: Backend> {
         None
     }
 
+    /// The object whose bytes the buffer's are, and the first of them in it. Two buffers may have bytes in common where the object is the same.
+    fn place(raw: &Self::Raw) -> (usize, usize);
+
     /// Gives the buffer back.
     ///
     /// # Safety
@@ -62,6 +65,37 @@ pub trait Buffers<B: Backend> {
         raw: &Self::Raw,
         offset: usize,
         dst: *mut u8,
+        len: usize,
+        after: &[B::Event],
+    ) -> Result<B::Event>;
+
+    /// Repeats `pattern` over `len` bytes at `offset`.
+    ///
+    /// # Safety
+    /// The range is inside; the pattern is 1, 2, 4, 8 or 16 bytes, which divide `len` and `offset`; no conflicting access until the event is complete.
+    ///
+    /// # Errors
+    /// The runtime's.
+    unsafe fn fill(
+        queue: &B::Queue,
+        raw: &Self::Raw,
+        offset: usize,
+        pattern: &[u8],
+        len: usize,
+        after: &[B::Event],
+    ) -> Result<B::Event>;
+
+    /// Copies `len` bytes at an offset of `src` to an offset of `dst`, which may be the same buffer.
+    ///
+    /// # Safety
+    /// Both ranges are inside and have no byte in common; no conflicting access until the event is complete.
+    ///
+    /// # Errors
+    /// The runtime's.
+    unsafe fn copy(
+        queue: &B::Queue,
+        dst: (&Self::Raw, usize),
+        src: (&Self::Raw, usize),
         len: usize,
         after: &[B::Event],
     ) -> Result<B::Event>;
@@ -191,6 +225,10 @@ impl<B: Backend> Buffers<B> for Unsupported {
         unsupported("opaque buffers")
     }
 
+    fn place(raw: &Infallible) -> (usize, usize) {
+        match *raw {}
+    }
+
     unsafe fn destroy(_: &B::Context, raw: Infallible) {
         match raw {}
     }
@@ -215,6 +253,27 @@ impl<B: Backend> Buffers<B> for Unsupported {
         _: &[B::Event],
     ) -> Result<B::Event> {
         match *raw {}
+    }
+
+    unsafe fn fill(
+        _: &B::Queue,
+        raw: &Infallible,
+        _: usize,
+        _: &[u8],
+        _: usize,
+        _: &[B::Event],
+    ) -> Result<B::Event> {
+        match *raw {}
+    }
+
+    unsafe fn copy(
+        _: &B::Queue,
+        (dst, _): (&Infallible, usize),
+        _: (&Infallible, usize),
+        _: usize,
+        _: &[B::Event],
+    ) -> Result<B::Event> {
+        match *dst {}
     }
 }
 

@@ -67,6 +67,8 @@ pub(super) enum Work<'a> {
     Advise(*const u8, usize, MemAdvice),
     WriteBuffer(&'a DynBuffer, usize, *const u8, usize),
     ReadBuffer(&'a DynBuffer, usize, *mut u8, usize),
+    FillBuffer(&'a DynBuffer, usize, &'a [u8], usize),
+    CopyBuffer((&'a DynBuffer, usize), (&'a DynBuffer, usize), usize),
 }
 
 pub(super) trait ErasedQueue: Debug + Send + Sync {
@@ -191,8 +193,8 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
 
     fn create_buffer(&self, size: usize) -> Result<DynBuffer> {
         let raw = B::Buffers::create(&self.handle, size)?;
-        let argument = B::Buffers::argument(&raw);
-        Ok(DynBuffer { raw: Box::new(BufferOf::<B>(raw)), argument })
+        let (argument, place) = (B::Buffers::argument(&raw), B::Buffers::place(&raw));
+        Ok(DynBuffer { raw: Box::new(BufferOf::<B>(raw)), argument, place })
     }
 
     unsafe fn destroy_buffer(&self, raw: Box<dyn Any + Send + Sync>) {
@@ -269,6 +271,13 @@ impl<B: Backend + 'static> ErasedQueue for QueueOf<B> {
                 }
                 Work::ReadBuffer(raw, offset, dst, len) => {
                     B::Buffers::read(queue, BufferOf::<B>::of(raw)?, offset, dst, len, &after)
+                }
+                Work::FillBuffer(raw, offset, pattern, len) => {
+                    B::Buffers::fill(queue, BufferOf::<B>::of(raw)?, offset, pattern, len, &after)
+                }
+                Work::CopyBuffer((dst, to), (src, from), len) => {
+                    let (dst, src) = (BufferOf::<B>::of(dst)?, BufferOf::<B>::of(src)?);
+                    B::Buffers::copy(queue, (dst, to), (src, from), len, &after)
                 }
             }
         }?;

@@ -53,6 +53,7 @@ pub struct DynEvent(Arc<dyn ErasedEvent>);
 pub struct DynBuffer {
     raw: Box<dyn Any + Send + Sync>,
     argument: Option<usize>,
+    place: (usize, usize),
 }
 
 /// Memory of another process, opened through [`Dyn`].
@@ -301,6 +302,10 @@ impl Buffers<Dyn> for Dyn {
         raw.argument
     }
 
+    fn place(raw: &DynBuffer) -> (usize, usize) {
+        raw.place
+    }
+
     unsafe fn write(
         queue: &DynQueue,
         raw: &DynBuffer,
@@ -323,6 +328,29 @@ impl Buffers<Dyn> for Dyn {
     ) -> Result<DynEvent> {
         // SAFETY: the caller's promise.
         unsafe { queue.0.submit(Work::ReadBuffer(raw, offset, dst, len), after) }
+    }
+
+    unsafe fn fill(
+        queue: &DynQueue,
+        raw: &DynBuffer,
+        offset: usize,
+        pattern: &[u8],
+        len: usize,
+        after: &[DynEvent],
+    ) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.0.submit(Work::FillBuffer(raw, offset, pattern, len), after) }
+    }
+
+    unsafe fn copy(
+        queue: &DynQueue,
+        dst: (&DynBuffer, usize),
+        src: (&DynBuffer, usize),
+        len: usize,
+        after: &[DynEvent],
+    ) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.0.submit(Work::CopyBuffer(dst, src, len), after) }
     }
 }
 

@@ -106,6 +106,10 @@ macro_rules! synchronous_abilities {
                 })
             }
 
+            fn place(raw: &HostBuffer) -> (usize, usize) {
+                (raw.block.address(), 0)
+            }
+
             unsafe fn destroy(context: &<$backend as Backend>::Context, raw: HostBuffer) {
                 // SAFETY: allocated by `create`; the caller promises that nothing uses it.
                 unsafe { <$backend>::free(context, &raw.block) };
@@ -133,6 +137,32 @@ macro_rules! synchronous_abilities {
                 _: &[HostEvent],
             ) -> Result<HostEvent> {
                 let src = raw.block.pointer.as_ptr().wrapping_add(offset);
+                // SAFETY: the caller's promise.
+                Ok(unsafe { synchronous::copy(dst, src, len) })
+            }
+
+            unsafe fn fill(
+                _: &HostQueue,
+                raw: &HostBuffer,
+                offset: usize,
+                pattern: &[u8],
+                len: usize,
+                _: &[HostEvent],
+            ) -> Result<HostEvent> {
+                let dst = raw.block.pointer.as_ptr().wrapping_add(offset);
+                // SAFETY: the caller's promise.
+                Ok(unsafe { synchronous::fill(dst, pattern, len) })
+            }
+
+            unsafe fn copy(
+                _: &HostQueue,
+                (dst, to): (&HostBuffer, usize),
+                (src, from): (&HostBuffer, usize),
+                len: usize,
+                _: &[HostEvent],
+            ) -> Result<HostEvent> {
+                let dst = dst.block.pointer.as_ptr().wrapping_add(to);
+                let src = src.block.pointer.as_ptr().wrapping_add(from);
                 // SAFETY: the caller's promise.
                 Ok(unsafe { synchronous::copy(dst, src, len) })
             }

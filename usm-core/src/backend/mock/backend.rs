@@ -118,6 +118,15 @@ impl MockQueue {
             unsafe { core::ptr::copy_nonoverlapping(from.get(), to.get(), len) };
         })
     }
+
+    fn fill(&self, dst: *mut u8, pattern: &[u8], len: usize, after: &[MockEvent]) -> Result<MockEvent> {
+        let (to, pattern) = (Address(dst), pattern.to_vec());
+        self.submit(Operation::Fill, len, after, vec![span(dst, len)], move || {
+            // SAFETY: the contract of `Backend::fill` holds until the event is complete, which is after this.
+            let range = unsafe { core::slice::from_raw_parts_mut(to.get(), len) };
+            range.chunks_exact_mut(pattern.len()).for_each(|chunk| chunk.copy_from_slice(&pattern));
+        })
+    }
 }
 
 fn span(pointer: *const u8, len: usize) -> Range<usize> {
@@ -216,12 +225,7 @@ unsafe impl Backend for Mock {
         len: usize,
         after: &[MockEvent],
     ) -> Result<MockEvent> {
-        let (to, pattern) = (Address(dst), pattern.to_vec());
-        queue.submit(Operation::Fill, len, after, vec![span(dst, len)], move || {
-            // SAFETY: the contract of `Backend::fill` holds until the event is complete, which is after this.
-            let range = unsafe { core::slice::from_raw_parts_mut(to.get(), len) };
-            range.chunks_exact_mut(pattern.len()).for_each(|chunk| chunk.copy_from_slice(&pattern));
-        })
+        queue.fill(dst, pattern, len, after)
     }
 
     fn barrier(queue: &MockQueue, after: &[MockEvent]) -> Result<MockEvent> {
@@ -264,6 +268,10 @@ impl Buffers<Mock> for Mock {
         Ok(MockBuffer { block: Block { pointer, size, alignment: layout.align(), kind: AllocKind::Device } })
     }
 
+    fn place(raw: &MockBuffer) -> (usize, usize) {
+        (raw.block.address(), 0)
+    }
+
     unsafe fn destroy(context: &Counted<MockContext>, raw: MockBuffer) {
         // SAFETY: allocated by `create`; the caller promises that nothing uses it.
         unsafe { context.engine.free(&raw.block) };
@@ -289,6 +297,28 @@ impl Buffers<Mock> for Mock {
         after: &[MockEvent],
     ) -> Result<MockEvent> {
         queue.copy(dst, raw.block.pointer.as_ptr().wrapping_add(offset), len, after)
+    }
+
+    unsafe fn fill(
+        queue: &MockQueue,
+        raw: &MockBuffer,
+        offset: usize,
+        pattern: &[u8],
+        len: usize,
+        after: &[MockEvent],
+    ) -> Result<MockEvent> {
+        queue.fill(raw.block.pointer.as_ptr().wrapping_add(offset), pattern, len, after)
+    }
+
+    unsafe fn copy(
+        queue: &MockQueue,
+        (dst, to): (&MockBuffer, usize),
+        (src, from): (&MockBuffer, usize),
+        len: usize,
+        after: &[MockEvent],
+    ) -> Result<MockEvent> {
+        let dst = dst.block.pointer.as_ptr().wrapping_add(to);
+        queue.copy(dst, src.block.pointer.as_ptr().wrapping_add(from), len, after)
     }
 }
 

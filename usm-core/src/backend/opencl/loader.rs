@@ -118,11 +118,16 @@ table! {
         retain_event = "clRetainEvent"(Raw) -> Status;
         release_event = "clReleaseEvent"(Raw) -> Status;
         create_buffer = "clCreateBuffer"(Raw, Bits, usize, *mut c_void, *mut Status) -> Raw;
+        retain_buffer = "clRetainMemObject"(Raw) -> Status;
         release_buffer = "clReleaseMemObject"(Raw) -> Status;
+        buffer_info = "clGetMemObjectInfo"(Raw, u32, usize, *mut c_void, *mut usize) -> Status;
         write_buffer = "clEnqueueWriteBuffer"
             (Raw, Raw, u32, usize, usize, *const c_void, u32, Events, *mut Raw) -> Status;
         read_buffer = "clEnqueueReadBuffer"
             (Raw, Raw, u32, usize, usize, *mut c_void, u32, Events, *mut Raw) -> Status;
+        fill_buffer = "clEnqueueFillBuffer"
+            (Raw, Raw, *const c_void, usize, usize, usize, u32, Events, *mut Raw) -> Status;
+        copy_buffer = "clEnqueueCopyBuffer"(Raw, Raw, Raw, usize, usize, usize, u32, Events, *mut Raw) -> Status;
     }
     extension {
         allocate_host = "clHostMemAllocINTEL"(Raw, *const Bits, usize, u32, *mut Status) -> *mut c_void;

@@ -48,7 +48,11 @@ struct Inner {
 
 /// An OpenCL memory object.
 #[derive(Debug)]
-pub struct OpenClBuffer(pub(super) Handle);
+pub struct OpenClBuffer {
+    handle: Handle,
+    /// Of [`Buffers::place`](crate::backend::Buffers::place): a part of another object is at an offset in that.
+    pub(super) place: (usize, usize),
+}
 
 impl OpenClContext {
     pub(super) fn over(device: &OpenClDevice) -> Result<Self> {
@@ -215,11 +219,27 @@ impl OpenClContext {
             });
         };
         // SAFETY: the reference is the caller's.
-        Ok(OpenClBuffer(unsafe { Handle::new(library, raw, library.release_buffer) }))
+        Ok(OpenClBuffer::whole(unsafe { Handle::new(library, raw, library.release_buffer) }))
     }
 
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
         self.0.roster.synchronize(limit, |queue| queue.marker(&[]))
+    }
+}
+
+impl OpenClBuffer {
+    /// A buffer that is no part of another.
+    fn whole(handle: Handle) -> Self {
+        let place = (handle.raw() as usize, 0);
+        Self { handle, place }
+    }
+
+    pub(super) fn part(handle: Handle, place: (usize, usize)) -> Self {
+        Self { handle, place }
+    }
+
+    pub(super) fn native(&self) -> &Handle {
+        &self.handle
     }
 }
 

@@ -174,6 +174,10 @@ impl Buffers<Self> for OpenCl {
         Some(raw.as_raw() as usize)
     }
 
+    fn place(raw: &OpenClBuffer) -> (usize, usize) {
+        raw.place
+    }
+
     unsafe fn destroy(_: &OpenClContext, raw: OpenClBuffer) {
         drop(raw);
     }
@@ -200,6 +204,29 @@ impl Buffers<Self> for OpenCl {
     ) -> Result<OpenClEvent> {
         // SAFETY: the caller's promise.
         unsafe { queue.read_buffer(raw.as_raw(), offset, dst, len, after) }
+    }
+
+    unsafe fn fill(
+        queue: &OpenClQueue,
+        raw: &OpenClBuffer,
+        offset: usize,
+        pattern: &[u8],
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.fill_buffer(raw.as_raw(), offset, pattern, len, after) }
+    }
+
+    unsafe fn copy(
+        queue: &OpenClQueue,
+        (dst, to): (&OpenClBuffer, usize),
+        (src, from): (&OpenClBuffer, usize),
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.copy_buffer((dst.as_raw(), to), (src.as_raw(), from), len, after) }
     }
 }
 

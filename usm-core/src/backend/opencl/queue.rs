@@ -218,6 +218,44 @@ impl OpenClQueue {
             })
         }
     }
+
+    /// # Safety
+    /// As [`Buffers::fill`](crate::backend::Buffers::fill).
+    pub(super) unsafe fn fill_buffer(
+        &self,
+        buffer: Raw,
+        offset: usize,
+        pattern: &[u8],
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        let call = self.0.handle.library().fill_buffer;
+        let (value, width) = (pattern.as_ptr().cast(), pattern.len());
+        // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
+        unsafe {
+            self.submit("clEnqueueFillBuffer", after, |queue, count, list, event| {
+                call(queue, buffer, value, width, offset, len, count, list, event)
+            })
+        }
+    }
+
+    /// # Safety
+    /// As [`Buffers::copy`](crate::backend::Buffers::copy).
+    pub(super) unsafe fn copy_buffer(
+        &self,
+        (dst, to): (Raw, usize),
+        (src, from): (Raw, usize),
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        let call = self.0.handle.library().copy_buffer;
+        // SAFETY: the caller's promise for both ranges.
+        unsafe {
+            self.submit("clEnqueueCopyBuffer", after, |queue, count, list, event| {
+                call(queue, src, dst, from, to, len, count, list, event)
+            })
+        }
+    }
 }
 
 impl Inner {

@@ -6,7 +6,8 @@
 //! | context | [`OpenClContext::as_raw`] | [`OpenClContext::from_raw`] | retained: both sides release their own reference |
 //! | queue | [`OpenClQueue::as_raw`] | [`OpenClQueue::from_raw`] | retained |
 //! | event | [`OpenClEvent::as_raw`] | [`OpenClEvent::from_raw`] | retained |
-//! | buffer | [`OpenClBuffer::as_raw`] | – | ours |
+//! | buffer | [`OpenClBuffer::as_raw`] | [`borrow_buffer`], [`OpenClBuffer::from_raw`] | retained; in no book |
+//! | | | [`take_buffer`] | ours: the caller's reference is released with the buffer |
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
@@ -28,6 +29,7 @@ use super::queue::OUT_OF_ORDER;
 use super::{OpenCl, OpenClBuffer, OpenClContext, OpenClDevice, OpenClEvent, OpenClQueue};
 use crate::allocation::Allocation;
 use crate::backend::{Backend, Block, QueueOrder};
+use crate::buffer::Buffer;
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 
@@ -49,6 +51,12 @@ pub type cl_uint = u32;
 const CONTEXT_DEVICES: cl_uint = 0x1081;
 const QUEUE_PROPERTIES: cl_uint = 0x1093;
 const EVENT_QUEUE: cl_uint = 0x11D0;
+const MEM_TYPE: cl_uint = 0x1100;
+const MEM_SIZE: cl_uint = 0x1102;
+const MEM_CONTEXT: cl_uint = 0x1106;
+const MEM_ASSOCIATED: cl_uint = 0x1107;
+const MEM_OFFSET: cl_uint = 0x1108;
+const MEM_OBJECT_BUFFER: cl_uint = 0x10F0;
 
 impl OpenClDevice {
     /// `cl_device_id`.
@@ -168,8 +176,52 @@ impl OpenClBuffer {
     /// `cl_mem`, without a reference of its own.
     #[must_use]
     pub fn as_raw(&self) -> cl_mem {
-        self.0.raw()
+        self.native().raw()
     }
+
+    /// A foreign buffer, retained, and its bytes: what [`Buffer::foreign`] takes. A part of another buffer is one too.
+    ///
+    /// # Safety
+    /// `buffer` is a live `cl_mem` of the loader that the context's backend opened.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongContext`] when it belongs to another native context, [`ErrorKind::Unsupported`] when it is an image or a pipe,
+    /// [`ErrorKind::Native`] naming the call that failed.
+    pub unsafe fn from_raw(context: &OpenClContext, buffer: cl_mem) -> Result<(Self, usize)> {
+        // SAFETY: the caller's promise; its context is a pointer.
+        let owner = unsafe { mem_info::<usize>(context, buffer, MEM_CONTEXT) }?;
+        if owner != context.as_raw() as usize {
+            return Err(error::of(ErrorKind::WrongContext { expected: context.shared().id(), found: 0 }));
+        }
+        // SAFETY: as above; its type is a number of 32 bits.
+        if unsafe { mem_info::<cl_uint>(context, buffer, MEM_TYPE) }? != MEM_OBJECT_BUFFER {
+            return Err(error::unsupported("a memory object that is no buffer"));
+        }
+        // SAFETY: as above; its bytes are a `size_t`.
+        let size = unsafe { mem_info::<usize>(context, buffer, MEM_SIZE) }?;
+        // SAFETY: as above; the whole that it is a part of is a pointer, NULL for none.
+        let whole = unsafe { mem_info::<usize>(context, buffer, MEM_ASSOCIATED) }?;
+        // SAFETY: as above; its place there is a `size_t`, 0 where it is no part.
+        let offset = unsafe { mem_info::<usize>(context, buffer, MEM_OFFSET) }?;
+        let place = if whole == 0 { (buffer as usize, 0) } else { (whole, offset) };
+        let library = context.library();
+        // SAFETY: the caller's promise.
+        let buffer = object("clRetainMemObject", buffer, unsafe { (library.retain_buffer)(buffer) })?;
+        // SAFETY: the reference was just taken.
+        let handle = unsafe { Handle::new(library, buffer, library.release_buffer) };
+        Ok((Self::part(handle, place), size))
+    }
+}
+
+/// # Safety
+/// `buffer` is a live `cl_mem` of the context's loader, and what `query` asks for has the size of `T`.
+unsafe fn mem_info<T: bytemuck::Pod>(context: &OpenClContext, buffer: cl_mem, query: cl_uint) -> Result<T> {
+    let mut value = T::zeroed();
+    let (room, answer) = (size_of::<T>(), (&raw mut value).cast());
+    // SAFETY: the caller's promise; room for the answer.
+    let status = unsafe { (context.library().buffer_info)(buffer, query, room, answer, ptr::null_mut()) };
+    check("clGetMemObjectInfo", status)?;
+    Ok(value)
 }
 
 /// The loader's function of this name, if it has one.
@@ -240,6 +292,36 @@ pub unsafe fn take_allocation(context: &Context<OpenCl>, pointer: NonNull<u8>) -
     let block = block_at(context, pointer)?;
     // SAFETY: the runtime names kind and size; the rest is the caller's promise.
     Ok(unsafe { Allocation::taken(context.clone(), block) })
+}
+
+/// A buffer of somebody else, retained until its last use here.
+///
+/// # Safety
+/// As [`OpenClBuffer::from_raw`]. Access from elsewhere is the caller's to order, also through another memory object over the same bytes.
+///
+/// # Errors
+/// As there.
+pub unsafe fn borrow_buffer(context: &Context<OpenCl>, buffer: cl_mem) -> Result<Buffer<OpenCl>> {
+    // SAFETY: the caller's promise.
+    let (raw, size) = unsafe { OpenClBuffer::from_raw(context.raw(), buffer) }?;
+    // SAFETY: of that context and size, as the runtime says; the rest is the caller's promise.
+    Ok(unsafe { Buffer::foreign(context.clone(), raw, size) })
+}
+
+/// A buffer of somebody else that is ours from now on, with the caller's reference: in the context's books, released after its last use.
+///
+/// # Safety
+/// As [`OpenClBuffer::from_raw`]; one reference is the caller's and given away, and nobody else uses the buffer.
+///
+/// # Errors
+/// As there; the reference is then still the caller's.
+pub unsafe fn take_buffer(context: &Context<OpenCl>, buffer: cl_mem) -> Result<Buffer<OpenCl>> {
+    // SAFETY: the caller's promise.
+    let (raw, size) = unsafe { OpenClBuffer::from_raw(context.raw(), buffer) }?;
+    // SAFETY: the reference was given away, and `raw` has one of its own.
+    let _ = unsafe { (context.raw().library().release_buffer)(buffer) };
+    // SAFETY: of that context and size, as the runtime says; the rest is the caller's promise.
+    Ok(unsafe { Buffer::taken(context.clone(), raw, size) })
 }
 
 fn block_at(context: &Context<OpenCl>, pointer: NonNull<u8>) -> Result<Block> {
