@@ -8,6 +8,7 @@ pub mod conformance;
 pub mod counting;
 pub mod process;
 pub mod provider;
+pub mod scarce;
 
 pub use provider::{Failing, Fixture, Provider};
 

@@ -1,10 +1,11 @@
 //! Allocation: kinds, sizes, alignments, refusals.
 
 use usm_core::{
-    AllocKind, Allocation, Backend, ErrorKind, Fallback, Memory, MemorySource, MemoryType, Request,
+    AllocKind, Allocation, Backend, Error, ErrorKind, Fallback, Memory, MemorySource, MemoryType, QueueOrder,
+    Request, UsmVec,
 };
 
-use crate::Fixture;
+use crate::{Fixture, scarce};
 
 fn allocate<B: Backend>(fixture: &Fixture<'_, B>, kind: AllocKind, size: usize) -> Allocation<B> {
     fixture.context.allocate(&Request::new(kind, size)).expect("memory for the test")
@@ -102,41 +103,74 @@ pub fn freed_memory_is_given_out_again<B: Backend>(fixture: &Fixture<'_, B>) {
 
 /// Until there is none left: an error with its numbers, and the context goes on when some is given back.
 pub fn memory_that_runs_out_is_an_error<B: Backend>(fixture: &Fixture<'_, B>) {
-    let limit = usize::try_from(fixture.context.info().max_alloc_size).unwrap_or(usize::MAX);
-    if limit > 1 << 30 {
-        // The machine's own memory, which other tests and programs need meanwhile.
-        let backend = fixture.context.info().backend;
-        eprintln!(
-            "skipped: memory that runs out: {backend}: one allocation may take {limit} bytes of the machine"
-        );
-        return;
+    let info = fixture.context.info();
+    let outcome = match scarce::Memory::of(info) {
+        scarce::Memory::OfTheDevice => {
+            let limit = usize::try_from(info.max_alloc_size).unwrap_or(usize::MAX);
+            // In parts where one block is all of it.
+            let parts = if info.max_alloc_size < info.global_mem_size || limit < 1 << 30 { 1 } else { 16 };
+            runs_out(fixture, AllocKind::Device, limit / parts);
+            Ok(())
+        }
+        scarce::Memory::OfTheProcess => scarce::in_little_room(|| {
+            for kind in fixture.kinds() {
+                assert!(runs_out(fixture, kind, scarce::CHUNK) > 0, "{kind}");
+            }
+        }),
+        scarce::Memory::OfTheMachine => {
+            Err("a driver's memory is the machine's, and no limit binds it".to_owned())
+        }
+    };
+    if let Err(reason) = outcome {
+        eprintln!("skipped: memory that runs out: {}: {reason}", info.backend);
     }
-    let request = Request::new(AllocKind::Device, limit).aligned_to(1);
+}
+
+/// Holds blocks of `size` bytes until there are no more, and says how many it got.
+fn runs_out<B: Backend>(fixture: &Fixture<'_, B>, kind: AllocKind, size: usize) -> usize {
+    let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
+    let request = Request::new(kind, size).aligned_to(1);
     let mut held = Vec::new();
     let error = loop {
         match fixture.context.allocate(&request) {
             Ok(allocation) => held.push(allocation),
             Err(error) => break error,
         }
-        assert!(held.len() < 1000, "memory without end");
+        assert!(held.len() < 10_000, "memory without end");
     };
-    let used = (limit * held.len()) as u64;
-    match error.kind {
-        ErrorKind::OverMemory { requested, in_use, limit: whole } => {
+    let used = (size * held.len()) as u64;
+    let expect_refusal = |error: Error| match error.kind {
+        ErrorKind::OverMemory { requested, in_use, limit } => {
             // Other contexts of the device count too.
-            assert!(requested == limit as u64 && in_use >= used, "{requested} {in_use} {used}");
-            assert!(requested + in_use > whole);
+            assert!(requested == size as u64 && in_use >= used, "{requested} {in_use} {used}");
+            assert!(requested + in_use > limit);
         }
         ErrorKind::OutOfMemory { memory_type, requested } => {
-            assert_eq!((memory_type, requested), (MemoryType::UsmDevice, limit as u64));
+            assert_eq!((Ok(memory_type), requested), (MemoryType::try_from(kind), size as u64));
         }
         other => panic!("{other}"),
-    }
+    };
+    let text = error.to_string();
+    assert!(text.contains(&size.to_string()), "{text}");
+    expect_refusal(error);
+    expect_refusal(fixture.context.allocate(&request).expect_err("there is none left"));
     let stats = fixture.context.stats();
-    assert_eq!((stats.sum.live, stats.sum.current as u64), (held.len(), used));
+    assert_eq!(
+        (stats.sum.live, stats.sum.current as u64),
+        (held.len(), used),
+        "no trace of what was refused"
+    );
+    let count = held.len();
     drop(held);
-    drop(allocate(fixture, AllocKind::Device, (limit / 4).min(1 << 20)));
+    // As good as new.
+    drop(allocate(fixture, kind, (size / 4).min(1 << 20)));
+    let values: Vec<u32> = (0..64).collect();
+    let array = UsmVec::from_slice_any(&queue, fixture.context, kind, &values).expect("an array");
+    assert_eq!(array.to_vec(&queue).expect("the content"), values);
+    drop(array);
+    fixture.context.collect();
     assert_eq!(fixture.context.stats().sum.current, 0);
+    count
 }
 
 /// The owner frees, once; whatever becomes of its name. That it cannot be named again is a test of what does not compile.

@@ -32,8 +32,9 @@ macro_rules! conformance_test {
     ($module:ident, $provider:ty, $group:ident, $case:ident) => {
         #[test]
         fn $case() {
-            let ran =
-                <$provider as $crate::Provider>::with(|fixture| $crate::conformance::$group::$case(&fixture));
+            let ran = $crate::scarce::as_test(concat!(stringify!($module), "::", stringify!($case)), || {
+                <$provider as $crate::Provider>::with(|fixture| $crate::conformance::$group::$case(&fixture))
+            });
             if let Err(reason) = ran {
                 let required = std::env::var("USM_REQUIRE").unwrap_or_default();
                 assert!(!required.split(',').any(|name| name == stringify!($module)), "required: {reason}");

@@ -1,0 +1,124 @@
+//! Little memory: what runs out is what one process may have, never the machine's.
+
+use std::cell::Cell;
+use std::process::Stdio;
+use std::time::Duration;
+
+use usm_core::{DeviceInfo, DeviceType};
+
+use crate::process;
+
+/// What a process that was started for one test reads.
+const VARIABLE: &str = "USM_TEST_SCARCE";
+/// Bytes that it may have more than when it begins to ask for them.
+const ROOM: u64 = 1 << 30;
+/// Of each allocation where memory is scarce, in bytes.
+pub const CHUNK: usize = 128 << 20;
+/// No process may hang.
+const LIMIT: Duration = Duration::from_secs(120);
+
+thread_local! {
+    /// The test of this thread, as its harness selects it. A harness without one runs a case at a time.
+    static TEST: Cell<Option<&'static str>> = const { Cell::new(None) };
+}
+
+/// Says which test this thread is.
+pub fn as_test<T>(name: &'static str, body: impl FnOnce() -> T) -> T {
+    TEST.with(|test| test.set(Some(name)));
+    body()
+}
+
+/// Whose memory a device gives out, and so what may be asked for without harm to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// The device's own, or too little of the machine's to be missed.
+    OfTheDevice,
+    /// The machine's, as the process may have it.
+    OfTheProcess,
+    /// The machine's, by a driver that no limit of the process binds.
+    OfTheMachine,
+}
+
+impl Memory {
+    /// Whose it is, as far as the device says.
+    #[must_use]
+    pub fn of(info: &DeviceInfo) -> Self {
+        match info.device_type {
+            _ if info.global_mem_size <= 4 << 30 && info.max_alloc_size <= 1 << 30 => Self::OfTheDevice,
+            DeviceType::Gpu | DeviceType::Accelerator if info.integrated => Self::OfTheMachine,
+            // Should the device not say the truth, the machine has as much.
+            DeviceType::Gpu | DeviceType::Accelerator if info.global_mem_size < available() => {
+                Self::OfTheDevice
+            }
+            _ => Self::OfTheProcess,
+        }
+    }
+}
+
+/// Bytes that the machine could give out, 0 where it does not say.
+fn available() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
+}
+
+/// Runs the body in a process that may have little memory more than it has: in this one where nothing else runs in it, else in one that runs
+/// this test alone, whose outcome is this test's. The error is why that cannot be.
+///
+/// # Errors
+/// Where processes have no such limit.
+pub fn in_little_room(body: impl FnOnce()) -> Result<(), String> {
+    match TEST.with(Cell::get) {
+        Some(test) if std::env::var_os(VARIABLE).is_none() => {
+            let ended = process::again(VARIABLE, "1", LIMIT, |command| {
+                command.args([test, "--exact", "--nocapture", "--test-threads=1"]).stderr(Stdio::piped());
+            });
+            let ran = ended.well() && ended.out.contains("1 passed");
+            assert!(ran, "{}\n{}\n{}", ended.end, ended.out, ended.errors);
+            ended.errors.lines().filter(|line| line.contains("skipped")).for_each(|line| eprintln!("{line}"));
+            Ok(())
+        }
+        _ => Room::of(ROOM).map(|_room| body()),
+    }
+}
+
+/// A limit for the address space of this process, taken back when it goes.
+#[cfg(target_os = "linux")]
+struct Room(libc::rlimit);
+
+#[cfg(target_os = "linux")]
+impl Room {
+    fn of(bytes: u64) -> Result<Self, String> {
+        let text = std::fs::read_to_string("/proc/self/statm").map_err(|error| error.to_string())?;
+        let pages: u64 =
+            text.split(' ').next().and_then(|word| word.parse().ok()).ok_or("no size in statm")?;
+        // SAFETY: a question without pointers.
+        let page =
+            u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_err(|error| error.to_string())?;
+        let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: room for the answer.
+        assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut before) }, 0);
+        let room = libc::rlimit { rlim_cur: (pages * page + bytes).min(before.rlim_max), ..before };
+        // SAFETY: a limit of this process, whose allocations may fail from now on.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const room) }, 0);
+        Ok(Self(before))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Room {
+    fn drop(&mut self) {
+        // SAFETY: the limit that there was.
+        let _ = unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const self.0) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+struct Room;
+
+#[cfg(not(target_os = "linux"))]
+impl Room {
+    fn of(_: u64) -> Result<Self, String> {
+        Err("no limit for the memory of a process on this system".to_owned())
+    }
+}
