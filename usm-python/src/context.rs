@@ -8,7 +8,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 use crate::capsule;
 use crate::device::PyDevice;
 use crate::error::OrRaise;
-use crate::queue::{PyQueue, seconds};
+use crate::queue::{PyQueue, wait};
 use crate::runtime::{self, Scope};
 use crate::stats;
 
@@ -44,8 +44,7 @@ impl PyContext {
     /// Waits until all queues of the context are idle, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
     fn synchronize(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
-        let limit = seconds(timeout)?;
-        py.detach(|| self.0.context.synchronize(limit)).or_raise()
+        wait(py, timeout, |limit| self.0.context.synchronize(limit))
     }
 
     /// Counters of live memory per kind, and of the sum.

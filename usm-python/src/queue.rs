@@ -1,13 +1,13 @@
 //! `usm.Queue` and `usm.Event`.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use usm_core::backend::Dyn;
-use usm_core::{Event, EventStatus, QueueOrder};
+use usm_core::{Error, ErrorKind, Event, EventStatus, QueueOrder};
 
 use crate::capsule;
 use crate::context::{PyContext, device_of};
@@ -60,9 +60,10 @@ impl PyQueue {
         self.0.queue.order() == QueueOrder::InOrder
     }
 
-    /// Waits until everything submitted before has finished.
-    fn wait(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.0.queue.wait()).or_raise()
+    /// Waits until everything submitted before has finished, at most `timeout` seconds.
+    #[pyo3(signature = (timeout=30.0))]
+    fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+        wait(py, timeout, |limit| self.0.queue.wait_for(limit))
     }
 
     /// An event after everything submitted before.
@@ -99,8 +100,7 @@ impl PyEvent {
     /// Waits until the operation has finished, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
-        let limit = seconds(timeout)?;
-        py.detach(|| self.0.wait_for(limit)).or_raise()
+        wait(py, timeout, |limit| self.0.wait_for(limit))
     }
 
     fn __repr__(&self) -> &'static str {
@@ -112,8 +112,38 @@ impl PyEvent {
     }
 }
 
+/// How long a wait goes on before signals are looked at: Ctrl-C.
+const UNTIL_SIGNALS: Duration = Duration::from_millis(100);
+
+/// Waits by `wait`, which gets a limit, at most `timeout` seconds in all, without the interpreter.
+pub(crate) fn wait(
+    py: Python<'_>,
+    timeout: f64,
+    wait: impl Fn(Duration) -> usm_core::Result<()> + Sync,
+) -> PyResult<()> {
+    let (start, limit) = (Instant::now(), seconds(timeout)?);
+    loop {
+        let left = limit.saturating_sub(start.elapsed());
+        match py.detach(|| wait(left.min(UNTIL_SIGNALS))) {
+            Err(Error { kind: ErrorKind::Timeout { .. }, .. }) if left > UNTIL_SIGNALS => {
+                py.check_signals()?
+            }
+            Err(mut error) => {
+                if let ErrorKind::Timeout { limit_ms } = &mut error.kind {
+                    *limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+                } else {
+                    // One of several queues failed; the others are waited for all the same.
+                    let _ = py.detach(|| wait(limit.saturating_sub(start.elapsed())));
+                }
+                return Err(error).or_raise();
+            }
+            Ok(()) => return Ok(()),
+        }
+    }
+}
+
 /// A time limit from Python.
-pub(crate) fn seconds(value: f64) -> PyResult<Duration> {
+fn seconds(value: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(value)
         .map_err(|_| PyValueError::new_err("a timeout is a number of seconds, not negative"))
 }

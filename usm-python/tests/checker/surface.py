@@ -45,6 +45,7 @@ def queues() -> None:
     assert_type(event.done, bool)
     queue.barrier().wait()
     queue.wait()
+    queue.wait(timeout=1.0)
 
 
 def arrays() -> None:

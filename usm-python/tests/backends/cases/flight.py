@@ -1,6 +1,10 @@
 """Work in flight: time limits, drops before the end, failures."""
 
 import gc
+import os
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -26,16 +30,51 @@ def a_wait_gives_up_at_its_limit(b):
         with b.held() as release:
             event = queue.copy(target, source)
             assert not event.done and "pending" in repr(event)
-            for wait in (event.wait, context.synchronize):
-                for limit in (0, 0.01):
+            for wait in (event.wait, queue.wait, context.synchronize):
+                for limit in (0, 0.01, 0.25):
                     with pytest.raises(usm.WaitTimeout) as error:
                         wait(timeout=limit)
-                    assert isinstance(error.value, TimeoutError) and str(error.value)
+                    assert isinstance(error.value, TimeoutError) and f"{round(limit * 1000)} ms" in str(error.value)
             assert not event.done, "giving up ends nothing"
             release()
-            event.wait()
+            queue.wait(timeout=20)
             assert event.done and target.tolist() == [3] * 1000
             context.synchronize(timeout=20)
+
+
+def an_interrupt_ends_a_wait(b):
+    """Ctrl-C while work never ends: without it the case would run into its own limit."""
+    context = b.context()
+    queue, target, source = _in_flight(b.queue(context))
+    with b.held() as release:
+        event = queue.copy(target, source)
+        for wait in (event.wait, queue.wait, context.synchronize):
+            with pytest.raises(KeyboardInterrupt):
+                threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT)).start()
+                wait(timeout=1e6)
+        assert not event.done
+        release()
+        event.wait()
+        assert target.tolist() == [3] * 1000
+
+
+def other_threads_run_during_a_wait(b):
+    context = b.context()
+    queue, target, source = _in_flight(b.queue(context))
+    with b.held() as release:
+        event, ended = queue.copy(target, source), []
+        threads = [
+            threading.Thread(target=lambda wait=wait: ended.append(wait(timeout=60)))
+            for wait in (event.wait, queue.wait, context.synchronize)
+        ]
+        for thread in threads:
+            thread.start()
+        # They wait by then; should one of them keep the interpreter, nobody lets the work end.
+        time.sleep(0.05)
+        release()
+        for thread in threads:
+            thread.join()
+        assert ended == [None] * 3 and event.done
 
 
 def memory_dropped_in_flight_is_freed_after_its_work(b):
