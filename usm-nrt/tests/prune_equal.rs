@@ -7,26 +7,10 @@ mod model;
 #[path = "pruning/shapes.rs"]
 mod shapes;
 
-use graphs::{Graph, graphs};
+use graphs::graphs;
 use model::Model;
 use proptest::prelude::*;
-use usm_nrt::prune::{BlockId, Cfg, CfgBuilder, OpKind, Options, Passes, Value, prune};
-
-fn cfg(graph: &Graph) -> Cfg {
-    let mut builder = CfgBuilder::new();
-    let ids: Vec<BlockId> = graph.raising.iter().map(|&raising| builder.block(raising)).collect();
-    for (from, targets) in graph.edges.iter().enumerate() {
-        targets.iter().for_each(|&to| builder.edge(ids[from], ids[to]));
-    }
-    for (block, ops) in graph.ops.iter().enumerate() {
-        for &(inc, value) in ops {
-            // The highest stands for null.
-            let value = if value == 9 { Value::NULL } else { Value(value) };
-            builder.op(ids[block], if inc { OpKind::Inc } else { OpKind::Dec }, value);
-        }
-    }
-    builder.build().unwrap()
-}
+use usm_nrt::prune::{BlockId, Cfg, Options, Passes, prune};
 
 fn passes() -> impl Strategy<Value = Passes> {
     let some = any::<[bool; 4]>().prop_map(|[per_block, diamond, fanout, fanout_raise]| Passes {
@@ -46,7 +30,7 @@ proptest! {
     fn fast_passes_do_what_their_definition_says(graph in graphs(), passes in passes(), limit in prop_oneof![Just(1000usize), 1usize..30]) {
         let mut options = Options::default();
         (options.passes, options.subgraph_limit) = (passes, limit);
-        check(cfg(&graph), &options)?;
+        check(graph.build(), &options)?;
     }
 }
 

@@ -11,20 +11,14 @@
 #[path = "pruning/graphs.rs"]
 mod program;
 
+use program::Graph;
 use proptest::prelude::*;
-use usm_nrt::prune::{BlockId, Cfg, CfgBuilder, Method, OpKind, Options, Passes, Value, prune};
+use usm_nrt::prune::{BlockId, Cfg, Method, OpKind, Options, Passes, prune};
 
 const VALUES: usize = 3;
 /// Most blocks of a path, and most steps along all paths of a graph, that are looked at.
 const MAX_PATH: usize = 12;
 const MAX_STEPS: usize = 2000;
-
-#[derive(Clone, Debug)]
-struct Graph {
-    edges: Vec<Vec<usize>>,
-    raising: Vec<bool>,
-    ops: Vec<Vec<(bool, usize)>>,
-}
 
 /// Random graphs. Raising blocks end there or go on: Numba's store the exception and then jump to a common exit.
 fn graphs(loops: bool) -> impl Strategy<Value = Graph> {
@@ -32,7 +26,7 @@ fn graphs(loops: bool) -> impl Strategy<Value = Graph> {
         let edges = prop::collection::vec(prop::collection::vec(0usize..100, 0..4), blocks);
         let raising = prop::collection::vec(prop::bool::weighted(0.2), blocks);
         let ends = prop::collection::vec(any::<bool>(), blocks);
-        let op = (any::<bool>(), 0usize..VALUES);
+        let op = (any::<bool>(), 0usize..VALUES).prop_map(|(inc, value)| (inc, value as u32));
         let ops = prop::collection::vec(
             prop_oneof![3 => Just(vec![]), 4 => prop::collection::vec(op, 1..3)],
             blocks,
@@ -58,24 +52,9 @@ fn programs() -> impl Strategy<Value = Graph> {
     program::graphs().prop_map(|mut graph| {
         // Block 0 is entered from outside only.
         graph.edges.iter_mut().for_each(|targets| targets.retain(|&to| to != 0));
-        let op = |(inc, value): (bool, u32)| (inc, value as usize % VALUES);
-        let ops = graph.ops.into_iter().map(|ops| ops.into_iter().map(op).collect());
-        Graph { edges: graph.edges, raising: graph.raising, ops: ops.collect() }
+        graph.ops.iter_mut().flatten().for_each(|(_, value)| *value %= VALUES as u32);
+        graph
     })
-}
-
-fn build(graph: &Graph) -> Cfg {
-    let mut builder = CfgBuilder::new();
-    let ids: Vec<BlockId> = graph.raising.iter().map(|&raising| builder.block(raising)).collect();
-    for (from, targets) in graph.edges.iter().enumerate() {
-        targets.iter().for_each(|&to| builder.edge(ids[from], ids[to]));
-    }
-    for (block, ops) in graph.ops.iter().enumerate() {
-        for &(inc, value) in ops {
-            builder.op(ids[block], if inc { OpKind::Inc } else { OpKind::Dec }, Value(value as u32));
-        }
-    }
-    builder.build().unwrap()
 }
 
 /// Changes of each value's count in a block: by its increments, then by its decrements.
@@ -113,7 +92,7 @@ impl Run {
 /// Prunes a graph and looks at its paths. `raises_exactly`: those that raise are held to the same. Returns how many
 /// operations were removed.
 fn check(graph: &Graph, options: &Options, raises_exactly: bool) -> Result<usize, TestCaseError> {
-    let (before, mut after) = (build(graph), build(graph));
+    let (before, mut after) = (graph.build(), graph.build());
     let stats = prune(&mut after, options);
     let left = |cfg: &Cfg| (0..cfg.len()).map(|block| cfg.ops(BlockId(block as u32)).len()).sum::<usize>();
     prop_assert_eq!(left(&before) - left(&after), stats.total());
@@ -209,7 +188,7 @@ proptest! {
     /// Pruning a pruned graph removes nothing more.
     #[test]
     fn pruning_is_idempotent(graph in prop_oneof![graphs(true), programs()], method in prop_oneof![Just(Method::Reference), Just(Method::Extended)]) {
-        let mut cfg = build(&graph);
+        let mut cfg = graph.build();
         prune(&mut cfg, &options(method, "all"));
         prop_assert_eq!(prune(&mut cfg, &options(method, "all")).total(), 0);
     }

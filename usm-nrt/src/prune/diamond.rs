@@ -11,8 +11,9 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use super::cfg::{Index, OpKind, Pick, Value};
+use super::cfg::{OpKind, Value};
 use super::dominance::DominatorTree;
+use super::index::{Index, Pick};
 use super::loops::Loops;
 use super::near_fan::NearFan;
 use super::spans::Spans;

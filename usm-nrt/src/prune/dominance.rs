@@ -253,7 +253,6 @@ pub(super) fn exits(cfg: &Cfg) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cfg::{BlockId, CfgBuilder};
     use super::*;
     use proptest::prelude::*;
 
@@ -275,14 +274,7 @@ mod tests {
             n in 1u32..12,
             edges in prop::collection::vec((0u32..12, 0u32..12), 0..30),
         ) {
-            let mut builder = CfgBuilder::new();
-            for _ in 0..n {
-                builder.block(false);
-            }
-            for (from, to) in edges {
-                builder.edge(BlockId(from % n), BlockId(to % n));
-            }
-            let cfg = builder.build().unwrap();
+            let cfg = Cfg::of_edges(n, &edges);
             for (tree, roots, next) in [
                 (DominatorTree::forward(&cfg), alloc::vec![0], cfg.succ()),
                 (DominatorTree::backward(&cfg), exits(&cfg), cfg.pred()),
@@ -301,14 +293,7 @@ mod tests {
         /// Every block reaches a root of post-dominance.
         #[test]
         fn exits_cover_all_blocks(n in 1u32..12, edges in prop::collection::vec((0u32..12, 0u32..12), 0..30)) {
-            let mut builder = CfgBuilder::new();
-            for _ in 0..n {
-                builder.block(false);
-            }
-            for (from, to) in edges {
-                builder.edge(BlockId(from % n), BlockId(to % n));
-            }
-            let cfg = builder.build().unwrap();
+            let cfg = Cfg::of_edges(n, &edges);
             let reached = cut(n, &exits(&cfg), cfg.pred(), NONE);
             prop_assert!(reached.iter().all(|&reached| reached));
         }

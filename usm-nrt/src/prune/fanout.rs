@@ -6,7 +6,9 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use super::cfg::{BlockId, Index, OpKind, Pick};
+use super::cfg::{BlockId, OpKind};
+use super::index::{Index, Pick};
+use super::marks::Marks;
 use super::walk::Walker;
 
 /// Blocks on one path, the head included, at which the search gives up.
@@ -131,9 +133,8 @@ struct Search {
     inner: Vec<u32>,
     /// Blocks of the current path, with the number of successors taken.
     path: Vec<(u32, u32)>,
-    /// In which search a block was seen last.
-    seen: Vec<u32>,
-    run: u32,
+    /// Blocks that are on one of the lists.
+    seen: Marks,
 }
 
 impl Search {
@@ -143,19 +144,14 @@ impl Search {
             raises: Vec::new(),
             inner: Vec::new(),
             path: Vec::new(),
-            seen: alloc::vec![0; blocks],
-            run: 0,
+            seen: Marks::new(blocks),
         }
     }
 
     /// Finds the ends of all paths; false when there is a path, or a number of them, because of which no increment of
     /// `head` can be removed, now or when fewer blocks give something back.
     fn run(&mut self, index: &Index<'_>, head: u32, raising: bool, subgraph_limit: usize) -> bool {
-        self.run = self.run.wrapping_add(1);
-        if self.run == 0 {
-            self.seen.fill(0);
-            self.run = 1;
-        }
+        self.seen.clear();
         self.tails.clear();
         self.raises.clear();
         self.inner.clear();
@@ -190,7 +186,7 @@ impl Search {
                 self.path.push((child, 0));
                 &mut self.inner
             };
-            if core::mem::replace(&mut self.seen[child as usize], self.run) != self.run {
+            if self.seen.insert(child) {
                 list.push(child);
             }
         }

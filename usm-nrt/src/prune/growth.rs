@@ -11,10 +11,7 @@ fn steps(mut cfg: Cfg, method: Method) -> (u64, usize) {
     normalize::normalize(&mut cfg);
     let mut index = Index::new(&mut cfg);
     let mut stats = PruneStats::default();
-    match method {
-        Method::Extended => prune_extended(&mut index, &options, &mut stats),
-        _ => prune_reference(&mut index, &options, &mut stats),
-    }
+    prune_index(&mut index, &options, &mut stats);
     (index.work.get(), stats.total())
 }
 

@@ -179,7 +179,6 @@ pub(super) fn find(set: &mut [u32], mut node: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::cfg::{BlockId, CfgBuilder};
     use super::super::dominance::DominatorTree;
     use super::*;
     use proptest::prelude::*;
@@ -202,14 +201,7 @@ mod tests {
     proptest! {
         #[test]
         fn cycles_are_what_walks_find(n in 1u32..12, edges in prop::collection::vec((0u32..12, 0u32..12), 0..30)) {
-            let mut builder = CfgBuilder::new();
-            for _ in 0..n {
-                builder.block(false);
-            }
-            for (from, to) in edges {
-                builder.edge(BlockId(from % n), BlockId(to % n));
-            }
-            let cfg = builder.build().unwrap();
+            let cfg = Cfg::of_edges(n, &edges);
             for (loops, tree, next) in [
                 (Loops::forward(&cfg), DominatorTree::forward(&cfg), cfg.succ()),
                 (Loops::backward(&cfg), DominatorTree::backward(&cfg), cfg.pred()),

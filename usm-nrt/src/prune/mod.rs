@@ -28,9 +28,11 @@ mod dominance;
 mod fanout;
 #[cfg(test)]
 mod growth;
+mod index;
 mod llvm_lex;
 mod llvm_text;
 mod loops;
+mod marks;
 mod near_fan;
 mod normalize;
 mod per_block;
@@ -42,9 +44,9 @@ mod web;
 pub use cfg::{BlockId, Cfg, CfgBuilder, CfgError, Op, OpKind, Value};
 pub use llvm_text::{PrunedText, TextError, TextErrorKind, prune_llvm};
 
-use cfg::Index;
 use diamond::Diamonds;
 use fanout::Fans;
+use index::Index;
 use walk::Walker;
 
 /// Which passes run.
@@ -163,39 +165,47 @@ pub fn prune(cfg: &mut Cfg, options: &Options) -> PruneStats {
         return stats;
     }
     let mut index = Index::new(cfg);
-    match options.method {
-        Method::Legacy => stats.per_block = per_block::prune_legacy(&mut index),
-        Method::Reference => prune_reference(&mut index, options, &mut stats),
-        Method::Extended => prune_extended(&mut index, options, &mut stats),
-    }
+    prune_index(&mut index, options, &mut stats);
     index.finish();
     stats
 }
 
-/// The passes of llvmlite, in turns until nothing changes: a removal may enable another.
-fn prune_reference(index: &mut Index<'_>, options: &Options, stats: &mut PruneStats) {
-    let Passes { per_block, diamond, fanout, fanout_raise } = options.passes;
-    if per_block {
+fn prune_index(index: &mut Index<'_>, options: &Options, stats: &mut PruneStats) {
+    if options.method == Method::Legacy {
+        stats.per_block = per_block::prune_legacy(index);
+        return;
+    }
+    if options.passes.per_block {
         // What is left in a block then has no partner there, ever: once is enough.
-        stats.per_block += per_block::prune(index);
+        stats.per_block = per_block::prune(index);
     }
     if index.is_settled() {
         return;
     }
     let mut walker = Walker::new(index.cfg);
+    if options.method == Method::Reference {
+        prune_reference(index, &mut walker, options, stats);
+    } else {
+        prune_extended(index, &mut walker, options, stats);
+    }
+}
+
+/// The passes of llvmlite, in turns until nothing changes: a removal may enable another.
+fn prune_reference(index: &mut Index<'_>, walker: &mut Walker, options: &Options, stats: &mut PruneStats) {
+    let Passes { diamond, fanout, fanout_raise, .. } = options.passes;
     let mut diamonds = diamond.then(|| Diamonds::new(index));
     let mut fans = fanout.then(|| Fans::new(index, false, options.subgraph_limit));
     let mut raising_fans = fanout_raise.then(|| Fans::new(index, true, options.subgraph_limit));
     loop {
         let before = stats.total();
         if let Some(diamonds) = &mut diamonds {
-            stats.diamond += diamonds.prune(index, &mut walker);
+            stats.diamond += diamonds.prune(index, walker);
         }
         if let Some(fans) = &mut fans {
-            stats.fanout += fans.prune(index, &mut walker);
+            stats.fanout += fans.prune(index, walker);
         }
         if let Some(fans) = &mut raising_fans {
-            stats.fanout_raise += fans.prune(index, &mut walker);
+            stats.fanout_raise += fans.prune(index, walker);
         }
         if stats.total() == before {
             break;
@@ -203,20 +213,13 @@ fn prune_reference(index: &mut Index<'_>, options: &Options, stats: &mut PruneSt
     }
 }
 
-/// Pairs inside blocks, pairs of blocks that always run together, and what takes a search: webs.
-fn prune_extended(index: &mut Index<'_>, options: &Options, stats: &mut PruneStats) {
-    let Passes { per_block, diamond, fanout, fanout_raise } = options.passes;
-    if per_block {
-        stats.per_block += per_block::prune(index);
-    }
-    if index.is_settled() {
-        return;
-    }
-    let mut walker = Walker::new(index.cfg);
+/// Pairs of blocks that always run together, and what takes a search: webs.
+fn prune_extended(index: &mut Index<'_>, walker: &mut Walker, options: &Options, stats: &mut PruneStats) {
+    let Passes { diamond, fanout, fanout_raise, .. } = options.passes;
     let mut diamonds = None;
     if diamond || fanout {
         let mut pairs = Diamonds::extended(index);
-        stats.web += pairs.prune_all(index, &mut walker);
+        stats.web += pairs.prune_all(index, walker);
         stats.web += revival::prune(index);
         diamonds = Some(pairs);
     }
@@ -224,7 +227,7 @@ fn prune_extended(index: &mut Index<'_>, options: &Options, stats: &mut PruneSta
     loop {
         let before = stats.total();
         if let Some(diamonds) = &mut diamonds {
-            stats.web += diamonds.prune_all(index, &mut walker);
+            stats.web += diamonds.prune_all(index, walker);
             stats.web += web::prune(index, &mut search, false);
         }
         if fanout_raise {

@@ -3,7 +3,8 @@
 
 use alloc::vec::Vec;
 
-use super::cfg::Index;
+use super::index::Index;
+use super::marks::Marks;
 use super::walk::Walker;
 
 /// Blocks between a head and its tails, the tails included, that are looked at.
@@ -11,16 +12,14 @@ const MAX_BLOCKS: usize = 64;
 
 /// The search for them, with marks that are not cleared between searches.
 pub(crate) struct NearFan {
-    /// In which search a block was seen last.
-    seen: Vec<u32>,
-    run: u32,
+    seen: Marks,
     tails: Vec<u32>,
     inner: Vec<u32>,
 }
 
 impl NearFan {
     pub(crate) fn new(blocks: usize) -> Self {
-        Self { seen: alloc::vec![0; blocks], run: 0, tails: Vec::new(), inner: Vec::new() }
+        Self { seen: Marks::new(blocks), tails: Vec::new(), inner: Vec::new() }
     }
 
     /// Whether there is a fan at `head`, which gives nothing back itself. That changes only when `head` or one of the tails that were
@@ -39,11 +38,7 @@ impl NearFan {
 
     /// Whether every path from `head` comes to a block that gives something back, before `head` again and before it ends.
     fn search(&mut self, index: &Index<'_>, head: u32) -> bool {
-        self.run = self.run.wrapping_add(1);
-        if self.run == 0 {
-            self.seen.fill(0);
-            self.run = 1;
-        }
+        self.seen.clear();
         self.tails.clear();
         self.inner.clear();
         let mut done = 0;
@@ -58,7 +53,7 @@ impl NearFan {
                 if to == head || self.tails.len() + self.inner.len() > MAX_BLOCKS {
                     return false;
                 }
-                if core::mem::replace(&mut self.seen[to as usize], self.run) != self.run {
+                if self.seen.insert(to) {
                     if index.has_dec(to) { self.tails.push(to) } else { self.inner.push(to) }
                 }
             }

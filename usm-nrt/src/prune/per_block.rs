@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::cfg::{Index, Op, OpKind, Pick, Value};
+use super::cfg::{Op, OpKind, Value};
+use super::index::{Index, Pick};
 
 /// Removes operations on null, then pairs each increment, from the last to the first, with the first
 /// decrement of the same value. Returns how many operations were removed.

@@ -6,8 +6,9 @@
 
 use alloc::vec::Vec;
 
-use super::cfg::{Index, OpKind, Pick, Value};
+use super::cfg::{OpKind, Value};
 use super::dominance::{DominatorTree, NONE};
+use super::index::{Index, Pick};
 use super::loops::Loops;
 
 /// Dominators of a block that are looked at for one of its class.

@@ -12,8 +12,9 @@
 
 use alloc::vec::Vec;
 
-use super::cfg::Index;
+use super::cfg::Adjacency;
 use super::dominance::{DominatorTree, NONE};
+use super::index::Index;
 use super::loops::find;
 
 /// The busy spans of a graph.
@@ -176,24 +177,13 @@ struct Edge {
 /// Strongly connected siblings (Tarjan, without recursion): the group of each block, the blocks sorted by group, where each
 /// group begins.
 fn groups(n: usize, edges: &[Edge]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
-    let mut start = alloc::vec![0u32; n + 1];
-    for edge in edges {
-        start[edge.from as usize + 1] += 1;
-    }
-    for block in 0..n {
-        start[block + 1] += start[block];
-    }
-    let mut free = start.clone();
-    let mut to = alloc::vec![0u32; edges.len()];
-    for edge in edges {
-        to[free[edge.from as usize] as usize] = edge.top;
-        free[edge.from as usize] += 1;
-    }
+    let siblings = Adjacency::new(n as u32, edges.iter().map(|edge| (edge.from, edge.top)));
     let mut group = alloc::vec![NONE; n];
     let (mut members, mut first) = (Vec::with_capacity(n), alloc::vec![0u32]);
     let mut number = alloc::vec![NONE; n];
     let mut lowest = alloc::vec![NONE; n];
-    let mut next = start.clone();
+    // How many siblings of each block the walk has taken.
+    let mut taken = alloc::vec![0u32; n];
     let mut numbered = 0;
     let (mut open, mut path) = (Vec::new(), Vec::new());
     for root in 0..n as u32 {
@@ -208,9 +198,8 @@ fn groups(n: usize, edges: &[Edge]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
                 numbered += 1;
                 open.push(block);
             }
-            if next[at] < start[at + 1] {
-                let to = to[next[at] as usize];
-                next[at] += 1;
+            if let Some(&to) = siblings.of(block).get(taken[at] as usize) {
+                taken[at] += 1;
                 if number[to as usize] == NONE {
                     path.push(to);
                 } else if group[to as usize] == NONE {

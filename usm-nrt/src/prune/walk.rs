@@ -3,17 +3,17 @@
 use alloc::vec::Vec;
 
 use super::BlockId;
-use super::cfg::{Cfg, Index};
+use super::cfg::Cfg;
+use super::index::Index;
+use super::marks::Marks;
 
 /// Scratch space for walks over one graph.
 pub(crate) struct Walker {
-    /// In which walk a block was seen last.
-    seen: Vec<u32>,
-    /// In which walk a block was a tail last.
-    tail: Vec<u32>,
-    /// In which walk a block was between head and tails last.
-    between: Vec<u32>,
-    walk: u32,
+    seen: Marks,
+    /// Tails, and blocks that raise.
+    ends: Marks,
+    /// Blocks between head and tails, the tails included.
+    between: Marks,
     stack: Vec<u32>,
     /// Blocks that the entry reaches, and those that it reaches before anything raises.
     reached: Vec<bool>,
@@ -23,12 +23,10 @@ pub(crate) struct Walker {
 impl Walker {
     pub(crate) fn new(cfg: &Cfg) -> Self {
         let blocks = cfg.len();
-        let mark = || alloc::vec![0; blocks];
         Self {
-            seen: mark(),
-            tail: mark(),
-            between: mark(),
-            walk: 0,
+            seen: Marks::new(blocks),
+            ends: Marks::new(blocks),
+            between: Marks::new(blocks),
             stack: Vec::new(),
             reached: reached(cfg, |_| true),
             reached_unraised: reached(cfg, |block| !cfg.is_raising(BlockId(block))),
@@ -42,13 +40,9 @@ impl Walker {
 
     fn begin(&mut self) {
         self.stack.clear();
-        self.walk = self.walk.wrapping_add(1);
-        if self.walk == 0 {
-            self.seen.fill(0);
-            self.tail.fill(0);
-            self.between.fill(0);
-            self.walk = 1;
-        }
+        self.seen.clear();
+        self.ends.clear();
+        self.between.clear();
     }
 
     /// Whether every path that comes to a tail comes from `head` and through no other tail: then each tail
@@ -65,15 +59,15 @@ impl Walker {
     ) -> bool {
         self.begin();
         for &tail in tails.iter().chain(raises) {
-            self.tail[tail as usize] = self.walk;
+            self.ends.insert(tail);
         }
         for &block in tails.iter().chain(inner.unwrap_or_default()) {
-            self.between[block as usize] = self.walk;
+            self.between.insert(block);
         }
         for &tail in tails {
             self.stack.push(tail);
             while let Some(block) = self.stack.pop() {
-                if core::mem::replace(&mut self.seen[block as usize], self.walk) == self.walk {
+                if !self.seen.insert(block) {
                     continue;
                 }
                 index.step();
@@ -87,7 +81,7 @@ impl Walker {
                 }
                 // The entry comes to a block that is not inner without the head or behind a tail.
                 let reached = if raising { &self.reached_unraised } else { &self.reached };
-                let outside = inner.is_some() && self.between[block as usize] != self.walk;
+                let outside = inner.is_some() && !self.between.contains(block);
                 if block == 0 || outside && reached[block as usize] {
                     return false;
                 }
@@ -95,7 +89,7 @@ impl Walker {
                     if before == head {
                         continue;
                     }
-                    if self.tail[before as usize] == self.walk {
+                    if self.ends.contains(before) {
                         return false;
                     }
                     self.stack.push(before);

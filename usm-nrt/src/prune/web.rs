@@ -19,7 +19,9 @@ use alloc::vec::Vec;
 
 use hashbrown::HashMap;
 
-use super::cfg::{BlockId, Index, Op, OpKind, Pick, Value};
+use super::cfg::{BlockId, Op, OpKind, Value};
+use super::index::{Index, Pick};
+use super::marks::Marks;
 
 /// Steps of all searches of a graph together, for each of its blocks and operations. Only on large graphs are there more; searches
 /// then end near their source, after `NEAR` blocks each, so that the time stays in proportion to the graph.
@@ -141,10 +143,9 @@ fn role(index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> Role {
 pub(crate) struct Search {
     sources: Vec<u32>,
     sinks: Vec<u32>,
-    /// In which search the region was found to include a block's start, and its end.
-    start: Vec<u32>,
-    end: Vec<u32>,
-    run: u32,
+    /// Blocks whose start, and whose end, the region includes.
+    start: Marks,
+    end: Marks,
     /// Ends whose successors, and starts whose predecessors, are still to be looked at.
     forward: Vec<u32>,
     backward: Vec<u32>,
@@ -174,9 +175,8 @@ impl Search {
         Self {
             sources: Vec::new(),
             sinks: Vec::new(),
-            start: alloc::vec![0; blocks],
-            end: alloc::vec![0; blocks],
-            run: 0,
+            start: Marks::new(blocks),
+            end: Marks::new(blocks),
             forward: Vec::new(),
             backward: Vec::new(),
             raises: Vec::new(),
@@ -213,8 +213,7 @@ impl Search {
         };
         let start = self.blocks.partition_point(|entry| entry.0 < value);
         let own = self.blocks[start..].iter().take_while(|entry| entry.0 == value);
-        let in_region =
-            |block: u32| self.start[block as usize] == self.run || self.end[block as usize] == self.run;
+        let in_region = |block| self.start.contains(block) || self.end.contains(block);
         let meets = own.filter(|entry| {
             let live = index.has(OpKind::Inc, entry.1, value) || index.has(OpKind::Dec, entry.1, value);
             live && in_region(entry.1)
@@ -229,12 +228,8 @@ impl Search {
         if role(index, kind, block, value) != Role::Source {
             return false;
         }
-        self.run = self.run.wrapping_add(1);
-        if self.run == 0 {
-            self.start.fill(0);
-            self.end.fill(0);
-            self.run = 1;
-        }
+        self.start.clear();
+        self.end.clear();
         self.sources.clear();
         self.sinks.clear();
         self.forward.clear();
@@ -252,14 +247,13 @@ impl Search {
                     return false;
                 }
                 for &next in next {
-                    if self.start[next as usize] != self.run && !self.include_start(index, kind, next, value)
-                    {
+                    if !self.start.contains(next) && !self.include_start(index, kind, next, value) {
                         return false;
                     }
                 }
             } else if let Some(block) = self.backward.pop() {
                 for &before in index.cfg.pred().of(block) {
-                    if self.end[before as usize] == self.run {
+                    if self.end.contains(before) {
                         continue;
                     }
                     // No path comes here that way.
@@ -277,8 +271,7 @@ impl Search {
                 }
             } else {
                 // A source that the region came to from before is not one: the region goes through it.
-                let (start, run) = (&self.start, self.run);
-                self.sources.retain(|&source| start[source as usize] != run);
+                self.sources.retain(|&source| !self.start.contains(source));
                 return !self.sources.is_empty() && !self.sinks.is_empty();
             }
             steps += 1;
@@ -291,7 +284,7 @@ impl Search {
     }
 
     fn include_end(&mut self, block: u32) {
-        if core::mem::replace(&mut self.end[block as usize], self.run) != self.run {
+        if self.end.insert(block) {
             self.forward.push(block);
         }
     }
@@ -302,7 +295,7 @@ impl Search {
         if block == 0 {
             return false;
         }
-        if core::mem::replace(&mut self.start[block as usize], self.run) == self.run {
+        if !self.start.insert(block) {
             return true;
         }
         // Paths from elsewhere may come here too: nothing of theirs is removed.

@@ -1,8 +1,12 @@
 //! Random graphs: of the pieces that programs are made of, with jumps between them, or any at all.
 
 use proptest::prelude::*;
+use usm_nrt::prune::{BlockId, Cfg, CfgBuilder, OpKind, Value};
 
-/// Blocks with their edges, operations and whether they raise.
+/// An operation on this value is one on null.
+pub(crate) const NULL: u32 = 9;
+
+/// Blocks with their edges, operations (increments are `true`) and whether they raise.
 #[derive(Clone, Debug)]
 pub(crate) struct Graph {
     pub(crate) edges: Vec<Vec<usize>>,
@@ -11,6 +15,21 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
+    pub(crate) fn build(&self) -> Cfg {
+        let mut builder = CfgBuilder::new();
+        let ids: Vec<BlockId> = self.raising.iter().map(|&raising| builder.block(raising)).collect();
+        for (from, targets) in self.edges.iter().enumerate() {
+            targets.iter().for_each(|&to| builder.edge(ids[from], ids[to]));
+        }
+        for (block, ops) in self.ops.iter().enumerate() {
+            for &(inc, value) in ops {
+                let value = if value == NULL { Value::NULL } else { Value(value) };
+                builder.op(ids[block], if inc { OpKind::Inc } else { OpKind::Dec }, value);
+            }
+        }
+        builder.build().unwrap()
+    }
+
     /// The same graph with its blocks, except the entry, in another order.
     fn shuffled(self, order: &[usize]) -> Self {
         let blocks = self.edges.len();
@@ -168,7 +187,7 @@ fn wild() -> impl Strategy<Value = Graph> {
 pub(crate) fn graphs() -> impl Strategy<Value = Graph> {
     let shape = prop_oneof![3 => structured(), 1 => wild()];
     let spots = prop::collection::vec((any::<usize>(), 0usize..12, 0u32..6, 1usize..4), 0..24);
-    let stray = prop::collection::vec((any::<usize>(), any::<bool>(), 0u32..10), 0..4);
+    let stray = prop::collection::vec((any::<usize>(), any::<bool>(), 0..NULL + 1), 0..4);
     (shape, spots, stray, prop::option::of(prop::collection::vec(any::<usize>(), 8))).prop_map(
         |(mut graph, spots, stray, order)| {
             let blocks = graph.edges.len();

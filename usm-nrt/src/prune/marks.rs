@@ -1,0 +1,54 @@
+//! Sets of blocks that are emptied often: a mark says in which round it was made, so that emptying takes no time.
+
+use alloc::vec::Vec;
+
+/// A set of blocks.
+pub(crate) struct Marks {
+    /// In which round a block was added last.
+    added: Vec<u32>,
+    round: u32,
+}
+
+impl Marks {
+    /// Without any of `blocks` blocks.
+    pub(crate) fn new(blocks: usize) -> Self {
+        Self { added: alloc::vec![0; blocks], round: 1 }
+    }
+
+    /// Takes all blocks out.
+    pub(crate) fn clear(&mut self) {
+        self.round = self.round.wrapping_add(1);
+        if self.round == 0 {
+            self.added.fill(0);
+            self.round = 1;
+        }
+    }
+
+    /// Adds a block; false when it is there already.
+    #[inline]
+    pub(crate) fn insert(&mut self, block: u32) -> bool {
+        core::mem::replace(&mut self.added[block as usize], self.round) != self.round
+    }
+
+    /// Whether a block is there.
+    #[inline]
+    pub(crate) fn contains(&self, block: u32) -> bool {
+        self.added[block as usize] == self.round
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_rounds_are_forgotten_also_when_their_numbers_come_again() {
+        let mut marks = Marks::new(3);
+        assert!(marks.insert(1) && !marks.insert(1) && marks.contains(1) && !marks.contains(0));
+        marks.round = u32::MAX;
+        assert!(marks.insert(2) && !marks.contains(1));
+        marks.clear();
+        assert!((0..3).all(|block| !marks.contains(block)));
+        assert!(marks.insert(1));
+    }
+}
