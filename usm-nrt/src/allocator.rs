@@ -93,7 +93,6 @@ pub unsafe fn set_allocator_of_kind(
     if kept {
         // Where it cannot be had, threads give back what they keep by themselves.
         let _ = local::prepare_barrier();
-        block::prepare_for_forks();
     }
     install(*allocator, None, kind, kept)
 }

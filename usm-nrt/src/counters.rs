@@ -1,11 +1,7 @@
-//! Counters that each thread writes alone, and the list of all of them.
+//! Counters that each thread writes alone.
 
 use core::fmt;
-#[cfg(feature = "std")]
-use core::{alloc::Layout, ptr, ptr::NonNull};
 
-#[cfg(feature = "std")]
-use crate::sync::{AtomicBool, AtomicPtr};
 use crate::sync::{AtomicUsize, Ordering};
 
 /// What is counted; the value is the index in [`Counters`].
@@ -63,85 +59,5 @@ impl fmt::Debug for Counters {
         let mut sum = [0; 4];
         self.add_to(&mut sum);
         f.debug_tuple("Counters").field(&sum).finish()
-    }
-}
-
-/// A thread's counters; never freed, because their sum must survive the thread. A later thread goes on
-/// counting where an ended one stopped, so there are as many as there were threads at once.
-#[cfg(feature = "std")]
-#[derive(Debug)]
-pub struct Shard {
-    /// Written by the thread that has claimed them.
-    pub counters: Counters,
-    taken: AtomicBool,
-    next: *const Shard,
-}
-
-// SAFETY: the fields are atomics, except `next`, which is written before the shard is published.
-#[cfg(feature = "std")]
-unsafe impl Sync for Shard {}
-
-#[cfg(feature = "std")]
-impl Shard {
-    /// Leaves the counters to a later thread, which sees all that this one has counted.
-    pub fn give_up(&self) {
-        self.taken.store(false, Ordering::Release);
-    }
-}
-
-/// All shards, newest first; only ever grows.
-#[cfg(feature = "std")]
-#[derive(Debug)]
-pub struct Shards(AtomicPtr<Shard>);
-
-#[cfg(feature = "std")]
-impl Shards {
-    /// None yet.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self(AtomicPtr::new(ptr::null_mut()))
-    }
-
-    /// None yet.
-    #[cfg(loom)]
-    pub fn new() -> Self {
-        Self(AtomicPtr::new(ptr::null_mut()))
-    }
-
-    /// Counters for the calling thread alone, until it gives them up; `None` without memory.
-    pub fn claim(&self) -> Option<&'static Shard> {
-        let mut next = self.0.load(Ordering::Acquire);
-        // SAFETY: shards are never freed; the list was published by the release below.
-        while let Some(shard) = unsafe { next.as_ref() } {
-            if !shard.taken.swap(true, Ordering::Acquire) {
-                return Some(shard);
-            }
-            next = shard.next.cast_mut();
-        }
-        // SAFETY: the layout is not empty.
-        let new = NonNull::new(unsafe { alloc::alloc::alloc(Layout::new::<Shard>()) })?.cast::<Shard>();
-        let shard = Shard { counters: Counters::new(), taken: AtomicBool::new(true), next: ptr::null() };
-        // SAFETY: fresh memory of that layout.
-        unsafe { new.write(shard) };
-        let mut head = self.0.load(Ordering::Acquire);
-        loop {
-            // SAFETY: not published yet.
-            unsafe { (*new.as_ptr()).next = head };
-            match self.0.compare_exchange(head, new.as_ptr(), Ordering::AcqRel, Ordering::Acquire) {
-                // SAFETY: initialised above, never freed.
-                Ok(_) => return Some(unsafe { new.as_ref() }),
-                Err(now) => head = now,
-            }
-        }
-    }
-
-    /// Visits the counters of all threads.
-    pub fn for_each(&self, mut visit: impl FnMut(&Counters)) {
-        let mut next = self.0.load(Ordering::Acquire).cast_const();
-        // SAFETY: shards are never freed.
-        while let Some(shard) = unsafe { next.as_ref() } {
-            visit(&shard.counters);
-            next = shard.next;
-        }
     }
 }

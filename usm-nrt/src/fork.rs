@@ -32,7 +32,7 @@ mod imp {
         }
     }
 
-    /// No thread takes one of them while it has another, so their order is free; but for the first, under which the standard
+    /// No thread takes one of them while it has another, or calls out, so their order is free; but for the first, under which the standard
     /// library's are taken.
     fn each(visit: impl Fn(&dyn Held)) {
         #[cfg(feature = "debug")]
@@ -42,6 +42,8 @@ mod imp {
         visit(&crate::track::REGISTRY);
         visit(&crate::allocator::INSTALLING);
         visit(&crate::symbols::GATE);
+        visit(&crate::block::CENTRAL);
+        visit(&crate::local::CLOSING);
     }
 
     unsafe extern "C" fn before() {

@@ -9,6 +9,9 @@ extern crate self as usm_nrt;
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(feature = "std")]
+#[cfg_attr(not(loom), expect(unreachable_pub, reason = "only the models of `tests/loom.rs` reach it"))]
+mod claims;
 #[cfg_attr(not(loom), expect(unreachable_pub, reason = "only the models of `tests/loom.rs` reach it"))]
 mod counters;
 mod fallible;
@@ -20,11 +23,13 @@ mod sync;
 mod turn;
 
 #[cfg(loom)]
-pub use counters::{Counters, Event, Shard, Shards};
+pub use claims::{Claim, Claims};
+#[cfg(loom)]
+pub use counters::{Counters, Event};
 pub use refcount::{MAX_REFCOUNT, RefCount, Release};
 pub use symbols::{Slot, SlotError, SlotTable};
 #[cfg(loom)]
-pub use turn::Turn;
+pub use turn::{Turn, take_all};
 
 // The models of `tests/loom.rs` replace the atomics, whose doubles have no C layout.
 #[cfg(not(loom))]

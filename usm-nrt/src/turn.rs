@@ -8,6 +8,7 @@
 #[cfg(not(loom))]
 use core::sync::atomic::compiler_fence;
 
+use crate::claims::Claims;
 #[cfg(loom)]
 use crate::sync::fence;
 use crate::sync::{AtomicBool, Ordering};
@@ -64,6 +65,33 @@ impl Turn {
     /// The owner may go on.
     pub fn open(&self) {
         self.closed.store(false, Ordering::Release);
+    }
+}
+
+/// Takes from each what its owner is not at just then, while that one is closed out. One caller at a time. `barrier`: every other thread has
+/// passed a full barrier since the call; without one nothing is taken. What is claimed anew meanwhile is left alone.
+pub fn take_all<T: Sync + 'static>(
+    claims: &Claims<T>,
+    turn: impl Fn(&T) -> &Turn,
+    barrier: impl FnOnce() -> bool,
+    mut take: impl FnMut(&T),
+) {
+    /// Looks at a thread that is at its thing, which takes it some instructions.
+    const LOOKS: usize = if cfg!(loom) { 0 } else { 1000 };
+    // The same ones each time: one that came later was not closed.
+    let all = claims.iter();
+    all.clone().for_each(|claim| turn(claim).close());
+    let ordered = barrier();
+    for claim in all {
+        let mut looks = 0;
+        while ordered && !turn(claim).is_idle() && looks < LOOKS {
+            looks += 1;
+            std::thread::yield_now();
+        }
+        if ordered && turn(claim).is_idle() {
+            take(claim);
+        }
+        turn(claim).open();
     }
 }
 

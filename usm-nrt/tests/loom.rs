@@ -6,8 +6,12 @@ use core::ptr::NonNull;
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
-use usm_nrt::{Event, RefCount, Release, Shards, Slot, SlotTable, Turn};
+use usm_nrt::{Claims, Counters, Event, RefCount, Release, Slot, SlotTable, Turn, take_all};
+
+/// The counters of all threads.
+type Shards = Claims<Counters>;
 
 /// A counted block: whoever releases last reads what all others wrote.
 struct Block {
@@ -144,17 +148,17 @@ fn one_of_two_definitions_stays() {
 
 /// What a thread does that counts once.
 fn live_for_one_count(shards: &Shards) {
-    let shard = shards.claim().unwrap();
-    shard.counters.add_owned(Event::Alloc);
+    let shard = shards.claim(Counters::new).unwrap();
+    shard.add_owned(Event::Alloc);
     shard.give_up();
 }
 
 fn counted(shards: &Shards) -> (usize, usize) {
     let (mut sum, mut sets) = ([0; 4], 0);
-    shards.for_each(|counters| {
+    for counters in shards.iter() {
         counters.add_to(&mut sum);
         sets += 1;
-    });
+    }
     (sum[0], sets)
 }
 
@@ -185,11 +189,11 @@ fn no_count_is_lost_when_threads_come_and_go() {
 fn threads_at_the_same_time_have_counters_of_their_own() {
     loom::model(|| {
         let shards = Arc::new(Shards::new());
-        let first = shards.claim().unwrap();
+        let first = shards.claim(Counters::new).unwrap();
         first.give_up();
         let claims = [(); 2].map(|()| {
             let shards = Arc::clone(&shards);
-            thread::spawn(move || core::ptr::from_ref(shards.claim().unwrap()).addr())
+            thread::spawn(move || core::ptr::from_ref(shards.claim(Counters::new).unwrap()).addr())
         });
         let [one, two] = claims.map(|thread| thread.join().unwrap());
         assert_ne!(one, two);
@@ -209,46 +213,83 @@ unsafe impl Sync for Kept {}
 unsafe impl Send for Kept {}
 
 impl Kept {
-    /// What the owner does with each block; whether it could.
-    fn keep(&self) -> bool {
+    fn new() -> Self {
+        Self { turn: Turn::new(), blocks: UnsafeCell::new(0) }
+    }
+
+    /// What the owner does with each block, of the installation 0; whether it could.
+    fn keep(&self, installation: &AtomicUsize) -> bool {
         if !self.turn.enter() {
             return false;
         }
+        let current = installation.load(Ordering::Relaxed) == 0;
+        // Blocks of the next installation come here too; they are not counted.
         // SAFETY: loom fails the model if somebody else is at it.
-        self.blocks.with_mut(|blocks| unsafe { *blocks += 1 });
+        self.blocks.with_mut(|blocks| unsafe { *blocks += u32::from(current) });
         self.turn.leave();
-        true
+        current
     }
 
-    /// What another thread does once, with the barrier in all threads that makes the owner's order a fact: here each side has
-    /// its own.
-    fn clear(&self) -> u32 {
-        self.turn.close();
-        loom::sync::atomic::fence(loom::sync::atomic::Ordering::SeqCst);
-        let taken = if self.turn.is_idle() {
-            // SAFETY: as above.
-            self.blocks.with_mut(|blocks| unsafe { core::mem::take(&mut *blocks) })
-        } else {
-            0
-        };
-        self.turn.open();
-        taken
+    fn left(&self) -> u32 {
+        // SAFETY: all threads have ended.
+        self.blocks.with(|blocks| unsafe { *blocks })
     }
 }
 
-/// Nobody touches what the other one is at, and nothing is lost.
+/// What another thread does once, with the barrier in all threads that makes the owner's order a fact: here each side has its
+/// own. From how many it took something, and what.
+fn clear(shelves: &Claims<Kept>, installation: &AtomicUsize) -> (usize, u32) {
+    installation.store(1, Ordering::Relaxed);
+    let (mut count, mut taken) = (0, 0);
+    let barrier = || {
+        loom::sync::atomic::fence(Ordering::SeqCst);
+        true
+    };
+    take_all(
+        shelves,
+        |kept| &kept.turn,
+        barrier,
+        |kept| {
+            count += 1;
+            // SAFETY: loom fails the model if somebody else is at it.
+            taken += kept.blocks.with_mut(|blocks| unsafe { core::mem::take(&mut *blocks) });
+        },
+    );
+    (count, taken)
+}
+
+/// Nobody touches what the other one is at, and nothing is lost; nor does anything of an installation that has ended come to where it was
+/// taken away.
 #[test]
 fn what_a_thread_keeps_is_taken_whole_or_not_at_all() {
     loom::model(|| {
-        let kept = Arc::new(Kept { turn: Turn::new(), blocks: UnsafeCell::new(0) });
+        let all = Arc::new((Claims::new(), AtomicUsize::new(0)));
+        let kept = all.0.claim(Kept::new).unwrap();
         let owner = {
-            let kept = Arc::clone(&kept);
-            thread::spawn(move || (0..2).filter(|_| kept.keep()).count() as u32)
+            let all = Arc::clone(&all);
+            thread::spawn(move || (0..2).filter(|_| kept.keep(&all.1)).count() as u32)
         };
-        let taken = kept.clear();
+        let (count, taken) = clear(&all.0, &all.1);
         let put = owner.join().unwrap();
-        // SAFETY: all threads have ended.
-        let left = kept.blocks.with(|blocks| unsafe { *blocks });
-        assert_eq!(taken + left, put);
+        assert_eq!(taken + kept.left(), put);
+        assert!(count == 0 || kept.left() == 0, "cleared, and kept on");
+    });
+}
+
+/// A thread that begins meanwhile was not closed out: what it keeps is left alone.
+#[test]
+fn what_a_thread_begins_to_keep_meanwhile_is_not_touched() {
+    loom::model(|| {
+        let all = Arc::new((Claims::new(), AtomicUsize::new(0)));
+        let owner = {
+            let all = Arc::clone(&all);
+            thread::spawn(move || {
+                let kept = all.0.claim(Kept::new).unwrap();
+                (kept, u32::from(kept.keep(&all.1)))
+            })
+        };
+        let (_, taken) = clear(&all.0, &all.1);
+        let (kept, put) = owner.join().unwrap();
+        assert_eq!(taken + kept.left(), put);
     });
 }

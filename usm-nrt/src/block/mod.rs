@@ -1,40 +1,41 @@
-//! Blocks of the built-in allocator: Rust's global allocator behind a `malloc`-shaped door.
+//! Blocks of the built-in allocator: Rust's global allocator, or whatever was installed in its place.
 //!
 //! ```text
 //! base                 block (what callers hold)      data
 //! | padding | Prefix 16 | head bytes (0 or MemInfo 48) | size bytes
 //! ```
-//! The prefix remembers the layout, so that `free` needs no size. With a MemInfo in front of it, data
+//! The prefix (`prefix.rs`) remembers the layout, so that `free` needs no size. With a MemInfo in front of it, data
 //! starts 64 bytes after the base. Small blocks are of a class (`class.rs`) and kept for their next owner.
 
 use core::alloc::Layout;
-use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 
+mod builtin;
 mod class;
 mod installed;
+mod prefix;
 mod raw;
 #[cfg(feature = "std")]
 mod slab;
 
+pub use builtin::BUILTIN;
+pub(crate) use builtin::{allocate_plain, reallocate_plain};
 #[cfg(feature = "std")]
 pub(crate) use class::free_kept;
 pub(crate) use class::{allocate_counted, class_for, keep_counted};
+pub(crate) use prefix::PREFIX;
+use prefix::{Prefix, place, prefix_of};
 use raw::{alloc, dealloc, realloc};
 #[cfg(feature = "std")]
-pub(crate) use slab::{begin_generation, counts as kept_counts, give_back, prepare_for_forks};
+pub(crate) use slab::{CENTRAL, begin_generation, counts as kept_counts, give_back};
 use usm_core::AllocKind;
 
 use crate::allocator;
 use crate::error::Error;
-use crate::external::ExternalAllocator;
 use crate::local;
-use crate::meminfo::MemInfo;
 #[cfg(feature = "debug")]
 use crate::misuse;
-use crate::stats::{Event, count};
 use crate::system::{self, Switches};
-use crate::track;
 
 /// Alignment of every block, in bytes; what C code expects of `malloc`.
 pub(crate) const MIN_ALIGN: usize = 16;
@@ -42,194 +43,6 @@ pub(crate) const MIN_ALIGN: usize = 16;
 pub(crate) const NEAR_ALIGN: usize = 64;
 /// Largest supported alignment, in bytes; `unsigned` in C holds no larger power of two.
 const MAX_ALIGN: usize = 1 << 31;
-
-/// What lies before every block. Two words, each written and read whole, so that a read right after the
-/// write is served from the store buffer; blocks are aligned to 16, the type is not, so that it travels in registers.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Prefix {
-    /// Bytes from base to end, as given to the global allocator.
-    total: usize,
-    /// See [`Prefix::new`].
-    packed: u64,
-}
-
-impl Prefix {
-    /// `lead`: bytes from base to the block, at most `MAX_ALIGN` and a little; `align`: the alignment given to the
-    /// global allocator; `class`: the size class of the thread cache, 0 for none.
-    #[inline]
-    const fn new(total: usize, lead: usize, align: usize, class: u8) -> Self {
-        Self { total, packed: lead as u64 | (align.trailing_zeros() as u64) << 40 | (class as u64) << 48 }
-    }
-
-    /// A block of an installed allocator.
-    const fn installed(total: usize, lead: usize, allocator: u8) -> Self {
-        Self { total, packed: lead as u64 | (allocator as u64) << 56 }
-    }
-
-    /// A block of a slab: `lead` bytes from there, `size` bytes up to its end.
-    #[cfg(feature = "std")]
-    const fn slabbed(lead: usize, size: usize, class: u8, allocator: u8, generation: u32) -> Self {
-        let place = lead as u64 | (generation as u64) << Self::SLAB_LEAD_BITS;
-        Self { total: lead + size, packed: place | (class as u64) << 48 | (allocator as u64) << 56 }
-    }
-
-    /// Of the 40 bits that say where another block begins.
-    const SLAB_LEAD_BITS: u32 = 20;
-    #[cfg(feature = "std")]
-    const MAX_GENERATION: u32 = (1 << 20) - 1;
-
-    /// Bytes from the slab to a block of it.
-    const fn slab_lead(self) -> usize {
-        (self.packed & ((1 << Self::SLAB_LEAD_BITS) - 1)) as usize
-    }
-
-    /// The installation that a block of a slab is of.
-    #[cfg(feature = "std")]
-    const fn generation(self) -> u32 {
-        (self.packed >> Self::SLAB_LEAD_BITS) as u32 & Self::MAX_GENERATION
-    }
-
-    /// Whether the block is one of a slab.
-    const fn is_slabbed(self) -> bool {
-        cfg!(feature = "std") && self.allocator() != 0 && self.class() != 0
-    }
-
-    /// What all blocks have that are aligned to 16 and neither kept nor from elsewhere.
-    const USUAL: u64 = Self::new(0, PREFIX, MIN_ALIGN, 0).packed;
-
-    /// Whether the block may be kept for its next owner: a class, and no installed allocator.
-    #[inline]
-    const fn is_of_class(self) -> bool {
-        (self.packed >> 48).wrapping_sub(1) < 0xFF
-    }
-
-    /// The number of the installed allocator, 0 for the global one.
-    #[inline]
-    const fn allocator(self) -> u8 {
-        (self.packed >> 56) as u8
-    }
-
-    #[inline]
-    const fn lead(self) -> usize {
-        (self.packed & 0xFF_FFFF_FFFF) as usize
-    }
-
-    /// Bytes from the block to its end.
-    const fn room(self) -> usize {
-        self.total - if self.is_slabbed() { self.slab_lead() } else { self.lead() }
-    }
-
-    #[inline]
-    const fn align(self) -> usize {
-        1 << ((self.packed >> 40) & 0xFF)
-    }
-
-    #[inline]
-    const fn class(self) -> u8 {
-        (self.packed >> 48) as u8
-    }
-}
-
-pub(crate) const PREFIX: usize = size_of::<Prefix>();
-const _: () = assert!(PREFIX == MIN_ALIGN);
-
-/// The built-in allocator in the shape of an external one. Every block of this runtime carries its
-/// address, so that any other NRT (Numba's own included) frees the block through it.
-pub static BUILTIN: ExternalAllocator = ExternalAllocator {
-    malloc: Some(builtin_malloc),
-    realloc: Some(builtin_realloc),
-    free: Some(builtin_free),
-    opaque: ptr::null_mut(),
-};
-
-unsafe extern "C" fn builtin_malloc(size: usize, _: *mut c_void) -> *mut c_void {
-    let Ok(block) = allocate_plain(size) else { return ptr::null_mut() };
-    count([Event::Alloc]);
-    block.as_ptr().cast()
-}
-
-unsafe extern "C" fn builtin_realloc(block: *mut c_void, size: usize, _: *mut c_void) -> *mut c_void {
-    // SAFETY: the caller passes null or a block of this allocator (contract of `realloc`).
-    let Ok(new) = (unsafe { reallocate_plain(block.cast(), size) }) else { return ptr::null_mut() };
-    if block.is_null() {
-        count([Event::Alloc]);
-    }
-    new.as_ptr().cast()
-}
-
-unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
-    if let Some(block) = NonNull::new(block.cast::<u8>()) {
-        // SAFETY: a live block, as the caller promises.
-        if unsafe { has_head(block) } {
-            // This runtime frees its blocks without a detour, so that is another one which destroyed a header.
-            track::left(block.cast());
-        } else {
-            count([Event::Free]);
-            track::freed(block);
-        }
-        // SAFETY: the caller passes a block of this allocator, once (contract of `free`).
-        unsafe { free(block) }
-    }
-}
-
-/// Where a header that lies at the begin of a block names its allocator.
-const NAMED_AT: usize = core::mem::offset_of!(MemInfo, external_allocator);
-
-/// Whether a header lies in a block that somebody frees by the allocator that it names: only then it is [`BUILTIN`]'s address that is
-/// found there. A bit in the prefix would not do, because blocks that threads keep serve with and without a header.
-///
-/// # Safety
-/// `block` is a live block of this module.
-unsafe fn has_head(block: NonNull<u8>) -> bool {
-    // SAFETY: as the caller promises.
-    if unsafe { prefix_of(block) }.room() < size_of::<MemInfo>() {
-        return false;
-    }
-    // SAFETY: inside the block, and written: by a header, or by `forget_head`.
-    let named = unsafe { block.add(NAMED_AT).cast::<*const ExternalAllocator>().read() };
-    ptr::eq(named, &raw const BUILTIN)
-}
-
-/// Whoever had a fresh block before may have had a header in it.
-///
-/// # Safety
-/// `block` is a live block of this module, of whose bytes from `NAMED_AT` on nobody has written any.
-unsafe fn forget_head(block: NonNull<u8>) {
-    // SAFETY: as the caller promises.
-    if unsafe { prefix_of(block) }.room() >= size_of::<MemInfo>() {
-        // SAFETY: inside the block.
-        unsafe { block.add(NAMED_AT).cast::<*const ExternalAllocator>().write(ptr::null()) };
-    }
-}
-
-/// A block for somebody outside, without a head.
-pub(crate) fn allocate_plain(size: usize) -> Result<NonNull<u8>, Error> {
-    let block = allocate(0, size, MIN_ALIGN)?;
-    // SAFETY: just made.
-    unsafe { forget_head(block) };
-    Ok(block)
-}
-
-/// [`reallocate`] of such a block.
-///
-/// # Safety
-/// As there.
-pub(crate) unsafe fn reallocate_plain(block: *mut u8, size: usize) -> Result<NonNull<u8>, Error> {
-    let Some(old) = NonNull::new(block) else { return allocate_plain(size) };
-    #[cfg(feature = "debug")]
-    misuse::check_block(old, "reallocate");
-    // SAFETY: a live block.
-    let was_small = unsafe { prefix_of(old) }.room() < size_of::<MemInfo>();
-    track::freed(old);
-    // SAFETY: same contract.
-    let new = unsafe { reallocate(block, size) }?;
-    if was_small {
-        // SAFETY: what lies there is new.
-        unsafe { forget_head(new) };
-    }
-    Ok(new)
-}
 
 /// Largest size, in bytes, that [`allocate_near`] may be asked for: prefix, head and padding always fit.
 pub(crate) const MAX_NEAR_SIZE: usize = isize::MAX as usize - 1024;
@@ -314,33 +127,6 @@ fn allocate_far(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, E
 #[inline(always)]
 const fn data_offset(head: usize, align: usize) -> usize {
     (PREFIX + head + align - 1) & !(align - 1)
-}
-
-/// Writes the prefix and returns the block behind it.
-///
-/// # Safety
-/// `base` has `prefix.total` writable bytes and `PREFIX <= lead <= total`; `base + lead` is a multiple of 16.
-#[inline]
-unsafe fn place(base: NonNull<u8>, prefix: Prefix) -> NonNull<u8> {
-    // SAFETY: inside the block, as the caller promises.
-    let block = unsafe { base.add(prefix.lead()) };
-    // SAFETY: the 16 bytes before the block belong to it and are aligned to 16.
-    let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>();
-    // SAFETY: writable, as the caller promises.
-    unsafe { slot.write(prefix) };
-    block
-}
-
-/// # Safety
-/// `block` is a live block of this module.
-#[inline(always)]
-unsafe fn prefix_of(block: NonNull<u8>) -> Prefix {
-    // SAFETY: the prefix lies before every block.
-    let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>().as_ptr();
-    // Word by word, as it was written: a wider read right after the writes would wait for both to reach the cache.
-    // SAFETY: `place` wrote it.
-    let (total, packed) = unsafe { ((*slot).total, (*slot).packed) };
-    Prefix { total, packed }
 }
 
 /// Frees a block.

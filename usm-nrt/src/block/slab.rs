@@ -8,7 +8,6 @@
 //! slab; a slab that has all of its blocks goes back to the allocator, unless it is the last of its class and still in use.
 
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicU32, Ordering};
 
 use spin::Mutex;
 
@@ -16,7 +15,7 @@ use super::class::class_for;
 use super::{PREFIX, Prefix, prefix_of};
 use crate::allocator;
 use crate::local::{self, CLASSES, Chain, Node, class_size};
-use crate::system::Switches;
+use crate::system::{self, Switches};
 
 /// Bytes of a slab, asked of the allocator: with what a source puts before its blocks no more than 64 KiB.
 const SLAB: usize = 64 * 1024 - 128;
@@ -50,11 +49,8 @@ struct Slab {
 const HEAD: usize = size_of::<Slab>();
 const _: () = assert!(HEAD % ALIGN == 0 && SLAB < (1 << Prefix::SLAB_LEAD_BITS));
 
-/// Counts installations: blocks of an earlier one are given back, not kept.
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-
-struct Central {
-    /// That of the slabs in the lists.
+pub(crate) struct Central {
+    /// Counts installations; this is that of the slabs in the lists.
     generation: u32,
     /// Slabs that have blocks, of each class.
     lists: [*mut Slab; CLASSES + 1],
@@ -67,7 +63,7 @@ struct Central {
 // SAFETY: slabs belong to whoever has the lock.
 unsafe impl Send for Central {}
 
-static CENTRAL: Mutex<Central> =
+pub(crate) static CENTRAL: Mutex<Central> =
     Mutex::new(Central { generation: 0, lists: [ptr::null_mut(); CLASSES + 1], slabs: 0, out: 0 });
 
 /// Slabs, and blocks of them that are alive: what the allocator behind them knows nothing of.
@@ -84,7 +80,7 @@ pub(crate) fn begin_generation() {
     // Never 0, which a fresh shelf has.
     let generation = central.generation % Prefix::MAX_GENERATION + 1;
     central.generation = generation;
-    GENERATION.store(generation, Ordering::Relaxed);
+    local::set_generation(generation);
     let mut empty = central.forget_lists();
     drop(central);
     empty.free();
@@ -99,9 +95,8 @@ pub(super) fn allocate(head: usize, size: usize, align: usize, switches: Switche
     }
     let class = class_for(head, size, align)?;
     let shelf = local::shelf()?;
-    let generation = GENERATION.load(Ordering::Relaxed);
-    let kept = shelf.take(class, generation).or_else(|| {
-        let mut fresh = take_home(class, switches.allocator(), generation)?;
+    let kept = shelf.take(class).or_else(|| {
+        let (mut fresh, generation) = take_home(class, switches.allocator())?;
         let first = fresh.pop();
         give_back(shelf.put_all(class, fresh, generation));
         first
@@ -117,10 +112,9 @@ pub(super) fn allocate(head: usize, size: usize, align: usize, switches: Switche
 pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches) {
     // SAFETY: the prefix lies before every block.
     let kept = unsafe { block.sub(PREFIX) }.cast::<Node>();
-    let generation = GENERATION.load(Ordering::Relaxed);
-    if switches.is_slabbed() && prefix.generation() == generation {
+    if switches.is_slabbed() {
         if let Some(shelf) = local::shelf() {
-            let back = shelf.put(prefix.class(), kept, generation);
+            let back = shelf.put(prefix.class(), kept, prefix.generation());
             if back.count != 0 {
                 give_back(back);
             }
@@ -132,13 +126,16 @@ pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches
     give_back(back);
 }
 
-/// Some blocks of a class out of a slab; never none.
+/// Some blocks of a class out of a slab, and the installation that they are of. `None` when `allocator` is not the installed one any more: a slab
+/// of it would be taken for one of the next.
 #[cold]
 #[inline(never)]
-fn take_home(class: u8, allocator: u8, generation: u32) -> Option<Chain> {
+fn take_home(class: u8, allocator: u8) -> Option<(Chain, u32)> {
     let wanted = (BATCH / class_size(class)).max(1);
     let mut central = CENTRAL.lock();
-    if central.generation != generation {
+    let generation = central.generation;
+    // It is exchanged before the installation begins, which takes the lock.
+    if system::switches().allocator() != allocator {
         return None;
     }
     let mut slab = central.lists[usize::from(class)];
@@ -163,7 +160,7 @@ fn take_home(class: u8, allocator: u8, generation: u32) -> Option<Chain> {
     if unsafe { (*slab).home == 0 && (*slab).listed } {
         central.unlist(slab);
     }
-    Some(taken)
+    Some((taken, generation))
 }
 
 /// Blocks go home; slabs that have all of theirs go back to their allocator.
@@ -346,33 +343,3 @@ unsafe fn push(node: NonNull<Node>) -> *mut Slab {
     header.home += 1;
     slab
 }
-
-/// A fork finds the lock free, whatever other threads were doing: it has none of them.
-#[cfg(all(unix, not(miri)))]
-pub(crate) fn prepare_for_forks() {
-    use core::ffi::c_int;
-    use core::sync::atomic::AtomicBool;
-
-    unsafe extern "C" {
-        fn pthread_atfork(
-            before: Option<unsafe extern "C" fn()>,
-            parent: Option<unsafe extern "C" fn()>,
-            child: Option<unsafe extern "C" fn()>,
-        ) -> c_int;
-    }
-    unsafe extern "C" fn lock() {
-        core::mem::forget(CENTRAL.lock());
-    }
-    unsafe extern "C" fn unlock() {
-        // SAFETY: taken before the fork, by this thread or the one that it is a copy of.
-        unsafe { CENTRAL.force_unlock() };
-    }
-    static DONE: AtomicBool = AtomicBool::new(false);
-    if !DONE.swap(true, Ordering::Relaxed) {
-        // SAFETY: functions of this library, which take and give back a lock. Without memory for them forks go on as without.
-        let _ = unsafe { pthread_atfork(Some(lock), Some(unlock), Some(unlock)) };
-    }
-}
-
-#[cfg(not(all(unix, not(miri))))]
-pub(crate) fn prepare_for_forks() {}

@@ -18,7 +18,7 @@ pub(crate) use barrier::prepare as prepare_barrier;
 #[cfg(feature = "std")]
 pub(crate) use cache::{Cache, Node};
 #[cfg(feature = "std")]
-pub(crate) use shelf::{Chain, clear_all as clear_all_shelves, shelved};
+pub(crate) use shelf::{CLOSING, Chain, clear_all as clear_all_shelves, set_generation, shelved};
 #[cfg(feature = "std")]
 pub use thread::drain_thread_cache;
 #[cfg(feature = "std")]

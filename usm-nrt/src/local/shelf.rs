@@ -1,18 +1,16 @@
 //! The small blocks of an installed allocator that a thread keeps for its next ones (`block/slab.rs` carves them).
 //!
 //! Beside the cache of the heap's blocks, not in it: that one is never touched by another thread and pays nothing for that; these
-//! must go back when the allocator is given up, whatever their threads are doing. Never freed, so that whoever gives it up may look at
-//! all of them; a later thread goes on with what an ended one left.
+//! must go back when the allocator is given up, whatever their threads are doing.
 
-use alloc::alloc::alloc;
-use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::cache::Node;
 use super::{CLASSES, barrier, class_size};
-use crate::turn::Turn;
+use crate::claims::{Claim, Claims};
+use crate::turn::{self, Turn};
 
 /// Most bytes that a shelf may hold back.
 const ROOM: usize = 256 * 1024;
@@ -32,18 +30,18 @@ pub(crate) struct Shelf {
     lists: [Cell<*mut Node>; CLASSES + 1],
     /// How many blocks lie here.
     blocks: AtomicUsize,
-    taken: AtomicBool,
-    next: *const Shelf,
 }
 
 // SAFETY: cells are touched only by who has the turn: the thread that has claimed the shelf, or the one that closed it out.
-// `next` is written before the shelf is published.
 unsafe impl Sync for Shelf {}
 
-/// All shelves, newest first; only ever grows.
-static SHELVES: AtomicPtr<Shelf> = AtomicPtr::new(ptr::null_mut());
-/// Whoever closes others out.
-static CLOSING: spin::Mutex<()> = spin::Mutex::new(());
+/// All shelves.
+static SHELVES: Claims<Shelf> = Claims::new();
+/// The installation whose blocks are kept. Looked at by who has the turn: whoever clears all shelves has changed it before, so nothing of
+/// the one before comes to a shelf that was cleared.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+/// Held by whoever closes others out.
+pub(crate) static CLOSING: spin::Mutex<()> = spin::Mutex::new(());
 
 /// Blocks that hang together; the caller's to give back.
 #[derive(Debug)]
@@ -78,56 +76,35 @@ impl Chain {
 }
 
 impl Shelf {
-    /// A shelf for the calling thread alone, until it gives it up; `None` without memory.
-    pub(super) fn claim() -> Option<&'static Self> {
-        if let Some(left) = all().find(|shelf| !shelf.taken.swap(true, Ordering::Acquire)) {
-            return Some(left);
-        }
-        // SAFETY: the layout is not empty.
-        let new = NonNull::new(unsafe { alloc(Layout::new::<Self>()) })?.cast::<Self>();
-        let shelf = Self {
+    fn new() -> Self {
+        Self {
             turn: Turn::new(),
             generation: Cell::new(0),
             room: Cell::new(ROOM),
             next_class: Cell::new(0),
             lists: [const { Cell::new(ptr::null_mut()) }; CLASSES + 1],
             blocks: AtomicUsize::new(0),
-            taken: AtomicBool::new(true),
-            next: ptr::null(),
-        };
-        // SAFETY: fresh memory of that layout.
-        unsafe { new.write(shelf) };
-        let mut head = SHELVES.load(Ordering::Acquire);
-        loop {
-            // SAFETY: not published yet.
-            unsafe { (*new.as_ptr()).next = head };
-            match SHELVES.compare_exchange(head, new.as_ptr(), Ordering::AcqRel, Ordering::Acquire) {
-                // SAFETY: initialised above, never freed.
-                Ok(_) => return Some(unsafe { new.as_ref() }),
-                Err(now) => head = now,
-            }
         }
     }
 
-    /// Leaves the shelf to a later thread, and what lies on it to the caller.
-    pub(super) fn give_up(&self) -> Chain {
-        let left = self.clear();
-        self.taken.store(false, Ordering::Release);
-        left
+    /// A shelf for the calling thread alone, until it gives it up; `None` without memory.
+    pub(super) fn claim() -> Option<&'static Claim<Self>> {
+        SHELVES.claim(Self::new)
     }
 
     /// A block of `class` and of this installation.
     #[inline]
-    pub(crate) fn take(&self, class: u8, generation: u32) -> Option<NonNull<Node>> {
+    pub(crate) fn take(&self, class: u8) -> Option<NonNull<Node>> {
         if !self.turn.enter() {
             return None;
         }
-        let node = if self.generation.get() == generation { self.pop(class) } else { None };
+        let current = self.generation.get() == GENERATION.load(Ordering::Relaxed);
+        let node = if current { self.pop(class) } else { None };
         self.turn.leave();
         node
     }
 
-    /// Keeps a block of `class`; what the caller is to give back for it.
+    /// Keeps a block of `class`, carved in `generation`; what the caller is to give back for it.
     #[inline]
     pub(crate) fn put(&self, class: u8, node: NonNull<Node>, generation: u32) -> Chain {
         let mut back = Chain::EMPTY;
@@ -135,9 +112,15 @@ impl Shelf {
             back.push(node);
             return back;
         }
-        if self.generation.get() != generation {
+        let now = GENERATION.load(Ordering::Relaxed);
+        if self.generation.get() != now {
             back = self.empty();
-            self.generation.set(generation);
+            self.generation.set(now);
+        }
+        if generation != now {
+            self.turn.leave();
+            back.push(node);
+            return back;
         }
         if self.room.get() < class_size(class) {
             self.make_room(&mut back);
@@ -210,41 +193,26 @@ impl Shelf {
     }
 }
 
-fn all() -> impl Iterator<Item = &'static Shelf> {
-    let mut next = SHELVES.load(Ordering::Acquire).cast_const();
-    core::iter::from_fn(move || {
-        // SAFETY: shelves are never freed; the list was published by the release in `claim`.
-        let shelf = unsafe { next.as_ref() }?;
-        next = shelf.next;
-        Some(shelf)
-    })
-}
-
 /// How many blocks lie on all shelves.
 pub(crate) fn shelved() -> usize {
-    all().map(|shelf| shelf.blocks.load(Ordering::Relaxed)).sum()
+    SHELVES.iter().map(|shelf| shelf.blocks.load(Ordering::Relaxed)).sum()
+}
+
+/// From now on blocks of `generation` are kept, and no others.
+pub(crate) fn set_generation(generation: u32) {
+    GENERATION.store(generation, Ordering::Relaxed);
 }
 
 /// Takes from all threads what they keep: the caller's to give back. Where the system has no barrier for that, and from a thread
 /// that is held up just then, nothing: those give back themselves, with their next block or at their end.
 pub(crate) fn clear_all() -> Chain {
-    /// Looks at a thread that is at its shelf, which takes it some instructions.
-    const LOOKS: usize = 1000;
     let mut taken = Chain::EMPTY;
-    // Whoever has it is about to take the same.
-    let Some(_guard) = CLOSING.try_lock() else { return taken };
-    all().for_each(|shelf| shelf.turn.close());
-    let ordered = barrier::in_all_threads();
-    for shelf in all() {
-        let mut looks = 0;
-        while ordered && !shelf.turn.is_idle() && looks < LOOKS {
-            looks += 1;
-            std::thread::yield_now();
-        }
-        if ordered && shelf.turn.is_idle() {
-            taken.append(shelf.empty());
-        }
-        shelf.turn.open();
-    }
+    let _guard = CLOSING.lock();
+    turn::take_all(
+        &SHELVES,
+        |shelf| &shelf.turn,
+        barrier::in_all_threads,
+        |shelf| taken.append(shelf.empty()),
+    );
     taken
 }

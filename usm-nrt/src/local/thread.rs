@@ -1,8 +1,6 @@
 //! What a thread has, from its first block to its end.
 
-use alloc::alloc::alloc;
 use alloc::boxed::Box;
-use core::alloc::Layout;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 use std::thread_local;
@@ -11,11 +9,13 @@ use super::cache::Cache;
 use super::shelf::Shelf;
 use super::{here, wish};
 use crate::block;
-use crate::counters::{Counters, Event, Shard, Shards};
+use crate::claims::{Claim, Claims};
+use crate::counters::{Counters, Event};
+use crate::fallible::leaked;
 use crate::system;
 
 /// All threads' counters.
-static SHARDS: Shards = Shards::new();
+static SHARDS: Claims<Counters> = Claims::new();
 /// Counts of threads whose own shard is already gone (destructors that run late in a thread's life).
 static ORPHANS: Counters = Counters::new();
 
@@ -23,9 +23,10 @@ static ORPHANS: Counters = Counters::new();
 /// are small.
 pub(super) struct Local {
     cache: Cache,
-    shard: Cell<*const Shard>,
-    /// Null until a block of a slab was wanted.
-    shelf: Cell<*const Shelf>,
+    /// None until something was counted.
+    shard: Cell<Option<&'static Claim<Counters>>>,
+    /// None until a block of a slab was wanted.
+    shelf: Cell<Option<&'static Claim<Shelf>>>,
 }
 
 thread_local! {
@@ -45,12 +46,12 @@ impl Drop for Exit {
         // SAFETY: made by `open` on this thread; nobody finds it any more, so this is its end.
         let local = unsafe { Box::from_raw(local) };
         local.cache.drain();
-        // SAFETY: shelves are never freed.
-        if let Some(shelf) = unsafe { local.shelf.get().as_ref() } {
-            block::give_back(shelf.give_up());
+        if let Some(shelf) = local.shelf.get() {
+            let left = shelf.clear();
+            shelf.give_up();
+            block::give_back(left);
         }
-        // SAFETY: shards are never freed.
-        if let Some(shard) = unsafe { local.shard.get().as_ref() } {
+        if let Some(shard) = local.shard.get() {
             shard.give_up();
         }
     }
@@ -74,12 +75,7 @@ fn open<'a>() -> Option<&'a Local> {
         return Some(local);
     }
     EXIT.try_with(|_| ()).ok()?;
-    // SAFETY: the layout is not empty.
-    let new = NonNull::new(unsafe { alloc(Layout::new::<Local>()) })?.cast::<Local>();
-    // SAFETY: fresh memory of that layout.
-    unsafe {
-        new.write(Local { cache: Cache::new(), shard: Cell::new(ptr::null()), shelf: Cell::new(ptr::null()) })
-    };
+    let new = leaked(Local { cache: Cache::new(), shard: Cell::new(None), shelf: Cell::new(None) })?;
     here::set(new.as_ptr());
     // SAFETY: as in `current`.
     Some(unsafe { new.as_ref() })
@@ -87,9 +83,8 @@ fn open<'a>() -> Option<&'a Local> {
 
 impl Local {
     #[inline(always)]
-    fn shard(&self) -> Option<&'static Shard> {
-        // SAFETY: shards are never freed.
-        match unsafe { self.shard.get().as_ref() } {
+    fn shard(&self) -> Option<&'static Claim<Counters>> {
+        match self.shard.get() {
             Some(shard) => Some(shard),
             None => self.claim_shard(),
         }
@@ -97,16 +92,14 @@ impl Local {
 
     #[cold]
     #[inline(never)]
-    fn claim_shard(&self) -> Option<&'static Shard> {
-        let shard = SHARDS.claim()?;
-        self.shard.set(shard);
-        Some(shard)
+    fn claim_shard(&self) -> Option<&'static Claim<Counters>> {
+        self.shard.set(SHARDS.claim(Counters::new));
+        self.shard.get()
     }
 
     #[inline(always)]
     fn shelf(&self) -> Option<&'static Shelf> {
-        // SAFETY: shelves are never freed.
-        match unsafe { self.shelf.get().as_ref() } {
+        match self.shelf.get() {
             Some(shelf) => Some(shelf),
             None => self.claim_shelf(),
         }
@@ -115,9 +108,8 @@ impl Local {
     #[cold]
     #[inline(never)]
     fn claim_shelf(&self) -> Option<&'static Shelf> {
-        let shelf = Shelf::claim()?;
-        self.shelf.set(shelf);
-        Some(shelf)
+        self.shelf.set(Shelf::claim());
+        self.shelf.get().map(|shelf| &**shelf)
     }
 }
 
@@ -125,7 +117,7 @@ impl Local {
 #[inline(always)]
 pub(crate) fn count<const N: usize>(events: [Event; N]) {
     match current().and_then(Local::shard) {
-        Some(shard) => events.into_iter().for_each(|event| shard.counters.add_owned(event)),
+        Some(shard) => events.into_iter().for_each(|event| shard.add_owned(event)),
         None => count_late(events),
     }
 }
@@ -135,7 +127,7 @@ pub(crate) fn count<const N: usize>(events: [Event; N]) {
 #[inline(never)]
 fn count_late<const N: usize>(events: [Event; N]) {
     match open().and_then(Local::shard) {
-        Some(shard) => events.into_iter().for_each(|event| shard.counters.add_owned(event)),
+        Some(shard) => events.into_iter().for_each(|event| shard.add_owned(event)),
         None => events.into_iter().for_each(|event| ORPHANS.add_shared(event)),
     }
 }
@@ -143,7 +135,7 @@ fn count_late<const N: usize>(events: [Event; N]) {
 /// Visits the counters of all threads.
 pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
     visit(&ORPHANS);
-    SHARDS.for_each(visit);
+    SHARDS.iter().for_each(|shard| visit(shard));
 }
 
 /// A block of `class` that this thread kept, with the prefix that it had, and the events counted if `counted`; `None` also where
@@ -154,10 +146,9 @@ pub(crate) fn take<const N: usize>(class: u8, counted: bool, events: [Event; N])
     if !counted {
         return local.cache.take(class);
     }
-    // SAFETY: shards are never freed.
-    let shard = unsafe { local.shard.get().as_ref() }?;
+    let shard = local.shard.get()?;
     let kept = local.cache.take(class)?;
-    events.into_iter().for_each(|event| shard.counters.add_owned(event));
+    events.into_iter().for_each(|event| shard.add_owned(event));
     Some(kept)
 }
 
@@ -167,9 +158,8 @@ pub(crate) fn take<const N: usize>(class: u8, counted: bool, events: [Event; N])
 pub(crate) fn put<const N: usize>(class: u8, kept: NonNull<u8>, counted: bool, events: [Event; N]) -> bool {
     let Some(local) = current() else { return false };
     if counted {
-        // SAFETY: shards are never freed.
-        let Some(shard) = (unsafe { local.shard.get().as_ref() }) else { return false };
-        events.into_iter().for_each(|event| shard.counters.add_owned(event));
+        let Some(shard) = local.shard.get() else { return false };
+        events.into_iter().for_each(|event| shard.add_owned(event));
     }
     local.cache.put(class, kept);
     true
@@ -210,8 +200,7 @@ pub fn drain_thread_cache() {
     // SAFETY: as in `current`.
     if let Some(local) = unsafe { here::find().as_ref() } {
         local.cache.drain();
-        // SAFETY: shelves are never freed.
-        if let Some(shelf) = unsafe { local.shelf.get().as_ref() } {
+        if let Some(shelf) = local.shelf.get() {
             block::give_back(shelf.clear());
         }
     }

@@ -15,7 +15,9 @@ static void use(int index) {
     NRT_MemInfo_release(NRT_MemInfo_alloc(64));
     api->slots_get(slots, name, (size_t)length);
     api->slots_unresolved(slots, NULL, NULL);
-    api->set_allocator(index % 2 ? _nrt_get_sample_external_allocator() : NULL);
+    if (index % 3 == 2) api->set_kept_allocator(_nrt_get_sample_external_allocator());
+    else api->set_allocator(index % 3 ? _nrt_get_sample_external_allocator() : NULL);
+    NRT_MemInfo_release(NRT_MemInfo_alloc(64));
     api->live_blocks(NULL, NULL);
 }
 
@@ -27,11 +29,11 @@ static void *work(void *unused) {
 int main(void) {
     api = usm_nrt_get_api(USM_NRT_API_VERSION);
     slots = api->slots_new(&slots);
-    api->set_tracking(true);
     pthread_t threads[3];
     for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, work, NULL);
     int hung = 0;
     for (int round = 0; round < 100 && hung == 0; round++) {
+        api->set_tracking(round % 2 == 0); /* tracked blocks are of no slab */
         usleep(500);
         pid_t child = fork();
         if (child == 0) {

@@ -1,0 +1,123 @@
+//! What lies before every block and says how to free it.
+
+use core::ptr::NonNull;
+
+use super::MIN_ALIGN;
+
+/// What lies before every block. Two words, each written and read whole, so that a read right after the
+/// write is served from the store buffer; blocks are aligned to 16, the type is not, so that it travels in registers.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Prefix {
+    /// Bytes from base to end, as given to the global allocator.
+    pub(super) total: usize,
+    /// See [`Prefix::new`].
+    pub(super) packed: u64,
+}
+
+impl Prefix {
+    /// `lead`: bytes from base to the block, at most `MAX_ALIGN` and a little; `align`: the alignment given to the
+    /// global allocator; `class`: the size class of the thread cache, 0 for none.
+    #[inline]
+    pub(super) const fn new(total: usize, lead: usize, align: usize, class: u8) -> Self {
+        Self { total, packed: lead as u64 | (align.trailing_zeros() as u64) << 40 | (class as u64) << 48 }
+    }
+
+    /// A block of an installed allocator.
+    pub(super) const fn installed(total: usize, lead: usize, allocator: u8) -> Self {
+        Self { total, packed: lead as u64 | (allocator as u64) << 56 }
+    }
+
+    /// A block of a slab: `lead` bytes from there, `size` bytes up to its end.
+    #[cfg(feature = "std")]
+    pub(super) const fn slabbed(lead: usize, size: usize, class: u8, allocator: u8, generation: u32) -> Self {
+        let place = lead as u64 | (generation as u64) << Self::SLAB_LEAD_BITS;
+        Self { total: lead + size, packed: place | (class as u64) << 48 | (allocator as u64) << 56 }
+    }
+
+    /// Of the 40 bits that say where another block begins.
+    pub(super) const SLAB_LEAD_BITS: u32 = 20;
+    #[cfg(feature = "std")]
+    pub(super) const MAX_GENERATION: u32 = (1 << 20) - 1;
+
+    /// Bytes from the slab to a block of it.
+    pub(super) const fn slab_lead(self) -> usize {
+        (self.packed & ((1 << Self::SLAB_LEAD_BITS) - 1)) as usize
+    }
+
+    /// The installation that a block of a slab is of.
+    #[cfg(feature = "std")]
+    pub(super) const fn generation(self) -> u32 {
+        (self.packed >> Self::SLAB_LEAD_BITS) as u32 & Self::MAX_GENERATION
+    }
+
+    /// Whether the block is one of a slab.
+    pub(super) const fn is_slabbed(self) -> bool {
+        cfg!(feature = "std") && self.allocator() != 0 && self.class() != 0
+    }
+
+    /// What all blocks have that are aligned to 16 and neither kept nor from elsewhere.
+    pub(super) const USUAL: u64 = Self::new(0, PREFIX, MIN_ALIGN, 0).packed;
+
+    /// Whether the block may be kept for its next owner: a class, and no installed allocator.
+    #[inline]
+    pub(super) const fn is_of_class(self) -> bool {
+        (self.packed >> 48).wrapping_sub(1) < 0xFF
+    }
+
+    /// The number of the installed allocator, 0 for the global one.
+    #[inline]
+    pub(super) const fn allocator(self) -> u8 {
+        (self.packed >> 56) as u8
+    }
+
+    #[inline]
+    pub(super) const fn lead(self) -> usize {
+        (self.packed & 0xFF_FFFF_FFFF) as usize
+    }
+
+    /// Bytes from the block to its end.
+    pub(super) const fn room(self) -> usize {
+        self.total - if self.is_slabbed() { self.slab_lead() } else { self.lead() }
+    }
+
+    #[inline]
+    pub(super) const fn align(self) -> usize {
+        1 << ((self.packed >> 40) & 0xFF)
+    }
+
+    #[inline]
+    pub(super) const fn class(self) -> u8 {
+        (self.packed >> 48) as u8
+    }
+}
+
+pub(crate) const PREFIX: usize = size_of::<Prefix>();
+const _: () = assert!(PREFIX == MIN_ALIGN);
+
+/// Writes the prefix and returns the block behind it.
+///
+/// # Safety
+/// `base` has `prefix.total` writable bytes and `PREFIX <= lead <= total`; `base + lead` is a multiple of 16.
+#[inline]
+pub(super) unsafe fn place(base: NonNull<u8>, prefix: Prefix) -> NonNull<u8> {
+    // SAFETY: inside the block, as the caller promises.
+    let block = unsafe { base.add(prefix.lead()) };
+    // SAFETY: the 16 bytes before the block belong to it and are aligned to 16.
+    let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>();
+    // SAFETY: writable, as the caller promises.
+    unsafe { slot.write(prefix) };
+    block
+}
+
+/// # Safety
+/// `block` is a live block of this module.
+#[inline(always)]
+pub(super) unsafe fn prefix_of(block: NonNull<u8>) -> Prefix {
+    // SAFETY: the prefix lies before every block.
+    let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>().as_ptr();
+    // Word by word, as it was written: a wider read right after the writes would wait for both to reach the cache.
+    // SAFETY: `place` wrote it.
+    let (total, packed) = unsafe { ((*slot).total, (*slot).packed) };
+    Prefix { total, packed }
+}

@@ -1,0 +1,88 @@
+//! Things that threads have one each of. They are never freed, so that whoever asks may look at all of them at any time; a later
+//! thread goes on with what an ended one left, so there are as many as there were threads at once.
+
+use core::fmt;
+use core::ops::Deref;
+use core::ptr;
+
+use crate::fallible::leaked;
+use crate::sync::{AtomicBool, AtomicPtr, Ordering};
+
+/// One of them.
+#[derive(Debug)]
+pub struct Claim<T> {
+    value: T,
+    taken: AtomicBool,
+    next: *const Claim<T>,
+}
+
+// SAFETY: `next` is written before the claim is published, and only read then.
+unsafe impl<T: Sync> Sync for Claim<T> {}
+
+impl<T> Claim<T> {
+    /// Leaves it to a later thread, which sees all that this one has done to it.
+    pub fn give_up(&self) {
+        self.taken.store(false, Ordering::Release);
+    }
+}
+
+impl<T> Deref for Claim<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// All of them, newest first; only ever grows.
+pub struct Claims<T>(AtomicPtr<Claim<T>>);
+
+impl<T: Sync + 'static> Claims<T> {
+    /// None yet.
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// None yet.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// One for the calling thread alone, until it gives it up; made by `make` where none was left. `None` without memory.
+    pub fn claim(&self, make: impl FnOnce() -> T) -> Option<&'static Claim<T>> {
+        if let Some(left) = self.iter().find(|claim| !claim.taken.swap(true, Ordering::Acquire)) {
+            return Some(left);
+        }
+        let mut new = leaked(Claim { value: make(), taken: AtomicBool::new(true), next: ptr::null() })?;
+        let mut head = self.0.load(Ordering::Acquire);
+        loop {
+            // SAFETY: not published yet.
+            unsafe { new.as_mut() }.next = head;
+            match self.0.compare_exchange(head, new.as_ptr(), Ordering::AcqRel, Ordering::Acquire) {
+                // SAFETY: made above, never freed.
+                Ok(_) => return Some(unsafe { new.as_ref() }),
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// All that there are at this moment.
+    pub fn iter(&self) -> impl Iterator<Item = &'static Claim<T>> + Clone + use<T> {
+        let mut next = self.0.load(Ordering::Acquire).cast_const();
+        core::iter::from_fn(move || {
+            // SAFETY: never freed; the list was published by the release in `claim`.
+            let claim = unsafe { next.as_ref() }?;
+            next = claim.next;
+            Some(claim)
+        })
+    }
+}
+
+impl<T> fmt::Debug for Claims<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claims").finish_non_exhaustive()
+    }
+}
