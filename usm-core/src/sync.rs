@@ -2,18 +2,20 @@
 //! served by changing this file alone.
 
 #[cfg(loom)]
-mod model;
+pub(crate) mod model;
 #[cfg(usm_valgrind)]
 pub(crate) mod pthread;
 /// Locks held over a call of a driver.
 #[cfg(all(
-    not(usm_valgrind),
+    not(any(loom, usm_valgrind)),
     any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero")
 ))]
 pub(crate) mod sleeping;
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+#[cfg(loom)]
+pub(crate) use model as sleeping;
 #[cfg(loom)]
 pub(crate) use model::{AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering};
 #[cfg(usm_valgrind)]

@@ -51,6 +51,8 @@ mod poll;
 mod retired;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
 mod roster;
+#[cfg(any(feature = "cuda", feature = "level-zero"))]
+mod slots;
 #[cfg(any(feature = "opencl", feature = "dpctl"))]
 mod waiter;
 

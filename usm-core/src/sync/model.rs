@@ -8,7 +8,8 @@
 use core::cell::UnsafeCell;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
-use std::sync::OnceLock;
+use core::time::Duration;
+use std::sync::{OnceLock, PoisonError};
 
 pub(crate) use core::sync::atomic::Ordering;
 
@@ -63,10 +64,7 @@ impl<T> Mutex<T> {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         let lock = self.lock.get_or_init(|| loom::sync::Mutex::new(()));
-        let held = lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        // SAFETY: the lock is held as long as the borrow lives.
-        let value = unsafe { &mut *self.value.get() };
-        MutexGuard { value, _held: held }
+        MutexGuard { mutex: self, held: lock.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
     pub(crate) fn get_mut(&mut self) -> &mut T {
@@ -77,20 +75,60 @@ impl<T> Mutex<T> {
 /// The value of a locked [`Mutex`].
 #[derive(Debug)]
 pub(crate) struct MutexGuard<'m, T> {
-    value: &'m mut T,
-    _held: loom::sync::MutexGuard<'m, ()>,
+    mutex: &'m Mutex<T>,
+    held: loom::sync::MutexGuard<'m, ()>,
 }
 
 impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.value
+        // SAFETY: the lock is held.
+        unsafe { &*self.mutex.value.get() }
     }
 }
 
 impl<T> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        self.value
+        // SAFETY: the lock is held, and this borrow is exclusive.
+        unsafe { &mut *self.mutex.value.get() }
+    }
+}
+
+/// A condition with the interface of `sleeping::Condvar`.
+#[derive(Debug, Default)]
+pub(crate) struct Condvar {
+    inner: ManuallyDrop<OnceLock<loom::sync::Condvar>>,
+}
+
+impl Condvar {
+    pub(crate) const fn new() -> Self {
+        Self { inner: ManuallyDrop::new(OnceLock::new()) }
+    }
+
+    fn inner(&self) -> &loom::sync::Condvar {
+        self.inner.get_or_init(loom::sync::Condvar::new)
+    }
+
+    pub(crate) fn notify_one(&self) {
+        self.inner().notify_one();
+    }
+
+    pub(crate) fn wait<'m, T>(&self, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
+        let MutexGuard { mutex, held } = guard;
+        let held = self.inner().wait(held).unwrap_or_else(PoisonError::into_inner);
+        MutexGuard { mutex, held }
+    }
+
+    /// There is no clock in a model. With [`Duration::MAX`] it comes back when notified, so that a signal that is lost is found; else
+    /// when others had their turn, as if the time were over.
+    pub(crate) fn wait_timeout<'m, T>(&self, guard: MutexGuard<'m, T>, limit: Duration) -> MutexGuard<'m, T> {
+        if limit == Duration::MAX {
+            return self.wait(guard);
+        }
+        let mutex = guard.mutex;
+        drop(guard);
+        loom::thread::yield_now();
+        mutex.lock()
     }
 }

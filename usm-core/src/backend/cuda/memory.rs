@@ -356,6 +356,5 @@ impl Drop for Inner {
             |block| unsafe { self.free(block) },
             |buffer| match buffer {},
         );
-        self.events.close();
     }
 }

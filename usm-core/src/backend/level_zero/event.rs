@@ -4,54 +4,67 @@
 //! and every command that waits for it is; queues see to that by [keeping](super::queue) both until then.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
-use core::mem::ManuallyDrop;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
 use level_zero_sys::*;
 
 use super::error;
 use super::memory::Native;
+use super::work::Signal;
 use crate::BackendKind;
 use crate::backend::roster::Completion;
+use crate::backend::slots::{Held, Slots};
 use crate::backend::{EventStatus, poll};
 use crate::error::Result;
-use crate::sync::{Mutex, sleeping};
+use crate::sync::{AtomicU32, Ordering, sleeping};
 
 /// Events of one pool of the driver.
 const POOL_SIZE: u32 = 128;
 
 /// An event of Level Zero, shared by all clones of the handle.
-#[derive(Debug)]
-pub struct LevelZeroEvent(ManuallyDrop<Arc<Slot>>);
+#[derive(Clone, Debug)]
+pub struct LevelZeroEvent(Held<Object>);
 
 /// An event of the driver.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct Object {
     raw: ze_event_handle_t,
     functions: &'static Functions,
     /// [`PENDING`] until the driver was seen to say otherwise, [`COMPLETE`], or the code of a failure.
     state: AtomicU32,
-    /// Whether it was signalled before.
-    used: bool,
-    /// Where it goes when its last handle does; none while it is there, and for somebody else's.
-    home: Option<Arc<Events>>,
+    /// Goes after the event.
+    place: Place,
 }
 
 const PENDING: u32 = ZE_RESULT_NOT_READY.0;
 const COMPLETE: u32 = ZE_RESULT_SUCCESS.0;
 
+/// Where an event lies.
+#[derive(Debug)]
+#[expect(dead_code, reason = "kept as long as the event")]
+enum Place {
+    Pool(Arc<Pool>),
+    Context(Arc<Native>),
+    /// Somebody else's is not destroyed.
+    Elsewhere,
+}
+
+/// A pool of the driver, destroyed after its events.
+#[derive(Debug)]
+struct Pool {
+    raw: ze_event_pool_handle_t,
+    native: Arc<Native>,
+}
+
 /// The events of one context, of one sort.
 #[derive(Debug)]
 pub(super) struct Events {
+    slots: Slots<Object>,
     native: Arc<Native>,
     sort: Sort,
-    /// Each the only handle of its slot.
-    free: Mutex<Vec<Arc<Slot>>>,
-    /// Held over calls of the driver.
-    pools: sleeping::Mutex<Pools>,
+    /// The last pool, with the places taken of it. Held over calls of the driver.
+    pool: sleeping::Mutex<Option<(Arc<Pool>, u32)>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,13 +73,6 @@ enum Sort {
     Pooled,
     /// Counters of in-order lists, which need no reset.
     Counting,
-}
-
-#[derive(Debug, Default)]
-struct Pools {
-    all: Vec<ze_event_pool_handle_t>,
-    /// Places taken of the last.
-    taken: u32,
 }
 
 impl Events {
@@ -79,111 +85,111 @@ impl Events {
     pub(super) fn counting(native: &Arc<Native>) -> Option<Arc<Self>> {
         native.functions().zeEventCounterBasedCreate?;
         let events = Self::new(native, Sort::Counting);
-        let first = Arc::new(events.create().ok()?);
-        events.free.lock().push(first);
+        // For the first operation.
+        drop(events.slots.add(events.create().ok()?));
         Some(events)
     }
 
     fn new(native: &Arc<Native>, sort: Sort) -> Arc<Self> {
         let native = Arc::clone(native);
-        Arc::new(Self { native, sort, free: Mutex::default(), pools: sleeping::Mutex::default() })
+        Arc::new(Self { slots: Slots::new(), native, sort, pool: sleeping::Mutex::default() })
     }
 
     /// An event that is not signalled.
-    pub(super) fn take(self: &Arc<Self>) -> Result<LevelZeroEvent> {
-        let free = self.free.lock().pop();
-        let mut slot = match free {
-            Some(slot) => slot,
-            None => Arc::new(self.create()?),
+    #[inline]
+    pub(super) fn take(&self) -> Result<LevelZeroEvent> {
+        let Some(used) = self.slots.take() else {
+            return Ok(LevelZeroEvent(self.slots.add(self.create()?)));
         };
-        // Always: the list holds only handles, and a new slot has one.
-        if let Some(only) = Arc::get_mut(&mut slot) {
-            if only.used && self.sort == Sort::Pooled {
-                // SAFETY: a live event that no command refers to any more.
-                if let Err(error) = unsafe { self.native.functions().zeEventHostReset(only.raw) } {
-                    self.free.lock().push(slot);
-                    return Err(error::call(error));
-                }
-            }
-            *only.state.get_mut() = PENDING;
-            only.used = true;
-            only.home = Some(Arc::clone(self));
+        if self.sort == Sort::Pooled {
+            // SAFETY: a live event that no command refers to any more.
+            unsafe { self.native.functions().zeEventHostReset(used.raw) }.map_err(error::call)?;
         }
-        Ok(LevelZeroEvent(ManuallyDrop::new(slot)))
+        // Nobody else has it.
+        used.state.store(PENDING, Ordering::Relaxed);
+        Ok(LevelZeroEvent(used))
     }
 
-    fn create(&self) -> Result<Slot> {
+    #[cold]
+    fn create(&self) -> Result<Object> {
         let mut raw = ze_event_handle_t::NULL;
         let functions = self.native.functions();
         // What an event follows is visible to the host and to every command after it.
         let (signal, wait) = (ZE_EVENT_SCOPE_FLAG_HOST, ZE_EVENT_SCOPE_FLAG_DEVICE);
-        match self.sort {
+        let (created, place) = match self.sort {
             Sort::Counting => {
                 let flags = ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE | ZE_EVENT_COUNTER_BASED_FLAG_HOST_VISIBLE;
                 let description = ze_event_counter_based_desc_t { flags, signal, wait, ..Default::default() };
                 let (context, device) = (self.native.context(), self.native.device());
                 // SAFETY: a live context and a device of it, room for the answer.
-                unsafe {
+                let created = unsafe {
                     functions.zeEventCounterBasedCreate(context, device, &raw const description, &raw mut raw)
-                }
+                };
+                (created, Place::Context(Arc::clone(&self.native)))
             }
             Sort::Pooled => {
                 let (pool, index) = self.place()?;
                 let description = ze_event_desc_t { index, signal, wait, ..Default::default() };
                 // SAFETY: a live pool, a place of it that nobody else has, room for the answer.
-                unsafe { functions.zeEventCreate(pool, &raw const description, &raw mut raw) }
+                let created =
+                    unsafe { functions.zeEventCreate(pool.raw, &raw const description, &raw mut raw) };
+                (created, Place::Pool(pool))
             }
-        }
-        .map_err(error::call)?;
-        Ok(Slot { raw, functions, state: AtomicU32::new(PENDING), used: false, home: None })
+        };
+        created.map_err(error::call)?;
+        Ok(Object { raw, functions, state: AtomicU32::new(PENDING), place })
     }
 
     /// A place of a pool that was never given out.
-    fn place(&self) -> Result<(ze_event_pool_handle_t, u32)> {
-        let mut pools = self.pools.lock();
-        let last = match pools.all.last() {
-            Some(last) if pools.taken < POOL_SIZE => *last,
-            _ => {
-                let description = ze_event_pool_desc_t {
-                    flags: ZE_EVENT_POOL_FLAG_HOST_VISIBLE,
-                    count: POOL_SIZE,
-                    ..Default::default()
-                };
-                let (mut device, mut pool) = (self.native.device(), ze_event_pool_handle_t::NULL);
-                let (context, functions) = (self.native.context(), self.native.functions());
-                // SAFETY: a live context, one device of it, room for the answer.
-                unsafe {
-                    functions.zeEventPoolCreate(
-                        context,
-                        &raw const description,
-                        1,
-                        &raw mut device,
-                        &raw mut pool,
-                    )
-                }
-                .map_err(error::call)?;
-                pools.taken = 0;
-                pools.all.push(pool);
-                pool
-            }
+    fn place(&self) -> Result<(Arc<Pool>, u32)> {
+        let mut last = self.pool.lock();
+        let (pool, taken) = match last.take() {
+            Some((pool, taken)) if taken < POOL_SIZE => (pool, taken),
+            _ => (Arc::new(Pool::create(&self.native)?), 0),
         };
-        pools.taken += 1;
-        Ok((last, pools.taken - 1))
+        *last = Some((Arc::clone(&pool), taken + 1));
+        Ok((pool, taken))
     }
 }
 
-impl Drop for Events {
-    /// Every slot is here: each that is elsewhere keeps this alive.
+impl Pool {
+    fn create(native: &Arc<Native>) -> Result<Self> {
+        let description = ze_event_pool_desc_t {
+            flags: ZE_EVENT_POOL_FLAG_HOST_VISIBLE,
+            count: POOL_SIZE,
+            ..Default::default()
+        };
+        let (mut device, mut raw) = (native.device(), ze_event_pool_handle_t::NULL);
+        // SAFETY: a live context, one device of it, room for the answer.
+        unsafe {
+            native.functions().zeEventPoolCreate(
+                native.context(),
+                &raw const description,
+                1,
+                &raw mut device,
+                &raw mut raw,
+            )
+        }
+        .map_err(error::call)?;
+        Ok(Self { raw, native: Arc::clone(native) })
+    }
+}
+
+impl Drop for Pool {
     fn drop(&mut self) {
-        let functions = self.native.functions();
-        for slot in self.free.get_mut().drain(..) {
-            // SAFETY: a live event that no command refers to. A failure could not be acted on.
-            let _ = unsafe { functions.zeEventDestroy(slot.raw) };
+        // SAFETY: a live pool whose events, which keep it, are destroyed. A failure could not be acted on.
+        let _ = unsafe { self.native.functions().zeEventPoolDestroy(self.raw) };
+    }
+}
+
+impl Drop for Object {
+    /// At the end of the context, or after it.
+    fn drop(&mut self) {
+        if matches!(self.place, Place::Elsewhere) {
+            return;
         }
-        for pool in self.pools.get_mut().all.drain(..) {
-            // SAFETY: a live pool whose events are destroyed.
-            let _ = unsafe { functions.zeEventPoolDestroy(pool) };
-        }
+        // SAFETY: owned, destroyed once, and no command refers to it. A failure could not be acted on.
+        let _ = unsafe { self.functions.zeEventDestroy(self.raw) };
     }
 }
 
@@ -193,24 +199,18 @@ impl LevelZeroEvent {
     /// # Safety
     /// `event` is live as long as the result and its clones, and what waits for them.
     pub(super) unsafe fn borrowing(functions: &'static Functions, event: ze_event_handle_t) -> Self {
-        let state = AtomicU32::new(PENDING);
-        Self(ManuallyDrop::new(Arc::new(Slot { raw: event, functions, state, used: true, home: None })))
+        Self::alone(functions, event, PENDING)
     }
 
     /// Of work after which no event can be had: it is never known to be complete. With the code of the failure.
     pub(super) fn unknown(functions: &'static Functions, code: Option<i64>) -> Self {
         let code = code.and_then(|code| u32::try_from(code).ok()).unwrap_or(ZE_RESULT_ERROR_UNKNOWN.0);
-        let (raw, state) = (ze_event_handle_t::NULL, AtomicU32::new(code));
-        Self(ManuallyDrop::new(Arc::new(Slot { raw, functions, state, used: true, home: None })))
+        Self::alone(functions, ze_event_handle_t::NULL, code)
     }
 
-    pub(super) fn handle(&self) -> ze_event_handle_t {
-        self.0.raw
-    }
-
-    /// Whether the driver was seen to say that it is complete; does not ask.
-    pub(super) fn is_known_complete(&self) -> bool {
-        self.0.state.load(Ordering::Acquire) == COMPLETE
+    fn alone(functions: &'static Functions, raw: ze_event_handle_t, state: u32) -> Self {
+        let (state, place) = (AtomicU32::new(state), Place::Elsewhere);
+        Self(Held::alone(Object { raw, functions, state, place }))
     }
 
     /// Of an operation that is under way although nothing will signal this: it is never complete.
@@ -246,6 +246,18 @@ impl LevelZeroEvent {
     }
 }
 
+impl Signal for LevelZeroEvent {
+    type Raw = ze_event_handle_t;
+
+    fn handle(&self) -> ze_event_handle_t {
+        self.0.raw
+    }
+
+    fn is_known_complete(&self) -> bool {
+        self.0.state.load(Ordering::Acquire) == COMPLETE
+    }
+}
+
 impl Completion for LevelZeroEvent {
     fn is_complete(&self) -> bool {
         matches!(self.status(), Ok(EventStatus::Complete))
@@ -254,38 +266,6 @@ impl Completion for LevelZeroEvent {
     fn wait(&self, limit: Duration) -> Result<()> {
         poll::until_complete(limit, || self.status())
             .map_err(|error| error.in_backend(BackendKind::LevelZero))
-    }
-}
-
-impl Clone for LevelZeroEvent {
-    fn clone(&self) -> Self {
-        Self(ManuallyDrop::new(Arc::clone(&self.0)))
-    }
-}
-
-impl Drop for LevelZeroEvent {
-    fn drop(&mut self) {
-        // SAFETY: this is the end of the handle, nothing uses it afterwards.
-        let mut slot = unsafe { ManuallyDrop::take(&mut self.0) };
-        // Asked first without an atomic operation: most handles are not the last one.
-        if Arc::strong_count(&slot) != 1 {
-            return;
-        }
-        // Nobody else holds the slot, so nobody else can begin to.
-        if let Some(home) = Arc::get_mut(&mut slot).and_then(|only| only.home.take()) {
-            home.free.lock().push(slot);
-        }
-    }
-}
-
-impl Drop for Slot {
-    /// Two handles that went at the same moment: neither was the only one.
-    fn drop(&mut self) {
-        if let Some(home) = self.home.take() {
-            let state = AtomicU32::new(COMPLETE);
-            let slot = Self { raw: self.raw, functions: self.functions, state, used: self.used, home: None };
-            home.free.lock().push(Arc::new(slot));
-        }
     }
 }
 

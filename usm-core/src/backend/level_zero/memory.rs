@@ -14,7 +14,7 @@ use super::device::{self, LevelZeroDevice};
 use super::error;
 use super::event::{Events, LevelZeroEvent};
 use super::queue;
-use super::work::Parked;
+use super::work::{self, List, Parking};
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
 use crate::backend::{Block, PointerInfo, accounts};
@@ -81,7 +81,7 @@ struct Inner {
     roster: Arc<Roster<queue::Inner, LevelZeroEvent>>,
     placed: Placed,
     /// What queues that are gone left behind.
-    parked: Mutex<Vec<Parked>>,
+    parking: Parking<List, LevelZeroEvent>,
     pooled: Arc<Events>,
     counting: Option<Arc<Events>>,
     native: Arc<Native>,
@@ -111,7 +111,7 @@ impl LevelZeroContext {
             deferred: Deferred::new(),
             roster,
             placed: Placed::new(),
-            parked: Mutex::default(),
+            parking: Parking::new(),
             pooled: Events::pooled(&native),
             counting: Events::counting(&native),
             native,
@@ -164,24 +164,8 @@ impl LevelZeroContext {
         self.0.counting.as_ref()
     }
 
-    pub(super) fn park(&self, parked: Parked) {
-        self.parked(|list| list.push(parked));
-        self.clear_parked();
-    }
-
-    /// Destroys the lists of queues that are gone and whose work has finished.
-    pub(super) fn clear_parked(&self) {
-        // The driver is asked, and lists are destroyed, without the lock held.
-        let list = self.parked(core::mem::take);
-        if list.is_empty() {
-            return;
-        }
-        let kept: Vec<Parked> = list.into_iter().filter_map(Parked::unfinished).collect();
-        self.parked(|list| list.extend(kept));
-    }
-
-    fn parked<T>(&self, change: impl FnOnce(&mut Vec<Parked>) -> T) -> T {
-        change(&mut self.0.parked.lock())
+    pub(super) fn parking(&self) -> &Parking<List, LevelZeroEvent> {
+        &self.0.parking
     }
 
     pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
@@ -312,7 +296,7 @@ impl LevelZeroContext {
 
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
         self.0.roster.synchronize(limit, |queue| queue.barrier(&[]))?;
-        self.clear_parked();
+        self.0.parking.sweep();
         Ok(())
     }
 }
@@ -338,8 +322,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let mut deadline = Deadline::after(self.shared.wait_limit());
         // Before an owner of foreign memory may panic: lists of unfinished work must not be destroyed.
-        let parked = core::mem::take(self.parked.get_mut());
-        parked.into_iter().for_each(|parked| parked.finish(&mut deadline));
+        self.parking.finish(&mut deadline, work::give_up);
         self.deferred.drain(
             &self.shared,
             deadline.left(),

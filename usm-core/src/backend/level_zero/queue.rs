@@ -14,10 +14,10 @@ use level_zero_sys::*;
 use super::error;
 use super::event::{Events, LevelZeroEvent, NO_EVENTS};
 use super::memory::LevelZeroContext;
-use super::work::{List, Parked, Work};
+use super::work::{List, Signal, Work};
 use crate::backend::{MemAdvice, QueueOrder, Rows};
 use crate::error::Result;
-use crate::sync::sleeping::{Mutex, MutexGuard};
+use crate::sync::sleeping::Mutex;
 
 /// Finished operations are looked for when more than this is kept.
 const SWEEP_ABOVE: usize = 32;
@@ -35,7 +35,7 @@ pub(super) struct Inner {
     events: Arc<Events>,
     list: ManuallyDrop<List>,
     /// Held over each call: the driver takes one thread at a time for a list, and the order of calls is the queue's.
-    work: Mutex<Work>,
+    work: Mutex<Work<LevelZeroEvent>>,
 }
 
 /// Where a command goes: the list, the event that it signals and those that it waits for.
@@ -51,7 +51,7 @@ pub(super) type Answer = core::result::Result<ze_result_t, Error>;
 
 impl LevelZeroQueue {
     pub(super) fn create(context: &LevelZeroContext, order: QueueOrder) -> Result<Self> {
-        context.clear_parked();
+        context.parking().sweep();
         let counting = context.counting().filter(|_| order == QueueOrder::InOrder);
         let ordered = counting.is_some();
         let events = counting.unwrap_or(context.pooled());
@@ -98,7 +98,7 @@ impl LevelZeroQueue {
         list: List,
     ) -> Self {
         let (context, events) = (context.clone(), Arc::clone(events));
-        let (list, work) = (ManuallyDrop::new(list), Mutex::default());
+        let (list, work) = (ManuallyDrop::new(list), Mutex::new(Work::new()));
         let inner = Arc::new(Inner { context, order, ordered, events, list, work });
         inner.context.roster().remember(&inner);
         Self(inner)
@@ -266,13 +266,9 @@ impl LevelZeroQueue {
 }
 
 impl Inner {
-    fn work(&self) -> MutexGuard<'_, Work> {
-        self.work.lock()
-    }
-
-    /// What the next operation of the queue waits for beside its own events.
-    fn predecessor<'w>(&self, last: &'w Option<LevelZeroEvent>) -> Option<&'w LevelZeroEvent> {
-        last.as_ref().filter(|_| self.order == QueueOrder::InOrder && !self.ordered)
+    /// Whether the next operation has to wait for the one before.
+    fn follows(&self) -> bool {
+        self.order == QueueOrder::InOrder && !self.ordered
     }
 
     /// Appends by `append`.
@@ -284,31 +280,18 @@ impl Inner {
         after: &[LevelZeroEvent],
         append: impl FnOnce(&Command<'_>) -> Answer,
     ) -> Result<LevelZeroEvent> {
-        let mut work = self.work();
-        let work = &mut *work;
-        let event = self.prepare(work, after)?;
-        let kept = work.kept.len();
-        let last = work.last.take();
-        work.wait_for(after.iter().chain(self.predecessor(&last)));
-        let answer = append(&Command {
-            functions: self.list.native.functions(),
-            list: self.list.raw,
-            signal: event.handle(),
-            count: work.waits.len() as u32,
-            waits: work.waits.as_mut_ptr(),
+        let mut work = self.work.lock();
+        let event = self.prepare(&mut work, after)?;
+        let appended = work.append(&event, after, self.follows(), |waits| {
+            append(&Command {
+                functions: self.list.native.functions(),
+                list: self.list.raw,
+                signal: event.handle(),
+                count: waits.len() as u32,
+                waits: waits.as_mut_ptr(),
+            })
         });
-        work.waits.clear();
-        match answer {
-            Ok(_) => {
-                work.submitted(&event);
-                Ok(event)
-            }
-            Err(error) => {
-                work.kept.truncate(kept);
-                work.last = last;
-                Err(error::call(error))
-            }
-        }
+        appended.map(|_| event).map_err(error::call)
     }
 
     /// Appends commands that neither wait nor signal, between a barrier that waits and one that signals.
@@ -318,47 +301,39 @@ impl Inner {
         after: &[LevelZeroEvent],
         append: impl FnOnce(&Functions, ze_command_list_handle_t) -> Answer,
     ) -> Result<LevelZeroEvent> {
-        let mut work = self.work();
-        let work = &mut *work;
-        let event = self.prepare(work, after)?;
+        let mut work = self.work.lock();
+        let event = self.prepare(&mut work, after)?;
         let (functions, list) = (self.list.native.functions(), self.list.raw);
-        let kept = work.kept.len();
-        let last = work.last.take();
-        work.wait_for(after.iter().chain(self.predecessor(&last)));
-        let (count, waits) = (work.waits.len() as u32, work.waits.as_mut_ptr());
-        if count > 0 {
-            let no_event = ze_event_handle_t::NULL;
-            // SAFETY: a live list, live events.
-            let waiting = unsafe { functions.zeCommandListAppendBarrier(list, no_event, count, waits) };
-            work.waits.clear();
-            if let Err(error) = waiting {
-                work.kept.truncate(kept);
-                work.last = last;
-                return Err(error::call(error));
+        // A hint that is refused once the first barrier is under way is no error of the whole.
+        let appended = work.append(&event, after, self.follows(), |waits| {
+            let (count, waits) = (waits.len() as u32, waits.as_mut_ptr());
+            if count > 0 {
+                let no_event = ze_event_handle_t::NULL;
+                // SAFETY: a live list, live events.
+                unsafe { functions.zeCommandListAppendBarrier(list, no_event, count, waits) }
+                    .map_err(error::call)?;
             }
-        }
-        let answer = append(functions, list);
-        if answer.is_err() && count == 0 {
-            work.last = last;
-        } else {
-            // Also where the hint was refused: the first barrier is under way.
+            let hinted = append(functions, list).map_err(|error| error::optional(operation, error));
+            if count == 0 && hinted.is_err() {
+                return hinted.map(Ok);
+            }
             // SAFETY: a live list, an event that is not signalled.
             let signalled =
                 unsafe { functions.zeCommandListAppendBarrier(list, event.handle(), 0, NO_EVENTS) };
             if let Err(error) = signalled {
                 event.fail(&error);
             }
-            work.submitted(&event);
-        }
-        answer.map(|_| event).map_err(|error| error::optional(operation, error))
+            Ok(hinted)
+        });
+        appended?.map(|_| event)
     }
 
     /// An event for the next operation, unless what it would follow has failed.
-    fn prepare(&self, work: &mut Work, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
-        if work.kept.len() > SWEEP_ABOVE {
+    fn prepare(&self, work: &mut Work<LevelZeroEvent>, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+        if work.kept() > SWEEP_ABOVE {
             work.sweep();
         }
-        let before = work.last.iter().filter(|_| self.order == QueueOrder::InOrder);
+        let before = work.last().filter(|_| self.order == QueueOrder::InOrder);
         after.iter().chain(before).try_for_each(LevelZeroEvent::check)?;
         self.events.take()
     }
@@ -375,11 +350,10 @@ impl Inner {
 
     /// An event after everything in the queue; none when that is done.
     pub(super) fn unfinished(&self) -> Result<Option<LevelZeroEvent>> {
-        let mut work = self.work();
+        let mut work = self.work.lock();
         work.sweep();
-        let idle = work.kept.is_empty();
-        match (&work.last, self.order) {
-            _ if idle => Ok(None),
+        match (work.last(), self.order) {
+            _ if work.kept() == 0 => Ok(None),
             (Some(last), QueueOrder::InOrder) => Ok(Some(last.clone())),
             _ => {
                 drop(work);
@@ -395,12 +369,12 @@ impl Drop for Inner {
         let last = self.unfinished().unwrap_or_else(|error| {
             Some(LevelZeroEvent::unknown(self.list.native.functions(), error.native))
         });
-        let work = core::mem::take(self.work.get_mut());
+        let work = core::mem::replace(self.work.get_mut(), Work::new());
         // SAFETY: the queue ends here, nothing uses its list through it afterwards.
         let list = unsafe { ManuallyDrop::take(&mut self.list) };
         let roster = self.context.roster();
         if last.is_some() {
-            self.context.park(Parked { work, _list: list });
+            self.context.parking().park(list, work);
         }
         roster.leave(self, last);
     }

@@ -26,6 +26,7 @@ use level_zero_sys::{
 };
 
 use super::error;
+use super::work::Signal;
 use super::{LevelZero, LevelZeroContext, LevelZeroDevice, LevelZeroEvent, LevelZeroQueue};
 use crate::allocation::Allocation;
 use crate::backend::{Backend, Block, QueueOrder};

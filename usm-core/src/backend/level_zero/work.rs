@@ -1,10 +1,11 @@
 //! What a queue keeps: its list, and the events that commands of the list refer to until they have run.
 //!
-//! The driver does not keep what commands refer to.
+//! The driver does not keep what commands refer to. Nothing here names the driver but what is at the end, so that the models reach it.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 
 use level_zero_sys::*;
 
@@ -14,54 +15,91 @@ use crate::backend::roster::Completion;
 use crate::deadline::Deadline;
 use crate::sync::Mutex;
 
-/// A command list, destroyed with its owner.
-#[derive(Debug)]
-pub(super) struct List {
-    pub(super) raw: ze_command_list_handle_t,
-    pub(super) native: Arc<Native>,
-    /// Somebody else's list is not destroyed.
-    pub(super) owned: bool,
+/// What a queue needs of an event.
+pub(super) trait Signal: Completion {
+    /// What a command refers to.
+    type Raw: fmt::Debug;
+
+    fn handle(&self) -> Self::Raw;
+
+    /// Whether the driver was seen to say that it is complete; does not ask.
+    fn is_known_complete(&self) -> bool;
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Work {
+#[derive(Debug)]
+pub(super) struct Work<E: Signal> {
     /// In the order of submission.
-    pub(super) kept: VecDeque<Kept>,
+    kept: VecDeque<Kept<E>>,
     /// Event of the last operation.
-    pub(super) last: Option<LevelZeroEvent>,
+    last: Option<E>,
     /// The wait list of the call under way; empty in between.
-    pub(super) waits: Vec<ze_event_handle_t>,
+    waits: Vec<E::Raw>,
 }
 
 #[derive(Debug)]
-pub(super) enum Kept {
+enum Kept<E> {
     /// The next operation waits for it.
-    Awaited(LevelZeroEvent),
-    Operation(LevelZeroEvent),
+    Awaited(E),
+    Operation(E),
 }
 
 /// What a queue left behind: its list, and the events that commands of it may still refer to.
 #[derive(Debug)]
-pub(super) struct Parked {
-    pub(super) work: Work,
+pub(super) struct Parked<L, E: Signal> {
+    work: Work<E>,
     /// Destroyed after the events were given back.
-    pub(super) _list: List,
+    _list: L,
 }
 
-/// What may run for ever. In sight, so that a search for leaks finds others.
-static GIVEN_UP: Mutex<Vec<Parked>> = Mutex::new(Vec::new());
+/// What the queues of a context left behind.
+#[derive(Debug)]
+pub(super) struct Parking<L, E: Signal> {
+    parked: Mutex<Vec<Parked<L, E>>>,
+}
 
-impl Drop for List {
-    fn drop(&mut self) {
-        if !self.owned {
-            return;
-        }
-        // SAFETY: owned, destroyed once, after its work. A failure could not be acted on.
-        let _ = unsafe { self.native.functions().zeCommandListDestroy(self.raw) };
+impl<E: Signal> Work<E> {
+    pub(super) const fn new() -> Self {
+        Self { kept: VecDeque::new(), last: None, waits: Vec::new() }
     }
-}
 
-impl Work {
+    /// Events that are kept.
+    pub(super) fn kept(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Event of the last operation.
+    pub(super) fn last(&self) -> Option<&E> {
+        self.last.as_ref()
+    }
+
+    /// Has `append` append commands that signal `event` and wait for what it is given: `after`, and with `follows` the operation before.
+    /// Nothing was appended where it answers with an error; nothing is kept of that.
+    pub(super) fn append<T, X>(
+        &mut self,
+        event: &E,
+        after: &[E],
+        follows: bool,
+        append: impl FnOnce(&mut [E::Raw]) -> Result<T, X>,
+    ) -> Result<T, X> {
+        let kept = self.kept.len();
+        let last = self.last.take();
+        let before = last.as_ref().filter(|_| follows);
+        for awaited in after.iter().chain(before).filter(|event| !event.is_known_complete()) {
+            self.waits.push(awaited.handle());
+            self.kept.push_back(Kept::Awaited(awaited.clone()));
+        }
+        let answer = append(&mut self.waits);
+        self.waits.clear();
+        if answer.is_ok() {
+            self.kept.push_back(Kept::Operation(event.clone()));
+            self.last = Some(event.clone());
+        } else {
+            self.kept.truncate(kept);
+            self.last = last;
+        }
+        answer
+    }
+
     /// Gives back the events of finished operations, up to the first that is not.
     pub(super) fn sweep(&mut self) {
         loop {
@@ -75,35 +113,78 @@ impl Work {
         }
     }
 
-    /// Fills the wait list, and keeps what is on it.
-    pub(super) fn wait_for<'e>(&mut self, events: impl Iterator<Item = &'e LevelZeroEvent>) {
-        self.waits.clear();
-        for event in events.filter(|event| !event.is_known_complete()) {
-            self.waits.push(event.handle());
-            self.kept.push_back(Kept::Awaited(event.clone()));
+    /// Blocks until the last operation is done or the time is over.
+    fn wait(&self, deadline: &mut Deadline) {
+        if let Some(Kept::Operation(last) | Kept::Awaited(last)) = self.kept.back() {
+            let _ = deadline.wait(|left| last.wait(left));
         }
-    }
-
-    pub(super) fn submitted(&mut self, event: &LevelZeroEvent) {
-        self.kept.push_back(Kept::Operation(event.clone()));
-        self.last = Some(event.clone());
     }
 }
 
-impl Parked {
+impl<L, E: Signal> Parked<L, E> {
     /// Itself, unless nothing refers to its list any more, which is destroyed then.
-    pub(super) fn unfinished(mut self) -> Option<Self> {
+    fn unfinished(mut self) -> Option<Self> {
         self.work.sweep();
         (!self.work.kept.is_empty()).then_some(self)
     }
+}
 
-    /// Blocks until it is done or the time is over; the list of one that is not done is never destroyed.
-    pub(super) fn finish(self, deadline: &mut Deadline) {
-        if let Some(Kept::Operation(last) | Kept::Awaited(last)) = self.work.kept.back() {
-            let _ = deadline.wait(|left| last.wait(left));
+impl<L, E: Signal> Parking<L, E> {
+    pub(super) const fn new() -> Self {
+        Self { parked: Mutex::new(Vec::new()) }
+    }
+
+    /// Takes what a queue leaves behind.
+    pub(super) fn park(&self, list: L, work: Work<E>) {
+        self.parked.lock().push(Parked { work, _list: list });
+        self.sweep();
+    }
+
+    /// Destroys the lists of queues that are gone and whose work has finished.
+    pub(super) fn sweep(&self) {
+        // The driver is asked, and lists are destroyed, without the lock held.
+        let parked = core::mem::take(&mut *self.parked.lock());
+        if parked.is_empty() {
+            return;
         }
-        if let Some(parked) = self.unfinished() {
-            GIVEN_UP.lock().push(parked);
+        let kept: Vec<_> = parked.into_iter().filter_map(Parked::unfinished).collect();
+        self.parked.lock().extend(kept);
+    }
+
+    /// Blocks until all is done or the time is over; the lists of what is not done go to `give_up`, and must never be destroyed.
+    pub(super) fn finish(&mut self, deadline: &mut Deadline, mut give_up: impl FnMut(Parked<L, E>)) {
+        for parked in core::mem::take(self.parked.get_mut()) {
+            parked.work.wait(deadline);
+            if let Some(parked) = parked.unfinished() {
+                give_up(parked);
+            }
         }
     }
+}
+
+/// A command list, destroyed with its owner.
+#[derive(Debug)]
+pub(super) struct List {
+    pub(super) raw: ze_command_list_handle_t,
+    pub(super) native: Arc<Native>,
+    /// Somebody else's list is not destroyed.
+    pub(super) owned: bool,
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        if !self.owned {
+            return;
+        }
+        // SAFETY: owned, destroyed once, after its work. A failure could not be acted on.
+        let _ = unsafe { self.native.functions().zeCommandListDestroy(self.raw) };
+    }
+}
+
+/// What may run for ever. In sight, so that a search for leaks finds others.
+static GIVEN_UP: Mutex<Vec<Parked<List, LevelZeroEvent>>> = Mutex::new(Vec::new());
+
+/// Keeps for ever what is not done.
+pub(super) fn give_up(parked: Parked<List, LevelZeroEvent>) {
+    GIVEN_UP.lock().push(parked);
 }
