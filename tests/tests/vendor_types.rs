@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 const CRATES: [&str; 5] = ["usm-core", "usm-pool", "usm-kernel", "usm-nrt", "usm-interface"];
 
-/// Beginnings of the names that vendors give their types: CUDA, Level Zero, OpenCL, SYCL's C interface.
-const VENDORS: [&str; 5] = ["CU", "ze_", "cl_", "DPCTL", "nvrtc"];
+/// Beginnings of the names that vendors give their types: CUDA, HIP, Level Zero, OpenCL, SYCL's C interface.
+const VENDORS: [&str; 6] = ["CU", "hip", "ze_", "cl_", "DPCTL", "nvrtc"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {

@@ -20,6 +20,8 @@ pub enum BackendKind {
     Cuda,
     /// SYCL through the C library that dpctl ships.
     Sycl,
+    /// AMD's HIP, the twin of the CUDA driver.
+    Hip,
 }
 
 impl BackendKind {
@@ -33,6 +35,7 @@ impl BackendKind {
             Self::LevelZero => "level_zero",
             Self::Cuda => "cuda",
             Self::Sycl => "sycl",
+            Self::Hip => "hip",
         }
     }
 }
@@ -121,7 +124,7 @@ impl fmt::Display for Name {
 pub struct DeviceInfo {
     /// The runtime that the pointers belong to. Under SYCL it is still [`BackendKind::Sycl`].
     pub backend: BackendKind,
-    /// The backend word of the device's selector: for SYCL the runtime below it (`opencl`, `level_zero`, `cuda`).
+    /// The backend word of the device's selector: for SYCL the runtime below it (`opencl`, `level_zero`, `cuda`, `hip`).
     pub selector_backend: BackendKind,
     /// The device's type.
     pub device_type: DeviceType,

@@ -31,13 +31,14 @@ impl IpcHandle {
     pub const BYTES: usize = 24 + NATIVE_BYTES;
 
     const MAGIC: [u8; 4] = *b"usm1";
-    const BACKENDS: [BackendKind; 6] = [
+    const BACKENDS: [BackendKind; 7] = [
         BackendKind::Host,
         BackendKind::Mock,
         BackendKind::OpenCl,
         BackendKind::LevelZero,
         BackendKind::Cuda,
         BackendKind::Sycl,
+        BackendKind::Hip,
     ];
 
     /// The runtime that made it; another one cannot open it.

@@ -89,9 +89,16 @@ impl Selector {
 }
 
 fn backend_word(word: &str) -> Option<BackendKind> {
-    [BackendKind::Host, BackendKind::Mock, BackendKind::OpenCl, BackendKind::LevelZero, BackendKind::Cuda]
-        .into_iter()
-        .find(|backend| backend.name() == word)
+    [
+        BackendKind::Host,
+        BackendKind::Mock,
+        BackendKind::OpenCl,
+        BackendKind::LevelZero,
+        BackendKind::Cuda,
+        BackendKind::Hip,
+    ]
+    .into_iter()
+    .find(|backend| backend.name() == word)
 }
 
 fn type_word(word: &str) -> Option<DeviceType> {

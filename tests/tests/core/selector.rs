@@ -9,6 +9,7 @@ fn selector() -> impl Strategy<Value = Selector> {
         BackendKind::OpenCl,
         BackendKind::LevelZero,
         BackendKind::Cuda,
+        BackendKind::Hip,
     ]));
     let device_type = prop::option::of(prop::sample::select(vec![
         DeviceType::Cpu,

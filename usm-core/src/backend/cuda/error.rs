@@ -1,31 +1,45 @@
 //! From the driver's result codes to typed errors.
+//!
+//! The codes are the same in `cuda.h` and in `hip_runtime_api.h`, which took them over.
 
-use super::loader::Code;
-use crate::BackendKind;
+use super::loader::{Code, Driver, Names};
 use crate::error::{Error, ErrorKind, Result};
 
 pub(super) const SUCCESS: Code = 0;
 pub(super) const INVALID_VALUE: Code = 1;
 pub(super) const OUT_OF_MEMORY: Code = 2;
+/// HIP's, as an answer about memory that it does not know; so is the next.
+pub(super) const INVALID_DEVICE_POINTER: Code = 17;
+pub(super) const NOT_FOUND: Code = 500;
 pub(super) const NO_DEVICE: Code = 100;
+pub(super) const INVALID_DEVICE: Code = 101;
 pub(super) const PEER_ACCESS_UNSUPPORTED: Code = 217;
 pub(super) const NOT_READY: Code = 600;
 pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code = 704;
 pub(super) const PEER_ACCESS_NOT_ENABLED: Code = 705;
 
-pub(super) fn of(kind: ErrorKind) -> Error {
-    Error::from(kind).in_backend(BackendKind::Cuda)
-}
+impl Driver {
+    /// What this vendor calls the functions of the table.
+    #[inline]
+    pub(super) fn names(&self) -> &'static Names {
+        &self.vendor.names
+    }
 
-pub(super) fn unsupported(operation: &'static str) -> Error {
-    of(ErrorKind::Unsupported { operation })
-}
+    pub(super) fn error(&self, kind: ErrorKind) -> Error {
+        self.vendor.error(kind)
+    }
 
-/// The failure of the call `operation`.
-pub(super) fn native(operation: &'static str, code: Code) -> Error {
-    of(ErrorKind::Native { operation }).with_native(i64::from(code))
-}
+    pub(super) fn unsupported(&self, operation: &'static str) -> Error {
+        self.error(ErrorKind::Unsupported { operation })
+    }
 
-pub(super) fn check(operation: &'static str, code: Code) -> Result<()> {
-    if code == SUCCESS { Ok(()) } else { Err(native(operation, code)) }
+    /// The failure of the call `operation`.
+    pub(super) fn native(&self, operation: &'static str, code: Code) -> Error {
+        self.vendor.native(operation, code)
+    }
+
+    #[inline]
+    pub(super) fn check(&self, operation: &'static str, code: Code) -> Result<()> {
+        self.vendor.check(operation, code)
+    }
 }

@@ -7,20 +7,19 @@ use alloc::sync::Arc;
 use core::ptr;
 use core::time::Duration;
 
-use super::error::{self, check};
+use super::error;
 use super::loader::{Code, Driver, Raw};
 use super::memory::{Current, Native};
-use crate::BackendKind;
 use crate::backend::roster::Completion;
 use crate::backend::slots::{Held, Slots};
 use crate::backend::{EventStatus, poll};
 use crate::error::Result;
 use crate::sync::{AtomicBool, Ordering};
 
-/// `CU_EVENT_DISABLE_TIMING`.
+/// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`.
 const DISABLE_TIMING: u32 = 2;
 
-/// A `CUevent`, shared by all clones of the handle.
+/// A `CUevent` or `hipEvent_t`, shared by all clones of the handle.
 #[derive(Clone, Debug)]
 pub struct CudaEvent(Held<Object>);
 
@@ -81,10 +80,10 @@ impl Events {
         let (operation, code) = match work() {
             Submitted::All => {
                 // SAFETY: live event and stream.
-                ("cuEventRecord", unsafe { (event.driver.record_event)(event.raw, stream) })
+                (event.driver.names().record_event, unsafe { (event.driver.record_event)(event.raw, stream) })
             }
             Submitted::Part(operation, code) => (operation, code),
-            Submitted::Nothing(operation, code) => return Err(error::native(operation, code)),
+            Submitted::Nothing(operation, code) => return Err(event.driver.native(operation, code)),
         };
         if code != error::SUCCESS {
             // The event itself goes back; this one stands for nothing else ever.
@@ -107,7 +106,8 @@ impl Events {
     fn create(&self, _: &Current) -> Result<Held<Object>> {
         let (mut raw, driver) = (ptr::null_mut(), self.native.driver());
         // SAFETY: the context is current, room for the answer.
-        check("cuEventCreate", unsafe { (driver.create_event)(&raw mut raw, DISABLE_TIMING) })?;
+        let code = unsafe { (driver.create_event)(&raw mut raw, DISABLE_TIMING) };
+        driver.check(driver.names().create_event, code)?;
         let (complete, native) = (AtomicBool::new(false), Some(Arc::clone(&self.native)));
         Ok(self.slots.add(Object { raw, driver, complete, unrecorded: None, native }))
     }
@@ -141,7 +141,7 @@ impl CudaEvent {
             return Ok(EventStatus::Complete);
         }
         if let Some((operation, code)) = self.0.unrecorded {
-            return Err(error::native(operation, code));
+            return Err(self.0.driver.native(operation, code));
         }
         // SAFETY: a live event.
         match unsafe { (self.0.driver.query_event)(self.0.raw) } {
@@ -153,7 +153,7 @@ impl CudaEvent {
                 Ok(EventStatus::Complete)
             }
             error::NOT_READY => Ok(EventStatus::Pending),
-            code => Err(error::native("the operation of an event", code)),
+            code => Err(self.0.driver.native("the operation of an event", code)),
         }
     }
 }
@@ -164,7 +164,8 @@ impl Completion for CudaEvent {
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {
-        poll::until_complete(limit, || self.status()).map_err(|error| error.in_backend(BackendKind::Cuda))
+        poll::until_complete(limit, || self.status())
+            .map_err(|error| error.in_backend(self.0.driver.vendor.backend))
     }
 }
 

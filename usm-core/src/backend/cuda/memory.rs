@@ -9,8 +9,9 @@ use core::ptr::{self, NonNull};
 use core::time::Duration;
 
 use super::Cuda;
+use super::adapter::Described;
 use super::device::CudaDevice;
-use super::error::{self, check};
+use super::error;
 use super::event::{CudaEvent, Events};
 use super::loader::{Driver, Raw};
 use super::queue;
@@ -20,11 +21,11 @@ use crate::backend::{Block, Counted, KeepsBooks, PointerInfo, accounts};
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
-use crate::{AllocKind, BackendKind, MemoryType};
+use crate::{AllocKind, MemoryType};
 
-/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`.
+/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`, `hipHostMallocPortable | hipHostMallocMapped`.
 const PORTABLE_AND_MAPPED: u32 = 1 | 2;
-/// `CU_MEM_ATTACH_GLOBAL`.
+/// `CU_MEM_ATTACH_GLOBAL`, `hipMemAttachGlobal`.
 const ATTACH_GLOBAL: u32 = 1;
 
 /// A native context: the primary one of a device, which the CUDA runtime and every library on it use, or a foreign one.
@@ -43,10 +44,7 @@ unsafe impl Sync for Native {}
 
 impl Native {
     fn primary(device: &CudaDevice) -> Result<Arc<Self>> {
-        let mut raw = ptr::null_mut();
-        // SAFETY: a device of the driver, room for the answer.
-        let code = unsafe { (device.driver().retain_context)(&raw mut raw, device.id()) };
-        check("cuDevicePrimaryCtxRetain", code)?;
+        let raw = device.driver().retain_context(device.id())?;
         Ok(Arc::new(Self { device: *device, raw, primary: true }))
     }
 
@@ -65,8 +63,8 @@ impl Native {
 impl Drop for Native {
     fn drop(&mut self) {
         if self.primary {
-            // SAFETY: retained once. A failure could not be acted on.
-            let _ = unsafe { (self.driver().release_context)(self.device.id()) };
+            // SAFETY: retained once.
+            unsafe { self.driver().release_context(self.device.id()) };
         }
     }
 }
@@ -75,7 +73,8 @@ impl Drop for Native {
 #[derive(Debug)]
 pub(super) struct Current {
     driver: &'static Driver,
-    /// Whether it was not before.
+    /// What was current instead, where that was another one.
+    before: Option<Raw>,
     pushed: bool,
     stays_on_its_thread: PhantomData<*const ()>,
 }
@@ -85,15 +84,14 @@ impl Current {
     /// `raw` is a live context of the driver, and stays so while the guard lives.
     #[inline]
     pub(super) unsafe fn push(driver: &'static Driver, raw: Raw) -> Result<Self> {
-        let mut before = ptr::null_mut();
-        // SAFETY: room for the answer. Where it cannot be had, the context is pushed.
-        let asked = unsafe { (driver.current_context)(&raw mut before) };
-        let pushed = asked != error::SUCCESS || before != raw;
+        // Where it cannot be had, the context is pushed.
+        let before = driver.current_context();
+        let pushed = before != Some(raw);
         if pushed {
             // SAFETY: the caller's promise.
-            check("cuCtxPushCurrent", unsafe { (driver.push_context)(raw) })?;
+            driver.check(driver.names().push_context, unsafe { driver.push_context(raw) })?;
         }
-        Ok(Self { driver, pushed, stays_on_its_thread: PhantomData })
+        Ok(Self { driver, before, pushed, stays_on_its_thread: PhantomData })
     }
 }
 
@@ -103,13 +101,12 @@ impl Drop for Current {
         if !self.pushed {
             return;
         }
-        let mut popped = ptr::null_mut();
         // SAFETY: pushed on this thread, which the guard cannot leave.
-        let _ = unsafe { (self.driver.pop_context)(&raw mut popped) };
+        unsafe { self.driver.pop_context(self.before) };
     }
 }
 
-/// A context over one CUDA device. All made here share the device's primary context, hence its pointers.
+/// A context over one device. All made here share the device's primary context, hence its pointers.
 #[derive(Clone, Debug)]
 pub struct CudaContext(Counted<Inner>);
 
@@ -121,15 +118,6 @@ struct Inner {
     placed: Placed,
     events: Arc<Events>,
     native: Arc<Native>,
-}
-
-/// `CUpointer_attribute`.
-mod attribute {
-    pub(super) const MEMORY_TYPE: i32 = 2;
-    pub(super) const IS_MANAGED: i32 = 8;
-    pub(super) const DEVICE_ORDINAL: i32 = 9;
-    pub(super) const RANGE_START: i32 = 11;
-    pub(super) const RANGE_SIZE: i32 = 12;
 }
 
 impl CudaContext {
@@ -147,7 +135,7 @@ impl CudaContext {
 
     fn new(native: Arc<Native>) -> Self {
         let info = native.device.info();
-        let account = accounts::of(BackendKind::Cuda, native.driver(), info.ordinal as usize);
+        let account = accounts::of(native.driver().vendor.backend, native.driver(), info.ordinal as usize);
         let roster = Arc::new(Roster::new());
         let all = Arc::clone(&roster);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.barrier(&[]));
@@ -207,29 +195,30 @@ impl CudaContext {
         )?;
         let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
         // `allocate_bytes` never gives 0.
-        pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
+        pointer.ok_or_else(|| self.driver().error(ErrorKind::SizeOverflow))
     }
 
     fn allocate_bytes(&self, kind: AllocKind, size: usize) -> Result<usize> {
         let driver = self.driver();
+        let names = driver.names();
         let _current = self.current()?;
         let mut address: usize = 0;
         let (operation, code) = match kind {
             AllocKind::Device => {
                 // SAFETY: the context is current, room for the answer.
-                ("cuMemAlloc", unsafe { (driver.allocate_device)(&raw mut address, size) })
+                (names.allocate_device, unsafe { (driver.allocate_device)(&raw mut address, size) })
             }
             AllocKind::Shared | AllocKind::Unknown => {
                 // SAFETY: as above.
                 let code = unsafe { (driver.allocate_managed)(&raw mut address, size, ATTACH_GLOBAL) };
-                ("cuMemAllocManaged", code)
+                (names.allocate_managed, code)
             }
             AllocKind::Host => {
                 let mut pointer: *mut c_void = ptr::null_mut();
                 // SAFETY: as above.
                 let code = unsafe { (driver.allocate_host)(&raw mut pointer, size, PORTABLE_AND_MAPPED) };
                 address = pointer as usize;
-                ("cuMemHostAlloc", code)
+                (names.allocate_host, code)
             }
         };
         match code {
@@ -237,9 +226,9 @@ impl CudaContext {
             error::OUT_OF_MEMORY => {
                 let (memory_type, requested) = (MemoryType::of(kind), size as u64);
                 let kind = ErrorKind::OutOfMemory { memory_type, requested };
-                Err(error::of(kind).with_native(i64::from(code)))
+                Err(driver.error(kind).with_native(i64::from(code)))
             }
-            _ => Err(error::native(operation, code)),
+            _ => Err(driver.native(operation, code)),
         }
     }
 
@@ -258,42 +247,25 @@ impl CudaContext {
     }
 
     pub(super) fn query(&self, address: usize) -> Result<PointerInfo> {
-        const HOST: u32 = 1;
-        const DEVICE: u32 = 2;
-        let (mut memory_type, mut managed, mut ordinal) = (0_u32, 0_u32, -1_i32);
-        let (mut start, mut size) = (0_usize, 0_usize);
-        let which = [
-            attribute::MEMORY_TYPE,
-            attribute::IS_MANAGED,
-            attribute::DEVICE_ORDINAL,
-            attribute::RANGE_START,
-            attribute::RANGE_SIZE,
-        ];
-        let answers: [*mut c_void; 5] = [
-            (&raw mut memory_type).cast(),
-            (&raw mut managed).cast(),
-            (&raw mut ordinal).cast(),
-            (&raw mut start).cast(),
-            (&raw mut size).cast(),
-        ];
-        let _current = self.current()?;
-        // SAFETY: as many answers as questions, each with room for its type; the address is looked up only.
-        let code = unsafe {
-            let call = self.driver().pointer_attributes;
-            call(which.len() as u32, which.as_ptr(), answers.as_ptr(), address)
-        };
+        let driver = self.driver();
+        let current = self.current()?;
+        let (code, found) = driver.describe(address);
+        drop(current);
         match code {
             error::SUCCESS => {}
             // Some drivers refuse pointers that they do not know.
             error::INVALID_VALUE => return Ok(PointerInfo::UNKNOWN),
-            _ => return Err(error::native("cuPointerGetAttributes", code)),
+            _ => return Err(driver.native(driver.names().pointer_attributes, code)),
         }
-        let kind = match (memory_type, managed != 0) {
-            (HOST | DEVICE, true) => AllocKind::Shared,
-            (HOST, false) => AllocKind::Host,
-            (DEVICE, false) => AllocKind::Device,
-            _ => return Ok(PointerInfo::UNKNOWN),
+        let constants = &driver.constants;
+        let host = found.memory_type == constants.host_memory;
+        let kind = match found.managed != 0 {
+            _ if !host && found.memory_type != constants.device_memory => return Ok(PointerInfo::UNKNOWN),
+            true => AllocKind::Shared,
+            false if host => AllocKind::Host,
+            false => AllocKind::Device,
         };
+        let Described { ordinal, start, size, .. } = found;
         // Ordinary memory of a machine whose GPU reaches it is "host" without a range: not an allocation of the driver.
         if kind == AllocKind::Host && size == 0 {
             return Ok(PointerInfo::UNKNOWN);

@@ -1,4 +1,4 @@
-//! The CUDA driver, opened at run time.
+//! The CUDA driver, opened at run time; and HIP, AMD's twin of it.
 //!
 //! Host memory is page-locked and mapped, shared memory is managed memory, device memory is plain device memory; each
 //! has its own call to free it. All contexts of a device share its primary context, the one of the CUDA runtime.
@@ -10,7 +10,14 @@
 //! - Fills of page-locked and managed memory may finish before their call returns.
 //! - Events are recorded anew as soon as nobody has them: a wait keeps to the record that was there when it began.
 //! - After a fault inside a kernel every call of the process on that device fails.
+//!
+//! # HIP
+//! AMD's library has the same functions under other names, so it fills the same table ([`Cuda::load_hip`]); what differs (signatures, numbers,
+//! the absence of contexts) is in two files, and nothing above sees it. Devices say `hip` and AMD. **It has never run on an AMD GPU**: it is
+//! tested on a library of our own with HIP's names, signatures and numbers, and opened on AMD's library on a machine without a GPU.
+//! HIP 5, 6 and 7 are known; names of types and functions in this module's documentation are CUDA's.
 
+mod adapter;
 mod device;
 mod error;
 mod event;
@@ -19,6 +26,7 @@ mod memory;
 mod queue;
 pub mod raw;
 mod sharing;
+mod vendor;
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -38,9 +46,9 @@ use crate::backend::{
 use crate::deferred::Deferred;
 use crate::error::Result;
 use crate::shared::Shared;
-use crate::{AllocKind, DeviceInfo};
+use crate::{AllocKind, BackendKind, DeviceInfo};
 
-/// The backend: the opened driver.
+/// The backend: the opened driver, of CUDA or of HIP.
 #[derive(Clone, Copy, Debug)]
 pub struct Cuda {
     driver: &'static loader::Driver,
@@ -53,7 +61,7 @@ impl Cuda {
     /// [`ErrorKind::LibraryNotFound`](crate::ErrorKind::LibraryNotFound),
     /// [`ErrorKind::SymbolMissing`](crate::ErrorKind::SymbolMissing), or `cuInit`'s.
     pub fn load() -> Result<Self> {
-        loader::open_usual().map(|driver| Self { driver })
+        loader::open_usual(&vendor::NVIDIA).map(|driver| Self { driver })
     }
 
     /// Opens the driver at `path`. A path opened before gives the same driver.
@@ -61,7 +69,29 @@ impl Cuda {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn open(path: &Path) -> Result<Self> {
-        loader::open(path).map(|driver| Self { driver })
+        loader::open(&vendor::NVIDIA, path).map(|driver| Self { driver })
+    }
+
+    /// Opens and initialises HIP (`libamdhip64.so`) under its usual names. It has never run on an AMD GPU (see the page of this module).
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), in the names of HIP.
+    pub fn load_hip() -> Result<Self> {
+        loader::open_usual(&vendor::AMD).map(|driver| Self { driver })
+    }
+
+    /// Opens HIP at `path`, as [`open`](Self::open) does CUDA.
+    ///
+    /// # Errors
+    /// As [`load_hip`](Self::load_hip).
+    pub fn open_hip(path: &Path) -> Result<Self> {
+        loader::open(&vendor::AMD, path).map(|driver| Self { driver })
+    }
+
+    /// [`BackendKind::Cuda`] or [`BackendKind::Hip`].
+    #[must_use]
+    pub fn kind(&self) -> BackendKind {
+        self.driver.vendor.backend
     }
 
     /// The file that was opened.

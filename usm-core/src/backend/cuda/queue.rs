@@ -4,9 +4,9 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ptr;
 
-use super::error::{self, check};
+use super::error;
 use super::event::{CudaEvent, Events, Submitted};
-use super::loader::{Code, Raw, RowsCopy};
+use super::loader::{Code, Raw};
 use super::memory::{CudaContext, Current};
 use crate::AllocKind;
 use crate::backend::{MemAdvice, QueueOrder, Rows};
@@ -15,13 +15,11 @@ use crate::sync::{AtomicUsize, Ordering};
 
 /// A stream is in order by itself. An out-of-order queue deals its work out to this many.
 const STREAMS_OUT_OF_ORDER: usize = 4;
-/// `CU_STREAM_NON_BLOCKING`: no order against the legacy default stream.
+/// `CU_STREAM_NON_BLOCKING`, `hipStreamNonBlocking`: no order against the legacy default stream.
 const NON_BLOCKING: u32 = 1;
-/// `CU_MEMORYTYPE_UNIFIED`: the driver finds out by the address.
-const UNIFIED: u32 = 4;
 /// `CU_DEVICE_ATTRIBUTE_MAX_PITCH` of every device so far.
 const MOST_PITCH: usize = i32::MAX as usize;
-/// `CU_DEVICE_CPU`.
+/// `CU_DEVICE_CPU`, `hipCpuDeviceId`.
 const CPU: i32 = -1;
 
 /// A queue: one stream when in order, several when out of order.
@@ -35,7 +33,7 @@ pub(super) struct Inner {
     next: AtomicUsize,
 }
 
-/// A `CUstream`, destroyed with its last owner; its work goes on.
+/// A `CUstream` or `hipStream_t`, destroyed with its last owner; its work goes on.
 #[derive(Debug)]
 struct Stream {
     raw: Raw,
@@ -50,18 +48,19 @@ unsafe impl Sync for Stream {}
 
 impl Stream {
     fn create(events: &Arc<Events>, _: &Current) -> Result<Self> {
-        let mut raw = ptr::null_mut();
+        let (mut raw, driver) = (ptr::null_mut(), events.native().driver());
         // SAFETY: the context is current, room for the answer.
-        let code = unsafe { (events.native().driver().create_stream)(&raw mut raw, NON_BLOCKING) };
-        check("cuStreamCreate", code)?;
+        let code = unsafe { (driver.create_stream)(&raw mut raw, NON_BLOCKING) };
+        driver.check(driver.names().create_stream, code)?;
         Ok(Self { raw, events: Arc::clone(events), owned: true })
     }
 
     fn wait(&self, event: &CudaEvent, _: &Current) -> Result<()> {
         event.status()?;
+        let driver = self.events.native().driver();
         // SAFETY: live stream and event.
-        let code = unsafe { (self.events.native().driver().stream_wait)(self.raw, event.handle(), 0) };
-        check("cuStreamWaitEvent", code)
+        let code = unsafe { (driver.stream_wait)(self.raw, event.handle(), 0) };
+        driver.check(driver.names().stream_wait, code)
     }
 
     /// An event after everything that the stream was given up to the end of `work`.
@@ -146,40 +145,23 @@ impl CudaQueue {
         len: usize,
         after: &[CudaEvent],
     ) -> Result<CudaEvent> {
-        let call = self.0.context.driver().copy;
-        // SAFETY: the caller's promise; unified addressing tells the driver which memory each side is.
-        self.submit("cuMemcpyAsync", after, |stream| unsafe { call(dst as usize, src as usize, len, stream) })
+        let driver = self.0.context.driver();
+        // SAFETY: the caller's promise.
+        let call = |stream| unsafe { driver.copy(dst as usize, src as usize, len, stream) };
+        self.submit(driver.names().copy, after, call)
     }
 
     /// # Safety
     /// As [`Backend::copy_rows`](crate::Backend::copy_rows).
     pub(super) unsafe fn copy_rows(&self, rows: &Rows, after: &[CudaEvent]) -> Result<CudaEvent> {
         if rows.dst_pitch.max(rows.src_pitch) > MOST_PITCH {
-            return Err(error::unsupported("a copy of rows so far apart"));
+            return Err(self.0.context.driver().unsupported("a copy of rows so far apart"));
         }
-        let copy = RowsCopy {
-            src_x: 0,
-            src_y: 0,
-            src_memory_type: UNIFIED,
-            src_host: ptr::null(),
-            src_device: rows.src as usize,
-            src_array: ptr::null_mut(),
-            src_pitch: rows.src_pitch,
-            dst_x: 0,
-            dst_y: 0,
-            dst_memory_type: UNIFIED,
-            dst_host: ptr::null_mut(),
-            dst_device: rows.dst as usize,
-            dst_array: ptr::null_mut(),
-            dst_pitch: rows.dst_pitch,
-            width: rows.width,
-            height: rows.rows,
-        };
-        let call = self.0.context.driver().copy_rows;
-        // SAFETY: the caller's promise; the description is read before the call returns.
-        self.submit("cuMemcpy2DAsync", after, |stream| unsafe { call(&raw const copy, stream) })
+        let driver = self.0.context.driver();
+        // SAFETY: the caller's promise.
+        let call = |stream| unsafe { driver.copy_rows(rows, stream) };
+        self.submit(driver.names().copy_rows, after, call)
     }
-
     /// # Safety
     /// As [`Backend::fill`](crate::Backend::fill).
     pub(super) unsafe fn fill(
@@ -190,41 +172,31 @@ impl CudaQueue {
         after: &[CudaEvent],
     ) -> Result<CudaEvent> {
         let driver = self.0.context.driver();
-        let dst = dst as usize;
+        let (names, dst) = (driver.names(), dst as usize);
         // In each call the range is the caller's promise, its length a multiple of the pattern's.
         match *pattern {
             // SAFETY: see above.
-            [byte] => self
-                .submit("cuMemsetD8Async", after, |stream| unsafe { (driver.fill8)(dst, byte, len, stream) }),
+            [byte] => {
+                // SAFETY: see above.
+                let call = |stream| unsafe { (driver.fill8)(dst, byte, len, stream) };
+                self.submit(names.fill8, after, call)
+            }
             [a, b] => {
                 let value = u16::from_ne_bytes([a, b]);
                 // SAFETY: see above; counted in elements.
-                self.submit("cuMemsetD16Async", after, |stream| unsafe {
+                self.submit(names.fill16, after, |stream| unsafe {
                     (driver.fill16)(dst, value, len / 2, stream)
                 })
             }
             [a, b, c, d] => {
                 let value = u32::from_ne_bytes([a, b, c, d]);
                 // SAFETY: see above; counted in elements.
-                self.submit("cuMemsetD32Async", after, |stream| unsafe {
+                self.submit(names.fill32, after, |stream| unsafe {
                     (driver.fill32)(dst, value, len / 4, stream)
                 })
             }
-            _ => self.submit_calls(after, |stream| {
-                // Wider patterns are columns of words: one strided call for each word of the pattern.
-                let width = pattern.len();
-                for (word, bytes) in pattern.chunks_exact(4).enumerate() {
-                    let value = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-                    let (column, rows) = (dst + 4 * word, len / width);
-                    // SAFETY: see above.
-                    match unsafe { (driver.fill32_2d)(column, width, value, 1, rows, stream) } {
-                        error::SUCCESS => {}
-                        code if word == 0 => return Submitted::Nothing("cuMemsetD2D32Async", code),
-                        code => return Submitted::Part("cuMemsetD2D32Async", code),
-                    }
-                }
-                Submitted::All
-            }),
+            // SAFETY: see above.
+            _ => self.submit_calls(after, |stream| unsafe { driver.fill_words(dst, pattern, len, stream) }),
         }
     }
 
@@ -238,10 +210,10 @@ impl CudaQueue {
     ) -> Result<CudaEvent> {
         let context = &self.0.context;
         self.migrates(pointer, "prefetch")?;
-        let (call, device) = (context.driver().prefetch, context.device().id());
-        self.submit("cuMemPrefetchAsync", after, |stream| {
+        let (driver, device) = (context.driver(), context.device().id());
+        self.submit(driver.names().prefetch, after, |stream| {
             // SAFETY: the caller's promise; managed memory.
-            unsafe { call(pointer as usize, len, device, stream) }
+            unsafe { (driver.prefetch)(pointer as usize, len, device, stream) }
         })
     }
 
@@ -256,11 +228,13 @@ impl CudaQueue {
         advice: MemAdvice,
         after: &[CudaEvent],
     ) -> Result<CudaEvent> {
+        // `CUmem_advise`, `hipMemoryAdvise`.
         const SET_READ_MOSTLY: i32 = 1;
         const UNSET_READ_MOSTLY: i32 = 2;
         const SET_PREFERRED_LOCATION: i32 = 3;
         const UNSET_PREFERRED_LOCATION: i32 = 4;
         let context = &self.0.context;
+        let driver = context.driver();
         self.migrates(pointer, "memory advice")?;
         let device = context.device().id();
         let steps: &[(i32, i32)] = match advice {
@@ -272,8 +246,8 @@ impl CudaQueue {
         let current = context.current()?;
         for (advice, location) in steps {
             // SAFETY: the caller's promise; managed memory, the context is current.
-            let code = unsafe { (context.driver().advise)(pointer as usize, len, *advice, *location) };
-            check("cuMemAdvise", code)?;
+            let code = unsafe { (driver.advise)(pointer as usize, len, *advice, *location) };
+            driver.check(driver.names().advise, code)?;
         }
         drop(current);
         self.0.barrier(after)
@@ -283,7 +257,7 @@ impl CudaQueue {
     fn migrates(&self, pointer: *const u8, operation: &'static str) -> Result<()> {
         match self.0.context.query(pointer as usize)?.kind {
             AllocKind::Shared => Ok(()),
-            _ => Err(error::of(ErrorKind::Unsupported { operation })),
+            _ => Err(self.0.context.driver().unsupported(operation)),
         }
     }
 

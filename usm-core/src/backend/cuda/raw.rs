@@ -22,7 +22,6 @@ use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
 
 use super::device;
-use super::error::{self, check};
 use super::memory::Current;
 use super::{Cuda, CudaContext, CudaDevice, CudaEvent, CudaQueue};
 use crate::allocation::Allocation;
@@ -71,11 +70,11 @@ impl CudaContext {
         // SAFETY: the caller's promise.
         let current = unsafe { Current::push(driver, context) }?;
         // SAFETY: a context is current; room for the answer.
-        check("cuCtxGetDevice", unsafe { (driver.context_device)(&raw mut id) })?;
+        driver.check(driver.names().context_device, unsafe { (driver.context_device)(&raw mut id) })?;
         drop(current);
         let mut found = None;
         device::for_each(driver, &mut |device| found = found.or((device.id() == id).then_some(device)))?;
-        let device = found.ok_or_else(|| error::of(ErrorKind::NoDevice))?;
+        let device = found.ok_or_else(|| driver.error(ErrorKind::NoDevice))?;
         // SAFETY: the caller's promise.
         Ok(unsafe { Self::borrowing(&device, context) })
     }
@@ -202,6 +201,6 @@ pub unsafe fn take_allocation(context: &Context<Cuda>, pointer: NonNull<u8>) -> 
 fn block_at(context: &Context<Cuda>, pointer: NonNull<u8>) -> Result<Block> {
     let address = pointer.as_ptr() as usize;
     let info = Cuda::query(context.raw(), address)?;
-    Block::of_query(&info, pointer)
-        .ok_or_else(|| error::of(ErrorKind::WrongContext { expected: context.id(), found: info.context }))
+    let elsewhere = ErrorKind::WrongContext { expected: context.id(), found: info.context };
+    Block::of_query(&info, pointer).ok_or_else(|| context.raw().driver().error(elsewhere))
 }

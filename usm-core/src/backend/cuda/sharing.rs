@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::ptr::{self, NonNull};
 
-use super::error::{self, check};
+use super::error;
 use super::loader::{Address, IpcMemory};
 use super::memory::Native;
 use super::{Cuda, CudaContext, CudaDevice};
@@ -11,9 +11,6 @@ use crate::AllocKind;
 use crate::backend::{Block, Ipc, Peer};
 use crate::error::Result;
 use crate::ipc::NATIVE_BYTES;
-
-/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`.
-const LAZY_PEER_ACCESS: u32 = 1;
 
 /// Memory of another process, mapped here until this is dropped.
 #[derive(Debug)]
@@ -36,13 +33,15 @@ impl Ipc<Self> for Cuda {
 
     fn export(context: &CudaContext, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
         if block.kind != AllocKind::Device {
-            return Err(error::unsupported("IPC of memory that is no device memory"));
+            return Err(context.driver().unsupported("IPC of memory that is no device memory"));
         }
         let (base, address) = (context.driver_base(block), block.address());
         let mut handle = IpcMemory([0; NATIVE_BYTES]);
         let _current = context.current()?;
+        let driver = context.driver();
         // SAFETY: the start of a live allocation, room for the handle.
-        check("cuIpcGetMemHandle", unsafe { (context.driver().ipc_export)(&raw mut handle, base) })?;
+        let code = unsafe { (driver.ipc_export)(&raw mut handle, base) };
+        driver.check(driver.names().ipc_export, code)?;
         Ok((handle.0, address - base))
     }
 
@@ -52,16 +51,16 @@ impl Ipc<Self> for Cuda {
         native: &[u8; NATIVE_BYTES],
     ) -> Result<(NonNull<u8>, CudaIpcMemory)> {
         let mut address: Address = 0;
-        let current = context.current()?;
+        let (driver, current) = (context.driver(), context.current()?);
+        let flags = driver.constants.lazy_peer_access;
         // SAFETY: room for the answer; the driver refuses handles that name nothing.
-        let code =
-            unsafe { (context.driver().ipc_open)(&raw mut address, IpcMemory(*native), LAZY_PEER_ACCESS) };
-        check("cuIpcOpenMemHandle", code)?;
+        let code = unsafe { (driver.ipc_open)(&raw mut address, IpcMemory(*native), flags) };
+        driver.check(driver.names().ipc_open, code)?;
         drop(current);
         let opened = CudaIpcMemory { address, native: Arc::clone(context.native()) };
         match NonNull::new(ptr::with_exposed_provenance_mut(address)) {
             Some(pointer) => Ok((pointer, opened)),
-            None => Err(error::native("cuIpcOpenMemHandle", code)),
+            None => Err(driver.native(driver.names().ipc_open, code)),
         }
     }
 }
@@ -72,29 +71,34 @@ impl Peer<Self> for Cuda {
             return Ok(true); // The driver says no: it means other devices.
         }
         let mut can = 0;
-        let call = device.driver().can_access_peer;
+        let driver = device.driver();
         // SAFETY: devices of the driver, room for the answer.
-        check("cuDeviceCanAccessPeer", unsafe { call(&raw mut can, device.as_raw(), peer.as_raw()) })?;
+        let code = unsafe { (driver.can_access_peer)(&raw mut can, device.as_raw(), peer.as_raw()) };
+        driver.check(driver.names().can_access_peer, code)?;
         Ok(can != 0)
     }
 
     fn enable(context: &CudaContext, peer: &CudaContext) -> Result<()> {
         reach(context, peer, |context, peer| {
-            // SAFETY: live contexts; one is current, the flags must be 0.
-            match unsafe { (context.driver().enable_peer)(peer.as_raw(), 0) } {
+            let driver = context.driver();
+            // SAFETY: live contexts; one is current.
+            match unsafe { driver.enable_peer(peer.as_raw()) } {
                 error::PEER_ACCESS_ALREADY_ENABLED => Ok(()),
-                error::PEER_ACCESS_UNSUPPORTED => Err(error::unsupported("peer access of these devices")),
-                code => check("cuCtxEnablePeerAccess", code),
+                code if code == driver.vendor.no_peer => {
+                    Err(driver.unsupported("peer access of these devices"))
+                }
+                code => driver.check(driver.names().enable_peer, code),
             }
         })
     }
 
     fn disable(context: &CudaContext, peer: &CudaContext) -> Result<()> {
         reach(context, peer, |context, peer| {
+            let driver = context.driver();
             // SAFETY: live contexts; one is current.
-            match unsafe { (context.driver().disable_peer)(peer.as_raw()) } {
+            match unsafe { driver.disable_peer(peer.as_raw()) } {
                 error::PEER_ACCESS_NOT_ENABLED => Ok(()),
-                code => check("cuCtxDisablePeerAccess", code),
+                code => driver.check(driver.names().disable_peer, code),
             }
         })
     }

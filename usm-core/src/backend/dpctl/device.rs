@@ -134,6 +134,7 @@ fn describe(device: &Handle, ordinal: u32) -> DeviceInfo {
         0x1_0000 => BackendKind::Cuda,
         0x2_0000 => BackendKind::LevelZero,
         0x4_0000 => BackendKind::OpenCl,
+        0x8_0000 => BackendKind::Hip,
         _ => BackendKind::Sycl,
     };
     // A sub-device has no index of its own in a selector.
