@@ -153,7 +153,7 @@ def refused(array: usm.Array) -> None:
     usm.asarray([1], device="host")  # type: ignore[call-arg]
     array.shape = (1,)  # type: ignore[misc]
     array.fill("one")  # type: ignore[arg-type]
-    usm.Queue("host").wait(1.0)  # type: ignore[call-arg]
+    usm.Queue("host").wait("1")  # type: ignore[arg-type]
     array.reshape(shape=(1,))  # type: ignore[call-arg]
     array.nothing  # type: ignore[attr-defined]
 
