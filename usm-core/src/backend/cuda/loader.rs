@@ -9,6 +9,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::NonNull;
+use std::env;
 use std::path::{Path, PathBuf};
 
 use super::error::{NO_DEVICE, SUCCESS};
@@ -246,9 +247,12 @@ impl Driver {
     }
 }
 
-/// Opens the driver under its usual names.
+/// Opens the file that the vendor's variable names, else the driver under its usual names.
 pub(super) fn open_usual(vendor: &'static Vendor) -> Result<&'static Driver> {
-    library::open_first(vendor.files, |path| open(vendor, path))
+    match env::var_os(vendor.variable).filter(|named| !named.is_empty()) {
+        Some(named) => open(vendor, Path::new(&named)),
+        None => library::open_first(vendor.files, |path| open(vendor, path)),
+    }
 }
 
 /// Opens and initialises the driver at `path`, once per path and process. Never closed: it keeps threads.

@@ -1,4 +1,4 @@
-//! The CUDA driver, opened at run time; and HIP, AMD's twin of it.
+//! The CUDA driver (`libcuda.so.1`, or the file that `USM_CUDA_LIBRARY` names), opened at run time; and HIP, AMD's twin of it.
 //!
 //! Host memory is page-locked and mapped, shared memory is managed memory, device memory is plain device memory; each
 //! has its own call to free it. All contexts of a device share its primary context, the one of the CUDA runtime.
@@ -55,7 +55,7 @@ pub struct Cuda {
 }
 
 impl Cuda {
-    /// Opens and initialises the driver under its usual name. A driver without a device is no error.
+    /// Opens and initialises the file that `USM_CUDA_LIBRARY` names, else the driver under its usual name. A driver without a device is no error.
     ///
     /// # Errors
     /// [`ErrorKind::LibraryNotFound`](crate::ErrorKind::LibraryNotFound),
@@ -72,7 +72,7 @@ impl Cuda {
         loader::open(&vendor::NVIDIA, path).map(|driver| Self { driver })
     }
 
-    /// Opens and initialises HIP (`libamdhip64.so`) under its usual names. It has never run on an AMD GPU (see the page of this module).
+    /// Opens and initialises HIP: the file that `USM_HIP_LIBRARY` names, else `libamdhip64.so` under its usual names. It has never run on an AMD GPU (see the page of this module).
     ///
     /// # Errors
     /// As [`load`](Self::load), in the names of HIP.

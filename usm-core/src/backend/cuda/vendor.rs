@@ -18,6 +18,8 @@ pub(super) struct Vendor {
     pub(super) names: Names,
     /// The library, in errors.
     pub(super) library: &'static str,
+    /// The environment variable that names another file.
+    pub(super) variable: &'static str,
     /// Its files, tried in this order.
     pub(super) files: &'static [&'static str],
     /// What initialising says beside [`error::NO_DEVICE`] where there is no device.
@@ -63,6 +65,7 @@ pub(super) static NVIDIA: Vendor = Vendor {
     library: "nvcuda.dll",
     #[cfg(not(target_os = "windows"))]
     library: "libcuda.so.1",
+    variable: "USM_CUDA_LIBRARY",
     #[cfg(target_os = "windows")]
     files: &["nvcuda.dll"],
     #[cfg(not(target_os = "windows"))]
@@ -93,6 +96,7 @@ pub(super) static AMD: Vendor = Vendor {
     library: "amdhip64.dll",
     #[cfg(not(target_os = "windows"))]
     library: "libamdhip64.so",
+    variable: "USM_HIP_LIBRARY",
     #[cfg(target_os = "windows")]
     files: &["amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"],
     #[cfg(not(target_os = "windows"))]

@@ -1,0 +1,148 @@
+//! Address space of which there are two views over the same bytes: the one whose addresses the program gets, which the
+//! host may be kept from, and the one through which the driver reads and writes.
+
+use alloc::collections::BTreeMap;
+use core::ptr;
+
+/// Blocks start at multiples of this, and there is at least one byte between two.
+const GRANULE: usize = 512;
+/// Bytes at either end of a block that are given a pattern: new ones and freed ones.
+const PATTERNED: usize = 1 << 16;
+/// What is in memory that nobody wrote.
+const FRESH: u8 = 0xA5;
+/// What is in memory that was freed.
+const FREED: u8 = 0xDD;
+
+/// The two views of a file in memory, mapped until they are dropped.
+#[derive(Debug)]
+pub(crate) struct Views {
+    /// What the program gets.
+    pub(crate) seen: usize,
+    /// What the driver uses.
+    pub(crate) own: usize,
+    bytes: usize,
+}
+
+impl Views {
+    /// Of `bytes` bytes from `offset` on in `file`.
+    pub(crate) fn of(file: i32, offset: usize, bytes: usize, reachable: bool) -> Option<Self> {
+        let map = |protection| {
+            let offset = i64::try_from(offset).ok()?;
+            // SAFETY: a new mapping at an address of the system's choice.
+            let view = unsafe {
+                libc::mmap(
+                    ptr::null_mut(),
+                    bytes,
+                    protection,
+                    libc::MAP_SHARED | libc::MAP_NORESERVE,
+                    file,
+                    offset,
+                )
+            };
+            (view != libc::MAP_FAILED).then_some(view as usize)
+        };
+        let all = libc::PROT_READ | libc::PROT_WRITE;
+        let seen = map(if reachable { all } else { libc::PROT_NONE })?;
+        let own = map(all)?;
+        Some(Self { seen, own, bytes })
+    }
+
+    /// Whether an address of the program lies in it.
+    pub(crate) fn contains(&self, address: usize) -> bool {
+        address.wrapping_sub(self.seen) < self.bytes
+    }
+
+    /// The driver's address of the same byte.
+    pub(crate) fn own(&self, address: usize) -> usize {
+        address - self.seen + self.own
+    }
+}
+
+impl Drop for Views {
+    fn drop(&mut self) {
+        for view in [self.seen, self.own] {
+            // SAFETY: mapped above with this size, unmapped once.
+            unsafe { libc::munmap(view as *mut libc::c_void, self.bytes) };
+        }
+    }
+}
+
+/// Blocks of one kind of memory.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    pub(crate) views: Views,
+    /// The file in memory, which other processes open too.
+    pub(crate) file: i32,
+    /// Bytes that are free from each offset on.
+    free: BTreeMap<usize, usize>,
+    reachable: bool,
+}
+
+impl Arena {
+    /// Of `bytes` bytes; pages appear as they are written.
+    pub(crate) fn new(bytes: usize, reachable: bool) -> Option<Self> {
+        // SAFETY: a name that ends with a zero.
+        let file = unsafe { libc::memfd_create(c"usm-cuda-driver".as_ptr(), libc::MFD_CLOEXEC) };
+        let length = i64::try_from(bytes).ok()?;
+        // SAFETY: the file was just made, if it was.
+        if file < 0 || unsafe { libc::ftruncate(file, length) } != 0 {
+            return None;
+        }
+        let views = Views::of(file, 0, bytes, reachable)?;
+        Some(Self { views, file, free: BTreeMap::from([(0, bytes)]), reachable })
+    }
+
+    /// A block, with a pattern in it.
+    pub(crate) fn take(&mut self, bytes: usize) -> Option<usize> {
+        let room = bytes.checked_add(GRANULE)? / GRANULE * GRANULE;
+        let (offset, free) =
+            self.free.iter().find(|(_, free)| **free >= room).map(|(at, free)| (*at, *free))?;
+        self.free.remove(&offset);
+        if free > room {
+            self.free.insert(offset + room, free - room);
+        }
+        let address = self.views.seen + offset;
+        self.pattern(address, bytes, FRESH);
+        Some(address)
+    }
+
+    /// Takes a block back.
+    pub(crate) fn give(&mut self, address: usize, bytes: usize) {
+        self.pattern(address, bytes, FREED);
+        let (mut offset, mut room) = (address - self.views.seen, bytes / GRANULE * GRANULE + GRANULE);
+        if bytes > 2 * PATTERNED {
+            let (from, len) = ((offset + PATTERNED) as i64, (bytes - 2 * PATTERNED) as i64);
+            let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+            // SAFETY: a range of the own file that nobody uses; where it fails, the pages stay.
+            unsafe { libc::fallocate(self.file, mode, from, len) };
+        }
+        if let Some((before, free)) = self.free.range(..offset).next_back().map(|(at, free)| (*at, *free)) {
+            if before + free == offset {
+                (offset, room) = (before, free + room);
+            }
+        }
+        if let Some(after) = self.free.remove(&(offset + room)) {
+            room += after;
+        }
+        self.free.insert(offset, room);
+    }
+
+    /// Lets the host reach what the program sees, or keeps it from that.
+    pub(crate) fn reachable(&mut self, on: bool) {
+        if core::mem::replace(&mut self.reachable, on) == on {
+            return;
+        }
+        let protection = if on { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
+        // SAFETY: an own mapping, which the driver itself does not use.
+        unsafe { libc::mprotect(self.views.seen as *mut libc::c_void, self.views.bytes, protection) };
+    }
+
+    fn pattern(&self, address: usize, bytes: usize, value: u8) {
+        let own = self.views.own(address);
+        let (head, tail) = (bytes.min(PATTERNED), bytes.saturating_sub(PATTERNED).min(PATTERNED));
+        for (start, len) in [(own, head), (own + bytes - tail, tail)] {
+            // SAFETY: inside a block of this arena, which nobody uses.
+            unsafe { ptr::write_bytes(start as *mut u8, value, len) };
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Commands of a stream, and their execution on the host.
+
+use alloc::collections::BTreeSet;
+use core::ptr;
+
+use crate::code::{Answer, Code, SUCCESS};
+use crate::memory::Origin;
+use crate::state::State;
+
+/// One command of a stream.
+#[derive(Debug)]
+pub(crate) struct Command {
+    pub(crate) number: u64,
+    /// Commands that must be done before.
+    pub(crate) after: Vec<u64>,
+    pub(crate) action: Action,
+}
+
+/// What a command does. Addresses were given by the caller, who keeps the memory until the command is done.
+#[derive(Debug)]
+pub(crate) enum Action {
+    /// Holds back what follows until that command is done.
+    Wait(u64),
+    /// Is done when it is reached: what an event stands for.
+    Record,
+    /// A copy of rows; a plain one has one.
+    Copy { to: Rows, from: Rows, width: usize, height: usize },
+    /// A value of 1, 2 or 4 bytes, again and again in each row.
+    Fill { to: Rows, value: Vec<u8>, width: usize, height: usize },
+    /// Moves pages, which nobody sees.
+    Hint,
+    /// The start of an allocation's life.
+    Born,
+    /// The end of it, unless it was given out again meanwhile.
+    Free { address: usize, id: u64 },
+}
+
+/// Rows of bytes: where the first starts, and how far they are apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows {
+    pub(crate) start: usize,
+    pub(crate) pitch: usize,
+}
+
+impl Rows {
+    pub(crate) fn one(start: usize) -> Self {
+        Self { start, pitch: 0 }
+    }
+
+    /// Bytes from the first to the end of the last; none where that is more than there can be.
+    pub(crate) fn span(&self, width: usize, height: usize) -> Option<usize> {
+        if width == 0 || height == 0 {
+            return Some(0);
+        }
+        self.pitch.checked_mul(height - 1)?.checked_add(width)
+    }
+
+    fn row(&self, row: usize) -> *mut u8 {
+        (self.start + self.pitch * row) as *mut u8
+    }
+}
+
+/// An action with the driver's own addresses.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Nothing,
+    Copy { to: Rows, from: Rows, width: usize, height: usize },
+    Fill { to: Rows, value: Vec<u8>, width: usize, height: usize },
+}
+
+impl Command {
+    /// Whether it is work, and not only order.
+    pub(crate) fn is_operation(&self) -> bool {
+        !matches!(self.action, Action::Wait(_) | Action::Record)
+    }
+
+    /// Whether it may be done now.
+    pub(crate) fn is_ready(&self, unfinished: &BTreeSet<u64>) -> bool {
+        let done = |number: &u64| !unfinished.contains(number);
+        let waits = matches!(&self.action, Action::Wait(number) if !done(number));
+        !waits && self.after.iter().all(done)
+    }
+
+    /// Whether it reads or writes a part of a range.
+    pub(crate) fn touches(&self, start: usize, bytes: usize) -> bool {
+        let meets = |rows: &Rows, width: usize, height: usize| {
+            let span = rows.span(width, height).unwrap_or(usize::MAX);
+            rows.start < start.saturating_add(bytes) && start < rows.start.saturating_add(span)
+        };
+        match &self.action {
+            Action::Copy { to, from, width, height } => {
+                meets(to, *width, *height) || meets(from, *width, *height)
+            }
+            Action::Fill { to, width, height, .. } => meets(to, *width, *height),
+            Action::Wait(_) | Action::Record | Action::Hint | Action::Born | Action::Free { .. } => false,
+        }
+    }
+}
+
+impl State {
+    /// What a command is to do, over memory that is there.
+    pub(crate) fn work(&mut self, command: &Command) -> Answer<Work> {
+        match &command.action {
+            Action::Copy { to, from, width, height } => {
+                let (to, from) = (self.rows(to, *width, *height)?, self.rows(from, *width, *height)?);
+                Ok(Work::Copy { to, from, width: *width, height: *height })
+            }
+            Action::Fill { to, value, width, height } => {
+                let to = self.rows(to, *width, *height)?;
+                Ok(Work::Fill { to, value: value.clone(), width: *width, height: *height })
+            }
+            Action::Free { address, id } => {
+                let live = self.allocations.get(address);
+                if live.is_some_and(|live| live.id == *id && live.dying.is_some()) {
+                    self.release(*address);
+                }
+                Ok(Work::Nothing)
+            }
+            Action::Wait(_) | Action::Record | Action::Hint | Action::Born => Ok(Work::Nothing),
+        }
+    }
+
+    /// The driver's own addresses of rows that an operation runs over now.
+    fn rows(&mut self, rows: &Rows, width: usize, height: usize) -> Answer<Rows> {
+        let span = rows.span(width, height).unwrap_or(usize::MAX);
+        let start = self.resolve(rows.start, span).inspect_err(|_| {
+            eprintln!("usm-cuda-driver: {span} bytes at {:#x} are not there any more", rows.start);
+        })?;
+        if let Some((_, live)) = self.lookup(rows.start) {
+            let unborn = matches!(&live.origin, Origin::Pool(born) if self.unfinished.contains(born));
+            if unborn {
+                self.misuse(format_args!("{:#x} is used before its allocation", rows.start));
+            }
+        }
+        Ok(Rows { start, pitch: rows.pitch })
+    }
+}
+
+impl Work {
+    /// Does it, without the lock.
+    pub(crate) fn run(self) -> Code {
+        match self {
+            Self::Nothing => {}
+            Self::Copy { to, from, width, height } => {
+                for row in 0..height {
+                    // SAFETY: the caller of the copy keeps both ranges until the command is done; they may overlap.
+                    unsafe { ptr::copy(from.row(row), to.row(row), width) };
+                }
+            }
+            Self::Fill { to, value, width, height } => {
+                for row in 0..height {
+                    for place in (0..width).step_by(value.len()) {
+                        // SAFETY: the caller of the fill keeps the range until the command is done.
+                        unsafe {
+                            ptr::copy_nonoverlapping(value.as_ptr(), to.row(row).add(place), value.len())
+                        };
+                    }
+                }
+            }
+        }
+        SUCCESS
+    }
+}

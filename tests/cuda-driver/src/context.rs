@@ -1,0 +1,80 @@
+//! Devices, contexts, and which context is current on each thread.
+
+use alloc::collections::BTreeSet;
+use core::cell::RefCell;
+
+use crate::code::{Answer, CONTEXT_IS_DESTROYED, Code, INVALID_CONTEXT, INVALID_DEVICE};
+use crate::state::State;
+
+/// A device: its primary context, and by how many it is held.
+#[derive(Debug, Default)]
+pub(crate) struct Device {
+    pub(crate) primary: Option<usize>,
+    pub(crate) holders: u32,
+}
+
+/// A context.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) device: usize,
+    /// What every call in it answers since something in it went wrong.
+    pub(crate) failed: Option<Code>,
+    /// Contexts whose memory it reaches.
+    pub(crate) peers: BTreeSet<usize>,
+    /// The streams without a handle of their own: the one that others wait for, and the one that they do not wait for.
+    pub(crate) defaults: [usize; 2],
+}
+
+std::thread_local! {
+    static CURRENT: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What is done with the contexts of this thread, the current one last.
+pub(crate) fn stack<R>(body: impl FnOnce(&mut Vec<usize>) -> R) -> R {
+    CURRENT.with(|stack| body(&mut stack.borrow_mut()))
+}
+
+impl State {
+    /// The device of a handle.
+    pub(crate) fn device(&mut self, device: i32) -> Answer<&mut Device> {
+        usize::try_from(device).ok().and_then(|index| self.devices.get_mut(index)).ok_or(INVALID_DEVICE)
+    }
+
+    /// A context that works.
+    pub(crate) fn context(&self, context: usize) -> Answer<&Context> {
+        let found = self.contexts.get(&context).ok_or(CONTEXT_IS_DESTROYED)?;
+        found.failed.map_or(Ok(found), Err)
+    }
+
+    /// The context that is current on this thread, and works.
+    pub(crate) fn current(&self) -> Answer<usize> {
+        let current = stack(|stack| stack.last().copied()).filter(|current| *current != 0);
+        let current = current.ok_or(INVALID_CONTEXT)?;
+        self.context(current).map(|_| current)
+    }
+
+    /// A new context over a device.
+    pub(crate) fn create_context(&mut self, device: usize) -> usize {
+        let context = self.number();
+        let defaults = [true, false].map(|waits| self.create_stream(context, waits));
+        self.contexts.insert(context, Context { device, failed: None, peers: BTreeSet::new(), defaults });
+        context
+    }
+
+    /// Takes a context away with everything in it.
+    pub(crate) fn destroy_context(&mut self, context: usize) -> Answer {
+        if self.contexts.remove(&context).is_none() {
+            return Err(INVALID_CONTEXT);
+        }
+        let unfinished = self.abandon(context);
+        if unfinished > 0 {
+            self.misuse(format_args!("a context is destroyed with {unfinished} operations in flight"));
+        }
+        self.streams.retain(|_, stream| stream.context != context || stream.is_running());
+        self.events.retain(|_, event| event.context != context);
+        let owned = self.allocations.iter().filter(|(_, live)| live.context == context);
+        let owned: Vec<usize> = owned.map(|(address, _)| *address).collect();
+        owned.into_iter().for_each(|address| self.release(address));
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! How a function of the interface is written: once, under one name or several.
+
+use crate::code::{Answer, Code, NOT_INITIALIZED, SUCCESS};
+use crate::state::{State, lock};
+use crate::worker::wait;
+
+/// Functions by their exported names, each with its arguments and its body over the [`State`]. Several names separated by `|` are
+/// functions of the same signature that do the same: `cuInit | hipInit (flags: u32) |state| { ... }`.
+///
+/// A body may use the pointers that the caller passed: they are valid as the interface asks, and null is checked by [`put`].
+macro_rules! functions {
+    ($($($name:ident)|+ ($($argument:tt)*) |$state:pat_param| $body:block)*) => {
+        $($crate::export::one!([$($name)+] ($($argument)*) |$state| $body);)*
+    };
+}
+pub(crate) use functions;
+
+macro_rules! one {
+    ([$($name:ident)+] $arguments:tt |$state:pat_param| $body:block) => {
+        $(
+            #[unsafe(no_mangle)]
+            pub(crate) unsafe extern "C" fn $name $arguments -> $crate::code::Code {
+                $crate::export::enter(stringify!($name), |$state| {
+                    // SAFETY: the caller keeps to the interface; what is written is checked for null.
+                    #[allow(unused_unsafe, reason = "some have no pointers")]
+                    unsafe { $body };
+                    Ok(())
+                })
+            }
+        )+
+    };
+}
+pub(crate) use one;
+
+/// As [`functions!`], for functions that wait: a body gives the context and the numbers of the commands to wait for.
+macro_rules! waiting {
+    ($($($name:ident)|+ ($($argument:tt)*) |$state:pat_param| $body:block)*) => {
+        $($crate::export::waiting_one!([$($name)+] ($($argument)*) |$state| $body);)*
+    };
+}
+pub(crate) use waiting;
+
+macro_rules! waiting_one {
+    ([$($name:ident)+] $arguments:tt |$state:pat_param| $body:block) => {
+        $(
+            #[unsafe(no_mangle)]
+            pub(crate) unsafe extern "C" fn $name $arguments -> $crate::code::Code {
+                $crate::export::enter_and_wait(stringify!($name), |$state| Ok($body))
+            }
+        )+
+    };
+}
+pub(crate) use waiting_one;
+
+/// What works before the driver is initialised.
+const EARLY: [&str; 2] = ["cuInit", "cuDriverGetVersion"];
+
+/// Runs the body of a function: its fault, or its own answer.
+pub(crate) fn enter(function: &str, body: impl FnOnce(&mut State) -> Answer) -> Code {
+    let mut state = lock();
+    let outcome = match state.faults.of(function) {
+        Some(fault) => Err(fault),
+        None if !state.initialized && !EARLY.contains(&function) => Err(NOT_INITIALIZED),
+        None => body(&mut state),
+    };
+    let about = core::mem::take(&mut state.about);
+    if let Some(log) = &mut state.log {
+        log.push_str(function);
+        log.push_str(&about);
+        log.push('\n');
+    }
+    outcome.err().unwrap_or(SUCCESS)
+}
+
+/// Runs the body of a function that waits.
+pub(crate) fn enter_and_wait(
+    function: &str,
+    body: impl FnOnce(&mut State) -> Answer<(usize, Vec<u64>)>,
+) -> Code {
+    let mut found = (0, Vec::new());
+    let code = enter(function, |state| {
+        found = body(state)?;
+        Ok(())
+    });
+    if code != SUCCESS {
+        return code;
+    }
+    let (context, numbers) = found;
+    let done = |state: &mut State| {
+        state.context(context)?;
+        Ok(numbers.iter().all(|number| !state.unfinished.contains(number)))
+    };
+    wait(done).err().unwrap_or(SUCCESS)
+}
+
+/// Writes an answer.
+///
+/// # Safety
+/// `pointer` is null or valid for a write.
+pub(crate) unsafe fn put<T>(pointer: *mut T, value: T) -> Answer {
+    if pointer.is_null() {
+        return Err(crate::code::INVALID_VALUE);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { pointer.write(value) };
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! Allocations: page-locked memory of the host, memory of a device, and managed memory.
+
+use alloc::alloc::{alloc, dealloc};
+use core::alloc::Layout;
+
+use crate::arena::{Arena, Views};
+use crate::code::{Answer, ILLEGAL_ADDRESS, INVALID_VALUE, OUT_OF_MEMORY};
+use crate::state::State;
+
+/// Address space of the memory of all devices, and of all managed memory.
+const SPACE: usize = 8 << 30;
+/// Alignment of page-locked memory.
+const HOST_ALIGNMENT: usize = 256;
+
+/// What an allocation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Host,
+    Device,
+    Managed,
+}
+
+/// Where its bytes come from and how it is freed.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// A call that takes effect at once.
+    Plain,
+    /// A pool, in the order of a stream; the command that makes it.
+    Pool(u64),
+    /// Another process.
+    Opened(Views),
+}
+
+/// A live allocation.
+#[derive(Debug)]
+pub(crate) struct Allocation {
+    pub(crate) kind: Kind,
+    pub(crate) device: usize,
+    pub(crate) context: usize,
+    /// Bytes as asked for.
+    pub(crate) size: usize,
+    pub(crate) id: u64,
+    pub(crate) origin: Origin,
+    /// The stream that was told to free it, in its order.
+    pub(crate) dying: Option<usize>,
+}
+
+/// The memory of the process.
+#[derive(Debug)]
+pub(crate) struct Spaces {
+    pub(crate) device: Arena,
+    pub(crate) managed: Arena,
+}
+
+impl Spaces {
+    pub(crate) fn new() -> Option<Self> {
+        Some(Self { device: Arena::new(SPACE, false)?, managed: Arena::new(SPACE, true)? })
+    }
+
+    fn of(&mut self, kind: Kind) -> Option<&mut Arena> {
+        match kind {
+            Kind::Host => None,
+            Kind::Device => Some(&mut self.device),
+            Kind::Managed => Some(&mut self.managed),
+        }
+    }
+}
+
+fn host_layout(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes, HOST_ALIGNMENT).ok()
+}
+
+impl State {
+    /// Allocates in a context, at once or in the order of a stream.
+    pub(crate) fn allocate(
+        &mut self,
+        context: usize,
+        kind: Kind,
+        size: usize,
+        origin: Origin,
+    ) -> Answer<usize> {
+        if size == 0 {
+            return Err(INVALID_VALUE);
+        }
+        let device = self.context(context)?.device;
+        // Page-locked and managed memory is the host's; managed memory may be more than a device has.
+        let used = self.allocations.values().filter(|live| live.kind == kind && live.device == device);
+        let used: usize = used.map(|live| live.size).sum();
+        if used.checked_add(size).is_none_or(|sum| sum > self.settings.memory) {
+            return Err(OUT_OF_MEMORY);
+        }
+        let address = match self.spaces.of(kind) {
+            Some(arena) => arena.take(size),
+            None => host_layout(size).and_then(|layout| {
+                // SAFETY: the size is not zero.
+                let block = unsafe { alloc(layout) } as usize;
+                (block != 0).then_some(block)
+            }),
+        };
+        let address = address.ok_or(OUT_OF_MEMORY)?;
+        let id = self.number() as u64;
+        self.allocations.insert(address, Allocation { kind, device, context, size, id, origin, dying: None });
+        Ok(address)
+    }
+
+    /// Frees what starts at an address, by the call for that `host` or other memory.
+    pub(crate) fn free(&mut self, address: usize, host: bool) -> Answer {
+        match self.allocations.get(&address) {
+            Some(live) if (live.kind == Kind::Host) == host && !matches!(live.origin, Origin::Opened(_)) => {}
+            _ => {
+                self.misuse(format_args!("nothing is freed at {address:#x}"));
+                return Err(INVALID_VALUE);
+            }
+        }
+        self.release(address);
+        Ok(())
+    }
+
+    /// Takes an allocation out of the books and gives its memory back, unless a command in flight uses it.
+    pub(crate) fn release(&mut self, address: usize) {
+        let size = self.allocations.get(&address).map_or(0, |live| live.size);
+        let used = self.is_used(address, size);
+        let Some(live) = self.allocations.remove(&address) else { return };
+        if used {
+            // The command finds that its memory is gone, or reads and writes what nobody has any more.
+            return self.misuse(format_args!("{size} bytes at {address:#x} are freed in flight"));
+        }
+        match (live.origin, self.spaces.of(live.kind)) {
+            (Origin::Opened(views), _) => drop(views),
+            (_, Some(arena)) => arena.give(address, size),
+            (_, None) => {
+                let Some(layout) = host_layout(size) else { return };
+                // SAFETY: allocated with this layout, and no longer in the table.
+                unsafe { dealloc(address as *mut u8, layout) };
+            }
+        }
+    }
+
+    /// The allocation that an address lies in, and where it starts.
+    pub(crate) fn lookup(&self, address: usize) -> Option<(usize, &Allocation)> {
+        let (base, live) = self.allocations.range(..=address).next_back()?;
+        (address - base < live.size).then_some((*base, live))
+    }
+
+    /// The driver's own address of memory that an operation runs over: inside one allocation, or memory of the program.
+    pub(crate) fn resolve(&self, address: usize, bytes: usize) -> Answer<usize> {
+        if bytes == 0 {
+            return Ok(address);
+        }
+        match self.lookup(address) {
+            Some((base, live)) if bytes <= live.size - (address - base) => Ok(self.own(live, address)),
+            Some(_) => Err(ILLEGAL_ADDRESS),
+            None if self.is_ours(address) => Err(ILLEGAL_ADDRESS),
+            // Pageable memory of the program.
+            None => Ok(address),
+        }
+    }
+
+    /// The driver's own address of a byte of an allocation.
+    pub(crate) fn own(&self, live: &Allocation, address: usize) -> usize {
+        match (&live.origin, live.kind) {
+            (Origin::Opened(views), _) => views.own(address),
+            (_, Kind::Device) => self.spaces.device.views.own(address),
+            (_, Kind::Managed) => self.spaces.managed.views.own(address),
+            (_, Kind::Host) => address,
+        }
+    }
+
+    /// Whether an address can only be an allocation.
+    fn is_ours(&self, address: usize) -> bool {
+        [&self.spaces.device, &self.spaces.managed].iter().any(|arena| arena.views.contains(address))
+    }
+}

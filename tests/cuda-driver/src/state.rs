@@ -1,0 +1,145 @@
+//! Everything that the driver knows, behind one lock.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::String;
+use core::fmt::{Arguments, Write as _};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::code::{Answer, INVALID_HANDLE};
+use crate::context::{Context, Device};
+use crate::fault::Faults;
+use crate::memory::{Allocation, Spaces};
+use crate::stream::{Event, Stream};
+
+/// Handles are numbers that are never used twice, so that a destroyed object is known as such.
+#[derive(Debug)]
+pub(crate) struct State {
+    next: usize,
+    pub(crate) initialized: bool,
+    pub(crate) settings: Settings,
+    pub(crate) faults: Faults,
+    pub(crate) devices: Vec<Device>,
+    pub(crate) contexts: BTreeMap<usize, Context>,
+    pub(crate) spaces: Spaces,
+    pub(crate) allocations: BTreeMap<usize, Allocation>,
+    pub(crate) streams: BTreeMap<usize, Stream>,
+    pub(crate) events: BTreeMap<usize, Event>,
+    /// Numbers of the commands that are not done.
+    pub(crate) unfinished: BTreeSet<u64>,
+    /// Whether an operation may start where work is late.
+    pub(crate) asked: bool,
+    /// Threads that wait inside of a call.
+    pub(crate) waiting: usize,
+    /// What was done that must not be.
+    misuses: u64,
+    /// The calls, one a line, while they are written down.
+    pub(crate) log: Option<String>,
+    /// What the last call was about, for the log.
+    pub(crate) about: String,
+}
+
+/// How the driver behaves.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// Bytes of each kind of memory of a device.
+    pub(crate) memory: usize,
+    /// Work starts when its state is asked for, one operation a question, the newest that may.
+    pub(crate) late: bool,
+    /// No work starts at all.
+    pub(crate) hold: bool,
+    /// Host and device may use managed memory at the same time.
+    pub(crate) concurrent: bool,
+}
+
+impl Settings {
+    /// Reads words: `late`, `hold`, `exclusive`, `memory=BYTES`, `devices=N`; the first that is none of these is the error.
+    /// The number of devices is beside the settings.
+    pub(crate) fn parse(text: &str) -> Result<(Self, usize), &str> {
+        let mut settings = Self { memory: 1 << 30, late: false, hold: false, concurrent: true };
+        let mut devices = 1;
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            match part.split_once('=') {
+                None if part == "late" => settings.late = true,
+                None if part == "hold" => settings.hold = true,
+                None if part == "exclusive" => settings.concurrent = false,
+                Some(("memory", bytes)) => settings.memory = bytes.parse().map_err(|_| part)?,
+                Some(("devices", count)) => devices = count.parse().map_err(|_| part)?,
+                _ => return Err(part),
+            }
+        }
+        Ok((settings, devices))
+    }
+}
+
+static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| Mutex::new(State::new()));
+
+impl State {
+    fn new() -> Self {
+        let read = |name| std::env::var(name).unwrap_or_default();
+        let (settings, faults) = (read("USM_CUDA_SETTINGS"), read("USM_CUDA_FAULTS"));
+        let (settings, devices) =
+            Settings::parse(&settings).unwrap_or_else(|part| panic!("USM_CUDA_SETTINGS: {part}"));
+        Self {
+            next: 0x0CDA_0000,
+            initialized: false,
+            settings,
+            faults: Faults::parse(&faults).unwrap_or_else(|part| panic!("USM_CUDA_FAULTS: {part}")),
+            devices: (0..devices).map(|_| Device::default()).collect(),
+            contexts: BTreeMap::new(),
+            spaces: Spaces::new().expect("address space"),
+            allocations: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            events: BTreeMap::new(),
+            unfinished: BTreeSet::new(),
+            asked: false,
+            waiting: 0,
+            misuses: 0,
+            log: None,
+            about: String::new(),
+        }
+    }
+
+    /// A new number, for a handle or a command.
+    pub(crate) fn number(&mut self) -> usize {
+        self.next += 16;
+        self.next
+    }
+
+    /// Counts what must not be done, and says it.
+    pub(crate) fn misuse(&mut self, what: Arguments<'_>) {
+        self.misuses += 1;
+        eprintln!("usm-cuda-driver: {what}");
+    }
+
+    /// Notes what the call is about.
+    pub(crate) fn note(&mut self, about: Arguments<'_>) {
+        if self.log.is_some() {
+            let _ = write!(self.about, " {about}");
+        }
+    }
+
+    /// How many there are of something; none for a word that is not known.
+    pub(crate) fn count(&self, what: &str) -> Option<u64> {
+        Some(match what {
+            "devices" => self.devices.len() as u64,
+            "allocations" => self.allocations.len() as u64,
+            "contexts" => self.contexts.len() as u64,
+            // Two of each context are its own.
+            "streams" => (self.streams.len() - 2 * self.contexts.len()) as u64,
+            "events" => self.events.len() as u64,
+            "commands" => self.unfinished.len() as u64,
+            "misuses" => self.misuses,
+            _ => return None,
+        })
+    }
+}
+
+/// The object of a handle, or the error that there is none.
+pub(crate) fn find<T>(objects: &mut BTreeMap<usize, T>, handle: usize) -> Answer<&mut T> {
+    objects.get_mut(&handle).ok_or(INVALID_HANDLE)
+}
+
+/// The state, made on first use.
+pub(crate) fn lock() -> MutexGuard<'static, State> {
+    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+}

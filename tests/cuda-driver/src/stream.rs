@@ -1,0 +1,218 @@
+//! Streams and events: what is submitted, what it waits for, and when it is done.
+
+use alloc::collections::VecDeque;
+
+use crate::code::{Answer, CONTEXT_IS_DESTROYED, Code, INVALID_HANDLE, SUCCESS};
+use crate::command::{Action, Command, Work};
+use crate::state::{State, find};
+use crate::worker;
+
+/// A stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) context: usize,
+    /// Whether it is ordered against the default stream.
+    blocking: bool,
+    commands: VecDeque<Command>,
+    running: Option<Command>,
+    /// The last command that it was given.
+    last: u64,
+    /// No handle is left; it goes with its last command.
+    destroyed: bool,
+}
+
+/// An event: the record that it stands for now.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) context: usize,
+    pub(crate) record: u64,
+    /// Where it was recorded.
+    pub(crate) stream: usize,
+}
+
+impl Stream {
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    fn in_flight(&self) -> impl Iterator<Item = &Command> {
+        self.running.iter().chain(&self.commands)
+    }
+}
+
+impl State {
+    pub(crate) fn create_stream(&mut self, context: usize, blocking: bool) -> usize {
+        let stream = self.number();
+        let (commands, running) = (VecDeque::new(), None);
+        self.streams
+            .insert(stream, Stream { context, blocking, commands, running, last: 0, destroyed: false });
+        stream
+    }
+
+    /// The stream of a handle, which may be one of the two that have no handle.
+    pub(crate) fn stream(&self, handle: usize) -> Answer<usize> {
+        let stream = match handle {
+            0 | 1 => self.context(self.current()?)?.defaults[0],
+            2 => self.context(self.current()?)?.defaults[1],
+            own => own,
+        };
+        let found = self.streams.get(&stream).filter(|found| !found.destroyed).ok_or(INVALID_HANDLE)?;
+        self.context(found.context).map(|_| stream)
+    }
+
+    /// The event of a handle, in a context that works.
+    pub(crate) fn event(&mut self, handle: usize) -> Answer<&mut Event> {
+        let context = find(&mut self.events, handle)?.context;
+        self.context(context)?;
+        find(&mut self.events, handle)
+    }
+
+    /// Gives a stream something to do: its number.
+    pub(crate) fn submit(&mut self, stream: usize, action: Action) -> Answer<u64> {
+        let number = self.number() as u64;
+        let (context, blocking) = {
+            let stream = find(&mut self.streams, stream)?;
+            (stream.context, stream.blocking)
+        };
+        let default = self.contexts.get(&context).ok_or(CONTEXT_IS_DESTROYED)?.defaults[0];
+        let mut after = Vec::new();
+        if stream == default {
+            let others = self.streams.values().filter(|other| other.context == context && other.blocking);
+            after.extend(others.map(|other| other.last));
+        } else if blocking {
+            after.extend(self.streams.get(&default).map(|default| default.last));
+        }
+        let stream = find(&mut self.streams, stream)?;
+        stream.commands.push_back(Command { number, after, action });
+        stream.last = number;
+        self.unfinished.insert(number);
+        self.share_managed();
+        worker::wake();
+        Ok(number)
+    }
+
+    /// Whether a command is done; where work is late, the question lets some of it run.
+    pub(crate) fn is_done(&mut self, number: u64) -> bool {
+        let done = !self.unfinished.contains(&number);
+        if !done {
+            self.asked = true;
+            worker::wake();
+        }
+        done
+    }
+
+    /// The last command of a stream.
+    pub(crate) fn last(&self, stream: usize) -> u64 {
+        self.streams.get(&stream).map_or(0, |stream| stream.last)
+    }
+
+    /// The last command of each stream of a context.
+    pub(crate) fn last_of_all(&self, context: usize) -> Vec<u64> {
+        self.streams.values().filter(|stream| stream.context == context).map(|stream| stream.last).collect()
+    }
+
+    /// Takes a stream's handle away; its work goes on.
+    pub(crate) fn destroy_stream(&mut self, handle: usize) -> Answer {
+        let found = find(&mut self.streams, handle)?;
+        if found.destroyed {
+            return Err(INVALID_HANDLE);
+        }
+        found.destroyed = true;
+        self.streams.retain(|_, stream| !stream.destroyed || stream.in_flight().next().is_some());
+        Ok(())
+    }
+
+    /// Whether a command in flight reads or writes a range.
+    pub(crate) fn is_used(&self, address: usize, bytes: usize) -> bool {
+        self.streams.values().flat_map(Stream::in_flight).any(|command| command.touches(address, bytes))
+    }
+
+    /// Forgets what a context has not begun: how many operations that were.
+    pub(crate) fn abandon(&mut self, context: usize) -> usize {
+        let mut operations = 0;
+        for stream in self.streams.values_mut().filter(|stream| stream.context == context) {
+            operations += stream.in_flight().filter(|command| command.is_operation()).count();
+            for command in stream.commands.drain(..) {
+                self.unfinished.remove(&command.number);
+            }
+        }
+        self.share_managed();
+        operations
+    }
+
+    /// The next work to be done, now taken: its stream. What needs no work is done on the way.
+    pub(crate) fn start(&mut self) -> Option<(usize, Work)> {
+        loop {
+            if self.settings.hold {
+                return None;
+            }
+            let waits = self.settings.late && !self.asked && self.waiting == 0;
+            let ready = self.streams.iter().filter(|(_, stream)| {
+                let first = stream.commands.front().filter(|_| stream.running.is_none());
+                first.is_some_and(|command| {
+                    command.is_ready(&self.unfinished) && !(waits && command.is_operation())
+                })
+            });
+            // What needs no work first, then the oldest; where work is late the newest, which a device may well begin with.
+            let chosen = ready.max_by_key(|(_, stream)| {
+                let age = |number: u64| if self.settings.late { number } else { u64::MAX - number };
+                stream.commands.front().map(|command| (!command.is_operation(), age(command.number)))
+            });
+            let stream = *chosen?.0;
+            let command = find(&mut self.streams, stream).ok()?.commands.pop_front()?;
+            if !command.is_operation() {
+                self.unfinished.remove(&command.number);
+                self.forget(stream);
+                worker::done();
+                continue;
+            }
+            self.asked = false;
+            let work = match self.faults.of_operation() {
+                Some(code) => Err(code),
+                None => self.work(&command),
+            };
+            find(&mut self.streams, stream).ok()?.running = Some(command);
+            match work {
+                Ok(work) => return Some((stream, work)),
+                Err(code) => self.finish(stream, code),
+            }
+        }
+    }
+
+    /// The end of a stream's work.
+    pub(crate) fn finish(&mut self, stream: usize, code: Code) {
+        let Ok(found) = find(&mut self.streams, stream) else { return };
+        let context = found.context;
+        if let Some(command) = found.running.take() {
+            self.unfinished.remove(&command.number);
+        }
+        if code != SUCCESS {
+            // As after a fault of a device: nothing that follows can be relied upon.
+            if let Some(context) = self.contexts.get_mut(&context) {
+                context.failed.get_or_insert(code);
+            }
+            self.abandon(context);
+        }
+        self.forget(stream);
+        self.share_managed();
+        worker::done();
+    }
+
+    /// Keeps the host from managed memory while there is work, where the two may not use it at the same time.
+    pub(crate) fn share_managed(&mut self) {
+        let works = |stream: &Stream| stream.in_flight().any(Command::is_operation);
+        let reachable = self.settings.concurrent || !self.streams.values().any(works);
+        self.spaces.managed.reachable(reachable);
+    }
+
+    /// Takes a stream away that has no handle and no work.
+    fn forget(&mut self, stream: usize) {
+        let gone = |stream: &Stream| {
+            stream.in_flight().next().is_none()
+                && (stream.destroyed || !self.contexts.contains_key(&stream.context))
+        };
+        if self.streams.get(&stream).is_some_and(gone) {
+            self.streams.remove(&stream);
+        }
+    }
+}

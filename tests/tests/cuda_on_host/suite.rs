@@ -1,0 +1,67 @@
+//! The conformance suite, with work as soon and as late as a driver may do it, and where host and device must not use memory together.
+
+use usm_core::backend::Dyn;
+use usm_core::backend::cuda::Cuda;
+use usm_tests::{Fixture, Provider, conformance_suite};
+
+use crate::driver::Driver;
+
+fn on(settings: &str, case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
+    let driver = Driver::start(settings)?;
+    case(Fixture { context: &driver.context(), other: &driver.context(), separate: false, failing: None });
+    Ok(())
+}
+
+/// Work begins as soon as it may, beside other work.
+struct Prompt;
+
+impl Provider for Prompt {
+    type Backend = Cuda;
+
+    fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
+        on("", case)
+    }
+}
+
+/// Work begins when its state is asked for, the newest that may.
+struct Late;
+
+impl Provider for Late {
+    type Backend = Cuda;
+
+    fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
+        on("late", case)
+    }
+}
+
+/// The host is kept from managed memory while there is work: an access is the end of the process.
+struct Exclusive;
+
+impl Provider for Exclusive {
+    type Backend = Cuda;
+
+    fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
+        on("late,exclusive", case)
+    }
+}
+
+/// What Python and the command line use.
+struct Erased;
+
+impl Provider for Erased {
+    type Backend = Dyn;
+
+    fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
+        let driver = Driver::start("late")?;
+        let devices = Dyn::new(driver.backend).devices().map_err(|error| error.to_string())?;
+        let device = devices.last().ok_or("no device")?;
+        let context = || device.context().map_err(|error| error.to_string());
+        case(Fixture { context: &context()?, other: &context()?, separate: false, failing: None });
+        Ok(())
+    }
+}
+
+conformance_suite!(cuda_on_host, Prompt);
+conformance_suite!(cuda_on_host_late, Late);
+conformance_suite!(cuda_on_host_exclusive, Exclusive);
+conformance_suite!(cuda_on_host_erased, Erased);
