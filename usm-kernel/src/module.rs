@@ -21,9 +21,9 @@ bitflags::bitflags! {
         const SPIR_V = 2;
         /// NVIDIA's assembly text.
         const PTX = 4;
-        /// NVIDIA's machine code.
+        /// NVIDIA's machine code; on HIP AMD's, a code object.
         const CUBIN = 8;
-        /// CUDA C++ source, compiled by NVRTC when that library is found.
+        /// CUDA C++ source, compiled by NVRTC, on HIP by hipRTC, when that library is found.
         const CUDA_C = 16;
     }
 }
@@ -53,7 +53,7 @@ pub enum Code<'c> {
     SpirV(&'c [u8]),
     /// NVIDIA's assembly text.
     Ptx(&'c str),
-    /// NVIDIA's machine code for one generation of devices.
+    /// NVIDIA's machine code for one generation of devices; on HIP a code object, AMD's.
     Cubin(&'c [u8]),
     /// CUDA C++ source; functions are found by their unmangled names (`extern "C"`).
     CudaC(&'c str),

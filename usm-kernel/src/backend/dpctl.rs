@@ -119,7 +119,7 @@ fn native(operation: &'static str) -> Error {
 
 fn api(context: &DpctlContext) -> Result<Api, BuildError> {
     // SAFETY: the signatures are those of the public C headers of the versions that usm-core opens.
-    unsafe { Api::bind(|name| raw::function(context, name)) }
+    unsafe { Api::bind(0, |name| raw::function(context, name)) }
 }
 
 // SAFETY: the library gives the event of the submission, or NULL when nothing was submitted; the runtime counts references.

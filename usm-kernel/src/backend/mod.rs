@@ -13,8 +13,6 @@ mod host;
 mod image;
 #[cfg(feature = "level-zero")]
 mod level_zero;
-#[cfg(feature = "cuda")]
-mod nvrtc;
 #[cfg(feature = "opencl")]
 mod opencl;
 pub(crate) mod spir_v;

@@ -141,7 +141,7 @@ fn check(operation: &'static str, status: Status) -> Result<(), Error> {
 
 fn api(context: &OpenClContext) -> Result<Api, BuildError> {
     // SAFETY: the signatures are those of the OpenCL specification, which never changes one.
-    unsafe { Api::bind(|name| raw::function(context, name)) }
+    unsafe { Api::bind(0, |name| raw::function(context, name)) }
 }
 
 /// A text that the runtime gives: asked for its length first.
@@ -255,7 +255,7 @@ impl Program {
         };
         check(operation, status)?;
         // SAFETY: the signature is that of the extension's specification.
-        let usm = unsafe { UsmApi::bind(|name| raw::extension_function(context, name)) }.ok();
+        let usm = unsafe { UsmApi::bind(0, |name| raw::extension_function(context, name)) }.ok();
         Ok(Self { api, usm, context: context.clone(), raw })
     }
 

@@ -1,9 +1,13 @@
-//! Kernels on CUDA: PTX and cubin by the driver, CUDA C by NVRTC when that is installed.
+//! Kernels on CUDA: PTX and cubin by the driver, CUDA C by NVRTC when that is installed. On HIP code objects take the place of cubins, and
+//! CUDA C is compiled by hipRTC, which reads it as HIP.
 //!
 //! - The fastest dimension is `x`.
 //! - A block has one dynamic region of shared memory. A local array is a parameter of type `unsigned int`: its offset in bytes in
 //!   that region, `extern __shared__ unsigned char memory[]`.
 //! - The driver does not keep a module while a function of it runs; it is unloaded when its launches have finished.
+
+mod compiler;
+mod vendor;
 
 use alloc::ffi::CString;
 use alloc::string::{String, ToString};
@@ -16,10 +20,11 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use usm_core::backend::cuda::{Cuda, CudaContext, CudaEvent, CudaQueue, raw};
-use usm_core::{Backend, BackendKind, Error, ErrorKind, EventStatus};
+use usm_core::{Backend, Error, ErrorKind, EventStatus};
 
+use self::vendor::Vendor;
 use super::table::table;
-use super::{Grid, Programmable, Slot, image, nvrtc};
+use super::{Grid, Programmable, Slot, image};
 use crate::call::MOST_ARGUMENTS;
 use crate::module::{BuildError, Code, Formats, FunctionInfo, Shape, text};
 
@@ -34,11 +39,7 @@ const UNSUPPORTED_PTX_VERSION: Status = 222;
 const INVALID_SOURCE: Status = 300;
 const NOT_FOUND: Status = 500;
 
-/// `CUdevice_attribute`.
-const WARP_SIZE: i32 = 10;
-const CAPABILITY_MAJOR: i32 = 75;
-const CAPABILITY_MINOR: i32 = 76;
-/// `CUfunction_attribute`.
+/// `CUfunction_attribute`, `hipFunction_attribute`.
 const MAX_THREADS_PER_BLOCK: i32 = 0;
 const SHARED_SIZE_BYTES: i32 = 1;
 const LOCAL_SIZE_BYTES: i32 = 3;
@@ -52,25 +53,26 @@ const REGION_ALIGNMENT: usize = 16;
 
 table! {
     /// The functions for kernels.
-    Api in "libcuda.so.1" of Cuda:
+    Api in "libcuda.so.1" of Cuda | "libamdhip64.so" of Hip:
     needed {
-        load = "cuModuleLoadDataEx"(*mut Raw, *const c_void, u32, *const i32, *mut Raw) -> Status;
-        unload = "cuModuleUnload"(Raw) -> Status;
-        function = "cuModuleGetFunction"(*mut Raw, Raw, *const c_char) -> Status;
-        attribute = "cuFuncGetAttribute"(*mut i32, i32, Raw) -> Status;
-        device_attribute = "cuDeviceGetAttribute"(*mut i32, i32, i32) -> Status;
-        launch = "cuLaunchKernel"(Raw, u32, u32, u32, u32, u32, u32, u32, Raw, *mut Raw, *mut Raw) -> Status;
+        load = "cuModuleLoadDataEx" | "hipModuleLoadDataEx" (*mut Raw, *const c_void, u32, *const i32, *mut Raw) -> Status;
+        unload = "cuModuleUnload" | "hipModuleUnload" (Raw) -> Status;
+        function = "cuModuleGetFunction" | "hipModuleGetFunction" (*mut Raw, Raw, *const c_char) -> Status;
+        attribute = "cuFuncGetAttribute" | "hipFuncGetAttribute" (*mut i32, i32, Raw) -> Status;
+        device_attribute = "cuDeviceGetAttribute" | "hipDeviceGetAttribute" (*mut i32, i32, i32) -> Status;
+        launch = "cuLaunchKernel" | "hipModuleLaunchKernel"
+            (Raw, u32, u32, u32, u32, u32, u32, u32, Raw, *mut Raw, *mut Raw) -> Status;
     }
     optional {
         parameter = "cuFuncGetParamInfo"(Raw, usize, *mut usize, *mut usize) -> Status;
     }
 }
 
-/// A `CUmodule`.
+/// A `CUmodule` or `hipModule_t`.
 #[derive(Debug)]
 pub struct CudaModule(Arc<Loaded>);
 
-/// A `CUfunction`.
+/// A `CUfunction` or `hipFunction_t`.
 #[derive(Debug)]
 pub struct CudaFunction {
     module: Arc<Loaded>,
@@ -85,6 +87,7 @@ struct Loaded {
 
 #[derive(Debug)]
 struct Native {
+    vendor: &'static Vendor,
     api: Api,
     context: CudaContext,
     raw: Raw,
@@ -148,17 +151,11 @@ fn unload_retired() {
     drop(done);
 }
 
-fn native(operation: &'static str, status: Status) -> Error {
-    Error::from(ErrorKind::Native { operation }).in_backend(BackendKind::Cuda).with_native(i64::from(status))
-}
-
-fn check(operation: &'static str, status: Status) -> Result<(), Error> {
-    if status == SUCCESS { Ok(()) } else { Err(native(operation, status)) }
-}
-
-fn refused(log: String, options: &str, status: Status) -> BuildError {
-    let (options, native) = (options.to_string(), Some(i64::from(status)));
-    BuildError::Compile { log, options, backend: BackendKind::Cuda, native }
+impl Vendor {
+    fn refused(&self, log: String, options: &str, status: Status) -> BuildError {
+        let (options, native) = (options.to_string(), Some(i64::from(status)));
+        BuildError::Compile { log, options, backend: self.backend, native }
+    }
 }
 
 impl Api {
@@ -176,38 +173,44 @@ unsafe impl Programmable for Cuda {
     type Module = CudaModule;
     type Function = CudaFunction;
 
-    fn formats(_: &CudaContext) -> Formats {
-        Formats::PTX | Formats::CUBIN | Formats::CUDA_C
+    fn formats(context: &CudaContext) -> Formats {
+        Vendor::of(context).formats
     }
 
     fn build(context: &CudaContext, code: &Code<'_>, options: &str) -> Result<CudaModule, BuildError> {
         unload_retired();
-        // SAFETY: the signatures are those of `cuda.h`; a function that changed has a new name.
-        let api = unsafe { Api::bind(|name| raw::function(context, name)) }?;
+        let vendor = Vendor::of(context);
+        if !vendor.formats.contains(code.format()) {
+            return Err(Error::from(ErrorKind::Unsupported { operation: "this code" }).into());
+        }
+        // SAFETY: the signatures are those of `cuda.h` and `hip_runtime_api.h`; a function of CUDA that changed has a new name.
+        let api = unsafe { Api::bind(vendor.column, |name| raw::function(context, name)) }?;
         let compiled;
         let terminated: CString;
         let image: &[u8] = match *code {
             Code::CudaC(source) => {
                 let capability =
-                    (api.device(context, CAPABILITY_MAJOR), api.device(context, CAPABILITY_MINOR));
-                compiled = nvrtc::compile(source, options, capability)?;
+                    vendor.capability.map(|numbers| numbers.map(|number| api.device(context, number)));
+                // AMD's compiles for the device that is current.
+                compiled =
+                    raw::with_current(context, || vendor.compiler.compile(source, options, capability))??;
                 &compiled
             }
             Code::Ptx(assembly) => {
                 if assembly.starts_with('\x7F') {
                     // The driver would take it for a binary, which has a length of its own.
-                    return Err(refused("text expected, this is binary".into(), options, INVALID_PTX));
+                    return Err(vendor.refused("text expected, this is binary".into(), options, INVALID_PTX));
                 }
                 terminated = text("PTX", assembly)?;
                 terminated.as_bytes_with_nul()
             }
             Code::Cubin(image) => {
-                image::check(image).map_err(|reason| refused(reason, options, INVALID_IMAGE))?;
+                image::check(image).map_err(|reason| vendor.refused(reason, options, INVALID_IMAGE))?;
                 image
             }
             _ => return Err(Error::from(ErrorKind::Unsupported { operation: "this code" }).into()),
         };
-        let native = Native::load(api, context, image, options)?;
+        let native = Native::load(vendor, api, context, image, options)?;
         Ok(CudaModule(Arc::new(Loaded { native: Some(native), launched: AtomicBool::new(false) })))
     }
 
@@ -225,7 +228,9 @@ unsafe impl Programmable for Cuda {
             let name = name.to_string_lossy().into_owned();
             return Err(BuildError::NoFunction { name, known: String::new() });
         }
-        check("cuModuleGetFunction", status)?;
+        if status != SUCCESS {
+            return Err(native_module.vendor.native(native_module.vendor.function, status).into());
+        }
         let info = native_module.describe(raw)?;
         Ok((CudaFunction { module: Arc::clone(loaded), raw }, info))
     }
@@ -246,7 +251,7 @@ unsafe impl Programmable for Cuda {
         function.module.launched.store(true, Ordering::Relaxed);
         // SAFETY: a live function, as many parameters as it has; the caller's promise for what the code does.
         unsafe {
-            raw::submit(queue, "cuLaunchKernel", after, |stream| {
+            raw::submit(queue, module.vendor.launch, after, |stream| {
                 launch(raw_function, gx, gy, gz, bx, by, bz, shared, stream, pointers, ptr::null_mut())
             })
         }
@@ -254,7 +259,13 @@ unsafe impl Programmable for Cuda {
 }
 
 impl Native {
-    fn load(api: Api, context: &CudaContext, image: &[u8], options: &str) -> Result<Self, BuildError> {
+    fn load(
+        vendor: &'static Vendor,
+        api: Api,
+        context: &CudaContext,
+        image: &[u8],
+        options: &str,
+    ) -> Result<Self, BuildError> {
         let mut log = alloc::vec![0_u8; LOG];
         let names = [ERROR_LOG_BUFFER, ERROR_LOG_BUFFER_SIZE];
         let mut values: [Raw; 2] = [log.as_mut_ptr().cast(), ptr::without_provenance_mut(LOG)];
@@ -265,12 +276,12 @@ impl Native {
             unsafe { (api.load)(&raw mut raw, image, count, names.as_ptr(), values.as_mut_ptr()) }
         })?;
         match status {
-            SUCCESS => Ok(Self { api, context: context.clone(), raw }),
+            SUCCESS => Ok(Self { vendor, api, context: context.clone(), raw }),
             INVALID_IMAGE | NO_BINARY_FOR_GPU | INVALID_PTX | UNSUPPORTED_PTX_VERSION | INVALID_SOURCE => {
                 let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
-                Err(refused(String::from_utf8_lossy(&log[..end]).into_owned(), options, status))
+                Err(vendor.refused(String::from_utf8_lossy(&log[..end]).into_owned(), options, status))
             }
-            status => Err(native("cuModuleLoadDataEx", status).into()),
+            status => Err(vendor.native(vendor.load, status).into()),
         }
     }
 
@@ -284,7 +295,7 @@ impl Native {
         raw::with_current(&self.context, || {
             let mut info = FunctionInfo::new(attribute(MAX_THREADS_PER_BLOCK));
             info.preferred_multiple =
-                u64::try_from(self.api.device(&self.context, WARP_SIZE)).unwrap_or(1).max(1);
+                u64::try_from(self.api.device(&self.context, self.vendor.warp_size)).unwrap_or(1).max(1);
             info.local_mem_size = attribute(SHARED_SIZE_BYTES);
             info.private_mem_size = attribute(LOCAL_SIZE_BYTES);
             info.parameters = self.parameters(function);
@@ -348,7 +359,7 @@ impl Shape3 {
     }
 }
 
-/// What `cuLaunchKernel` takes: a pointer to each parameter.
+/// What `cuLaunchKernel` and its twin take: a pointer to each parameter.
 struct Parameters {
     pointers: [MaybeUninit<Raw>; MOST_ARGUMENTS],
     /// Of local arrays in the region.
