@@ -36,6 +36,7 @@ struct DeviceReport {
     capabilities: CapabilityReport,
     platform: String,
     driver_version: String,
+    queue_memory: bool,
 }
 
 #[derive(Serialize)]
@@ -82,6 +83,7 @@ impl DeviceReport {
             },
             platform: info.platform.to_string(),
             driver_version: info.driver_version.to_string(),
+            queue_memory: info.queue_memory,
         }
     }
 }
@@ -136,6 +138,7 @@ fn device_lines(info: &DeviceInfo) -> String {
     row("shared memory", flags(kinds.shared));
     row("shared with other devices", flags(kinds.cross_device_shared));
     row("memory of the system", flags(kinds.system));
+    row("memory in the order of queues", (if info.queue_memory { "yes" } else { "no" }).to_owned());
     let lines: Vec<String> = table.lines().map(|line| format!(" {}", line.trim_end())).collect();
     format!("{}\n{}", backends::name(info), lines.join("\n"))
 }

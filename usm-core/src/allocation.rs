@@ -6,6 +6,7 @@ use core::mem::ManuallyDrop;
 #[cfg(feature = "alloc")]
 use {
     crate::deferred::Release,
+    crate::queue_memory::ordered::{self, OfQueue},
     crate::source::Reclaim,
     crate::uses::Pending,
     alloc::{boxed::Box, sync::Arc},
@@ -23,6 +24,9 @@ use crate::{AllocKind, MemoryType};
 enum Owner<B: Backend> {
     /// The context's backend allocated the block, which has this number in the books.
     Context(u64),
+    /// A queue allocated it: it goes back in that queue's order.
+    #[cfg(feature = "alloc")]
+    Queue(OfQueue<B>),
     /// A source carved the block from a larger one.
     #[cfg(feature = "alloc")]
     Source(Arc<dyn Reclaim<B>>),
@@ -59,11 +63,36 @@ impl<B: Backend> Allocation<B> {
         Self { context: ManuallyDrop::new(context), block, uses: Uses::new(), owner: Owner::Context(serial) }
     }
 
+    /// Memory that the runtime allocated in the order of a queue, with its bytes in the books.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn of_queue(context: Context<B>, block: Block, of_queue: OfQueue<B>) -> Self {
+        Self { context: ManuallyDrop::new(context), block, uses: Uses::new(), owner: Owner::Queue(of_queue) }
+    }
+
+    /// The same for memory that the context allocated; memory of another owner stays what it is.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn into_of_queue(mut self, of_queue: impl FnOnce(u64) -> OfQueue<B>) -> Self {
+        if let Owner::Context(serial) = self.owner {
+            self.owner = Owner::Queue(of_queue(serial));
+        }
+        self
+    }
+
+    /// Whether the memory came from a queue: see [`MemorySource`](crate::MemorySource).
+    #[must_use]
+    pub fn is_of_queue(&self) -> bool {
+        #[cfg(feature = "alloc")]
+        return matches!(self.owner, Owner::Queue(_));
+        #[cfg(not(feature = "alloc"))]
+        false
+    }
+
     /// A part of a larger allocation, given back to `source` when dropped.
     ///
     /// # Safety
     /// `block` is live memory of `context`, disjoint from every other allocation that is live, and stays so until it
-    /// is handed to [`Reclaim::reclaim`].
+    /// is handed to [`Reclaim::reclaim`]. Operations that are [pending](Self::pending) for the larger one, its allocation by a queue among them, are
+    /// finished, or [absorbed](Self::absorb) before the part is used.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub unsafe fn carved(context: Context<B>, block: Block, source: Arc<dyn Reclaim<B>>) -> Self {
@@ -153,6 +182,13 @@ impl<B: Backend> Allocation<B> {
         &self.uses
     }
 
+    /// The unfinished operations that use the memory, its allocation by a queue among them: for sources that carve.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn pending(&self) -> Pending<B> {
+        self.uses.pending()
+    }
+
     /// Makes operations that used a part of this allocation count as uses of the whole: for sources that carve.
     #[cfg(feature = "alloc")]
     pub fn absorb(&self, pending: Pending<B>) {
@@ -226,6 +262,10 @@ impl<B: Backend> Drop for Allocation<B> {
 impl<B: Backend> Allocation<B> {
     /// Everything but the usual end of an allocation, at which nothing uses it.
     fn drop_in_use(&mut self) {
+        #[cfg(feature = "alloc")]
+        if let Owner::Queue(of_queue) = &self.owner {
+            return ordered::free(&self.context, self.block, of_queue, &mut self.uses);
+        }
         let pending = self.uses.take();
         match &mut self.owner {
             #[cfg(feature = "alloc")]
@@ -233,6 +273,8 @@ impl<B: Backend> Allocation<B> {
             // Without `alloc` every submission waited for its event, so nothing uses any block.
             #[cfg(not(feature = "alloc"))]
             Owner::Context(_) => _ = pending,
+            #[cfg(feature = "alloc")]
+            Owner::Queue(_) => {}
             #[cfg(feature = "alloc")]
             Owner::Source(source) => source.reclaim(self.block, pending),
             #[cfg(feature = "alloc")]

@@ -143,7 +143,12 @@ impl<B: Backend> Context<B> {
     }
 
     /// Reserves bytes within the limits. Memory that is only waiting to be freed refuses nobody.
-    fn reserve(&self, memory_type: MemoryType, bytes: usize, fallback: Fallback) -> Result<MemoryType> {
+    pub(crate) fn reserve(
+        &self,
+        memory_type: MemoryType,
+        bytes: usize,
+        fallback: Fallback,
+    ) -> Result<MemoryType> {
         let reserve = |fallback| self.shared().reserve(memory_type, bytes, fallback);
         reserve(Fallback::Refuse).or_else(|_| {
             self.collect();
@@ -173,7 +178,7 @@ impl<B: Backend> Context<B> {
 
     /// A handle that the books have counted already where the backend's contexts are counted there.
     #[inline]
-    fn counted(&self) -> Self {
+    pub(crate) fn counted(&self) -> Self {
         if !B::COUNTED {
             return self.clone();
         }

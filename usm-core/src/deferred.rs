@@ -18,6 +18,8 @@ use crate::uses::Pending;
 pub(crate) enum Release<B: Backend> {
     /// A block of the backend, with its number in the books.
     Block(Block, u64),
+    /// A block of the backend that has left the books already, but for its bytes.
+    Retired(Block),
     /// A buffer of the backend, with its bytes where it is in the books.
     Buffer(<B::Buffers as Buffers<B>>::Raw, Option<usize>),
     /// The owner of foreign memory.
@@ -171,6 +173,10 @@ fn settle<B: Backend>(
         Release::Block(block, serial) => {
             let memory_type = MemoryType::of(block.kind);
             shared.free(memory_type, Some((&block, serial)), block.size, false, || free(&block));
+        }
+        Release::Retired(block) => {
+            free(&block);
+            shared.unreserve(MemoryType::of(block.kind), block.size);
         }
         Release::Buffer(raw, Some(bytes)) => {
             shared.free(MemoryType::Buffer, None, bytes, false, || destroy(raw));

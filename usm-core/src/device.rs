@@ -153,6 +153,9 @@ pub struct DeviceInfo {
     pub integrated: bool,
     /// What may access what.
     pub capabilities: Capabilities,
+    /// Whether device memory that comes from a [`Queue`](crate::Queue) is allocated and freed in its order by the runtime. Where not, the same
+    /// program gets plain memory, which is freed when the events of its uses are done.
+    pub queue_memory: bool,
 }
 
 impl DeviceInfo {
@@ -175,6 +178,7 @@ impl DeviceInfo {
             max_work_group_size: 1024,
             integrated: true,
             capabilities: Capabilities::FULL,
+            queue_memory: false,
         }
     }
 }

@@ -123,10 +123,15 @@ impl<B: Backend> Allocation<B> {
     /// must be told when it may be used, and this allocation must live until nobody does.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the runtime has no such handles, or not for this kind; for memory of another owner.
+    /// [`ErrorKind::Unsupported`] where the runtime has no such handles, or not for this kind; for memory of another owner; for memory
+    /// from a queue, whichever the runtime: CUDA shares none that was allocated in order.
     pub fn export_ipc(&self) -> Result<IpcHandle> {
         let context = self.context();
         let backend = context.info().backend;
+        if self.is_of_queue() {
+            let operation = "IPC of memory that came from a queue";
+            return Err(crate::Error::from(ErrorKind::Unsupported { operation }).in_backend(backend));
+        }
         self.wait_for_uses(Access::Read)?;
         let address = self.block().address();
         // A part of a larger block: runtimes name whole blocks.

@@ -27,6 +27,7 @@ pub mod ipc;
 pub mod kind;
 pub mod limits;
 mod queue;
+mod queue_memory;
 #[cfg(feature = "alloc")]
 mod registry;
 mod runs;

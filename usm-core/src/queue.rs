@@ -130,6 +130,12 @@ impl<B: Backend> Queue<B> {
         self.order
     }
 
+    /// 0 when out of order: see [`Uses`].
+    #[cfg(feature = "alloc")]
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// The backend's own queue.
     #[must_use]
     pub fn raw(&self) -> &B::Queue {

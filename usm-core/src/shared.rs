@@ -237,6 +237,37 @@ impl Shared {
         false
     }
 
+    /// Takes a block out of the books whatever becomes of it: where `free` gave it back its bytes are no longer in use, and the answer is yes;
+    /// where not, they are until [`unreserve`](Self::unreserve).
+    #[cfg(feature = "alloc")]
+    pub(crate) fn retire(
+        &self,
+        memory_type: MemoryType,
+        block: &Block,
+        serial: u64,
+        free: impl FnOnce() -> bool,
+    ) -> bool {
+        let entry = Entry { memory_type, bytes: block.size };
+        let known = Some((block.address(), serial));
+        if self.history.is_active() {
+            // A free is told before the address can be told of again.
+            let numbers = self.account.strike(self.page, entry, known);
+            self.tell(Operation::Free, entry, Some(block), numbers);
+            let freed = free();
+            if freed {
+                self.unreserve(memory_type, block.size);
+            }
+            return freed;
+        }
+        let freed = free();
+        if freed {
+            self.account.settle(self.page, entry, known, false);
+        } else {
+            let _ = self.account.strike(self.page, entry, known);
+        }
+        freed
+    }
+
     /// Counts another owner of the context.
     #[cfg(feature = "alloc")]
     pub(crate) fn retain(&self) {

@@ -235,6 +235,12 @@ impl<B: Backend> Uses<B> {
         wait_for::<B>(&events, &mut Deadline::after(limit))
     }
 
+    /// Everything unfinished.
+    pub(crate) fn pending(&self) -> Pending<B> {
+        let list = self.list.lock();
+        Pending { events: list.uses.iter().map(|earlier| earlier.event.clone()).collect() }
+    }
+
     /// Everything unfinished; the list is empty afterwards.
     pub(crate) fn take(&mut self) -> Pending<B> {
         Pending {

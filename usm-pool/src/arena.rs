@@ -182,13 +182,25 @@ impl<B: Backend> Arena<B> {
             let request = Request::new(kind, size).aligned_to(alignment.max(Request::DEFAULT_ALIGNMENT));
             Ok(Some(source.allocate(&request)?))
         };
+        let device = allocate(Memory::Device, device_kind)?;
+        let host = allocate(Memory::Host, AllocKind::Host)?;
+        // A queue's memory is there after an event, and other sources give bytes that late operations still use: parts wait for those.
+        let whole = |memory, base: &Allocation<B>| {
+            (Range { memory, low: 0, high: base.size() as u64 }, base.pending())
+        };
+        let bases = [(Memory::Device, &device), (Memory::Host, &host)];
+        let released = bases
+            .into_iter()
+            .filter_map(|(memory, base)| base.as_ref().map(|base| whole(memory, base)))
+            .filter(|(_, pending)| !pending.events().is_empty())
+            .collect();
         Ok(Self {
             inner: Arc::new(Inner {
                 context: source.context().clone(),
-                device: allocate(Memory::Device, device_kind)?,
-                host: allocate(Memory::Host, AllocKind::Host)?,
+                device,
+                host,
                 rows: plan.rows.iter().map(|row| (row.id, *row)).collect(),
-                books: spin::Mutex::new(Books { held: Vec::new(), released: Vec::new() }),
+                books: spin::Mutex::new(Books { held: Vec::new(), released }),
             }),
         })
     }

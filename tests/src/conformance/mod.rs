@@ -8,6 +8,7 @@ pub mod memory;
 pub mod order;
 pub mod plan;
 pub mod query;
+pub mod queue_memory;
 pub mod sharing;
 pub mod strided;
 pub mod transfer;
@@ -121,6 +122,12 @@ macro_rules! conformance_cases {
             an_ipc_handle_names_its_memory_or_is_unsupported
             a_device_reaches_its_own_memory_or_peers_are_unsupported memory_of_the_program_is_used_in_place_or_unsupported
             memory_of_the_program_outlives_work_in_flight memory_of_the_runtime_is_no_memory_of_the_program);
+        $crate::conformance_cases!(@group [$($each)::+] $module $provider, queue_memory:
+            memory_of_a_queue_is_device_memory memory_of_a_queue_is_used_at_once
+            memory_freed_in_flight_serves_the_next another_queue_uses_memory_of_a_queue
+            memory_of_a_queue_outlives_its_queue other_kinds_from_a_queue_are_memory_of_its_context
+            memory_of_a_queue_has_the_same_books memory_of_a_queue_is_not_shared_with_other_processes
+            an_arena_in_memory_of_a_queue threads_take_memory_of_one_queue);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, kernel:
             reverse_is_the_plain_loop reduce_is_the_plain_loop matmul_is_the_plain_loop histogram_is_the_plain_loop
             saxpy_is_the_plain_loop scan_is_the_plain_loop constant_memory_belongs_to_its_launch

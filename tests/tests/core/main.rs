@@ -9,6 +9,7 @@ mod flight;
 mod interleaved;
 mod limits;
 mod order;
+mod queue_memory;
 mod registry;
 mod selector;
 mod sharing;

@@ -30,6 +30,7 @@ fn the_json_document_has_the_keys_of_the_contract_and_nothing_else() {
                 "capabilities",
                 "platform",
                 "driver_version",
+                "queue_memory",
             ];
             assert_eq!(keys(device), expected);
             // Only the host has no runtime that could say them.
@@ -37,6 +38,7 @@ fn the_json_document_has_the_keys_of_the_contract_and_nothing_else() {
                 let words = device[key].as_str().unwrap();
                 assert_eq!(words.is_empty(), backend["name"] == "host", "{key}: {device}");
             }
+            assert!(device["queue_memory"].is_boolean());
             let capabilities = &device["capabilities"];
             assert_eq!(keys(capabilities), ["host", "device", "shared", "cross_device_shared", "system"]);
             assert!(capabilities.as_object().unwrap().values().all(|bits| bits.as_u64().unwrap() <= 15));

@@ -1,6 +1,7 @@
 //! Abilities that not every runtime has. Each is an associated type of [`Backend`]; [`Unsupported`] answers all of them
 //! with a typed error.
 
+use core::alloc::Layout;
 use core::any::Any;
 use core::convert::Infallible;
 use core::fmt::Debug;
@@ -210,6 +211,30 @@ pub trait Peer<B: Backend> {
     fn disable(context: &B::Context, peer: &B::Context) -> Result<()>;
 }
 
+/// Device memory that is allocated and freed in the order of a queue: neither call waits for the device, and the runtime gives memory whose
+/// free comes before in the queue out again.
+///
+/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) says whether a device has it; nobody calls this for one that has not.
+pub trait QueueMemory<B: Backend> {
+    /// Memory for `layout`. Operations may use it that start after the event, and those that are submitted to the same in-order queue from now on.
+    /// Until then its bytes may belong to work of memory that was freed before.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`], the runtime's, or `Unsupported`.
+    fn allocate(queue: &B::Queue, layout: Layout) -> Result<(NonNull<u8>, B::Event)>;
+
+    /// Gives memory back after the operations of `after` and, on an in-order queue, after everything submitted before. The address may be
+    /// given out again before the call returns.
+    ///
+    /// # Safety
+    /// `block` is what [`allocate`](Self::allocate) gave for a queue of this context, not yet freed. Operations that use it are in `after`,
+    /// or were submitted to this very in-order queue; none is submitted any more.
+    ///
+    /// # Errors
+    /// The runtime's. The block is then still allocated, and [`Backend::free`] takes it once nothing uses it.
+    unsafe fn free(queue: &B::Queue, block: &Block, after: &[B::Event]) -> Result<()>;
+}
+
 /// The ability that is not there.
 #[derive(Clone, Copy, Debug)]
 pub struct Unsupported;
@@ -320,5 +345,15 @@ impl<B: Backend> Peer<B> for Unsupported {
 
     fn disable(_: &B::Context, _: &B::Context) -> Result<()> {
         unsupported("peer access")
+    }
+}
+
+impl<B: Backend> QueueMemory<B> for Unsupported {
+    fn allocate(_: &B::Queue, _: Layout) -> Result<(NonNull<u8>, B::Event)> {
+        unsupported("memory in the order of a queue")
+    }
+
+    unsafe fn free(_: &B::Queue, _: &Block, _: &[B::Event]) -> Result<()> {
+        unsupported("memory in the order of a queue")
     }
 }

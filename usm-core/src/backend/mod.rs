@@ -14,7 +14,8 @@
 //! 4. An operation that returns an error has not started and never will.
 //! 5. [`Backend::status`] never blocks. [`Backend::wait`] returns within about `limit` and flushes first.
 //! 6. An event reports `Complete` only when the operation no longer touches memory.
-//! 7. [`Backend::free`] is called when no operation uses the block any more, once, with the block as allocated.
+//! 7. [`Backend::free`] is called when no operation uses the block any more, once, with the block as allocated. A block of
+//!    [`QueueMemory`] is freed by that ability, behind its uses, and comes here where that failed.
 //! 8. An unknown pointer is the value [`AllocKind::Unknown`]; a query that failed is an error.
 //! 9. Dropping the last clone of a context frees what its [`Deferred`] list still holds (see [`Deferred::drain`]).
 //! 10. With [`Backend::SYNCHRONOUS`] an operation has finished when its call returns.
@@ -61,7 +62,7 @@ use core::fmt::Debug;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-pub use ability::{Advice, Buffers, HostTasks, Ipc, MemAdvice, Peer, Unsupported};
+pub use ability::{Advice, Buffers, HostTasks, Ipc, MemAdvice, Peer, QueueMemory, Unsupported};
 #[cfg(feature = "alloc")]
 pub use counted::{Counted, KeepsBooks};
 #[cfg(feature = "alloc")]
@@ -202,6 +203,8 @@ pub unsafe trait Backend: Sized {
     type Ipc: Ipc<Self>;
     /// Access of one device to another's memory, or [`Unsupported`].
     type Peer: Peer<Self>;
+    /// Memory allocated and freed in the order of a queue, or [`Unsupported`].
+    type QueueMemory: QueueMemory<Self>;
 
     /// Calls `visit` for each device, in the runtime's order.
     ///

@@ -55,9 +55,7 @@ impl Placed {
         let base = allocate(bytes)?;
         // At most `base + align - 1`, and `align` bytes more were asked for.
         let address = base.next_multiple_of(layout.align());
-        let mut entries = self.entries.lock();
-        entries.push(Entry { base, address, size: layout.size() });
-        self.len.store(entries.len(), Ordering::Release);
+        self.list(Entry { base, address, size: layout.size() });
         Ok(address)
     }
 
@@ -74,6 +72,20 @@ impl Placed {
         let base = entries.swap_remove(index).base;
         self.len.store(entries.len(), Ordering::Release);
         base
+    }
+
+    /// What was [taken](Self::take) out for a block that was not freed after all.
+    #[cfg(feature = "cuda")]
+    pub(super) fn put_back(&self, block: &Block, base: usize) {
+        if base != block.address() {
+            self.list(Entry { base, address: block.address(), size: block.size });
+        }
+    }
+
+    fn list(&self, entry: Entry) {
+        let mut entries = self.entries.lock();
+        entries.push(entry);
+        self.len.store(entries.len(), Ordering::Release);
     }
 
     /// What the driver gave for a live block.

@@ -13,6 +13,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use super::error::{NO_DEVICE, SUCCESS};
+use super::gone::Gone;
 use super::vendor::{Constants, Vendor};
 use crate::backend::library;
 use crate::error::{ErrorKind, Result};
@@ -67,18 +68,20 @@ macro_rules! table {
         }
         cuda { $($cuda_only:ident = $cuda_symbol:literal ($($cuda_only_argument:ty),*);)* }
         hip { $($hip_only:ident = $hip_symbol:literal ($($hip_only_argument:ty),*);)* }
+        maybe { $($may:ident = $cuda_may:literal | $hip_may:literal ($($may_argument:ty),*);)* }
     ) => {
         /// What one vendor calls the functions that both have.
         pub(super) struct Names {
             $(pub(super) $field: &'static str,)*
             $(pub(super) $apart: &'static str,)*
+            $(pub(super) $may: &'static str,)*
         }
 
         impl Names {
             /// NVIDIA's names, with the version that has the signature of the table.
-            pub(super) const CUDA: Self = Self { $($field: $cuda,)* $($apart: $cuda_apart,)* };
+            pub(super) const CUDA: Self = Self { $($field: $cuda,)* $($apart: $cuda_apart,)* $($may: $cuda_may,)* };
             /// AMD's.
-            pub(super) const HIP: Self = Self { $($field: $hip,)* $($apart: $hip_apart,)* };
+            pub(super) const HIP: Self = Self { $($field: $hip,)* $($apart: $hip_apart,)* $($may: $hip_may,)* };
         }
 
         /// Functions that NVIDIA alone has, or with another signature.
@@ -93,9 +96,12 @@ macro_rules! table {
             $(pub(super) $hip_only: function!($($hip_only_argument),*),)*
         }
 
-        /// The functions that are used, all present once the driver is open.
+        /// The functions that are used, present once the driver is open but for those that an older driver may lack.
         pub(super) struct Driver {
             $(pub(super) $field: function!($($argument),*),)*
+            $(pub(super) $may: Option<function!($($may_argument),*)>,)*
+            /// Memory that was freed in the order of a stream: the driver must not be asked about it.
+            pub(super) gone: Gone,
             /// What is called through [`adapter`](super::adapter).
             pub(super) own: Own,
             pub(super) vendor: &'static Vendor,
@@ -115,6 +121,11 @@ macro_rules! table {
                         // SAFETY: the caller's promise.
                         unsafe { find::<function!($($argument),*)>(library, vendor, vendor.names.$field) }?
                     },)*
+                    $($may: {
+                        // SAFETY: as above.
+                        unsafe { find::<function!($($may_argument),*)>(library, vendor, vendor.names.$may) }.ok()
+                    },)*
+                    gone: Gone::new(),
                     own: match vendor.own {
                         Kind::Cuda => Own::Cuda(CudaRows {
                             $($apart: {
@@ -203,6 +214,11 @@ table! {
     }
     hip {
         range = "hipMemGetAddressRange" (*mut Address, *mut usize, Address);
+    }
+    // CUDA 11.2 and HIP 5.2.
+    maybe {
+        allocate_in_order = "cuMemAllocAsync" | "hipMallocAsync" (*mut Address, usize, Raw);
+        free_in_order = "cuMemFreeAsync" | "hipFreeAsync" (Address, Raw);
     }
 }
 

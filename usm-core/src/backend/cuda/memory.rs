@@ -186,6 +186,10 @@ impl CudaContext {
         &self.0.roster
     }
 
+    pub(super) fn placed(&self) -> &Placed {
+        &self.0.placed
+    }
+
     pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
         let address = self.0.placed.allocate(
             layout,
@@ -193,6 +197,7 @@ impl CudaContext {
             // SAFETY: just allocated in this context, used by nobody.
             |base| unsafe { self.0.free_at(kind, base) },
         )?;
+        self.driver().gone.remove(address..address + layout.size());
         let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
         // `allocate_bytes` never gives 0.
         pointer.ok_or_else(|| self.driver().error(ErrorKind::SizeOverflow))
@@ -248,6 +253,9 @@ impl CudaContext {
 
     pub(super) fn query(&self, address: usize) -> Result<PointerInfo> {
         let driver = self.driver();
+        if driver.gone.has(address) {
+            return Ok(PointerInfo::UNKNOWN);
+        }
         let current = self.current()?;
         let (code, found) = driver.describe(address);
         drop(current);

@@ -6,7 +6,8 @@
 //! # What the driver does
 //! - A stream is in order. An out-of-order queue deals work out to several streams, and events order what must be.
 //! - Alignments above its own 256 bytes cannot be asked for: more is allocated and the block placed inside.
-//! - `cuMemFree` may wait for the device; blocks are freed after their events, so it waits for others' work at most.
+//! - `cuMemFree` may wait for the device; blocks are freed after their events, so it waits for others' work at most. Memory from a queue goes in the
+//!   order of its stream instead, and waits for nothing.
 //! - Fills of page-locked and managed memory may finish before their call returns.
 //! - Events are recorded anew as soon as nobody has them: a wait keeps to the record that was there when it began.
 //! - After a fault inside a kernel every call of the process on that device fails.
@@ -21,8 +22,10 @@ mod adapter;
 mod device;
 mod error;
 mod event;
+mod gone;
 mod loader;
 mod memory;
+mod ordered;
 mod queue;
 pub mod raw;
 mod sharing;
@@ -119,6 +122,7 @@ unsafe impl Backend for Cuda {
     type Advice = Self;
     type Ipc = Self;
     type Peer = Self;
+    type QueueMemory = Self;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(CudaDevice)) -> Result<()> {
         device::for_each(self.driver, visit)

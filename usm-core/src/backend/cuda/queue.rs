@@ -35,7 +35,7 @@ pub(super) struct Inner {
 
 /// A `CUstream` or `hipStream_t`, destroyed with its last owner; its work goes on.
 #[derive(Debug)]
-struct Stream {
+pub(super) struct Stream {
     raw: Raw,
     events: Arc<Events>,
     owned: bool,
@@ -53,6 +53,10 @@ impl Stream {
         let code = unsafe { (driver.create_stream)(&raw mut raw, NON_BLOCKING) };
         driver.check(driver.names().create_stream, code)?;
         Ok(Self { raw, events: Arc::clone(events), owned: true })
+    }
+
+    pub(super) fn raw(&self) -> Raw {
+        self.raw
     }
 
     fn wait(&self, event: &CudaEvent, _: &Current) -> Result<()> {
@@ -105,6 +109,10 @@ impl CudaQueue {
         Self(inner)
     }
 
+    pub(super) fn context(&self) -> &CudaContext {
+        &self.0.context
+    }
+
     /// The stream of an in-order queue, the first of several otherwise.
     pub(super) fn first(&self) -> Raw {
         self.0.streams[0].raw
@@ -124,7 +132,21 @@ impl CudaQueue {
     }
 
     /// As [`submit`](Self::submit), for an operation of several calls.
-    fn submit_calls(&self, after: &[CudaEvent], calls: impl FnOnce(Raw) -> Submitted) -> Result<CudaEvent> {
+    pub(super) fn submit_calls(
+        &self,
+        after: &[CudaEvent],
+        calls: impl FnOnce(Raw) -> Submitted,
+    ) -> Result<CudaEvent> {
+        self.on_stream(after, |stream, current| stream.record(current, || calls(stream.raw)))
+    }
+
+    /// Calls `work` with a stream that waits for `after`, and with the context current.
+    #[inline]
+    pub(super) fn on_stream<R>(
+        &self,
+        after: &[CudaEvent],
+        work: impl FnOnce(&Stream, &Current) -> Result<R>,
+    ) -> Result<R> {
         let current = self.0.context.current()?;
         let stream = match &*self.0.streams {
             [only] => only,
@@ -133,7 +155,7 @@ impl CudaQueue {
         for event in after {
             stream.wait(event, &current)?;
         }
-        stream.record(&current, || calls(stream.raw))
+        work(stream, &current)
     }
 
     /// # Safety

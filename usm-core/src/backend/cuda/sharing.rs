@@ -41,6 +41,10 @@ impl Ipc<Self> for Cuda {
         let driver = context.driver();
         // SAFETY: the start of a live allocation, room for the handle.
         let code = unsafe { (driver.ipc_export)(&raw mut handle, base) };
+        if code == error::INVALID_VALUE {
+            // A part of memory that came from a queue: the driver shares none of a pool.
+            return Err(driver.unsupported("IPC of memory of a pool"));
+        }
         driver.check(driver.names().ipc_export, code)?;
         Ok((handle.0, address - base))
     }

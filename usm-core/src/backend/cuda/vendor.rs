@@ -44,6 +44,7 @@ pub(super) struct Attributes {
     pub(super) host_native_atomic_supported: i32,
     pub(super) pageable_memory_access: i32,
     pub(super) concurrent_managed_access: i32,
+    pub(super) memory_pools_supported: i32,
 }
 
 /// Numbers that depend on the version of the driver.
@@ -84,6 +85,7 @@ pub(super) static NVIDIA: Vendor = Vendor {
         host_native_atomic_supported: 86,
         pageable_memory_access: 88,
         concurrent_managed_access: 89,
+        memory_pools_supported: 115,
     },
     constants: |_| Constants { host_memory: 1, device_memory: 2, lazy_peer_access: 1 },
 };
@@ -125,6 +127,7 @@ pub(super) static AMD: Vendor = Vendor {
         host_native_atomic_supported: 15,
         pageable_memory_access: 65,
         concurrent_managed_access: 9,
+        memory_pools_supported: 88,
     },
     // HIP 6 gave memory types and this flag CUDA's numbers.
     constants: |version| match hip_version(version) {

@@ -103,6 +103,7 @@ unsafe impl Backend for Dpctl {
     type Advice = Self;
     type Ipc = Unsupported;
     type Peer = Self;
+    type QueueMemory = Unsupported;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(DpctlDevice)) -> Result<()> {
         device::for_each(self.library, visit)

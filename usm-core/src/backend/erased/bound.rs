@@ -11,8 +11,8 @@ use core::time::Duration;
 
 use super::{DynBuffer, DynDevice, DynEvent, DynOpened};
 use crate::backend::{
-    Advice, Backend, Block, Buffers, EventStatus, HostTasks, Ipc, MemAdvice, Peer, PointerInfo, QueueOrder,
-    Rows,
+    Advice, Backend, Block, Buffers, EventStatus, HostTasks, Ipc, MemAdvice, Peer, PointerInfo, QueueMemory,
+    QueueOrder, Rows,
 };
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
@@ -75,6 +75,10 @@ pub(super) trait ErasedQueue: Debug + Send + Sync {
     /// # Safety
     /// As the method of [`Backend`], [`Buffers`], [`HostTasks`] or [`Advice`] that the work stands for.
     unsafe fn submit(&self, work: Work<'_>, after: &[DynEvent]) -> Result<DynEvent>;
+    fn allocate(&self, layout: Layout) -> Result<(NonNull<u8>, DynEvent)>;
+    /// # Safety
+    /// As [`QueueMemory::free`].
+    unsafe fn free(&self, block: &Block, after: &[DynEvent]) -> Result<()>;
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -255,7 +259,7 @@ impl<B: Backend> Debug for QueueOf<B> {
 impl<B: Backend + 'static> ErasedQueue for QueueOf<B> {
     unsafe fn submit(&self, work: Work<'_>, after: &[DynEvent]) -> Result<DynEvent> {
         let queue = &self.0.handle;
-        let after: Vec<B::Event> = after.iter().map(DynEvent::downcast::<B>).collect::<Result<_>>()?;
+        let after = events_of::<B>(after)?;
         // SAFETY: each arm passes on the caller's promise for the same operation.
         let event = unsafe {
             match work {
@@ -281,12 +285,27 @@ impl<B: Backend + 'static> ErasedQueue for QueueOf<B> {
                 }
             }
         }?;
-        Ok(DynEvent(Arc::new(EventOf::<B>(Bound::new(event)))))
+        Ok(DynEvent::erase::<B>(event))
+    }
+
+    fn allocate(&self, layout: Layout) -> Result<(NonNull<u8>, DynEvent)> {
+        let (pointer, event) = B::QueueMemory::allocate(&self.0.handle, layout)?;
+        Ok((pointer, DynEvent::erase::<B>(event)))
+    }
+
+    unsafe fn free(&self, block: &Block, after: &[DynEvent]) -> Result<()> {
+        let after = events_of::<B>(after)?;
+        // SAFETY: the caller's promise.
+        unsafe { B::QueueMemory::free(&self.0.handle, block, &after) }
     }
 
     fn as_any(&self) -> &dyn Any {
         &self.0.handle
     }
+}
+
+fn events_of<B: Backend + 'static>(events: &[DynEvent]) -> Result<Vec<B::Event>> {
+    events.iter().map(DynEvent::downcast::<B>).collect()
 }
 
 pub(super) struct EventOf<B: Backend>(pub(super) Bound<B, B::Event>);

@@ -20,8 +20,8 @@ use bound::{
 };
 
 use crate::backend::{
-    Advice, Backend, Block, Buffers, EventStatus, HostTasks, Ipc, MemAdvice, Peer, PointerInfo, QueueOrder,
-    Rows,
+    Advice, Backend, Block, Buffers, EventStatus, HostTasks, Ipc, MemAdvice, Peer, PointerInfo, QueueMemory,
+    QueueOrder, Rows,
 };
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
@@ -202,6 +202,7 @@ unsafe impl Backend for Dyn {
     type Advice = Self;
     type Ipc = Self;
     type Peer = Self;
+    type QueueMemory = Self;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(DynDevice)) -> Result<()> {
         Arc::clone(&self.0).for_each_device(visit)
@@ -393,6 +394,17 @@ impl Peer<Dyn> for Dyn {
 
     fn disable(context: &DynContext, peer: &DynContext) -> Result<()> {
         context.0.erased.disable_peer(&*peer.0.erased)
+    }
+}
+
+impl QueueMemory<Dyn> for Dyn {
+    fn allocate(queue: &DynQueue, layout: Layout) -> Result<(NonNull<u8>, DynEvent)> {
+        queue.0.allocate(layout)
+    }
+
+    unsafe fn free(queue: &DynQueue, block: &Block, after: &[DynEvent]) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { queue.0.free(block, after) }
     }
 }
 

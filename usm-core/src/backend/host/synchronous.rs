@@ -40,6 +40,7 @@ macro_rules! synchronous_backend {
         type Advice = Self;
         type Ipc = crate::backend::Unsupported;
         type Peer = Self;
+        type QueueMemory = crate::backend::Unsupported;
 
         #[cfg(feature = "alloc")]
         fn deferred(_: &Self::Context) -> Option<&crate::deferred::Deferred<Self>> {

@@ -93,6 +93,7 @@ unsafe impl Backend for LevelZero {
     type Advice = Self;
     type Ipc = Self;
     type Peer = Self;
+    type QueueMemory = Unsupported;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(LevelZeroDevice)) -> Result<()> {
         device::for_each(self.library, visit)

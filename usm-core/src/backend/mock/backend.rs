@@ -12,7 +12,7 @@ use super::Mock;
 use super::engine::{Engine, MockEvent, Operation, Submission};
 use crate::backend::{
     Advice, Backend, Block, Buffers, Counted, EventStatus, HostTasks, KeepsBooks, MemAdvice, PointerInfo,
-    QueueOrder,
+    QueueMemory, QueueOrder,
 };
 use crate::deadline::Deadline;
 use crate::deferred::Deferred;
@@ -149,6 +149,7 @@ unsafe impl Backend for Mock {
     type Advice = Self;
     type Ipc = Self;
     type Peer = Self;
+    type QueueMemory = Self;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(MockDevice)) -> Result<()> {
         (0..self.devices.len()).for_each(|ordinal| visit(MockDevice::new(self, ordinal)));
@@ -350,5 +351,18 @@ impl Advice<Mock> for Mock {
         after: &[MockEvent],
     ) -> Result<MockEvent> {
         queue.submit(Operation::Advice, len, after, vec![span(pointer, len)], || {})
+    }
+}
+
+impl QueueMemory<Mock> for Mock {
+    fn allocate(queue: &MockQueue, layout: Layout) -> Result<(NonNull<u8>, MockEvent)> {
+        let context = &queue.context;
+        context.engine.allocate_in_order(queue.id, queue.order, context.shared.id(), layout)
+    }
+
+    unsafe fn free(queue: &MockQueue, block: &Block, after: &[MockEvent]) -> Result<()> {
+        let context = &queue.context;
+        // SAFETY: the caller's promise.
+        unsafe { context.engine.free_in_order(queue.id, queue.order, context.shared.id(), block, after) }
     }
 }

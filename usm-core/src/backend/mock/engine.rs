@@ -39,6 +39,10 @@ pub enum Operation {
     Allocate,
     /// A free; cannot fail.
     Free,
+    /// An allocation in the order of a queue.
+    AllocateInOrder,
+    /// A free in the order of a queue.
+    FreeInOrder,
     /// A pointer query.
     Query,
     /// A copy.
@@ -92,6 +96,13 @@ struct EventState {
 }
 
 impl EventState {
+    fn new(state: u32) -> Arc<Self> {
+        let event = Arc::new(Self { state: AtomicU32::new(state), error: Mutex::new(None) });
+        #[cfg(loom)]
+        event.state.store(state, Ordering::Relaxed);
+        event
+    }
+
     /// The error of an operation that ran and failed.
     fn failure(&self) -> Option<Error> {
         *self.error.lock()
@@ -158,6 +169,10 @@ struct Queued {
     after: Vec<Arc<EventState>>,
     event: Arc<EventState>,
     touches: Vec<Range<usize>>,
+    /// Blocks of queues that it touches.
+    lives: Vec<Arc<Life>>,
+    /// The block of a queue that it frees.
+    ends: Option<Arc<Life>>,
     /// Taken when it starts; an operation stays in the list until it has finished.
     work: Option<Box<dyn FnOnce() + Send>>,
     late: Option<Error>,
@@ -180,6 +195,45 @@ struct Live {
     layout: Layout,
     kind: AllocKind,
     context: u64,
+    /// Of a block that a queue allocated.
+    life: Option<Arc<Life>>,
+}
+
+/// From when to when work may touch a block of a queue.
+pub(super) struct Life {
+    block: Range<usize>,
+    begins: Arc<EventState>,
+    /// There once the free was submitted.
+    ends: Mutex<Option<Arc<EventState>>>,
+}
+
+impl Life {
+    /// Whether it may be touched now.
+    fn is_on(&self) -> bool {
+        self.begins.is_complete() && !self.ends.lock().as_ref().is_some_and(|end| end.is_complete())
+    }
+
+    fn violation(&self) -> (usize, usize) {
+        (self.block.start, self.block.len())
+    }
+}
+
+/// Memory that a queue freed and that is given out again: at once to what the same queue allocates, if it is in order, to others once the free
+/// has run.
+struct Chunk {
+    base: usize,
+    layout: Layout,
+    /// 0 when out of order.
+    queue: u64,
+    freed: Arc<EventState>,
+}
+
+impl Chunk {
+    fn serves(&self, layout: Layout, queue: u64) -> bool {
+        let fits = self.layout.size() == layout.size() && self.layout.align() >= layout.align();
+        let in_order = queue != 0 && self.queue == queue && self.freed.failure().is_none();
+        fits && (in_order || self.freed.is_complete())
+    }
 }
 
 impl Live {
@@ -197,6 +251,7 @@ struct State {
     calls: Vec<Call>,
     violations: Vec<(usize, usize)>,
     live: Vec<Live>,
+    chunks: Vec<Chunk>,
     /// Bases of blocks opened by an IPC handle.
     opened: Vec<usize>,
     /// In-order queues whose work failed, with the error that everything after it gets.
@@ -324,24 +379,38 @@ impl Engine {
         work: impl FnOnce() + Send + 'static,
     ) -> Result<MockEvent> {
         let late = self.call(submission.operation, submission.bytes, submission.after.len())?;
-        let state = Arc::new(EventState { state: AtomicU32::new(PENDING), error: Mutex::new(None) });
-        #[cfg(loom)]
-        state.state.store(PENDING, Ordering::Relaxed);
-        let event = MockEvent { state: Arc::clone(&state), engine: Arc::clone(self) };
-        self.state.lock().queued.push(Queued {
-            queue: submission.queue,
-            order: submission.order,
-            context: submission.context,
-            after: submission.after.iter().map(|event| Arc::clone(&event.state)).collect(),
-            event: state,
-            touches: submission.touches,
-            work: Some(Box::new(work)),
-            late,
-        });
+        Ok(self.enqueue(submission, late, EventState::new(PENDING), None, work))
+    }
+
+    fn enqueue(
+        self: &Arc<Self>,
+        submission: Submission<'_>,
+        late: Option<Error>,
+        event: Arc<EventState>,
+        ends: Option<Arc<Life>>,
+        work: impl FnOnce() + Send + 'static,
+    ) -> MockEvent {
+        let handle = MockEvent { state: Arc::clone(&event), engine: Arc::clone(self) };
+        {
+            let mut state = self.state.lock();
+            let lives = state.lives(&submission.touches);
+            state.queued.push(Queued {
+                queue: submission.queue,
+                order: submission.order,
+                context: submission.context,
+                after: submission.after.iter().map(|event| Arc::clone(&event.state)).collect(),
+                event,
+                touches: submission.touches,
+                lives,
+                ends,
+                work: Some(Box::new(work)),
+                late,
+            });
+        }
         if self.progress == Progress::Immediate {
             while self.step() {}
         }
-        Ok(event)
+        handle
     }
 
     /// Runs one operation whose dependencies are done. One thread at a time runs work.
@@ -366,6 +435,10 @@ impl Engine {
             let poison = next.after.iter().find_map(|event| event.failure()).or(next.late);
             let in_order_queue = (next.order == QueueOrder::InOrder).then_some(next.queue);
             let (work, event) = (next.work.take(), Arc::clone(&next.event));
+            if poison.is_none() {
+                let wrong = state.misused_by(pick);
+                state.violations.extend(wrong);
+            }
             let earlier = state.failed.iter().find(|(queue, _)| Some(*queue) == in_order_queue);
             (work, event, poison.or(earlier.map(|(_, error)| *error)), in_order_queue)
         };
@@ -398,8 +471,95 @@ impl Engine {
             layout,
             kind,
             context,
+            life: None,
         });
         Ok(pointer)
+    }
+
+    /// Memory whose content comes to life in the order of the queue.
+    pub(super) fn allocate_in_order(
+        self: &Arc<Self>,
+        queue: u64,
+        order: QueueOrder,
+        context: u64,
+        layout: Layout,
+    ) -> Result<(NonNull<u8>, MockEvent)> {
+        let late = self.call(Operation::AllocateInOrder, layout.size(), 0)?;
+        let (begins, in_order) =
+            (EventState::new(PENDING), if order == QueueOrder::InOrder { queue } else { 0 });
+        let pointer = {
+            let mut state = self.state.lock();
+            let chunk = state.chunks.iter().position(|chunk| chunk.serves(layout, in_order));
+            let (pointer, layout) = match chunk.map(|index| state.chunks.swap_remove(index)) {
+                Some(chunk) => (core::ptr::with_exposed_provenance_mut(chunk.base), chunk.layout),
+                // SAFETY: the size is not zero (contract, point 1).
+                None => (unsafe { alloc::alloc::alloc(layout) }, layout),
+            };
+            let (memory_type, requested) = (crate::MemoryType::UsmDevice, layout.size() as u64);
+            let pointer = NonNull::new(pointer).ok_or(ErrorKind::OutOfMemory { memory_type, requested })?;
+            let base = pointer.as_ptr().expose_provenance();
+            let life = Arc::new(Life {
+                block: base..base + layout.size(),
+                begins: Arc::clone(&begins),
+                ends: Mutex::new(None),
+            });
+            let kind = AllocKind::Device;
+            state.live.push(Live { base, layout, kind, context, life: Some(life) });
+            pointer
+        };
+        let submission = Submission {
+            operation: Operation::AllocateInOrder,
+            queue,
+            order,
+            context,
+            bytes: layout.size(),
+            after: &[],
+            touches: Vec::new(),
+        };
+        let event = self.enqueue(submission, late, begins, None, overwrite(pointer, layout.size(), 0xCB));
+        Ok((pointer, event))
+    }
+
+    /// Whoever allocates from the same in-order queue may be given the memory from now on.
+    ///
+    /// # Safety
+    /// As [`QueueMemory::free`](crate::backend::QueueMemory::free).
+    pub(super) unsafe fn free_in_order(
+        self: &Arc<Self>,
+        queue: u64,
+        order: QueueOrder,
+        context: u64,
+        block: &Block,
+        after: &[MockEvent],
+    ) -> Result<()> {
+        let late = self.call(Operation::FreeInOrder, block.size, after.len())?;
+        let freed = EventState::new(PENDING);
+        let life = {
+            let mut state = self.state.lock();
+            let live = state.live.iter().position(|live| live.base == block.address() && live.life.is_some());
+            let Some(live) = live.map(|index| state.live.swap_remove(index)) else {
+                state.violations.push((block.address(), block.size));
+                return Ok(());
+            };
+            if let Some(life) = &live.life {
+                *life.ends.lock() = Some(Arc::clone(&freed));
+            }
+            let queue = if order == QueueOrder::InOrder { queue } else { 0 };
+            let (base, layout) = (live.base, live.layout);
+            state.chunks.push(Chunk { base, layout, queue, freed: Arc::clone(&freed) });
+            live.life
+        };
+        let submission = Submission {
+            operation: Operation::FreeInOrder,
+            queue,
+            order,
+            context,
+            bytes: block.size,
+            after,
+            touches: Vec::new(),
+        };
+        self.enqueue(submission, late, freed, life, overwrite(block.pointer, block.size, 0xDE));
+        Ok(())
     }
 
     /// # Safety
@@ -409,7 +569,8 @@ impl Engine {
         let (start, end) = (block.address(), block.address() + block.size);
         let in_use = {
             let mut state = self.state.lock();
-            state.live.retain(|live| live.base != start);
+            let live = state.live.iter().position(|live| live.base == start);
+            let live = live.map(|index| state.live.swap_remove(index));
             // What has run is taken out of the queue a moment after its event says so.
             let running = |queued: &Queued| !queued.event.is_complete();
             let touches =
@@ -417,6 +578,10 @@ impl Engine {
             let in_use = !state.lost && state.queued.iter().any(|queued| touches(queued) && running(queued));
             if in_use {
                 state.violations.push((start, block.size));
+            } else if let Some(Live { base, layout, life: Some(_), .. }) = live {
+                // Memory of a queue goes back to where it came from.
+                state.chunks.push(Chunk { base, layout, queue: 0, freed: EventState::new(COMPLETE) });
+                return;
             }
             in_use
         };
@@ -475,10 +640,49 @@ impl Drop for Engine {
         let mut state = self.state.lock();
         // Work that never ran first: it may own what it would have used.
         state.queued.clear();
-        for live in core::mem::take(&mut state.live) {
+        let live = core::mem::take(&mut state.live).into_iter().map(|live| (live.base, live.layout));
+        let chunks = core::mem::take(&mut state.chunks).into_iter().map(|chunk| (chunk.base, chunk.layout));
+        for (base, layout) in live.chain(chunks) {
             // SAFETY: allocated here with this layout, not freed, and every context that could name it is gone.
-            unsafe { alloc::alloc::dealloc(core::ptr::with_exposed_provenance_mut(live.base), live.layout) };
+            unsafe { alloc::alloc::dealloc(core::ptr::with_exposed_provenance_mut(base), layout) };
         }
+    }
+}
+
+impl State {
+    /// The blocks of queues that work over these ranges touches. Memory that a queue has freed belongs to nobody.
+    fn lives(&mut self, touches: &[Range<usize>]) -> Vec<Arc<Life>> {
+        let meets = |block: &Range<usize>| {
+            touches.iter().any(|range| range.start < block.end && block.start < range.end)
+        };
+        let lives: Vec<_> =
+            self.live.iter().filter_map(|live| live.life.clone()).filter(|life| meets(&life.block)).collect();
+        let freed = self.chunks.iter().map(|chunk| chunk.base..chunk.base + chunk.layout.size());
+        self.violations.extend(freed.filter(meets).map(|block| (block.start, block.len())));
+        lives
+    }
+
+    /// The blocks of queues that an operation must not touch, or free, now.
+    fn misused_by(&self, index: usize) -> Vec<(usize, usize)> {
+        let running = &self.queued[index];
+        let mut wrong: Vec<_> =
+            running.lives.iter().filter(|life| !life.is_on()).map(|life| life.violation()).collect();
+        if let Some(ends) = &running.ends {
+            let uses = |queued: &Queued| queued.lives.iter().any(|life| Arc::ptr_eq(life, ends));
+            let in_use = self.queued.iter().any(|queued| uses(queued) && !queued.event.is_complete());
+            wrong.extend((!ends.begins.is_complete() || in_use).then(|| ends.violation()));
+        }
+        wrong
+    }
+}
+
+/// Work that makes memory's content arbitrary: a test that relies on it shall fail.
+fn overwrite(pointer: NonNull<u8>, len: usize, byte: u8) -> impl FnOnce() + Send + 'static {
+    let base = pointer.as_ptr().expose_provenance();
+    move || {
+        let pointer: *mut u8 = core::ptr::with_exposed_provenance_mut(base);
+        // SAFETY: memory of that size, which goes with the engine; in the order of its queue nobody else touches it now.
+        unsafe { pointer.write_bytes(byte, len) };
     }
 }
 

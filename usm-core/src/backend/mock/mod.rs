@@ -2,7 +2,8 @@
 //!
 //! Work is queued and runs when the test says so ([`Progress`]), on an out-of-order queue in any order that the
 //! dependencies allow, chosen by a seed. Freed memory is checked against queued work: a block freed while an
-//! operation still uses it is reported by [`Mock::violations`].
+//! operation still uses it is reported by [`Mock::violations`]. Memory from a queue is given out again in that queue's order, before anything has
+//! run; work that starts before its allocation has run, or after its free, is reported too.
 
 mod backend;
 mod engine;
@@ -40,6 +41,7 @@ impl Mock {
         info.global_mem_size = 1 << 30;
         info.max_alloc_size = 1 << 29;
         info.integrated = false;
+        info.queue_memory = true;
         Self { engine: Arc::new(Engine::new(progress)), devices: alloc::vec![info], peer_access: true }
     }
 
@@ -57,6 +59,12 @@ impl Mock {
             let flags = crate::AccessFlags::ACCESS | crate::AccessFlags::ATOMIC;
             info.capabilities = Capabilities::uniform(flags);
         })
+    }
+
+    /// The same driver without memory in the order of queues.
+    #[must_use]
+    pub fn without_queue_memory(self) -> Self {
+        self.with_device(|info| info.queue_memory = false)
     }
 
     /// The same driver with `count` devices.
@@ -120,7 +128,8 @@ impl Mock {
         self.engine.calls()
     }
 
-    /// Blocks that were freed although queued work still used them, as (address, bytes); empty in a sound program.
+    /// Blocks that were freed although queued work still used them, and blocks of queues that work touched outside of their time, as
+    /// (address, bytes); empty in a sound program.
     #[must_use]
     pub fn violations(&self) -> Vec<(usize, usize)> {
         self.engine.violations()

@@ -86,6 +86,7 @@ unsafe impl Backend for OpenCl {
     type Advice = Self;
     type Ipc = Unsupported;
     type Peer = Unsupported;
+    type QueueMemory = Unsupported;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(OpenClDevice)) -> Result<()> {
         device::for_each(self.library, visit)

@@ -1,0 +1,401 @@
+//! Memory from a queue, on a driver that gives memory out again in the order of queues and tells what came too early or too late.
+
+use core::alloc::Layout;
+use core::time::Duration;
+
+use proptest::prelude::*;
+use usm_core::backend::mock::{Call, Fault, Mock, MockEvent, Operation, Progress};
+use usm_core::backend::{Block, QueueMemory};
+use usm_core::{
+    AllocKind, Allocation, Backend, Context, Device, Error, ErrorKind, Event, MemorySource, MemoryType,
+    Queue, QueueOrder, Request, UsmVec,
+};
+
+const BYTES: usize = 256;
+
+fn bytes(queue: &Queue<Mock>) -> Allocation<Mock> {
+    try_bytes(queue).expect("memory")
+}
+
+fn try_bytes(queue: &Queue<Mock>) -> usm_core::Result<Allocation<Mock>> {
+    MemorySource::allocate(queue, &Request::new(AllocKind::Device, BYTES))
+}
+
+fn fill(queue: &Queue<Mock>, memory: &mut Allocation<Mock>, value: u8) -> Event<Mock> {
+    queue.fill_bytes(memory, 0, BYTES, &[value]).expect("a fill")
+}
+
+fn two_queues(context: &Context<Mock>) -> (Queue<Mock>, Queue<Mock>) {
+    let queue = || context.queue(QueueOrder::InOrder).expect("a queue");
+    (queue(), queue())
+}
+
+/// Events that the calls of an operation were told to wait for.
+fn waits(mock: &Mock, operation: Operation) -> Vec<usize> {
+    mock.calls().iter().filter(|call| call.operation == operation).map(|call| call.after).collect()
+}
+
+fn fault(operation: Operation, late: bool, kind: ErrorKind) -> Fault {
+    Fault { operation, skip: 0, error: Error::from(kind).with_native(-5), late }
+}
+
+#[test]
+fn an_address_comes_back_in_the_order_of_its_queue_before_anything_has_run() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let (own, other) = two_queues(&context);
+    let mut first = bytes(&own);
+    let address = first.as_ptr();
+    let _ = fill(&own, &mut first, 1);
+    drop(first);
+    assert_eq!((mock.live_blocks(), context.deferred_frees()), (0, 0));
+    // Another queue may be at another place of its order: not before the free has run.
+    assert_ne!(bytes(&other).as_ptr(), address);
+    let mut second = bytes(&own);
+    assert_eq!(second.as_ptr(), address);
+    let _ = fill(&own, &mut second, 2);
+    assert_eq!(context.query(address).expect("an answer").base, address.addr());
+    drop(second);
+    assert_eq!(context.query(address).expect("an answer").kind, AllocKind::Unknown);
+    assert_eq!(mock.queued(), 8, "nothing has run");
+    mock.finish();
+    let taken = [bytes(&other), bytes(&other)];
+    assert!(taken.iter().any(|memory| memory.as_ptr() == address), "the free has run");
+    assert_eq!(mock.violations(), []);
+}
+
+#[test]
+fn only_what_another_queue_does_is_waited_for() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let (own, other) = two_queues(&context);
+    let mut memory = bytes(&own);
+    let _ = fill(&own, &mut memory, 1);
+    drop(memory);
+    assert_eq!((waits(&mock, Operation::Fill), waits(&mock, Operation::FreeInOrder)), (vec![0], vec![0]));
+    let mut memory = bytes(&own);
+    let _ = fill(&other, &mut memory, 2);
+    drop(memory);
+    assert_eq!(waits(&mock, Operation::Fill), [0, 1], "the fill waits for the allocation");
+    assert_eq!(waits(&mock, Operation::FreeInOrder), [0, 1], "the free waits for the fill");
+}
+
+/// On a queue that is not in order by itself everything is ordered by events.
+#[test]
+fn an_out_of_order_queue_orders_by_events() {
+    for seed in 0..200 {
+        let mock = Mock::new(Progress::Manual);
+        mock.seed(seed);
+        let context = mock.context();
+        let queue = context.queue(QueueOrder::OutOfOrder).expect("a queue");
+        let mut memory = bytes(&queue);
+        let _ = fill(&queue, &mut memory, 1);
+        drop(memory);
+        drop(bytes(&queue));
+        assert_eq!(
+            (waits(&mock, Operation::Fill), waits(&mock, Operation::FreeInOrder)),
+            (vec![1], vec![1, 1])
+        );
+        mock.finish();
+        assert_eq!((mock.violations(), mock.queued()), (vec![], 0));
+    }
+}
+
+/// The driver itself, without the model: it tells what the model must never let happen.
+#[test]
+fn work_outside_of_the_time_of_its_memory_is_found() {
+    type Submit = fn(&Queue<Mock>, &Queue<Mock>);
+    fn allocate(queue: &Queue<Mock>) -> (Block, MockEvent) {
+        let layout = Layout::from_size_align(BYTES, 64).expect("a layout");
+        let (pointer, event) = <Mock as QueueMemory<Mock>>::allocate(queue.raw(), layout).expect("memory");
+        (Block { pointer, size: BYTES, alignment: 64, kind: AllocKind::Device }, event)
+    }
+    fn touch(queue: &Queue<Mock>, block: &Block, after: &[MockEvent]) -> MockEvent {
+        // SAFETY: on this driver memory stays where it is until the driver goes.
+        unsafe { Mock::fill(queue.raw(), block.pointer.as_ptr(), &[1], BYTES, after) }.expect("a fill")
+    }
+    fn free(queue: &Queue<Mock>, block: &Block, after: &[MockEvent]) {
+        // SAFETY: as above; that it is misused is the test.
+        unsafe { <Mock as QueueMemory<Mock>>::free(queue.raw(), block, after) }.expect("a free");
+    }
+    let right: Submit = |own, other| {
+        let (block, allocated) = allocate(own);
+        let used = touch(other, &block, &[allocated]);
+        free(own, &block, &[used]);
+    };
+    let too_early: Submit = |own, other| {
+        let (block, _) = allocate(own);
+        let used = touch(other, &block, &[]);
+        free(own, &block, &[used]);
+    };
+    let too_late: Submit = |own, other| {
+        let (block, allocated) = allocate(own);
+        let _ = touch(other, &block, &[allocated]);
+        free(own, &block, &[]);
+    };
+    let after_the_free: Submit = |own, _| {
+        let (block, _) = allocate(own);
+        free(own, &block, &[]);
+        let _ = touch(own, &block, &[]);
+    };
+    let twice: Submit = |own, _| {
+        let (block, _) = allocate(own);
+        free(own, &block, &[]);
+        free(own, &block, &[]);
+    };
+    let found = |submit: Submit| {
+        (0..50).any(|seed| {
+            let mock = Mock::new(Progress::Manual);
+            mock.seed(seed);
+            let context = mock.context();
+            let (own, other) = two_queues(&context);
+            submit(&own, &other);
+            mock.finish();
+            !mock.violations().is_empty()
+        })
+    };
+    assert!(!found(right));
+    assert_eq!([too_early, too_late, after_the_free, twice].map(found), [true; 4]);
+}
+
+#[test]
+fn a_free_that_is_refused_waits_for_the_uses_in_the_list() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let (own, other) = two_queues(&context);
+    let mut memory = bytes(&own);
+    let address = memory.as_ptr();
+    let _ = fill(&other, &mut memory, 1);
+    mock.inject(fault(Operation::FreeInOrder, false, ErrorKind::Native { operation: "the driver's call" }));
+    drop(memory);
+    // Out of the books like any other memory of a queue, and still taken.
+    assert_eq!((context.stats().sum.live, context.deferred_frees(), mock.live_blocks()), (0, 1, 1));
+    drop(own);
+    context.collect();
+    assert_eq!(context.deferred_frees(), 1);
+    mock.finish();
+    context.collect();
+    assert_eq!((context.deferred_frees(), mock.live_blocks(), mock.violations()), (0, 0, vec![]));
+    // It has gone back to where memory of queues comes from.
+    assert_eq!(bytes(&other).as_ptr(), address);
+}
+
+#[test]
+fn a_free_that_fails_as_it_runs_gives_the_memory_to_nobody() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let (own, other) = two_queues(&context);
+    let memory = bytes(&own);
+    let address = memory.as_ptr();
+    mock.inject(fault(Operation::FreeInOrder, true, ErrorKind::Native { operation: "the driver's call" }));
+    drop(memory);
+    let last = own.barrier(&[]).expect("a barrier");
+    mock.finish();
+    assert_eq!(last.status().expect_err("what comes after it fails too").native, Some(-5));
+    assert_ne!(bytes(&own).as_ptr(), address);
+    assert_ne!(bytes(&other).as_ptr(), address);
+    assert_eq!((context.stats().sum.live, mock.violations()), (0, vec![]));
+}
+
+#[test]
+fn an_allocation_that_fails_as_it_runs_fails_what_uses_it() {
+    let mock = Mock::new(Progress::OnWait);
+    let context = mock.context();
+    let (own, other) = two_queues(&context);
+    mock.inject(fault(
+        Operation::AllocateInOrder,
+        true,
+        ErrorKind::Native { operation: "the driver's call" },
+    ));
+    let mut memory = bytes(&own);
+    let filled = fill(&other, &mut memory, 1);
+    assert_eq!(filled.wait().expect_err("no memory").native, Some(-5));
+    context.set_wait_limit(Duration::from_millis(5));
+    drop((memory, own, other));
+    drop(context);
+    assert_eq!(mock.violations(), []);
+}
+
+#[test]
+fn a_refused_allocation_leaves_no_trace() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let (own, _) = two_queues(&context);
+    let requested = BYTES as u64;
+    let full = ErrorKind::OutOfMemory { memory_type: MemoryType::UsmDevice, requested };
+    mock.inject(fault(Operation::AllocateInOrder, false, full));
+    let refused = try_bytes(&own).expect_err("full");
+    assert_eq!((refused.kind, refused.native), (full, Some(-5)));
+    assert_eq!((context.stats().sum.count, mock.live_blocks()), (0, 0));
+    // The whole memory is there again.
+    let half = Request::new(AllocKind::Device, 1 << 29);
+    let halves = [(); 2].map(|()| own.context().allocate(&half).expect("memory"));
+    let refused = try_bytes(&own).expect_err("no room").kind;
+    assert!(matches!(refused, ErrorKind::OverMemory { .. }), "{refused}");
+    drop(halves);
+    drop(bytes(&own));
+}
+
+#[test]
+fn a_driver_that_has_it_and_refuses_gives_plain_memory() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let (own, _) = two_queues(&context);
+    mock.inject(fault(Operation::AllocateInOrder, false, ErrorKind::Unsupported { operation: "this size" }));
+    let mut memory = bytes(&own);
+    let _ = fill(&own, &mut memory, 1);
+    drop(memory);
+    assert_eq!((context.stats().sum.live, context.deferred_frees(), mock.live_blocks()), (0, 1, 1));
+    mock.finish();
+    context.collect();
+    assert_eq!((context.deferred_frees(), mock.live_blocks()), (0, 0));
+    assert_eq!(waits(&mock, Operation::FreeInOrder), [0; 0]);
+}
+
+#[test]
+fn a_lost_device_keeps_the_memory_and_says_so() {
+    let mock = Mock::new(Progress::OnWait);
+    let context = mock.context();
+    let (own, _) = two_queues(&context);
+    let mut memory = bytes(&own);
+    let _ = fill(&own, &mut memory, 1);
+    mock.lose_device();
+    assert_eq!(try_bytes(&own).expect_err("lost").kind, ErrorKind::DeviceLost);
+    drop((memory, own));
+    assert_eq!((context.stats().sum.live, context.deferred_frees()), (0, 1));
+    drop(context);
+    assert_eq!((mock.live_blocks(), mock.violations()), (1, vec![]));
+}
+
+/// The event of the allocation was dropped, forgotten, or never looked at: the list of uses has it.
+#[test]
+fn forgotten_handles_change_nothing() {
+    for seed in 0..100 {
+        let mock = Mock::new(Progress::Manual);
+        mock.seed(seed);
+        let context = mock.context();
+        let (own, other) = two_queues(&context);
+        let mut memory = bytes(&own);
+        core::mem::forget(own);
+        core::mem::forget(fill(&other, &mut memory, 1));
+        let mut copy = bytes(&other);
+        let _ = other.copy_bytes(&mut copy, 0, &memory, 0, BYTES).expect("a copy");
+        drop(memory);
+        core::mem::forget(copy);
+        mock.finish();
+        assert_eq!((mock.violations(), mock.queued()), (vec![], 0));
+    }
+}
+
+/// What a program does with memory of queues, by small numbers.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Allocate { queue: usize, place: usize },
+    Fill { queue: usize, place: usize, value: u8 },
+    Copy { queue: usize, from: usize, to: usize },
+    Drop { place: usize },
+    DropQueue { queue: usize },
+    Run,
+}
+
+/// Bytes of an array, if there is one.
+type Content = Option<Vec<u8>>;
+/// Bytes live, blocks live, blocks ever.
+type Books = (usize, usize, usize);
+
+const QUEUES: usize = 3;
+const PLACES: usize = 4;
+
+fn step() -> impl Strategy<Value = Step> {
+    let (queue, place) = (0..QUEUES, 0..PLACES);
+    prop_oneof![
+        3 => (queue.clone(), place.clone()).prop_map(|(queue, place)| Step::Allocate { queue, place }),
+        4 => (queue.clone(), place.clone(), any::<u8>())
+            .prop_map(|(queue, place, value)| Step::Fill { queue, place, value }),
+        4 => (queue.clone(), place.clone(), place.clone())
+            .prop_map(|(queue, from, to)| Step::Copy { queue, from, to }),
+        3 => place.prop_map(|place| Step::Drop { place }),
+        1 => queue.prop_map(|queue| Step::DropQueue { queue }),
+        1 => Just(Step::Run),
+    ]
+}
+
+/// Runs the steps; what each place holds in the end, and what the books said after each step.
+fn run(mock: &Mock, steps: &[Step]) -> (Vec<Content>, Vec<Books>) {
+    let context = mock.context();
+    let order = |index: usize| [QueueOrder::InOrder, QueueOrder::InOrder, QueueOrder::OutOfOrder][index];
+    let new_queue = |index| context.queue(order(index)).expect("a queue");
+    let mut queues: Vec<_> = (0..QUEUES).map(new_queue).collect();
+    let mut places: Vec<Option<UsmVec<u8, Device, Mock>>> = (0..PLACES).map(|_| None).collect();
+    let mut books = Vec::new();
+    for step in steps {
+        match *step {
+            Step::Allocate { queue, place } => {
+                let queue = &queues[queue];
+                places[place] = Some(UsmVec::zeroed_in(queue, queue, BYTES).expect("an array"));
+            }
+            Step::Fill { queue, place, value } => {
+                if let Some(array) = &mut places[place] {
+                    let _ = queues[queue].fill(array, value).expect("a fill");
+                }
+            }
+            Step::Copy { queue, from, to } if from != to => {
+                let source = places[from].take();
+                if let (Some(source), Some(target)) = (&source, &mut places[to]) {
+                    let _ = queues[queue].copy(target, source).expect("a copy");
+                }
+                places[from] = source;
+            }
+            Step::Copy { .. } => {}
+            Step::Drop { place } => places[place] = None,
+            Step::DropQueue { queue } => queues[queue] = new_queue(queue),
+            Step::Run => _ = mock.step(),
+        }
+        let sum = context.stats().sum;
+        books.push((sum.current, sum.live, sum.count));
+    }
+    mock.finish();
+    let queue = new_queue(2);
+    let read = |array: &UsmVec<u8, Device, Mock>| {
+        let staging = UsmVec::<u8, usm_core::Host, Mock>::uninit(&context, BYTES).expect("an array");
+        let (copy, _) = staging.copy_from(&queue, array).expect("a copy");
+        mock.finish();
+        copy.read().expect("a view").to_vec()
+    };
+    let content = places.iter().map(|place| place.as_ref().map(read)).collect();
+    (content, books)
+}
+
+/// The content that each place has when everything is done at once.
+fn model(steps: &[Step]) -> Vec<Content> {
+    let mut places: Vec<Option<u8>> = vec![None; PLACES];
+    for step in steps {
+        match *step {
+            Step::Allocate { place, .. } => places[place] = Some(0),
+            Step::Fill { place, value, .. } => places[place] = places[place].map(|_| value),
+            Step::Copy { from, to, .. } => {
+                places[to] = places[to].map(|before| places[from].unwrap_or(before));
+            }
+            Step::Drop { place } => places[place] = None,
+            Step::DropQueue { .. } | Step::Run => {}
+        }
+    }
+    places.into_iter().map(|value| value.map(|value| vec![value; BYTES])).collect()
+}
+
+proptest! {
+    /// On three queues in any legal order, and on the same driver without queue order, with the same books after each step.
+    #[test]
+    fn any_program_is_the_one_without_queues(steps in prop::collection::vec(step(), 0..40), seed in any::<u64>()) {
+        let (ordered, plain) = (Mock::new(Progress::Manual), Mock::new(Progress::Manual).without_queue_memory());
+        ordered.seed(seed);
+        plain.seed(seed);
+        let (content, books) = run(&ordered, &steps);
+        prop_assert_eq!(&content, &model(&steps));
+        prop_assert_eq!(ordered.violations(), []);
+        prop_assert_eq!(run(&plain, &steps), (content, books));
+        prop_assert_eq!(plain.violations(), []);
+        let is_in_order = |call: &Call| call.operation == Operation::AllocateInOrder;
+        prop_assert!(!plain.calls().iter().any(is_in_order));
+    }
+}

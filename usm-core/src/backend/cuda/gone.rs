@@ -1,0 +1,99 @@
+//! Memory that was freed in the order of a stream. The driver must not be asked about such addresses (its answer is undefined from the moment of
+//! the free, not from that at which the stream comes to it), and everybody may ask us about any address.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use crate::sync::{AtomicUsize, Mutex, Ordering};
+
+/// The addresses that were freed and not given to us again, whichever context they were of. Neighbours are one range, so there are not
+/// more of them than gaps between live blocks.
+#[derive(Debug)]
+pub(super) struct Gone {
+    /// Ascending, apart from each other.
+    ranges: Mutex<Vec<Range<usize>>>,
+    /// Length of the list: 0 where nobody uses such memory, and then nobody takes the lock.
+    len: AtomicUsize,
+}
+
+impl Gone {
+    pub(super) const fn new() -> Self {
+        Self { ranges: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
+    }
+
+    /// Notes that a block is about to be freed: before, because another thread may be given its address next.
+    pub(super) fn add(&self, block: Range<usize>) {
+        self.change(|ranges| {
+            // Those that it meets or touches become one with it.
+            let first = ranges.partition_point(|range| range.end < block.start);
+            let behind = ranges.partition_point(|range| range.start <= block.end);
+            let met = &ranges[first..behind];
+            let start = met.first().map_or(block.start, |range| range.start.min(block.start));
+            let end = met.last().map_or(block.end, |range| range.end.max(block.end));
+            ranges.splice(first..behind, core::iter::once(start..end));
+        });
+    }
+
+    /// Notes that the driver gave a block, or did not take it back.
+    #[inline]
+    pub(super) fn remove(&self, block: Range<usize>) {
+        if self.len.load(Ordering::Acquire) != 0 {
+            self.remove_listed(&block);
+        }
+    }
+
+    fn remove_listed(&self, block: &Range<usize>) {
+        self.change(|ranges| {
+            let first = ranges.partition_point(|range| range.end <= block.start);
+            let behind = ranges.partition_point(|range| range.start < block.end);
+            let Some(met) = ranges.get(first..behind).filter(|met| !met.is_empty()) else { return };
+            let before = met[0].start..block.start;
+            let after = block.end..met[met.len() - 1].end;
+            ranges.splice(first..behind, [before, after].into_iter().filter(|range| !range.is_empty()));
+        });
+    }
+
+    /// Whether the address lies in memory that was freed.
+    #[inline]
+    pub(super) fn has(&self, address: usize) -> bool {
+        self.len.load(Ordering::Acquire) != 0 && self.lists(address)
+    }
+
+    fn lists(&self, address: usize) -> bool {
+        let ranges = self.ranges.lock();
+        let first = ranges.partition_point(|range| range.end <= address);
+        ranges.get(first).is_some_and(|range| range.contains(&address))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<Range<usize>>)) {
+        let mut ranges = self.ranges.lock();
+        change(&mut ranges);
+        self.len.store(ranges.len(), Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_the_set_of_its_addresses() {
+        let (gone, mut model, mut random) = (Gone::new(), [false; 80], 1_usize);
+        for step in 0..20_000 {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            let (start, len, add) = (random >> 33 & 63, 1 + (random >> 40 & 15), random >> 50 & 1 == 0);
+            let block = start..start + len;
+            model[block.clone()].fill(add);
+            if add {
+                gone.add(block)
+            } else {
+                gone.remove(block)
+            }
+            let found: Vec<bool> = (0..80).map(|address| gone.has(address)).collect();
+            assert_eq!(&found[..], &model[..], "after {step} steps");
+            let ranges = gone.ranges.lock();
+            assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start), "{ranges:?}");
+            assert_eq!(ranges.len(), gone.len.load(Ordering::Relaxed));
+        }
+    }
+}
