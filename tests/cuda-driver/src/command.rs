@@ -102,11 +102,13 @@ impl State {
     pub(crate) fn work(&mut self, command: &Command) -> Answer<Work> {
         match &command.action {
             Action::Copy { to, from, width, height } => {
-                let (to, from) = (self.rows(to, *width, *height)?, self.rows(from, *width, *height)?);
+                let number = command.number;
+                let to = self.rows(number, to, *width, *height)?;
+                let from = self.rows(number, from, *width, *height)?;
                 Ok(Work::Copy { to, from, width: *width, height: *height })
             }
             Action::Fill { to, value, width, height } => {
-                let to = self.rows(to, *width, *height)?;
+                let to = self.rows(command.number, to, *width, *height)?;
                 Ok(Work::Fill { to, value: value.clone(), width: *width, height: *height })
             }
             Action::Free { address, id } => {
@@ -120,16 +122,22 @@ impl State {
         }
     }
 
-    /// The driver's own addresses of rows that an operation runs over now.
-    fn rows(&mut self, rows: &Rows, width: usize, height: usize) -> Answer<Rows> {
+    /// The driver's own addresses of rows that the operation of this number runs over now.
+    fn rows(&mut self, number: u64, rows: &Rows, width: usize, height: usize) -> Answer<Rows> {
         let span = rows.span(width, height).unwrap_or(usize::MAX);
         let start = self.resolve(rows.start, span).inspect_err(|_| {
             eprintln!("usm-cuda-driver: {span} bytes at {:#x} are not there any more", rows.start);
         })?;
         if let Some((_, live)) = self.lookup(rows.start) {
-            let unborn = matches!(&live.origin, Origin::Pool(born) if self.unfinished.contains(born));
-            if unborn {
-                self.misuse(format_args!("{:#x} is used before its allocation", rows.start));
+            // The address may have been given out again since: then the operation is one of the memory that was there before.
+            if let Origin::Pool(born) = live.origin {
+                match (number < born, self.unfinished.contains(&born)) {
+                    (false, true) => {
+                        self.misuse(format_args!("{:#x} is used before its allocation", rows.start));
+                    }
+                    (true, false) => self.misuse(format_args!("{:#x} is used after its free", rows.start)),
+                    _ => {}
+                }
             }
         }
         Ok(Rows { start, pitch: rows.pitch })
