@@ -196,19 +196,22 @@ impl MemInfo {
 
     /// A block of the built-in allocator without destructor or fill; `None` for any failure.
     #[inline]
-    pub(crate) fn allocate_plain(size: usize) -> Option<NonNull<Self>> {
-        Self::allocate_builtin(size, block::MIN_ALIGN)
+    fn allocate_plain(size: usize) -> Option<NonNull<Self>> {
+        Self::allocate_here(size, block::MIN_ALIGN)
     }
 
+    /// [`allocate_plain`](Self::allocate_plain) with an alignment.
     #[inline]
     fn allocate_aligned(size: usize, align: usize) -> Option<NonNull<Self>> {
-        Self::allocate_builtin(size, align)
+        Self::allocate_here(size, align)
     }
 
+    /// A block of the built-in allocator without destructor or fill, for functions of their own; `None` for any failure.
+    ///
     /// The usual case here, where it is compiled into the caller: a small block that this thread kept, and nobody watches. The
     /// rest is behind jumps: a call alone costs a fourth of the block.
     #[inline(always)]
-    fn allocate_builtin(size: usize, align: usize) -> Option<NonNull<Self>> {
+    pub(crate) fn allocate_here(size: usize, align: usize) -> Option<NonNull<Self>> {
         let switches = system::switches();
         if cfg!(feature = "debug")
             || !switches.is_plain()

@@ -40,7 +40,8 @@ pub static NUMBA_API: NumbaApi =
 // reference, or of an allocator that outlives the block.
 
 pub(crate) unsafe extern "C" fn allocate(size: usize) -> *mut MemInfo {
-    MemInfo::allocate_plain(size).map_or(ptr::null_mut(), NonNull::as_ptr)
+    // The alignment of `malloc`.
+    MemInfo::allocate_here(size, 16).map_or(ptr::null_mut(), NonNull::as_ptr)
 }
 
 pub(crate) unsafe extern "C" fn allocate_external(

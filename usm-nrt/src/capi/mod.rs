@@ -166,7 +166,8 @@ export! {
     }
     /// A block.
     fn NRT_MemInfo_alloc(size: usize) -> *mut MemInfo {
-        make(size, 16, false, None, ptr::null_mut())
+        // SAFETY: an entry without conditions.
+        unsafe { api::numba::allocate(size) }
     }
     /// A block of an external allocator.
     fn NRT_MemInfo_alloc_external(size: usize, allocator: *mut ExternalAllocator) -> *mut MemInfo {
@@ -186,7 +187,7 @@ export! {
     }
     /// A block whose data is aligned; null when `align` is not a power of two.
     fn NRT_MemInfo_alloc_aligned(size: usize, align: c_uint) -> *mut MemInfo {
-        make(size, align as usize, false, None, ptr::null_mut())
+        MemInfo::allocate_here(size, align as usize).map_or(ptr::null_mut(), NonNull::as_ptr)
     }
     /// An aligned block, filled.
     fn NRT_MemInfo_alloc_safe_aligned(size: usize, align: c_uint) -> *mut MemInfo {
