@@ -8,6 +8,8 @@ mod cache;
 #[cfg(feature = "std")]
 mod here;
 #[cfg(feature = "std")]
+mod nesting;
+#[cfg(feature = "std")]
 mod shelf;
 #[cfg(feature = "std")]
 mod thread;
@@ -22,14 +24,18 @@ pub(crate) use shelf::{CLOSING, Chain, clear_all as clear_all_shelves, set_gener
 #[cfg(feature = "std")]
 pub use thread::drain_thread_cache;
 #[cfg(feature = "std")]
-pub(crate) use thread::{count, for_each_counters, keeper, put, shelf, take};
+pub(crate) use thread::{
+    begin_destructor, count, end_destructor, for_each_counters, keeper, put, shelf, take,
+};
 #[cfg(feature = "std")]
 pub(crate) use wish::answer as thread_cache_answered;
 
 #[cfg(not(feature = "std"))]
 mod shared;
 #[cfg(not(feature = "std"))]
-pub(crate) use shared::{Cache, count, drain_thread_cache, for_each_counters, keeper, put, take};
+pub(crate) use shared::{
+    Cache, begin_destructor, count, drain_thread_cache, end_destructor, for_each_counters, keeper, put, take,
+};
 
 /// Bytes between two size classes, prefix and header included.
 const CLASS_STEP: usize = 32;

@@ -3,6 +3,7 @@
 use core::ptr::NonNull;
 
 use crate::counters::{Counters, Event};
+use crate::meminfo::MemInfo;
 
 static COUNTERS: Counters = Counters::new();
 
@@ -30,6 +31,14 @@ pub(crate) fn put<const N: usize>(
 }
 
 pub(crate) fn drain_thread_cache() {}
+
+pub(crate) fn begin_destructor(_: NonNull<MemInfo>) -> bool {
+    true
+}
+
+pub(crate) fn end_destructor() -> Option<NonNull<MemInfo>> {
+    None
+}
 
 /// Never made.
 pub(crate) enum Cache {}

@@ -6,12 +6,14 @@ use core::ptr::{self, NonNull};
 use std::thread_local;
 
 use super::cache::Cache;
+use super::nesting::Nesting;
 use super::shelf::Shelf;
 use super::{here, wish};
 use crate::block;
 use crate::claims::{Claim, Claims};
 use crate::counters::{Counters, Event};
 use crate::fallible::leaked;
+use crate::meminfo::MemInfo;
 use crate::system;
 
 /// All threads' counters.
@@ -23,6 +25,7 @@ static ORPHANS: Counters = Counters::new();
 /// are small.
 pub(super) struct Local {
     cache: Cache,
+    nesting: Nesting,
     /// None until something was counted.
     shard: Cell<Option<&'static Claim<Counters>>>,
     /// None until a block of a slab was wanted.
@@ -75,7 +78,12 @@ fn open<'a>() -> Option<&'a Local> {
         return Some(local);
     }
     EXIT.try_with(|_| ()).ok()?;
-    let new = leaked(Local { cache: Cache::new(), shard: Cell::new(None), shelf: Cell::new(None) })?;
+    let new = leaked(Local {
+        cache: Cache::new(),
+        nesting: Nesting::new(),
+        shard: Cell::new(None),
+        shelf: Cell::new(None),
+    })?;
     here::set(new.as_ptr());
     // SAFETY: as in `current`.
     Some(unsafe { new.as_ref() })
@@ -193,6 +201,18 @@ fn prepared<'a>() -> Option<&'a Local> {
         system::switch_thread_cache(false);
     }
     local
+}
+
+/// Begins the destructor of a block; false when the block waits for other destructors to return.
+#[inline]
+pub(crate) fn begin_destructor(mi: NonNull<MemInfo>) -> bool {
+    current().or_else(open).is_none_or(|local| local.nesting.begin(mi))
+}
+
+/// Ends a destructor; then begins that of a block that waited, if no other runs.
+#[inline]
+pub(crate) fn end_destructor() -> Option<NonNull<MemInfo>> {
+    current().or_else(open)?.nesting.end()
 }
 
 /// Frees all blocks that the calling thread holds back.

@@ -1,0 +1,262 @@
+//! Making blocks.
+
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+
+use usm_core::AllocKind;
+
+use super::{HEADER, HEADER_ROOM, MemInfo, Request};
+use crate::block::{self, BUILTIN};
+use crate::destructor::{self, Dtor, FRESH, ManagedDtor, Owned, Owner};
+use crate::error::Error;
+use crate::external::ExternalAllocator;
+use crate::fallible;
+use crate::system;
+use crate::track;
+
+impl MemInfo {
+    /// Allocates header and data in one block; the caller owns the one reference.
+    #[inline(always)]
+    pub fn allocate(request: Request) -> Result<NonNull<Self>, Error> {
+        // The usual request is decided at compile time and travels in registers.
+        if let (false, None, None) = (request.fill, request.dtor, request.allocator) {
+            let mi = match request.align {
+                16 => Self::allocate_plain(request.size),
+                align => Self::allocate_aligned(request.size, align),
+            };
+            if let Some(mi) = mi {
+                return Ok(mi);
+            }
+        }
+        Self::allocate_any(&request)
+    }
+
+    /// A block of the built-in allocator without destructor or fill; `None` for any failure.
+    #[inline]
+    fn allocate_plain(size: usize) -> Option<NonNull<Self>> {
+        Self::allocate_here(size, block::MIN_ALIGN)
+    }
+
+    /// [`allocate_plain`](Self::allocate_plain) with an alignment.
+    #[inline]
+    fn allocate_aligned(size: usize, align: usize) -> Option<NonNull<Self>> {
+        Self::allocate_here(size, align)
+    }
+
+    /// A block of the built-in allocator without destructor or fill, for functions of their own; `None` for any failure.
+    ///
+    /// The usual case here, where it is compiled into the caller: a small block that this thread kept, and nobody watches. The
+    /// rest is behind jumps: a call alone costs a fourth of the block.
+    #[inline(always)]
+    pub(crate) fn allocate_here(size: usize, align: usize) -> Option<NonNull<Self>> {
+        let switches = system::switches();
+        if cfg!(feature = "debug")
+            || !switches.is_plain()
+            || size > block::MAX_NEAR_SIZE
+            || !align.is_power_of_two()
+        {
+            return Self::allocate_observed(size, align);
+        }
+        if switches.is_cached() {
+            let aligned = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
+            if let Some(class) = block::class_for(HEADER_ROOM, size, aligned) {
+                let Some(block) = block::allocate_counted(class, switches) else {
+                    return Self::allocate_observed(size, align);
+                };
+                // SAFETY: a block with that much room, of nobody else.
+                return Some(unsafe { Self::place(block, size) });
+            }
+        }
+        let usual = align == block::MIN_ALIGN && !switches.is_counted();
+        if usual { Self::allocate_uncounted(size) } else { Self::allocate_near(size, align) }
+    }
+
+    /// A block of the usual alignment from the global allocator; sizes up to `MAX_NEAR_SIZE`.
+    #[inline(never)]
+    fn allocate_uncounted(size: usize) -> Option<NonNull<Self>> {
+        let block = block::allocate_near(HEADER_ROOM, size, block::MIN_ALIGN)?;
+        // SAFETY: a fresh block with that much room.
+        Some(unsafe { Self::place(block, size) })
+    }
+
+    /// What is not kept, with an alignment of its own or counted; sizes up to `MAX_NEAR_SIZE`.
+    #[inline(never)]
+    fn allocate_near(size: usize, align: usize) -> Option<NonNull<Self>> {
+        if align > block::NEAR_ALIGN {
+            return Self::allocate_observed(size, align);
+        }
+        let aligned = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
+        let block = block::allocate_near(HEADER_ROOM, size, aligned)?;
+        track::counted_birth(system::switches());
+        // SAFETY: a fresh block with that much room.
+        Some(unsafe { Self::place(block, size) })
+    }
+
+    #[inline(never)]
+    fn allocate_observed(size: usize, align: usize) -> Option<NonNull<Self>> {
+        let block = block::allocate(HEADER_ROOM, size, align).ok()?;
+        // SAFETY: a fresh block with that much room.
+        let mi = unsafe { Self::place(block, size) };
+        track::born(mi);
+        Some(mi)
+    }
+
+    /// Writes the header of a block without destructor.
+    ///
+    /// # Safety
+    /// `block` is fresh, of the built-in allocator, with HEADER_ROOM and `size` bytes.
+    #[inline(always)]
+    unsafe fn place(block: NonNull<u8>, size: usize) -> NonNull<Self> {
+        // SAFETY: the block holds HEADER_ROOM bytes in front of the data.
+        let data = unsafe { block.add(HEADER_ROOM) };
+        let allocator = (&raw const BUILTIN).cast_mut();
+        // SAFETY: no destructor; the allocator frees the header's address.
+        let header =
+            unsafe { Self::from_parts(data.as_ptr().cast(), size, None, ptr::null_mut(), allocator) };
+        let mi = block.cast::<Self>();
+        // SAFETY: the block starts with room for an aligned header.
+        unsafe { mi.write(header) };
+        mi
+    }
+
+    #[inline(never)]
+    fn allocate_any(request: &Request) -> Result<NonNull<Self>, Error> {
+        let (mi, data, allocator) = allocate_block(request)?;
+        let (dtor, info): (Option<Dtor>, _) = match (request.dtor, request.fill) {
+            (None, false) => (None, ptr::null_mut()),
+            (None, true) => (Some(destructor::fill_dead), ptr::null_mut()),
+            (custom, false) => (Some(destructor::call_dtor), destructor::dtor_to_info(custom)),
+            (custom, true) => (Some(destructor::call_dtor_then_fill), destructor::dtor_to_info(custom)),
+        };
+        let data = data.as_ptr().cast();
+        if request.fill {
+            // SAFETY: fresh memory of `size` bytes.
+            unsafe { destructor::fill(data, request.size, FRESH) };
+        }
+        // SAFETY: the destructors fit their infos; the allocator frees the header's address.
+        let header = unsafe { Self::from_parts(data, request.size, dtor, info, allocator) };
+        // SAFETY: the block starts with room for an aligned header.
+        unsafe { mi.write(header) };
+        track::born(mi);
+        Ok(mi)
+    }
+
+    /// Allocates a header for data that lies elsewhere; the caller owns the one reference.
+    ///
+    /// # Safety
+    /// `data` stays valid until `dtor`, which may be called once, on any thread, with `data`, `size`, `dtor_info`.
+    pub unsafe fn wrap(
+        data: *mut c_void,
+        size: usize,
+        dtor: Option<Dtor>,
+        dtor_info: *mut c_void,
+    ) -> Result<NonNull<Self>, Error> {
+        let (mi, _, allocator) = builtin_block(0, 16)?;
+        // SAFETY: the caller answers for data and destructor; the allocator frees the header.
+        let header = unsafe { Self::from_parts(data, size, dtor, dtor_info, allocator) };
+        // SAFETY: fresh room for an aligned header.
+        unsafe { mi.write(header) };
+        track::born(mi);
+        Ok(mi)
+    }
+
+    /// [`wrap`](Self::wrap) with a destructor that gets the data pointer only; the size is not known (0).
+    ///
+    /// # Safety
+    /// `data` stays valid until `dtor`, which may be called once, on any thread, with `data`.
+    pub unsafe fn manage(data: *mut c_void, dtor: Option<ManagedDtor>) -> Result<NonNull<Self>, Error> {
+        let info = dtor.map_or(ptr::null_mut(), |dtor| dtor as *mut c_void);
+        // SAFETY: `call_managed` reads `info` as what it is.
+        unsafe { Self::wrap(data, 0, Some(destructor::call_managed), info) }
+    }
+
+    /// [`wrap`](Self::wrap) with an owner that is released instead of the memory being freed. The tags of Rust
+    /// values are refused: only [`MemRef`](crate::MemRef) makes such owners.
+    ///
+    /// # Safety
+    /// `data` stays valid until `owner.release`, which may be called once, on any thread, with `owner.object`.
+    pub unsafe fn wrap_owned(data: *mut c_void, size: usize, owner: Owner) -> Result<NonNull<Self>, Error> {
+        // SAFETY: same contract.
+        unsafe { Self::wrap_owned_of_kind(data, size, owner, AllocKind::Unknown) }
+    }
+
+    /// [`wrap_owned`](Self::wrap_owned) of USM of a known kind, device memory included: the header is elsewhere.
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn wrap_owned_of_kind(
+        data: *mut c_void,
+        size: usize,
+        owner: Owner,
+        kind: AllocKind,
+    ) -> Result<NonNull<Self>, Error> {
+        if owner.tag.is_rust() {
+            return Err(Error::ReservedTag);
+        }
+        // SAFETY: same contract.
+        unsafe { Self::wrap_owner(data, size, Owned { owner, kind }) }
+    }
+
+    /// [`wrap_owned`](Self::wrap_owned) for all tags. On failure the object stays the caller's.
+    ///
+    /// # Safety
+    /// As there; behind a tag of Rust values is such a value.
+    pub(crate) unsafe fn wrap_owner(
+        data: *mut c_void,
+        size: usize,
+        owned: Owned,
+    ) -> Result<NonNull<Self>, Error> {
+        let record = fallible::leaked(owned).ok_or(Error::OutOfMemory { size: size_of::<Owned>() })?;
+        // SAFETY: `drop_owner` reads the record as what it is; the caller answers for the data.
+        let mi = unsafe { Self::wrap(data, size, Some(destructor::drop_owner), record.as_ptr().cast()) };
+        if mi.is_err() {
+            // SAFETY: made above, used by nobody.
+            drop(unsafe { alloc::boxed::Box::from_raw(record.as_ptr()) });
+        }
+        mi
+    }
+}
+
+/// Header and `head` + data in one block, from the built-in allocator or an external one.
+/// Returns (header, data, allocator).
+#[inline]
+fn allocate_block(
+    request: &Request,
+) -> Result<(NonNull<MemInfo>, NonNull<u8>, *mut ExternalAllocator), Error> {
+    let Some(allocator) = request.allocator.filter(|named| !ptr::eq(named.as_ptr(), &raw const BUILTIN))
+    else {
+        return builtin_block(request.size, request.align);
+    };
+    let Request { size, align, .. } = *request;
+    let overflow = Error::SizeOverflow { size, align };
+    if !align.is_power_of_two() {
+        return Err(Error::InvalidAlignment { align });
+    }
+    // SAFETY: `Request::allocator` promises a live allocator.
+    let functions = unsafe { allocator.read() };
+    let (Some(malloc), Some(_)) = (functions.malloc, functions.free) else {
+        return Err(Error::IncompleteAllocator);
+    };
+    let total = HEADER.checked_add(size).and_then(|total| total.checked_add(align - 1)).ok_or(overflow)?;
+    if total > isize::MAX as usize {
+        return Err(overflow);
+    }
+    // SAFETY: the allocator's own function with its own opaque pointer.
+    let base = unsafe { malloc(total, functions.opaque) };
+    let base = NonNull::new(base.cast::<u8>()).ok_or(Error::OutOfMemory { size })?;
+    // The header must start the block, because that is the address that will be freed.
+    let shift = (base.addr().get() + HEADER).wrapping_neg() & (align - 1);
+    // SAFETY: `HEADER + shift + size <= total`.
+    let data = unsafe { base.add(HEADER + shift) };
+    Ok((base.cast(), data, allocator.as_ptr()))
+}
+
+fn builtin_block(
+    size: usize,
+    align: usize,
+) -> Result<(NonNull<MemInfo>, NonNull<u8>, *mut ExternalAllocator), Error> {
+    let block = block::allocate(HEADER_ROOM, size, align)?;
+    // SAFETY: the block holds HEADER_ROOM bytes in front of the data.
+    let data = unsafe { block.add(HEADER_ROOM) };
+    Ok((block.cast(), data, (&raw const BUILTIN).cast_mut()))
+}
