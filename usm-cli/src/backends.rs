@@ -46,11 +46,12 @@ type Opened = Result<(Dyn, Option<String>), String>;
 type Open = Option<fn() -> Opened>;
 
 /// The runtimes in the order in which a default device is looked for.
-const RUNTIMES: [(BackendKind, Open); 5] = [
+const RUNTIMES: [(BackendKind, Open); 6] = [
     (BackendKind::Sycl, SYCL),
     (BackendKind::LevelZero, LEVEL_ZERO),
     (BackendKind::Cuda, CUDA),
     (BackendKind::OpenCl, OPENCL),
+    (BackendKind::Hip, HIP),
     (BackendKind::Host, Some(|| Ok((Dyn::new(HostHeap::new()), None)))),
 ];
 
@@ -83,6 +84,16 @@ const CUDA: Open = Some(|| {
 });
 #[cfg(not(feature = "cuda"))]
 const CUDA: Open = None;
+
+#[cfg(feature = "cuda")]
+const HIP: Open = Some(|| {
+    use usm_core::backend::cuda::Cuda;
+    let backend = Cuda::load_hip().map_err(reason)?;
+    let path = backend.path().display().to_string();
+    Ok((Dyn::new(backend), Some(path)))
+});
+#[cfg(not(feature = "cuda"))]
+const HIP: Open = None;
 
 #[cfg(feature = "opencl")]
 const OPENCL: Open = Some(|| {
@@ -144,7 +155,8 @@ pub(crate) fn select(text: &str) -> Result<Context<Dyn>> {
     let wanted = |kind: BackendKind| match selector.backend {
         _ if selector.sycl => kind == BackendKind::Sycl,
         Some(backend) => kind == backend,
-        None => kind != BackendKind::Sycl,
+        // HIP has never run on a GPU: who wants it says so.
+        None => !matches!(kind, BackendKind::Sycl | BackendKind::Hip),
     };
     let asked: Vec<Runtime> = RUNTIMES
         .into_iter()

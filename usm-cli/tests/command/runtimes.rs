@@ -8,14 +8,19 @@ use serde_json::Value;
 use crate::support::{Ran, file, folder, text, usm_with, without};
 
 /// Variables that name the file of a runtime, and the name of the runtime.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 5] = [
     ("USM_OPENCL_LIBRARY", "opencl"),
     ("USM_DPCTL_LIBRARY", "sycl"),
     ("USM_LEVEL_ZERO_LIBRARY", "level_zero"),
+    ("USM_CUDA_LIBRARY", "cuda"),
+    ("USM_HIP_LIBRARY", "hip"),
 ];
 
 /// The Level Zero driver of the tests, which can be opened in place of the loader.
 const DRIVER: &str = "USM_LEVEL_ZERO_DRIVER";
+/// The drivers of the tests that can be opened in place of a runtime's library.
+const DRIVERS: [(&str, &str); 3] =
+    [("level_zero", DRIVER), ("cuda", "USM_CUDA_DRIVER"), ("hip", "USM_CUDA_DRIVER")];
 
 /// A file that no machine has.
 const NOWHERE: &str = "/nonexistent/library.so";
@@ -80,7 +85,8 @@ fn each_runtime_is_found_alone_and_beside_the_others() {
         .iter()
         .filter_map(|&(variable, name)| {
             let file = std::env::var(variable).ok();
-            let file = file.or_else(|| std::env::var(DRIVER).ok().filter(|_| name == "level_zero"));
+            let driver = DRIVERS.iter().find(|(runtime, _)| *runtime == name);
+            let file = file.or_else(|| std::env::var(driver?.1).ok());
             Some((variable, name, file?))
         })
         .collect();
@@ -133,20 +139,22 @@ fn the_loader_of_level_zero_is_found_with_and_without_a_driver() {
 fn a_library_that_lacks_functions_is_named_with_the_first_that_is_missing() {
     let folder = folder("runtimes_stub");
     let source = file(&folder, "empty.c", "int usm_test_nothing;\n");
-    for stub in ["stub.so", "libcuda.so.1"] {
-        let built =
-            Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(folder.join(stub)).arg(&source).status();
-        if !built.is_ok_and(|status| status.success()) {
-            let reason = "no C compiler, so no library without functions";
-            return without(&["opencl", "sycl", "level_zero"], reason);
-        }
+    let built =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(folder.join("stub.so")).arg(&source).status();
+    if !built.is_ok_and(|status| status.success()) {
+        let reason = "no C compiler, so no library without functions";
+        return without(&["opencl", "sycl", "level_zero"], reason);
     }
     let stub = text(&folder.join("stub.so"));
     let files: Vec<(&str, &str)> = FILES.iter().map(|&(variable, _)| (variable, stub.as_str())).collect();
     let document = devices(&files, &folder).json();
-    for (name, symbol) in
-        [("opencl", "clGetPlatformIDs"), ("sycl", "DPCTL"), ("level_zero", "zeInit"), ("cuda", "cuInit")]
-    {
+    for (name, symbol) in [
+        ("opencl", "clGetPlatformIDs"),
+        ("sycl", "DPCTL"),
+        ("level_zero", "zeInit"),
+        ("cuda", "cuInit"),
+        ("hip", "hipInit"),
+    ] {
         let backend = backend(&document, name);
         let reason = backend["error"].as_str().unwrap_or_default();
         assert!(reason.contains(symbol), "{name}: {reason:?}");
