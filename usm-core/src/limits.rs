@@ -49,6 +49,7 @@ pub fn place(
 ///
 /// # Errors
 /// [`ErrorKind::OverLaunchMemory`] with the sum and the limit.
+#[inline]
 pub fn check_launch(info: &DeviceInfo, distinct_bytes: impl Iterator<Item = usize>) -> Result<()> {
     let total = distinct_bytes.fold(0_u64, |sum, bytes| sum.saturating_add(bytes as u64));
     if total > info.global_mem_size {

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
 use crate::limits;
+use crate::shared::Shared;
 use crate::sync::next_id;
 use crate::uses::Uses;
 
@@ -52,6 +53,9 @@ pub struct Usage<'a, B: Backend> {
     context: u64,
     bytes: usize,
     access: Access,
+    /// Whether nobody else reaches the uses, so that their lock is not needed.
+    #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "there is no list of uses"))]
+    alone: bool,
 }
 
 // Not derived: that would ask for a backend that can be copied.
@@ -86,15 +90,48 @@ impl<'a, B: Backend> Usage<'a, B> {
     }
 
     /// An access of an allocation.
+    #[inline]
     #[must_use]
     pub fn of(allocation: &'a Allocation<B>, access: Access) -> Self {
-        Self { uses: allocation.uses(), context: allocation.context().id(), bytes: allocation.size(), access }
+        let (uses, context, bytes) = (allocation.uses(), allocation.context().id(), allocation.size());
+        Self { uses, context, bytes, access, alone: false }
+    }
+
+    /// As [`of`](Self::of), by somebody who has the allocation for himself, such as through a `&mut`: a submission then takes no lock for it.
+    ///
+    /// # Safety
+    /// While a submission is given the result or a copy of it, nobody else reaches the allocation, not even through another usage.
+    #[inline]
+    #[must_use]
+    pub unsafe fn alone(allocation: &'a Allocation<B>, access: Access) -> Self {
+        Self { alone: true, ..Self::of(allocation, access) }
     }
 
     /// An access of a buffer.
     #[must_use]
     pub fn buffer(buffer: &'a Buffer<B>, access: Access) -> Self {
-        Self { uses: buffer.uses(), context: buffer.context().id(), bytes: buffer.size(), access }
+        let (uses, context, bytes) = (buffer.uses(), buffer.context().id(), buffer.size());
+        Self { uses, context, bytes, access, alone: false }
+    }
+
+    #[cfg(feature = "alloc")]
+    #[inline]
+    fn dependencies(&self, queue: u64, after: &mut alloc::vec::Vec<B::Event>) -> u64 {
+        if self.alone {
+            // SAFETY: the promise that `alone` was given.
+            return unsafe { self.uses.dependencies_alone(self.access, queue, after) };
+        }
+        self.uses.dependencies(self.access, queue, after)
+    }
+
+    #[cfg(feature = "alloc")]
+    #[inline]
+    fn record(&self, queue: u64, event: B::Event, known: u64) {
+        if self.alone {
+            // SAFETY: the promise that `alone` was given.
+            return unsafe { self.uses.record_alone(self.access, queue, event, known) };
+        }
+        self.uses.record(self.access, queue, event, known);
     }
 }
 
@@ -163,26 +200,25 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         let shared = self.context.shared();
         let expected = shared.id();
-        for usage in usages {
-            same_context(expected, usage.context)?;
-        }
         for event in after {
             same_context(expected, event.context)?;
         }
         if let [only] = usages {
+            same_context(expected, only.context)?;
             limits::check_launch(shared.info(), core::iter::once(only.bytes))?;
         } else {
-            let distinct = usages.iter().enumerate().filter(|(index, usage)| {
-                usages[..*index].iter().all(|earlier| !core::ptr::eq(earlier.uses, usage.uses))
-            });
-            limits::check_launch(shared.info(), distinct.map(|(_, usage)| usage.bytes))?;
+            admit(shared, usages)?;
         }
-        let _gate = shared.gate().map(crate::gate::Gate::submit).transpose()?;
+        let _gate = match shared.gate() {
+            Some(gate) => Some(gate.submit()?),
+            None => None,
+        };
         let raw = self.ordered(usages, after, run)?;
         Ok(Event::of(raw, shared))
     }
 
     #[cfg(feature = "alloc")]
+    #[inline]
     fn ordered(
         &self,
         usages: &[Usage<'_, B>],
@@ -204,11 +240,11 @@ impl<B: Backend> Queue<B> {
             &mut *many
         };
         for (usage, known) in usages.iter().zip(&mut *known) {
-            *known = usage.uses.dependencies(usage.access, self.id, &mut events);
+            *known = usage.dependencies(self.id, &mut events);
         }
         let event = run(&self.raw, &events)?;
         for (usage, known) in usages.iter().zip(&*known) {
-            usage.uses.record(usage.access, self.id, event.clone(), *known);
+            usage.record(self.id, event.clone(), *known);
         }
         Ok(event)
     }
@@ -241,7 +277,8 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         dst.check_range(dst_offset, len)?;
         src.check_range(src_offset, len)?;
-        let usages = [Usage::write(dst), Usage::read(src)];
+        // SAFETY: borrowed exclusively until the submission has returned.
+        let usages = [unsafe { Usage::alone(dst, Access::Write) }, Usage::read(src)];
         let to = dst.as_ptr().wrapping_add(dst_offset);
         let from = src.as_ptr().wrapping_add(src_offset);
         // Two owners never overlap, except when one is foreign: then the addresses decide.
@@ -271,9 +308,9 @@ impl<B: Backend> Queue<B> {
         let to = allocation.as_ptr().wrapping_add(dst_offset);
         let from = allocation.as_ptr().wrapping_add(src_offset);
         disjoint(to as usize, from as usize, len)?;
-        // SAFETY: as in `copy_bytes`.
+        // SAFETY: as in `copy_bytes`; the allocation is borrowed exclusively until the submission has returned.
         unsafe {
-            self.submit(&[Usage::write(allocation)], &[], |queue, after| {
+            self.submit(&[Usage::alone(allocation, Access::Write)], &[], |queue, after| {
                 if len == 0 { B::barrier(queue, after) } else { B::copy(queue, to, from, len, after) }
             })
         }
@@ -297,9 +334,10 @@ impl<B: Backend> Queue<B> {
         if !suits {
             return Err(ErrorKind::BadPattern { width, len }.into());
         }
-        // SAFETY: the range lies inside a live allocation of the queue's context, which the usage keeps alive and ordered.
+        // SAFETY: the range lies inside a live allocation of the queue's context, which the usage keeps alive and ordered; the allocation is
+        // borrowed exclusively until the submission has returned.
         unsafe {
-            self.submit(&[Usage::write(allocation)], &[], |queue, after| {
+            self.submit(&[Usage::alone(allocation, Access::Write)], &[], |queue, after| {
                 if len == 0 { B::barrier(queue, after) } else { B::fill(queue, to, pattern, len, after) }
             })
         }
@@ -368,6 +406,17 @@ pub(crate) fn host_side<B: Backend>(allocation: &Allocation<B>) -> Result<()> {
 #[inline]
 fn same_context(expected: u64, found: u64) -> Result<()> {
     if found == expected { Ok(()) } else { Err(ErrorKind::WrongContext { expected, found }.into()) }
+}
+
+/// Checks the context of every usage, and the sum of the distinct ones.
+fn admit<B: Backend>(shared: &Shared, usages: &[Usage<'_, B>]) -> Result<()> {
+    for usage in usages {
+        same_context(shared.id(), usage.context)?;
+    }
+    let distinct = usages.iter().enumerate().filter(|(index, usage)| {
+        usages[..*index].iter().all(|earlier| !core::ptr::eq(earlier.uses, usage.uses))
+    });
+    limits::check_launch(shared.info(), distinct.map(|(_, usage)| usage.bytes))
 }
 
 pub(crate) fn disjoint(dst: usize, src: usize, len: usize) -> Result<()> {

@@ -29,6 +29,8 @@ pub struct Shared {
     #[cfg(not(feature = "alloc"))]
     account: Account,
     page: PageNumber,
+    /// Whether the device's gate is used.
+    gated: bool,
     history: History,
     wait_limit_ms: AtomicU32,
 }
@@ -56,6 +58,7 @@ impl Shared {
     ) -> Self {
         Self {
             id: next_id(),
+            gated: info.capabilities.needs_gate(),
             info,
             page: account.open(),
             account,
@@ -76,8 +79,9 @@ impl Shared {
         &self.info
     }
 
+    #[inline]
     pub(crate) fn gate(&self) -> Option<&Gate> {
-        self.info.capabilities.needs_gate().then(|| self.account.gate())
+        self.gated.then(|| self.account.gate())
     }
 
     /// Where host and device must not touch memory at the same time, host views of other contexts on the device wait by `idle` for the work of this one.
@@ -102,6 +106,7 @@ impl Shared {
         Duration::from_millis(u64::from(self.wait_limit_ms()))
     }
 
+    #[inline]
     pub(crate) fn wait_limit_ms(&self) -> u32 {
         self.wait_limit_ms.load(Ordering::Relaxed)
     }

@@ -25,7 +25,7 @@ pub(crate) use pthread::Mutex;
 
 /// A spin lock: critical sections of this crate are a few instructions long and never call user code or a driver.
 #[cfg(not(any(loom, usm_valgrind)))]
-pub(crate) type Mutex<T> = spin::Mutex<T>;
+pub(crate) type Mutex<T> = spin::mutex::SpinMutex<T>;
 
 /// What a loop does that waits for another thread, which is a few instructions away.
 pub(crate) fn spin() {

@@ -115,6 +115,57 @@ impl<B: Backend> InFlight<B> {
         self.serial += 1;
         Use { serial: self.serial, queue, access, event }
     }
+
+    #[inline]
+    fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) -> u64 {
+        for earlier in &self.uses {
+            let conflicts = access == Access::Write || earlier.access == Access::Write;
+            let ordered = queue != 0 && earlier.queue == queue;
+            if conflicts && !ordered {
+                earlier.hold_back(after);
+            }
+        }
+        self.serial
+    }
+
+    /// For a block that one operation after the other uses: puts a use in the place of the only one, whose event it gives. Where it
+    /// cannot, it gives the event back.
+    #[inline]
+    fn succeed(
+        &mut self,
+        access: Access,
+        queue: u64,
+        event: B::Event,
+        known: u64,
+    ) -> core::result::Result<B::Event, B::Event> {
+        match &mut *self.uses {
+            [earlier] if earlier.is_replaced_by(access, queue, known) => {
+                self.serial += 1;
+                (earlier.serial, earlier.queue, earlier.access) = (self.serial, queue, access);
+                Ok(core::mem::replace(&mut earlier.event, event))
+            }
+            _ => Err(event),
+        }
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<B: Backend> Use<B> {
+    #[inline(never)]
+    fn hold_back(&self, after: &mut Vec<B::Event>) {
+        after.push(self.event.clone());
+    }
+
+    /// A write was ordered after all earlier uses; a read comes after the earlier read of the same in-order queue. Earlier are those up
+    /// to `known`.
+    #[inline]
+    fn is_replaced_by(&self, access: Access, queue: u64, known: u64) -> bool {
+        self.serial <= known
+            && match access {
+                Access::Write => true,
+                Access::Read => queue != 0 && self.access == Access::Read && self.queue == queue,
+            }
+    }
 }
 
 /// The unfinished uses of one block. Writers are exclusive by the borrow checker; readers of several threads meet here, and whoever
@@ -144,48 +195,65 @@ impl<B: Backend> Uses<B> {
 
     /// Adds to `after` what an access from `queue` (0 when out of order) must wait for. The answer is the last use that was looked at,
     /// for [`record`](Self::record).
+    #[inline]
     pub(crate) fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) -> u64 {
-        if B::SYNCHRONOUS {
-            return 0;
-        }
-        let list = self.list.lock();
-        for earlier in &list.uses {
-            let conflicts = access == Access::Write || earlier.access == Access::Write;
-            let ordered = queue != 0 && earlier.queue == queue;
-            if conflicts && !ordered {
-                after.push(earlier.event.clone());
-            }
-        }
-        list.serial
+        if B::SYNCHRONOUS { 0 } else { self.list.lock().dependencies(access, queue, after) }
     }
 
-    /// Notes that `event` uses the block. A write was ordered after all earlier uses, so it replaces them; a read
-    /// replaces the earlier read of the same in-order queue. Earlier are those up to `known`, which were submitted before: what
+    /// As [`dependencies`](Self::dependencies), without the lock.
+    ///
+    /// # Safety
+    /// Nobody else reaches these uses during the call.
+    #[inline]
+    pub(crate) unsafe fn dependencies_alone(
+        &self,
+        access: Access,
+        queue: u64,
+        after: &mut Vec<B::Event>,
+    ) -> u64 {
+        // SAFETY: the caller's promise.
+        let list = unsafe { &*self.list.as_mut_ptr() };
+        if B::SYNCHRONOUS { 0 } else { list.dependencies(access, queue, after) }
+    }
+
+    /// Notes that `event` uses the block. It replaces what it is known to follow, of the uses up to `known`, which were submitted before: what
     /// others recorded meanwhile may have been submitted later, and stays.
+    #[inline]
     pub(crate) fn record(&self, access: Access, queue: u64, event: B::Event, known: u64) {
         if B::SYNCHRONOUS {
             return;
         }
-        let replaced = |earlier: &Use<B>| {
-            earlier.serial <= known
-                && match access {
-                    Access::Write => true,
-                    Access::Read => queue != 0 && earlier.access == Access::Read && earlier.queue == queue,
-                }
-        };
+        // Dropping an event may call the driver, which waits until the lock is released.
+        let succeeded = self.list.lock().succeed(access, queue, event, known);
+        match succeeded {
+            Ok(gone) => drop(gone),
+            Err(event) => self.record_beside(access, queue, event, known),
+        }
+    }
+
+    /// As [`record`](Self::record), mostly without the lock.
+    ///
+    /// # Safety
+    /// Nobody else reaches these uses during the call.
+    #[inline]
+    pub(crate) unsafe fn record_alone(&self, access: Access, queue: u64, event: B::Event, known: u64) {
+        if B::SYNCHRONOUS {
+            return;
+        }
+        // SAFETY: the caller's promise; the borrow ends with the statement.
+        let succeeded = unsafe { &mut *self.list.as_mut_ptr() }.succeed(access, queue, event, known);
+        match succeeded {
+            Ok(gone) => drop(gone),
+            Err(event) => self.record_beside(access, queue, event, known),
+        }
+    }
+
+    /// A use beside others, or the first.
+    #[inline(never)]
+    fn record_beside(&self, access: Access, queue: u64, event: B::Event, known: u64) {
         let mut list = self.list.lock();
         let latest = list.next(queue, access, event);
-        // Dropping an event may call the driver, which waits until the lock is released.
-        if let [earlier] = &mut *list.uses {
-            // A block that one operation after the other writes.
-            if replaced(earlier) {
-                let gone = core::mem::replace(earlier, latest);
-                drop(list);
-                drop(gone);
-                return;
-            }
-        }
-        let gone = take_out(&mut list.uses, replaced);
+        let gone = take_out(&mut list.uses, |earlier| earlier.is_replaced_by(access, queue, known));
         list.uses.push(latest);
         let crowded = list.uses.len() > Self::PRUNE_ABOVE;
         drop(list);

@@ -277,7 +277,7 @@ impl<T: Pod + Send> Parameter for Value<T> {
 /// # Safety
 /// For global memory [`usage`](Self::usage) names the allocation that [`raw`](Self::raw) lies in, all elements are
 /// aligned and, except for [`Output`], initialised, written arguments say so, and `Self` holds the borrow (`&` or `&mut`) that excludes
-/// conflicting host access while the launch is submitted.
+/// conflicting host access while the launch is submitted. Where it is [`ALONE`](Self::ALONE), nobody else reaches the allocation as long as `Self` lives.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for the kernel parameter `{P}`",
     label = "not an argument for `{P}`",
@@ -285,6 +285,9 @@ impl<T: Pod + Send> Parameter for Value<T> {
             takes a `T`; host views are never arguments"
 )]
 pub unsafe trait Bind<P: Parameter, B: Backend> {
+    /// Whether `Self` holds the only borrow of the allocation: a launch then takes no lock for it.
+    const ALONE: bool = false;
+
     /// What travels to where the kernel runs.
     fn raw(&mut self) -> P::Raw;
 
@@ -305,6 +308,8 @@ unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Read<T>, B> for &Usm
 
 // SAFETY: as above; a write needs `&mut`.
 unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Write<T>, B> for &mut UsmVec<T, K, B> {
+    const ALONE: bool = true;
+
     fn raw(&mut self) -> RawSlice<T> {
         RawSlice::new(self.as_mut_ptr(), self.len())
     }
@@ -316,6 +321,8 @@ unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Write<T>, B> for &mu
 
 // SAFETY: as above; the elements need no value.
 unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Output<T>, B> for &mut UninitVec<T, K, B> {
+    const ALONE: bool = true;
+
     fn raw(&mut self) -> RawSlice<MaybeUninit<T>> {
         RawSlice::new(self.allocation().as_ptr().cast(), self.len())
     }
@@ -327,6 +334,8 @@ unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Output<T>, B> for &m
 
 // SAFETY: as above.
 unsafe impl<T: AtomicElement, K: Kind, B: Backend> Bind<Atomic<T>, B> for &mut UsmVec<T, K, B> {
+    const ALONE: bool = true;
+
     fn raw(&mut self) -> RawSlice<T> {
         RawSlice::new(self.as_mut_ptr(), self.len())
     }
@@ -471,8 +480,16 @@ macro_rules! signature {
                 })+
             }
 
+            #[inline]
             fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R {
-                let usages = [$(self.$index.usage()),+];
+                let usages = [$(self.$index.usage().map(|(allocation, access)| {
+                    if $argument::ALONE {
+                        // SAFETY: the argument's promise; it lives until the launch has returned.
+                        unsafe { Usage::alone(allocation, access) }
+                    } else {
+                        Usage::of(allocation, access)
+                    }
+                })),+];
                 let mut usages = usages.iter().flatten();
                 let Some(first) = usages.next() else { return receive(&[]) };
                 let mut packed = [*first; $count];
@@ -481,7 +498,6 @@ macro_rules! signature {
                     packed[count] = *usage;
                     count += 1;
                 }
-                let packed = packed.map(|(allocation, access)| Usage::of(allocation, access));
                 receive(&packed[..count])
             }
         }

@@ -1,15 +1,18 @@
 //! Calls of functions that Rust did not check.
 
 use alloc::vec::Vec;
+use core::mem::MaybeUninit;
 
 use bytemuck::Pod;
 use usm_core::{
     Access, Allocation, Backend, Buffer, ErrorKind, Event, Kind, Queue, UninitVec, Usage, UsmVec,
 };
 
+use crate::argument::{Passing, Signature};
 use crate::backend::{Grid, Programmable, Slot};
 use crate::error::LaunchError;
 use crate::launch::{Launch, LaunchSpace};
+use crate::local::LocalSignature;
 use crate::module::{Function, Shape};
 use crate::order::Order;
 use crate::range::NdRange;
@@ -141,21 +144,29 @@ pub(crate) fn local_slot<'s>(bytes: Option<usize>, alignment: usize) -> Result<S
 /// The arguments of one call as runtimes take them. The usual few lie here; room for the most would cost more than they do.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<'s> {
-    few: [Slot<'s>; FEW_ARGUMENTS],
+    /// The first `len` have a value, where they are not more than a few.
+    few: [MaybeUninit<Slot<'s>>; FEW_ARGUMENTS],
     /// All of them, where they are more than a few.
     many: Vec<Slot<'s>>,
     len: usize,
+    /// Bytes of the local arrays.
+    local: u64,
 }
 
 impl<'s> Slots<'s> {
+    #[inline]
     pub(crate) const fn new() -> Self {
-        Self { few: [Slot::Pointer(0); FEW_ARGUMENTS], many: Vec::new(), len: 0 }
+        let few = [const { MaybeUninit::uninit() }; FEW_ARGUMENTS];
+        Self { few, many: Vec::new(), len: 0, local: 0 }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, slot: Slot<'s>) -> Result<(), LaunchError> {
+        if let Slot::Local { bytes, .. } = slot {
+            self.local = self.local.saturating_add(bytes as u64);
+        }
         let Some(place) = self.few.get_mut(self.len) else { return self.push_further(slot) };
-        *place = slot;
+        place.write(slot);
         self.len += 1;
         Ok(())
     }
@@ -167,15 +178,21 @@ impl<'s> Slots<'s> {
             return Err(LaunchError::ArgumentCount { needed: MOST_ARGUMENTS, found });
         }
         if self.many.is_empty() {
-            self.many.extend_from_slice(&self.few);
+            let few = *self.as_slice().first_chunk::<FEW_ARGUMENTS>().ok_or(ErrorKind::SizeOverflow)?;
+            self.many.extend_from_slice(&few);
         }
         self.many.push(slot);
         self.len = found;
         Ok(())
     }
 
+    #[inline]
     fn as_slice(&self) -> &[Slot<'s>] {
-        self.few.get(..self.len).unwrap_or(&self.many)
+        if self.len > FEW_ARGUMENTS {
+            return &self.many;
+        }
+        // SAFETY: the first `len` have a value.
+        unsafe { core::slice::from_raw_parts(self.few.as_ptr().cast(), self.len) }
     }
 }
 
@@ -213,7 +230,24 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
     ///
     /// # Safety
     /// As [`Launch::call`]; `usages` has the memory of all pointers.
+    #[inline]
     pub(crate) unsafe fn submit(
+        &self,
+        function: &Function<B>,
+        slots: &Slots<'_>,
+        usages: &[Usage<'_, B>],
+    ) -> Result<Event<B>, LaunchError> {
+        match_parameters(function, slots.as_slice())?;
+        // SAFETY: the caller's promise.
+        unsafe { self.submit_matched(function, slots, usages) }
+    }
+
+    /// As [`submit`](Self::submit), where the arguments are known to be of the sorts that the function's parameters are.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub(crate) unsafe fn submit_matched(
         &self,
         function: &Function<B>,
         slots: &Slots<'_>,
@@ -224,9 +258,7 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
         if expected != found {
             return Err(ErrorKind::WrongContext { expected, found }.into());
         }
-        let slots = slots.as_slice();
-        match_parameters(function, slots)?;
-        let grid = grid_of(queue, range, grouped, function, slots)?;
+        let grid = grid_of(queue, range, grouped, function, slots.local)?;
         let all;
         let usages = if uses.is_empty() {
             usages
@@ -234,6 +266,7 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
             all = [usages, uses].concat();
             &all
         };
+        let slots = slots.as_slice();
         // SAFETY: the caller's promise: the function touches the memory of `usages` only; an error of the backend means that nothing was
         // submitted. A range without items has nothing to run.
         let event = unsafe {
@@ -246,6 +279,76 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
     }
 }
 
+/// What an argument is, as far as parameters tell arguments apart.
+#[derive(Clone, Copy)]
+enum Sort {
+    Pointer,
+    Object,
+    /// Bytes.
+    Value(usize),
+    Local,
+}
+
+impl Sort {
+    fn of(slot: &Slot<'_>) -> Self {
+        match slot {
+            Slot::Pointer(_) => Self::Pointer,
+            Slot::Object(_) => Self::Object,
+            Slot::Value(bytes) => Self::Value(bytes.len()),
+            Slot::Local { .. } => Self::Local,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pointer => "a pointer",
+            Self::Object => "a buffer",
+            Self::Value(_) => "a value",
+            Self::Local => "local memory",
+        }
+    }
+
+    /// Whether it may be given for a parameter of this shape, as number `argument`.
+    fn suits(self, shape: Shape, argument: usize) -> Result<(), LaunchError> {
+        let declared = match (shape, self) {
+            (Shape::Pointer, Self::Value(_) | Self::Local) => "a pointer",
+            (Shape::Local, Self::Value(_) | Self::Pointer | Self::Object) => "local memory",
+            (Shape::Value(_), Self::Object | Self::Pointer | Self::Local) => "a value",
+            (Shape::Value(needed), Self::Value(found)) if needed != found => {
+                return Err(LaunchError::ArgumentBytes { argument, needed, found });
+            }
+            (Shape::Bytes(needed), sort) => {
+                let found = match sort {
+                    Self::Pointer | Self::Object => size_of::<usize>(),
+                    Self::Value(bytes) => bytes,
+                    // The offset of a local array.
+                    Self::Local => size_of::<u32>(),
+                };
+                if needed != found {
+                    return Err(LaunchError::ArgumentBytes { argument, needed, found });
+                }
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        Err(LaunchError::ArgumentMismatch { argument, declared, given: self.name() })
+    }
+}
+
+/// Whether all arguments of a signature, its local arrays last, are of the sorts that the function's parameters are, as far as the runtime
+/// knows those.
+pub(crate) fn matches<S: Signature, L: LocalSignature, B: Programmable>(function: &Function<B>) -> bool {
+    let Some(parameters) = &function.info().parameters else { return true };
+    let of_arguments = S::TABLE.iter().map(|row| match row.passing {
+        Passing::Value => Sort::Value(row.element_bytes),
+        _ => Sort::Pointer,
+    });
+    let mut sorts = of_arguments.chain(core::iter::repeat_n(Sort::Local, L::LOCALS));
+    let mut shapes = parameters.iter().enumerate();
+    shapes.all(|(index, shape)| sorts.next().is_some_and(|sort| sort.suits(*shape, index).is_ok()))
+        && sorts.next().is_none()
+}
+
 /// Compares the arguments with what the runtime knows of the parameters.
 fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>]) -> Result<(), LaunchError> {
     let Some(parameters) = &function.info().parameters else { return Ok(()) };
@@ -253,73 +356,31 @@ fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>])
     if needed != found {
         return Err(LaunchError::ArgumentCount { needed, found });
     }
-    for (argument, (shape, slot)) in parameters.iter().zip(slots).enumerate() {
-        let given = match slot {
-            Slot::Pointer(_) => "a pointer",
-            Slot::Object(_) => "a buffer",
-            Slot::Value(_) => "a value",
-            Slot::Local { .. } => "local memory",
-        };
-        let declared = match (*shape, slot) {
-            (Shape::Pointer, Slot::Value(_) | Slot::Local { .. }) => "a pointer",
-            (Shape::Local, Slot::Value(_) | Slot::Pointer(_) | Slot::Object(_)) => "local memory",
-            (Shape::Value(_), Slot::Pointer(_) | Slot::Object(_) | Slot::Local { .. }) => "a value",
-            (Shape::Value(needed), Slot::Value(bytes)) if needed != bytes.len() => {
-                let found = bytes.len();
-                return Err(LaunchError::ArgumentBytes { argument, needed, found });
-            }
-            (Shape::Bytes(needed), slot) => {
-                let found = match slot {
-                    Slot::Pointer(_) | Slot::Object(_) => size_of::<usize>(),
-                    Slot::Value(bytes) => bytes.len(),
-                    // The offset of a local array.
-                    Slot::Local { .. } => size_of::<u32>(),
-                };
-                if needed != found {
-                    return Err(LaunchError::ArgumentBytes { argument, needed, found });
-                }
-                continue;
-            }
-            _ => continue,
-        };
-        return Err(LaunchError::ArgumentMismatch { argument, declared, given });
-    }
-    Ok(())
+    let mut pairs = parameters.iter().zip(slots).enumerate();
+    pairs.try_for_each(|(argument, (shape, slot))| Sort::of(slot).suits(*shape, argument))
 }
 
-/// The range as runtimes take it, within the limits of device and function; `None` when there is nothing to run.
+/// The range as runtimes take it, within the limits of device and function; `None` when there is nothing to run. `local` are the bytes of
+/// the local arrays that are given.
+#[inline]
 fn grid_of<B: Programmable, const D: usize>(
     queue: &Queue<B>,
     range: &NdRange<D>,
     grouped: bool,
     function: &Function<B>,
-    slots: &[Slot<'_>],
+    local: u64,
 ) -> Result<Option<Grid>, LaunchError> {
     let (device, info) = (queue.context().info(), function.info());
-    let mut local = 0_u64;
-    for slot in slots {
-        if let Slot::Local { bytes, .. } = slot {
-            local = local.saturating_add(*bytes as u64);
-        }
-    }
+    let global = range.global();
     if !grouped {
         if local != 0 {
             return Err(LaunchError::NoGroups);
         }
-        let grid = Grid::new(range.global().sizes(), None);
-        return Ok((range.global().items() != 0).then_some(grid));
+        return Ok((global.items() != 0).then(|| Grid::new(global.sizes(), None)));
     }
     let sizes = range.local().sizes();
-    if let Some(required) = info.required_group {
-        for dimension in 0..3 {
-            // The last dimension of both is the fastest one.
-            let place = (dimension + D).checked_sub(3);
-            let (required, found) = (required[dimension], place.map_or(1, |place| sizes[place]));
-            if required != found {
-                let dimension = place.unwrap_or(0);
-                return Err(LaunchError::WrongGroup { dimension, required, found });
-            }
-        }
+    if let Some(required) = &info.required_group {
+        check_group(required, &sizes)?;
     }
     let (size, limit) = (range.local().items(), device.max_work_group_size.min(info.max_work_group_size));
     if size > limit {
@@ -329,6 +390,19 @@ fn grid_of<B: Programmable, const D: usize>(
     if needed > limit {
         return Err(LaunchError::LocalMemoryTooLarge { needed, limit });
     }
-    let grid = Grid::new(range.global().sizes(), Some(sizes));
-    Ok((range.global().items() != 0).then_some(grid))
+    Ok((global.items() != 0).then(|| Grid::new(global.sizes(), Some(sizes))))
+}
+
+/// Compares the local size with the only one that a function may run with.
+fn check_group<const D: usize>(required: &[u64; 3], sizes: &[u64; D]) -> Result<(), LaunchError> {
+    for (dimension, required) in required.iter().enumerate() {
+        // The last dimension of both is the fastest one.
+        let place = (dimension + D).checked_sub(3);
+        let (required, found) = (*required, place.map_or(1, |place| sizes[place]));
+        if required != found {
+            let dimension = place.unwrap_or(0);
+            return Err(LaunchError::WrongGroup { dimension, required, found });
+        }
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ use usm_core::{Event, Name};
 
 use crate::argument::{Arguments, Signature};
 use crate::backend::Programmable;
+use crate::call::matches;
 use crate::error::{ArgumentError, LaunchError};
 use crate::executable::TypedCall;
 use crate::kernel::LocalLengths;
@@ -50,12 +51,14 @@ pub type Check<L, const D: usize> = fn(&NdRange<D>, &[usize], &LocalLengths<L>) 
 pub struct Declared<S, L: LocalSignature, B: Programmable, const D: usize> {
     function: Function<B>,
     check: Check<L, D>,
+    /// Whether the function's parameters are known to be those of the signature. A launch compares them otherwise, and says what is wrong.
+    matched: bool,
     signature: PhantomData<fn() -> (S, L)>,
 }
 
 impl<S, L: LocalSignature, B: Programmable, const D: usize> Clone for Declared<S, L, B, D> {
     fn clone(&self) -> Self {
-        Self { function: self.function.clone(), check: self.check, signature: PhantomData }
+        Self { function: self.function.clone(), ..*self }
     }
 }
 
@@ -83,13 +86,19 @@ impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> Declared<
                 return Err(BuildError::Signature { function: function.name().into(), needed, found });
             }
         }
-        Ok(Self { function: function.clone(), check, signature: PhantomData })
+        let matched = matches::<S, L, B>(function);
+        Ok(Self { function: function.clone(), check, matched, signature: PhantomData })
     }
 
     /// The function.
     #[must_use]
     pub fn function(&self) -> &Function<B> {
         &self.function
+    }
+
+    #[cold]
+    fn refused(&self, error: ArgumentError) -> LaunchError {
+        LaunchError::Argument { kernel: Name::new(self.function.name()), error }
     }
 }
 
@@ -106,15 +115,16 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     ) -> Result<Event<B>, LaunchError> {
         let space = self.space();
         let raw = arguments.raw();
-        let refused = |error| LaunchError::Argument { kernel: Name::new(declared.function.name()), error };
-        (declared.check)(space.range, S::raw_lengths(&raw).as_ref(), &locals).map_err(refused)?;
+        if let Err(error) = (declared.check)(space.range, S::raw_lengths(&raw).as_ref(), &locals) {
+            return Err(declared.refused(error));
+        }
         let mut call = TypedCall::new(space.queue);
         call.arguments::<S>(&raw)?;
         call.locals::<L>(&locals)?;
         arguments.with_usages(|usages| {
             // SAFETY: `Declared::new` was promised that the code keeps to its arrays and has no race where `check` accepts; a `&mut` usage
             // excludes all others of the same array.
-            unsafe { call.submit(&space, &declared.function, usages) }
+            unsafe { call.submit(&space, &declared.function, usages, declared.matched) }
         })
     }
 }

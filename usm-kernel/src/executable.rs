@@ -10,7 +10,7 @@ use crate::backend::{Programmable, Slot};
 use crate::call::{Slots, local_slot};
 use crate::error::LaunchError;
 use crate::kernel::{Description, Kernel};
-use crate::launch::Launch;
+use crate::launch::{Launch, LaunchSpace};
 use crate::local::LocalSignature;
 use crate::module::{BuildError, Code, Formats, Function, Module};
 use crate::order::Order;
@@ -175,7 +175,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         arguments.with_usages(|usages| {
             // SAFETY: the kernel accepted range and lengths, for which its code keeps to its arrays and has no race; a `&mut` usage
             // excludes all others of the same array.
-            unsafe { call.submit(&space, function, usages) }
+            unsafe { call.submit(&space, function, usages, false) }
         })
     }
 }
@@ -202,6 +202,7 @@ pub(crate) struct TypedCall<'c, B: Programmable> {
 }
 
 impl<'c, B: Programmable> TypedCall<'c, B> {
+    #[inline]
     pub(crate) fn new(queue: &'c usm_core::Queue<B>) -> Self {
         Self { queue, slots: Slots::new(), tables: alloc::vec::Vec::new() }
     }
@@ -218,15 +219,37 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         })
     }
 
+    #[inline]
     pub(crate) fn locals<L: LocalSignature>(&mut self, lengths: &L::Lengths) -> Result<(), LaunchError> {
         L::for_each_local(lengths, |bytes, alignment| self.slots.push(local_slot(bytes, alignment)?))
     }
 
+    /// `matched` says that the arguments are known to be of the sorts that the function's parameters are.
+    ///
     /// # Safety
     /// As [`LaunchSpace::submit`](crate::launch::LaunchSpace::submit).
+    #[inline]
     pub(crate) unsafe fn submit<const D: usize>(
         &self,
-        space: &crate::launch::LaunchSpace<'_, B, D>,
+        space: &LaunchSpace<'_, B, D>,
+        function: &Function<B>,
+        usages: &[Usage<'_, B>],
+        matched: bool,
+    ) -> Result<Event<B>, LaunchError> {
+        if matched && self.tables.is_empty() {
+            // SAFETY: the caller's promise.
+            return unsafe { space.submit_matched(function, &self.slots, usages) };
+        }
+        // SAFETY: as above.
+        unsafe { self.submit_with_tables(space, function, usages) }
+    }
+
+    /// # Safety
+    /// As [`submit`](Self::submit).
+    #[inline(never)]
+    unsafe fn submit_with_tables<const D: usize>(
+        &self,
+        space: &LaunchSpace<'_, B, D>,
         function: &Function<B>,
         usages: &[Usage<'_, B>],
     ) -> Result<Event<B>, LaunchError> {

@@ -47,7 +47,7 @@ atomic!(AtomicBool, bool);
 atomic!(AtomicU32, u32);
 atomic!(AtomicUsize, usize);
 
-/// A lock with the interface of `spin::Mutex`.
+/// A lock with the interface of `spin::mutex::SpinMutex`.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T> {
     lock: ManuallyDrop<OnceLock<loom::sync::Mutex<()>>>,
@@ -69,6 +69,11 @@ impl<T> Mutex<T> {
 
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
+    }
+
+    /// The value, whoever has the lock.
+    pub(crate) fn as_mut_ptr(&self) -> *mut T {
+        self.value.get()
     }
 }
 

@@ -34,7 +34,7 @@ struct Time {
     nanoseconds: i64,
 }
 
-/// A lock with the interface of `spin::Mutex`. Its value must not move while it is locked, which the borrow of the guard sees to.
+/// A lock with the interface of `spin::mutex::SpinMutex`. Its value must not move while it is locked, which the borrow of the guard sees to.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T> {
     raw: UnsafeCell<RawMutex>,
@@ -60,6 +60,11 @@ impl<T> Mutex<T> {
 
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
+    }
+
+    /// The value, whoever has the lock.
+    pub(crate) fn as_mut_ptr(&self) -> *mut T {
+        self.value.get()
     }
 }
 

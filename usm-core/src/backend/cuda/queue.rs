@@ -68,6 +68,7 @@ impl Stream {
     }
 
     /// An event after everything that the stream was given up to the end of `work`.
+    #[inline]
     fn record(&self, current: &Current, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
         self.events.record(self.raw, current, work)
     }
@@ -119,6 +120,7 @@ impl CudaQueue {
     }
 
     /// Submits by `call`, which gets a stream that waits for `after`.
+    #[inline]
     pub(super) fn submit(
         &self,
         operation: &'static str,
@@ -132,6 +134,7 @@ impl CudaQueue {
     }
 
     /// As [`submit`](Self::submit), for an operation of several calls.
+    #[inline]
     pub(super) fn submit_calls(
         &self,
         after: &[CudaEvent],

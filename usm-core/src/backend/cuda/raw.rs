@@ -156,6 +156,7 @@ pub fn pending(context: &CudaContext) -> Result<Vec<CudaEvent>> {
 ///
 /// # Errors
 /// [`ErrorKind::Native`] with the code, naming `operation`.
+#[inline]
 pub unsafe fn submit(
     queue: &CudaQueue,
     operation: &'static str,

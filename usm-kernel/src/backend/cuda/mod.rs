@@ -330,14 +330,22 @@ impl Shape3 {
     #[inline]
     fn line(global: u64, local: u64) -> Result<Self, Error> {
         let narrow = |size: u64| u32::try_from(size).map_err(|_| Error::from(ErrorKind::SizeOverflow));
-        Ok(Self { grid: [narrow(global / local.max(1))?, 1, 1], block: [narrow(local)?, 1, 1] })
+        // Most groups are powers of two, and a division costs as much as the rest of this.
+        let groups =
+            if local.is_power_of_two() { global >> local.trailing_zeros() } else { global / local.max(1) };
+        Ok(Self { grid: [narrow(groups)?, 1, 1], block: [narrow(local)?, 1, 1] })
     }
 
-    /// Without groups the block is the largest divisor of the fastest dimension that a block may have, at most 256.
+    #[inline]
     fn of(grid: &Grid, most: u64) -> Result<Self, Error> {
         if let (1, Some([local, ..])) = (grid.dimensions(), grid.local()) {
             return Self::line(grid.global()[0], local);
         }
+        Self::of_any(grid, most)
+    }
+
+    /// Without groups the block is the largest divisor of the fastest dimension that a block may have, at most 256.
+    fn of_any(grid: &Grid, most: u64) -> Result<Self, Error> {
         let global = grid.fastest_first(grid.global());
         let local = grid.local().map(|local| grid.fastest_first(local)).unwrap_or_else(|| {
             let most = most.clamp(1, 256);
@@ -375,6 +383,7 @@ impl Parameters {
     }
 
     /// Points to the parameters, where they lie now and as long as neither `self` nor `arguments` moves; and the bytes of the region.
+    #[inline]
     fn point_to(&mut self, arguments: &[Slot<'_>]) -> Result<(*mut Raw, u32), Error> {
         if arguments.len() > MOST_ARGUMENTS {
             return Err(ErrorKind::SizeOverflow.into());
@@ -388,8 +397,9 @@ impl Parameters {
                 Slot::Pointer(address) | Slot::Object(address) => ptr::from_ref(address).cast_mut().cast(),
                 Slot::Value(bytes) => bytes.as_ptr().cast_mut().cast(),
                 Slot::Local { bytes, alignment } => {
-                    let start = region.checked_next_multiple_of((*alignment).max(REGION_ALIGNMENT));
-                    let start = start.ok_or(ErrorKind::SizeOverflow)?;
+                    // Powers of two, both.
+                    let behind = (*alignment).max(REGION_ALIGNMENT) - 1;
+                    let start = region.checked_add(behind).ok_or(ErrorKind::SizeOverflow)? & !behind;
                     region = start.checked_add(*bytes).ok_or(ErrorKind::SizeOverflow)?;
                     let start = u32::try_from(start).map_err(|_| ErrorKind::SizeOverflow)?;
                     ptr::from_mut(offset.write(start)).cast()
