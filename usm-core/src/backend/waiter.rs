@@ -12,17 +12,20 @@
 //! running the very queue, it waits for itself, and everything stands still (seen as a deadlock of two waits on out-of-order queues
 //! on two processors). The first thread works on what the others wait for, too: a caller whose turn has not come asks now and then.
 
-use alloc::collections::VecDeque;
+mod line;
+
 use alloc::sync::Arc;
-use core::fmt::Debug;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::thread;
 use std::time::Instant;
 
+use self::line::Line;
 use super::{EventStatus, poll};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sync::sleeping::{Condvar, Mutex};
+use crate::sync::sleeping::Mutex;
+
+pub(super) use self::line::Blocking;
 
 /// A wait gives the processor away between its questions for this long before a thread takes over, which then adds little.
 const YIELD: Duration = Duration::from_millis(1);
@@ -32,47 +35,7 @@ const LATE: Duration = Duration::from_micros(500);
 /// since finding out costs a turn or two of the scheduler.
 const FIRST_BUSY: Duration = Duration::from_millis(16);
 const LONGEST_BUSY: Duration = Duration::from_millis(512);
-/// Until the first question of a caller whose turn has not come, doubled up to the longest. One that the thread waits for asks nothing: on a busy machine each
-/// question costs as much as the wait.
-const TURN: Duration = Duration::from_millis(2);
-const LONGEST_TURN: Duration = Duration::from_millis(16);
-
-/// What a thread can wait for without a limit.
-pub(super) trait Blocking: Debug + Send + Sync + 'static {
-    /// Comes back when the operation has ended, however it has.
-    fn block(&self);
-
-    /// Whether a program decides when it ends: such a wait would keep the only thread from all others.
-    fn is_up_to_a_program(&self) -> bool {
-        false
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    InLine,
-    WaitedFor,
-    Done,
-}
-
-/// What a caller and the thread share.
-#[derive(Debug)]
-struct Ticket {
-    event: Arc<dyn Blocking>,
-    stage: Mutex<Stage>,
-    signal: Condvar,
-}
-
-/// The tickets whose turn has not come.
-#[derive(Debug)]
-struct Line {
-    tickets: VecDeque<Arc<Ticket>>,
-    has_thread: bool,
-}
-
-static LINE: Mutex<Line> = Mutex::new(Line { tickets: VecDeque::new(), has_thread: false });
-/// A ticket has come into an empty line.
-static COME: Condvar = Condvar::new();
+static LINE: Line = Line::new();
 
 /// Until when the machine is taken to be busy, and for how long it was when last found so.
 static BUSY: Mutex<Option<(Instant, Duration)>> = Mutex::new(None);
@@ -94,7 +57,7 @@ pub(super) fn until_complete<E: Blocking>(
     }
     if !event.is_up_to_a_program() {
         let event: Arc<dyn Blocking> = Arc::<E>::clone(event);
-        wait(event, start, limit, &status)?;
+        LINE.wait(event, || limit.saturating_sub(start.elapsed()), &status, start_thread)?;
     }
     // Where there was no thread to be had this is the wait, else the last word.
     let rest = limit.saturating_sub(start.elapsed());
@@ -102,6 +65,11 @@ pub(super) fn until_complete<E: Blocking>(
         ErrorKind::Timeout { .. } => Error::timeout(limit),
         _ => error,
     })
+}
+
+/// Whether the line has its thread now.
+fn start_thread() -> bool {
+    thread::Builder::new().name("usm-wait".into()).spawn(|| LINE.serve()).is_ok()
 }
 
 /// Polls for a moment, not at all on a busy machine.
@@ -135,74 +103,6 @@ fn note(late: Option<Instant>) {
         let hold = busy.map_or(FIRST_BUSY, |(_, hold)| (hold * 2).min(LONGEST_BUSY));
         (now + hold, hold)
     });
-}
-
-/// Has the thread wait for `event` and comes back when it has, when `status` says that there is nothing to wait for,
-/// when `limit` has passed since `start`, or at once without a thread.
-fn wait(
-    event: Arc<dyn Blocking>,
-    start: Instant,
-    limit: Duration,
-    status: impl Fn() -> Result<EventStatus>,
-) -> Result<()> {
-    let ticket = Arc::new(Ticket { event, stage: Mutex::new(Stage::InLine), signal: Condvar::new() });
-    if !stand_in_line(&ticket) {
-        return Ok(());
-    }
-    let mut turn = TURN;
-    loop {
-        let rest = limit.saturating_sub(start.elapsed());
-        let mut stage = ticket.stage.lock();
-        if *stage != Stage::Done {
-            let until = if *stage == Stage::WaitedFor { rest } else { rest.min(turn) };
-            stage = ticket.signal.wait_timeout(stage, until);
-        }
-        match *stage {
-            Stage::Done => return Ok(()),
-            Stage::WaitedFor if !rest.is_zero() => continue,
-            Stage::WaitedFor | Stage::InLine => {}
-        }
-        drop(stage);
-        turn = (turn * 2).min(LONGEST_TURN);
-        let answer = status();
-        if rest.is_zero() || !matches!(answer, Ok(EventStatus::Pending)) {
-            LINE.lock().tickets.retain(|other| !Arc::ptr_eq(other, &ticket));
-            return answer.map(drop);
-        }
-    }
-}
-
-/// `false` without a thread.
-fn stand_in_line(ticket: &Arc<Ticket>) -> bool {
-    let mut line = LINE.lock();
-    if !line.has_thread {
-        line.has_thread = thread::Builder::new().name("usm-wait".into()).spawn(serve).is_ok();
-        if !line.has_thread {
-            return false;
-        }
-    }
-    line.tickets.push_back(Arc::clone(ticket));
-    drop(line);
-    COME.notify_one();
-    true
-}
-
-/// What the thread does, for ever.
-fn serve() {
-    loop {
-        let mut line = LINE.lock();
-        let ticket = loop {
-            match line.tickets.pop_front() {
-                Some(ticket) => break ticket,
-                None => line = COME.wait(line),
-            }
-        };
-        drop(line);
-        *ticket.stage.lock() = Stage::WaitedFor;
-        ticket.event.block();
-        *ticket.stage.lock() = Stage::Done;
-        ticket.signal.notify_one();
-    }
 }
 
 #[cfg(test)]

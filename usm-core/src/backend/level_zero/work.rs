@@ -15,6 +15,9 @@ use crate::backend::roster::Completion;
 use crate::deadline::Deadline;
 use crate::sync::Mutex;
 
+#[cfg(all(test, loom))]
+mod models;
+
 /// What a queue needs of an event.
 pub(super) trait Signal: Completion {
     /// What a command refers to.

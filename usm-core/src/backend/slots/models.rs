@@ -1,0 +1,191 @@
+//! All orders of threads that take, copy and drop handles.
+
+use loom::cell::UnsafeCell;
+use loom::thread;
+
+use super::*;
+
+/// What a driver's event is to its users: they may look at it together, but only one that has it alone may change it.
+struct Thing {
+    uses: UnsafeCell<u32>,
+    /// Alive until it is dropped.
+    _life: Arc<()>,
+}
+
+// SAFETY: loom fails a model where two accesses are not ordered.
+unsafe impl Sync for Thing {}
+// SAFETY: as above.
+unsafe impl Send for Thing {}
+
+impl Thing {
+    fn new(life: &Arc<()>) -> Self {
+        Self { uses: UnsafeCell::new(0), _life: Arc::clone(life) }
+    }
+
+    fn look(&self) -> u32 {
+        // SAFETY: loom fails the model if a change is not ordered before or after this.
+        self.uses.with(|uses| unsafe { *uses })
+    }
+
+    /// As for the next operation.
+    fn begin(&self) {
+        // SAFETY: loom fails the model if another access is not ordered before or after this.
+        self.uses.with_mut(|uses| unsafe { *uses += 1 });
+    }
+}
+
+/// Slots, with a thing that has these handles. Loom's objects are made by this thread, so each was used once.
+fn slots<const N: usize>() -> (Slots<Thing>, [Held<Thing>; N], Arc<()>) {
+    let (slots, life) = (Slots::new(), Arc::new(()));
+    let thing = slots.add(Thing::new(&life));
+    thing.begin();
+    drop(thing.clone());
+    drop(thing);
+    let thing = slots.take().expect("free");
+    let handles = core::array::from_fn(|_| thing.clone());
+    drop(thing);
+    (slots, handles, life)
+}
+
+fn things(life: &Arc<()>) -> usize {
+    Arc::strong_count(life) - 1
+}
+
+/// All orders of two threads; of three, those with at most three switches that a thread did not ask for.
+fn model(bound: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = bound;
+    builder.check(run);
+}
+
+#[test]
+fn of_two_last_handles_that_go_at_once_one_puts_the_thing_back() {
+    model(None, || {
+        let (slots, [one, two], life) = slots();
+        let thread = thread::spawn(move || drop(one));
+        drop(two);
+        thread.join().expect("no panic");
+        let again = slots.take().expect("put back");
+        assert!(slots.take().is_none(), "once");
+        again.begin();
+        drop(again);
+        assert_eq!(things(&life), 1);
+        drop(slots);
+        assert_eq!(things(&life), 0);
+    });
+}
+
+#[test]
+fn of_three_too() {
+    model(Some(3), || {
+        let (slots, [one, two, three], life) = slots();
+        let threads = [one, two].map(|handle| {
+            thread::spawn(move || {
+                assert_eq!(handle.look(), 1);
+                drop(handle);
+            })
+        });
+        drop(three);
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        slots.take().expect("put back").begin();
+        drop(slots);
+        assert_eq!(things(&life), 0);
+    });
+}
+
+/// What was done with a thing comes before what its next user does, whoever let go of it last.
+#[test]
+fn a_thing_is_used_again_once_all_have_let_go_of_it() {
+    model(None, || {
+        let (slots, [one, two], _) = slots();
+        let thread = thread::spawn(move || {
+            assert_eq!(one.look(), 1);
+            drop(one);
+        });
+        assert_eq!(two.look(), 1);
+        drop(two);
+        if let Some(again) = slots.take() {
+            again.begin();
+        }
+        thread.join().expect("no panic");
+    });
+}
+
+/// A handle may be copied by one thread while another lets go of its own.
+#[test]
+fn a_copy_keeps_the_thing() {
+    model(None, || {
+        let (slots, [one, two], life) = slots();
+        let thread = thread::spawn(move || {
+            let copy = one.clone();
+            drop(one);
+            assert_eq!(copy.look(), 1);
+        });
+        drop(two);
+        if let Some(again) = slots.take() {
+            again.begin();
+        }
+        thread.join().expect("no panic");
+        assert_eq!(things(&life), 1);
+    });
+}
+
+#[test]
+fn two_that_take_never_have_the_same() {
+    model(Some(3), || {
+        let (slots, [one], life) = slots();
+        let slots = Arc::new(slots);
+        let next = |slots: &Slots<Thing>, life: &Arc<()>| {
+            let next = slots.take().unwrap_or_else(|| slots.add(Thing::new(life)));
+            next.begin();
+            next
+        };
+        let taker = {
+            let (slots, life) = (Arc::clone(&slots), Arc::clone(&life));
+            thread::spawn(move || drop(next(&slots, &life)))
+        };
+        let dropper = thread::spawn(move || {
+            assert_eq!(one.look(), 1);
+            drop(one);
+        });
+        drop(next(&slots, &life));
+        dropper.join().expect("no panic");
+        taker.join().expect("no panic");
+        let Ok(slots) = Arc::try_unwrap(slots) else { panic!("the taker let go") };
+        assert!((1..=3).contains(&things(&life)));
+        drop(slots);
+        assert_eq!(things(&life), 0);
+    });
+}
+
+/// The context goes while the last handle does: the thing is dropped once, by one of them, and the home with it.
+#[test]
+fn a_thing_that_comes_back_while_its_slots_go_is_dropped_once() {
+    model(None, || {
+        let (slots, [one, two], life) = slots();
+        let home = Arc::downgrade(&slots.0);
+        let closer = thread::spawn(move || drop(slots));
+        drop(one);
+        assert_eq!(things(&life), 1, "a handle is left");
+        assert_eq!(two.look(), 1);
+        drop(two);
+        closer.join().expect("no panic");
+        assert_eq!(things(&life), 0);
+        assert!(home.upgrade().is_none(), "nothing keeps the home");
+    });
+}
+
+#[test]
+fn handles_keep_the_home_that_they_go_to() {
+    model(Some(3), || {
+        let (slots, [one], life) = slots();
+        let other = slots.add(Thing::new(&life));
+        drop(other.clone());
+        let home = Arc::downgrade(&slots.0);
+        let threads = [one, other].map(|handle| thread::spawn(move || drop(handle)));
+        drop(slots);
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        assert_eq!(things(&life), 0);
+        assert!(home.upgrade().is_none(), "nothing keeps the home");
+    });
+}

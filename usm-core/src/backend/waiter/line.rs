@@ -1,0 +1,136 @@
+//! The line before the one thread that waits in the runtime for all callers of the process.
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use core::fmt::Debug;
+use core::time::Duration;
+
+use crate::backend::EventStatus;
+use crate::error::Result;
+use crate::sync::sleeping::{Condvar, Mutex};
+
+#[cfg(all(test, loom))]
+mod models;
+
+/// Until the first question of a caller whose turn has not come, doubled up to the longest. One that the thread waits for asks nothing: on a busy machine each
+/// question costs as much as the wait.
+const TURN: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_millis(2) };
+const LONGEST_TURN: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_millis(16) };
+
+/// What a thread can wait for without a limit.
+pub(in crate::backend) trait Blocking: Debug + Send + Sync + 'static {
+    /// Comes back when the operation has ended, however it has.
+    fn block(&self);
+
+    /// Whether a program decides when it ends: such a wait would keep the only thread from all others.
+    fn is_up_to_a_program(&self) -> bool {
+        false
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    InLine,
+    WaitedFor,
+    Done,
+}
+
+/// What a caller and the thread share.
+#[derive(Debug)]
+struct Ticket {
+    event: Arc<dyn Blocking>,
+    stage: Mutex<Stage>,
+    signal: Condvar,
+}
+
+/// Callers whose turn has not come, and whether there is a thread.
+#[derive(Debug)]
+pub(super) struct Line {
+    callers: Mutex<Callers>,
+    /// A ticket has come into an empty line.
+    come: Condvar,
+}
+
+#[derive(Debug)]
+struct Callers {
+    tickets: VecDeque<Arc<Ticket>>,
+    has_thread: bool,
+}
+
+impl Line {
+    pub(super) const fn new() -> Self {
+        let callers = Callers { tickets: VecDeque::new(), has_thread: false };
+        Self { callers: Mutex::new(callers), come: Condvar::new() }
+    }
+
+    /// Has the thread wait for `event` and comes back when it has, when `status` says that there is nothing to wait for, when `rest` says
+    /// that no time is left, or at once where `start` cannot have a thread [serve](Self::serve) the line.
+    pub(super) fn wait(
+        &self,
+        event: Arc<dyn Blocking>,
+        rest: impl Fn() -> Duration,
+        status: impl Fn() -> Result<EventStatus>,
+        start: impl FnOnce() -> bool,
+    ) -> Result<()> {
+        let ticket = Arc::new(Ticket { event, stage: Mutex::new(Stage::InLine), signal: Condvar::new() });
+        if !self.stand(&ticket, start) {
+            return Ok(());
+        }
+        let mut turn = TURN;
+        loop {
+            let rest = rest();
+            let mut stage = ticket.stage.lock();
+            if *stage != Stage::Done {
+                let until = if *stage == Stage::WaitedFor { rest } else { rest.min(turn) };
+                stage = ticket.signal.wait_timeout(stage, until);
+            }
+            match *stage {
+                Stage::Done => return Ok(()),
+                Stage::WaitedFor if !rest.is_zero() => continue,
+                Stage::WaitedFor | Stage::InLine => {}
+            }
+            drop(stage);
+            turn = turn.saturating_mul(2).min(LONGEST_TURN);
+            let answer = status();
+            if rest.is_zero() || !matches!(answer, Ok(EventStatus::Pending)) {
+                self.callers.lock().tickets.retain(|other| !Arc::ptr_eq(other, &ticket));
+                return answer.map(drop);
+            }
+        }
+    }
+
+    /// `false` without a thread.
+    fn stand(&self, ticket: &Arc<Ticket>, start: impl FnOnce() -> bool) -> bool {
+        let mut callers = self.callers.lock();
+        callers.has_thread = callers.has_thread || start();
+        if !callers.has_thread {
+            return false;
+        }
+        callers.tickets.push_back(Arc::clone(ticket));
+        drop(callers);
+        self.come.notify_one();
+        true
+    }
+
+    /// What the thread does, for ever.
+    pub(super) fn serve(&self) {
+        loop {
+            self.serve_next();
+        }
+    }
+
+    fn serve_next(&self) {
+        let mut callers = self.callers.lock();
+        let ticket = loop {
+            match callers.tickets.pop_front() {
+                Some(ticket) => break ticket,
+                None => callers = self.come.wait(callers),
+            }
+        };
+        drop(callers);
+        *ticket.stage.lock() = Stage::WaitedFor;
+        ticket.event.block();
+        *ticket.stage.lock() = Stage::Done;
+        ticket.signal.notify_one();
+    }
+}

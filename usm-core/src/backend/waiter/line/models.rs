@@ -1,0 +1,263 @@
+//! Callers and the thread in all orders: whoever stands in line comes back, by a signal that is not lost or when its time is over, and one
+//! thread at a time is in the runtime. A wait without a limit is one that only a signal ends, see `sync/model.rs`.
+
+use core::cell::Cell;
+use std::sync::Mutex as StdMutex;
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::thread::{self, JoinHandle};
+
+use super::*;
+use crate::error::ErrorKind;
+
+/// An operation of the runtime, with what its end leaves.
+#[derive(Debug)]
+struct Operation {
+    runtime: Arc<Runtime>,
+    result: UnsafeCell<u32>,
+    /// Until then it goes on.
+    may_end: Mutex<bool>,
+    signal: Condvar,
+}
+
+/// What there must be one thread in.
+#[derive(Debug)]
+struct Runtime {
+    inside: AtomicUsize,
+}
+
+// SAFETY: loom fails a model where two accesses to the result are not ordered.
+unsafe impl Sync for Operation {}
+// SAFETY: as above.
+unsafe impl Send for Operation {}
+
+impl Blocking for Operation {
+    fn block(&self) {
+        assert_eq!(self.runtime.inside.fetch_add(1, Ordering::AcqRel), 0, "two threads in the runtime");
+        let mut may_end = self.may_end.lock();
+        while !*may_end {
+            may_end = self.signal.wait(may_end);
+        }
+        drop(may_end);
+        // SAFETY: loom fails the model if another access is not ordered before or after this.
+        self.result.with_mut(|result| unsafe { *result += 1 });
+        self.runtime.inside.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Operation {
+    fn new(runtime: &Arc<Runtime>, may_end: bool) -> Arc<Self> {
+        let (runtime, may_end) = (Arc::clone(runtime), Mutex::new(may_end));
+        Arc::new(Self { runtime, result: UnsafeCell::new(0), may_end, signal: Condvar::new() })
+    }
+
+    fn end(&self) {
+        *self.may_end.lock() = true;
+        self.signal.notify_one();
+    }
+
+    fn result(&self) -> u32 {
+        // SAFETY: loom fails the model if a change is not ordered before or after this.
+        self.result.with(|result| unsafe { *result })
+    }
+}
+
+/// The last that the thread waits for.
+#[derive(Debug)]
+struct End(AtomicBool);
+
+impl Blocking for End {
+    fn block(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// A line with the thread that it may have, which ends.
+struct Office {
+    line: Line,
+    runtime: Arc<Runtime>,
+    end: Arc<End>,
+    thread: StdMutex<Option<JoinHandle<()>>>,
+    /// How often no thread can be had.
+    refusals: AtomicUsize,
+}
+
+impl Office {
+    /// What is shared was used once: loom's objects are made by this thread.
+    fn new(refusals: usize) -> Arc<Self> {
+        let line = Line::new();
+        line.come.notify_one();
+        assert!(line.callers.lock().tickets.is_empty());
+        Arc::new(Self {
+            line,
+            runtime: Arc::new(Runtime { inside: AtomicUsize::new(0) }),
+            end: Arc::new(End(AtomicBool::new(false))),
+            thread: StdMutex::new(None),
+            refusals: AtomicUsize::new(refusals),
+        })
+    }
+
+    fn start(self: &Arc<Self>) -> bool {
+        let refusals = self.refusals.load(Ordering::Relaxed);
+        if refusals > 0 {
+            self.refusals.store(refusals - 1, Ordering::Relaxed);
+            return false;
+        }
+        let office = Arc::clone(self);
+        let serve = move || {
+            while !office.end.0.load(Ordering::Acquire) {
+                office.line.serve_next();
+            }
+        };
+        let before = self.thread.lock().expect("no panic").replace(thread::spawn(serve));
+        assert!(before.is_none(), "one thread for all");
+        true
+    }
+
+    /// A wait that only its end ends.
+    fn wait(self: &Arc<Self>, event: &Arc<impl Blocking>) -> Result<()> {
+        let event: Arc<dyn Blocking> = Arc::clone(event) as Arc<dyn Blocking>;
+        self.line.wait(event, || Duration::MAX, || Ok(EventStatus::Pending), || self.start())
+    }
+
+    /// A wait whose time is over after so many looks at the clock.
+    fn wait_for(
+        self: &Arc<Self>,
+        event: &Arc<Operation>,
+        looks: u32,
+        status: impl Fn() -> Result<EventStatus>,
+    ) -> Result<()> {
+        let left = Cell::new(looks);
+        let rest = || match left.get() {
+            0 => Duration::ZERO,
+            looks => {
+                left.set(looks - 1);
+                Duration::from_secs(1)
+            }
+        };
+        let dynamic: Arc<dyn Blocking> = Arc::clone(event) as Arc<dyn Blocking>;
+        let outcome = self.line.wait(dynamic, rest, status, || self.start());
+        let stays = |ticket: &Arc<Ticket>| core::ptr::addr_eq(Arc::as_ptr(&ticket.event), Arc::as_ptr(event));
+        assert!(!self.line.callers.lock().tickets.iter().any(stays), "its ticket is still in the line");
+        outcome
+    }
+
+    fn close(self: &Arc<Self>) {
+        self.wait(&self.end).expect("no failure");
+        let thread = self.thread.lock().expect("no panic").take();
+        thread.expect("one was started").join().expect("no panic");
+        assert!(self.line.callers.lock().tickets.is_empty());
+    }
+}
+
+/// With at most three switches that no thread asked for.
+fn model(run: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(run);
+}
+
+/// Also the first and the last of them, and one that comes into an empty line.
+#[test]
+fn each_of_several_callers_has_its_wait() {
+    model(|| {
+        let office = Office::new(0);
+        let caller = {
+            let office = Arc::clone(&office);
+            thread::spawn(move || {
+                let operation = Operation::new(&office.runtime, true);
+                office.wait(&operation).expect("no failure");
+                assert_eq!(operation.result(), 1);
+            })
+        };
+        let operation = Operation::new(&office.runtime, true);
+        office.wait(&operation).expect("no failure");
+        assert_eq!(operation.result(), 1, "it comes back after the end");
+        caller.join().expect("no panic");
+        office.close();
+    });
+}
+
+/// The thread is in the runtime, or on its way there, when the time of its caller is over.
+#[test]
+fn a_caller_whose_time_is_over_comes_back() {
+    model(|| {
+        let office = Office::new(0);
+        let operation = Operation::new(&office.runtime, false);
+        assert_eq!(office.wait_for(&operation, 2, || Ok(EventStatus::Pending)), Ok(()));
+        operation.end();
+        office.close();
+        assert!(operation.result() <= 1);
+        assert_eq!(Arc::strong_count(&operation), 1, "nobody remembers it");
+    });
+}
+
+/// The thread waits for another caller's operation, which goes on.
+#[test]
+fn a_caller_behind_another_one_leaves_the_line_when_its_time_is_over() {
+    model(|| {
+        let office = Office::new(0);
+        let long = Operation::new(&office.runtime, false);
+        let caller = {
+            let (office, long) = (Arc::clone(&office), Arc::clone(&long));
+            thread::spawn(move || {
+                office.wait(&long).expect("no failure");
+                assert_eq!(long.result(), 1);
+            })
+        };
+        let behind = Operation::new(&office.runtime, true);
+        assert_eq!(office.wait_for(&behind, 1, || Ok(EventStatus::Pending)), Ok(()));
+        long.end();
+        caller.join().expect("no panic");
+        office.close();
+        assert_eq!(Arc::strong_count(&behind), 1, "nobody remembers it");
+    });
+}
+
+/// The thread works on what others wait for, too: who asks now and then finds out.
+#[test]
+fn a_caller_behind_another_one_finds_out_by_itself() {
+    model(|| {
+        let office = Office::new(0);
+        let (long, complete) = (Operation::new(&office.runtime, false), Arc::new(AtomicBool::new(false)));
+        let caller = {
+            let (office, long, complete) = (Arc::clone(&office), Arc::clone(&long), Arc::clone(&complete));
+            thread::spawn(move || {
+                complete.store(true, Ordering::Release);
+                office.wait(&long).expect("no failure");
+            })
+        };
+        let status = || match complete.load(Ordering::Acquire) {
+            true => Err(ErrorKind::DeviceLost.into()),
+            false => Ok(EventStatus::Pending),
+        };
+        // It never ends by itself while the caller is there, so the thread may be kept by it: but not the caller by the thread.
+        let behind = Operation::new(&office.runtime, true);
+        let outcome = office.wait_for(&behind, u32::MAX, status);
+        assert!(outcome == Ok(()) || outcome == Err(ErrorKind::DeviceLost.into()));
+        long.end();
+        caller.join().expect("no panic");
+        office.close();
+    });
+}
+
+/// Who has no thread is told so at once, and the next caller asks for one again.
+#[test]
+fn without_a_thread_nobody_stands_in_line() {
+    model(|| {
+        let office = Office::new(1);
+        let caller = {
+            let office = Arc::clone(&office);
+            thread::spawn(move || {
+                let operation = Operation::new(&office.runtime, true);
+                office.wait(&operation).expect("no failure");
+                operation.result()
+            })
+        };
+        let operation = Operation::new(&office.runtime, true);
+        office.wait(&operation).expect("no failure");
+        assert_eq!(operation.result() + caller.join().expect("no panic"), 1, "one of them has a thread");
+        office.close();
+    });
+}
