@@ -77,6 +77,7 @@ layouts! {
     ze_host_mem_alloc_desc_t 24 { stype 0, pNext 8, flags 16 }
     ze_relaxed_allocation_limits_exp_desc_t 24 { stype 0, pNext 8, flags 16 }
     ze_memory_allocation_properties_t 40 { stype 0, pNext 8, type_ 16, id 24, pageSize 32 }
+    ze_driver_memory_free_ext_properties_t 24 { stype 0, pNext 8, freePolicies 16 }
     ze_memory_free_ext_desc_t 24 { stype 0, pNext 8, freePolicy 16 }
     ze_ipc_mem_handle_t 64 { data 0 }
     ze_external_memory_export_desc_t 24 { stype 0, pNext 8, flags 16 }

@@ -171,6 +171,17 @@ pub struct ze_memory_allocation_properties_t {
 
 structure!(ze_memory_allocation_properties_t, ZE_STRUCTURE_TYPE_MEMORY_ALLOCATION_PROPERTIES);
 
+/// Chained to the query of a driver's properties: what `zeMemFreeExt` can do.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct ze_driver_memory_free_ext_properties_t {
+    pub stype: ze_structure_type_t,
+    pub pNext: *mut c_void,
+    pub freePolicies: ze_driver_memory_free_policy_ext_flags_t,
+}
+
+structure!(ze_driver_memory_free_ext_properties_t, ZE_STRUCTURE_TYPE_DRIVER_MEMORY_FREE_EXT_PROPERTIES);
+
 /// Argument of `zeMemFreeExt`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]

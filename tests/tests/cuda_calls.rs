@@ -13,6 +13,9 @@ use usm_core::{
 };
 use usm_kernel::{Argument, Code, Function, Launch, LaunchError, Module, NdRange};
 
+#[path = "cuda_calls/queue_memory.rs"]
+mod queue_memory;
+
 /// A launch, with the context current on the thread before.
 const LAUNCH: [&str; 3] = ["cuCtxGetCurrent", "cuLaunchKernel", "cuEventRecord"];
 
@@ -26,10 +29,15 @@ struct Fake {
 impl Fake {
     /// Built by the C compiler that the set-up asks for; `None` where there is none.
     fn start() -> Option<Self> {
+        Self::start_as("fake-cuda", &[])
+    }
+
+    /// The same in a folder of its own, with definitions for the compiler.
+    fn start_as(folder: &str, definitions: &[&str]) -> Option<Self> {
         static TURN: Mutex<()> = Mutex::new(());
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fake-cuda").join("libcuda.so.1");
-        if let Err(reason) = build(&path) {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder).join("libcuda.so.1");
+        if let Err(reason) = build(&path, definitions) {
             assert!(std::env::var("CI").is_err(), "{reason}");
             println!("skipped: calls of the CUDA driver: {reason}");
             return None;
@@ -85,7 +93,7 @@ impl Fake {
 }
 
 /// As `usm-python/tests/conftest.py` does: functions that the backend binds and no case calls are there, and fail.
-fn build(library: &Path) -> Result<(), String> {
+fn build(library: &Path, definitions: &[&str]) -> Result<(), String> {
     let folder = library.parent().ok_or("no folder")?;
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let read = |path: PathBuf| {
@@ -110,7 +118,8 @@ fn build(library: &Path) -> Result<(), String> {
     // Another process may have the file open: a new one takes its place.
     let fresh = folder.join(format!("libcuda.{}", std::process::id()));
     let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-O1", "-o"]).args([&fresh, &driver, &further]);
+    compiler.args(["-shared", "-fPIC", "-O1"]).args(definitions);
+    compiler.arg("-o").args([&fresh, &driver, &further]);
     let built = compiler.status().map_err(|error| format!("cc: {error}"))?;
     if !built.success() {
         return Err(format!("cc: {built}"));

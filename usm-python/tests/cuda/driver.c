@@ -141,7 +141,23 @@ static int allocate(uintptr_t *out, size_t size, int type, int managed) {
 int cuMemAlloc_v2(uintptr_t *out, size_t size) { return allocate(out, size, 2, 0); }
 int cuMemAllocManaged(uintptr_t *out, size_t size, unsigned flags) { (void)flags; return allocate(out, size, 2, 1); }
 int cuMemHostAlloc(uintptr_t *out, size_t size, unsigned flags) { (void)flags; return allocate(out, size, 1, 0); }
-int cuMemFree_v2(uintptr_t address) { return release(address); }
+int cuMemFree_v2(uintptr_t address) { CALLED; return release(address); }
+/* The order of a stream is that of the calls. A driver that is older than pools lacks these. */
+#ifndef WITHOUT_POOLS
+int cuMemAllocAsync(uintptr_t *out, size_t size, void *stream) {
+    CALLED;
+    SAY("allocate %p\n", stream);
+    int code = fails(__func__);
+    return code ? code : allocate(out, size, 2, 0);
+}
+int cuMemFreeAsync(uintptr_t address, void *stream) {
+    CALLED;
+    ALIVE;
+    SAY("free %p\n", stream);
+    int code = fails(__func__);
+    return code ? code : release(address);
+}
+#endif
 int cuMemFreeHost(void *address) { return release((uintptr_t)address); }
 
 int cuPointerGetAttributes(unsigned count, const int *which, void **answers, uintptr_t address) {
