@@ -17,7 +17,7 @@ impl<T> Mutex<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[cfg(any(feature = "opencl", feature = "level-zero"))]
+    #[cfg(any(feature = "opencl", feature = "level-zero", feature = "dpctl"))]
     pub(crate) fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,6 +10,8 @@
 //!   and only blocks of the library's own are freed.
 //! - It prints the reason of a failure to standard error when `DPCTL_VERBOSITY` says so and answers NULL; errors here
 //!   name the function that did.
+//! - A failure is passed on only to what names the failed event, on another queue or an out-of-order one: SYCL drops such names on an in-order
+//!   queue, and forgets them at a barrier. Events here remember what they follow. The library tells no code of a failed event.
 //! - It is never closed: finalisers of other owners may run at any time up to the end of the process.
 //! - The runtime's threads do not survive `fork`; a child must not use what its parent has opened.
 //!
@@ -19,6 +21,7 @@
 
 mod device;
 mod error;
+mod event;
 mod loader;
 mod memory;
 mod queue;
@@ -31,9 +34,10 @@ use core::time::Duration;
 use std::path::Path;
 
 pub use device::DpctlDevice;
+pub use event::DpctlEvent;
 pub use loader::{find_library, opencl_runtime_beside, use_opencl_runtime_beside};
 pub use memory::DpctlContext;
-pub use queue::{DpctlEvent, DpctlQueue};
+pub use queue::DpctlQueue;
 
 use crate::backend::roster::Completion;
 use crate::backend::{Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Unsupported};
@@ -89,7 +93,7 @@ impl Dpctl {
 // dependencies, fills and hints come after a barrier over theirs (3); NULL results mean that nothing was enqueued (4);
 // submission flushes, and a wait is for the status or for a thread that waits, up to the limit (5, 6); blocks are freed by the context that
 // allocated them, which needs no queue to live (7); an unknown pointer is never passed on beyond the type query (8);
-// the context drains its list when dropped (9).
+// the context drains its list when dropped (9); events remember what they follow (11).
 unsafe impl Backend for Dpctl {
     const SYNCHRONOUS: bool = false;
     const COUNTED: bool = true;

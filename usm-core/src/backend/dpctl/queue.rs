@@ -1,18 +1,16 @@
-//! Queues and events.
+//! Queues.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
-use core::time::Duration;
 
 use super::device::DpctlDevice;
 use super::error::{self, not_null};
+use super::event::{DpctlEvent, Line};
 use super::loader::{Handle, Library, Raw};
 use super::memory::DpctlContext;
-use crate::BackendKind;
+use crate::backend::QueueOrder;
 use crate::backend::retired::Retired;
-use crate::backend::roster::Completion;
-use crate::backend::{EventStatus, QueueOrder, waiter};
 use crate::error::{ErrorKind, Result};
 
 /// `DPCTL_IN_ORDER` of the C headers.
@@ -28,11 +26,9 @@ pub struct DpctlQueue(Arc<Inner>);
 pub(super) struct Inner {
     handle: Arc<Handle>,
     context: DpctlContext,
+    /// Of an in-order queue.
+    line: Option<Arc<Line>>,
 }
-
-/// A SYCL event.
-#[derive(Clone, Debug)]
-pub struct DpctlEvent(Arc<Handle>);
 
 pub(super) fn create_native(context: &Handle, device: &DpctlDevice, order: QueueOrder) -> Result<Handle> {
     let library = context.library();
@@ -67,11 +63,12 @@ pub(super) unsafe fn context_of(library: &'static Library, queue: Raw) -> Result
 impl DpctlQueue {
     pub(super) fn create(context: &DpctlContext, order: QueueOrder) -> Result<Self> {
         let handle = create_native(context.native(), context.device(), order)?;
-        Ok(Self::known(handle, context))
+        Ok(Self::known(handle, context, order))
     }
 
-    pub(super) fn known(handle: Handle, context: &DpctlContext) -> Self {
-        let inner = Arc::new(Inner { handle: Arc::new(handle), context: context.clone() });
+    pub(super) fn known(handle: Handle, context: &DpctlContext, order: QueueOrder) -> Self {
+        let line = (order == QueueOrder::InOrder).then(|| Arc::new(Line::new()));
+        let inner = Arc::new(Inner { handle: Arc::new(handle), context: context.clone(), line });
         context.roster().remember(&inner);
         Self(inner)
     }
@@ -89,15 +86,13 @@ impl DpctlQueue {
         len: usize,
         after: &[DpctlEvent],
     ) -> Result<DpctlEvent> {
-        let after = native_events(after);
-        let handle = &self.0.handle;
+        let call = self.0.handle.library().queue_memcpy;
         // SAFETY: the caller's promise for the ranges; a live queue and live events.
-        let raw = unsafe {
-            let call = handle.library().queue_memcpy;
-            call(handle.raw(), dst.cast(), src.cast(), len, after.as_ptr(), after.len())
-        };
-        // SAFETY: the event is the caller's.
-        unsafe { DpctlEvent::take(handle.library(), "DPCTLQueue_MemcpyWithEvents", raw) }
+        unsafe {
+            self.submit("DPCTLQueue_MemcpyWithEvents", after, |queue, events, count| {
+                call(queue, dst.cast(), src.cast(), len, events, count)
+            })
+        }
     }
 
     /// # Safety
@@ -109,46 +104,45 @@ impl DpctlQueue {
         len: usize,
         after: &[DpctlEvent],
     ) -> Result<DpctlEvent> {
-        self.0.order_after(after)?;
         let library = self.0.handle.library();
-        let queue = self.0.handle.raw();
         let dst = dst.cast::<c_void>();
         // In each call the range is the caller's promise, its length a multiple of the pattern's; the library counts
         // elements.
-        let (operation, raw) = match *pattern {
+        let operation = match pattern.len() {
+            1 => "DPCTLQueue_Memset",
+            2 => "DPCTLQueue_Fill16",
+            4 => "DPCTLQueue_Fill32",
+            8 => "DPCTLQueue_Fill64",
+            16 => "DPCTLQueue_Fill128",
+            width => return Err(error::of(ErrorKind::BadPattern { width, len })),
+        };
+        let call = |queue: Raw| match *pattern {
             // SAFETY: see above.
-            [byte] => ("DPCTLQueue_Memset", unsafe { (library.queue_memset)(queue, dst, byte, len) }),
+            [byte] => unsafe { (library.queue_memset)(queue, dst, byte, len) },
             [a, b] => {
                 let value = u16::from_ne_bytes([a, b]);
                 // SAFETY: see above.
-                ("DPCTLQueue_Fill16", unsafe { (library.queue_fill16)(queue, dst, value, len / 2) })
+                unsafe { (library.queue_fill16)(queue, dst, value, len / 2) }
             }
             [a, b, c, d] => {
                 let value = u32::from_ne_bytes([a, b, c, d]);
                 // SAFETY: see above.
-                ("DPCTLQueue_Fill32", unsafe { (library.queue_fill32)(queue, dst, value, len / 4) })
+                unsafe { (library.queue_fill32)(queue, dst, value, len / 4) }
             }
-            _ => match (pattern.first_chunk::<16>(), pattern.first_chunk::<8>()) {
-                (Some(wide), _) => {
-                    let mut value = [0_u64; 2];
-                    bytemuck::bytes_of_mut(&mut value).copy_from_slice(wide);
-                    // SAFETY: see above; the two words are read before the call returns.
-                    ("DPCTLQueue_Fill128", unsafe {
-                        (library.queue_fill128)(queue, dst, value.as_mut_ptr(), len / 16)
-                    })
-                }
-                (None, Some(bytes)) => {
-                    let value = u64::from_ne_bytes(*bytes);
-                    // SAFETY: see above.
-                    ("DPCTLQueue_Fill64", unsafe { (library.queue_fill64)(queue, dst, value, len / 8) })
-                }
-                (None, None) => {
-                    return Err(error::of(ErrorKind::BadPattern { width: pattern.len(), len }));
-                }
-            },
+            [a, b, c, d, e, f, g, h] => {
+                let value = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
+                // SAFETY: see above.
+                unsafe { (library.queue_fill64)(queue, dst, value, len / 8) }
+            }
+            _ => {
+                let mut value = [0_u64; 2];
+                bytemuck::bytes_of_mut(&mut value).copy_from_slice(pattern);
+                // SAFETY: see above; sixteen bytes, and the two words are read before the call returns.
+                unsafe { (library.queue_fill128)(queue, dst, value.as_mut_ptr(), len / 16) }
+            }
         };
-        // SAFETY: the event is the caller's.
-        unsafe { DpctlEvent::take(library, operation, raw) }
+        // SAFETY: the caller's promise for the range.
+        unsafe { self.0.submit_behind(operation, after, call) }
     }
 
     /// # Safety
@@ -159,12 +153,11 @@ impl DpctlQueue {
         len: usize,
         after: &[DpctlEvent],
     ) -> Result<DpctlEvent> {
-        self.0.order_after(after)?;
-        let handle = &self.0.handle;
+        let call = self.0.handle.library().queue_prefetch;
         // SAFETY: the caller's promise; a live queue.
-        let raw = unsafe { (handle.library().queue_prefetch)(handle.raw(), pointer.cast(), len) };
-        // SAFETY: the event is the caller's.
-        unsafe { DpctlEvent::take(handle.library(), "DPCTLQueue_Prefetch", raw) }
+        unsafe {
+            self.0.submit_behind("DPCTLQueue_Prefetch", after, |queue| call(queue, pointer.cast(), len))
+        }
     }
 
     /// # Safety
@@ -176,12 +169,13 @@ impl DpctlQueue {
         advice: c_int,
         after: &[DpctlEvent],
     ) -> Result<DpctlEvent> {
-        self.0.order_after(after)?;
-        let handle = &self.0.handle;
+        let call = self.0.handle.library().queue_advise;
         // SAFETY: the caller's promise; a live queue.
-        let raw = unsafe { (handle.library().queue_advise)(handle.raw(), pointer.cast(), len, advice) };
-        // SAFETY: the event is the caller's.
-        unsafe { DpctlEvent::take(handle.library(), "DPCTLQueue_MemAdvise", raw) }
+        unsafe {
+            self.0.submit_behind("DPCTLQueue_MemAdvise", after, |queue| {
+                call(queue, pointer.cast(), len, advice)
+            })
+        }
     }
 
     pub(super) fn barrier(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
@@ -198,33 +192,86 @@ impl DpctlQueue {
         after: &[DpctlEvent],
         call: impl FnOnce(Raw, *const Raw, usize) -> Raw,
     ) -> Result<DpctlEvent> {
-        let after = native_events(after);
-        let handle = &self.0.handle;
-        let raw = call(handle.raw(), after.as_ptr(), after.len());
-        // SAFETY: the event is the caller's.
-        unsafe { DpctlEvent::take(handle.library(), operation, raw) }
+        let events = native_events(after);
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.0.enter(operation, after, true, |queue| Ok(call(queue, events.as_ptr(), events.len())))
+        }
     }
 }
 
 impl Inner {
+    /// Also where something failed before it: its event then fails.
     pub(super) fn barrier(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
-        let library = self.handle.library();
+        let operation =
+            if after.is_empty() { "DPCTLQueue_SubmitBarrier" } else { "DPCTLQueue_SubmitBarrierForEvents" };
+        // SAFETY: a barrier touches no memory.
+        unsafe { self.enter(operation, after, false, |_| Ok(self.native_barrier(after))) }
+    }
+
+    fn native_barrier(&self, after: &[DpctlEvent]) -> Raw {
+        let (library, queue) = (self.handle.library(), self.handle.raw());
         if after.is_empty() {
             // SAFETY: a live queue.
-            let raw = unsafe { (library.queue_barrier)(self.handle.raw()) };
-            // SAFETY: the event is the caller's.
-            return unsafe { DpctlEvent::take(library, "DPCTLQueue_SubmitBarrier", raw) };
+            return unsafe { (library.queue_barrier)(queue) };
         }
         let after = native_events(after);
         // SAFETY: a live queue and live events.
-        let raw = unsafe { (library.queue_barrier_for)(self.handle.raw(), after.as_ptr(), after.len()) };
-        // SAFETY: the event is the caller's.
-        unsafe { DpctlEvent::take(library, "DPCTLQueue_SubmitBarrierForEvents", raw) }
+        unsafe { (library.queue_barrier_for)(queue, after.as_ptr(), after.len()) }
     }
 
     /// For calls that take no events: a barrier over `after` holds back whatever is submitted next.
-    fn order_after(&self, after: &[DpctlEvent]) -> Result<()> {
-        if after.is_empty() { Ok(()) } else { self.barrier(after).map(drop) }
+    ///
+    /// # Safety
+    /// As [`enter`](Self::enter).
+    unsafe fn submit_behind(
+        &self,
+        operation: &'static str,
+        after: &[DpctlEvent],
+        call: impl FnOnce(Raw) -> Raw,
+    ) -> Result<DpctlEvent> {
+        let behind = |queue| {
+            if !after.is_empty() {
+                let barrier = self.native_barrier(after);
+                let operation = "DPCTLQueue_SubmitBarrierForEvents";
+                // SAFETY: the event is the caller's, who does not need it.
+                drop(unsafe { DpctlEvent::take(self.handle.library(), operation, barrier) }?);
+            }
+            Ok(call(queue))
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.enter(operation, after, true, behind) }
+    }
+
+    /// Submits by `call`, which gets the queue and gives the event or NULL. With `refuse`, not behind an operation of the queue that is known
+    /// to have failed.
+    ///
+    /// # Safety
+    /// `call` submits one operation with valid arguments, behind `after`, and the event is the caller's.
+    unsafe fn enter(
+        &self,
+        operation: &'static str,
+        after: &[DpctlEvent],
+        refuse: bool,
+        call: impl FnOnce(Raw) -> Result<Raw>,
+    ) -> Result<DpctlEvent> {
+        let follows = after.iter().filter(|event| !event.is_over()).cloned().collect();
+        let library = self.handle.library();
+        let Some(line) = &self.line else {
+            let raw = call(self.handle.raw())?;
+            // SAFETY: the caller's promise.
+            return unsafe { DpctlEvent::following(library, operation, raw, None, follows) };
+        };
+        let _turn = line.turn();
+        if refuse {
+            line.check()?;
+        }
+        let place = (Arc::clone(line), line.number());
+        let raw = call(self.handle.raw())?;
+        // SAFETY: the caller's promise.
+        let event = unsafe { DpctlEvent::following(library, operation, raw, Some(place), follows) }?;
+        line.enter(event.clone());
+        Ok(event)
     }
 }
 
@@ -240,47 +287,5 @@ impl Drop for Inner {
 }
 
 fn native_events(events: &[DpctlEvent]) -> Vec<Raw> {
-    events.iter().map(|event| event.0.raw()).collect()
-}
-
-impl DpctlEvent {
-    pub(super) fn native(&self) -> &Handle {
-        &self.0
-    }
-
-    /// # Safety
-    /// `raw` is NULL or an event of `library` that the caller owns.
-    pub(super) unsafe fn take(library: &'static Library, operation: &'static str, raw: Raw) -> Result<Self> {
-        let raw = not_null(operation, raw)?;
-        // SAFETY: the caller's promise.
-        Ok(Self(Arc::new(unsafe { Handle::new(library, raw, library.event_delete) })))
-    }
-
-    pub(super) fn status(&self) -> Result<EventStatus> {
-        // SAFETY: a live event.
-        match unsafe { (self.0.library().event_status)(self.0.raw()) } {
-            3 => Ok(EventStatus::Complete),
-            1 | 2 => Ok(EventStatus::Pending),
-            _ => Err(error::native("DPCTLEvent_GetCommandExecutionStatus")),
-        }
-    }
-}
-
-impl Completion for DpctlEvent {
-    fn is_complete(&self) -> bool {
-        matches!(self.status(), Ok(EventStatus::Complete))
-    }
-
-    /// Submitting has flushed already.
-    fn wait(&self, limit: Duration) -> Result<()> {
-        waiter::until_complete(&self.0, limit, || self.status())
-            .map_err(|error| error.in_backend(BackendKind::Sycl))
-    }
-}
-
-impl waiter::Blocking for Handle {
-    fn block(&self) {
-        // SAFETY: only events are waited for; the function lets no exception out.
-        unsafe { (self.library().event_wait)(self.raw()) };
-    }
+    events.iter().map(|event| event.native().raw()).collect()
 }

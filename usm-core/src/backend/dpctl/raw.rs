@@ -185,7 +185,7 @@ impl DpctlQueue {
             true => QueueOrder::InOrder,
             false => QueueOrder::OutOfOrder,
         };
-        Ok((Self::known(handle, context), order))
+        Ok((Self::known(handle, context, order), order))
     }
 
     /// A new `sycl::queue` object that refers to the same queue: what a `SyclQueueRef` capsule holds. The receiver
