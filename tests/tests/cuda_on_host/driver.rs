@@ -2,7 +2,7 @@
 
 use core::ffi::c_char;
 use std::ffi::CString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libloading::Library;
@@ -66,11 +66,19 @@ impl Driver {
     /// # Errors
     /// Why it is not here.
     pub(crate) fn start(settings: &str) -> Result<Self, String> {
+        Self::start_as(Cuda::open, settings)
+    }
+
+    /// As [`start`](Self::start), opened in that way.
+    pub(crate) fn start_as(
+        open: impl FnOnce(&Path) -> usm_core::Result<Cuda>,
+        settings: &str,
+    ) -> Result<Self, String> {
         static TURN: Mutex<()> = Mutex::new(());
         let path = std::env::var_os("USM_CUDA_DRIVER").map(PathBuf::from);
         let path = path.ok_or("USM_CUDA_DRIVER not set (cargo build -p usm-cuda-driver)")?;
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let backend = Cuda::open(&path).map_err(|error| error.to_string())?;
+        let backend = open(&path).map_err(|error| error.to_string())?;
         // SAFETY: the library is open already; this is one more reference to it.
         let library = unsafe { Library::new(&path) }.map_err(|error| error.to_string())?;
         LIBRARY.get_or_init(|| library);

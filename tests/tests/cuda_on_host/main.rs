@@ -2,4 +2,5 @@
 //! does at will. Nothing here ran on a GPU.
 
 mod driver;
+mod hip;
 mod suite;

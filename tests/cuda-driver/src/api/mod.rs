@@ -8,6 +8,7 @@
 mod context;
 mod control;
 mod device;
+mod hip;
 mod memory;
 mod order;
 mod pool;

@@ -38,6 +38,17 @@ pub(crate) struct Side {
     pitch: usize,
 }
 
+impl Copy2D {
+    /// Of addresses with their pitch, and width and height.
+    pub(super) fn of(dst: [usize; 2], src: [usize; 2], [width, height]: [usize; 2]) -> Self {
+        let side = |[device, pitch]: [usize; 2]| {
+            let array = core::ptr::null_mut();
+            Side { x: 0, y: 0, memory_type: UNIFIED, host: 0, device, array, pitch }
+        };
+        Self { src: side(src), dst: side(dst), width, height }
+    }
+}
+
 impl Side {
     /// Its rows, where it is plain memory.
     fn rows(&self, width: usize, height: usize) -> Answer<Rows> {

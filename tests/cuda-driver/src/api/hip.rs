@@ -1,0 +1,291 @@
+//! HIP's functions over the same memory, streams and events, with the signatures, numbers and manners of `hip_runtime_api.h`.
+//!
+//! Written from the header and AMD's documentation, and not from usm's table: a number that is wrong there is not wrong here too.
+//! What is not like CUDA: there are no contexts but a current device for each thread, a driver that nobody initialised does it itself,
+//! attributes have other numbers, memory types have others before release 6, a range's size is cut to 32 bits where it is an attribute, and
+//! there is no strided fill of words.
+
+use core::ffi::{c_char, c_void};
+use core::sync::atomic::{AtomicI32, Ordering};
+
+use super::{context, device, memory, order, pool, sharing, transfer};
+use crate::code::{Answer, Code, INVALID_DEVICE, INVALID_VALUE, SUCCESS};
+use crate::context::stack;
+use crate::export::{enter, put};
+use crate::memory::Kind;
+use crate::state::{State, lock};
+
+const NO_DEVICE: Code = 100;
+const NOT_FOUND: Code = 500;
+
+/// Of `hipDriverGetVersion`; releases before 6 have other memory types.
+static VERSION: AtomicI32 = AtomicI32::new(60_241_134);
+
+fn before_6() -> bool {
+    VERSION.load(Ordering::Relaxed) < 60_000_000
+}
+
+/// Makes the driver that release of HIP.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn usm_hip_version(version: i32) {
+    VERSION.store(version, Ordering::Relaxed);
+}
+
+/// The primary context of a device, which HIP keeps for ever.
+fn primary(state: &mut State, device: i32) -> Answer<usize> {
+    if let Some(primary) = state.device(device)?.primary {
+        return Ok(primary);
+    }
+    let created = state.create_context(device as usize);
+    let device = state.device(device)?;
+    (device.primary, device.holders) = (Some(created), 1);
+    Ok(created)
+}
+
+/// A thread that chose no device has the first.
+fn have_device(state: &mut State) -> Answer {
+    if state.devices.is_empty() || stack(|stack| !stack.is_empty()) {
+        return Ok(());
+    }
+    let first = primary(state, 0)?;
+    stack(|stack| stack.push(first));
+    Ok(())
+}
+
+fn hip(function: &str, body: impl FnOnce(&mut State) -> Answer) -> Code {
+    lock().initialized = true;
+    enter(function, |state| {
+        have_device(state)?;
+        body(state)
+    })
+}
+
+/// Functions of HIP's own.
+macro_rules! own {
+    ($($name:ident($($argument:ident: $type:ty),* $(,)?) |$state:pat_param| $body:block)*) => {$(
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> Code {
+            hip(stringify!($name), |$state| {
+                // SAFETY: the caller keeps to the interface; what is written is checked for null.
+                #[allow(unused_unsafe, reason = "some have no pointers")]
+                unsafe { $body };
+                Ok(())
+            })
+        }
+    )*};
+}
+
+/// Functions that do with the same arguments what CUDA's does.
+macro_rules! twins {
+    ($($name:ident($($argument:ident: $type:ty),*) = $twin:path;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name($($argument: $type),*) -> Code {
+            match hip(stringify!($name), |_| Ok(())) {
+                // SAFETY: the caller's promise is the same.
+                SUCCESS => unsafe { $twin($($argument),*) },
+                code => code,
+            }
+        }
+    )*};
+}
+
+twins! {
+    hipInit(flags: u32) = device::cuInit;
+    hipDeviceGet(device: *mut i32, ordinal: i32) = device::cuDeviceGet;
+    hipDeviceGetName(name: *mut c_char, length: i32, device: i32) = device::cuDeviceGetName;
+    hipDeviceTotalMem(bytes: *mut usize, device: i32) = device::cuDeviceTotalMem_v2;
+    hipDeviceCanAccessPeer(can: *mut i32, device: i32, peer: i32) = device::cuDeviceCanAccessPeer;
+    hipGetDevice(device: *mut i32) = context::cuCtxGetDevice;
+    hipMalloc(address: *mut usize, bytes: usize) = memory::cuMemAlloc_v2;
+    hipMallocManaged(address: *mut usize, bytes: usize, flags: u32) = memory::cuMemAllocManaged;
+    hipFree(address: usize) = memory::cuMemFree_v2;
+    hipHostFree(address: usize) = memory::cuMemFreeHost;
+    hipMallocAsync(address: *mut usize, bytes: usize, stream: usize) = pool::cuMemAllocAsync;
+    hipFreeAsync(address: usize, stream: usize) = pool::cuMemFreeAsync;
+    hipStreamCreateWithFlags(stream: *mut usize, flags: u32) = order::cuStreamCreate;
+    hipStreamDestroy(stream: usize) = order::cuStreamDestroy_v2;
+    hipStreamQuery(stream: usize) = order::cuStreamQuery;
+    hipStreamWaitEvent(stream: usize, event: usize, flags: u32) = order::cuStreamWaitEvent;
+    hipStreamSynchronize(stream: usize) = order::cuStreamSynchronize;
+    hipEventDestroy(event: usize) = order::cuEventDestroy_v2;
+    hipEventRecord(event: usize, stream: usize) = order::cuEventRecord;
+    hipEventQuery(event: usize) = order::cuEventQuery;
+    hipMemsetD8Async(to: usize, value: u8, count: usize, stream: usize) = transfer::cuMemsetD8Async;
+    hipMemsetD16Async(to: usize, value: u16, count: usize, stream: usize) = transfer::cuMemsetD16Async;
+    hipMemsetD32Async(to: usize, value: u32, count: usize, stream: usize) = transfer::cuMemsetD32Async;
+    hipMemPrefetchAsync(address: usize, bytes: usize, device: i32, stream: usize) = transfer::cuMemPrefetchAsync;
+    hipMemAdvise(address: usize, bytes: usize, advice: i32, device: i32) = transfer::cuMemAdvise;
+    hipIpcGetMemHandle(handle: *mut sharing::Handle, address: usize) = sharing::cuIpcGetMemHandle;
+    hipIpcCloseMemHandle(address: usize) = sharing::cuIpcCloseMemHandle;
+}
+
+own! {
+    hipDriverGetVersion(version: *mut i32) |_| { put(version, VERSION.load(Ordering::Relaxed))?; }
+    hipGetDeviceCount(count: *mut i32) |state| {
+        put(count, state.devices.len() as i32)?;
+        if state.devices.is_empty() {
+            return Err(NO_DEVICE);
+        }
+    }
+    hipDeviceGetAttribute(value: *mut i32, attribute: i32, device: i32) |state| {
+        state.device(device)?;
+        put(value, match attribute {
+            // hipDeviceAttributeConcurrentManagedAccess, _ManagedMemory
+            9 => i32::from(state.settings.concurrent),
+            24 => 1,
+            // hipDeviceAttributeMaxThreadsPerBlock, _MaxSharedMemoryPerBlock
+            56 => device::MAX_THREADS,
+            74 => device::SHARED_MEMORY,
+            // hipDeviceAttributeMaxPitch, _UnifiedAddressing
+            58 => i32::MAX,
+            85 => 1,
+            // hipDeviceAttributeWarpSize: of a wavefront
+            87 => 64,
+            0..=200 => 0,
+            _ => return Err(INVALID_VALUE),
+        })?;
+    }
+    hipSetDevice(device: i32) |state| {
+        let chosen = primary(state, device)?;
+        stack(|stack| {
+            stack.clear();
+            stack.push(chosen);
+        });
+    }
+    hipMemGetAddressRange(base: *mut usize, bytes: *mut usize, address: usize) |state| {
+        let (start, live) = state.lookup(address).ok_or(NOT_FOUND)?;
+        put(base, start)?;
+        put(bytes, live.size)?;
+    }
+    // Succeeds whatever the answers are.
+    hipDrvPointerGetAttributes(
+        count: u32, attributes: *const i32, answers: *const *mut c_void, address: usize,
+    ) |state| {
+        if count == 0 || attributes.is_null() || answers.is_null() || address == 0 {
+            return Err(INVALID_VALUE);
+        }
+        let found = state.lookup(address);
+        let [host, device] = if before_6() { [0, 1] } else { [1, 2] };
+        for index in 0..count as usize {
+            let answer = answers.add(index).read();
+            match attributes.add(index).read() {
+                // HIP_POINTER_ATTRIBUTE_MEMORY_TYPE: managed memory is the host's, and so is before 6 what is not known.
+                2 => put(answer.cast::<u32>(), match found.map(|(_, live)| live.kind) {
+                    None => 0,
+                    Some(Kind::Host | Kind::Managed) => host,
+                    Some(Kind::Device) => device,
+                })?,
+                // _IS_MANAGED: one byte
+                8 => put(answer.cast::<bool>(), found.is_some_and(|(_, live)| live.kind == Kind::Managed))?,
+                // _DEVICE_ORDINAL
+                9 => put(answer.cast::<i32>(), found.map_or(-2, |(_, live)| live.device as i32))?,
+                // _RANGE_START_ADDR, and _RANGE_SIZE in 32 bits
+                11 => put(answer.cast::<usize>(), found.map_or(0, |(start, _)| start))?,
+                12 => put(answer.cast::<u32>(), found.map_or(0, |(_, live)| live.size as u32))?,
+                _ => {}
+            }
+        }
+    }
+    hipDeviceDisablePeerAccess(peer: i32) |state| {
+        let current = state.current()?;
+        let theirs = primary(state, peer)?;
+        let own = state.contexts.get_mut(&current).ok_or(INVALID_DEVICE)?;
+        if current == theirs {
+            return Err(INVALID_DEVICE);
+        }
+        if !own.peers.remove(&theirs) {
+            return Err(705); // hipErrorPeerAccessNotEnabled
+        }
+    }
+    hipDeviceEnablePeerAccess(peer: i32, flags: u32) |state| {
+        let current = state.current()?;
+        let theirs = primary(state, peer)?;
+        let own = state.contexts.get_mut(&current).ok_or(INVALID_DEVICE)?;
+        if flags != 0 {
+            return Err(INVALID_VALUE);
+        }
+        if current == theirs {
+            return Err(INVALID_DEVICE);
+        }
+        if !own.peers.insert(theirs) {
+            return Err(704); // hipErrorPeerAccessAlreadyEnabled
+        }
+    }
+}
+
+/// HIP's own arguments are checked, and what remains is what CUDA's function takes.
+fn checked(function: &str, right: bool, then: impl FnOnce() -> Code) -> Code {
+    let check = |_: &mut State| if right { Ok(()) } else { Err(INVALID_VALUE) };
+    match hip(function, check) {
+        SUCCESS => then(),
+        code => code,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hipHostMalloc(address: *mut usize, bytes: usize, flags: u32) -> Code {
+    // hipHostMallocPortable, _Mapped, _WriteCombined, and AMD's own of placement and coherence
+    const KNOWN: u32 = 7 | 0x2000_0000 | 0x4000_0000 | 0x8000_0000;
+    checked("hipHostMalloc", flags & !KNOWN == 0, || {
+        // SAFETY: the caller's promise.
+        unsafe { memory::cuMemHostAlloc(address, bytes, flags & 7) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hipEventCreateWithFlags(event: *mut usize, flags: u32) -> Code {
+    // hipEventBlockingSync, _DisableTiming, _Interprocess, and AMD's own of fences
+    const KNOWN: u32 = 7 | 0x2000_0000 | 0x4000_0000 | 0x8000_0000;
+    checked("hipEventCreateWithFlags", flags & !KNOWN == 0, || {
+        // SAFETY: the caller's promise.
+        unsafe { order::cuEventCreate(event, flags & 7) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hipMemcpyAsync(
+    to: usize,
+    from: usize,
+    bytes: usize,
+    kind: i32,
+    stream: usize,
+) -> Code {
+    // hipMemcpyDefault
+    checked("hipMemcpyAsync", kind == 4, || {
+        // SAFETY: the caller's promise.
+        unsafe { transfer::cuMemcpyAsync(to, from, bytes, stream) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hipMemcpy2DAsync(
+    to: usize,
+    to_pitch: usize,
+    from: usize,
+    from_pitch: usize,
+    width: usize,
+    height: usize,
+    kind: i32,
+    stream: usize,
+) -> Code {
+    let right = kind == 4 && width <= to_pitch && width <= from_pitch;
+    let copy = transfer::Copy2D::of([to, to_pitch], [from, from_pitch], [width, height]);
+    checked("hipMemcpy2DAsync", right, || {
+        // SAFETY: a description of what the caller promised.
+        unsafe { transfer::cuMemcpy2DAsync_v2(&raw const copy, stream) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hipIpcOpenMemHandle(
+    address: *mut usize,
+    handle: sharing::Handle,
+    flags: u32,
+) -> Code {
+    // hipIpcMemLazyEnablePeerAccess, and nothing else.
+    let lazy = if before_6() { 0 } else { 1 };
+    checked("hipIpcOpenMemHandle", flags == lazy, || {
+        // SAFETY: the caller's promise.
+        unsafe { sharing::cuIpcOpenMemHandle_v2(address, handle, 1) }
+    })
+}

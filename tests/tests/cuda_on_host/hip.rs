@@ -1,0 +1,236 @@
+//! The CUDA backend over HIP's names: the same driver, whose HIP half was written from HIP's header. Nothing here ran on an AMD GPU.
+
+use core::ffi::{CStr, c_void};
+use std::path::{Path, PathBuf};
+
+use libloading::Library;
+use usm_core::backend::Dyn;
+use usm_core::backend::cuda::{Cuda, raw};
+use usm_core::{
+    AllocKind, Backend, BackendKind, Context, Device, ErrorKind, Host, MemorySource, QueueOrder, Request,
+    Selector, Shared, UsmVec,
+};
+use usm_tests::{Fixture, Provider, conformance_suite};
+
+use crate::driver::{Driver, fail};
+
+fn start(settings: &str) -> Result<Driver, String> {
+    Driver::start_as(Cuda::open_hip, settings)
+}
+
+/// Work begins when its state is asked for, the newest that may.
+struct Late;
+
+impl Provider for Late {
+    type Backend = Cuda;
+
+    fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
+        let driver = start("late")?;
+        case(Fixture {
+            context: &driver.context(),
+            other: &driver.context(),
+            separate: false,
+            failing: None,
+        });
+        Ok(())
+    }
+}
+
+/// What Python and the command line use, with work as soon as it may.
+struct Erased;
+
+impl Provider for Erased {
+    type Backend = Dyn;
+
+    fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
+        let driver = start("")?;
+        let devices = Dyn::new(driver.backend).devices().map_err(|error| error.to_string())?;
+        let device = devices.last().ok_or("no device")?;
+        let context = || device.context().map_err(|error| error.to_string());
+        case(Fixture { context: &context()?, other: &context()?, separate: false, failing: None });
+        Ok(())
+    }
+}
+
+conformance_suite!(hip_on_host_late, Late);
+conformance_suite!(hip_on_host_erased, Erased);
+
+/// The driver, or a line that says why not.
+fn driver() -> Option<Driver> {
+    match start("") {
+        Ok(driver) => Some(driver),
+        Err(reason) => {
+            println!("skipped: HIP on the host: {reason}");
+            None
+        }
+    }
+}
+
+fn function<F: Copy>(context: &Context<Cuda>, name: &CStr) -> F {
+    let found = raw::function(context.raw(), name).expect("a function of the driver");
+    // SAFETY: the callers name the signatures of the header.
+    unsafe { core::mem::transmute_copy::<_, F>(&found) }
+}
+
+/// HIP's current device of this thread.
+fn current_device(context: &Context<Cuda>) -> i32 {
+    let ask: unsafe extern "C" fn(*mut i32) -> i32 = function(context, c"hipGetDevice");
+    let mut device = -1;
+    // SAFETY: room for the answer.
+    assert_eq!(unsafe { ask(&raw mut device) }, 0);
+    device
+}
+
+#[test]
+fn a_device_says_that_it_is_hip_s() {
+    let Some(driver) = driver() else { return };
+    let info = Cuda::device_info(&driver.device);
+    assert_eq!((driver.backend.kind(), info.backend), (BackendKind::Hip, BackendKind::Hip));
+    assert_eq!((info.vendor.as_str(), info.platform.as_str()), ("Advanced Micro Devices, Inc.", "AMD HIP"));
+    assert_eq!(info.driver_version.as_str(), "HIP 6.2.41134");
+    assert_eq!(Selector::of(&info).to_string(), format!("hip:gpu:{}", info.index));
+    assert_eq!((info.max_work_group_size, info.local_mem_size, info.integrated), (1024, 49_152, false));
+    assert!(!info.capabilities.shared.is_empty() && info.capabilities.system.is_empty());
+}
+
+#[test]
+fn a_thread_keeps_the_device_that_it_chose() {
+    let Some(driver) = driver() else { return };
+    let context = driver.context();
+    let device = raw::device(context.raw());
+    assert_ne!(device, 0, "a device of this test's own");
+    assert_eq!(current_device(&context), 0);
+    let queue = context.queue(QueueOrder::OutOfOrder).unwrap();
+    let mut array = UsmVec::<u32, Device, _>::zeroed(&queue, 100).unwrap();
+    let _ = queue.fill(&mut array, 7).unwrap();
+    assert_eq!(array.to_vec(&queue).unwrap(), [7; 100]);
+    assert!(context.query(array.as_ptr()).is_ok());
+    assert_eq!(current_device(&context), 0);
+    assert_eq!(raw::with_current(context.raw(), || current_device(&context)), Ok(device));
+    assert_eq!(current_device(&context), 0);
+}
+
+#[test]
+fn wide_patterns_fill_as_on_other_backends() {
+    let Some(driver) = driver() else { return };
+    let context = driver.context();
+    let queue = context.queue(QueueOrder::InOrder).unwrap();
+    for count in [1_usize, 2, 3, 7, 64, 1000] {
+        let (a, b) = (0x0123_4567_89AB_CDEF_u64, [1_u32, 2, 3, 4]);
+        let mut wide = UsmVec::<u64, Device, _>::zeroed(&queue, count).unwrap();
+        let mut wider = UsmVec::<[u32; 4], Shared, _>::zeroed(&queue, count).unwrap();
+        let _ = queue.fill(&mut wide, a).unwrap();
+        let _ = queue.fill(&mut wider, b).unwrap();
+        assert_eq!(wide.to_vec(&queue).unwrap(), vec![a; count]);
+        assert_eq!(wider.to_vec(&queue).unwrap(), vec![b; count]);
+    }
+}
+
+#[test]
+fn a_fill_that_fails_on_the_way_is_never_taken_to_be_complete() {
+    let Some(driver) = driver() else { return };
+    let context = driver.context();
+    context.set_wait_limit(core::time::Duration::from_millis(50));
+    let queue = context.queue(QueueOrder::InOrder).unwrap();
+    let mut array = UsmVec::<u64, Device, _>::zeroed(&queue, 100).unwrap();
+    // Nothing was done: an error, and the array is as it was.
+    fail("hipMemsetD32Async=1");
+    let refused = queue.fill(&mut array, 1).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Native { operation: "hipMemsetD32Async" });
+    assert_eq!((refused.backend, refused.native), (Some(BackendKind::Hip), Some(1)));
+    fail("");
+    assert_eq!(array.to_vec(&queue).unwrap(), [0; 100]);
+    fail("hipMemcpyAsync=1@2");
+    let lost = queue.fill(&mut array, 1).unwrap();
+    fail("");
+    assert!(lost.wait().is_err() && lost.status().is_err());
+}
+
+#[test]
+fn errors_have_hip_s_names() {
+    let Some(driver) = driver() else { return };
+    let context = driver.context();
+    for (kind, name) in [
+        (AllocKind::Device, "hipMalloc"),
+        (AllocKind::Host, "hipHostMalloc"),
+        (AllocKind::Shared, "hipMallocManaged"),
+    ] {
+        fail(&format!("{name}=999"));
+        let error = context.allocate(&Request::new(kind, 64)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Native { operation: name });
+        assert_eq!((error.backend, error.native), (Some(BackendKind::Hip), Some(999)));
+        fail(&format!("{name}=2"));
+        let error = context.allocate(&Request::new(kind, 64)).unwrap_err();
+        assert!(matches!(error.kind, ErrorKind::OutOfMemory { requested: 64, .. }), "{error}");
+    }
+    fail("");
+}
+
+#[test]
+fn peers_are_devices() {
+    let Some(driver) = driver() else { return };
+    let mut devices = Vec::new();
+    driver.backend.for_each_device(&mut |device| devices.push(device)).unwrap();
+    let (own, other) = (driver.context(), Context::new(&driver.backend, &devices[0]).unwrap());
+    assert_ne!(own.raw().as_raw(), other.raw().as_raw());
+    own.enable_peer_access(&other).unwrap();
+    own.enable_peer_access(&other).unwrap();
+    own.disable_peer_access(&other).unwrap();
+    own.disable_peer_access(&other).unwrap();
+    fail("hipDeviceEnablePeerAccess=101");
+    let refused = own.enable_peer_access(&other).unwrap_err();
+    assert!(matches!(refused.kind, ErrorKind::Unsupported { .. }), "{refused}");
+    fail("");
+}
+
+#[test]
+fn a_range_above_4_gib_is_whole() {
+    let Ok(driver) = start("memory=8589934592") else { return };
+    let context = driver.context();
+    let size = (4 << 30) + 4096;
+    let allocation = context.allocate(&Request::new(AllocKind::Device, size)).unwrap();
+    // Asked of the driver, not of the books.
+    let info = Cuda::query(context.raw(), allocation.as_ptr() as usize + size - 1).unwrap();
+    assert_eq!((info.kind, info.base, info.size), (AllocKind::Device, allocation.as_ptr() as usize, size));
+}
+
+/// A copy of the file is a driver of its own.
+fn older(driver_file: &Path, version: i32) -> (Cuda, PathBuf) {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libamdhip64.so.{}", std::process::id()));
+    std::fs::copy(driver_file, &path).unwrap();
+    // SAFETY: its initialisers do nothing.
+    let library = unsafe { Library::new(&path) }.unwrap();
+    // SAFETY: the signature of the driver.
+    let make = unsafe { library.get::<unsafe extern "C" fn(i32)>(b"usm_hip_version") }.unwrap();
+    // SAFETY: a number.
+    unsafe { make(version) };
+    let backend = Cuda::open_hip(&path).unwrap();
+    drop(library);
+    (backend, path)
+}
+
+#[test]
+fn memory_types_of_hip_5_are_understood() {
+    let Some(path) = std::env::var_os("USM_CUDA_DRIVER") else {
+        return println!("skipped: HIP 5 on the host: USM_CUDA_DRIVER not set");
+    };
+    let (backend, path) = older(Path::new(&path), 50_221_153);
+    let mut devices = Vec::new();
+    backend.for_each_device(&mut |device| devices.push(device)).unwrap();
+    assert_eq!(Cuda::device_info(&devices[0]).driver_version.as_str(), "HIP 5.2.21153");
+    let context = Context::new(&backend, &devices[0]).unwrap();
+    let queue = context.queue(QueueOrder::InOrder).unwrap();
+    let host = UsmVec::<u8, Host, _>::zeroed(&queue, 8).unwrap();
+    let device = UsmVec::<u8, Device, _>::zeroed(&queue, 8).unwrap();
+    let shared = UsmVec::<u8, Shared, _>::zeroed(&queue, 8).unwrap();
+    let local = [0_u8; 8];
+    for (pointer, kind) in [
+        (host.as_ptr().cast::<c_void>(), AllocKind::Host),
+        (device.as_ptr().cast(), AllocKind::Device),
+        (shared.as_ptr().cast(), AllocKind::Shared),
+        (local.as_ptr().cast(), AllocKind::Unknown),
+    ] {
+        assert_eq!(Cuda::query(context.raw(), pointer as usize).unwrap().kind, kind);
+    }
+    std::fs::remove_file(path).unwrap();
+}
