@@ -45,6 +45,16 @@ mod typed;
 mod uses;
 mod view;
 
+/// The lock of the models or of valgrind, for the crates above: no part of the interface.
+#[cfg(any(loom, usm_valgrind))]
+#[doc(hidden)]
+pub mod stand_in {
+    #[cfg(loom)]
+    pub use crate::sync::model::{Mutex, MutexGuard};
+    #[cfg(usm_valgrind)]
+    pub use crate::sync::pthread::{Mutex, MutexGuard};
+}
+
 pub use access::{Access, AccessFlags, Capabilities};
 pub use allocation::Allocation;
 pub use backend::{Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder};

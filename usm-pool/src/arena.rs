@@ -14,6 +14,7 @@ use usm_core::{
 };
 
 use crate::plan::{Memory, Plan, Row};
+use crate::sync::Mutex;
 
 /// Why the arena gave nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +98,7 @@ struct Inner<B: Backend> {
     device: Option<Allocation<B>>,
     host: Option<Allocation<B>>,
     rows: BTreeMap<u64, Row>,
-    books: spin::Mutex<Books<B>>,
+    books: Mutex<Books<B>>,
 }
 
 impl<B: Backend> Inner<B> {
@@ -200,7 +201,7 @@ impl<B: Backend> Arena<B> {
                 device,
                 host,
                 rows: plan.rows.iter().map(|row| (row.id, *row)).collect(),
-                books: spin::Mutex::new(Books { held: Vec::new(), released }),
+                books: Mutex::new(Books { held: Vec::new(), released }),
             }),
         })
     }
@@ -234,7 +235,7 @@ impl<B: Backend> Arena<B> {
             return Err(ArenaError::InUse { id, held_by });
         }
         books.held.push((range, id));
-        Ok(Claim { inner: self.inner.clone(), range, id, taken: spin::Mutex::new(false) })
+        Ok(Claim { inner: self.inner.clone(), range, id, taken: Mutex::new(false) })
     }
 }
 
@@ -243,7 +244,7 @@ pub struct Claim<B: Backend> {
     inner: Arc<Inner<B>>,
     range: Range,
     id: u64,
-    taken: spin::Mutex<bool>,
+    taken: Mutex<bool>,
 }
 
 impl<B: Backend> fmt::Debug for Claim<B> {

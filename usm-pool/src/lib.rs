@@ -38,6 +38,8 @@ mod ranks;
 pub mod report;
 #[cfg(feature = "alloc")]
 pub mod svg;
+#[cfg(feature = "alloc")]
+mod sync;
 pub mod verify;
 
 pub use error::Error;

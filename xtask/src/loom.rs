@@ -6,8 +6,9 @@ use crate::environment;
 use crate::report::Report;
 
 /// Packages with a `tests/loom.rs`, and what has modules called `models` among its unit tests.
-const MODELS: [(&str, &[&str]); 3] = [
+const MODELS: [(&str, &[&str]); 4] = [
     ("usm-nrt", &["--test", "loom"]),
+    ("usm-pool", &["--test", "loom"]),
     ("usm-core", &["--test", "loom"]),
     ("usm-core", &["--lib", "models::"]),
 ];

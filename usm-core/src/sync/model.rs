@@ -49,7 +49,7 @@ atomic!(AtomicUsize, usize);
 
 /// A lock with the interface of `spin::mutex::SpinMutex`.
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T> {
+pub struct Mutex<T> {
     lock: ManuallyDrop<OnceLock<loom::sync::Mutex<()>>>,
     value: UnsafeCell<T>,
 }
@@ -58,28 +58,31 @@ pub(crate) struct Mutex<T> {
 unsafe impl<T: Send> Sync for Mutex<T> {}
 
 impl<T> Mutex<T> {
-    pub(crate) const fn new(value: T) -> Self {
+    /// Not locked.
+    pub const fn new(value: T) -> Self {
         Self { lock: ManuallyDrop::new(OnceLock::new()), value: UnsafeCell::new(value) }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+    /// Blocks until it is free.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
         let lock = self.lock.get_or_init(|| loom::sync::Mutex::new(()));
         MutexGuard { mutex: self, held: lock.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    pub(crate) fn get_mut(&mut self) -> &mut T {
+    /// Without the lock: nobody else has it.
+    pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
     /// The value, whoever has the lock.
-    pub(crate) fn as_mut_ptr(&self) -> *mut T {
+    pub fn as_mut_ptr(&self) -> *mut T {
         self.value.get()
     }
 }
 
 /// The value of a locked [`Mutex`].
 #[derive(Debug)]
-pub(crate) struct MutexGuard<'m, T> {
+pub struct MutexGuard<'m, T> {
     mutex: &'m Mutex<T>,
     held: loom::sync::MutexGuard<'m, ()>,
 }

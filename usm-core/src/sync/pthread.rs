@@ -36,7 +36,7 @@ struct Time {
 
 /// A lock with the interface of `spin::mutex::SpinMutex`. Its value must not move while it is locked, which the borrow of the guard sees to.
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T> {
+pub struct Mutex<T> {
     raw: UnsafeCell<RawMutex>,
     value: UnsafeCell<T>,
 }
@@ -47,30 +47,33 @@ unsafe impl<T: Send> Sync for Mutex<T> {}
 unsafe impl<T: Send> Send for Mutex<T> {}
 
 impl<T> Mutex<T> {
-    pub(crate) const fn new(value: T) -> Self {
+    /// Not locked.
+    pub const fn new(value: T) -> Self {
         Self { raw: UnsafeCell::new(RawMutex([0; 5])), value: UnsafeCell::new(value) }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+    /// Blocks until it is free.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
         // SAFETY: a mutex at rest or in use, at an address that stays while it is borrowed.
         let code = unsafe { pthread_mutex_lock(self.raw.get()) };
         assert_eq!(code, 0, "a lock");
         MutexGuard { mutex: self }
     }
 
-    pub(crate) fn get_mut(&mut self) -> &mut T {
+    /// Without the lock: nobody else has it.
+    pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
     /// The value, whoever has the lock.
-    pub(crate) fn as_mut_ptr(&self) -> *mut T {
+    pub fn as_mut_ptr(&self) -> *mut T {
         self.value.get()
     }
 }
 
 /// The value of a locked [`Mutex`].
 #[derive(Debug)]
-pub(crate) struct MutexGuard<'m, T> {
+pub struct MutexGuard<'m, T> {
     mutex: &'m Mutex<T>,
 }
 
