@@ -87,7 +87,7 @@ pub unsafe fn set_allocator_of_kind(
         return Err(Error::IncompleteAllocator);
     }
     if kind == AllocKind::Device {
-        return Err(Error::InvalidKind { kind: source::number_of(kind) });
+        return Err(Error::InvalidKind { kind: source::kind_number(kind) });
     }
     #[cfg(feature = "std")]
     if kept {

@@ -60,8 +60,8 @@ pub(crate) fn kind_of(allocator: &ExternalAllocator) -> Option<AllocKind> {
     KINDS.into_iter().find(|&kind| ptr::fn_addr_eq(realloc, refusal(kind)))
 }
 
-/// The number of a kind in C: Level Zero's.
-pub(crate) const fn number_of(kind: AllocKind) -> u32 {
+/// The number that the tables have for a kind: Level Zero's.
+pub const fn kind_number(kind: AllocKind) -> u32 {
     match kind {
         AllocKind::Unknown => 0,
         AllocKind::Host => 1,
@@ -73,7 +73,7 @@ pub(crate) const fn number_of(kind: AllocKind) -> u32 {
 /// The kind of a number of C.
 pub(crate) fn kind_from(number: u32) -> Result<AllocKind, Error> {
     let kinds = [AllocKind::Unknown, AllocKind::Host, AllocKind::Device, AllocKind::Shared];
-    let kind = kinds.into_iter().find(|&kind| number_of(kind) == number);
+    let kind = kinds.into_iter().find(|&kind| kind_number(kind) == number);
     kind.ok_or(Error::InvalidKind { kind: number })
 }
 

@@ -8,12 +8,13 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use usm_core::AllocKind;
 use usm_interface::{Dtype, Kind};
+use usm_nrt::api::kind_number;
 use usm_nrt::{MemInfo, Owner, OwnerTag};
 
 use crate::array::Array;
 use crate::error::Class;
 use crate::memory::Memory;
-use crate::nrt_library::{Runtime, check, number_of, runtime};
+use crate::nrt_library::{Runtime, check, runtime};
 use crate::nrt_origin;
 use crate::runtime as runtimes;
 use crate::transfer::{self, Side};
@@ -117,7 +118,7 @@ impl PyMemInfo {
         }
         let span = side.view.span();
         let (data, size) = (side.storage.address() + span.start, span.len());
-        let kind = number_of(side.storage.kind());
+        let kind = kind_number(side.storage.kind());
         // What is imported is kept by an array of ours, which holds the producer's buffer or capsule too.
         let is_ours = obj.is_instance_of::<Array>() || obj.is_instance_of::<Memory>();
         let (object, release) = if is_ours {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use libloading::Library;
 use pyo3::prelude::*;
 use usm_core::AllocKind;
-use usm_nrt::api::{API_VERSION, Api, NumbaApi, Status};
+use usm_nrt::api::{API_VERSION, Api, NumbaApi, Status, kind_number};
 use usm_nrt::{ExternalAllocator, MemInfo};
 
 use crate::error::Class;
@@ -75,7 +75,7 @@ impl Runtime {
     /// Takes all blocks that name no allocator from `functions`, whose memory is of that kind; small ones out of slabs.
     pub(crate) fn set_source(&self, functions: &ExternalAllocator, kind: AllocKind) -> PyResult<()> {
         // SAFETY: functions of this extension, which is never unloaded; they are copied.
-        check(unsafe { (self.api.set_allocator_of_kind)(functions, number_of(kind), true) }, 0)
+        check(unsafe { (self.api.set_allocator_of_kind)(functions, kind_number(kind), true) }, 0)
     }
 
     /// Takes them from the heap.
@@ -102,16 +102,6 @@ impl Runtime {
     pub(crate) fn foreign_frees(&self) -> usize {
         // SAFETY: an entry without conditions.
         unsafe { (self.api.foreign_frees)() }
-    }
-}
-
-/// The number of a kind in the library's table.
-pub(crate) fn number_of(kind: AllocKind) -> u32 {
-    match kind {
-        AllocKind::Unknown => 0,
-        AllocKind::Host => 1,
-        AllocKind::Device => 2,
-        AllocKind::Shared => 3,
     }
 }
 

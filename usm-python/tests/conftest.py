@@ -25,6 +25,16 @@ def require(module, why):
         pytest.skip(f"{module} is not installed: {why}", allow_module_level=True)
 
 
+def device_of(backend):
+    """The first device of a backend."""
+    device = next((device for device in usm.devices() if device.backend == backend), None)
+    if device is None:
+        if CI:
+            pytest.fail(f"no device of the {backend} backend, which CI needs")
+        pytest.skip(f"no device of the {backend} backend")
+    return device
+
+
 @pytest.fixture(scope="session")
 def cuda_driver(tmp_path_factory):
     """The folder of a `libcuda.so.1` without a GPU."""
@@ -71,12 +81,7 @@ def queue(request):
     """A queue of each backend that is here."""
     if request.param == "sycl":
         request.getfixturevalue("dpctl")
-    device = next((device for device in usm.devices() if device.backend == request.param), None)
-    if device is None:
-        if CI:
-            pytest.fail(f"no device of the {request.param} backend, which CI needs")
-        pytest.skip(f"no device of the {request.param} backend")
-    return usm.Queue(device)
+    return usm.Queue(device_of(request.param))
 
 
 @pytest.fixture(params=["host", "device", "shared"])

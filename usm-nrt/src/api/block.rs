@@ -176,7 +176,7 @@ pub(crate) unsafe extern "C" fn data_size(mi: *const MemInfo) -> usize {
 
 pub(crate) unsafe extern "C" fn kind(mi: *const MemInfo) -> u32 {
     // SAFETY: null or a live block.
-    source::number_of(unsafe { live(mi, "kind") }.map_or(AllocKind::Unknown, MemInfo::kind))
+    source::kind_number(unsafe { live(mi, "kind") }.map_or(AllocKind::Unknown, MemInfo::kind))
 }
 
 pub(crate) unsafe extern "C" fn owner(mi: *const MemInfo, out: *mut Owner) -> bool {

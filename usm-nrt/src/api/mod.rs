@@ -12,6 +12,8 @@ use core::ptr::NonNull;
 pub use numba::{NUMBA_API, NumbaApi};
 pub use status::Status;
 
+pub use crate::source::kind_number;
+
 pub(crate) use block::call_dtor;
 
 use crate::destructor::{Dtor, Owner};
