@@ -95,11 +95,13 @@ pub(crate) fn runtime_folders() -> OsString {
     std::env::join_paths(folders).unwrap_or_default()
 }
 
-/// The Level Zero driver of the tests, once it is built.
-pub(crate) fn level_zero_driver() -> PathBuf {
-    let name =
-        format!("{}usm_level_zero_driver{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    target_dir().join("debug").join(name)
+/// The drivers of the tests, which execute on the host, as packages of cargo, and the variables with their files once they are built.
+pub(crate) const DRIVERS: [(&str, &str); 2] =
+    [("usm-level-zero-driver", "USM_LEVEL_ZERO_DRIVER"), ("usm-cuda-driver", "USM_CUDA_DRIVER")];
+
+fn driver(package: &str) -> PathBuf {
+    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    target_dir().join("debug").join(format!("{prefix}{}{suffix}", package.replace('-', "_")))
 }
 
 /// What every test and benchmark gets to see of the set-up.
@@ -122,7 +124,8 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     }
     // The conformance suite may skip a runtime on a developer's machine, never in CI.
     if is_ci() && std::env::var_os("USM_REQUIRE").is_none() {
-        variables.push(("USM_REQUIRE", "opencl,opencl_erased,level_zero,sycl".into()));
+        let on_host = "cuda_on_host,cuda_on_host_late,cuda_on_host_exclusive,cuda_on_host_erased";
+        variables.push(("USM_REQUIRE", format!("opencl,opencl_erased,level_zero,sycl,{on_host}").into()));
     }
     // Each process that wants a runtime of these puts the folder on LD_LIBRARY_PATH itself.
     let unpacked = debian().join("usr/lib/x86_64-linux-gnu");
@@ -130,8 +133,10 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
         variables.push(("USM_DEBIAN_LIBRARIES", unpacked.into_os_string()));
         variables.push(("LEVEL_ZERO_INCLUDE", debian().join("usr/include").into_os_string()));
     }
-    if level_zero_driver().exists() {
-        variables.push(("USM_LEVEL_ZERO_DRIVER", level_zero_driver().into_os_string()));
+    for (package, variable) in DRIVERS {
+        if driver(package).exists() {
+            variables.push((variable, driver(package).into_os_string()));
+        }
     }
     if venv_python().exists() {
         variables.push(("USM_PYTHON", venv_python().into_os_string()));

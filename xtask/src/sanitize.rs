@@ -4,9 +4,10 @@
 use std::process::Command;
 
 use crate::Failure;
-use crate::command::{cargo, command, probe};
+use crate::command::{command, probe};
 use crate::environment;
 use crate::report::Report;
+use crate::test;
 
 /// One run of cargo.
 struct Part {
@@ -27,7 +28,7 @@ const fn part(package: &'static str, targets: &'static [&'static str], exact: bo
 /// The packages with raw memory of their own, and the conformance suite: on the host, the mock and the runtimes that are there. Tests of what
 /// the compiler refuses compile for the host. Of Level Zero the driver of the tests: Intel's opens parts of itself in a way that the
 /// sanitizer forbids (`RTLD_DEEPBIND`).
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     part("usm-nrt", &["--lib", "--tests"], false),
     part("usm-core", &["--lib", "--tests"], true),
     part("usm-pool", &["--lib", "--tests"], false),
@@ -37,6 +38,10 @@ const PARTS: [Part; 7] = [
         name: "usm-tests on Level Zero",
         words: &["driver", "unloaded"],
         ..part("usm-tests", &["--test", "level_zero"], false)
+    },
+    Part {
+        name: "usm-tests on the CUDA driver of the tests",
+        ..part("usm-tests", &["--test", "cuda_on_host"], false)
     },
     Part { name: "usm-tests on OpenCL and SYCL", ..part("usm-tests", &["--test", "runtimes"], true) },
 ];
@@ -54,7 +59,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     }
     let suppressions = environment::root().join("tests/sanitizers/leaks.txt");
     let mut report = Report::new();
-    report.command("test driver", &mut cargo(["build", "--quiet", "-p", "usm-level-zero-driver"]));
+    test::drivers(&mut report);
     let wanted = |part: &&Part| arguments.is_empty() || arguments.iter().any(|name| name == part.package);
     for part in PARTS.iter().filter(wanted) {
         // Sizes that no machine has must give null, as without the sanitizer. Intel's OpenCL runtime exchanges the signal

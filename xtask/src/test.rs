@@ -74,7 +74,7 @@ fn lints(report: &mut Report) {
 }
 
 fn tests(report: &mut Report) {
-    report.command("test driver", &mut cargo(["build", "--quiet", "-p", "usm-level-zero-driver"]));
+    drivers(report);
     report.command("tests and doctests", &mut test(["--all-features"].into_iter()));
     report.command(
         "tests: no feature",
@@ -84,6 +84,12 @@ fn tests(report: &mut Report) {
     report.command("tests: alloc", &mut test(alloc.into_iter().chain(packages())));
     // What people use: with the feature `debug` of the first run no block is kept, and every check is in the code.
     report.command("tests: usm-nrt without debug", &mut test(["-p", "usm-nrt", "--tests"].into_iter()));
+}
+
+/// Builds the drivers of the tests, which execute on the host.
+pub(crate) fn drivers(report: &mut Report) {
+    let packages = environment::DRIVERS.into_iter().flat_map(|(package, _)| ["-p", package]);
+    report.command("test drivers", cargo(["build", "--quiet"]).args(packages));
 }
 
 /// The command built with `panic = "abort"`, before the runtimes of this machine, one by one, none and broken ones. Without ONNX, which is most of

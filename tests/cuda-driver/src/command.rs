@@ -1,10 +1,12 @@
 //! Commands of a stream, and their execution on the host.
 
 use alloc::collections::BTreeSet;
+use alloc::sync::Arc;
 use core::ptr;
 
 use crate::code::{Answer, Code, SUCCESS};
-use crate::memory::Origin;
+use crate::kernel::Launch;
+use crate::ptx::Range;
 use crate::state::State;
 
 /// One command of a stream.
@@ -24,15 +26,29 @@ pub(crate) enum Action {
     /// Is done when it is reached: what an event stands for.
     Record,
     /// A copy of rows; a plain one has one.
-    Copy { to: Rows, from: Rows, width: usize, height: usize },
+    Copy {
+        to: Rows,
+        from: Rows,
+        width: usize,
+        height: usize,
+    },
     /// A value of 1, 2 or 4 bytes, again and again in each row.
-    Fill { to: Rows, value: Vec<u8>, width: usize, height: usize },
+    Fill {
+        to: Rows,
+        value: Vec<u8>,
+        width: usize,
+        height: usize,
+    },
+    Launch(Arc<Launch>),
     /// Moves pages, which nobody sees.
     Hint,
     /// The start of an allocation's life.
     Born,
     /// The end of it, unless it was given out again meanwhile.
-    Free { address: usize, id: u64 },
+    Free {
+        address: usize,
+        id: u64,
+    },
 }
 
 /// Rows of bytes: where the first starts, and how far they are apart.
@@ -66,6 +82,7 @@ pub(crate) enum Work {
     Nothing,
     Copy { to: Rows, from: Rows, width: usize, height: usize },
     Fill { to: Rows, value: Vec<u8>, width: usize, height: usize },
+    Launch { launch: Arc<Launch>, ranges: Vec<Range>, reversed: bool },
 }
 
 impl Command {
@@ -92,15 +109,26 @@ impl Command {
                 meets(to, *width, *height) || meets(from, *width, *height)
             }
             Action::Fill { to, width, height, .. } => meets(to, *width, *height),
+            Action::Launch(launch) => launch.pointers().any(|at| at.wrapping_sub(start) < bytes),
             Action::Wait(_) | Action::Record | Action::Hint | Action::Born | Action::Free { .. } => false,
         }
+    }
+
+    /// Whether it is a launch of a function of that module.
+    pub(crate) fn runs(&self, module: usize) -> bool {
+        matches!(&self.action, Action::Launch(launch) if launch.function.module == module)
     }
 }
 
 impl State {
     /// What a command is to do, over memory that is there.
-    pub(crate) fn work(&mut self, command: &Command) -> Answer<Work> {
+    pub(crate) fn work(&mut self, context: usize, command: &Command) -> Answer<Work> {
         match &command.action {
+            Action::Launch(launch) => {
+                let ranges = self.reached(context, command.number, launch);
+                let reversed = self.settings.late;
+                Ok(Work::Launch { launch: Arc::clone(launch), ranges, reversed })
+            }
             Action::Copy { to, from, width, height } => {
                 let number = command.number;
                 let to = self.rows(number, to, *width, *height)?;
@@ -128,18 +156,7 @@ impl State {
         let start = self.resolve(rows.start, span).inspect_err(|_| {
             eprintln!("usm-cuda-driver: {span} bytes at {:#x} are not there any more", rows.start);
         })?;
-        if let Some((_, live)) = self.lookup(rows.start) {
-            // The address may have been given out again since: then the operation is one of the memory that was there before.
-            if let Origin::Pool(born) = live.origin {
-                match (number < born, self.unfinished.contains(&born)) {
-                    (false, true) => {
-                        self.misuse(format_args!("{:#x} is used before its allocation", rows.start));
-                    }
-                    (true, false) => self.misuse(format_args!("{:#x} is used after its free", rows.start)),
-                    _ => {}
-                }
-            }
-        }
+        self.is_born(number, rows.start);
         Ok(Rows { start, pitch: rows.pitch })
     }
 }
@@ -149,6 +166,7 @@ impl Work {
     pub(crate) fn run(self) -> Code {
         match self {
             Self::Nothing => {}
+            Self::Launch { launch, ranges, reversed } => return launch.run(&ranges, reversed),
             Self::Copy { to, from, width, height } => {
                 for row in 0..height {
                     // SAFETY: the caller of the copy keeps both ranges until the command is done; they may overlap.

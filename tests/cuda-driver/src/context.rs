@@ -72,6 +72,8 @@ impl State {
         }
         self.streams.retain(|_, stream| stream.context != context || stream.is_running());
         self.events.retain(|_, event| event.context != context);
+        self.modules.retain(|_, module| module.context != context);
+        self.functions.retain(|_, function| self.modules.contains_key(&function.module));
         let owned = self.allocations.iter().filter(|(_, live)| live.context == context);
         let owned: Vec<usize> = owned.map(|(address, _)| *address).collect();
         owned.into_iter().for_each(|address| self.release(address));

@@ -8,6 +8,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use crate::code::{Answer, INVALID_HANDLE};
 use crate::context::{Context, Device};
 use crate::fault::Faults;
+use crate::kernel::{Function, Module};
 use crate::memory::{Allocation, Spaces};
 use crate::stream::{Event, Stream};
 
@@ -24,6 +25,8 @@ pub(crate) struct State {
     pub(crate) allocations: BTreeMap<usize, Allocation>,
     pub(crate) streams: BTreeMap<usize, Stream>,
     pub(crate) events: BTreeMap<usize, Event>,
+    pub(crate) modules: BTreeMap<usize, Module>,
+    pub(crate) functions: BTreeMap<usize, Function>,
     /// Numbers of the commands that are not done.
     pub(crate) unfinished: BTreeSet<u64>,
     /// Whether an operation may start where work is late.
@@ -90,6 +93,8 @@ impl State {
             allocations: BTreeMap::new(),
             streams: BTreeMap::new(),
             events: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            functions: BTreeMap::new(),
             unfinished: BTreeSet::new(),
             asked: false,
             waiting: 0,
@@ -127,6 +132,7 @@ impl State {
             // Two of each context are its own.
             "streams" => (self.streams.len() - 2 * self.contexts.len()) as u64,
             "events" => self.events.len() as u64,
+            "modules" => self.modules.len() as u64,
             "commands" => self.unfinished.len() as u64,
             "misuses" => self.misuses,
             _ => return None,

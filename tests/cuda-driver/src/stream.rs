@@ -127,6 +127,11 @@ impl State {
         self.streams.values().flat_map(Stream::in_flight).any(|command| command.touches(address, bytes))
     }
 
+    /// Whether a launch of a function of that module is in flight.
+    pub(crate) fn runs(&self, module: usize) -> bool {
+        self.streams.values().flat_map(Stream::in_flight).any(|command| command.runs(module))
+    }
+
     /// Forgets what a context has not begun: how many operations that were.
     pub(crate) fn abandon(&mut self, context: usize) -> usize {
         let mut operations = 0;
@@ -167,9 +172,10 @@ impl State {
                 continue;
             }
             self.asked = false;
+            let context = find(&mut self.streams, stream).ok()?.context;
             let work = match self.faults.of_operation() {
                 Some(code) => Err(code),
-                None => self.work(&command),
+                None => self.work(context, &command),
             };
             find(&mut self.streams, stream).ok()?.running = Some(command);
             match work {

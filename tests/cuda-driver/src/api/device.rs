@@ -4,13 +4,10 @@ use core::ffi::c_char;
 
 use crate::code::{INVALID_DEVICE, INVALID_VALUE};
 use crate::export::{functions, put};
+use crate::kernel::{MAX_GROUP, MAX_GROUPS, MAX_SIZES, SHARED_MEMORY};
 
 /// What the driver says it is: a version with memory pools and sizes of parameters.
 const VERSION: i32 = 12_040;
-/// Threads of a block at most.
-pub(crate) const MAX_THREADS: i32 = 1024;
-/// Shared memory of a block, in bytes.
-pub(crate) const SHARED_MEMORY: i32 = 49_152;
 /// Nothing takes it for a GPU.
 const NAME: &[u8] = b"usm host-executing test device\0";
 /// Attributes below this are known.
@@ -47,12 +44,11 @@ functions! {
         }
         put(value, match attribute {
             // Threads of a block, in all and in each direction.
-            1..=3 => MAX_THREADS,
-            4 => 64,
+            1 => MAX_GROUP as i32,
+            2..=4 => MAX_SIZES[attribute as usize - 2] as i32,
             // Groups of a grid in each direction.
-            5 => i32::MAX,
-            6 | 7 => 65_535,
-            8 => SHARED_MEMORY,
+            5..=7 => MAX_GROUPS[attribute as usize - 5] as i32,
+            8 => SHARED_MEMORY as i32,
             // Threads of a warp.
             10 => 32,
             // Bytes between rows of a copy.

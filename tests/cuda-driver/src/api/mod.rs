@@ -9,6 +9,7 @@ mod context;
 mod control;
 mod device;
 mod hip;
+mod kernel;
 mod memory;
 mod order;
 mod pool;

@@ -1,0 +1,163 @@
+//! What operations make of the values in registers.
+
+use core::cmp::Ordering;
+
+use super::program::{Comparison, Logic, Operation, Rounding};
+use super::types::Type;
+
+/// The result; none of a division by zero.
+#[inline]
+pub(super) fn calculate(operation: Operation, of: Type, [a, b, c]: [u64; 3]) -> Option<u64> {
+    match of {
+        Type::Float(32) => {
+            let [a, b, c] = [a, b, c].map(|bits| f32::from_bits(bits as u32));
+            Some(u64::from(single(operation, a, b, c)?.to_bits()))
+        }
+        Type::Float(_) => {
+            let [a, b, c] = [a, b, c].map(f64::from_bits);
+            Some(double(operation, a, b, c)?.to_bits())
+        }
+        _ => integer(operation, of, a, b, c),
+    }
+}
+
+macro_rules! floats {
+    ($name:ident, $of:ty) => {
+        fn $name(operation: Operation, a: $of, b: $of, c: $of) -> Option<$of> {
+            Some(match operation {
+                Operation::Move => a,
+                Operation::Negate => -a,
+                Operation::Absolute => a.abs(),
+                Operation::Add => a + b,
+                Operation::Subtract => a - b,
+                Operation::Multiply => a * b,
+                Operation::MultiplyAdd => a.mul_add(b, c),
+                Operation::Divide => a / b,
+                Operation::Minimum => a.min(b),
+                Operation::Maximum => a.max(b),
+                Operation::Root => a.sqrt(),
+                Operation::Reciprocal => 1.0 / a,
+                _ => return None,
+            })
+        }
+    };
+}
+floats!(single, f32);
+floats!(double, f64);
+
+/// Registers hold more bits than a type has; those above are anything, and whoever depends on them carries the type on first.
+#[inline]
+fn integer(operation: Operation, of: Type, a: u64, b: u64, c: u64) -> Option<u64> {
+    let bits = of.bits();
+    let pair = |function: fn(i64, i64) -> i64, otherwise: fn(u64, u64) -> u64| {
+        if of.is_signed() {
+            function(of.signed(a), of.signed(b)) as u64
+        } else {
+            otherwise(of.unsigned(a), of.unsigned(b))
+        }
+    };
+    let high = || {
+        let product = if of.is_signed() {
+            i128::from(of.signed(a)) * i128::from(of.signed(b))
+        } else {
+            (u128::from(of.unsigned(a)) * u128::from(of.unsigned(b))) as i128
+        };
+        (product >> bits) as u64
+    };
+    let wide = || pair(i64::wrapping_mul, u64::wrapping_mul);
+    Some(match operation {
+        Operation::Move => a,
+        Operation::Not => !a,
+        Operation::Negate => a.wrapping_neg(),
+        Operation::Absolute => of.signed(a).unsigned_abs(),
+        Operation::Add => a.wrapping_add(b),
+        Operation::Subtract => a.wrapping_sub(b),
+        Operation::Multiply => a.wrapping_mul(b),
+        Operation::MultiplyAdd => a.wrapping_mul(b).wrapping_add(c),
+        Operation::MultiplyHigh => high(),
+        Operation::MultiplyHighAdd => high().wrapping_add(c),
+        Operation::MultiplyWide => wide(),
+        Operation::MultiplyWideAdd => wide().wrapping_add(c),
+        Operation::Divide | Operation::Remainder if of.unsigned(b) == 0 => return None,
+        Operation::Divide => pair(i64::wrapping_div, |a, b| a / b),
+        Operation::Remainder => pair(i64::wrapping_rem, |a, b| a % b),
+        Operation::Minimum => pair(i64::min, u64::min),
+        Operation::Maximum => pair(i64::max, u64::max),
+        Operation::And => a & b,
+        Operation::Or => a | b,
+        Operation::Xor => a ^ b,
+        // The distance is of 32 bits; one that is too far shifts everything out.
+        Operation::ShiftLeft => a.checked_shl(b as u32).filter(|_| (b as u32) < bits).unwrap_or(0),
+        Operation::ShiftRight => {
+            let distance = (b as u32).min(bits - 1);
+            match of.is_signed() {
+                true => (of.signed(a) >> distance) as u64,
+                false if (b as u32) < bits => of.unsigned(a) >> distance,
+                false => 0,
+            }
+        }
+        Operation::CountOnes => u64::from(of.unsigned(a).count_ones()),
+        Operation::CountZeros => u64::from(of.unsigned(a).leading_zeros() - (64 - bits)),
+        Operation::Reverse => a.reverse_bits() >> (64 - bits),
+        Operation::Root | Operation::Reciprocal => return None,
+    })
+}
+
+/// Whether two values compare as asked.
+#[inline]
+pub(super) fn compare(comparison: Comparison, of: Type, a: u64, b: u64) -> bool {
+    let order = match of {
+        Type::Float(32) => f32::from_bits(a as u32).partial_cmp(&f32::from_bits(b as u32)),
+        Type::Float(_) => f64::from_bits(a).partial_cmp(&f64::from_bits(b)),
+        Type::Signed(_) => Some(of.signed(a).cmp(&of.signed(b))),
+        _ => Some(of.unsigned(a).cmp(&of.unsigned(b))),
+    };
+    match order {
+        Some(Ordering::Less) => comparison.less,
+        Some(Ordering::Equal) => comparison.equal,
+        Some(Ordering::Greater) => comparison.greater,
+        None => comparison.unordered,
+    }
+}
+
+/// The result of a comparison together with a predicate.
+pub(super) fn together(logic: Option<Logic>, found: bool, other: bool) -> bool {
+    match logic {
+        None => found,
+        Some(Logic::And) => found & other,
+        Some(Logic::Or) => found | other,
+        Some(Logic::Xor) => found ^ other,
+    }
+}
+
+/// A value as one of another type.
+#[inline]
+pub(super) fn convert(to: Type, from: Type, rounding: Rounding, value: u64) -> u64 {
+    let number = match from {
+        Type::Float(32) => f64::from(f32::from_bits(value as u32)),
+        Type::Float(_) => f64::from_bits(value),
+        _ if !to.is_float() => return to.carried(from.carried(value)),
+        // To a float at once: by way of the wider one it would be rounded twice.
+        Type::Signed(_) if to.bits() == 32 => return u64::from((from.signed(value) as f32).to_bits()),
+        Type::Signed(_) => return (from.signed(value) as f64).to_bits(),
+        _ if to.bits() == 32 => return u64::from((from.unsigned(value) as f32).to_bits()),
+        _ => return (from.unsigned(value) as f64).to_bits(),
+    };
+    let number = match rounding {
+        Rounding::None => number,
+        Rounding::Nearest => number.round_ties_even(),
+        Rounding::Zero => number.trunc(),
+        Rounding::Down => number.floor(),
+        Rounding::Up => number.ceil(),
+    };
+    // To integers it saturates.
+    match to {
+        Type::Float(32) => u64::from((number as f32).to_bits()),
+        Type::Float(_) => number.to_bits(),
+        Type::Signed(bits) => {
+            let most = i64::MAX >> (64 - bits);
+            (number as i64).clamp(-most - 1, most) as u64
+        }
+        _ => (number as u64).min(to.unsigned(u64::MAX)),
+    }
+}

@@ -1,0 +1,191 @@
+//! A launch: its groups one after the other, the items of a group in turn from barrier to barrier.
+
+use core::fmt;
+
+use super::arithmetic::{calculate, compare, convert, together};
+use super::memory::{Memory, Range, Wrong};
+use super::program::{Action, Entry, Special};
+use crate::code::{Code, LAUNCH_FAILED, LAUNCH_TIMEOUT};
+
+/// Steps of a launch at most, so that a kernel that does not end is found.
+const MOST_STEPS: u64 = 1 << 34;
+/// What is in memory that nobody wrote.
+const PATTERN: u64 = 0xA5A5_A5A5_A5A5_A5A5;
+
+/// Everything that a launch needs.
+#[derive(Debug)]
+pub(crate) struct Launch<'l> {
+    pub(crate) entry: &'l Entry,
+    /// Items of a group and groups of the grid, X first.
+    pub(crate) group: [u32; 3],
+    pub(crate) groups: [u32; 3],
+    /// The bytes of all parameters.
+    pub(crate) parameters: &'l [u8],
+    /// Bytes of shared memory beside the function's own.
+    pub(crate) shared_bytes: usize,
+    /// What it may touch, sorted.
+    pub(crate) ranges: &'l [Range],
+    /// Groups and items in the opposite order.
+    pub(crate) reversed: bool,
+}
+
+/// What a kernel did wrong, and where.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) code: Code,
+    what: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+/// One item: where it is, and what it has.
+struct Item {
+    next: usize,
+    ended: bool,
+    registers: Vec<u64>,
+    local: Vec<u64>,
+}
+
+/// Why an item stops.
+enum Stop {
+    Barrier,
+    End,
+}
+
+/// A linear number, X fastest, as three.
+fn triple(number: u64, sizes: [u32; 3]) -> [u64; 3] {
+    let [x, y, _] = sizes.map(|size| u64::from(size.max(1)));
+    [number % x, number / x % y, number / x / y]
+}
+
+/// Memory of so many bytes.
+fn words(bytes: usize) -> Vec<u64> {
+    vec![PATTERN; bytes.div_ceil(8)]
+}
+
+/// Runs it to the end.
+pub(crate) fn run(launch: &Launch<'_>) -> Result<(), Fault> {
+    let (entry, product) =
+        (launch.entry, |sizes: [u32; 3]| sizes.iter().map(|size| u64::from(*size)).product());
+    let (count, groups): (u64, u64) = (product(launch.group), product(launch.groups));
+    let mut parameters = words(launch.parameters.len());
+    for (word, bytes) in parameters.iter_mut().zip(launch.parameters.chunks(8)) {
+        let mut whole = [0; 8];
+        whole[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_le_bytes(whole);
+    }
+    let mut shared = words(entry.shared_bytes + launch.shared_bytes);
+    let item = |_| Item {
+        next: 0,
+        ended: false,
+        registers: entry.registers.clone(),
+        local: words(entry.local_bytes),
+    };
+    let mut items: Vec<Item> = (0..count).map(item).collect();
+    let mut budget = MOST_STEPS;
+    let number = |index: u64, all: u64| if launch.reversed { all - 1 - index } else { index };
+    for group in 0..groups {
+        let group = triple(number(group, groups), launch.groups);
+        shared.fill(PATTERN);
+        for (index, item) in items.iter_mut().enumerate() {
+            let place = triple(index as u64, launch.group);
+            (item.next, item.ended) = (0, false);
+            item.registers.copy_from_slice(&entry.registers);
+            item.local.fill(PATTERN);
+            for (register, special) in &entry.specials {
+                item.registers[*register as usize] = match special {
+                    Special::Item(axis) => place[*axis],
+                    Special::GroupSize(axis) => u64::from(launch.group[*axis]),
+                    Special::Group(axis) => group[*axis],
+                    Special::Groups(axis) => u64::from(launch.groups[*axis]),
+                };
+            }
+        }
+        // From barrier to barrier; items that have ended are not waited for.
+        while items.iter().any(|item| !item.ended) {
+            for index in 0..count {
+                let index = number(index, count) as usize;
+                let item = &mut items[index];
+                if item.ended {
+                    continue;
+                }
+                let (ranges, parameters, shared) = (launch.ranges, &mut *parameters, &mut *shared);
+                let mut memory = Memory { ranges, parameters, shared, local: &mut item.local, last: 0 };
+                match advance(entry, &mut item.next, &mut item.registers, &mut memory, &mut budget) {
+                    Ok(stop) => item.ended = matches!(stop, Stop::End),
+                    Err((code, what)) => {
+                        let (name, item) = (&entry.name, triple(index as u64, launch.group));
+                        let what = format!("{name}, group {group:?}, item {item:?}: {what}");
+                        return Err(Fault { code, what });
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn wrong(wrong: Wrong) -> (Code, String) {
+    (wrong.code, format!("{} bytes at {:#x} are not its", wrong.bytes, wrong.address))
+}
+
+/// Runs an item to its next barrier, or its end.
+fn advance(
+    entry: &Entry,
+    next: &mut usize,
+    registers: &mut [u64],
+    memory: &mut Memory<'_>,
+    budget: &mut u64,
+) -> Result<Stop, (Code, String)> {
+    while let Some(step) = entry.steps.get(*next) {
+        *next += 1;
+        *budget -= 1;
+        if *budget == 0 {
+            return Err((LAUNCH_TIMEOUT, format!("no end after {MOST_STEPS} steps")));
+        }
+        if step.guard.is_some_and(|(predicate, value)| (registers[predicate as usize] & 1 != 0) != value) {
+            continue;
+        }
+        let [a, b, c] = step.from.map(|register| registers.get(register as usize).copied().unwrap_or(0));
+        let result = match step.action {
+            Action::Calculate(operation) => calculate(operation, step.of, [a, b, c])
+                .ok_or((LAUNCH_FAILED, format!("{operation:?} by zero, or of such values")))?,
+            Action::Compare(comparison, logic) => {
+                u64::from(together(logic, compare(comparison, step.of, a, b), c & 1 != 0))
+            }
+            Action::Select => {
+                if c & 1 != 0 {
+                    a
+                } else {
+                    b
+                }
+            }
+            Action::Convert(from, rounding) => convert(step.of, from, rounding, a),
+            Action::Load(space, offset) => {
+                memory.load(space, step.of, a.wrapping_add_signed(offset)).map_err(wrong)?
+            }
+            Action::Store(space, offset) => {
+                memory.store(space, step.of, a.wrapping_add_signed(offset), b).map_err(wrong)?;
+                continue;
+            }
+            Action::Update(space, offset, update) => {
+                let address = a.wrapping_add_signed(offset);
+                memory.update(space, update, step.of, address, [b, c]).map_err(wrong)?
+            }
+            Action::Jump(target) => {
+                *next = target;
+                continue;
+            }
+            Action::Barrier => return Ok(Stop::Barrier),
+            Action::End => return Ok(Stop::End),
+            Action::Trap => return Err((LAUNCH_FAILED, "it says so itself".into())),
+            Action::Nothing => continue,
+        };
+        registers[step.to as usize] = result;
+    }
+    Ok(Stop::End)
+}
