@@ -5,6 +5,7 @@ use core::cell::RefCell;
 
 use crate::code::{Answer, CONTEXT_IS_DESTROYED, Code, INVALID_CONTEXT, INVALID_DEVICE};
 use crate::state::State;
+use crate::worker;
 
 /// A device: its primary context, and by how many it is held.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub(crate) struct Context {
     pub(crate) device: usize,
     /// What every call in it answers since something in it went wrong.
     pub(crate) failed: Option<Code>,
+    /// Nobody has it any more; its work goes on.
+    pub(crate) closing: bool,
     /// Contexts whose memory it reaches.
     pub(crate) peers: BTreeSet<usize>,
     /// The streams without a handle of their own: the one that others wait for, and the one that they do not wait for.
@@ -42,8 +45,13 @@ impl State {
 
     /// A context that works.
     pub(crate) fn context(&self, context: usize) -> Answer<&Context> {
-        let found = self.contexts.get(&context).ok_or(CONTEXT_IS_DESTROYED)?;
+        let found = self.contexts.get(&context).filter(|found| !found.closing).ok_or(CONTEXT_IS_DESTROYED)?;
         found.failed.map_or(Ok(found), Err)
+    }
+
+    /// Whether somebody has a context, which may have failed.
+    pub(crate) fn is_open(&self, context: usize) -> bool {
+        self.contexts.get(&context).is_some_and(|found| !found.closing)
     }
 
     /// The context that is current on this thread, and works.
@@ -57,26 +65,39 @@ impl State {
     pub(crate) fn create_context(&mut self, device: usize) -> usize {
         let context = self.number();
         let defaults = [true, false].map(|waits| self.create_stream(context, waits));
-        self.contexts.insert(context, Context { device, failed: None, peers: BTreeSet::new(), defaults });
+        self.contexts.insert(
+            context,
+            Context { device, failed: None, closing: false, peers: BTreeSet::new(), defaults },
+        );
         context
     }
 
-    /// Takes a context away with everything in it.
+    /// Takes a context's handle away and those of what is in it. Its work goes on; memory goes when that is done.
     pub(crate) fn destroy_context(&mut self, context: usize) -> Answer {
-        if self.contexts.remove(&context).is_none() {
-            return Err(INVALID_CONTEXT);
-        }
-        let unfinished = self.abandon(context);
-        if unfinished > 0 {
-            self.misuse(format_args!("a context is destroyed with {unfinished} operations in flight"));
-        }
-        self.streams.retain(|_, stream| stream.context != context || stream.is_running());
+        let found = self.contexts.get_mut(&context).filter(|found| !found.closing);
+        found.ok_or(INVALID_CONTEXT)?.closing = true;
         self.events.retain(|_, event| event.context != context);
         self.modules.retain(|_, module| module.context != context);
         self.functions.retain(|_, function| self.modules.contains_key(&function.module));
+        for stream in self.streams.values_mut().filter(|stream| stream.context == context) {
+            stream.destroyed = true;
+        }
+        self.share_managed();
+        worker::done();
+        self.close_context(context);
+        Ok(())
+    }
+
+    /// Takes a context away that has no handle and no work.
+    pub(crate) fn close_context(&mut self, context: usize) {
+        let closing = self.contexts.get(&context).is_some_and(|found| found.closing);
+        if !closing || self.streams.values().any(|stream| stream.context == context && stream.is_busy()) {
+            return;
+        }
+        self.contexts.remove(&context);
+        self.streams.retain(|_, stream| stream.context != context);
         let owned = self.allocations.iter().filter(|(_, live)| live.context == context);
         let owned: Vec<usize> = owned.map(|(address, _)| *address).collect();
         owned.into_iter().for_each(|address| self.release(address));
-        Ok(())
     }
 }

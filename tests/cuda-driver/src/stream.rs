@@ -18,7 +18,7 @@ pub(crate) struct Stream {
     /// The last command that it was given.
     last: u64,
     /// No handle is left; it goes with its last command.
-    destroyed: bool,
+    pub(crate) destroyed: bool,
 }
 
 /// An event: the record that it stands for now.
@@ -31,8 +31,8 @@ pub(crate) struct Event {
 }
 
 impl Stream {
-    pub(crate) fn is_running(&self) -> bool {
-        self.running.is_some()
+    pub(crate) fn is_busy(&self) -> bool {
+        self.in_flight().next().is_some()
     }
 
     fn in_flight(&self) -> impl Iterator<Item = &Command> {
@@ -118,7 +118,7 @@ impl State {
             return Err(INVALID_HANDLE);
         }
         found.destroyed = true;
-        self.streams.retain(|_, stream| !stream.destroyed || stream.in_flight().next().is_some());
+        self.streams.retain(|_, stream| !stream.destroyed || stream.is_busy());
         Ok(())
     }
 
@@ -132,17 +132,13 @@ impl State {
         self.streams.values().flat_map(Stream::in_flight).any(|command| command.runs(module))
     }
 
-    /// Forgets what a context has not begun: how many operations that were.
-    pub(crate) fn abandon(&mut self, context: usize) -> usize {
-        let mut operations = 0;
+    /// Forgets what a context has not begun.
+    fn abandon(&mut self, context: usize) {
         for stream in self.streams.values_mut().filter(|stream| stream.context == context) {
-            operations += stream.in_flight().filter(|command| command.is_operation()).count();
             for command in stream.commands.drain(..) {
                 self.unfinished.remove(&command.number);
             }
         }
-        self.share_managed();
-        operations
     }
 
     /// The next work to be done, now taken: its stream. What needs no work is done on the way.
@@ -155,7 +151,8 @@ impl State {
             let ready = self.streams.iter().filter(|(_, stream)| {
                 let first = stream.commands.front().filter(|_| stream.running.is_none());
                 first.is_some_and(|command| {
-                    command.is_ready(&self.unfinished) && !(waits && command.is_operation())
+                    command.is_ready(&self.unfinished)
+                        && !(waits && command.is_operation() && self.is_open(stream.context))
                 })
             });
             // What needs no work first, then the oldest; where work is late the newest, which a device may well begin with.
@@ -206,19 +203,21 @@ impl State {
 
     /// Keeps the host from managed memory while there is work, where the two may not use it at the same time.
     pub(crate) fn share_managed(&mut self) {
-        let works = |stream: &Stream| stream.in_flight().any(Command::is_operation);
+        // Of a context that nobody has any more nobody can wait for the work.
+        let works =
+            |stream: &Stream| self.is_open(stream.context) && stream.in_flight().any(Command::is_operation);
         let reachable = self.settings.concurrent || !self.streams.values().any(works);
         self.spaces.managed.reachable(reachable);
     }
 
-    /// Takes a stream away that has no handle and no work.
+    /// Takes a stream away that has no handle and no work, and its context if that was the last of it.
     fn forget(&mut self, stream: usize) {
-        let gone = |stream: &Stream| {
-            stream.in_flight().next().is_none()
-                && (stream.destroyed || !self.contexts.contains_key(&stream.context))
+        let Some(found) = self.streams.get(&stream).filter(|found| found.destroyed && !found.is_busy())
+        else {
+            return;
         };
-        if self.streams.get(&stream).is_some_and(gone) {
-            self.streams.remove(&stream);
-        }
+        let context = found.context;
+        self.streams.remove(&stream);
+        self.close_context(context);
     }
 }

@@ -42,7 +42,7 @@ functions! {
         });
     }
     cuCtxPushCurrent_v2(context: usize) |state| {
-        if !state.contexts.contains_key(&context) {
+        if !state.is_open(context) {
             return Err(INVALID_CONTEXT);
         }
         stack(|stack| stack.push(context));
@@ -58,7 +58,7 @@ functions! {
         put(context, stack(|stack| stack.last().copied().unwrap_or(0)))?;
     }
     cuCtxSetCurrent(context: usize) |state| {
-        if context != 0 && !state.contexts.contains_key(&context) {
+        if context != 0 && !state.is_open(context) {
             return Err(INVALID_CONTEXT);
         }
         stack(|stack| {
