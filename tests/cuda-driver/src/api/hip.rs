@@ -12,6 +12,7 @@ use super::{context, device, memory, order, pool, sharing, transfer};
 use crate::code::{Answer, Code, INVALID_DEVICE, INVALID_VALUE, SUCCESS};
 use crate::context::stack;
 use crate::export::{enter, put};
+use crate::kernel::{MAX_GROUP, SHARED_MEMORY};
 use crate::memory::Kind;
 use crate::state::{State, lock};
 
@@ -134,8 +135,8 @@ own! {
             9 => i32::from(state.settings.concurrent),
             24 => 1,
             // hipDeviceAttributeMaxThreadsPerBlock, _MaxSharedMemoryPerBlock
-            56 => device::MAX_THREADS,
-            74 => device::SHARED_MEMORY,
+            56 => MAX_GROUP as i32,
+            74 => SHARED_MEMORY as i32,
             // hipDeviceAttributeMaxPitch, _UnifiedAddressing
             58 => i32::MAX,
             85 => 1,
