@@ -138,7 +138,7 @@ impl Account {
 
     /// Enters a block that there is. `limit` is for bytes that were not reserved; where they are above it, nothing is entered.
     /// With `owned`, an owner of the context is counted too. Gives the number of the entry.
-    #[inline]
+    #[inline(always)]
     #[cfg_attr(not(feature = "alloc"), allow(unused_variables))]
     pub(crate) fn enter(
         &self,
@@ -183,7 +183,7 @@ impl Account {
 
     /// Takes an entry out whose memory has been given back. With `owned`, an owner of the context goes with it; not the last one:
     /// the answer says whether it did.
-    #[inline]
+    #[inline(always)]
     #[cfg_attr(not(feature = "alloc"), allow(unused_variables))]
     pub(crate) fn settle(
         &self,

@@ -243,6 +243,7 @@ impl<B: Backend> Allocation<B> {
 }
 
 impl<B: Backend> Drop for Allocation<B> {
+    #[inline]
     fn drop(&mut self) {
         match &self.owner {
             Owner::Context(serial) if self.uses.is_empty() => {
@@ -261,6 +262,7 @@ impl<B: Backend> Drop for Allocation<B> {
 
 impl<B: Backend> Allocation<B> {
     /// Everything but the usual end of an allocation, at which nothing uses it.
+    #[inline(never)]
     fn drop_in_use(&mut self) {
         #[cfg(feature = "alloc")]
         if let Owner::Queue(of_queue) = &self.owner {

@@ -309,6 +309,7 @@ impl<B: Backend> Context<B> {
 }
 
 impl<B: Backend> MemorySource<B> for Context<B> {
+    #[inline]
     fn allocate(&self, request: &Request) -> Result<Allocation<B>> {
         let layout = request.layout()?;
         let (shared, kind) = (self.shared(), request.kind);

@@ -101,12 +101,16 @@ impl MemoryType {
     }
 
     /// The type of a block that exists; blocks of unknown kind do not, and would count as buffers.
+    #[inline]
     pub(crate) const fn of(kind: AllocKind) -> Self {
-        match kind {
-            AllocKind::Host => Self::UsmHost,
-            AllocKind::Shared => Self::UsmShared,
-            AllocKind::Device => Self::UsmDevice,
-            AllocKind::Unknown => Self::Buffer,
+        if matches!(kind, AllocKind::Shared) {
+            Self::UsmShared
+        } else if matches!(kind, AllocKind::Device) {
+            Self::UsmDevice
+        } else if matches!(kind, AllocKind::Host) {
+            Self::UsmHost
+        } else {
+            Self::Buffer
         }
     }
 
