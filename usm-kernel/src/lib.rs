@@ -31,6 +31,8 @@ mod order;
 mod private;
 mod range;
 pub mod sample;
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "level-zero"))]
+mod sync;
 
 pub use argument::{
     Arguments, Atomic, Bind, Output, Parameter, ParameterInfo, Passing, Read, Signature, Value, Write,

@@ -6,11 +6,12 @@ use crate::environment;
 use crate::report::Report;
 
 /// Packages with a `tests/loom.rs`, and what has modules called `models` among its unit tests.
-const MODELS: [(&str, &[&str]); 4] = [
+const MODELS: [(&str, &[&str]); 5] = [
     ("usm-nrt", &["--test", "loom"]),
     ("usm-pool", &["--test", "loom"]),
     ("usm-core", &["--test", "loom"]),
     ("usm-core", &["--lib", "models::"]),
+    ("usm-kernel", &["--lib", "models::"]),
 ];
 
 pub(crate) fn run() -> Result<(), Failure> {

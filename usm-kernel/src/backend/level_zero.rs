@@ -11,14 +11,15 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
-use std::sync::{Mutex, PoisonError};
 
 use level_zero_sys::*;
 use usm_core::backend::level_zero::{LevelZero, LevelZeroContext, LevelZeroEvent, LevelZeroQueue, raw};
 use usm_core::{Backend, BackendKind, ErrorKind, EventStatus};
 
+use super::retired::Retired;
 use super::{Grid, Programmable, Slot};
 use crate::module::{BuildError, Code, Formats, FunctionInfo, Shape, text};
+use crate::sync::Mutex;
 
 /// A module.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ struct Kernel {
 }
 
 /// Kernels whose owners are gone and that may still run, with the events to wait for.
-static RETIRED: Mutex<Vec<(Kernel, Vec<LevelZeroEvent>)>> = Mutex::new(Vec::new());
+static RETIRED: Retired<Kernel, LevelZeroEvent> = Retired::new(is_running);
 
 // SAFETY: handles are used from any thread; setting a kernel's arguments is not thread safe, for which a function has its turn.
 unsafe impl Send for Module {}
@@ -56,10 +57,6 @@ unsafe impl Sync for Module {}
 unsafe impl Send for Kernel {}
 // SAFETY: as above.
 unsafe impl Sync for Kernel {}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn is_running(event: &LevelZeroEvent) -> bool {
     !matches!(LevelZero::status(event), Ok(EventStatus::Complete))
@@ -82,30 +79,15 @@ impl Drop for Kernel {
 impl Drop for LevelZeroFunction {
     fn drop(&mut self) {
         let Some(kernel) = self.kernel.take() else { return };
-        if !*self.launched.get_mut().unwrap_or_else(PoisonError::into_inner) {
+        if !*self.launched.get_mut() {
             return drop(kernel);
         }
         // Launches are not remembered one by one, so this waits for others' work too. What cannot be known to have finished keeps its kernel.
-        let Ok(mut running) = raw::pending(&kernel.module.context) else {
-            return core::mem::forget(kernel);
-        };
-        running.retain(is_running);
-        if running.is_empty() {
-            drop(kernel);
-        } else {
-            locked(&RETIRED).push((kernel, running));
+        match raw::pending(&kernel.module.context) {
+            Ok(running) => RETIRED.retire(kernel, running),
+            Err(_) => core::mem::forget(kernel),
         }
-        destroy_retired();
     }
-}
-
-/// Destroys kernels whose launches have finished since.
-fn destroy_retired() {
-    let all = core::mem::take(&mut *locked(&RETIRED));
-    let (done, kept): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|(_, events)| !events.iter().any(is_running));
-    locked(&RETIRED).extend(kept);
-    drop(done);
 }
 
 fn unsupported(operation: &'static str) -> usm_core::Error {
@@ -146,7 +128,7 @@ unsafe impl Programmable for LevelZero {
         code: &Code<'_>,
         options: &str,
     ) -> Result<LevelZeroModule, BuildError> {
-        destroy_retired();
+        RETIRED.sweep();
         let Code::SpirV(words) = *code else { return Err(unsupported("this code").into()) };
         let flags: CString = text("options", options)?;
         let description = ze_module_desc_t {
@@ -216,7 +198,7 @@ unsafe impl Programmable for LevelZero {
     ) -> usm_core::Result<LevelZeroEvent> {
         let Some(kernel) = &function.kernel else { return Err(ErrorKind::DeviceLost.into()) };
         let functions = kernel.functions();
-        let mut launched = locked(&function.launched);
+        let mut launched = function.launched.lock();
         let groups = kernel.set_sizes(grid)?;
         for (index, argument) in arguments.iter().enumerate() {
             kernel.set(index as u32, argument).map_err(native)?;

@@ -11,7 +11,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
-use std::sync::{Mutex, PoisonError};
 
 use usm_core::backend::opencl::{OpenCl, OpenClContext, OpenClEvent, OpenClQueue, raw};
 use usm_core::{Backend, BackendKind, Error, ErrorKind};
@@ -19,6 +18,7 @@ use usm_core::{Backend, BackendKind, Error, ErrorKind};
 use super::table::table;
 use super::{Grid, Programmable, Slot};
 use crate::module::{BuildError, Code, Formats, FunctionInfo, Shape, text};
+use crate::sync::Mutex;
 
 type Raw = *mut c_void;
 type Status = i32;
@@ -216,7 +216,7 @@ unsafe impl Programmable for OpenCl {
         let local = local.as_ref().map_or(ptr::null(), |local| local.as_ptr());
         let (enqueue, kernel, dimensions) =
             (function.program.api.enqueue, function.raw, grid.dimensions() as u32);
-        let _turn = function.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = function.turn.lock();
         for (index, argument) in arguments.iter().enumerate() {
             function.set(index as u32, argument)?;
         }

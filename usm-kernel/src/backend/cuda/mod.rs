@@ -17,12 +17,12 @@ use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use usm_core::backend::cuda::{Cuda, CudaContext, CudaEvent, CudaQueue, raw};
 use usm_core::{Backend, Error, ErrorKind, EventStatus};
 
 use self::vendor::Vendor;
+use super::retired::Retired;
 use super::table::table;
 use super::{Grid, Programmable, Slot, image};
 use crate::call::MOST_ARGUMENTS;
@@ -94,7 +94,7 @@ struct Native {
 }
 
 /// Modules whose owners are gone and whose functions may still run, with the events to wait for.
-static RETIRED: Mutex<Vec<(Native, Vec<CudaEvent>)>> = Mutex::new(Vec::new());
+static RETIRED: Retired<Native, CudaEvent> = Retired::new(is_running);
 
 // SAFETY: the driver's handles may be used from any thread that has the context current, which every call sees to.
 unsafe impl Send for Native {}
@@ -104,10 +104,6 @@ unsafe impl Sync for Native {}
 unsafe impl Send for CudaFunction {}
 // SAFETY: as above.
 unsafe impl Sync for CudaFunction {}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn is_running(event: &CudaEvent) -> bool {
     !matches!(Cuda::status(event), Ok(EventStatus::Complete))
@@ -128,27 +124,11 @@ impl Drop for Loaded {
             return drop(native);
         }
         // Launches are not remembered one by one, so this waits for others' work too. What cannot be known to have finished keeps its module.
-        let Ok(mut running) = raw::pending(&native.context) else { return core::mem::forget(native) };
-        running.retain(is_running);
-        if running.is_empty() {
-            drop(native);
-        } else {
-            locked(&RETIRED).push((native, running));
+        match raw::pending(&native.context) {
+            Ok(running) => RETIRED.retire(native, running),
+            Err(_) => core::mem::forget(native),
         }
-        unload_retired();
     }
-}
-
-/// Unloads modules whose launches have finished since.
-fn unload_retired() {
-    let done: Vec<(Native, Vec<CudaEvent>)> = {
-        let mut retired = locked(&RETIRED);
-        let all = core::mem::take(&mut *retired);
-        let (done, kept) = all.into_iter().partition(|(_, events)| !events.iter().any(is_running));
-        *retired = kept;
-        done
-    };
-    drop(done);
 }
 
 impl Vendor {
@@ -178,7 +158,7 @@ unsafe impl Programmable for Cuda {
     }
 
     fn build(context: &CudaContext, code: &Code<'_>, options: &str) -> Result<CudaModule, BuildError> {
-        unload_retired();
+        RETIRED.sweep();
         let vendor = Vendor::of(context);
         if !vendor.formats.contains(code.format()) {
             return Err(Error::from(ErrorKind::Unsupported { operation: "this code" }).into());
