@@ -246,3 +246,25 @@ fn two_readers_on_one_in_order_queue_are_both_waited_for() {
         drop((one, two));
     });
 }
+
+/// The address of memory that is being dropped may already be another owner's: the books then have that one.
+#[test]
+fn memory_of_a_queue_changes_hands_between_threads() {
+    model(|| {
+        let mock = Mock::new(Progress::Manual);
+        let context = warm(&mock);
+        let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+        let request = Request::new(AllocKind::Device, 2);
+        drop(MemorySource::allocate(&queue, &request).expect("memory"));
+        let first = MemorySource::allocate(&queue, &request).expect("memory");
+        let thread = thread::spawn(move || drop(first));
+        let mut second = MemorySource::allocate(&queue, &request).expect("memory");
+        let _ = queue.fill_bytes(&mut second, 0, 2, &[1]).expect("a fill");
+        thread.join().expect("no panic");
+        let info = context.query(second.as_ptr()).expect("an answer");
+        assert_eq!((info.base, info.size), (second.as_ptr().addr(), 2));
+        assert_eq!(context.stats().sum.current, 2 + 1);
+        mock.finish();
+        assert_eq!(mock.violations(), []);
+    });
+}

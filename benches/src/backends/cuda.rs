@@ -5,12 +5,13 @@ use std::ffi::{c_char, c_void};
 use std::hint::black_box;
 use std::ptr;
 
-use usm_core::Queue;
 use usm_core::backend::cuda::{Cuda, raw};
+use usm_core::{AllocKind, MemorySource, Queue, Request};
 use usm_kernel::Code;
 
 use super::peer::{self, Events, GROUP, ITEMS, Peer, Raw, Turn, function};
 use super::strided;
+use crate::pairs::{Clock, pairs};
 use crate::row::Row;
 
 const NON_DEFAULT_ALLOCATION: u32 = 1;
@@ -39,6 +40,7 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let driver = Driver::of(&queue)?;
     let measured = raw::with_current(context.raw(), || -> Result<Vec<Row>, String> {
         let mut rows = peer::memory_rows("CUDA", &queue, &driver, &());
+        rows.extend(driver.in_order(&queue)?);
         rows.extend(strided::rows("CUDA", &queue, &driver));
         let launch = driver.launcher(&queue)?;
         for peers in [("same calls", Events::Kept), ("one event a wait", Events::Dropped)] {
@@ -87,6 +89,35 @@ impl Driver {
         // SAFETY: live event and stream.
         unsafe { (self.record)(self.events[next], self.stream) };
         self.events[next]
+    }
+
+    /// Memory of the queue. The event after the allocation is what lets other queues use it; a program of one stream does without.
+    fn in_order(&self, queue: &Queue<Cuda>) -> Result<Vec<Row>, String> {
+        if !queue.context().info().queue_memory {
+            eprintln!("skipped: memory in the order of a CUDA stream: the device has none");
+            return Ok(Vec::new());
+        }
+        let find = |name| raw::function(queue.context().raw(), name);
+        let allocate = function!(find, c"cuMemAllocAsync", fn(*mut u64, usize, Raw) -> i32);
+        let free = function!(find, c"cuMemFreeAsync", fn(u64, Raw) -> i32);
+        let row = |size: usize, event: bool| {
+            let request = Request::new(AllocKind::Device, size);
+            let ours = || drop(black_box(MemorySource::allocate(queue, &request).expect("memory")));
+            let theirs = || {
+                let mut address = 0;
+                // SAFETY: the context is current, a live stream, room for the answer.
+                unsafe { allocate(&raw mut address, size, self.stream) };
+                if event {
+                    black_box(self.event());
+                }
+                // SAFETY: just allocated on this stream, unused.
+                unsafe { free(black_box(address), self.stream) };
+            };
+            let called = if event { "same calls" } else { "no event" };
+            let case = format!("CUDA: allocate and free {size} B of a queue");
+            pairs(Clock::Thread, ours, theirs).row(&case, called, "us", peer::MICROSECOND)
+        };
+        Ok([4096, 1 << 20].into_iter().flat_map(|size| [row(size, true), row(size, false)]).collect())
     }
 
     fn launcher(&self, queue: &Queue<Cuda>) -> Result<impl Fn(Turn) -> Raw + '_, String> {

@@ -21,7 +21,7 @@ pub(super) const ITEMS: usize = 64;
 pub(super) const GROUP: usize = 16;
 const IN_A_ROW: usize = 32;
 const SIZES: [usize; 2] = [4096, 1 << 20];
-const MICROSECOND: f64 = 1e3;
+pub(super) const MICROSECOND: f64 = 1e3;
 
 /// The shortest sequences of driver calls, on the same native context, device and in-order queue as ours. Events are native ones.
 pub(super) trait Peer {

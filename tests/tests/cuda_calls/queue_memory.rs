@@ -178,3 +178,32 @@ fn a_driver_older_than_pools_opens_and_has_plain_memory() {
     let made = calls(&fake, &context, || drop(array));
     assert_eq!((context.stats().sum.live, Fake::count(&made, "cuMemFreeAsync")), (0, 0));
 }
+
+/// Its free is in no list of ours, and the driver destroys what is in a context with it.
+#[test]
+fn a_context_is_not_released_before_the_work_of_such_memory() {
+    let Some(fake) = Fake::start() else { return };
+    let leave_work = |limit: Duration, ends: bool| {
+        let context = fake.context();
+        context.set_wait_limit(limit);
+        let queue = queue(&context);
+        let mut memory = bytes(&queue);
+        let _ = queue.fill_bytes(&mut memory, 0, SIZE, &[1]).unwrap();
+        fake.hold(true);
+        drop(memory);
+        drop(queue);
+        fake.hold(!ends);
+        fake.calls(|| drop(context)).1
+    };
+    let released = |calls: &[String]| Fake::count(calls, "cuDevicePrimaryCtxRelease_v2");
+    let calls = leave_work(Duration::from_secs(10), true);
+    assert_eq!(released(&calls), 1);
+    let asked = calls.iter().rposition(|call| call == "cuEventQuery");
+    assert!(
+        asked.is_some() && asked < calls.iter().position(|call| call.starts_with("cuDevice")),
+        "{calls:?}"
+    );
+    // What never ends is given up, with its context.
+    assert_eq!(released(&leave_work(Duration::from_millis(20), false)), 0);
+    fake.hold(false);
+}

@@ -89,7 +89,7 @@ int cuDeviceGetAttribute(int *value, int which, int device) {
     return SUCCESS;
 }
 int cuDevicePrimaryCtxRetain(void **context, int device) { *context = (void *)(uintptr_t)(0x100 + device); return SUCCESS; }
-int cuDevicePrimaryCtxRelease_v2(int device) { (void)device; return SUCCESS; }
+int cuDevicePrimaryCtxRelease_v2(int device) { CALLED; (void)device; return SUCCESS; }
 int cuCtxGetCurrent(void **context) { CALLED; *context = depth ? stack[depth - 1] : NULL; return SUCCESS; }
 int cuCtxPushCurrent_v2(void *context) {
     CALLED;

@@ -97,3 +97,41 @@ mod tests {
         }
     }
 }
+
+#[cfg(all(test, loom))]
+mod models {
+    use alloc::sync::Arc;
+
+    use loom::sync::atomic::{AtomicBool, Ordering};
+    use loom::thread;
+
+    use super::*;
+
+    /// The driver gives the address to a thread only after the other thread's call of the free.
+    #[test]
+    fn what_is_given_again_is_no_longer_gone() {
+        loom::model(|| {
+            let gone = Arc::new(Gone::new());
+            // Loom's objects are made by this thread.
+            gone.add(200..300);
+            gone.remove(200..300);
+            let freed = loom::sync::Arc::new(AtomicBool::new(false));
+            let freeing = {
+                let (gone, freed) = (Arc::clone(&gone), freed.clone());
+                thread::spawn(move || {
+                    gone.add(0..100);
+                    freed.store(true, Ordering::Release);
+                })
+            };
+            if freed.load(Ordering::Acquire) {
+                gone.remove(0..100);
+                assert!(!gone.has(50));
+                freeing.join().expect("no panic");
+                assert!(!gone.has(50));
+            } else {
+                freeing.join().expect("no panic");
+                assert!(gone.has(50));
+            }
+        });
+    }
+}

@@ -18,9 +18,11 @@ use super::queue;
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
 use crate::backend::{Block, Counted, KeepsBooks, PointerInfo, accounts};
+use crate::deadline::Deadline;
 use crate::deferred::Deferred;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::shared::Shared;
+use crate::sync::sleeping::Mutex;
 use crate::{AllocKind, MemoryType};
 
 /// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`, `hipHostMallocPortable | hipHostMallocMapped`.
@@ -291,11 +293,15 @@ impl CudaContext {
     }
 
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.0.roster.synchronize(limit, |queue| queue.barrier(&[]))
+        self.0.synchronize(limit)
     }
 }
 
 impl Inner {
+    fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.roster.synchronize(limit, |queue| queue.barrier(&[]))
+    }
+
     /// # Safety
     /// As [`Backend::free`](crate::Backend::free).
     unsafe fn free(&self, block: &Block) {
@@ -327,11 +333,21 @@ unsafe impl KeepsBooks for Inner {
     }
 }
 
+/// Contexts whose work may run for ever: never released. In sight, so that a search for leaks finds others.
+static GIVEN_UP: Mutex<Vec<Arc<Native>>> = Mutex::new(Vec::new());
+
 impl Drop for Inner {
+    /// Work whose memory goes in the order of its stream is in no list, and the driver's context must outlive it.
     fn drop(&mut self) {
+        let mut deadline = Deadline::after(self.shared.wait_limit());
+        let idle = deadline.wait(|left| self.synchronize(left));
+        if matches!(idle, Err(Error { kind: ErrorKind::Timeout { .. }, .. })) {
+            // After a fault, the other error, nothing runs any more.
+            GIVEN_UP.lock().push(Arc::clone(&self.native));
+        }
         self.deferred.drain(
             &self.shared,
-            self.shared.wait_limit(),
+            deadline.left(),
             // SAFETY: the list hands out blocks of this context, once, after their events.
             |block| unsafe { self.free(block) },
             |buffer| match buffer {},
