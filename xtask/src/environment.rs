@@ -124,7 +124,7 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     }
     // The conformance suite may skip a runtime on a developer's machine, never in CI.
     if is_ci() && std::env::var_os("USM_REQUIRE").is_none() {
-        let on_host = "cuda_on_host,cuda_on_host_late,cuda_on_host_exclusive,cuda_on_host_erased";
+        let on_host = "cuda_on_host,cuda_on_host_late,cuda_on_host_exclusive,cuda_on_host_erased,hip_on_host_late,hip_on_host_erased";
         variables.push(("USM_REQUIRE", format!("opencl,opencl_erased,level_zero,sycl,{on_host}").into()));
     }
     // Each process that wants a runtime of these puts the folder on LD_LIBRARY_PATH itself.
@@ -137,6 +137,11 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
         if driver(package).exists() {
             variables.push((variable, driver(package).into_os_string()));
         }
+    }
+    // It has a hipRTC too, which writes what its HIP half executes.
+    let hiprtc = driver("usm-cuda-driver");
+    if hiprtc.exists() && std::env::var_os("USM_HIPRTC_LIBRARY").is_none() {
+        variables.push(("USM_HIPRTC_LIBRARY", hiprtc.into_os_string()));
     }
     if venv_python().exists() {
         variables.push(("USM_PYTHON", venv_python().into_os_string()));

@@ -8,7 +8,7 @@
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
 
-use super::{context, device, memory, order, pool, sharing, transfer};
+use super::{context, device, kernel, memory, order, pool, sharing, transfer};
 use crate::code::{Answer, Code, INVALID_DEVICE, INVALID_VALUE, SUCCESS};
 use crate::context::stack;
 use crate::export::{enter, put};
@@ -115,6 +115,14 @@ twins! {
     hipMemsetD16Async(to: usize, value: u16, count: usize, stream: usize) = transfer::cuMemsetD16Async;
     hipMemsetD32Async(to: usize, value: u32, count: usize, stream: usize) = transfer::cuMemsetD32Async;
     hipMemPrefetchAsync(address: usize, bytes: usize, device: i32, stream: usize) = transfer::cuMemPrefetchAsync;
+    hipModuleUnload(module: usize) = kernel::cuModuleUnload;
+    hipModuleGetFunction(function: *mut usize, module: usize, name: *const c_char) = kernel::cuModuleGetFunction;
+    // HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, _SHARED_SIZE_BYTES and _LOCAL_SIZE_BYTES are 0, 1 and 3 here too.
+    hipFuncGetAttribute(value: *mut i32, attribute: i32, function: usize) = kernel::cuFuncGetAttribute;
+    hipModuleLaunchKernel(
+        function: usize, groups_x: u32, groups_y: u32, groups_z: u32, group_x: u32, group_y: u32, group_z: u32,
+        shared_bytes: u32, stream: usize, values: *const *const u8, extra: *const *mut c_void
+    ) = kernel::cuLaunchKernel;
     hipMemAdvise(address: usize, bytes: usize, advice: i32, device: i32) = transfer::cuMemAdvise;
     hipIpcGetMemHandle(handle: *mut sharing::Handle, address: usize) = sharing::cuIpcGetMemHandle;
     hipIpcCloseMemHandle(address: usize) = sharing::cuIpcCloseMemHandle;
@@ -142,6 +150,8 @@ own! {
             85 => 1,
             // hipDeviceAttributeWarpSize: of a wavefront
             87 => 64,
+            // hipDeviceAttributeMemoryPoolsSupported
+            88 => 1,
             0..=200 => 0,
             _ => return Err(INVALID_VALUE),
         })?;
@@ -212,6 +222,21 @@ own! {
             return Err(704); // hipErrorPeerAccessAlreadyEnabled
         }
     }
+}
+
+/// The options are not looked at, and no log is written.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hipModuleLoadDataEx(
+    module: *mut usize,
+    image: *const c_char,
+    _count: u32,
+    _options: *const i32,
+    _values: *const *mut c_void,
+) -> Code {
+    checked("hipModuleLoadDataEx", true, || {
+        // SAFETY: the caller's promise.
+        unsafe { kernel::cuModuleLoadData(module, image) }
+    })
 }
 
 /// HIP's own arguments are checked, and what remains is what CUDA's function takes.

@@ -9,6 +9,7 @@ mod context;
 mod control;
 mod device;
 mod hip;
+mod hiprtc;
 mod kernel;
 mod memory;
 mod order;

@@ -77,15 +77,18 @@ impl Events {
         work: impl FnOnce() -> Submitted,
     ) -> Result<CudaEvent> {
         let event = self.take(current)?;
-        let (operation, code) = match work() {
+        let failed = match work() {
             Submitted::All => {
                 // SAFETY: live event and stream.
-                (event.driver.names().record_event, unsafe { (event.driver.record_event)(event.raw, stream) })
+                match unsafe { (event.driver.record_event)(event.raw, stream) } {
+                    error::SUCCESS => None,
+                    code => Some((event.driver.names().record_event, code)),
+                }
             }
-            Submitted::Part(operation, code) => (operation, code),
+            Submitted::Part(operation, code) => Some((operation, code)),
             Submitted::Nothing(operation, code) => return Err(event.driver.native(operation, code)),
         };
-        if code != error::SUCCESS {
+        if let Some((operation, code)) = failed {
             // The event itself goes back; this one stands for nothing else ever.
             return Ok(CudaEvent::unknown(event.driver, operation, code));
         }

@@ -259,14 +259,24 @@ mod tests {
     extern crate std;
 
     use std::eprintln;
+    use std::sync::LazyLock;
 
     use super::*;
     use crate::executable::DeviceCode;
     use crate::sample::{Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts};
 
+    /// AMD's own: `USM_HIPRTC_LIBRARY` may name that of the tests' driver.
+    static AMD: LazyLock<Compiler> = LazyLock::new(|| like(&HIPRTC, HIPRTC.files, "USM_AMD_LIBRARY"));
+
+    fn like(other: &Compiler, files: &'static [&'static str], variable: &'static str) -> Compiler {
+        let &Compiler { column, backend, library, toolkits, operations, .. } = other;
+        let (opened, alone) = (OnceLock::new(), Some(Mutex::new(())));
+        Compiler { column, backend, library, files, variable, toolkits, operations, opened, alone }
+    }
+
     /// The compilers that are installed, with options for a device. They need none.
     fn installed() -> Vec<(&'static Compiler, &'static str, Option<[i32; 2]>)> {
-        let all = [(&NVRTC, "", Some([9, 0])), (&HIPRTC, "--offload-arch=gfx906", None)];
+        let all = [(&NVRTC, "", Some([9, 0])), (&*AMD, "--offload-arch=gfx906", None)];
         let there = |(compiler, ..): &(&'static Compiler, _, _)| match compiler.open() {
             Ok(_) => true,
             Err(error) => {
@@ -324,18 +334,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_library_without_the_functions_names_the_first_missing_one() {
         for (compiler, symbol) in [(&NVRTC, "nvrtcCreateProgram"), (&HIPRTC, "hiprtcCreateProgram")] {
-            let alone = Compiler {
-                column: compiler.column,
-                backend: compiler.backend,
-                library: compiler.library,
-                // The C library is there on every Linux, and it is no compiler.
-                files: &["libc.so.6"],
-                variable: "USM_TEST_NO_SUCH_VARIABLE",
-                toolkits: compiler.toolkits,
-                operations: compiler.operations,
-                opened: OnceLock::new(),
-                alone: None,
-            };
+            // The C library is there on every Linux, and it is no compiler.
+            let alone = like(compiler, &["libc.so.6"], "USM_TEST_NO_SUCH_VARIABLE");
             let error = alone.find().expect_err("no compiler");
             assert!(error.to_string().contains(symbol), "{error}");
         }

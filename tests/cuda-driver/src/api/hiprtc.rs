@@ -1,0 +1,109 @@
+//! A hipRTC over NVRTC (`USM_NVRTC_LIBRARY`), so that the driver gets the text that it executes. It has the signatures and results of `hiprtc.h`,
+//! and counts as a misuse what crashes AMD's release 5.2: two threads in it at once.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::ffi::CString;
+use std::sync::OnceLock;
+
+use crate::state::lock;
+
+type Program = *mut c_void;
+type Texts = *const *const c_char;
+type Result = c_int;
+
+/// `HIPRTC_ERROR_INTERNAL_ERROR`
+const INTERNAL: Result = 11;
+/// `HIPRTC_ERROR_COMPILATION`, which hipRTC says of an option that it does not know too; NVRTC has another number for those.
+const COMPILATION: Result = 6;
+const INVALID_OPTION: Result = 5;
+
+/// Threads inside.
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+
+/// The function of NVRTC of that name.
+fn nvrtc<F: Copy>(name: &CStr) -> Option<F> {
+    static OPENED: OnceLock<usize> = OnceLock::new();
+    let library = *OPENED.get_or_init(|| {
+        let named = std::env::var("USM_NVRTC_LIBRARY").unwrap_or_else(|_| "libnvrtc.so".into());
+        let Ok(named) = CString::new(named) else { return 0 };
+        // SAFETY: a text that ends with a zero.
+        unsafe { libc::dlopen(named.as_ptr(), libc::RTLD_NOW) as usize }
+    });
+    if library == 0 {
+        return None;
+    }
+    // SAFETY: an open library, a text that ends with a zero.
+    let found = unsafe { libc::dlsym(library as *mut c_void, name.as_ptr()) };
+    // SAFETY: the callers name the type of the function.
+    (!found.is_null()).then(|| unsafe { core::mem::transmute_copy::<*mut c_void, F>(&found) })
+}
+
+/// Calls NVRTC's twin, alone.
+fn alone<F: Copy>(name: &CStr, call: impl FnOnce(F) -> Result) -> Result {
+    if INSIDE.fetch_add(1, Ordering::AcqRel) != 0 {
+        lock().misuse(format_args!("two threads are in hipRTC"));
+    }
+    let result = nvrtc(name).map_or(INTERNAL, call);
+    INSIDE.fetch_sub(1, Ordering::AcqRel);
+    result
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hiprtcCreateProgram(
+    program: *mut Program,
+    source: *const c_char,
+    name: *const c_char,
+    headers: c_int,
+    header_texts: Texts,
+    header_names: Texts,
+) -> Result {
+    type Call =
+        unsafe extern "C" fn(*mut Program, *const c_char, *const c_char, c_int, Texts, Texts) -> Result;
+    alone::<Call>(c"nvrtcCreateProgram", |call| {
+        // SAFETY: the caller's promise.
+        unsafe { call(program, source, name, headers, header_texts, header_names) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hiprtcDestroyProgram(program: *mut Program) -> Result {
+    type Call = unsafe extern "C" fn(*mut Program) -> Result;
+    // SAFETY: the caller's promise.
+    alone::<Call>(c"nvrtcDestroyProgram", |call| unsafe { call(program) })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn hiprtcCompileProgram(
+    program: Program,
+    count: c_int,
+    options: Texts,
+) -> Result {
+    type Call = unsafe extern "C" fn(Program, c_int, Texts) -> Result;
+    let options = if count == 0 { ptr::null() } else { options };
+    // SAFETY: the caller's promise.
+    match alone::<Call>(c"nvrtcCompileProgram", |call| unsafe { call(program, count, options) }) {
+        INVALID_OPTION => COMPILATION,
+        result => result,
+    }
+}
+
+/// What a program says of itself: a size, or as many bytes.
+macro_rules! answers {
+    ($($name:ident($answer:ident: $type:ty) = $twin:literal;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub(crate) unsafe extern "C" fn $name(program: Program, $answer: $type) -> Result {
+            type Call = unsafe extern "C" fn(Program, $type) -> Result;
+            // SAFETY: the caller's promise.
+            alone::<Call>($twin, |call| unsafe { call(program, $answer) })
+        }
+    )*};
+}
+
+answers! {
+    hiprtcGetProgramLogSize(size: *mut usize) = c"nvrtcGetProgramLogSize";
+    hiprtcGetProgramLog(log: *mut c_char) = c"nvrtcGetProgramLog";
+    hiprtcGetCodeSize(size: *mut usize) = c"nvrtcGetPTXSize";
+    hiprtcGetCode(code: *mut c_char) = c"nvrtcGetPTX";
+}
