@@ -232,6 +232,21 @@ impl<B: Backend> Queue<B> {
         if !after.is_empty() {
             events.extend(after.iter().map(|event| event.raw.clone()));
         }
+        let [only] = usages else { return self.ordered_among(usages, events, run) };
+        let known = only.dependencies(self.id, &mut events);
+        let event = run(&self.raw, &events)?;
+        only.record(self.id, event.clone(), known);
+        Ok(event)
+    }
+
+    /// Any number of usages. `events` are what the work follows besides.
+    #[cfg(feature = "alloc")]
+    fn ordered_among(
+        &self,
+        usages: &[Usage<'_, B>],
+        mut events: alloc::vec::Vec<B::Event>,
+        run: impl FnOnce(&B::Queue, &[B::Event]) -> Result<B::Event>,
+    ) -> Result<B::Event> {
         let (mut few, mut many) = ([0; FEW_USAGES], alloc::vec::Vec::new());
         let known = if let Some(few) = few.get_mut(..usages.len()) {
             few

@@ -1,5 +1,7 @@
 //! Kernels with device code: the same kernel on the host and on every device that takes its code.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
@@ -185,26 +187,29 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
 fn table<B: Programmable>(
     queue: &usm_core::Queue<B>,
     bytes: &[u8],
-    tables: &mut alloc::vec::Vec<UsmVec<u8, Device, B>>,
+    tables: &mut Tables<B>,
 ) -> usm_core::Result<usize> {
     let table = UsmVec::from_slice(queue, bytes)?;
     let address = table.as_ptr() as usize;
-    tables.push(table);
+    tables.get_or_insert_default().push(table);
     Ok(address)
 }
+
+/// Tables in constant memory, which live until the launch has finished. Most launches have none, and then it is one word that is looked at.
+#[allow(clippy::box_collection)]
+type Tables<B> = Option<Box<Vec<UsmVec<u8, Device, B>>>>;
 
 /// A call by a signature.
 pub(crate) struct TypedCall<'c, B: Programmable> {
     queue: &'c usm_core::Queue<B>,
     pub(crate) slots: Slots<'c>,
-    /// Tables in constant memory, which live until the launch has finished.
-    tables: alloc::vec::Vec<UsmVec<u8, Device, B>>,
+    tables: Tables<B>,
 }
 
 impl<'c, B: Programmable> TypedCall<'c, B> {
     #[inline]
     pub(crate) fn new(queue: &'c usm_core::Queue<B>) -> Self {
-        Self { queue, slots: Slots::new(), tables: alloc::vec::Vec::new() }
+        Self { queue, slots: Slots::new(), tables: None }
     }
 
     #[inline]
@@ -236,7 +241,7 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         usages: &[Usage<'_, B>],
         matched: bool,
     ) -> Result<Event<B>, LaunchError> {
-        if matched && self.tables.is_empty() {
+        if matched && self.tables.is_none() {
             // SAFETY: the caller's promise.
             return unsafe { space.submit_matched(function, &self.slots, usages) };
         }
@@ -253,12 +258,12 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         function: &Function<B>,
         usages: &[Usage<'_, B>],
     ) -> Result<Event<B>, LaunchError> {
-        if self.tables.is_empty() {
+        let Some(tables) = &self.tables else {
             // SAFETY: the caller's promise.
             return unsafe { space.submit(function, &self.slots, usages) };
-        }
-        let tables = self.tables.iter().map(|table| Usage::of(table.allocation(), Access::Read));
-        let all: alloc::vec::Vec<_> = usages.iter().copied().chain(tables).collect();
+        };
+        let tables = tables.iter().map(|table| Usage::of(table.allocation(), Access::Read));
+        let all: Vec<_> = usages.iter().copied().chain(tables).collect();
         // SAFETY: the caller's promise; the tables are freed after the launch, whose use they remember.
         unsafe { space.submit(function, &self.slots, &all) }
     }

@@ -70,6 +70,7 @@ impl Events {
     ///
     /// The event is there first: when there is none, nothing was submitted. When recording it fails, or a later one of several
     /// calls, work is under way: there is an event all the same, one that never completes.
+    #[inline]
     pub(super) fn record(
         &self,
         stream: Raw,
