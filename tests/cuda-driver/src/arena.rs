@@ -4,8 +4,6 @@
 use alloc::collections::BTreeMap;
 use core::ptr;
 
-/// Blocks start at multiples of this, and there is at least one byte between two.
-const GRANULE: usize = 512;
 /// Bytes at either end of a block that are given a pattern: new ones and freed ones.
 const PATTERNED: usize = 1 << 16;
 /// What is in memory that nobody wrote.
@@ -75,12 +73,13 @@ pub(crate) struct Arena {
     pub(crate) file: i32,
     /// Bytes that are free from each offset on.
     free: BTreeMap<usize, usize>,
-    reachable: bool,
+    /// Blocks start at multiples of this, and there is at least one byte between two.
+    granule: usize,
 }
 
 impl Arena {
-    /// Of `bytes` bytes; pages appear as they are written.
-    pub(crate) fn new(bytes: usize, reachable: bool) -> Option<Self> {
+    /// Of `bytes` bytes, in blocks at multiples of `granule`; pages appear as they are written.
+    pub(crate) fn new(bytes: usize, granule: usize, reachable: bool) -> Option<Self> {
         // SAFETY: a name that ends with a zero.
         let file = unsafe { libc::memfd_create(c"usm-cuda-driver".as_ptr(), libc::MFD_CLOEXEC) };
         let length = i64::try_from(bytes).ok()?;
@@ -89,12 +88,12 @@ impl Arena {
             return None;
         }
         let views = Views::of(file, 0, bytes, reachable)?;
-        Some(Self { views, file, free: BTreeMap::from([(0, bytes)]), reachable })
+        Some(Self { views, file, free: BTreeMap::from([(0, bytes)]), granule })
     }
 
     /// A block, with a pattern in it.
     pub(crate) fn take(&mut self, bytes: usize) -> Option<usize> {
-        let room = bytes.checked_add(GRANULE)? / GRANULE * GRANULE;
+        let room = self.room(bytes)?;
         let (offset, free) =
             self.free.iter().find(|(_, free)| **free >= room).map(|(at, free)| (*at, *free))?;
         self.free.remove(&offset);
@@ -109,7 +108,7 @@ impl Arena {
     /// Takes a block back.
     pub(crate) fn give(&mut self, address: usize, bytes: usize) {
         self.pattern(address, bytes, FREED);
-        let (mut offset, mut room) = (address - self.views.seen, bytes / GRANULE * GRANULE + GRANULE);
+        let (mut offset, mut room) = (address - self.views.seen, self.room(bytes).unwrap_or(bytes));
         if bytes > 2 * PATTERNED {
             let (from, len) = ((offset + PATTERNED) as i64, (bytes - 2 * PATTERNED) as i64);
             let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
@@ -127,14 +126,16 @@ impl Arena {
         self.free.insert(offset, room);
     }
 
-    /// Lets the host reach what the program sees, or keeps it from that.
-    pub(crate) fn reachable(&mut self, on: bool) {
-        if core::mem::replace(&mut self.reachable, on) == on {
-            return;
-        }
+    /// What a block takes.
+    fn room(&self, bytes: usize) -> Option<usize> {
+        Some(bytes.checked_add(self.granule)? / self.granule * self.granule)
+    }
+
+    /// Lets the host reach a block, or keeps it from that, where blocks have pages of their own.
+    pub(crate) fn reachable(&self, address: usize, bytes: usize, on: bool) {
         let protection = if on { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
-        // SAFETY: an own mapping, which the driver itself does not use.
-        unsafe { libc::mprotect(self.views.seen as *mut libc::c_void, self.views.bytes, protection) };
+        // SAFETY: a block of the view that the driver itself does not use.
+        unsafe { libc::mprotect(address as *mut libc::c_void, bytes, protection) };
     }
 
     fn pattern(&self, address: usize, bytes: usize, value: u8) {

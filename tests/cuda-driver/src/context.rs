@@ -12,6 +12,8 @@ use crate::worker;
 pub(crate) struct Device {
     pub(crate) primary: Option<usize>,
     pub(crate) holders: u32,
+    /// Whether the host is kept from its managed memory.
+    pub(crate) works: bool,
 }
 
 /// A context.
@@ -82,7 +84,7 @@ impl State {
         for stream in self.streams.values_mut().filter(|stream| stream.context == context) {
             stream.destroyed = true;
         }
-        self.share_managed();
+        self.share_managed(context);
         worker::done();
         self.close_context(context);
         Ok(())

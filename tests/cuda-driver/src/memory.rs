@@ -9,6 +9,9 @@ use crate::state::State;
 
 /// Address space of the memory of all devices, and of all managed memory.
 const SPACE: usize = 8 << 30;
+/// Blocks of a device start at multiples of this, as those of GPUs do; managed ones have pages of their own.
+const GRANULE: usize = 512;
+const PAGE: usize = 4096;
 /// Alignment of page-locked memory.
 const HOST_ALIGNMENT: usize = 256;
 
@@ -54,7 +57,7 @@ pub(crate) struct Spaces {
 
 impl Spaces {
     pub(crate) fn new() -> Option<Self> {
-        Some(Self { device: Arena::new(SPACE, false)?, managed: Arena::new(SPACE, true)? })
+        Some(Self { device: Arena::new(SPACE, GRANULE, false)?, managed: Arena::new(SPACE, PAGE, true)? })
     }
 
     fn of(&mut self, kind: Kind) -> Option<&mut Arena> {
@@ -98,6 +101,9 @@ impl State {
             }),
         };
         let address = address.ok_or(OUT_OF_MEMORY)?;
+        if kind == Kind::Managed && self.devices[device].works {
+            self.spaces.managed.reachable(address, size, false);
+        }
         let id = self.number() as u64;
         self.allocations.insert(address, Allocation { kind, device, context, size, id, origin, dying: None });
         Ok(address)
@@ -124,6 +130,9 @@ impl State {
         if used {
             // The command finds that its memory is gone, or reads and writes what nobody has any more.
             return self.misuse(format_args!("{size} bytes at {address:#x} are freed in flight"));
+        }
+        if live.kind == Kind::Managed {
+            self.spaces.managed.reachable(address, size, true);
         }
         match (live.origin, self.spaces.of(live.kind)) {
             (Origin::Opened(views), _) => drop(views),

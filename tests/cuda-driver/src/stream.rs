@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 
 use crate::code::{Answer, CONTEXT_IS_DESTROYED, Code, INVALID_HANDLE, SUCCESS};
 use crate::command::{Action, Command, Work};
+use crate::memory::Kind;
 use crate::state::{State, find};
 use crate::worker;
 
@@ -86,7 +87,7 @@ impl State {
         stream.commands.push_back(Command { number, after, action });
         stream.last = number;
         self.unfinished.insert(number);
-        self.share_managed();
+        self.share_managed(context);
         worker::wake();
         Ok(number)
     }
@@ -196,18 +197,28 @@ impl State {
             }
             self.abandon(context);
         }
+        self.share_managed(context);
         self.forget(stream);
-        self.share_managed();
         worker::done();
     }
 
-    /// Keeps the host from managed memory while there is work, where the two may not use it at the same time.
-    pub(crate) fn share_managed(&mut self) {
-        // Of a context that nobody has any more nobody can wait for the work.
-        let works =
-            |stream: &Stream| self.is_open(stream.context) && stream.in_flight().any(Command::is_operation);
-        let reachable = self.settings.concurrent || !self.streams.values().any(works);
-        self.spaces.managed.reachable(reachable);
+    /// Keeps the host from a device's managed memory while it works, where the two may not use it at the same time. Of a context that
+    /// nobody has any more nobody can wait for the work.
+    pub(crate) fn share_managed(&mut self, context: usize) {
+        let Some(device) = self.contexts.get(&context).map(|context| context.device) else { return };
+        let of = |context: &usize| {
+            self.contexts.get(context).is_some_and(|found| !found.closing && found.device == device)
+        };
+        let works = |stream: &Stream| of(&stream.context) && stream.in_flight().any(Command::is_operation);
+        let works = !self.settings.concurrent && self.streams.values().any(works);
+        if core::mem::replace(&mut self.devices[device].works, works) == works {
+            return;
+        }
+        for (address, live) in &self.allocations {
+            if live.kind == Kind::Managed && live.device == device {
+                self.spaces.managed.reachable(*address, live.size, !works);
+            }
+        }
     }
 
     /// Takes a stream away that has no handle and no work, and its context if that was the last of it.

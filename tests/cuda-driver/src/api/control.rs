@@ -40,7 +40,8 @@ pub(crate) unsafe extern "C" fn usm_cuda_settings(text: *const c_char) -> u32 {
     // Devices come and never go.
     let devices = devices.max(state.devices.len());
     state.devices.resize_with(devices, Default::default);
-    state.share_managed();
+    let contexts: Vec<usize> = state.contexts.keys().copied().collect();
+    contexts.into_iter().for_each(|context| state.share_managed(context));
     drop(state);
     worker::done();
     0
