@@ -125,6 +125,16 @@ impl State {
 
     /// How many there are of something; none for a word that is not known.
     pub(crate) fn count(&self, what: &str) -> Option<u64> {
+        if let Some((what, device)) = what.split_once('@') {
+            let device: usize = device.parse().ok()?;
+            let of = |context: &usize| self.contexts.get(context).is_some_and(|found| found.device == device);
+            return Some(match what {
+                "allocations" => self.allocations.values().filter(|live| live.device == device).count(),
+                "events" => self.events.values().filter(|event| of(&event.context)).count(),
+                "modules" => self.modules.values().filter(|module| of(&module.context)).count(),
+                _ => return None,
+            } as u64);
+        }
         Some(match what {
             "devices" => self.devices.len() as u64,
             "allocations" => self.allocations.len() as u64,

@@ -60,7 +60,85 @@ pub(crate) fn count(what: &str) -> u64 {
     count
 }
 
+/// The calls that `work` made, without what they are about.
+pub(crate) fn calls_of<R>(work: impl FnOnce() -> R) -> (R, Vec<String>) {
+    let (result, calls) = calls_with_streams(work);
+    (result, calls.iter().filter_map(|call| call.split(' ').next()).map(String::from).collect())
+}
+
+/// The calls that `work` made, with the streams that they are about.
+pub(crate) fn calls_with_streams<R>(work: impl FnOnce() -> R) -> (R, Vec<String>) {
+    let write = function::<unsafe extern "C" fn(u32) -> u32>("usm_cuda_log");
+    let read = function::<unsafe extern "C" fn(*mut c_char, usize) -> usize>("usm_cuda_calls");
+    // SAFETY: no pointers.
+    let before = unsafe { write(1) };
+    let result = work();
+    let mut text = vec![0_u8; 1 << 20];
+    // SAFETY: as much room as said.
+    let bytes = unsafe { read(text.as_mut_ptr().cast(), text.len()) };
+    assert!(bytes < text.len(), "too many calls");
+    // SAFETY: no pointers. For who is outside of this it begins anew.
+    unsafe { write(before) };
+    let text = core::str::from_utf8(&text[..bytes]).expect("names");
+    (result, text.lines().map(String::from).collect())
+}
+
+/// A copy of the driver that lacks functions: their names are others in it.
+fn without(driver: &Path, names: &[&str]) -> PathBuf {
+    let mut bytes = std::fs::read(driver).expect("the driver");
+    for name in names {
+        let wanted = [b"\0", name.as_bytes(), b"\0"].concat();
+        let places: Vec<usize> = bytes
+            .windows(wanted.len())
+            .enumerate()
+            .filter(|(_, found)| *found == wanted)
+            .map(|(at, _)| at)
+            .collect();
+        assert!(!places.is_empty(), "{name} is exported by the driver");
+        places.into_iter().for_each(|place| bytes[place + 1] = b'_');
+    }
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cuda_without_{}.so", names.join("_")));
+    // A name of its own first: another process may have the file open.
+    let fresh = copy.with_extension(std::process::id().to_string());
+    std::fs::write(&fresh, bytes).expect("a file");
+    std::fs::rename(&fresh, &copy).expect("a file");
+    copy
+}
+
 impl Driver {
+    /// Without settings; where it is not here, that is said.
+    pub(crate) fn here() -> Option<Self> {
+        Self::or_said(Self::start(""))
+    }
+
+    /// A copy of it that lacks functions. What is set, asked and counted stays that of the driver itself.
+    pub(crate) fn lacking(names: &[&str]) -> Option<Self> {
+        Self::or_said(Self::start_as(|path| Cuda::open(&without(path, names)), ""))
+    }
+
+    /// The same, opened beside this one.
+    pub(crate) fn open_lacking(&self, names: &[&str]) -> usm_core::Result<Cuda> {
+        Cuda::open(&without(self.backend.path(), names))
+    }
+
+    fn or_said(started: Result<Self, String>) -> Option<Self> {
+        let required = std::env::var("USM_REQUIRE").unwrap_or_default();
+        let required = required.split(',').any(|name| name == "cuda_on_host");
+        match started {
+            Ok(driver) => Some(driver),
+            Err(reason) if required => panic!("required: {reason}"),
+            Err(reason) => {
+                println!("skipped: CUDA on the host: {reason}");
+                None
+            }
+        }
+    }
+
+    /// How many there are of something on the device of this turn.
+    pub(crate) fn live(&self, what: &str) -> u64 {
+        count(&format!("{what}@{}", Cuda::device_info(&self.device).ordinal))
+    }
+
     /// With these settings, and no faults.
     ///
     /// # Errors

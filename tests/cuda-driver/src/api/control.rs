@@ -58,10 +58,10 @@ pub(crate) unsafe extern "C" fn usm_cuda_count(text: *const c_char) -> u64 {
     text.and_then(|text| lock().count(text)).unwrap_or(u64::MAX)
 }
 
-/// Writes calls down from now on, or no longer.
+/// Writes calls down from now on, or no longer; whether it did.
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn usm_cuda_log(on: u32) {
-    lock().log = (on != 0).then(String::new);
+pub(crate) extern "C" fn usm_cuda_log(on: u32) -> u32 {
+    u32::from(core::mem::replace(&mut lock().log, (on != 0).then(String::new)).is_some())
 }
 
 /// Copies the calls since the last time to `text`, of `room` bytes, with a final zero: one a line, with the streams that it is about. What

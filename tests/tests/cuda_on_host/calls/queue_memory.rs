@@ -5,6 +5,7 @@ use core::time::Duration;
 use usm_core::{Allocation, ErrorKind, MemoryType};
 
 use super::*;
+use crate::driver::calls_with_streams;
 
 const SIZE: usize = 4096;
 
@@ -17,19 +18,19 @@ fn queue(context: &Context<Cuda>) -> Queue<Cuda> {
 }
 
 /// The calls with the context current, once the events are there that they use again.
-fn calls<R>(fake: &Fake, context: &Context<Cuda>, work: impl FnOnce() -> R) -> Vec<String> {
-    raw::with_current(context.raw(), || fake.calls(work).1).unwrap()
+fn calls_in<R>(context: &Context<Cuda>, work: impl FnOnce() -> R) -> Vec<String> {
+    raw::with_current(context.raw(), || calls_of(work).1).unwrap()
 }
 
 #[test]
 fn an_allocation_and_its_free_are_a_call_each_and_an_event() {
-    let Some(fake) = Fake::start() else { return };
-    let context = fake.context();
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
     assert!(context.info().queue_memory);
     let queue = queue(&context);
     drop([bytes(&queue), bytes(&queue)]);
     for _ in 0..100 {
-        let made = calls(&fake, &context, || drop(bytes(&queue)));
+        let made = calls_in(&context, || drop(bytes(&queue)));
         let expected =
             ["cuCtxGetCurrent", "cuMemAllocAsync", "cuEventRecord", "cuCtxGetCurrent", "cuMemFreeAsync"];
         assert_eq!(made, expected);
@@ -38,41 +39,40 @@ fn an_allocation_and_its_free_are_a_call_each_and_an_event() {
 
 #[test]
 fn what_its_own_queue_does_is_waited_for_by_nobody() {
-    let Some(fake) = Fake::start() else { return };
-    let context = fake.context();
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
     let queue = queue(&context);
     let mut warm = bytes(&queue);
     let _ = queue.fill_bytes(&mut warm, 0, SIZE, &[1]).unwrap();
-    fake.hold(true);
-    let made = calls(&fake, &context, || {
+    set("hold");
+    let made = calls_in(&context, || {
         let mut memory = bytes(&queue);
         let copied = queue.copy_bytes(&mut memory, 0, &warm, 0, SIZE).unwrap();
         drop((memory, copied));
     });
-    assert_eq!(Fake::count(&made, "cuStreamWaitEvent"), 0, "{made:?}");
+    assert_eq!(times(&made, "cuStreamWaitEvent"), 0, "{made:?}");
     assert_eq!(made.last().unwrap(), "cuMemFreeAsync");
     assert_eq!((context.deferred_frees(), context.stats().sum.live), (0, 1));
-    fake.hold(false);
+    set("");
 }
 
 #[test]
 fn another_stream_waits_for_the_allocation_and_the_free_for_that_stream() {
-    let Some(fake) = Fake::start() else { return };
-    let context = fake.context();
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
     let (own, other) = (queue(&context), queue(&context));
     let source = bytes(&other);
     drop([bytes(&own), bytes(&own)]);
-    let clear: unsafe extern "C" fn() = fake.call(c"fake_clear");
-    // SAFETY: no pointers.
-    unsafe { clear() };
-    fake.hold(true);
-    let made = calls(&fake, &context, || {
+    set("hold");
+    let work = || {
         let mut memory = bytes(&own);
         let _ = other.copy_bytes(&mut memory, 0, &source, 0, SIZE).unwrap();
         // The event of the copy comes after that of the allocation, so it alone is waited for.
         drop(memory);
-    });
-    let order: Vec<_> = made.iter().filter(|call| !call.starts_with("cuCtx")).map(String::as_str).collect();
+    };
+    let (_, made) = raw::with_current(context.raw(), || calls_with_streams(work)).unwrap();
+    let names = made.iter().filter_map(|call| call.split(' ').next());
+    let order: Vec<_> = names.filter(|call| !call.starts_with("cuCtx")).collect();
     let expected = [
         "cuMemAllocAsync",
         "cuEventRecord",
@@ -85,48 +85,44 @@ fn another_stream_waits_for_the_allocation_and_the_free_for_that_stream() {
         "cuMemFreeAsync",
     ];
     assert_eq!(order, expected);
-    // Which stream does what: the log names both.
-    let log: unsafe extern "C" fn() -> *const c_char = fake.call(c"fake_log");
-    // SAFETY: a text of the library, and whoever writes to it waits for the turn.
-    let log = unsafe { CStr::from_ptr(log()) }.to_str().unwrap();
-    let streams = [&own, &other].map(|queue| format!("{:?}", queue.raw().as_raw()));
-    let last: Vec<_> = log.lines().rev().take(2).collect();
-    assert_eq!(last, [format!("free {}", streams[0]), format!("wait {} {}", streams[0], streams[1])]);
-    fake.hold(false);
+    // Which stream does what.
+    let [first, second] = [&own, &other].map(|queue| format!("{:?}", queue.raw().as_raw()));
+    let last: Vec<_> = made.iter().filter(|call| !call.starts_with("cuCtx")).rev().take(2).collect();
+    assert_eq!(last, [&format!("cuMemFreeAsync {first}"), &format!("cuStreamWaitEvent {first} {second}")]);
+    set("");
 }
 
 #[test]
 fn a_free_that_is_refused_waits_for_its_events_and_goes_by_the_plain_call() {
-    let Some(fake) = Fake::start() else { return };
-    let live: unsafe extern "C" fn() -> c_int = fake.call(c"fake_live");
-    // SAFETY: no pointers.
-    let live = || unsafe { live() };
-    let context = fake.context();
+    let Some(driver) = Driver::here() else { return };
+    let live = || driver.live("allocations");
+    let context = driver.context();
     let queue = queue(&context);
     let mut memory = bytes(&queue);
+    set("hold");
     let _ = queue.fill_bytes(&mut memory, 0, SIZE, &[1]).unwrap();
     let address = memory.as_ptr();
     let before = live();
-    fake.hold(true);
-    fake.fail(c"cuMemFreeAsync", 1);
-    let made = calls(&fake, &context, || drop(memory));
-    assert_eq!((Fake::count(&made, "cuMemFreeAsync"), Fake::count(&made, "cuMemFree_v2")), (1, 0));
+    fail("cuMemFreeAsync=1");
+    let made = calls_in(&context, || drop(memory));
+    fail("");
+    assert_eq!((times(&made, "cuMemFreeAsync"), times(&made, "cuMemFree_v2")), (1, 0));
     assert_eq!((context.deferred_frees(), live(), context.stats().sum.live), (1, before, 0));
     // Still the driver's to know, since it was not freed.
     assert_eq!(context.query(address).unwrap().kind, AllocKind::Device);
     context.collect();
     assert_eq!((context.deferred_frees(), live()), (1, before));
-    fake.hold(false);
+    set("");
     context.synchronize(Duration::from_secs(10)).unwrap();
-    let made = calls(&fake, &context, || (0..3).for_each(|_| context.collect()));
+    let made = calls_in(&context, || (0..3).for_each(|_| context.collect()));
     assert_eq!((context.deferred_frees(), live()), (0, before - 1));
-    assert!(Fake::count(&made, "cuMemFree_v2") <= 1 && Fake::count(&made, "cuMemFreeAsync") == 0);
+    assert!(times(&made, "cuMemFree_v2") <= 1 && times(&made, "cuMemFreeAsync") == 0);
 }
 
 #[test]
 fn the_driver_is_not_asked_about_memory_that_its_stream_frees() {
-    let Some(fake) = Fake::start() else { return };
-    let context = fake.context();
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
     let queue = queue(&context);
     for alignment in [64, 1 << 16] {
         let request = Request::new(AllocKind::Device, SIZE).aligned_to(alignment);
@@ -134,7 +130,7 @@ fn the_driver_is_not_asked_about_memory_that_its_stream_frees() {
         let address = memory.as_ptr().wrapping_add(SIZE - 1);
         assert_eq!(context.query_runtime(address.addr()).unwrap().base, memory.as_ptr().addr());
         drop(memory);
-        for context in [&context, &fake.context()] {
+        for context in [&context, &driver.context()] {
             assert_eq!(context.query(address).unwrap().kind, AllocKind::Unknown);
         }
     }
@@ -142,15 +138,15 @@ fn the_driver_is_not_asked_about_memory_that_its_stream_frees() {
 
 #[test]
 fn refused_allocations_are_typed_and_a_driver_without_it_gives_plain_memory() {
-    let Some(fake) = Fake::start() else { return };
-    let context = fake.context();
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
     let queue = queue(&context);
     let request = Request::new(AllocKind::Device, SIZE);
-    fake.fail(c"cuMemAllocAsync", 2);
+    fail("cuMemAllocAsync=2");
     let (memory_type, requested) = (MemoryType::UsmDevice, SIZE as u64);
     let refused = MemorySource::allocate(&queue, &request).unwrap_err();
     assert_eq!((refused.kind, refused.native), (ErrorKind::OutOfMemory { memory_type, requested }, Some(2)));
-    fake.fail(c"cuMemAllocAsync", 700);
+    fail("cuMemAllocAsync=700");
     let refused = MemorySource::allocate(&queue, &request).unwrap_err();
     assert_eq!(
         (refused.kind, refused.native),
@@ -158,25 +154,25 @@ fn refused_allocations_are_typed_and_a_driver_without_it_gives_plain_memory() {
     );
     assert_eq!(context.stats().sum.count, 0);
     // Says that it has pools and that it has none.
-    fake.fail(c"cuMemAllocAsync", 801);
+    fail("cuMemAllocAsync=801");
     let memory = bytes(&queue);
-    let made = calls(&fake, &context, || drop(memory));
-    assert_eq!((Fake::count(&made, "cuMemFreeAsync"), Fake::count(&made, "cuMemFree_v2")), (0, 1));
+    let made = calls_in(&context, || drop(memory));
+    assert_eq!((times(&made, "cuMemFreeAsync"), times(&made, "cuMemFree_v2")), (0, 1));
     assert!(MemorySource::allocate(&queue, &request).unwrap().export_ipc().is_err());
 }
 
 #[test]
 fn a_driver_older_than_pools_opens_and_has_plain_memory() {
-    let Some(fake) = Fake::start_as("fake-cuda-11.1", &["-DWITHOUT_POOLS"]) else { return };
-    let context = fake.context();
+    let Some(driver) = Driver::lacking(&["cuMemAllocAsync", "cuMemFreeAsync"]) else { return };
+    let context = driver.context();
     assert!(!context.info().queue_memory);
     let queue = queue(&context);
     let array = UsmVec::<f32, Device, Cuda>::zeroed_in(&queue, &queue, 64).unwrap();
     assert!(array.allocation().is_of_queue());
     assert_eq!(array.to_vec(&queue).unwrap(), [0.0; 64]);
     assert_eq!(context.stats().sum.live, 1);
-    let made = calls(&fake, &context, || drop(array));
-    assert_eq!((context.stats().sum.live, Fake::count(&made, "cuMemFreeAsync")), (0, 0));
+    drop(array);
+    assert_eq!(context.stats().sum.live, 0);
 }
 
 /// Its free is in no list of ours, and the driver destroys what is in a context with it.
