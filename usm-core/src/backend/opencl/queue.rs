@@ -35,9 +35,17 @@ pub(super) struct Inner {
     handle: Arc<Handle>,
     context: OpenClContext,
     order: QueueOrder,
-    /// Event of the last operation of an in-order queue. The next one names it, so that a failure is passed on.
-    /// Held over a call of the driver, which may take its time: a lock that sleeps.
-    last: Mutex<Option<OpenClEvent>>,
+    /// Of an in-order queue. Held over a call of the driver, which may take its time: a lock that sleeps.
+    line: Mutex<Line>,
+}
+
+/// The end of an in-order queue.
+#[derive(Debug, Default)]
+struct Line {
+    /// Event of the last operation. The next one names it, so that a failure is passed on.
+    last: Option<OpenClEvent>,
+    /// Event of the operation before the last. Where nobody else has it, the next operation takes its place in the heap.
+    spare: Option<OpenClEvent>,
 }
 
 /// An OpenCL event.
@@ -81,7 +89,7 @@ impl OpenClQueue {
             handle: Arc::new(handle),
             context: context.clone(),
             order,
-            last: Mutex::new(None),
+            line: Mutex::default(),
         });
         context.roster().remember(&inner);
         Self(inner)
@@ -269,8 +277,8 @@ impl Inner {
     ) -> Result<OpenClEvent> {
         let in_order = self.order == QueueOrder::InOrder;
         // Held over the call, so that two threads cannot both name the same predecessor.
-        let mut last = in_order.then(|| self.last.lock());
-        let before = last.as_ref().and_then(|last| last.as_ref());
+        let mut line = in_order.then(|| self.line.lock());
+        let before = line.as_ref().and_then(|line| line.last.as_ref());
         let follows = !after.is_empty() || before.is_some_and(|before| before.0.fate.is_some());
         let fate = if follows { fate(after.iter().chain(before))? } else { None };
         let (only, many);
@@ -288,11 +296,10 @@ impl Inner {
         let library = self.handle.library();
         // SAFETY: the reference is the caller's.
         let handle = unsafe { Handle::new(library, raw, library.release_event) };
-        let event = OpenClEvent::known(handle, Some(Arc::clone(&self.handle)), fate);
-        if let Some(last) = &mut last {
-            **last = Some(event.clone());
-        }
-        Ok(event)
+        Ok(match &mut line {
+            Some(line) => line.follow(handle, &self.handle, fate),
+            None => OpenClEvent::known(handle, Some(Arc::clone(&self.handle)), fate),
+        })
     }
 
     /// The events as the runtime takes them. Those of other queues are flushed, or they might never come.
@@ -320,10 +327,22 @@ impl Inner {
     }
 }
 
+impl Line {
+    /// The event of a new last operation.
+    fn follow(&mut self, handle: Handle, queue: &Arc<Handle>, fate: Fate) -> OpenClEvent {
+        let event = match self.spare.take() {
+            Some(spare) => spare.again(handle, queue, fate),
+            None => OpenClEvent::known(handle, Some(Arc::clone(queue)), fate),
+        };
+        self.spare = self.last.replace(event.clone());
+        event
+    }
+}
+
 impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
     fn drop(&mut self) {
-        let last = match self.last.get_mut().take() {
+        let last = match self.line.get_mut().last.take() {
             Some(event) => Some(event),
             None if self.order == QueueOrder::OutOfOrder => self.marker(&[]).ok(),
             None => None,
@@ -343,6 +362,17 @@ impl OpenClEvent {
 
     fn known(handle: Handle, queue: Option<Arc<Handle>>, fate: Fate) -> Self {
         Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false), fate }))
+    }
+
+    /// Another event of the same queue, in the place of this one where nobody else has that: its reference is given back to the runtime then.
+    fn again(mut self, handle: Handle, queue: &Arc<Handle>, fate: Fate) -> Self {
+        match Arc::get_mut(&mut self.0) {
+            Some(inner) => {
+                (inner.handle, inner.flushed, inner.fate) = (handle, AtomicBool::new(false), fate);
+                self
+            }
+            None => Self::known(handle, Some(Arc::clone(queue)), fate),
+        }
     }
 
     /// The events set by a program that this one follows, or is.
