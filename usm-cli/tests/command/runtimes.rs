@@ -135,6 +135,23 @@ fn the_loader_of_level_zero_is_found_with_and_without_a_driver() {
     }
 }
 
+/// AMD's own library, on a machine without a device of its.
+#[test]
+fn hip_is_found_without_a_device() {
+    let Ok(libraries) = std::env::var("USM_DEBIAN_LIBRARIES") else {
+        return without(&["hip"], "USM_DEBIAN_LIBRARIES not set: no library of AMD");
+    };
+    let library = format!("{libraries}/libamdhip64.so.5");
+    if !Path::new(&library).exists() {
+        return without(&["hip"], &format!("no {library}"));
+    }
+    let found = backend(&devices(&[("USM_HIP_LIBRARY", &library)], Path::new(&libraries)).json(), "hip");
+    assert_eq!((&found["found"], &found["error"]), (&Value::Bool(true), &Value::Null), "{found}");
+    assert_eq!(found["library"], library);
+    // Where there is one, this is the first test that sees it.
+    assert!(found["devices"].is_array(), "{found}");
+}
+
 #[test]
 fn a_library_that_lacks_functions_is_named_with_the_first_that_is_missing() {
     let folder = folder("runtimes_stub");

@@ -279,6 +279,11 @@ mod tests {
         let all = [(&NVRTC, "", Some([9, 0])), (&*AMD, "--offload-arch=gfx906", None)];
         let there = |(compiler, ..): &(&'static Compiler, _, _)| match compiler.open() {
             Ok(_) => true,
+            // Of AMD's the case below says it, which knows where it may be.
+            Err(error) if compiler.column == AMD.column => {
+                assert!(std::env::var_os(AMD.variable).is_none(), "{error}");
+                false
+            }
             Err(error) => {
                 eprintln!("skipped: {}: {error}", compiler.operations[1]);
                 false
@@ -306,6 +311,24 @@ mod tests {
                 assert_eq!(super::super::image::check(&code), Ok(()));
             }
         }
+    }
+
+    /// AMD's own compiler as Debian has it, in a process that finds what it needs.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn amd_s_compiler_takes_the_samples() {
+        let folder = std::env::var_os("USM_DEBIAN_LIBRARIES").map(PathBuf::from).unwrap_or_default();
+        let library = folder.join("libamdhip64.so.5");
+        if !library.exists() {
+            return eprintln!("skipped: hipRTC of AMD: no {}", library.display());
+        }
+        let mut other = std::process::Command::new(std::env::current_exe().expect("this program"));
+        other.args(["compiler::tests::the_samples", "compiler::tests::a_refused", "--nocapture"]);
+        let ran =
+            other.env("LD_LIBRARY_PATH", folder).env("USM_AMD_LIBRARY", library).output().expect("runs");
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let found = String::from_utf8_lossy(&ran.stdout).contains("2 passed");
+        assert!(ran.status.success() && found, "{said}");
     }
 
     #[test]
