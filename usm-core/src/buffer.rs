@@ -9,7 +9,7 @@ use crate::backend::{Backend, Buffers};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
-use crate::queue::{Queue, Usage, disjoint, host_side};
+use crate::queue::{Queue, Usage, disjoint, host_side, suits};
 #[cfg(feature = "alloc")]
 use crate::system;
 use crate::uses::Uses;
@@ -192,10 +192,7 @@ impl<B: Backend> Queue<B> {
         pattern: &[u8],
     ) -> Result<Event<B>> {
         buffer.check_range(offset, len)?;
-        let width = pattern.len();
-        if !matches!(width, 1 | 2 | 4 | 8 | 16) || len % width != 0 || offset % width != 0 {
-            return Err(ErrorKind::BadPattern { width, len }.into());
-        }
+        suits(pattern, offset, len)?;
         // SAFETY: the range is inside, the pattern suits it, and the usage keeps the buffer alive and ordered.
         unsafe {
             self.submit(&[Usage::buffer(buffer, Access::Write)], &[], |queue, after| {

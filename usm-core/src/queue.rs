@@ -343,12 +343,8 @@ impl<B: Backend> Queue<B> {
         pattern: &[u8],
     ) -> Result<Event<B>> {
         allocation.check_range(offset, len)?;
-        let width = pattern.len();
         let to = allocation.as_ptr().wrapping_add(offset);
-        let suits = matches!(width, 1 | 2 | 4 | 8 | 16) && len % width == 0 && (to as usize) % width == 0;
-        if !suits {
-            return Err(ErrorKind::BadPattern { width, len }.into());
-        }
+        suits(pattern, to as usize, len)?;
         // SAFETY: the range lies inside a live allocation of the queue's context, which the usage keeps alive and ordered; the allocation is
         // borrowed exclusively until the submission has returned.
         unsafe {
@@ -419,7 +415,7 @@ pub(crate) fn host_side<B: Backend>(allocation: &Allocation<B>) -> Result<()> {
 }
 
 #[inline]
-fn same_context(expected: u64, found: u64) -> Result<()> {
+pub(crate) fn same_context(expected: u64, found: u64) -> Result<()> {
     if found == expected { Ok(()) } else { Err(ErrorKind::WrongContext { expected, found }.into()) }
 }
 
@@ -432,6 +428,18 @@ fn admit<B: Backend>(shared: &Shared, usages: &[Usage<'_, B>]) -> Result<()> {
         usages[..*index].iter().all(|earlier| !core::ptr::eq(earlier.uses, usage.uses))
     });
     limits::check_launch(shared.info(), distinct.map(|(_, usage)| usage.bytes))
+}
+
+/// Refuses a pattern of another width than runtimes fill with, and one that does not divide the range and where it begins: an address, or an
+/// offset in a buffer.
+#[inline]
+pub(crate) fn suits(pattern: &[u8], at: usize, len: usize) -> Result<()> {
+    let width = pattern.len();
+    if matches!(width, 1 | 2 | 4 | 8 | 16) && len % width == 0 && at % width == 0 {
+        Ok(())
+    } else {
+        Err(ErrorKind::BadPattern { width, len }.into())
+    }
 }
 
 pub(crate) fn disjoint(dst: usize, src: usize, len: usize) -> Result<()> {

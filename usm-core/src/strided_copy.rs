@@ -7,7 +7,7 @@ use crate::allocation::Allocation;
 use crate::backend::{Backend, HostTasks, Rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
-use crate::queue::{Queue, Usage};
+use crate::queue::{Queue, Usage, same_context};
 use crate::runs::copy_runs;
 use crate::staging::staging;
 use crate::strided::{Plan, Strided};
@@ -121,9 +121,8 @@ impl<B: Backend> Queue<B> {
             });
             return event.map(Some);
         };
-        let (expected, context) = (self.context().id(), [ends.dst, ends.src].map(|end| end.context().id()));
-        if let Some(found) = context.into_iter().find(|found| *found != expected) {
-            return Err(ErrorKind::WrongContext { expected, found }.into());
+        for end in [ends.dst, ends.src] {
+            same_context(self.context().id(), end.context().id())?;
         }
         if ends.overlap(&plan) {
             return self.through_a_dense_copy(ends, to, from, waiting);
