@@ -1,4 +1,5 @@
-//! Bytes of the Rust heap that each thread holds, for the cases that look for leaks: an allocator that counts on the way to the system's.
+//! Bytes of the Rust heap that each thread holds, for the cases that look for leaks, and a heap without room, for those of what happens then: an
+//! allocator on the way to the system's.
 
 use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -12,6 +13,8 @@ static COUNTING: Counting = Counting;
 
 std::thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
+    /// Bytes of the largest block that there is room for.
+    static ROOM: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
 /// Bytes that this thread took from the heap, less those that it gave back, its own or another's.
@@ -20,20 +23,44 @@ pub fn held() -> isize {
     HELD.get()
 }
 
+/// Runs `work` while the heap gives this thread no block of more than `room` bytes.
+pub fn without_larger_blocks<R>(room: usize, work: impl FnOnce() -> R) -> R {
+    struct Room(usize);
+
+    impl Drop for Room {
+        fn drop(&mut self) {
+            ROOM.set(self.0);
+        }
+    }
+
+    let _before = Room(ROOM.replace(room));
+    work()
+}
+
+fn has_room(size: usize) -> bool {
+    ROOM.try_with(|room| size <= room.get()).unwrap_or(true)
+}
+
 fn count(bytes: isize) {
     // A thread that ends has no counter any more, and nobody asks for it.
     let _ = HELD.try_with(|held| held.set(held.get().wrapping_add(bytes)));
 }
 
-// SAFETY: the system's allocator does it all; counting touches a cell of the thread and takes no memory.
+// SAFETY: the system's allocator does it all, and may refuse; counting touches cells of the thread and takes no memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !has_room(layout.size()) {
+            return core::ptr::null_mut();
+        }
         count(layout.size() as isize);
         // SAFETY: the caller's promise.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !has_room(layout.size()) {
+            return core::ptr::null_mut();
+        }
         count(layout.size() as isize);
         // SAFETY: the caller's promise.
         unsafe { System.alloc_zeroed(layout) }
@@ -46,6 +73,9 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if !has_room(size) {
+            return core::ptr::null_mut();
+        }
         count(size as isize - layout.size() as isize);
         // SAFETY: the caller's promise.
         unsafe { System.realloc(pointer, layout, size) }

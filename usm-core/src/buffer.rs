@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, Result};
 use crate::event::Event;
 use crate::queue::{Queue, Usage, disjoint, host_side, suits};
 #[cfg(feature = "alloc")]
-use crate::system;
+use crate::staging::staging;
 use crate::uses::Uses;
 
 /// A memory object without an address: only copies and kernels reach its content.
@@ -269,11 +269,15 @@ impl<B: Backend> Queue<B> {
     /// queue takes them along, and the caller's are free when this returns.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Unsupported`], [`ErrorKind::OutOfMemory`] where the process has none for them, and what
+    /// [`submit`](Self::submit) refuses.
     #[cfg(feature = "alloc")]
     pub fn write_buffer_from(&self, buffer: &mut Buffer<B>, offset: usize, bytes: &[u8]) -> Result<Event<B>> {
         buffer.check_range(offset, bytes.len())?;
-        let staging = system::for_copies(self.context(), bytes.into());
+        // SAFETY: only the copy below and the host touch it.
+        let staging = unsafe { staging(self.context(), bytes.len()) }?;
+        // SAFETY: just made, with as many bytes; nobody else has it yet.
+        unsafe { staging.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         self.write_buffer(buffer, offset, &staging, 0, bytes.len())
     }
 
@@ -286,11 +290,11 @@ impl<B: Backend> Queue<B> {
     #[cfg(feature = "alloc")]
     pub fn read_buffer_to(&self, buffer: &Buffer<B>, offset: usize, bytes: &mut [u8]) -> Result<()> {
         buffer.check_range(offset, bytes.len())?;
-        let mut staging = system::for_copies(self.context(), alloc::vec![0; bytes.len()].into());
+        // SAFETY: only the copy below and the host touch it.
+        let mut staging = unsafe { staging(self.context(), bytes.len()) }?;
         self.read_buffer(buffer, offset, &mut staging, 0, bytes.len())?.wait()?;
-        if let Some(read) = system::into_bytes(staging)? {
-            bytes.copy_from_slice(&read);
-        }
+        // SAFETY: as many bytes, all written by the copy, which is done and was the only use.
+        unsafe { staging.as_ptr().copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }
 }

@@ -44,30 +44,6 @@ impl<T> Drop for Boxed<T> {
     }
 }
 
-/// The memory of a box.
-///
-/// # Safety
-/// The device reaches it, or only operations use it that take any address of the host's.
-unsafe fn adopt<T: Pod + Send + Sync, B: Backend>(context: &Context<B>, elements: Box<[T]>) -> Allocation<B> {
-    let size = size_of_val::<[T]>(&elements);
-    let boxed = Boxed::new(elements);
-    let block = Block { pointer: boxed.0.cast(), size, alignment: align_of::<T>(), kind: AllocKind::Host };
-    // SAFETY: the caller's promise; the box keeps the memory, and nobody else has it.
-    unsafe { Allocation::foreign(context.clone(), block, Box::new(boxed)) }
-}
-
-/// Bytes that only copies between the host and buffers use.
-pub(crate) fn for_copies<B: Backend>(context: &Context<B>, bytes: Box<[u8]>) -> Allocation<B> {
-    // SAFETY: such copies take any address of the host's.
-    unsafe { adopt(context, bytes) }
-}
-
-/// What [`for_copies`] took, after the copies.
-pub(crate) fn into_bytes<B: Backend>(allocation: Allocation<B>) -> Result<Option<Box<[u8]>>> {
-    allocation.wait_for_uses(Access::Write)?;
-    Ok(allocation.into_owner::<Boxed<u8>>().ok().map(Boxed::into_box))
-}
-
 impl<T: Pod + Send + Sync, B: Backend> UsmVec<T, Host, B> {
     /// Takes memory of the program's allocator as an array, without a copy: copies, fills and kernels of the device use it in place. The
     /// context's books and limits do not count it, and [`Context::query`] answers `Unknown`: it is not the runtime's.

@@ -2,11 +2,12 @@
 
 use usm_core::backend::mock::{Mock, Progress};
 use usm_core::{
-    AccessFlags, AllocKind, Allocation, Context, Device, ErrorKind, Host, MemorySource, Queue, QueueOrder,
-    Request, Strided, UsmVec,
+    AccessFlags, AllocKind, Allocation, Context, Device, ErrorKind, Fallback, Host, Memory, MemorySource,
+    MemoryType, Queue, QueueOrder, Request, Strided, UsmVec,
 };
 use usm_tests::Fixture;
 use usm_tests::conformance::strided;
+use usm_tests::counting::without_larger_blocks;
 
 /// A device with shared and device memory.
 fn without_host_memory(progress: Progress) -> Mock {
@@ -106,4 +107,38 @@ fn with_device_memory_alone_what_the_host_gives_or_wants_is_refused() {
         UsmVec::<u32, Device, Mock>::from_slice(&queue, &[1, 2, 3]).expect_err("no way to the device");
     assert_eq!(refused.kind, expected);
     assert_eq!(context.stats().sum.live, 1, "what was to hold the values is gone again");
+}
+
+/// Room for everything but what the bytes wait in.
+#[test]
+fn a_process_without_memory_for_staging_gets_an_error() {
+    const BYTES: usize = 1 << 16;
+    let context = Mock::new(Progress::OnWait).context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let buffer = context.allocate_memory(MemoryType::Buffer, BYTES, 0, Fallback::Refuse);
+    let Memory::Buffer(mut buffer) = buffer.expect("a buffer") else { panic!("a buffer was asked for") };
+    let mut memory = context.allocate(&Request::new(AllocKind::Device, BYTES)).expect("device memory");
+    let (to, from) = (Strided::new(0, 1, &[BYTES], &[1]), Strided::new(BYTES - 1, 1, &[BYTES], &[-1]));
+    let (to, from) = (to.expect("a layout"), from.expect("a layout"));
+    let mut bytes = vec![7; BYTES];
+    queue.write_buffer_from(&mut buffer, 0, &bytes).expect("a write").wait().expect("done");
+    let _ = queue.fill_bytes(&mut memory, 0, BYTES, &[7]).expect("a fill");
+    bytes.fill(9);
+    let stats = context.stats();
+    let expected = ErrorKind::OutOfMemory { memory_type: MemoryType::UsmHost, requested: BYTES as u64 };
+    let refusals = without_larger_blocks(BYTES - 1, || {
+        [
+            queue.write_buffer_from(&mut buffer, 0, &bytes).map(drop),
+            queue.read_buffer_to(&buffer, 0, &mut bytes),
+            queue.copy_strided_within(&mut memory, &to, &from).map(drop),
+        ]
+    });
+    for refused in refusals {
+        let refused = refused.expect_err("no memory");
+        assert_eq!((refused.kind, refused.backend), (expected, Some(context.info().backend)));
+    }
+    assert!(bytes.iter().all(|byte| *byte == 9), "nothing was read");
+    assert_eq!(context.stats(), stats);
+    queue.read_buffer_to(&buffer, 0, &mut bytes).expect("there is memory again");
+    assert!(bytes.iter().all(|byte| *byte == 7), "nothing was written");
 }
