@@ -50,21 +50,28 @@ impl Provider for OpenClRuntime {
 /// begin where a block of this one ends.
 static SHARED_CONTEXT: Mutex<()> = Mutex::new(());
 
+fn on_a_shared_context<B: Backend>(
+    backend: usm_core::Result<B>,
+    case: impl FnOnce(Fixture<'_, B>),
+) -> Result<(), String> {
+    let backend = backend.map_err(|error| error.to_string())?;
+    let _alone = SHARED_CONTEXT.lock().unwrap_or_else(PoisonError::into_inner);
+    case(Fixture {
+        context: &context(&backend)?,
+        other: &context(&backend)?,
+        separate: false,
+        failing: None,
+    });
+    Ok(())
+}
+
 struct SyclRuntime;
 
 impl Provider for SyclRuntime {
     type Backend = Dpctl;
 
     fn with(case: impl FnOnce(Fixture<'_, Dpctl>)) -> Result<(), String> {
-        let backend = Dpctl::load().map_err(|error| error.to_string())?;
-        let _alone = SHARED_CONTEXT.lock().unwrap_or_else(PoisonError::into_inner);
-        case(Fixture {
-            context: &context(&backend)?,
-            other: &context(&backend)?,
-            separate: false,
-            failing: None,
-        });
-        Ok(())
+        on_a_shared_context(Dpctl::load(), case)
     }
 }
 
@@ -74,15 +81,7 @@ impl Provider for CudaRuntime {
     type Backend = Cuda;
 
     fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
-        let backend = Cuda::load().map_err(|error| error.to_string())?;
-        let _alone = SHARED_CONTEXT.lock().unwrap_or_else(PoisonError::into_inner);
-        case(Fixture {
-            context: &context(&backend)?,
-            other: &context(&backend)?,
-            separate: false,
-            failing: None,
-        });
-        Ok(())
+        on_a_shared_context(Cuda::load(), case)
     }
 }
 

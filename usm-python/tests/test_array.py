@@ -9,6 +9,7 @@ import zlib
 import pytest
 
 import usm
+from backends.views import views_of_one_shape
 
 NUMBERS = ["|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"]
 KINDS = ["host", "device", "shared"]
@@ -116,25 +117,6 @@ def test_copies_between_overlapping_views_are_as_if_by_way_of_a_copy(np, queue, 
     same(np, array, data)
 
 
-def views_of_one_shape(rng, shape):
-    """Two keys of views of that shape, in steps of either direction, of an array of 9 x 9 x 9 x 9; along some axes the second
-    view has one element only, to be repeated."""
-
-    def key(repeats):
-        slices = []
-        for extent in shape:
-            if repeats and rng.random() < 0.2:
-                extent = 1
-            step = rng.choice([-1, 1] if extent > 5 else [-2, -1, 1, 2])
-            low = rng.randint(0, 8 - abs(step) * (extent - 1))
-            first = low if step > 0 else low - step * (extent - 1)
-            stop = first + step * extent
-            slices.append(slice(first, stop if stop >= 0 else None, step))
-        return (*slices, *(rng.randrange(9) for _ in range(4 - len(shape))))
-
-    return key(False), key(True)
-
-
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("other", KINDS)
 def test_copies_between_any_two_views_agree_with_numpy(np, queue, kind, other, seed):
@@ -145,7 +127,7 @@ def test_copies_between_any_two_views_agree_with_numpy(np, queue, kind, other, s
     array, source = build(np, queue, kind, data), build(np, queue, other, source_data)
     elsewhere = build(np, usm.Queue(usm.Context(queue.device)), other, source_data)
     for _ in range(6):
-        to, from_ = views_of_one_shape(rng, [rng.randint(1, 8) for _ in range(rng.randint(1, 4))])
+        to, from_ = views_of_one_shape(rng)
         flip = rng.random() < 0.3
         turned = lambda view: view.T if flip else view  # noqa: E731
         # Of another array, of another context, of the host, and of the same array, where the two views may overlap.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use usm_core::history::Operation;
 use usm_core::{
-    AllocKind, Allocation, Backend, BackendKind, Block, Context, Device, Host, MemorySource, MemoryType,
-    Pending, Queue, QueueOrder, Reclaim, Request, Shared, UsmVec,
+    AllocKind, Allocation, Backend, BackendKind, Block, Context, Counters, Device, Host, MemorySource,
+    MemoryType, Pending, Queue, QueueOrder, Reclaim, Request, Shared, UsmVec,
 };
 
 use super::contexts::between_views;
@@ -126,10 +126,6 @@ pub fn the_same_program_has_the_same_books<B: Backend>(fixture: &Fixture<'_, B>)
     let none = UsmVec::<u8, Shared, B>::zeroed(&queue, 0).expect("an array");
     let mut text: String = context.history().iter().map(|record| format!("{record}\n")).collect();
     let stats = context.stats();
-    let row = |counters: &usm_core::Counters| {
-        let usm_core::Counters { current, peak, total, live, count, .. } = counters;
-        format!("current={current} peak={peak} total={total} live={live} count={count}")
-    };
     for memory_type in [MemoryType::Buffer, MemoryType::UsmHost, MemoryType::UsmShared, MemoryType::UsmDevice]
     {
         text += &format!("{memory_type}: {}\n", row(stats.of(memory_type)));
@@ -137,6 +133,12 @@ pub fn the_same_program_has_the_same_books<B: Backend>(fixture: &Fixture<'_, B>)
     text += &format!("sum: {} leaked={}\n", row(&stats.sum), stats.leaked);
     assert_eq!(text, BOOKS);
     drop((device, source, none));
+}
+
+/// A line of such a text.
+pub(super) fn row(counters: &Counters) -> String {
+    let Counters { current, peak, total, live, count, .. } = counters;
+    format!("current={current} peak={peak} total={total} live={live} count={count}")
 }
 
 /// Reserved bytes are given back.

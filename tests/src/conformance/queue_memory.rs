@@ -6,6 +6,7 @@ use usm_core::{
     QueueOrder, Request, UsmVec,
 };
 
+use super::accounting::row;
 use crate::Fixture;
 
 const LEN: usize = 1024;
@@ -181,13 +182,8 @@ pub fn memory_of_a_queue_has_the_same_books<B: Backend>(fixture: &Fixture<'_, B>
                 assert!(record.operation == Operation::Allocate || record.address != 0);
             }
             let stats = context.stats();
-            for (name, row) in [("usm_device", stats.of(MemoryType::UsmDevice)), ("sum", &stats.sum)] {
-                let (current, peak, total) = (row.current, row.peak, row.total);
-                let (live, count) = (row.live, row.count);
-                text +=
-                    &format!("{name}: current={current} peak={peak} total={total} live={live} count={count}");
-                text += &if name == "sum" { format!(" leaked={}\n", stats.leaked) } else { "\n".into() };
-            }
+            text += &format!("usm_device: {}\n", row(stats.of(MemoryType::UsmDevice)));
+            text += &format!("sum: {} leaked={}\n", row(&stats.sum), stats.leaked);
             assert_eq!(text, BOOKS);
         } else {
             assert_eq!(context.stats().sum.current, before.sum.current + 4096);

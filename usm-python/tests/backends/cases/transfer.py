@@ -8,6 +8,7 @@ import pytest
 import usm
 
 from ..fixture import KINDS
+from ..views import views_of_one_shape
 
 NUMBERS = ["|b1", "|i1", "<u2", "<i4", "<i8", "<f2", "<f4", "<f8", "<c8", "<c16"]
 PAIRS = [(to, from_) for to in KINDS for from_ in KINDS]
@@ -63,20 +64,6 @@ def views_are_numpys_views(b):
                 array[wrong]
 
 
-def _random_views(rng, shape, repeats):
-    """A key of a view of that shape, or of one that is repeated to it, in an array of 9 x 9 x 9 x 9."""
-    slices = []
-    for extent in shape:
-        if repeats and rng.random() < 0.2:
-            extent = 1
-        step = rng.choice([-1, 1] if extent > 5 else [-2, -1, 1, 2])
-        low = rng.randint(0, 8 - abs(step) * (extent - 1))
-        first = low if step > 0 else low - step * (extent - 1)
-        stop = first + step * extent
-        slices.append(slice(first, stop if stop >= 0 else None, step))
-    return (*slices, *(rng.randrange(9) for _ in range(4 - len(shape))))
-
-
 def copies_between_any_two_views_agree_with_numpy(b):
     """Negative strides, strides of zero (a repeated source), every pair of kinds, other contexts too."""
     for seed, (to_kind, from_kind) in enumerate(PAIRS):
@@ -86,8 +73,7 @@ def copies_between_any_two_views_agree_with_numpy(b):
         array, source = b.array(data, to_kind), b.array(other, from_kind)
         elsewhere = b.array(other, from_kind, queue=b.context())
         for _ in range(6):
-            shape = [rng.randint(1, 8) for _ in range(rng.randint(1, 4))]
-            to, from_ = _random_views(rng, shape, False), _random_views(rng, shape, True)
+            to, from_ = views_of_one_shape(rng)
             turn = (lambda view: view.T) if rng.random() < 0.3 and data[from_].shape == data[to].shape else (lambda view: view)
             usm.copy(turn(array[to]), turn((rng.choice([source, elsewhere]))[from_]))
             turn(data[to])[...] = turn(other[from_])
