@@ -3,6 +3,7 @@
 
 mod calls;
 mod driver;
+mod failures;
 mod faults;
 mod hip;
 mod suite;

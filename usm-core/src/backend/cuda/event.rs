@@ -136,6 +136,12 @@ impl CudaEvent {
         Self(Held::alone(Object { raw, driver, complete, unrecorded, native: None }))
     }
 
+    /// Why it stands for work that is never known to be complete, if it does.
+    #[inline]
+    pub(super) fn lost(&self) -> Option<(&'static str, Code)> {
+        self.0.unrecorded
+    }
+
     pub(super) fn handle(&self) -> Raw {
         self.0.raw
     }

@@ -140,7 +140,7 @@ impl CudaContext {
         let account = accounts::of(native.driver().vendor.backend, native.driver(), info.ordinal as usize);
         let roster = Arc::new(Roster::new());
         let all = Arc::clone(&roster);
-        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.barrier(&[]));
+        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.event_after(&[]));
         Self(Counted::new(Inner {
             shared: Shared::on(info, account).idle_by(idle),
             deferred: Deferred::new(),
@@ -299,7 +299,7 @@ impl CudaContext {
 
 impl Inner {
     fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.roster.synchronize(limit, |queue| queue.barrier(&[]))
+        self.roster.synchronize(limit, |queue| queue.event_after(&[]))
     }
 
     /// # Safety

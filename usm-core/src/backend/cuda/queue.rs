@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ptr;
+use std::sync::OnceLock;
 
 use super::error;
 use super::event::{CudaEvent, Events, Submitted};
@@ -31,6 +32,9 @@ pub(super) struct Inner {
     context: CudaContext,
     streams: Vec<Stream>,
     next: AtomicUsize,
+    /// How an operation of an in-order queue came to have no event: whatever comes after it would otherwise be taken to be complete with its
+    /// own. What runs and fails takes the whole context in CUDA.
+    lost: OnceLock<(&'static str, Code)>,
 }
 
 /// A `CUstream` or `hipStream_t`, destroyed with its last owner; its work goes on.
@@ -105,7 +109,9 @@ impl CudaQueue {
     }
 
     fn known(context: &CudaContext, streams: Vec<Stream>) -> Self {
-        let inner = Arc::new(Inner { context: context.clone(), streams, next: AtomicUsize::new(0) });
+        let inner =
+            Inner { context: context.clone(), streams, next: AtomicUsize::new(0), lost: OnceLock::new() };
+        let inner = Arc::new(inner);
         context.roster().remember(&inner);
         Self(inner)
     }
@@ -140,7 +146,12 @@ impl CudaQueue {
         after: &[CudaEvent],
         calls: impl FnOnce(Raw) -> Submitted,
     ) -> Result<CudaEvent> {
-        self.on_stream(after, |stream, current| stream.record(current, || calls(stream.raw)))
+        self.0.check()?;
+        let event = self.on_stream(after, |stream, current| stream.record(current, || calls(stream.raw)))?;
+        if let Some(lost) = event.lost() {
+            self.0.lose(lost);
+        }
+        Ok(event)
     }
 
     /// Calls `work` with a stream that waits for `after`, and with the context current.
@@ -292,7 +303,34 @@ impl CudaQueue {
 }
 
 impl Inner {
-    pub(super) fn barrier(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
+    /// The failure of an operation before.
+    #[inline]
+    fn check(&self) -> Result<()> {
+        match self.lost.get() {
+            None => Ok(()),
+            Some((operation, code)) => Err(self.context.driver().native(operation, *code)),
+        }
+    }
+
+    #[cold]
+    fn lose(&self, lost: (&'static str, Code)) {
+        if let [_in_order] = &*self.streams {
+            // The first says it all.
+            let _ = self.lost.set(lost);
+        }
+    }
+
+    fn barrier(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
+        self.check()?;
+        let event = self.event_after(after)?;
+        if let Some(lost) = event.lost() {
+            self.lose(lost);
+        }
+        Ok(event)
+    }
+
+    /// Also where something failed before: an event for the end of what runs.
+    pub(super) fn event_after(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
         let current = self.context.current()?;
         let (first, others) = self.streams.split_first().ok_or(ErrorKind::NoDevice)?;
         if after.is_empty() {
@@ -314,7 +352,7 @@ impl Inner {
             |stream: &Stream| unsafe { (self.context.driver().query_stream)(stream.raw) } == error::SUCCESS;
         let idle = self.streams.iter().all(done);
         drop(current);
-        if idle { Ok(None) } else { self.barrier(&[]).map(Some) }
+        if idle { Ok(None) } else { self.event_after(&[]).map(Some) }
     }
 }
 
