@@ -7,8 +7,8 @@ use libloading::Library;
 use usm_core::backend::Dyn;
 use usm_core::backend::cuda::{Cuda, raw};
 use usm_core::{
-    AllocKind, Backend, BackendKind, Context, Device, ErrorKind, Host, MemorySource, QueueOrder, Request,
-    Selector, Shared, UsmVec,
+    AccessFlags, AllocKind, Backend, BackendKind, Context, Device, ErrorKind, Host, MemorySource, QueueOrder,
+    Request, Selector, Shared, UsmVec,
 };
 use usm_tests::{Fixture, Provider, conformance_suite};
 
@@ -90,7 +90,8 @@ fn a_device_says_that_it_is_hip_s() {
     assert_eq!(info.driver_version.as_str(), "HIP 6.2.41134");
     assert_eq!(Selector::of(&info).to_string(), format!("hip:gpu:{}", info.index));
     assert_eq!((info.max_work_group_size, info.local_mem_size, info.integrated), (1024, 49_152, false));
-    assert!(!info.capabilities.shared.is_empty() && info.capabilities.system.is_empty());
+    assert_eq!((info.capabilities.host, info.capabilities.shared), (AccessFlags::all(), AccessFlags::all()));
+    assert!(info.capabilities.system.is_empty() && info.queue_memory);
 }
 
 #[test]

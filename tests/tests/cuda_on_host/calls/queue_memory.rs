@@ -178,20 +178,20 @@ fn a_driver_older_than_pools_opens_and_has_plain_memory() {
 /// Its free is in no list of ours, and the driver destroys what is in a context with it.
 #[test]
 fn a_context_is_not_released_before_the_work_of_such_memory() {
-    let Some(fake) = Fake::start() else { return };
+    let Some(driver) = Driver::here() else { return };
     let leave_work = |limit: Duration, ends: bool| {
-        let context = fake.context();
+        let context = driver.context();
         context.set_wait_limit(limit);
         let queue = queue(&context);
         let mut memory = bytes(&queue);
         let _ = queue.fill_bytes(&mut memory, 0, SIZE, &[1]).unwrap();
-        fake.hold(true);
+        set("hold");
         drop(memory);
         drop(queue);
-        fake.hold(!ends);
-        fake.calls(|| drop(context)).1
+        set(if ends { "" } else { "hold" });
+        calls_of(|| drop(context)).1
     };
-    let released = |calls: &[String]| Fake::count(calls, "cuDevicePrimaryCtxRelease_v2");
+    let released = |calls: &[String]| times(calls, "cuDevicePrimaryCtxRelease_v2");
     let calls = leave_work(Duration::from_secs(10), true);
     assert_eq!(released(&calls), 1);
     let asked = calls.iter().rposition(|call| call == "cuEventQuery");
@@ -201,5 +201,5 @@ fn a_context_is_not_released_before_the_work_of_such_memory() {
     );
     // What never ends is given up, with its context.
     assert_eq!(released(&leave_work(Duration::from_millis(20), false)), 0);
-    fake.hold(false);
+    set("");
 }

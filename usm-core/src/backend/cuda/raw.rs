@@ -9,6 +9,9 @@
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
+//! Of HIP they are `hipDevice_t`, `hipStream_t`, `hipEvent_t` and a pointer. Its contexts are deprecated and are no handles here: what stands for one is the
+//! number of the device and one more, both ways.
+//!
 //! Driver objects have no count of references, so nothing can be retained. What `as_raw` gives lives as long as the handle.
 //! Work over allocations of this crate goes through [`Queue::submit`](crate::Queue::submit), inside it through
 //! [`submit`], so that it is ordered.
@@ -49,7 +52,7 @@ impl CudaDevice {
 }
 
 impl CudaContext {
-    /// `CUcontext`: the device's primary context, or the foreign one.
+    /// `CUcontext`: the device's primary context, or the foreign one. Of HIP the number of the device and one more.
     #[must_use]
     pub fn as_raw(&self) -> CUcontext {
         self.handle()
