@@ -11,6 +11,8 @@ import os
 import signal
 import sys
 
+import cuda_driver
+
 MAX, MIN = (1 << 63) - 1, -(1 << 63)
 SIZE = 4096
 
@@ -229,10 +231,7 @@ def sycl_family():
 @functools.cache
 def cuda_memory():
     """Memory of another library's, on the driver of the tests, and the dictionary of 16 `<i4` in it. Opened by the case, as SYCL's."""
-    driver = ctypes.CDLL("libcuda.so.1")
-    driver.fake_foreign.restype = ctypes.c_void_p
-    driver.fake_foreign.argtypes = [ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int]
-    low = driver.fake_foreign(SIZE, 2, 0, 0)
+    low = cuda_driver.Driver().foreign(SIZE)
     return low, {"data": (low, False), "shape": (16,), "strides": None, "typestr": "<i4", "version": 3}
 
 

@@ -1,4 +1,4 @@
-"""`__cuda_array_interface__` and CUDA's streams, over a driver without a GPU (`cuda/driver.c`), each case in a process of
+"""`__cuda_array_interface__` and CUDA's streams, over a driver that executes on the host (`tests/cuda-driver`), each case in a process of
 its own; dictionaries that lie are in `hostile.py`. What a GPU does is tested by `gpu/exchange.py`."""
 
 import os
@@ -14,19 +14,9 @@ import usm
 PRELUDE = """
 import ctypes, gc
 import usm
-driver = ctypes.CDLL("libcuda.so.1")
-driver.fake_log.restype = ctypes.c_char_p
-driver.fake_foreign.restype = ctypes.c_void_p
-driver.fake_foreign.argtypes = [ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int]
-
-def log():
-    text = driver.fake_log().decode().splitlines()
-    driver.fake_clear()
-    return text
-
-def foreign(size, kind="device", device=0):
-    type, managed = {"device": (2, 0), "host": (1, 0), "shared": (2, 1)}[kind]
-    return driver.fake_foreign(size, type, managed, device)
+import cuda_driver
+driver = cuda_driver.Driver()
+log, foreign = driver.log, driver.foreign
 
 class Producer:
     def __init__(self, address, **fields):
@@ -49,7 +39,7 @@ def refused(run, *errors):
 @pytest.fixture
 def run(cuda_driver):
     def run(code, **environment):
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(cuda_driver), **environment}
+        environment = {**os.environ, **cuda_driver, **environment}
         program = PRELUDE + textwrap.dedent(code)
         done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
@@ -98,7 +88,8 @@ def test_foreign_memory_is_what_the_driver_says(run):
             assert kind == "host" or array.device.selector == "cuda:gpu:1"
             assert producer.reads == 1
             array.fill(3)
-            assert ctypes.string_at(address, 64) == b"\\3\\0\\0\\0" * 16
+            array.queue.wait()
+            assert driver.read(address, 64) == b"\\3\\0\\0\\0" * 16
         assert usm.asarray(Producer(address, data=(address, True))).readonly
         assert usm.asarray(Producer(address, version=2)).shape == (8,)
         assert usm.asarray(Producer(address, version=0, strides=None, mask=None, stream=None)).shape == (8,)
@@ -112,7 +103,8 @@ def test_foreign_memory_is_what_the_driver_says(run):
 def test_a_producers_stream_is_waited_for_and_ours_is_named(run):
     run("""
         address = foreign(64)
-        for stream, handle in ((1, "0x1"), (2, "0x2"), (0x5550, "0x5550")):
+        own = driver.stream()
+        for stream, handle in ((1, "0x1"), (2, "0x2"), (own, hex(own))):
             usm.asarray(Producer(address)).device
             log()
             array = usm.asarray(Producer(address, stream=stream))
@@ -127,12 +119,14 @@ def test_a_producers_stream_is_waited_for_and_ours_is_named(run):
         assert log() == [], "None: nothing to wait for"
         ours = usm.zeros(8, "<i4", kind="device", queue="cuda:gpu")
         other = usm.Queue("cuda:gpu")
+        driver.hold(True)
         event = other.copy(ours, array)
         log()
         stream = ours.__cuda_array_interface__["stream"]
         said = log()
         # The stream that is named waits for the copy on the other queue, and nothing was waited for by the host.
         assert said[0].startswith(f"wait {stream:#x} ") and not any(line.startswith("done") for line in said), said
+        driver.hold(False)
     """)
 
 
@@ -140,7 +134,9 @@ def test_dlpack_streams(run):
     run("""
         ours = usm.zeros(8, "<i4", kind="device", queue="cuda:gpu")
         source = usm.zeros(8, "<i4", kind="device", queue="cuda:gpu")
-        for stream, handle in ((None, "0x1"), (1, "0x1"), (2, "0x2"), (0x5550, "0x5550")):
+        own = driver.stream()
+        driver.hold(True)
+        for stream, handle in ((None, "0x1"), (1, "0x1"), (2, "0x2"), (own, hex(own))):
             usm.Queue("cuda:gpu").copy(ours, source)
             log()
             capsule = ours.__dlpack__(stream=stream, max_version=(1, 3))
@@ -149,6 +145,7 @@ def test_dlpack_streams(run):
         log()
         ours.__dlpack__(stream=-1)
         assert log() == []
+        driver.hold(False)
         for wrong in (0, "1", True, 1.0, -2):
             refused(lambda: ours.__dlpack__(stream=wrong), usm.InterfaceError, TypeError)
         # Memory that the host may read is handed out when it is done: NumPy looks at no stream.
@@ -196,10 +193,12 @@ def test_owners_live_until_the_work_is_done(run):
         alive = weakref.ref(producer)
         array = usm.asarray(producer)
         ours = usm.zeros(8, "<i4", kind="device", queue="cuda:gpu")
+        driver.hold(True)
         event = usm.Queue("cuda:gpu").copy(ours, array)
         del producer, array
         gc.collect()
         assert alive() is not None, "the copy still reads it"
+        driver.hold(False)
         event.wait()
         usm.zeros(1, kind="device", queue="cuda:gpu")
         usm.Context("cuda:gpu").synchronize()

@@ -27,7 +27,7 @@ def test_hostile_input_is_refused_or_right(family, part, parts, least, request):
         pytest.skip("no fork: cases cannot be told apart")
     command = [sys.executable, str(SCRIPT), family, str(part), str(parts)]
     # On the driver without a GPU, and with nothing else to open.
-    more = CONFIGURATIONS["cuda"].environment(request.getfixturevalue) if family == "cuda" else {}
+    more = CONFIGURATIONS["cuda_on_host"].environment(request.getfixturevalue) if family == "cuda" else {}
     done = subprocess.run(command, env={**os.environ, **more}, capture_output=True, text=True, timeout=900)
     count, *lines = done.stdout.splitlines() or [""]
     assert done.returncode == 0 and count.startswith("cases "), done.stderr

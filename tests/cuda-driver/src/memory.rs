@@ -7,8 +7,8 @@ use crate::arena::{Arena, Views};
 use crate::code::{Answer, ILLEGAL_ADDRESS, INVALID_VALUE, OUT_OF_MEMORY};
 use crate::state::State;
 
-/// Address space of the memory of all devices, and of all managed memory.
-const SPACE: usize = 8 << 30;
+/// Address space of the memory of all devices, and of all managed memory. Race detectors keep a shadow of all of it.
+const SPACE: usize = 1 << 30;
 /// Blocks of a device start at multiples of this, as those of GPUs do; managed ones have pages of their own.
 const GRANULE: usize = 512;
 const PAGE: usize = 4096;
@@ -86,8 +86,9 @@ impl State {
             return Err(INVALID_VALUE);
         }
         let device = self.context(context)?.device;
-        // Page-locked and managed memory is the host's; managed memory may be more than a device has.
-        let used = self.allocations.values().filter(|live| live.kind == kind && live.device == device);
+        // What a stream is about to free counts no longer: a driver would give it out again, or wait for it.
+        let counts = |live: &&Allocation| live.kind == kind && live.device == device && live.dying.is_none();
+        let used = self.allocations.values().filter(counts);
         let used: usize = used.map(|live| live.size).sum();
         if used.checked_add(size).is_none_or(|sum| sum > self.settings.memory) {
             return Err(OUT_OF_MEMORY);

@@ -58,7 +58,7 @@ impl Settings {
     /// Reads words: `late`, `hold`, `exclusive`, `memory=BYTES`, `devices=N`; the first that is none of these is the error.
     /// The number of devices is beside the settings.
     pub(crate) fn parse(text: &str) -> Result<(Self, usize), &str> {
-        let mut settings = Self { memory: 1 << 30, late: false, hold: false, concurrent: true };
+        let mut settings = Self { memory: 1 << 28, late: false, hold: false, concurrent: true };
         let mut devices = 1;
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             match part.split_once('=') {

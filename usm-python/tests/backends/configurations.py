@@ -12,7 +12,7 @@ class Missing(Exception):
 
 # A file that is not there: a runtime that a configuration is not about stays closed.
 NOTHING = "/nonexistent/runtime.so"
-SYCL, OPENCL, LEVEL_ZERO = "USM_DPCTL_LIBRARY", "USM_OPENCL_LIBRARY", "USM_LEVEL_ZERO_LIBRARY"
+SYCL, OPENCL, LEVEL_ZERO, CUDA = "USM_DPCTL_LIBRARY", "USM_OPENCL_LIBRARY", "USM_LEVEL_ZERO_LIBRARY", "USM_CUDA_LIBRARY"
 
 
 def without(*variables):
@@ -20,15 +20,15 @@ def without(*variables):
 
 
 def host(_):
-    return without(SYCL, OPENCL, LEVEL_ZERO)
+    return without(SYCL, OPENCL, LEVEL_ZERO, CUDA)
 
 
 def opencl(_):
-    return without(SYCL, LEVEL_ZERO)
+    return without(SYCL, LEVEL_ZERO, CUDA)
 
 
 def sycl(_):
-    return without(OPENCL, LEVEL_ZERO)
+    return without(OPENCL, LEVEL_ZERO, CUDA)
 
 
 def level_zero(_):
@@ -46,7 +46,7 @@ def level_zero(_):
     driver = file("USM_LEVEL_ZERO_DRIVER", "cargo build -p usm-level-zero-driver")
     # The loader opens its layers by name.
     return {
-        **without(SYCL, OPENCL),
+        **without(SYCL, OPENCL, CUDA),
         LEVEL_ZERO: str(loader),
         "ZE_ENABLE_ALT_DRIVERS": str(driver),
         "LD_LIBRARY_PATH": str(loader.parent),
@@ -60,13 +60,18 @@ def level_zero_strict(tools):
     return {**level_zero(tools), **late, **layer}
 
 
-def cuda(tools):
-    """A driver without a GPU: see `cuda/driver.c`."""
-    return {**without(SYCL, OPENCL, LEVEL_ZERO), "LD_LIBRARY_PATH": str(tools("cuda_driver"))}
+def cuda_on_host(tools):
+    """The driver that executes on the host, in the place of NVIDIA's: see `tests/cuda-driver`. Nothing of it runs on a GPU."""
+    return {**without(SYCL, OPENCL, LEVEL_ZERO), **tools("cuda_driver")}
+
+
+def cuda_on_host_late(tools):
+    """Work starts when its state is asked for, the newest that may."""
+    return {**cuda_on_host(tools), "USM_CUDA_SETTINGS": "devices=2,late"}
 
 
 def level_zero_machine(_):
-    return without(SYCL, OPENCL)
+    return without(SYCL, OPENCL, CUDA)
 
 
 def cuda_machine(_):
@@ -92,7 +97,8 @@ CONFIGURATIONS = {
         Configuration("sycl", "sycl", sycl),
         Configuration("level_zero", "level_zero", level_zero),
         Configuration("level_zero_strict", "level_zero", level_zero_strict),
-        Configuration("cuda", "cuda", cuda),
+        Configuration("cuda_on_host", "cuda", cuda_on_host),
+        Configuration("cuda_on_host_late", "cuda", cuda_on_host_late),
         Configuration("level_zero_machine", "level_zero", level_zero_machine, required=False),
         Configuration("cuda_machine", "cuda", cuda_machine, required=False),
     ]

@@ -5,6 +5,7 @@ import ctypes
 import gc
 import os
 
+import cuda_driver
 import numpy as np
 
 import usm
@@ -86,7 +87,7 @@ class Driver:
     def of(name):
         if name.startswith("level_zero") and "ZE_ENABLE_ALT_DRIVERS" in os.environ:
             return LevelZero(os.environ["ZE_ENABLE_ALT_DRIVERS"])
-        return FakeCuda() if name == "cuda" else None
+        return cuda_driver.Driver() if name.startswith("cuda_on_host") else None
 
 
 class LevelZero(Driver):
@@ -118,23 +119,3 @@ class LevelZero(Driver):
 
     def live(self):
         return self.count(b"allocations")
-
-
-class FakeCuda(Driver):
-    def __init__(self):
-        self.library = ctypes.CDLL("libcuda.so.1")
-
-    def hold(self, on):
-        self.library.fake_hold(int(on))
-
-    def refuse(self, on):
-        self.library.fake_refuse(int(on))
-
-    def lose(self, on):
-        self.library.fake_lose(int(on))
-
-    def misuses(self):
-        return self.library.fake_misuses()
-
-    def live(self):
-        return self.library.fake_live()

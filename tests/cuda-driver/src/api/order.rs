@@ -71,6 +71,7 @@ functions! {
         if !state.is_done(record) {
             return Err(NOT_READY);
         }
+        state.note(format_args!("done"));
     }
 }
 
