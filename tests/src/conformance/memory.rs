@@ -135,7 +135,11 @@ fn more_than_is_free_in_order<B: Backend>(fixture: &Fixture<'_, B>, size: usize)
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
     let requested = size as u64;
     match MemorySource::allocate(&queue, &Request::new(AllocKind::Device, size)).map_err(|error| error.kind) {
-        Ok(all) => drop(all),
+        Ok(all) => {
+            drop(all);
+            // A driver may refuse what it has not got back yet.
+            queue.wait().expect("idle");
+        }
         Err(kind) => {
             assert_eq!(kind, ErrorKind::OutOfMemory { memory_type: MemoryType::UsmDevice, requested });
         }
