@@ -77,7 +77,12 @@ impl Gate {
         let _ = self.wait_for(|member| member.context == context, &mut Deadline::after(Duration::ZERO));
     }
 
-    /// Waits for the work of some contexts. What is gone and done is forgotten.
+    /// Waits for the work of some contexts. What is gone and done is forgotten; the first failure is the answer, once all were waited for.
+    ///
+    /// A context that is gone and whose work failed stays, and views are refused for the life of the process. Nothing says any more that
+    /// this work has ended: the failure of a queue's last event may come before the end of what ran beside it, and the end of the context stops
+    /// nothing where the runtime counts references (OpenCL, SYCL), where the process shares it (CUDA's primary context, HIP) or where it is
+    /// somebody else's (adopted ones). A host that touches the memory meanwhile would be worse.
     #[cfg(feature = "alloc")]
     fn wait_for(&self, which: impl Fn(&Member) -> bool, deadline: &mut Deadline) -> Result<()> {
         let members = self.members.lock();
@@ -87,14 +92,16 @@ impl Gate {
             .map(|member| (member.context, member.gone, Arc::clone(&member.idle)))
             .collect();
         drop(members);
+        let mut outcome = Ok(());
         for (context, gone, idle) in chosen {
-            deadline.wait(|left| idle(left))?;
-            if gone {
+            let waited = deadline.wait(|left| idle(left));
+            if gone && waited.is_ok() {
                 let done = take_out(&mut self.members.lock(), |member| member.context == context);
                 drop(done);
             }
+            outcome = outcome.and(waited);
         }
-        Ok(())
+        outcome
     }
 
     /// Lets a submission pass, or says how many views forbid it.
@@ -160,5 +167,49 @@ impl Drop for ViewGuard<'_> {
         if let Some(gate) = self.gate {
             gate.state.lock().views -= 1;
         }
+    }
+}
+
+#[cfg(all(test, feature = "mock"))]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(7);
+
+    fn everyone(gate: &Gate) -> (Result<()>, Vec<u64>) {
+        let outcome = gate.wait_for(|_| true, &mut Deadline::after(LIMIT));
+        (outcome, gate.members.lock().iter().map(|member| member.context).collect())
+    }
+
+    #[test]
+    fn work_that_failed_before_its_context_went_keeps_views_away_and_nothing_else() {
+        let gate = Gate::new();
+        let failure = Error::from(ErrorKind::Native { operation: "an operation of the test" });
+        let waits = Arc::new(Mutex::new(Vec::new()));
+        for (context, outcome) in [(1, Err(failure)), (2, Ok(())), (3, Err(ErrorKind::DeviceLost.into()))] {
+            let waits = Arc::clone(&waits);
+            let idle = move |limit: Duration| {
+                assert!(limit <= LIMIT);
+                waits.lock().push(context);
+                outcome
+            };
+            gate.join(context, Arc::new(idle));
+        }
+        assert_eq!(everyone(&gate), (Err(failure), alloc::vec![1, 2, 3]));
+        assert_eq!(*waits.lock(), [1, 2, 3], "a failure does not cut the wait for the others short");
+        gate.members.lock().iter_mut().for_each(|member| member.gone = true);
+        assert_eq!(everyone(&gate), (Err(failure), alloc::vec![1, 3]), "what is gone and done is forgotten");
+        assert_eq!(everyone(&gate), (Err(failure), alloc::vec![1, 3]), "and what failed is not");
+        drop(gate.submit().expect("no view lives: launches go on"));
+    }
+
+    #[test]
+    fn a_context_that_leaves_without_work_is_forgotten_at_once() {
+        let gate = Gate::new();
+        gate.join(1, Arc::new(|limit| if limit.is_zero() { Ok(()) } else { Err(Error::timeout(limit)) }));
+        gate.join(2, Arc::new(|limit| Err(Error::timeout(limit))));
+        gate.leave(1);
+        gate.leave(2);
+        assert_eq!(everyone(&gate), (Err(Error::timeout(LIMIT)), alloc::vec![2]));
     }
 }
