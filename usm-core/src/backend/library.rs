@@ -25,14 +25,27 @@ const FULL: &str = "too many files were tried to keep the reason of this one";
 /// The library's initialisers are sound to run.
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
 pub(super) unsafe fn open(path: &Path) -> Result<libloading::Library, String> {
-    use alloc::string::ToString;
-    use core::error::Error as _;
-
     // SAFETY: the caller's promise.
-    unsafe { libloading::Library::new(path) }.map_err(|error| match error.source() {
+    unsafe { libloading::Library::new(path) }.map_err(|error| words(&error))
+}
+
+/// On some systems the reason itself is the source.
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
+fn words(error: &dyn core::error::Error) -> String {
+    use alloc::string::ToString;
+
+    match error.source() {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
-    })
+    }
+}
+
+/// The error of a `library` whose file at `path` did not open, for who opens another library of a vendor beside a backend: what `error` says, with its
+/// source, is kept for the process, each once.
+#[cfg(feature = "cuda")]
+#[must_use]
+pub fn not_opened(library: &'static str, path: &Path, error: &dyn core::error::Error) -> ErrorKind {
+    not_found(library, path, &words(error))
 }
 
 /// The error of a `library` whose file at `path` did not open, with the `words` of the system. They name the file that is
@@ -92,6 +105,31 @@ mod tests {
         let other = reason(not_found("one", path, "libtwo.so: no such file"));
         assert_eq!(other, "/a/libone.so: libtwo.so: no such file");
         assert!(core::ptr::eq(other, reason(not_found("one", path, "libtwo.so: no such file"))));
+    }
+
+    #[test]
+    #[cfg(feature = "cuda")]
+    fn the_reason_has_the_source_of_the_error() {
+        #[derive(Debug)]
+        struct Layer(&'static str, Option<&'static Layer>);
+
+        impl core::fmt::Display for Layer {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.write_str(self.0)
+            }
+        }
+
+        impl core::error::Error for Layer {
+            fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+                self.1.map(|source| source as _)
+            }
+        }
+
+        static SOURCE: Layer = Layer("module not found", None);
+        let path = Path::new("/a/one.dll");
+        let one = reason(not_opened("one", path, &Layer("the call failed", Some(&SOURCE))));
+        assert_eq!(one, "/a/one.dll: the call failed: module not found");
+        assert_eq!(reason(not_opened("one", path, &SOURCE)), "/a/one.dll: module not found");
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub use ability::{Advice, Buffers, HostTasks, Ipc, MemAdvice, Peer, QueueMemory,
 pub use counted::{Counted, KeepsBooks};
 #[cfg(feature = "alloc")]
 pub use erased::{Dyn, DynBuffer, DynContext, DynDevice, DynEvent, DynOpened, DynQueue};
+#[cfg(feature = "cuda")]
+pub use library::not_opened;
 
 #[cfg(feature = "alloc")]
 use crate::deferred::Deferred;

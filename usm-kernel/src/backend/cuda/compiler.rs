@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::ffi::CString;
-use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ffi::{c_char, c_int, c_void};
@@ -10,6 +9,7 @@ use core::ptr::{self, NonNull};
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use usm_core::backend::not_opened;
 use usm_core::{BackendKind, Error, ErrorKind};
 
 use super::super::table::table;
@@ -107,14 +107,14 @@ impl Compiler {
                 .flat_map(|folder| self.files.iter().map(move |name| folder.join(name)))
                 .collect(),
         };
-        let mut reason = None;
+        let mut missing = None;
         for file in files {
             // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours.
             let library = match unsafe { libloading::Library::new(&file) } {
                 Ok(library) => library,
                 // Of several places the first is the loader's own.
                 Err(error) => {
-                    reason.get_or_insert_with(|| format!("{}: {error}", file.display()));
+                    missing.get_or_insert_with(|| not_opened(self.library, &file, &error));
                     continue;
                 }
             };
@@ -129,10 +129,8 @@ impl Compiler {
             core::mem::forget(library);
             return api;
         }
-        // Once a process, as this function is called once for each compiler.
-        let reason = Box::leak(reason.unwrap_or_default().into_boxed_str());
-        let missing = Error::from(ErrorKind::LibraryNotFound { library: self.library, reason });
-        Err(missing.in_backend(self.backend).into())
+        let missing = missing.unwrap_or(ErrorKind::LibraryNotFound { library: self.library, reason: "" });
+        Err(Error::from(missing).in_backend(self.backend).into())
     }
 
     /// The loader's own places, then those of a toolkit that the loader was not told of.
@@ -361,6 +359,21 @@ mod tests {
             let alone = like(compiler, &["libc.so.6"], "USM_TEST_NO_SUCH_VARIABLE");
             let error = alone.find().expect_err("no compiler");
             assert!(error.to_string().contains(symbol), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_compiler_that_is_not_there_is_named_with_the_words_of_the_system() {
+        const FILE: &str = "usm-test-no-such-compiler.so";
+        for compiler in [&NVRTC, &HIPRTC] {
+            let alone = like(compiler, &[FILE, "usm-test-another.so"], "USM_TEST_NO_SUCH_VARIABLE");
+            let error = alone.find().expect_err("no compiler");
+            let BuildError::Runtime(Error { kind, backend, .. }) = error else { panic!("{error}") };
+            let ErrorKind::LibraryNotFound { library, reason } = kind else { panic!("{kind}") };
+            assert_eq!((library, backend), (compiler.library, Some(compiler.backend)));
+            assert!(reason.starts_with(&alloc::format!("{FILE}: ")), "{reason}");
+            #[cfg(target_os = "linux")]
+            assert_eq!(reason.matches(FILE).count(), 1, "{reason}");
         }
     }
 }
