@@ -1,8 +1,10 @@
 //! The runtimes that this build knows, and the devices that selectors name.
 
+use core::fmt;
+
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::{Dyn, DynDevice};
-use usm_core::{BackendKind, Context, DeviceInfo, Selector};
+use usm_core::{BackendKind, Context, DeviceInfo, ErrorKind, Selector};
 
 use crate::error::{Error, Result};
 
@@ -18,7 +20,7 @@ pub(crate) struct Runtime {
     /// The library that was opened; none for the host.
     pub(crate) library: Option<String>,
     /// Its devices, or why there are none.
-    pub(crate) devices: Result<Vec<DynDevice>, String>,
+    pub(crate) devices: Result<Vec<DynDevice>, Absence>,
     backend: Option<Dyn>,
 }
 
@@ -31,16 +33,45 @@ pub(crate) fn prepare() {
     }
 }
 
-/// What to say of a runtime that cannot be used; its name stands beside it already.
-fn reason(error: usm_core::Error) -> String {
-    match error.native {
-        Some(code) => format!("{} (native code {code})", error.kind),
-        None => error.kind.to_string(),
+/// Why a runtime cannot be used. Shown without its name, which stands beside it already.
+#[derive(Clone, Copy)]
+pub(crate) enum Absence {
+    NotInThisBuild,
+    Failed(usm_core::Error),
+}
+
+impl Absence {
+    /// Without what was tried and what the system answered.
+    pub(crate) fn in_short(self) -> String {
+        match self {
+            Self::Failed(usm_core::Error { kind: ErrorKind::LibraryNotFound { library, .. }, .. }) => {
+                format!("library {library} could not be opened")
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
+impl From<usm_core::Error> for Absence {
+    fn from(error: usm_core::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl fmt::Display for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInThisBuild => f.write_str("not in this build"),
+            Self::Failed(usm_core::Error { kind, native: Some(code), .. }) => {
+                write!(f, "{kind} (native code {code})")
+            }
+            Self::Failed(error) => error.kind.fmt(f),
+        }
     }
 }
 
 /// An opened backend and the file of its library.
-type Opened = Result<(Dyn, Option<String>), String>;
+type Opened = Result<(Dyn, Option<String>), Absence>;
 
 /// How a runtime is opened; None: not in this build.
 type Open = Option<fn() -> Opened>;
@@ -58,7 +89,7 @@ const RUNTIMES: [(BackendKind, Open); 6] = [
 #[cfg(feature = "dpctl")]
 const SYCL: Open = Some(|| {
     use usm_core::backend::dpctl::Dpctl;
-    let backend = Dpctl::load().map_err(reason)?;
+    let backend = Dpctl::load()?;
     let path = backend.path().display().to_string();
     Ok((Dyn::new(backend), Some(path)))
 });
@@ -68,7 +99,7 @@ const SYCL: Open = None;
 #[cfg(feature = "level-zero")]
 const LEVEL_ZERO: Open = Some(|| {
     use usm_core::backend::level_zero::LevelZero;
-    let backend = LevelZero::load().map_err(reason)?;
+    let backend = LevelZero::load()?;
     let path = backend.path().display().to_string();
     Ok((Dyn::new(backend), Some(path)))
 });
@@ -78,7 +109,7 @@ const LEVEL_ZERO: Open = None;
 #[cfg(feature = "cuda")]
 const CUDA: Open = Some(|| {
     use usm_core::backend::cuda::Cuda;
-    let backend = Cuda::load().map_err(reason)?;
+    let backend = Cuda::load()?;
     let path = backend.path().display().to_string();
     Ok((Dyn::new(backend), Some(path)))
 });
@@ -88,7 +119,7 @@ const CUDA: Open = None;
 #[cfg(feature = "cuda")]
 const HIP: Open = Some(|| {
     use usm_core::backend::cuda::Cuda;
-    let backend = Cuda::load_hip().map_err(reason)?;
+    let backend = Cuda::load_hip()?;
     let path = backend.path().display().to_string();
     Ok((Dyn::new(backend), Some(path)))
 });
@@ -109,7 +140,7 @@ const OPENCL: Open = Some(|| {
         let files = sycl.iter().flat_map(|path| path.ancestors()).map(|folder| folder.join("libOpenCL.so.1"));
         files.filter(|file| file.is_file()).find_map(|file| OpenCl::open(&file).ok()).ok_or(error)
     });
-    let backend = backend.map_err(reason)?;
+    let backend = backend?;
     let path = backend.path().display().to_string();
     Ok((Dyn::new(backend), Some(path)))
 });
@@ -123,14 +154,14 @@ impl Runtime {
     }
 
     fn ask(kind: BackendKind, open: Open) -> Self {
-        let absent = || Err("not in this build".to_owned());
+        let absent = || Err(Absence::NotInThisBuild);
         let (name, compiled) = (kind.name(), open.is_some());
         match open.map_or_else(absent, |open| open()) {
             Ok((backend, library)) => {
-                let devices = backend.devices().map_err(reason);
+                let devices = backend.devices().map_err(Absence::from);
                 Self { name, compiled, library, devices, backend: Some(backend) }
             }
-            Err(reason) => Self { name, compiled, library: None, devices: Err(reason), backend: None },
+            Err(absence) => Self { name, compiled, library: None, devices: Err(absence), backend: None },
         }
     }
 }

@@ -72,11 +72,8 @@ fn devices(context: &Context<Dyn>) -> Result<()> {
                     line(format_args!("   {:<20} {}", backends::name(&info), info.name))?;
                 }
             }
-            Err(reason) => {
-                // What was tried and what the system answered is in `usm devices`.
-                let short = reason.split_once(": ").map_or(reason.as_str(), |(what, _)| what);
-                line(format_args!("   {:<20} not here: {short}", runtime.name))?;
-            }
+            // The rest is in `usm devices`.
+            Err(absence) => line(format_args!("   {:<20} not here: {}", runtime.name, absence.in_short()))?,
         }
     }
     let name = backends::name(context.info());

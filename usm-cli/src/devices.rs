@@ -19,7 +19,7 @@ struct BackendReport<'a> {
     compiled: bool,
     found: bool,
     library: Option<&'a str>,
-    error: Option<&'a str>,
+    error: Option<String>,
     devices: Vec<DeviceReport>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> BackendReport<'a> {
             compiled: runtime.compiled,
             found: runtime.found(),
             library: runtime.library.as_deref(),
-            error: runtime.devices.as_ref().err().map(String::as_str),
+            error: runtime.devices.as_ref().err().map(ToString::to_string),
             devices: devices.iter().map(|device| DeviceReport::of(&device.info())).collect(),
         }
     }
@@ -104,7 +104,7 @@ pub(crate) fn describe(runtimes: &[Runtime]) -> String {
     let mut text = String::new();
     for runtime in runtimes {
         let state = match (&runtime.devices, &runtime.library) {
-            (Err(reason), _) => reason.clone(),
+            (Err(absence), _) => absence.to_string(),
             (Ok(_), Some(library)) => format!("found as {library}"),
             (Ok(_), None) => "always there".to_owned(),
         };
