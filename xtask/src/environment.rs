@@ -99,9 +99,10 @@ pub(crate) fn runtime_folders() -> OsString {
 pub(crate) const DRIVERS: [(&str, &str); 2] =
     [("usm-level-zero-driver", "USM_LEVEL_ZERO_DRIVER"), ("usm-cuda-driver", "USM_CUDA_DRIVER")];
 
-fn driver(package: &str) -> PathBuf {
+/// A library of a test driver that cargo built in that folder.
+pub(crate) fn driver(target: &Path, package: &str) -> PathBuf {
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    target_dir().join("debug").join(format!("{prefix}{}{suffix}", package.replace('-', "_")))
+    target.join("debug").join(format!("{prefix}{}{suffix}", package.replace('-', "_")))
 }
 
 /// What every test and benchmark gets to see of the set-up.
@@ -134,12 +135,12 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
         variables.push(("LEVEL_ZERO_INCLUDE", debian().join("usr/include").into_os_string()));
     }
     for (package, variable) in DRIVERS {
-        if driver(package).exists() {
-            variables.push((variable, driver(package).into_os_string()));
+        if driver(&target_dir(), package).exists() {
+            variables.push((variable, driver(&target_dir(), package).into_os_string()));
         }
     }
     // It has a hipRTC too, which writes what its HIP half executes.
-    let hiprtc = driver("usm-cuda-driver");
+    let hiprtc = driver(&target_dir(), "usm-cuda-driver");
     if hiprtc.exists() && std::env::var_os("USM_HIPRTC_LIBRARY").is_none() {
         variables.push(("USM_HIPRTC_LIBRARY", hiprtc.into_os_string()));
     }

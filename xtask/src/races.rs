@@ -6,12 +6,25 @@ use crate::command::{cargo, command, probe};
 use crate::environment;
 use crate::report::Report;
 
-/// Test binaries of usm-tests, and which of their tests run several threads. Of the runtimes OpenCL.
-const STRESS: [(&str, &[&str]); 3] = [
+/// Test binaries of usm-tests, and which of their tests run several threads. Of the runtimes OpenCL; Level Zero and CUDA on the drivers that
+/// execute on the host, Level Zero's opened as if it were the loader.
+const STRESS: [(&str, &[&str]); 5] = [
     ("conformance", &["threads_", "two_threads_", "in_flight"]),
     ("core", &["threads_", "in_flight", "limits"]),
     ("runtimes", &["opencl::threads_", "opencl::two_threads_", "opencl::two_contexts_work"]),
+    (
+        "cuda_on_host",
+        &[
+            "suite::cuda_on_host_late::threads_",
+            "suite::cuda_on_host_late::two_",
+            "suite::cuda_on_host_late::dropping_",
+            "suite::cuda_on_host_late::memory_freed_in_flight",
+        ],
+    ),
+    ("level_zero", &["unloaded"]),
 ];
+/// The same for the cases of Level Zero, which has a harness of its own.
+const LEVEL_ZERO_CASES: &str = "threads_,two_threads_,two_contexts_work,in_flight";
 
 pub(crate) fn run() -> Result<(), Failure> {
     if probe(command("valgrind").arg("--version")).is_none() {
@@ -19,14 +32,29 @@ pub(crate) fn run() -> Result<(), Failure> {
     }
     let suppressions = environment::root().join("tests/sanitizers/helgrind.txt");
     let suppressions = format!("--suppressions={}", suppressions.display());
-    let runner = ["valgrind", "--tool=helgrind", "--error-exitcode=1", "--quiet", &suppressions];
+    // Level Zero's harness runs itself again.
+    let children = "--trace-children=yes";
+    let runner = ["valgrind", "--tool=helgrind", "--error-exitcode=1", "--quiet", children, &suppressions];
+    let runner = format!("target.'cfg(all())'.runner={runner:?}");
+    // A folder of its own: the flag rebuilds everything below.
+    let target = environment::target_dir().join("races");
+    let build = |what: &[&str]| {
+        let mut command = cargo(what);
+        command.arg("--target-dir").arg(&target).env("RUSTFLAGS", "--cfg usm_valgrind");
+        command
+    };
     let mut report = Report::new();
+    // Their locks are such that valgrind understands, too.
+    for (package, _) in environment::DRIVERS {
+        report.command("test driver", &mut build(&["build", "--quiet", "-p", package]));
+    }
     for (name, filters) in STRESS {
-        let mut test = cargo(["test", "-p", "usm-tests", "--all-features", "--test", name, "--target-dir"]);
-        // A folder of its own: the flag rebuilds everything below.
-        test.arg(environment::target_dir().join("races"))
-            .env("RUSTFLAGS", "--cfg usm_valgrind")
-            .args(["--config", &format!("target.'cfg(all())'.runner={runner:?}"), "--"])
+        let mut test = build(&["test", "-p", "usm-tests", "--all-features", "--test", name]);
+        let drivers =
+            environment::DRIVERS.map(|(package, file)| (file, environment::driver(&target, package)));
+        test.envs(drivers)
+            .env("LEVEL_ZERO_CASES", LEVEL_ZERO_CASES)
+            .args(["--config", &runner, "--"])
             .args(filters)
             .arg("--test-threads=1");
         report.command(&format!("races: {name}"), &mut test);

@@ -16,4 +16,5 @@ mod memory;
 mod ptx;
 mod state;
 mod stream;
+mod sync;
 mod worker;

@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use core::fmt::{Arguments, Write as _};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 
 use crate::code::{Answer, INVALID_HANDLE};
 use crate::context::{Context, Device};
@@ -11,6 +11,7 @@ use crate::fault::Faults;
 use crate::kernel::{Function, Module};
 use crate::memory::{Allocation, Spaces};
 use crate::stream::{Event, Stream};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Handles are numbers that are never used twice, so that a destroyed object is known as such.
 #[derive(Debug)]
@@ -157,5 +158,5 @@ pub(crate) fn find<T>(objects: &mut BTreeMap<usize, T>, handle: usize) -> Answer
 
 /// The state, made on first use.
 pub(crate) fn lock() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+    STATE.lock()
 }

@@ -1,10 +1,11 @@
 //! The threads that do the work of all streams.
 
-use std::sync::{Condvar, Once, PoisonError};
+use std::sync::Once;
 use std::thread;
 
 use crate::code::Answer;
 use crate::state::{State, lock};
+use crate::sync::Condvar;
 
 /// Streams that work at the same time.
 const WORKERS: usize = 3;
@@ -37,7 +38,7 @@ fn work() {
     let mut state = lock();
     loop {
         let Some((stream, work)) = state.start() else {
-            state = WORK.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = WORK.wait(state);
             continue;
         };
         // Others may have something to do beside this.
@@ -60,7 +61,7 @@ pub(crate) fn wait(done: impl Fn(&mut State) -> Answer<bool>) -> Answer {
         }
         state.waiting += 1;
         WORK.notify_all();
-        state = DONE.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state = DONE.wait(state);
         state.waiting -= 1;
     }
 }

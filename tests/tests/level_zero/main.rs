@@ -3,7 +3,7 @@
 //! records calls and runs nothing.
 //!
 //! Its own harness: one process for each configuration, because loader and drivers read their environment once. Words on
-//! the command line select the configurations whose names contain one of them.
+//! the command line select the configurations whose names contain one of them; `LEVEL_ZERO_CASES` does the same for cases.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
@@ -25,6 +25,8 @@ use usm_tests::process;
 
 /// What a child reads to know that it is one.
 const VARIABLE: &str = "LEVEL_ZERO_CONFIGURATION";
+/// Words, separated by commas: only cases whose names contain one of them.
+const CASES: &str = "LEVEL_ZERO_CASES";
 /// No configuration may hang.
 const LIMIT: Duration = Duration::from_secs(240);
 
@@ -85,7 +87,9 @@ fn parent(configuration: &Configuration, variables: Vec<configuration::Variable>
 /// Runs the cases of a configuration in this process.
 fn child(configuration: &Configuration) -> ExitCode {
     let mut failed = 0;
-    for (name, body) in (configuration.cases)() {
+    let words = std::env::var(CASES).unwrap_or_default();
+    let selected = |name: &str| words.is_empty() || words.split(',').any(|word| name.contains(word));
+    for (name, body) in (configuration.cases)().into_iter().filter(|(name, _)| selected(name)) {
         println!("begins {name}");
         let _ = std::io::stdout().flush();
         match catch_unwind(AssertUnwindSafe(body)) {

@@ -11,6 +11,7 @@ unsafe extern "C" {
     fn pthread_mutex_lock(mutex: *mut RawMutex) -> c_int;
     fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int;
     fn pthread_cond_signal(condition: *mut RawCondition) -> c_int;
+    fn pthread_cond_broadcast(condition: *mut RawCondition) -> c_int;
     fn pthread_cond_wait(condition: *mut RawCondition, mutex: *mut RawMutex) -> c_int;
     fn pthread_cond_timedwait(condition: *mut RawCondition, mutex: *mut RawMutex, end: *const Time) -> c_int;
 }
@@ -119,6 +120,13 @@ impl Condvar {
     pub(crate) fn notify_one(&self) {
         // SAFETY: a condition at an address that stays while it is borrowed.
         let code = unsafe { pthread_cond_signal(self.raw.get()) };
+        assert_eq!(code, 0, "a signal");
+    }
+
+    #[allow(dead_code, reason = "for the driver of the tests that has this file too")]
+    pub(crate) fn notify_all(&self) {
+        // SAFETY: as above.
+        let code = unsafe { pthread_cond_broadcast(self.raw.get()) };
         assert_eq!(code, 0, "a signal");
     }
 
