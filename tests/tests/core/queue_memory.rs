@@ -252,6 +252,39 @@ fn a_driver_that_has_it_and_refuses_gives_plain_memory() {
     assert_eq!(waits(&mock, Operation::FreeInOrder), [0; 0]);
 }
 
+/// Out of the books, and still against the memory's size until it is really back.
+#[test]
+fn bytes_count_until_the_runtime_has_them() {
+    let small = |info: &mut usm_core::DeviceInfo| info.global_mem_size = 3 * BYTES as u64 / 2;
+    let plain = Mock::new(Progress::Manual).with_device(small).without_queue_memory();
+    let refusing = Mock::new(Progress::Manual).with_device(small);
+    for mock in [&plain, &refusing] {
+        let context = mock.context();
+        let (own, _) = two_queues(&context);
+        let mut memory = bytes(&own);
+        let _ = fill(&own, &mut memory, 1);
+        mock.inject(fault(
+            Operation::FreeInOrder,
+            false,
+            ErrorKind::Native { operation: "the driver's call" },
+        ));
+        drop(memory);
+        let refused = try_bytes(&own).expect_err("the first is in use").kind;
+        assert!(matches!(refused, ErrorKind::OverMemory { .. }), "{refused}");
+        mock.finish();
+        drop(bytes(&own));
+    }
+    // In order it is back at once.
+    let mock = Mock::new(Progress::Manual).with_device(small);
+    let context = mock.context();
+    let (own, _) = two_queues(&context);
+    for _ in 0..3 {
+        let mut memory = bytes(&own);
+        let _ = fill(&own, &mut memory, 1);
+    }
+    assert_eq!(mock.queued(), 9, "nothing has run");
+}
+
 #[test]
 fn a_lost_device_keeps_the_memory_and_says_so() {
     let mock = Mock::new(Progress::OnWait);
