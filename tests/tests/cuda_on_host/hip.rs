@@ -10,6 +10,7 @@ use usm_core::{
     AccessFlags, AllocKind, Backend, BackendKind, Context, Device, ErrorKind, Host, MemorySource, QueueOrder,
     Request, Selector, Shared, UsmVec,
 };
+use usm_kernel::{BuildError, Code, Module};
 use usm_tests::{Fixture, Provider, conformance_suite};
 
 use crate::driver::{Driver, fail};
@@ -92,6 +93,10 @@ fn a_device_says_that_it_is_hip_s() {
     assert_eq!((info.max_work_group_size, info.local_mem_size, info.integrated), (1024, 49_152, false));
     assert_eq!((info.capabilities.host, info.capabilities.shared), (AccessFlags::all(), AccessFlags::all()));
     assert!(info.capabilities.system.is_empty() && info.queue_memory);
+    drop(driver);
+    // Where host and device take turns, the memory is managed all the same.
+    let apart = Cuda::device_info(&start("exclusive").unwrap().device).capabilities.shared;
+    assert!(apart.contains(AccessFlags::ACCESS) && !apart.contains(AccessFlags::CONCURRENT), "{apart:?}");
 }
 
 #[test]
@@ -184,6 +189,36 @@ fn peers_are_devices() {
     fail("");
 }
 
+/// In one process a driver refuses its own handle (201, a context that is not right), and before that flags that are not right (1).
+fn opens_its_own(context: &Context<Cuda>) -> usm_core::Error {
+    let queue = context.queue(QueueOrder::InOrder).unwrap();
+    let array = UsmVec::<u32, Device, _>::zeroed(&queue, 100).unwrap();
+    let handle = array.allocation().export_ipc().unwrap();
+    // SAFETY: nothing is opened.
+    unsafe { context.open_ipc(&handle) }.unwrap_err()
+}
+
+#[test]
+fn memory_is_shared_with_the_flags_of_the_release() {
+    let Some(driver) = driver() else { return };
+    let refused = opens_its_own(&driver.context());
+    assert_eq!(refused.kind, ErrorKind::Native { operation: "hipIpcOpenMemHandle" });
+    assert_eq!((refused.backend, refused.native), (Some(BackendKind::Hip), Some(201)));
+}
+
+#[test]
+fn a_function_knows_its_wavefront() {
+    let Some(driver) = driver() else { return };
+    let context = driver.context();
+    match Module::build(&context, Code::CudaC("extern \"C\" __global__ void nothing() {}")) {
+        Ok(module) => assert_eq!(module.function("nothing").unwrap().info().preferred_multiple, 64),
+        Err(BuildError::Runtime(error)) => println!("skipped: a wavefront: {error}"),
+        Err(error) => panic!("{error}"),
+    }
+    let refused = Module::build(&context, Code::Ptx("a module")).unwrap_err();
+    assert_eq!(refused.to_string(), "hip: PTX given, this device takes cubin, CUDA C");
+}
+
 #[test]
 fn a_range_above_4_gib_is_whole() {
     let Ok(driver) = start("memory=8589934592") else { return };
@@ -221,6 +256,7 @@ fn memory_types_of_hip_5_are_understood() {
     assert_eq!(Cuda::device_info(&devices[0]).driver_version.as_str(), "HIP 5.2.21153");
     let context = Context::new(&backend, &devices[0]).unwrap();
     let queue = context.queue(QueueOrder::InOrder).unwrap();
+    assert_eq!(opens_its_own(&context).native, Some(201));
     let host = UsmVec::<u8, Host, _>::zeroed(&queue, 8).unwrap();
     let device = UsmVec::<u8, Device, _>::zeroed(&queue, 8).unwrap();
     let shared = UsmVec::<u8, Shared, _>::zeroed(&queue, 8).unwrap();

@@ -160,9 +160,6 @@ unsafe impl Programmable for Cuda {
     fn build(context: &CudaContext, code: &Code<'_>, options: &str) -> Result<CudaModule, BuildError> {
         RETIRED.sweep();
         let vendor = Vendor::of(context);
-        if !vendor.formats.contains(code.format()) {
-            return Err(Error::from(ErrorKind::Unsupported { operation: "this code" }).into());
-        }
         // SAFETY: the signatures are those of `cuda.h` and `hip_runtime_api.h`; a function of CUDA that changed has a new name.
         let api = unsafe { Api::bind(vendor.column, |name| raw::function(context, name)) }?;
         let compiled;
