@@ -1,13 +1,14 @@
 //! CUDA memory, both ways: `__cuda_array_interface__`, and the order of streams that it and DLPack ask for.
 
 use std::ffi::c_void;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use usm_core::backend::cuda::{Cuda, CudaContext, CudaQueue};
+use usm_core::backend::cuda::{Cuda, CudaContext, CudaQueue, raw};
 use usm_core::backend::{Dyn, DynQueue};
 use usm_core::{AllocKind, BackendKind, Context, Queue};
 use usm_interface::dlpack::StreamArgument;
@@ -35,9 +36,16 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let policy = Policy::default();
     let checked = dictionary::read(object, &dict, Protocol::Cuda, &policy, |_| SyclObject::Unknown)?;
     let Checked { view, extent, address, readonly, stream: order, .. } = checked;
-    let (stream, kind) = locate(py, extent, address, 0)?;
+    let (mut stream, kind) = locate(py, extent, address, 0)?;
     if extent.low == extent.high {
         return import::empty(py, stream, kind, view, readonly).map(Some);
+    }
+    // Page-locked memory is every device's, but a stream is one's, and events of another device cannot be recorded there.
+    if let (AllocKind::Host, usm_interface::Stream::Handle(handle)) = (kind, order) {
+        // SAFETY: the producer says that this is its stream, as below.
+        if let Some(id) = unsafe { device_of(stream.context(), handle) } {
+            stream = self::stream(py, id)?;
+        }
     }
     let owner = import::owner(object, dict, None);
     // SAFETY: the driver says that the bytes are memory of that kind; the producer keeps them alive.
@@ -94,6 +102,27 @@ pub(crate) fn locate(
 /// The native stream of a queue: a number that both protocols carry.
 pub(crate) fn handle(stream: &Stream) -> u64 {
     stream.queue.raw().downcast_ref::<CudaQueue>().map_or(LEGACY, |queue| queue.as_raw() as u64)
+}
+
+/// The device of a stream, where the driver says it.
+///
+/// # Safety
+/// The handle is a live stream of the driver.
+unsafe fn device_of(context: &Context<Dyn>, handle: u64) -> Option<i32> {
+    type Ask = unsafe extern "C" fn(*mut c_void, *mut raw::CUcontext) -> raw::CUresult;
+    let native = context.raw().downcast_ref::<CudaContext>()?;
+    let ask = raw::function(native, c"cuStreamGetCtx")?;
+    // SAFETY: the signature of the driver's header.
+    let ask = unsafe { std::mem::transmute::<NonNull<c_void>, Ask>(ask) };
+    let mut theirs = std::ptr::null_mut();
+    // SAFETY: the caller's promise, and room for the answer.
+    if unsafe { ask(handle as *mut c_void, &raw mut theirs) } != 0 {
+        return None;
+    }
+    let backend = Cuda::load().ok()?;
+    // SAFETY: the context of a live stream, borrowed here only.
+    let theirs = unsafe { CudaContext::from_raw(&backend, theirs) }.ok()?;
+    Some(raw::device(&theirs))
 }
 
 /// A stream of others as a queue of this context.

@@ -26,7 +26,7 @@ def test_hostile_input_is_refused_or_right(family, part, parts, least, request):
     if not hasattr(os, "fork"):
         pytest.skip("no fork: cases cannot be told apart")
     command = [sys.executable, str(SCRIPT), family, str(part), str(parts)]
-    # On the driver without a GPU, and with nothing else to open.
+    # On the driver that executes on the host, and with nothing else to open.
     more = CONFIGURATIONS["cuda_on_host"].environment(request.getfixturevalue) if family == "cuda" else {}
     done = subprocess.run(command, env={**os.environ, **more}, capture_output=True, text=True, timeout=900)
     count, *lines = done.stdout.splitlines() or [""]

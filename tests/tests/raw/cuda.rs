@@ -76,9 +76,8 @@ impl Drop for Theirs {
 }
 
 fn with(case: &str, body: impl FnOnce(&Cuda, &Theirs)) {
-    let outcome = Cuda::load()
-        .map_err(|error| error.to_string())
-        .and_then(|backend| Theirs::start(&backend).map(|theirs| body(&backend, &theirs)));
+    let outcome =
+        crate::cuda().and_then(|backend| Theirs::start(&backend).map(|theirs| body(&backend, &theirs)));
     crate::run("cuda", case, outcome);
 }
 

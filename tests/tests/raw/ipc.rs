@@ -12,7 +12,7 @@ const VARIABLE: &str = "USM_TEST_IPC_HANDLE";
 const LEN: usize = 100_000;
 
 fn context() -> Result<Context<Cuda>, String> {
-    let backend = Cuda::load().map_err(|error| error.to_string())?;
+    let backend = crate::cuda()?;
     let mut first = None;
     usm_core::Backend::for_each_device(&backend, &mut |device| first = first.or(Some(device)))
         .map_err(|error| error.to_string())?;

@@ -4,7 +4,7 @@ other side sees, in the order that the streams ask for.
     python exchange.py
 
 Runs every case, prints a line for each and fails if one did. A package that is missing skips its cases and says so; a
-missing driver is a failure. Not part of the tests that run everywhere: those have a driver without a GPU.
+missing driver is a failure. Not part of the tests that run everywhere: those have a driver that executes on the host.
 """
 
 import gc

@@ -29,6 +29,10 @@ functions! {
             return Err(NOT_READY);
         }
     }
+    cuStreamGetCtx(stream: usize, context: *mut usize) |state| {
+        let stream = state.stream(stream)?;
+        put(context, find(&mut state.streams, stream)?.context)?;
+    }
     cuStreamWaitEvent(stream: usize, event: usize, _flags: u32) |state| {
         let (record, recorded) = {
             let event = state.event(event)?;
