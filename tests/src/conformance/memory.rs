@@ -133,20 +133,31 @@ pub fn memory_that_runs_out_is_an_error<B: Backend>(fixture: &Fixture<'_, B>) {
 /// back when they like.
 fn more_than_is_free_in_order<B: Backend>(fixture: &Fixture<'_, B>, size: usize) {
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
-    let requested = size as u64;
-    match MemorySource::allocate(&queue, &Request::new(AllocKind::Device, size)).map_err(|error| error.kind) {
+    match MemorySource::allocate(&queue, &Request::new(AllocKind::Device, size)) {
         Ok(all) => {
             drop(all);
             // A driver may refuse what it has not got back yet.
             queue.wait().expect("idle");
         }
-        Err(kind) => {
-            assert_eq!(kind, ErrorKind::OutOfMemory { memory_type: MemoryType::UsmDevice, requested });
-        }
+        Err(error) => expect_refusal(&error, AllocKind::Device, size, 0),
     }
     assert_eq!(fixture.context.stats().sum.current, 0);
     drop(UsmVec::<u32, usm_core::Device, B>::zeroed_in(&queue, &queue, 64).expect("an array"));
     queue.wait().expect("idle");
+}
+
+/// That `size` bytes more than the `used` ones of the context are too many: by the books, where other contexts of the device count too, or the driver.
+fn expect_refusal(error: &Error, kind: AllocKind, size: usize, used: u64) {
+    match error.kind {
+        ErrorKind::OverMemory { requested, in_use, limit } => {
+            assert!(requested == size as u64 && in_use >= used, "{requested} {in_use} {used}");
+            assert!(requested + in_use > limit, "{requested} {in_use} {limit}");
+        }
+        ErrorKind::OutOfMemory { memory_type, requested } => {
+            assert_eq!((Ok(memory_type), requested), (MemoryType::try_from(kind), size as u64));
+        }
+        ref other => panic!("{other}"),
+    }
 }
 
 /// Holds blocks of `size` bytes until there are no more, and says how many it got.
@@ -162,21 +173,10 @@ fn runs_out<B: Backend>(fixture: &Fixture<'_, B>, kind: AllocKind, size: usize) 
         assert!(held.len() < 10_000, "memory without end");
     };
     let used = (size * held.len()) as u64;
-    let expect_refusal = |error: Error| match error.kind {
-        ErrorKind::OverMemory { requested, in_use, limit } => {
-            // Other contexts of the device count too.
-            assert!(requested == size as u64 && in_use >= used, "{requested} {in_use} {used}");
-            assert!(requested + in_use > limit);
-        }
-        ErrorKind::OutOfMemory { memory_type, requested } => {
-            assert_eq!((Ok(memory_type), requested), (MemoryType::try_from(kind), size as u64));
-        }
-        other => panic!("{other}"),
-    };
     let text = error.to_string();
     assert!(text.contains(&size.to_string()), "{text}");
-    expect_refusal(error);
-    expect_refusal(fixture.context.allocate(&request).expect_err("there is none left"));
+    expect_refusal(&error, kind, size, used);
+    expect_refusal(&fixture.context.allocate(&request).expect_err("there is none left"), kind, size, used);
     let stats = fixture.context.stats();
     assert_eq!(
         (stats.sum.live, stats.sum.current as u64),
