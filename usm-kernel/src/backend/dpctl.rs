@@ -8,6 +8,7 @@ use alloc::ffi::CString;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::MaybeUninit;
 use core::ptr;
 
 use usm_core::backend::dpctl::{Dpctl, DpctlContext, DpctlEvent, DpctlQueue, raw};
@@ -282,24 +283,27 @@ struct Given<'a, const MOST: usize> {
     api: &'a Api,
     values: [Raw; MOST],
     kinds: [c_int; MOST],
-    locals: [LocalAccessor; MOST],
+    /// Of arguments that are local arrays. Not made where there are none: it is most of what lies here.
+    locals: [MaybeUninit<LocalAccessor>; MOST],
     count: usize,
     /// Whether there are objects to delete.
     owns: bool,
 }
 
 impl<'a, const MOST: usize> Given<'a, MOST> {
+    #[inline]
     fn new(api: &'a Api) -> Self {
         Self {
             api,
             values: [ptr::null_mut(); MOST],
             kinds: [0; MOST],
-            locals: [LocalAccessor { dimensions: 1, element: kind::U8, sizes: [0, 1, 1] }; MOST],
+            locals: [const { MaybeUninit::uninit() }; MOST],
             count: 0,
             owns: false,
         }
     }
 
+    #[inline]
     fn push(&mut self, argument: &Slot<'_>) -> Result<(), Error> {
         let index = self.count;
         if index == MOST {
@@ -337,7 +341,8 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
                     () if alignment >= 2 && bytes % 2 == 0 => (kind::U16, 2),
                     () => (kind::U8, 1),
                 };
-                self.locals[index] = LocalAccessor { dimensions: 1, element, sizes: [bytes / width, 1, 1] };
+                let sizes = [bytes / width, 1, 1];
+                self.locals[index].write(LocalAccessor { dimensions: 1, element, sizes });
                 kind::LOCAL
             }
         };
@@ -352,7 +357,7 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
                 Slot::Value(bytes) if self.kinds[index] != kind::RAW => {
                     self.values[index] = bytes.as_ptr().cast_mut().cast();
                 }
-                Slot::Local { .. } => self.values[index] = (&raw mut self.locals[index]).cast(),
+                Slot::Local { .. } => self.values[index] = self.locals[index].as_mut_ptr().cast(),
                 Slot::Value(_) | Slot::Pointer(_) | Slot::Object(_) => {}
             }
         }

@@ -8,6 +8,7 @@
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ffi::c_int;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -20,6 +21,8 @@ use crate::backend::{EventStatus, waiter};
 use crate::error::{Error, Result};
 use crate::sync::sleeping::{Mutex, MutexGuard};
 
+/// What the library says of an event whose operation has ended well.
+const COMPLETE: c_int = 3;
 /// Operations that a line may hold before the oldest are asked for: nobody else may ever.
 const LONG: usize = 64;
 
@@ -35,6 +38,8 @@ struct Inner {
     place: Option<(Arc<Line>, u64)>,
     /// What else it follows and was not over when it was submitted.
     follows: Mutex<Vec<DpctlEvent>>,
+    /// Whether it follows nothing but its line.
+    lined: bool,
 }
 
 impl fmt::Debug for Inner {
@@ -82,6 +87,7 @@ impl DpctlEvent {
             handle,
             over: AtomicBool::new(false),
             place,
+            lined: follows.is_empty(),
             follows: Mutex::new(follows),
         })))
     }
@@ -157,10 +163,8 @@ impl DpctlEvent {
 
     /// As SYCL says it.
     fn own_status(&self) -> Result<EventStatus> {
-        let handle = &self.0.handle;
-        // SAFETY: a live event.
-        match unsafe { (handle.library().event_status)(handle.raw()) } {
-            3 => Ok(EventStatus::Complete),
+        match self.ask() {
+            COMPLETE => Ok(EventStatus::Complete),
             1 | 2 => Ok(EventStatus::Pending),
             _ => {
                 let error = error::native("DPCTLEvent_GetCommandExecutionStatus");
@@ -168,6 +172,12 @@ impl DpctlEvent {
                 Err(error)
             }
         }
+    }
+
+    fn ask(&self) -> c_int {
+        let handle = &self.0.handle;
+        // SAFETY: a live event.
+        unsafe { (handle.library().event_status)(handle.raw()) }
     }
 }
 
@@ -192,15 +202,16 @@ impl waiter::Blocking for Inner {
 
 /// The operations of an in-order queue that are not known to be over, oldest first.
 pub(super) struct Line {
-    /// Held over a submission, so that numbers are in the order of the queue.
-    turn: Mutex<()>,
+    /// Number of the last operation. Held over a submission, so that numbers are in the order of the queue.
+    turn: Mutex<u64>,
+    /// Whether an operation is known to have failed. Set with the state locked.
+    failed: AtomicBool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     waiting: VecDeque<DpctlEvent>,
-    next: u64,
     /// The first operation that is known to have failed, and how. None behind it waits here.
     failed: Option<(u64, Error)>,
 }
@@ -213,49 +224,57 @@ impl fmt::Debug for Line {
 
 impl Line {
     pub(super) fn new() -> Self {
-        Self { turn: Mutex::new(()), state: Mutex::new(State::default()) }
+        Self { turn: Mutex::new(0), failed: AtomicBool::new(false), state: Mutex::new(State::default()) }
     }
 
-    /// Whoever has it is the only one to submit.
-    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+    /// Whoever has it is the only one to submit, and gives the next number.
+    pub(super) fn turn(&self) -> MutexGuard<'_, u64> {
         self.turn.lock()
     }
 
     /// The failure of an operation before whatever is submitted next.
     pub(super) fn check(&self) -> Result<()> {
+        if !self.failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
         self.state.lock().failed.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// The number of the operation that is submitted next. Asks for the oldest where many are waiting.
-    pub(super) fn number(&self) -> u64 {
-        let (number, oldest) = {
-            let mut state = self.state.lock();
-            state.next += 1;
-            (state.next, if state.waiting.len() > LONG { state.waiting.front().cloned() } else { None })
-        };
-        // More go than come, once they have ended.
-        if oldest.is_some_and(|event| event.is_complete()) {
-            let second = self.state.lock().waiting.get(1).cloned();
-            let _ = second.map(|event| event.is_complete());
-        }
-        number
-    }
-
+    /// Asks for the oldest where many are waiting.
     pub(super) fn enter(&self, event: DpctlEvent) {
         let mut state = self.state.lock();
         state.forget_finished();
         if state.failed.is_none() {
             state.waiting.push_back(event);
         }
+        if state.waiting.len() <= LONG {
+            return;
+        }
+        let oldest = state.waiting.front().cloned();
+        drop(state);
+        // More go than come, once they have ended.
+        if oldest.is_some_and(|event| event.is_complete()) {
+            let second = self.state.lock().waiting.get(1).cloned();
+            let _ = second.map(|event| event.is_complete());
+        }
     }
 
     /// The first that is not over of those before a number, or the failure of one.
     fn before(&self, number: u64) -> Result<Option<DpctlEvent>> {
         let mut state = self.state.lock();
-        state.forget_finished();
-        match state.failed {
-            Some((failed, error)) if failed < number => Err(error),
-            _ => Ok(state.waiting.front().filter(|first| first.number() < number).cloned()),
+        loop {
+            state.forget_finished();
+            if let Some((_, error)) = state.failed.filter(|(failed, _)| *failed < number) {
+                return Err(error);
+            }
+            let first = state.waiting.front().filter(|first| first.number() < number);
+            match first {
+                // Most follow nothing but the line, and nothing is before the first: many that have ended are asked for in one go.
+                Some(first) if first.0.lined && first.ask() == COMPLETE => {
+                    first.0.over.store(true, Ordering::Release);
+                }
+                _ => return Ok(first.cloned()),
+            }
         }
     }
 
@@ -263,6 +282,7 @@ impl Line {
         let mut state = self.state.lock();
         if state.failed.is_none_or(|(first, _)| number < first) {
             state.failed = Some((number, error));
+            self.failed.store(true, Ordering::Release);
             state.waiting.retain(|event| event.number() < number);
         }
     }

@@ -262,11 +262,12 @@ impl Inner {
             // SAFETY: the caller's promise.
             return unsafe { DpctlEvent::following(library, operation, raw, None, follows) };
         };
-        let _turn = line.turn();
+        let mut turn = line.turn();
         if refuse {
             line.check()?;
         }
-        let place = (Arc::clone(line), line.number());
+        *turn += 1;
+        let place = (Arc::clone(line), *turn);
         let raw = call(self.handle.raw())?;
         // SAFETY: the caller's promise.
         let event = unsafe { DpctlEvent::following(library, operation, raw, Some(place), follows) }?;
