@@ -1,6 +1,6 @@
 //! What is measured on a runtime, written once: the safe API beside a peer that calls the driver.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_void};
 use std::hint::black_box;
 use std::ptr::NonNull;
@@ -64,6 +64,8 @@ impl<B: Backend> Undone<B> for () {
 pub(super) enum Events {
     /// It keeps the last one until the next launch, as a program must that frees the memory later.
     Kept,
+    /// It keeps all until the last is done, and asks each then: where a runtime forgets failures, a program hears of one in no other way.
+    Asked,
     /// It gives each back at once, or where the runtime makes none by itself, has one for the last launch alone: such a program never knows
     /// when it may free the memory of the others.
     Dropped,
@@ -254,11 +256,13 @@ pub(super) fn launch_rows<B: Programmable, U: Undone<B>>(
         undone.complete(&event);
         event
     };
-    let last = Cell::new(None);
+    let (last, all) = (Cell::new(None), RefCell::new(Vec::with_capacity(IN_A_ROW)));
     let submit = || {
-        let event = theirs(Turn { address, before: last.get(), last: matches!(events, Events::Kept) });
+        let kept = !matches!(events, Events::Dropped);
+        let event = theirs(Turn { address, before: last.get(), last: kept });
         peer.complete(event);
         match events {
+            Events::Asked => all.borrow_mut().push(event),
             Events::Kept => {
                 if let Some(before) = last.replace(Some(event)) {
                     peer.release(before);
@@ -271,6 +275,12 @@ pub(super) fn launch_rows<B: Programmable, U: Undone<B>>(
         Events::Kept => {
             submit();
             last.get().into_iter().for_each(|event| peer.poll(event));
+        }
+        Events::Asked => {
+            let event = theirs(Turn { address, before: None, last: true });
+            peer.poll(event);
+            all.borrow_mut().drain(..).for_each(|event| peer.wait(event));
+            peer.release(event);
         }
         Events::Dropped => peer.wait(theirs(Turn { address, before: None, last: true })),
     };

@@ -40,7 +40,8 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     rows.extend(strided::rows("SYCL", &queue, &driver));
     let launch = driver.launcher(&queue)?;
     let source = OPENCL_C.to_str().map_err(|error| error.to_string())?;
-    for peers in [("same calls", Events::Kept), ("no events", Events::Dropped)] {
+    // The runtime forgets that an operation of an in-order queue failed, so that each is asked for.
+    for peers in [("same calls", Events::Asked), ("no failures, no events", Events::Dropped)] {
         let launch = |turn: Turn| launch(turn.address);
         rows.extend(peer::launch_rows("SYCL", &queue, Code::OpenClC(source), (&driver, &()), peers, launch)?);
     }
