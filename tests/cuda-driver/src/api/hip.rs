@@ -2,7 +2,7 @@
 //!
 //! Written from the header and AMD's documentation, and not from usm's table: a number that is wrong there is not wrong here too.
 //! What is not like CUDA: there are no contexts but a current device for each thread, a driver that nobody initialised does it itself,
-//! attributes have other numbers, memory types have others before release 6, a range's size is cut to 32 bits where it is an attribute, and
+//! attributes have other numbers, memory types have others before release 6, a range's size is cut to 32 bits where it is an attribute (a misuse here), and
 //! there is no strided fill of words.
 
 use core::ffi::{c_char, c_void};
@@ -178,24 +178,23 @@ own! {
         if count == 0 || attributes.is_null() || answers.is_null() || address == 0 {
             return Err(INVALID_VALUE);
         }
-        let found = state.lookup(address);
+        let found = state.lookup(address).map(|(_, live)| (live.kind, live.device));
         let [host, device] = if before_6() { [0, 1] } else { [1, 2] };
         for index in 0..count as usize {
             let answer = answers.add(index).read();
             match attributes.add(index).read() {
                 // HIP_POINTER_ATTRIBUTE_MEMORY_TYPE: managed memory is the host's, and so is before 6 what is not known.
-                2 => put(answer.cast::<u32>(), match found.map(|(_, live)| live.kind) {
+                2 => put(answer.cast::<u32>(), match found.map(|(kind, _)| kind) {
                     None => 0,
                     Some(Kind::Host | Kind::Managed) => host,
                     Some(Kind::Device) => device,
                 })?,
                 // _IS_MANAGED: one byte
-                8 => put(answer.cast::<bool>(), found.is_some_and(|(_, live)| live.kind == Kind::Managed))?,
+                8 => put(answer.cast::<bool>(), found.is_some_and(|(kind, _)| kind == Kind::Managed))?,
                 // _DEVICE_ORDINAL
-                9 => put(answer.cast::<i32>(), found.map_or(-2, |(_, live)| live.device as i32))?,
-                // _RANGE_START_ADDR, and _RANGE_SIZE in 32 bits
-                11 => put(answer.cast::<usize>(), found.map_or(0, |(start, _)| start))?,
-                12 => put(answer.cast::<u32>(), found.map_or(0, |(_, live)| live.size as u32))?,
+                9 => put(answer.cast::<i32>(), found.map_or(-2, |(_, device)| device as i32))?,
+                // _RANGE_SIZE has 32 bits, so whoever wants the range must not ask here.
+                11 | 12 => state.misuse(format_args!("the range of {address:#x} is asked for in 32 bits")),
                 _ => {}
             }
         }
