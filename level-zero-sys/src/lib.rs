@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
+#![warn(clippy::multiple_unsafe_ops_per_block)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![allow(
     non_camel_case_types,

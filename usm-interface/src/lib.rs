@@ -1,6 +1,7 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
+#![warn(clippy::multiple_unsafe_ops_per_block)]
 #![deny(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,

@@ -2,6 +2,7 @@
 #![doc = include_str!("../README.md")]
 // One exception, where the arena proves that the parts it hands out are disjoint.
 #![deny(unsafe_code)]
+#![warn(clippy::multiple_unsafe_ops_per_block)]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;

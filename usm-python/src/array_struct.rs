@@ -87,10 +87,10 @@ fn read<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> 
     let Some(ndim) = few else { return Ok(None) };
     let (mut shape, mut strides) = ([0; FEW_DIMS], [0; FEW_DIMS]);
     if ndim > 0 {
-        // SAFETY: the structure promises that many entries in each.
-        let (extents, steps) = unsafe {
-            (std::slice::from_raw_parts(found.shape, ndim), std::slice::from_raw_parts(found.strides, ndim))
-        };
+        // SAFETY: the structure promises that many entries.
+        let extents = unsafe { std::slice::from_raw_parts(found.shape, ndim) };
+        // SAFETY: as above.
+        let steps = unsafe { std::slice::from_raw_parts(found.strides, ndim) };
         for axis in 0..ndim {
             (shape[axis], strides[axis]) = (extents[axis] as i64, steps[axis] as i64);
         }

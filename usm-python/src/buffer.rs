@@ -187,21 +187,23 @@ pub(crate) unsafe fn fill(
     let with = |flag: c_int, array: &[isize]| {
         if asked(flag) { array.as_ptr().cast_mut() } else { std::ptr::null_mut() }
     };
+    let format =
+        if asked(ffi::PyBUF_FORMAT) { export.format.as_ptr().cast_mut() } else { std::ptr::null_mut() };
+    let filled = ffi::Py_buffer {
+        buf: pointer.cast::<c_void>(),
+        obj: owner.into_ptr(),
+        len: view.nbytes() as isize,
+        itemsize: view.itemsize() as isize,
+        readonly: c_int::from(readonly),
+        ndim: view.ndim() as c_int,
+        format,
+        shape: with(ffi::PyBUF_ND, &export.shape),
+        strides: with(ffi::PyBUF_STRIDES, &export.strides),
+        suboffsets: std::ptr::null_mut(),
+        internal: kept.cast(),
+    };
     // SAFETY: the caller's promise; what the structure points to lives in `internal` until it is released.
-    unsafe {
-        (*raw).buf = pointer.cast::<c_void>();
-        (*raw).len = view.nbytes() as isize;
-        (*raw).itemsize = view.itemsize() as isize;
-        (*raw).readonly = c_int::from(readonly);
-        (*raw).ndim = view.ndim() as c_int;
-        (*raw).format =
-            if asked(ffi::PyBUF_FORMAT) { export.format.as_ptr().cast_mut() } else { std::ptr::null_mut() };
-        (*raw).shape = with(ffi::PyBUF_ND, &export.shape);
-        (*raw).strides = with(ffi::PyBUF_STRIDES, &export.strides);
-        (*raw).suboffsets = std::ptr::null_mut();
-        (*raw).internal = kept.cast();
-        (*raw).obj = owner.into_ptr();
-    }
+    unsafe { raw.write(filled) };
     Ok(())
 }
 
@@ -210,6 +212,8 @@ pub(crate) unsafe fn fill(
 /// # Safety
 /// `raw` was filled by [`fill`] and is being released.
 pub(crate) unsafe fn release(raw: *mut ffi::Py_buffer) {
-    // SAFETY: the caller's promise; `internal` is the box that `fill` made.
-    unsafe { drop(Box::from_raw((*raw).internal.cast::<Export>())) };
+    // SAFETY: the caller's promise.
+    let kept = unsafe { (*raw).internal };
+    // SAFETY: the box that `fill` made, given back once.
+    drop(unsafe { Box::from_raw(kept.cast::<Export>()) });
 }

@@ -66,15 +66,17 @@ pub(crate) fn of_context<'py>(py: Python<'py>, scope: &Scope) -> PyResult<Bound<
 }
 
 unsafe extern "C" fn delete_queue(capsule: *mut ffi::PyObject) {
+    // SAFETY: `delete` is called with a queue of the library, once.
+    let queue = |library: &Dpctl, native| unsafe { library.delete_native_queue(native) };
     // SAFETY: Python calls the destructor with the capsule it was given to; the pointee is a queue of the library.
-    unsafe { delete(capsule, [QUEUE, USED_QUEUE], |library, native| library.delete_native_queue(native)) };
+    unsafe { delete(capsule, [QUEUE, USED_QUEUE], queue) };
 }
 
 unsafe extern "C" fn delete_context(capsule: *mut ffi::PyObject) {
     // SAFETY: as above, with a context.
-    unsafe {
-        delete(capsule, [CONTEXT, USED_CONTEXT], |library, native| library.delete_native_context(native))
-    };
+    let context = |library: &Dpctl, native| unsafe { library.delete_native_context(native) };
+    // SAFETY: as above, with a context.
+    unsafe { delete(capsule, [CONTEXT, USED_CONTEXT], context) };
 }
 
 /// # Safety
@@ -82,12 +84,11 @@ unsafe extern "C" fn delete_context(capsule: *mut ffi::PyObject) {
 unsafe fn delete(capsule: *mut ffi::PyObject, names: [&CStr; 2], delete: unsafe fn(&Dpctl, NonNull<c_void>)) {
     for name in names {
         // SAFETY: a capsule; the names are terminated.
-        let pointer = unsafe {
-            if ffi::PyCapsule_IsValid(capsule, name.as_ptr()) == 0 {
-                continue;
-            }
-            ffi::PyCapsule_GetPointer(capsule, name.as_ptr())
-        };
+        if unsafe { ffi::PyCapsule_IsValid(capsule, name.as_ptr()) } == 0 {
+            continue;
+        }
+        // SAFETY: a capsule of that name.
+        let pointer = unsafe { ffi::PyCapsule_GetPointer(capsule, name.as_ptr()) };
         if let (Some(library), Some(native)) = (runtime::sycl_if_open(), NonNull::new(pointer)) {
             // SAFETY: the caller's promise; the capsule dies, so this happens once.
             unsafe { delete(&library, native) };

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![warn(clippy::multiple_unsafe_ops_per_block)]
 #![allow(
     clippy::std_instead_of_core,
     clippy::std_instead_of_alloc,

@@ -149,11 +149,9 @@ impl Storage {
         }
         let turn = self.turn();
         // SAFETY: inside the live block, which the usage keeps alive and ordered; the target outlives the copy.
-        let event = unsafe {
-            queue.submit(&[Usage::read(&self.allocation)], &[], |queue, after| {
-                Dyn::copy(queue, to, from, len, after)
-            })
-        }?;
+        let copy = |queue: &_, after: &[_]| unsafe { Dyn::copy(queue, to, from, len, after) };
+        // SAFETY: the copy reads the block, behind what it is given.
+        let event = unsafe { queue.submit(&[Usage::read(&self.allocation)], &[], copy) }?;
         drop(turn);
         match event.wait() {
             Ok(()) => Ok(target),
@@ -186,12 +184,11 @@ impl Storage {
             unsafe { to.copy_from(bytes.as_ptr(), bytes.len()) };
             return Ok(());
         }
+        let (from, len) = (bytes.as_ptr(), bytes.len());
         // SAFETY: inside the live block, which the usage keeps alive and ordered; the source outlives the copy.
-        let event = unsafe {
-            queue.submit(&[Usage::write(&self.allocation)], &[], |queue, after| {
-                Dyn::copy(queue, to, bytes.as_ptr(), bytes.len(), after)
-            })
-        }?;
+        let copy = |queue: &_, after: &[_]| unsafe { Dyn::copy(queue, to, from, len, after) };
+        // SAFETY: the copy writes the block, behind what it is given.
+        let event = unsafe { queue.submit(&[Usage::write(&self.allocation)], &[], copy) }?;
         drop(turn);
         event.wait().inspect_err(|_| std::mem::forget(source))
     }
@@ -201,14 +198,14 @@ impl Storage {
         self.allocation.check_range(offset, len)?;
         let to = self.allocation.as_ptr().wrapping_add(offset);
         let _turn = self.turn();
-        // SAFETY: the range lies inside a live block, which the usage keeps alive and ordered; the turn keeps other
-        // submissions over it apart.
-        unsafe {
-            queue.submit(&[Usage::write(&self.allocation)], &[], |queue, after| match len {
-                0 => Dyn::barrier(queue, after),
-                _ => Dyn::fill(queue, to, &[byte], len, after),
-            })
-        }
+        let fill = |queue: &_, after: &[_]| match len {
+            0 => Dyn::barrier(queue, after),
+            // SAFETY: the range lies inside a live block, which the usage keeps alive and ordered; the turn keeps other
+            // submissions over it apart.
+            _ => unsafe { Dyn::fill(queue, to, &[byte], len, after) },
+        };
+        // SAFETY: the fill writes the block, behind what it is given.
+        unsafe { queue.submit(&[Usage::write(&self.allocation)], &[], fill) }
     }
 }
 
@@ -229,14 +226,14 @@ pub(crate) fn copy(
     }
     let _turns = turns(dst, src);
     let usages = [Usage::write(&dst.allocation), Usage::read(&src.allocation)];
-    // SAFETY: both ranges lie inside live blocks of the queue's context (`submit` checks that), do not overlap, and the
-    // usages keep both alive and ordered; the turns keep other submissions over them apart.
-    unsafe {
-        queue.submit(&usages, &[], |queue, after| match len {
-            0 => Dyn::barrier(queue, after),
-            _ => Dyn::copy(queue, to, from, len, after),
-        })
-    }
+    let copy = |queue: &_, after: &[_]| match len {
+        0 => Dyn::barrier(queue, after),
+        // SAFETY: both ranges lie inside live blocks of the queue's context (`submit` checks that), do not overlap, and the
+        // usages keep both alive and ordered; the turns keep other submissions over them apart.
+        _ => unsafe { Dyn::copy(queue, to, from, len, after) },
+    };
+    // SAFETY: the copy touches both blocks as the usages say, behind what it is given.
+    unsafe { queue.submit(&usages, &[], copy) }
 }
 
 /// Copies between two layouts in blocks of one context, which may overlap; `None` says that it is done. To be called

@@ -125,12 +125,11 @@ fn of_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Arc<Stream>> {
     };
     let py = capsule.py();
     let library = runtime::sycl(py)?;
-    // SAFETY: the names promise live objects of the SYCL runtime that dpctl uses, which is the one opened.
-    let stream = unsafe {
-        match content {
-            Content::Queue(native) => of_native_queue(py, &library, native),
-            Content::Context(native) => of_native_context(py, &library, native),
-        }
+    let stream = match content {
+        // SAFETY: the name promises a live object of the SYCL runtime that dpctl uses, which is the one opened.
+        Content::Queue(native) => unsafe { of_native_queue(py, &library, native) },
+        // SAFETY: as above.
+        Content::Context(native) => unsafe { of_native_context(py, &library, native) },
     }?;
     capsule::mark_used(capsule, content)?;
     Ok(stream)

@@ -40,12 +40,11 @@ pub(super) fn hand_out<T: Named>(py: Python<'_>, managed: Managed<T>) -> PyResul
 /// Deletes what nobody has taken.
 unsafe extern "C" fn delete<T: Named>(capsule: *mut ffi::PyObject) {
     // SAFETY: Python calls the destructor with its capsule; the name is terminated.
-    let pointer = unsafe {
-        match ffi::PyCapsule_IsValid(capsule, T::NAME.as_ptr()) {
-            0 => std::ptr::null_mut(),
-            _ => ffi::PyCapsule_GetPointer(capsule, T::NAME.as_ptr()),
-        }
-    };
+    if unsafe { ffi::PyCapsule_IsValid(capsule, T::NAME.as_ptr()) } == 0 {
+        return;
+    }
+    // SAFETY: a capsule of that name.
+    let pointer = unsafe { ffi::PyCapsule_GetPointer(capsule, T::NAME.as_ptr()) };
     if let Some(raw) = NonNull::new(pointer.cast::<T>()) {
         // SAFETY: the name says that the structure is still the capsule's, which dies.
         drop(unsafe { Managed::from_raw(raw) });
