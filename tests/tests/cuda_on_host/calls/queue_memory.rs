@@ -102,6 +102,8 @@ fn a_free_that_is_refused_waits_for_its_events_and_goes_by_the_plain_call() {
     let _first = bytes(&queue);
     let request = Request::new(AllocKind::Device, SIZE).aligned_to(1 << 20);
     let mut memory = MemorySource::allocate(&queue, &request).unwrap();
+    // What was asked for first, and lies badly, is gone.
+    queue.wait().unwrap();
     set("hold");
     let _ = queue.fill_bytes(&mut memory, 0, SIZE, &[1]).unwrap();
     let address = memory.as_ptr();
