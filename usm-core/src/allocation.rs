@@ -63,10 +63,10 @@ impl<B: Backend> Allocation<B> {
         Self { context: ManuallyDrop::new(context), block, uses: Uses::new(), owner: Owner::Context(serial) }
     }
 
-    /// Memory that the runtime allocated in the order of a queue, with its bytes in the books.
+    /// Memory that the runtime allocated in the order of a queue, with its bytes in the books, and its allocation among its uses.
     #[cfg(feature = "alloc")]
-    pub(crate) fn of_queue(context: Context<B>, block: Block, of_queue: OfQueue<B>) -> Self {
-        Self { context: ManuallyDrop::new(context), block, uses: Uses::new(), owner: Owner::Queue(of_queue) }
+    pub(crate) fn of_queue(context: Context<B>, block: Block, uses: Uses<B>, of_queue: OfQueue<B>) -> Self {
+        Self { context: ManuallyDrop::new(context), block, uses, owner: Owner::Queue(of_queue) }
     }
 
     /// The same for memory that the context allocated; memory of another owner stays what it is.
@@ -253,7 +253,11 @@ impl<B: Backend> Drop for Allocation<B> {
                     return;
                 }
             }
-            _ => self.drop_in_use(),
+            _ => {
+                if self.drop_in_use() {
+                    return;
+                }
+            }
         }
         // SAFETY: drop runs once, and nothing reads the context afterwards.
         unsafe { ManuallyDrop::drop(&mut self.context) };
@@ -261,9 +265,9 @@ impl<B: Backend> Drop for Allocation<B> {
 }
 
 impl<B: Backend> Allocation<B> {
-    /// Everything but the usual end of an allocation, at which nothing uses it.
+    /// Everything but the usual end of an allocation, at which nothing uses it. Whether the handle of the context went with it.
     #[inline(never)]
-    fn drop_in_use(&mut self) {
+    fn drop_in_use(&mut self) -> bool {
         #[cfg(feature = "alloc")]
         if let Owner::Queue(of_queue) = &self.owner {
             return ordered::free(&self.context, self.block, of_queue, &mut self.uses);
@@ -288,6 +292,7 @@ impl<B: Backend> Allocation<B> {
             #[cfg(not(feature = "alloc"))]
             Owner::Never(never, _) => match *never {},
         }
+        false
     }
 }
 

@@ -21,6 +21,8 @@ mod deferred;
 mod device;
 mod error;
 mod event;
+#[cfg(feature = "alloc")]
+mod few;
 mod gate;
 pub mod history;
 pub mod ipc;

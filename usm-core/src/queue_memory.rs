@@ -70,8 +70,8 @@ impl<B: Backend> MemorySource<B> for Queue<B> {
 
 #[cfg(feature = "alloc")]
 pub(crate) mod ordered {
-    use alloc::vec::Vec;
     use core::alloc::Layout;
+    use core::slice;
 
     use super::*;
     use crate::access::Access;
@@ -79,7 +79,7 @@ pub(crate) mod ordered {
     use crate::backend::{Block, QueueMemory};
     use crate::deferred::Release;
     use crate::error::{Error, ErrorKind};
-    use crate::uses::Uses;
+    use crate::uses::{Pending, Uses};
     use crate::{AllocKind, MemoryType};
 
     /// How memory from a queue goes back.
@@ -93,71 +93,163 @@ pub(crate) mod ordered {
         native: bool,
     }
 
-    pub(super) fn allocate<B: Backend>(queue: &Queue<B>, request: &Request) -> Result<Allocation<B>> {
-        let context = queue.context();
-        let of_queue =
-            |serial, native| OfQueue { queue: queue.raw().clone(), id: queue.id(), serial, native };
-        if context.info().queue_memory {
-            let layout = request.layout()?;
-            let memory_type = context.reserve(MemoryType::UsmDevice, layout.size(), request.fallback)?;
-            if memory_type != MemoryType::UsmDevice {
-                let kind = memory_type.kind().unwrap_or(request.kind);
-                return context.allocate(&Request { kind, ..*request });
-            }
-            match native(queue, layout) {
-                Ok((block, event)) => {
-                    let serial = context.shared().allocated(&block, B::COUNTED);
-                    let allocation = Allocation::of_queue(context.counted(), block, of_queue(serial, true));
-                    // As a write: whoever uses it from elsewhere starts after it.
-                    allocation.uses().record(Access::Write, queue.id(), event, 0);
-                    return Ok(allocation);
-                }
-                Err(error) => {
-                    context.shared().unreserve(memory_type, layout.size());
-                    // The device has it, this memory or this driver has not.
-                    if !matches!(error.kind, ErrorKind::Unsupported { .. }) {
-                        return Err(error.in_backend(context.info().backend));
-                    }
-                }
-            }
+    impl<B: Backend> OfQueue<B> {
+        fn new(queue: &Queue<B>, serial: u64, native: bool) -> Self {
+            Self { queue: queue.raw().clone(), id: queue.id(), serial, native }
         }
-        let allocation = MemorySource::allocate(context, request)?;
-        Ok(match allocation.kind() {
-            AllocKind::Device => allocation.into_of_queue(|serial| of_queue(serial, false)),
-            _ => allocation,
-        })
     }
 
-    fn native<B: Backend>(
+    pub(super) fn allocate<B: Backend>(queue: &Queue<B>, request: &Request) -> Result<Allocation<B>> {
+        let (context, shared) = (queue.context(), queue.context().shared());
+        if !shared.info().queue_memory {
+            return plain(queue, request);
+        }
+        let layout = request.layout()?;
+        if !shared.has_room(layout.size()) {
+            return allocate_reserved(queue, request, layout);
+        }
+        context.collect();
+        let (block, event) = match native(queue, layout) {
+            Ok(given) => given,
+            Err(error) => return refused(queue, request, error),
+        };
+        if let Some(serial) = shared.allocated_within(&block, B::COUNTED) {
+            return Ok(allocated(queue, block, serial, event));
+        }
+        give_back(queue, block, event);
+        // Many threads took the rest of the memory at once.
+        allocate_reserved(queue, request, layout)
+    }
+
+    /// With the bytes reserved before the runtime is asked.
+    #[cold]
+    fn allocate_reserved<B: Backend>(
         queue: &Queue<B>,
+        request: &Request,
         layout: Layout,
-    ) -> core::result::Result<(Block, B::Event), Error> {
-        queue.context().collect();
+    ) -> Result<Allocation<B>> {
+        let context = queue.context();
+        let memory_type = context.reserve(MemoryType::UsmDevice, layout.size(), request.fallback)?;
+        if memory_type != MemoryType::UsmDevice {
+            let kind = memory_type.kind().unwrap_or(request.kind);
+            return context.allocate(&Request { kind, ..*request });
+        }
+        context.collect();
+        match native(queue, layout) {
+            Ok((block, event)) => {
+                let serial = context.shared().allocated(&block, B::COUNTED);
+                Ok(allocated(queue, block, serial, event))
+            }
+            Err(error) => {
+                context.shared().unreserve(memory_type, layout.size());
+                refused(queue, request, error)
+            }
+        }
+    }
+
+    #[inline]
+    fn native<B: Backend>(queue: &Queue<B>, layout: Layout) -> Result<(Block, B::Event)> {
         let (pointer, event) = B::QueueMemory::allocate(queue.raw(), layout)?;
         let (size, alignment) = (layout.size(), layout.align());
         Ok((Block { pointer, size, alignment, kind: AllocKind::Device }, event))
     }
 
-    /// Gives the block back behind its uses.
+    /// Expects that the books have the block, and a handle of the context where it is counted there.
+    #[inline]
+    fn allocated<B: Backend>(queue: &Queue<B>, block: Block, serial: u64, event: B::Event) -> Allocation<B> {
+        // As a write: whoever uses it from elsewhere starts after it.
+        let uses = Uses::beginning_with(Access::Write, queue.id(), event);
+        Allocation::of_queue(queue.context().counted(), block, uses, OfQueue::new(queue, serial, true))
+    }
+
+    #[cold]
+    fn refused<B: Backend>(queue: &Queue<B>, request: &Request, error: Error) -> Result<Allocation<B>> {
+        // The device has it, this memory or this driver has not.
+        if matches!(error.kind, ErrorKind::Unsupported { .. }) {
+            return plain(queue, request);
+        }
+        Err(error.in_backend(queue.context().info().backend))
+    }
+
+    /// Memory of the context, which leaves the books as if it were of the queue.
+    fn plain<B: Backend>(queue: &Queue<B>, request: &Request) -> Result<Allocation<B>> {
+        let allocation = MemorySource::allocate(queue.context(), request)?;
+        Ok(match allocation.kind() {
+            AllocKind::Device => allocation.into_of_queue(|serial| OfQueue::new(queue, serial, false)),
+            _ => allocation,
+        })
+    }
+
+    /// A block for which there is no room in the books.
+    #[cold]
+    fn give_back<B: Backend>(queue: &Queue<B>, block: Block, allocated: B::Event) {
+        let (context, memory_type) = (queue.context(), MemoryType::of(block.kind));
+        // The runtime may refuse; until it has them the bytes count.
+        context.shared().reserve_over(memory_type, block.size);
+        // SAFETY: just allocated in order, known to nobody, and its one use is its allocation.
+        match unsafe { B::QueueMemory::free(queue.raw(), &block, slice::from_ref(&allocated)) } {
+            Ok(()) => context.shared().unreserve(memory_type, block.size),
+            Err(_) => settle(context, Release::Retired(block), Pending::of(alloc::vec![allocated])),
+        }
+    }
+
+    /// Gives the block back behind its uses. Whether a handle of the context went with it: it then must not be dropped.
     pub(crate) fn free<B: Backend>(
         context: &Context<B>,
         block: Block,
         of_queue: &OfQueue<B>,
         uses: &mut Uses<B>,
-    ) {
-        let (shared, memory_type) = (context.shared(), MemoryType::of(block.kind));
-        let mut after = Vec::new();
+    ) -> bool {
         let submit = || {
-            if !of_queue.native {
-                return false;
-            }
-            let _ = uses.dependencies(Access::Write, of_queue.id, &mut after);
             // SAFETY: allocated in order, and its one owner is being dropped: freed once, and nobody submits a use any more. Those that were
             // submitted are known to `uses`; what it leaves out was submitted to this in-order queue before.
-            unsafe { B::QueueMemory::free(&of_queue.queue, &block, &after) }.is_ok()
+            let free = |after: &[_]| unsafe { B::QueueMemory::free(&of_queue.queue, &block, after) };
+            of_queue.native && uses.with_others(of_queue.id, free).is_ok()
         };
-        if !shared.retire(memory_type, &block, of_queue.serial, submit) {
+        let memory_type = MemoryType::of(block.kind);
+        let retired = context.shared().retire(memory_type, &block, of_queue.serial, B::COUNTED, submit);
+        retired.unwrap_or_else(|| {
             settle(context, Release::Retired(block), uses.take());
+            false
+        })
+    }
+
+    #[cfg(all(test, feature = "mock"))]
+    mod tests {
+        use super::*;
+        use crate::backend::mock::{Fault, Mock, Operation, Progress};
+        use crate::{Fallback, QueueOrder};
+
+        /// Refused or not, it was in no statistics, and its bytes count for as long as the runtime has not taken it back.
+        #[test]
+        fn what_found_no_room_goes_back() {
+            for refuses in [false, true] {
+                let all_at_once = |info: &mut crate::DeviceInfo| info.max_alloc_size = info.global_mem_size;
+                let mock = Mock::new(Progress::Manual).with_device(all_at_once);
+                let context = mock.context();
+                let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+                let layout = Layout::from_size_align(256, 64).expect("a layout");
+                let (block, event) = native(&queue, layout).expect("memory");
+                if refuses {
+                    let error = Error::from(ErrorKind::Native { operation: "the driver's call" });
+                    mock.inject(Fault { operation: Operation::FreeInOrder, skip: 0, error, late: false });
+                }
+                give_back(&queue, block, event);
+                let in_use = || {
+                    let (shared, all) = (context.shared(), context.info().global_mem_size as usize);
+                    let placed = shared.reserve(MemoryType::UsmDevice, all, Fallback::Refuse);
+                    if let Err(Error { kind: ErrorKind::OverMemory { in_use, .. }, .. }) = placed {
+                        return in_use;
+                    }
+                    shared.unreserve(placed.expect("the whole memory"), all);
+                    0
+                };
+                assert_eq!((context.deferred_frees(), in_use()), if refuses { (1, 256) } else { (0, 0) });
+                mock.finish();
+                context.collect();
+                assert_eq!((mock.live_blocks(), mock.violations(), in_use()), (0, alloc::vec![], 0));
+                assert_eq!(context.stats().sum.count, 0);
+            }
         }
     }
 }

@@ -161,6 +161,12 @@ impl Shared {
             .reserve(bytes, |in_use| limits::place(&self.info, in_use as u64, memory_type, bytes, fallback))
     }
 
+    /// Reserves bytes of memory that is there already, whatever the limits say.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn reserve_over(&self, memory_type: MemoryType, bytes: usize) {
+        let _ = self.account.reserve(bytes, |_| Ok(memory_type));
+    }
+
     pub(crate) fn unreserve(&self, memory_type: MemoryType, bytes: usize) {
         if memory_type.on_device() {
             self.account.unreserve(bytes);
@@ -242,35 +248,34 @@ impl Shared {
         false
     }
 
-    /// Takes a block out of the books whatever becomes of it: where `free` gave it back its bytes are no longer in use, and the answer is yes;
-    /// where not, they are until [`unreserve`](Self::unreserve).
+    /// Takes a block out of the books whatever becomes of it. Where `free` did not give it back, the answer is none, and its bytes are in use
+    /// until [`unreserve`](Self::unreserve); where it did, `owned` and the answer are as for [`free`](Self::free).
     #[cfg(feature = "alloc")]
+    #[inline]
     pub(crate) fn retire(
         &self,
         memory_type: MemoryType,
         block: &Block,
         serial: u64,
+        owned: bool,
         free: impl FnOnce() -> bool,
-    ) -> bool {
+    ) -> Option<bool> {
         let entry = Entry { memory_type, bytes: block.size };
         let known = Some((block.address(), serial));
         if self.history.is_active() {
             // A free is told before the address can be told of again.
             let numbers = self.account.strike(self.page, entry, known);
             self.tell(Operation::Free, entry, Some(block), numbers);
-            let freed = free();
-            if freed {
+            return free().then(|| {
                 self.unreserve(memory_type, block.size);
-            }
-            return freed;
+                false
+            });
         }
-        let freed = free();
-        if freed {
-            self.account.settle(self.page, entry, known, false);
-        } else {
-            let _ = self.account.strike(self.page, entry, known);
+        if free() {
+            return Some(self.account.settle(self.page, entry, known, owned));
         }
-        freed
+        let _ = self.account.strike(self.page, entry, known);
+        None
     }
 
     /// Counts another owner of the context.

@@ -9,10 +9,7 @@ use crate::deadline::Deadline;
 use crate::error::Result;
 
 #[cfg(feature = "alloc")]
-use {
-    crate::sync::{Mutex, take_out},
-    alloc::vec::Vec,
-};
+use {crate::few::Few, crate::sync::Mutex, alloc::vec::Vec, core::slice};
 
 /// The events of unfinished operations on one block.
 pub struct Pending<B: Backend> {
@@ -104,7 +101,7 @@ struct Use<B: Backend> {
 
 #[cfg(feature = "alloc")]
 struct InFlight<B: Backend> {
-    uses: Vec<Use<B>>,
+    uses: Few<Use<B>>,
     /// Of the last use.
     serial: u64,
 }
@@ -118,7 +115,7 @@ impl<B: Backend> InFlight<B> {
 
     #[inline]
     fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) -> u64 {
-        for earlier in &self.uses {
+        for earlier in self.uses.as_slice() {
             let conflicts = access == Access::Write || earlier.access == Access::Write;
             let ordered = queue != 0 && earlier.queue == queue;
             if conflicts && !ordered {
@@ -128,8 +125,8 @@ impl<B: Backend> InFlight<B> {
         self.serial
     }
 
-    /// For a block that one operation after the other uses: puts a use in the place of the only one, whose event it gives. Where it
-    /// cannot, it gives the event back.
+    /// For a block that one operation after the other uses: puts a use in the place of the only one, whose event it gives, or in that of
+    /// none. Where it cannot, it gives the event back.
     #[inline]
     fn succeed(
         &mut self,
@@ -137,12 +134,17 @@ impl<B: Backend> InFlight<B> {
         queue: u64,
         event: B::Event,
         known: u64,
-    ) -> core::result::Result<B::Event, B::Event> {
-        match &mut *self.uses {
+    ) -> core::result::Result<Option<B::Event>, B::Event> {
+        match self.uses.as_mut_slice() {
+            [] => {
+                let first = self.next(queue, access, event);
+                self.uses.push(first);
+                Ok(None)
+            }
             [earlier] if earlier.is_replaced_by(access, queue, known) => {
                 self.serial += 1;
                 (earlier.serial, earlier.queue, earlier.access) = (self.serial, queue, access);
-                Ok(core::mem::replace(&mut earlier.event, event))
+                Ok(Some(core::mem::replace(&mut earlier.event, event)))
             }
             _ => Err(event),
         }
@@ -181,7 +183,7 @@ impl<B: Backend> Uses<B> {
     pub(crate) const fn new() -> Self {
         Self {
             #[cfg(feature = "alloc")]
-            list: Mutex::new(InFlight { uses: Vec::new(), serial: 0 }),
+            list: Mutex::new(InFlight { uses: Few::None, serial: 0 }),
             #[cfg(not(feature = "alloc"))]
             marker: core::marker::PhantomData,
         }
@@ -190,6 +192,12 @@ impl<B: Backend> Uses<B> {
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> Uses<B> {
+    /// Of a block that has one use already.
+    pub(crate) fn beginning_with(access: Access, queue: u64, event: B::Event) -> Self {
+        let first = Use { serial: 1, queue, access, event };
+        Self { list: Mutex::new(InFlight { uses: Few::One(first), serial: 1 }) }
+    }
+
     /// Finished uses are looked for when the list is longer than this.
     const PRUNE_ABOVE: usize = 4;
 
@@ -248,14 +256,14 @@ impl<B: Backend> Uses<B> {
         }
     }
 
-    /// A use beside others, or the first.
+    /// A use beside others.
     #[inline(never)]
     fn record_beside(&self, access: Access, queue: u64, event: B::Event, known: u64) {
         let mut list = self.list.lock();
         let latest = list.next(queue, access, event);
-        let gone = take_out(&mut list.uses, |earlier| earlier.is_replaced_by(access, queue, known));
+        let gone = list.uses.take_out(|earlier| earlier.is_replaced_by(access, queue, known));
         list.uses.push(latest);
-        let crowded = list.uses.len() > Self::PRUNE_ABOVE;
+        let crowded = list.uses.as_slice().len() > Self::PRUNE_ABOVE;
         drop(list);
         drop(gone);
         if crowded {
@@ -273,7 +281,7 @@ impl<B: Backend> Uses<B> {
             let latest = list.next(0, Access::Write, event);
             list.uses.push(latest);
         }
-        let crowded = list.uses.len() > Self::PRUNE_ABOVE;
+        let crowded = list.uses.as_slice().len() > Self::PRUNE_ABOVE;
         drop(list);
         if crowded {
             self.prune();
@@ -282,14 +290,16 @@ impl<B: Backend> Uses<B> {
 
     /// Forgets finished uses. The driver is called without the lock held.
     fn prune(&self) {
-        let snapshot: Vec<(u64, B::Event)> =
-            self.list.lock().uses.iter().map(|earlier| (earlier.serial, earlier.event.clone())).collect();
+        let snapshot: Vec<(u64, B::Event)> = {
+            let list = self.list.lock();
+            list.uses.as_slice().iter().map(|earlier| (earlier.serial, earlier.event.clone())).collect()
+        };
         let done: Vec<u64> = snapshot
             .into_iter()
             .filter(|(_, event)| matches!(B::status(event), Ok(EventStatus::Complete)))
             .map(|(serial, _)| serial)
             .collect();
-        let gone = take_out(&mut self.list.lock().uses, |earlier| done.contains(&earlier.serial));
+        let gone = self.list.lock().uses.take_out(|earlier| done.contains(&earlier.serial));
         drop(gone);
     }
 
@@ -306,22 +316,34 @@ impl<B: Backend> Uses<B> {
     /// Everything unfinished.
     pub(crate) fn pending(&self) -> Pending<B> {
         let list = self.list.lock();
-        Pending { events: list.uses.iter().map(|earlier| earlier.event.clone()).collect() }
+        Pending { events: list.uses.as_slice().iter().map(|earlier| earlier.event.clone()).collect() }
     }
 
     /// Everything unfinished; the list is empty afterwards.
     pub(crate) fn take(&mut self) -> Pending<B> {
-        Pending {
-            events: core::mem::take(&mut self.list.get_mut().uses)
-                .into_iter()
-                .map(|earlier| earlier.event)
-                .collect(),
+        let uses = self.list.get_mut().uses.take();
+        Pending { events: uses.into_iter().map(|earlier| earlier.event).collect() }
+    }
+
+    /// Calls `work` with the events of all uses but those by this queue, which has an id when it is in order.
+    #[inline]
+    pub(crate) fn with_others<R>(&mut self, queue: u64, work: impl FnOnce(&[B::Event]) -> R) -> R {
+        let list = self.list.get_mut();
+        match list.uses.as_slice() {
+            [] => work(&[]),
+            [only] if queue != 0 && only.queue == queue => work(&[]),
+            [only] => work(slice::from_ref(&only.event)),
+            _ => {
+                let mut after = Vec::new();
+                let _ = list.dependencies(Access::Write, queue, &mut after);
+                work(&after)
+            }
         }
     }
 
     /// Whether nothing is remembered.
     pub(crate) fn is_empty(&mut self) -> bool {
-        self.list.get_mut().uses.is_empty()
+        self.list.get_mut().uses.as_slice().is_empty()
     }
 }
 

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use usm_core::backend::mock::{Call, Fault, Mock, MockEvent, Operation, Progress};
 use usm_core::backend::{Block, QueueMemory};
 use usm_core::{
-    AllocKind, Allocation, Backend, Context, Device, Error, ErrorKind, Event, MemorySource, MemoryType,
-    Queue, QueueOrder, Request, UsmVec,
+    AllocKind, Allocation, Backend, Context, Device, Error, ErrorKind, Event, EventStatus, MemorySource,
+    MemoryType, Queue, QueueOrder, Request, UsmVec,
 };
 
 const BYTES: usize = 256;
@@ -78,6 +78,28 @@ fn only_what_another_queue_does_is_waited_for() {
     drop(memory);
     assert_eq!(waits(&mock, Operation::Fill), [0, 1], "the fill waits for the allocation");
     assert_eq!(waits(&mock, Operation::FreeInOrder), [0, 1], "the free waits for the fill");
+}
+
+/// Not for what its own queue was given afterwards, which may take long, or wait for the other queue in its turn.
+#[test]
+fn the_first_use_elsewhere_waits_for_the_allocation_alone() {
+    let comes_first = (0..50).any(|seed| {
+        let mock = Mock::new(Progress::Manual);
+        mock.seed(seed);
+        let context = mock.context();
+        let (own, other) = two_queues(&context);
+        let mut memory = bytes(&own);
+        let later = own.barrier(&[]).expect("a barrier");
+        let filled = fill(&other, &mut memory, 1);
+        while filled.status().expect("a state") == EventStatus::Pending {
+            assert!(mock.step(), "something may run");
+        }
+        let comes_first = later.status().expect("a state") == EventStatus::Pending;
+        mock.finish();
+        assert_eq!(mock.violations(), []);
+        comes_first
+    });
+    assert!(comes_first);
 }
 
 /// On a queue that is not in order by itself everything is ordered by events.

@@ -148,6 +148,11 @@ fn refused_allocations_are_typed_and_a_driver_without_it_gives_plain_memory() {
     let context = driver.context();
     let queue = queue(&context);
     let request = Request::new(AllocKind::Device, SIZE);
+    // Without an event nothing is allocated.
+    fail("cuEventCreate=700");
+    let (refused, made) = calls_of(|| MemorySource::allocate(&queue, &request).unwrap_err());
+    assert_eq!((refused.kind, refused.native), (ErrorKind::Native { operation: "cuEventCreate" }, Some(700)));
+    assert_eq!(times(&made, "cuMemAllocAsync"), 0, "{made:?}");
     fail("cuMemAllocAsync=2");
     let (memory_type, requested) = (MemoryType::UsmDevice, SIZE as u64);
     let refused = MemorySource::allocate(&queue, &request).unwrap_err();

@@ -26,11 +26,16 @@ impl Gone {
         self.change(|ranges| {
             // Those that it meets or touches become one with it.
             let first = ranges.partition_point(|range| range.end < block.start);
-            let behind = ranges.partition_point(|range| range.start <= block.end);
-            let met = &ranges[first..behind];
-            let start = met.first().map_or(block.start, |range| range.start.min(block.start));
-            let end = met.last().map_or(block.end, |range| range.end.max(block.end));
-            ranges.splice(first..behind, core::iter::once(start..end));
+            let met = ranges[first..].iter().take_while(|range| range.start <= block.end).count();
+            if met == 0 {
+                return ranges.insert(first, block);
+            }
+            let start = ranges[first].start.min(block.start);
+            let end = ranges[first + met - 1].end.max(block.end);
+            ranges[first] = start..end;
+            if met > 1 {
+                ranges.drain(first + 1..first + met);
+            }
         });
     }
 
@@ -45,11 +50,20 @@ impl Gone {
     fn remove_listed(&self, block: &Range<usize>) {
         self.change(|ranges| {
             let first = ranges.partition_point(|range| range.end <= block.start);
-            let behind = ranges.partition_point(|range| range.start < block.end);
-            let Some(met) = ranges.get(first..behind).filter(|met| !met.is_empty()) else { return };
-            let before = met[0].start..block.start;
-            let after = block.end..met[met.len() - 1].end;
-            ranges.splice(first..behind, [before, after].into_iter().filter(|range| !range.is_empty()));
+            let met = ranges[first..].iter().take_while(|range| range.start < block.end).count();
+            let Some(last) = met.checked_sub(1) else { return };
+            let before = ranges[first].start..block.start;
+            let after = block.end..ranges[first + last].end;
+            match (met, before.is_empty(), after.is_empty()) {
+                // A whole range, its start or its end: what is usual takes no other list.
+                (1, true, true) => drop(ranges.remove(first)),
+                (1, true, false) => ranges[first] = after,
+                (1, false, true) => ranges[first] = before,
+                _ => {
+                    let left = [before, after].into_iter().filter(|range| !range.is_empty());
+                    ranges.splice(first..first + met, left);
+                }
+            }
         });
     }
 

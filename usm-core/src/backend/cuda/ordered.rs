@@ -20,9 +20,9 @@ use crate::error::{Error, ErrorKind, Result};
 impl QueueMemory<Self> for Cuda {
     fn allocate(queue: &CudaQueue, layout: Layout) -> Result<(NonNull<u8>, CudaEvent)> {
         let (context, driver) = (queue.context(), queue.context().driver());
-        let mut given = Err(driver.error(ErrorKind::SizeOverflow));
+        let (mut address, mut refused) = (0, None);
         let submitted = queue.submit_calls(&[], |stream| {
-            given = context.placed().allocate(
+            let given = context.placed().allocate(
                 layout,
                 |bytes| allocate_bytes(driver, stream, bytes),
                 |base| {
@@ -31,14 +31,19 @@ impl QueueMemory<Self> for Cuda {
                     let _ = unsafe { free_at(driver, stream, base) };
                 },
             );
-            match &given {
-                Ok(_) => Submitted::All,
-                // Replaced by the error itself.
-                Err(_) => Submitted::Nothing(driver.names().allocate_in_order, error::OUT_OF_MEMORY),
+            match given {
+                Ok(given) => {
+                    address = given;
+                    Submitted::All
+                }
+                Err(error) => {
+                    refused = Some(error);
+                    // Replaced by the error itself.
+                    Submitted::Nothing(driver.names().allocate_in_order, error::OUT_OF_MEMORY)
+                }
             }
         });
-        let address = given?;
-        let event = submitted?;
+        let event = submitted.map_err(|error| refused.unwrap_or(error))?;
         driver.gone.remove(address..address + layout.size());
         let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
         // `allocate_bytes` never gives 0.

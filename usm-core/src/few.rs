@@ -1,0 +1,108 @@
+//! A list that mostly has one element at most, which then lies in place: no heap for the first.
+
+use alloc::vec::{self, Vec};
+use core::{iter, mem, slice};
+
+/// A list in the order in which its elements came.
+pub(crate) enum Few<T> {
+    None,
+    One(T),
+    /// Any number: what once grew keeps its room.
+    Several(Vec<T>),
+}
+
+impl<T> Few<T> {
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[T] {
+        match self {
+            Self::None => &[],
+            Self::One(one) => slice::from_ref(one),
+            Self::Several(several) => several,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
+        match self {
+            Self::None => &mut [],
+            Self::One(one) => slice::from_mut(one),
+            Self::Several(several) => several,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, element: T) {
+        match self {
+            Self::None => *self = Self::One(element),
+            _ => self.push_beside(element),
+        }
+    }
+
+    #[inline(never)]
+    fn push_beside(&mut self, element: T) {
+        let mut all = Vec::from_iter(mem::replace(self, Self::None));
+        all.push(element);
+        *self = Self::Several(all);
+    }
+
+    /// Takes the elements that `leave` out of the list: to be dropped once the list's lock is released.
+    pub(crate) fn take_out(&mut self, leave: impl Fn(&T) -> bool) -> Self {
+        match self {
+            Self::One(one) if leave(one) => mem::replace(self, Self::None),
+            Self::Several(several) => Self::Several(crate::sync::take_out(several, leave)),
+            _ => Self::None,
+        }
+    }
+
+    /// The whole list; it is empty afterwards.
+    pub(crate) fn take(&mut self) -> Self {
+        mem::replace(self, Self::None)
+    }
+}
+
+impl<T> IntoIterator for Few<T> {
+    type Item = T;
+    type IntoIter = iter::Chain<core::option::IntoIter<T>, vec::IntoIter<T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let (one, several) = match self {
+            Self::None => (None, Vec::new()),
+            Self::One(one) => (Some(one), Vec::new()),
+            Self::Several(several) => (None, several),
+        };
+        one.into_iter().chain(several)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against a plain list, through all lengths from none to several and back.
+    #[test]
+    fn it_is_a_list() {
+        let (mut few, mut model, mut random) = (Few::None, Vec::new(), 1_usize);
+        for step in 0..20_000 {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            match random >> 33 & 7 {
+                0..4 => {
+                    few.push(step);
+                    model.push(step);
+                }
+                4..7 => {
+                    let leaves = |element: &usize| element % 3 == random >> 40 & 3;
+                    let gone = Vec::from_iter(few.take_out(leaves));
+                    assert_eq!(gone, crate::sync::take_out(&mut model, leaves));
+                }
+                _ => assert_eq!(Vec::from_iter(few.take()), mem::take(&mut model)),
+            }
+            if let Some(last) = few.as_mut_slice().last_mut() {
+                *last += 1;
+            }
+            if let Some(last) = model.last_mut() {
+                *last += 1;
+            }
+            assert_eq!(few.as_slice(), &model[..], "after {step} steps");
+        }
+    }
+}
