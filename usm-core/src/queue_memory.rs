@@ -37,6 +37,7 @@ use crate::source::{MemorySource, Request};
 /// queue's context otherwise. The allocation may be used by every queue of the context, and outlives this one.
 ///
 /// ```
+/// # #[cfg(feature = "mock")] {
 /// use usm_core::backend::mock::Mock;
 /// use usm_core::{Device, QueueOrder, UsmVec};
 ///
@@ -48,6 +49,7 @@ use crate::source::{MemorySource, Request};
 /// let second = UsmVec::<u32, Device, _>::zeroed_in(&queue, &queue, 64)?;
 /// assert_eq!(second.as_ptr(), address); // before anything has run
 /// assert_eq!(second.to_vec(&queue)?, [0; 64]);
+/// # }
 /// # Ok::<(), usm_core::Error>(())
 /// ```
 impl<B: Backend> MemorySource<B> for Queue<B> {
