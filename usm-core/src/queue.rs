@@ -46,7 +46,8 @@ impl<B: Backend> fmt::Debug for Queue<B> {
 /// One memory object that a submission uses, and how.
 ///
 /// Naming a use touches no memory, so a write takes a shared reference too: the object then remembers the work as one that writes. Several threads
-/// may name one object at the same time; it remembers all of their work and is freed after all of it. Who really writes, in code that Rust did not
+/// may name one object at the same time; it remembers all of their work and is freed after all of it. The exception is a usage by
+/// [`alone`](Self::alone), which only who has the object for himself can make, and which takes no lock. Who really writes, in code that Rust did not
 /// check, promises where that is said ([`Queue::submit`], a launch of such code) that nobody else uses the bytes meanwhile.
 pub struct Usage<'a, B: Backend> {
     uses: &'a Uses<B>,
@@ -188,7 +189,8 @@ impl<B: Backend> Queue<B> {
     /// `run` submits to the queue it is given, after the events it is given, work that touches only memory in `usages`
     /// (and memory that stays valid otherwise), in the way they say, and returns the event of that work; when it
     /// returns an error, nothing was submitted. Where the work writes, nobody else uses those bytes before the event is complete
-    /// without waiting for it.
+    /// without waiting for it. What a usage by [`Usage::alone`] was promised holds until the call has returned: its allocation is named once in `usages`, and
+    /// no other thread names it or reaches it meanwhile.
     ///
     /// # Errors
     /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`], or the runtime's.

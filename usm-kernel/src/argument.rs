@@ -407,9 +407,21 @@ pub trait Signature: Sealed {
 ///
 ///     fn for_each_kind(&self, _: impl FnMut(AllocKind)) {}
 ///
-///     fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, HostHeap>]) -> R) -> R {
+///     unsafe fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, HostHeap>]) -> R) -> R {
 ///         receive(&[])
 ///     }
+/// }
+/// ```
+///
+/// The usages of written arguments are taken without a lock, which safe code has no way to:
+///
+/// ```compile_fail,E0133
+/// use usm_core::backend::host::HostHeap;
+/// use usm_core::{Device, UsmVec};
+/// use usm_kernel::{Arguments, Write};
+///
+/// fn named(a: &mut UsmVec<u8, Device, HostHeap>) -> usize {
+///     Arguments::<(Write<u8>,), HostHeap>::with_usages(&(a,), |usages| usages.len())
 /// }
 /// ```
 ///
@@ -424,7 +436,11 @@ pub unsafe trait Arguments<S: Signature, B: Backend> {
     fn for_each_kind(&self, visit: impl FnMut(AllocKind));
 
     /// Calls `receive` with the usages of the allocations.
-    fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R;
+    ///
+    /// # Safety
+    /// Usages of arguments that are [`ALONE`](Bind::ALONE) are by [`Usage::alone`]: while `receive` runs, nobody else reaches `self` or has called
+    /// this, and `receive` gives the usages to one submission.
+    unsafe fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R;
 }
 
 macro_rules! signature {
@@ -481,10 +497,10 @@ macro_rules! signature {
             }
 
             #[inline]
-            fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R {
+            unsafe fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R {
                 let usages = [$(self.$index.usage().map(|(allocation, access)| {
                     if $argument::ALONE {
-                        // SAFETY: the argument's promise; it lives until the launch has returned.
+                        // SAFETY: the argument has the only borrow, and the caller promises that nobody else has the argument.
                         unsafe { Usage::alone(allocation, access) }
                     } else {
                         Usage::of(allocation, access)

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use usm_core::{Event, Name};
+use usm_core::{Event, Name, Usage};
 
 use crate::argument::{Arguments, Signature};
 use crate::backend::Programmable;
@@ -121,10 +121,12 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         let mut call = TypedCall::new(space.queue);
         call.arguments::<S>(&raw)?;
         call.locals::<L>(&locals)?;
-        arguments.with_usages(|usages| {
+        let submit = |usages: &[Usage<'_, B>]| {
             // SAFETY: `Declared::new` was promised that the code keeps to its arrays and has no race where `check` accepts; a `&mut` usage
             // excludes all others of the same array.
             unsafe { call.submit(&space, &declared.function, usages, declared.matched) }
-        })
+        };
+        // SAFETY: the arguments are this call's own, and their usages go to one submission.
+        unsafe { arguments.with_usages(submit) }
     }
 }

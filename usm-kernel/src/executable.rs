@@ -174,11 +174,13 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
             call.slots.push(Slot::Value(bytemuck::bytes_of(number)))?;
         }
         call.locals::<K::Local>(&lengths)?;
-        arguments.with_usages(|usages| {
+        let submit = |usages: &[Usage<'_, B>]| {
             // SAFETY: the kernel accepted range and lengths, for which its code keeps to its arrays and has no race; a `&mut` usage
             // excludes all others of the same array.
             unsafe { call.submit(&space, function, usages, false) }
-        })
+        };
+        // SAFETY: the arguments are this call's own, and their usages go to one submission.
+        unsafe { arguments.with_usages(submit) }
     }
 }
 

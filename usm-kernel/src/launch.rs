@@ -2,10 +2,8 @@
 
 #[cfg(feature = "alloc")]
 use usm_core::MemoryType;
-#[cfg(feature = "alloc")]
-use usm_core::Usage;
 use usm_core::backend::HostTasks;
-use usm_core::{AllocKind, Backend, BackendKind, DeviceInfo, ErrorKind, Event, Queue};
+use usm_core::{AllocKind, Backend, BackendKind, DeviceInfo, ErrorKind, Event, Queue, Usage};
 
 use crate::argument::{Arguments, RawSlice, Signature};
 use crate::error::LaunchError;
@@ -159,7 +157,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             let local = local.expect("the same region was cut into the same lengths before");
             phased::groups(&kernel, &range, views, local, order);
         };
-        arguments.with_usages(|usages| {
+        let submit = |usages: &[Usage<'_, B>]| {
             #[cfg(feature = "alloc")]
             let all;
             #[cfg(feature = "alloc")]
@@ -174,7 +172,9 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             let event =
                 unsafe { queue.submit(usages, after, |queue, after| B::HostTasks::run(queue, after, task)) };
             Ok(event?)
-        })
+        };
+        // SAFETY: the arguments are this call's own, and their usages go to one submission.
+        unsafe { arguments.with_usages(submit) }
     }
 }
 
