@@ -22,6 +22,7 @@
 mod device;
 mod error;
 mod event;
+mod line;
 mod loader;
 mod memory;
 mod queue;

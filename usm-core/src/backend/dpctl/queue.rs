@@ -6,7 +6,8 @@ use core::ffi::{c_int, c_void};
 
 use super::device::DpctlDevice;
 use super::error::{self, not_null};
-use super::event::{DpctlEvent, Line};
+use super::event::{self, DpctlEvent};
+use super::line::{Lane, Tracked};
 use super::loader::{Handle, Library, Raw};
 use super::memory::DpctlContext;
 use crate::backend::QueueOrder;
@@ -27,7 +28,7 @@ pub(super) struct Inner {
     handle: Arc<Handle>,
     context: DpctlContext,
     /// Of an in-order queue.
-    line: Option<Arc<Line>>,
+    lane: Option<Lane<Handle>>,
 }
 
 pub(super) fn create_native(context: &Handle, device: &DpctlDevice, order: QueueOrder) -> Result<Handle> {
@@ -67,8 +68,8 @@ impl DpctlQueue {
     }
 
     pub(super) fn known(handle: Handle, context: &DpctlContext, order: QueueOrder) -> Self {
-        let line = (order == QueueOrder::InOrder).then(|| Arc::new(Line::new()));
-        let inner = Arc::new(Inner { handle: Arc::new(handle), context: context.clone(), line });
+        let lane = (order == QueueOrder::InOrder).then(Lane::new);
+        let inner = Arc::new(Inner { handle: Arc::new(handle), context: context.clone(), lane });
         context.roster().remember(&inner);
         Self(inner)
     }
@@ -235,7 +236,7 @@ impl Inner {
                 let barrier = self.native_barrier(after);
                 let operation = "DPCTLQueue_SubmitBarrierForEvents";
                 // SAFETY: the event is the caller's, who does not need it.
-                drop(unsafe { DpctlEvent::take(self.handle.library(), operation, barrier) }?);
+                drop(unsafe { event::owned(self.handle.library(), operation, barrier) }?);
             }
             Ok(call(queue))
         };
@@ -255,24 +256,17 @@ impl Inner {
         refuse: bool,
         call: impl FnOnce(Raw) -> Result<Raw>,
     ) -> Result<DpctlEvent> {
-        let follows = after.iter().filter(|event| !event.is_over()).cloned().collect();
-        let library = self.handle.library();
-        let Some(line) = &self.line else {
+        let follows = after.iter().map(|event| &event.0).filter(|event| !event.is_over()).cloned().collect();
+        let call = || {
             let raw = call(self.handle.raw())?;
             // SAFETY: the caller's promise.
-            return unsafe { DpctlEvent::following(library, operation, raw, None, follows) };
+            unsafe { event::owned(self.handle.library(), operation, raw) }
         };
-        let mut turn = line.turn();
-        if refuse {
-            line.check()?;
-        }
-        *turn += 1;
-        let place = (Arc::clone(line), *turn);
-        let raw = call(self.handle.raw())?;
-        // SAFETY: the caller's promise.
-        let event = unsafe { DpctlEvent::following(library, operation, raw, Some(place), follows) }?;
-        line.enter(event.clone());
-        Ok(event)
+        let event = match &self.lane {
+            Some(lane) => lane.submit(refuse, follows, call)?,
+            None => Tracked::new(call()?, follows),
+        };
+        Ok(DpctlEvent(event))
     }
 }
 

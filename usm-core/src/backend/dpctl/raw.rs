@@ -18,12 +18,11 @@ use core::any::Any;
 use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
 
-use super::device;
 use super::error::{self, not_null};
 use super::loader::Handle;
 use super::memory::devices_of;
 use super::queue::{context_of, device_of};
-use super::{Dpctl, DpctlContext, DpctlDevice, DpctlEvent, DpctlQueue};
+use super::{Dpctl, DpctlContext, DpctlDevice, DpctlEvent, DpctlQueue, device, event};
 use crate::AllocKind;
 use crate::allocation::Allocation;
 use crate::backend::{Backend, Block, QueueOrder};
@@ -220,7 +219,7 @@ impl DpctlEvent {
         // SAFETY: the caller's promise.
         let copy = unsafe { (library.event_copy)(event.as_ptr()) };
         // SAFETY: the copy is ours.
-        unsafe { Self::take(library, "DPCTLEvent_Copy", copy) }
+        Ok(Self::of(unsafe { event::owned(library, "DPCTLEvent_Copy", copy) }?))
     }
 }
 
