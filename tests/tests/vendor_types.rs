@@ -5,8 +5,22 @@ use std::path::{Path, PathBuf};
 
 const CRATES: [&str; 5] = ["usm-core", "usm-pool", "usm-kernel", "usm-nrt", "usm-interface"];
 
-/// Beginnings of the names that vendors give their types: CUDA, HIP, Level Zero, OpenCL, SYCL's C interface.
-const VENDORS: [&str; 6] = ["CU", "hip", "ze_", "cl_", "DPCTL", "nvrtc"];
+/// Whether a name goes on with this letter.
+type Next = fn(char) -> bool;
+
+/// How the names begin that vendors give their types, and how they go on, so that ours are none: CUDA (`CUdevice`, not `Cuda`; `CUDA_MEMCPY2D`, and with
+/// it the values that begin so) and its compiler, HIP (`hipEvent_t`, not `hip`) and its compiler, Level Zero, OpenCL, SYCL's C interface.
+const VENDORS: [(&str, Next); 9] = [
+    ("CU", |next| next.is_ascii_lowercase()),
+    ("CUDA_", |next| next.is_ascii_uppercase()),
+    ("nvrtc", |next| next.is_ascii_uppercase()),
+    ("hip", |next| next.is_ascii_uppercase()),
+    ("hiprtc", |next| next.is_ascii_uppercase()),
+    ("ze_", |next| next.is_ascii_lowercase()),
+    ("zes_", |next| next.is_ascii_lowercase()),
+    ("cl_", |next| next.is_ascii_lowercase()),
+    ("DPCTL", |next| next.is_ascii_uppercase()),
+];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
@@ -47,11 +61,9 @@ fn public_heads(source: &str) -> Vec<String> {
 /// Names of types in a head: what stands after a colon or an arrow, or is an argument of a generic type.
 fn vendor_type(head: &str) -> Option<&str> {
     head.split(|c: char| !(c.is_alphanumeric() || c == '_')).find(|word| {
-        VENDORS.iter().any(|vendor| {
-            let rest = word.strip_prefix(vendor);
-            // `CUdevice`, not `CUDA_ERROR`, which is a value; `ze_context_handle_t`; `DPCTLSyclQueueRef`.
-            rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_lowercase() || c == 'S'))
-        })
+        VENDORS
+            .iter()
+            .any(|(vendor, next)| word.strip_prefix(vendor).is_some_and(|rest| rest.starts_with(*next)))
     })
 }
 
@@ -63,7 +75,23 @@ fn public_heads_and_vendor_types_are_seen() {
     assert_eq!(heads, ["pub fn b(n: u32,q: cl_mem,) -> u32 {", "pub struct C;"]);
     assert_eq!(heads.iter().filter_map(|head| vendor_type(head)).collect::<Vec<_>>(), ["cl_mem"]);
     assert_eq!(vendor_type("pub fn cuda(queue: &Queue<Cuda>) -> Result<()> {"), None);
-    assert_eq!(vendor_type("pub fn d() -> Option<DPCTLSyclQueueRef> {"), Some("DPCTLSyclQueueRef"));
+}
+
+#[test]
+fn the_types_of_every_vendor_are_known() {
+    let names = "CUdevice CUstream CUfunction_attribute CUDA_MEMCPY2D nvrtcProgram nvrtcResult hipCtx_t hipDevice_t hipEvent_t hipStream_t \
+                 hipModule_t hipFunction_t hipDeviceptr_t hipError_t hiprtcProgram ze_context_handle_t zes_device_handle_t cl_mem \
+                 cl_device_id DPCTLSyclQueueRef DPCTLKernelArgType";
+    for name in names.split_whitespace() {
+        for head in
+            [format!("pub fn d(from: &[{name}]) -> Result<()> {{"), format!("pub struct D(pub *mut {name});")]
+        {
+            assert_eq!(vendor_type(&head), Some(name), "{head}");
+        }
+    }
+    for ours in ["pub fn load_hip() -> Result<Cuda> {", "pub fn hip(self) -> Hip {"] {
+        assert_eq!(vendor_type(ours), None, "{ours}");
+    }
 }
 
 #[test]
