@@ -140,8 +140,9 @@ fn count(line: &str, outcome: &mut Outcome) {
         add(rest.split(','), outcome);
     } else if let Some((place, reason)) = line.split_once("skipped: ") {
         // At the start of a line, or after the name of what was skipped.
-        if place.is_empty() || place.ends_with(": ") {
-            outcome.skips.push(format!("{place}{reason}"));
+        let skip = format!("{place}{reason}");
+        if (place.is_empty() || place.ends_with(": ")) && !outcome.skips.contains(&skip) {
+            outcome.skips.push(skip);
         }
     } else if let Some(reason) = line.strip_prefix("SKIPPED ") {
         outcome.skips.push(reason.to_owned());
@@ -231,6 +232,7 @@ mod tests {
             "error: 3 failed in spirit",
             "2 in 3s",
             "Finished `dev` profile in 3.20s",
+            "skipped: qemu: qemu-system-x86_64 not found",
             "skipped: qemu: qemu-system-x86_64 not found",
             "runtime opencl: skipped: no platform",
             "bytes that were skipped: 3",

@@ -76,6 +76,13 @@ fn lints(report: &mut Report) {
 fn tests(report: &mut Report) {
     drivers(report);
     report.command("tests and doctests", &mut test(["--all-features"].into_iter()));
+    // What a new user runs. One by one: what the tests of one crate want of another would be on for both.
+    for package in NO_STD.into_iter().chain(["level-zero-sys"]) {
+        report.command(
+            &format!("doctests: {package}, default features"),
+            &mut cargo(["test", "--quiet", "--doc", "-p", package]),
+        );
+    }
     report.command(
         "tests: no feature",
         &mut test(["--no-default-features", "--tests"].into_iter().chain(packages())),
