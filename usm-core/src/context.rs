@@ -14,6 +14,8 @@ use crate::queue::Queue;
 use crate::shared::Shared;
 use crate::source::{MemorySource, Request};
 use crate::stats::Stats;
+#[cfg(feature = "alloc")]
+use crate::uses::Pending;
 use crate::{AllocKind, DeviceInfo, MemoryType};
 
 /// A context over one device. Cloning it gives another handle to the same context.
@@ -290,6 +292,18 @@ impl<B: Backend> Context<B> {
         B::synchronize(&self.raw, limit)?;
         self.collect();
         Ok(())
+    }
+
+    /// What is in flight in the context's queues now, for who waits for it in parts: what is submitted meanwhile is not in it, so steady load does not
+    /// keep such a wait from ending. Blocks only while a queue is being dropped, at most `limit`.
+    ///
+    /// # Errors
+    /// The runtime's, or [`ErrorKind::Timeout`].
+    #[cfg(feature = "alloc")]
+    pub fn pending(&self, limit: Duration) -> Result<Pending<B>> {
+        let mut events = alloc::vec::Vec::new();
+        B::for_each_pending(&self.raw, limit, &mut |event| events.push(event))?;
+        Ok(Pending::of(events))
     }
 
     /// Frees blocks whose owners are gone and whose operations have finished since. Allocating does it too.

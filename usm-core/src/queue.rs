@@ -13,6 +13,8 @@ use crate::event::Event;
 use crate::limits;
 use crate::shared::Shared;
 use crate::sync::next_id;
+#[cfg(feature = "alloc")]
+use crate::uses::Pending;
 use crate::uses::Uses;
 
 /// Usages of a submission that need no heap.
@@ -407,6 +409,19 @@ impl<B: Backend> Queue<B> {
         B::wait(&B::barrier(&self.raw, &[])?, limit)?;
         self.context.collect();
         Ok(())
+    }
+
+    /// What is in flight in the queue now, for who waits for it in parts: what is submitted meanwhile is not in it, so steady load does not keep such a
+    /// wait from ending.
+    ///
+    /// # Errors
+    /// The runtime's.
+    #[cfg(feature = "alloc")]
+    pub fn pending(&self) -> Result<Pending<B>> {
+        if B::SYNCHRONOUS {
+            return Ok(Pending::none());
+        }
+        Ok(Pending::of(alloc::vec![B::barrier(&self.raw, &[])?]))
     }
 }
 

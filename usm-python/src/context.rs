@@ -44,7 +44,8 @@ impl PyContext {
     /// Waits until all queues of the context are idle, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
     fn synchronize(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
-        wait(py, timeout, |limit| self.0.context.synchronize(limit))
+        let context = &self.0.context;
+        wait(py, timeout, context, |limit| context.pending(limit))
     }
 
     /// Counters of live memory per kind, and of the sum.

@@ -1,13 +1,14 @@
 //! `usm.Queue` and `usm.Event`.
 
+use std::slice;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use usm_core::backend::Dyn;
-use usm_core::{Error, ErrorKind, Event, EventStatus, QueueOrder};
+use usm_core::backend::{Dyn, DynEvent};
+use usm_core::{Backend, Context, Error, ErrorKind, Event, EventStatus, Pending, QueueOrder, Result};
 
 use crate::capsule;
 use crate::context::{PyContext, device_of};
@@ -63,7 +64,7 @@ impl PyQueue {
     /// Waits until everything submitted before has finished, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
-        wait(py, timeout, |limit| self.0.queue.wait_for(limit))
+        wait(py, timeout, self.0.context(), |_| self.0.queue.pending())
     }
 
     /// An event after everything submitted before.
@@ -100,7 +101,7 @@ impl PyEvent {
     /// Waits until the operation has finished, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
-        wait(py, timeout, |limit| self.0.wait_for(limit))
+        Limit::seconds(timeout)?.wait(py, slice::from_ref(self.0.raw()))
     }
 
     fn __repr__(&self) -> &'static str {
@@ -115,35 +116,64 @@ impl PyEvent {
 /// How long a wait goes on before signals are looked at: Ctrl-C.
 const UNTIL_SIGNALS: Duration = Duration::from_millis(100);
 
-/// Waits by `wait`, which gets a limit, at most `timeout` seconds in all, without the interpreter.
+/// Waits for what `pending` finds in flight, at most `timeout` seconds in all, without the interpreter. It is asked once: what is submitted while the
+/// wait looks at signals is no part of it.
 pub(crate) fn wait(
     py: Python<'_>,
     timeout: f64,
-    wait: impl Fn(Duration) -> usm_core::Result<()> + Sync,
+    context: &Context<Dyn>,
+    pending: impl Fn(Duration) -> Result<Pending<Dyn>> + Sync,
 ) -> PyResult<()> {
-    let (start, limit) = (Instant::now(), seconds(timeout)?);
-    loop {
-        let left = limit.saturating_sub(start.elapsed());
-        match py.detach(|| wait(left.min(UNTIL_SIGNALS))) {
-            Err(Error { kind: ErrorKind::Timeout { .. }, .. }) if left > UNTIL_SIGNALS => {
-                py.check_signals()?
-            }
-            Err(mut error) => {
-                if let ErrorKind::Timeout { limit_ms } = &mut error.kind {
-                    *limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-                } else {
-                    // One of several queues failed; the others are waited for all the same.
-                    let _ = py.detach(|| wait(limit.saturating_sub(start.elapsed())));
-                }
-                return Err(error).or_raise();
-            }
-            Ok(()) => return Ok(()),
-        }
-    }
+    let limit = Limit::seconds(timeout)?;
+    let pending = limit.in_slices(py, pending)?.or_raise()?;
+    limit.wait(py, pending.events())?;
+    py.detach(|| context.collect());
+    Ok(())
 }
 
-/// A time limit from Python.
-fn seconds(value: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(value)
-        .map_err(|_| PyValueError::new_err("a timeout is a number of seconds, not negative"))
+/// A time limit from Python, for several waits together.
+struct Limit {
+    start: Instant,
+    limit: Duration,
+}
+
+impl Limit {
+    /// The time starts to run.
+    fn seconds(value: f64) -> PyResult<Self> {
+        let limit = Duration::try_from_secs_f64(value)
+            .map_err(|_| PyValueError::new_err("a timeout is a number of seconds, not negative"))?;
+        Ok(Self { start: Instant::now(), limit })
+    }
+
+    /// Waits for all of `events`. The first failure is the answer, once the others have been waited for all the same.
+    fn wait(&self, py: Python<'_>, events: &[DynEvent]) -> PyResult<()> {
+        let mut outcome = Ok(());
+        for event in events {
+            outcome = outcome.and(self.in_slices(py, |limit| Dyn::wait(event, limit))?);
+        }
+        outcome.or_raise()
+    }
+
+    /// The answer of `step`, which gets a limit and is asked again where that was too short. The outer error is what a signal raised.
+    fn in_slices<T: Send>(
+        &self,
+        py: Python<'_>,
+        step: impl Fn(Duration) -> Result<T> + Sync,
+    ) -> PyResult<Result<T>> {
+        loop {
+            let left = self.limit.saturating_sub(self.start.elapsed());
+            match py.detach(|| step(left.min(UNTIL_SIGNALS))) {
+                Err(Error { kind: ErrorKind::Timeout { .. }, .. }) if left > UNTIL_SIGNALS => {
+                    py.check_signals()?;
+                }
+                Err(mut error) => {
+                    if let ErrorKind::Timeout { limit_ms } = &mut error.kind {
+                        *limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
+                    }
+                    return Ok(Err(error));
+                }
+                Ok(answer) => return Ok(Ok(answer)),
+            }
+        }
+    }
 }

@@ -322,4 +322,15 @@ pub unsafe trait Backend: Sized {
     /// # Errors
     /// As [`wait`](Self::wait).
     fn synchronize(context: &Self::Context, limit: Duration) -> Result<()>;
+
+    /// Calls `visit` with events that are complete once everything is that was submitted to the context's queues before. Blocks only while a queue is
+    /// being dropped, at most `limit`.
+    ///
+    /// # Errors
+    /// The runtime's, or [`ErrorKind::Timeout`](crate::ErrorKind::Timeout).
+    fn for_each_pending(
+        context: &Self::Context,
+        limit: Duration,
+        visit: &mut dyn FnMut(Self::Event),
+    ) -> Result<()>;
 }

@@ -292,6 +292,11 @@ impl CudaContext {
         self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
     }
 
+    /// What [`synchronize`](Self::synchronize) would wait for now.
+    pub(super) fn submitted(&self, limit: Duration) -> Result<Vec<CudaEvent>> {
+        self.0.roster.pending(limit, |queue| queue.event_after(&[]).map(Some))
+    }
+
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
         self.0.synchronize(limit)
     }

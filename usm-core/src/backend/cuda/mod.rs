@@ -203,6 +203,15 @@ unsafe impl Backend for Cuda {
     fn synchronize(context: &CudaContext, limit: Duration) -> Result<()> {
         context.synchronize(limit)
     }
+
+    fn for_each_pending(
+        context: &CudaContext,
+        limit: Duration,
+        visit: &mut dyn FnMut(CudaEvent),
+    ) -> Result<()> {
+        context.submitted(limit)?.into_iter().for_each(visit);
+        Ok(())
+    }
 }
 
 impl Advice<Self> for Cuda {

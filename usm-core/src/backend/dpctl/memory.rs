@@ -1,6 +1,7 @@
 //! Contexts: allocation, freeing and pointer queries.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -163,6 +164,11 @@ impl DpctlContext {
         // SAFETY: the reference is the caller's.
         let device = unsafe { Handle::new(library, raw, library.device_delete) };
         device::same(&device, self.0.device.handle()).then(|| self.0.device.info().ordinal)
+    }
+
+    /// What [`synchronize`](Self::synchronize) would wait for now.
+    pub(super) fn submitted(&self, limit: Duration) -> Result<Vec<DpctlEvent>> {
+        self.0.roster.pending(limit, |queue| queue.barrier(&[]).map(Some))
     }
 
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {

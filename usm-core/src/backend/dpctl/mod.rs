@@ -184,6 +184,15 @@ unsafe impl Backend for Dpctl {
     fn synchronize(context: &DpctlContext, limit: Duration) -> Result<()> {
         context.synchronize(limit)
     }
+
+    fn for_each_pending(
+        context: &DpctlContext,
+        limit: Duration,
+        visit: &mut dyn FnMut(DpctlEvent),
+    ) -> Result<()> {
+        context.submitted(limit)?.into_iter().for_each(visit);
+        Ok(())
+    }
 }
 
 impl Advice<Self> for Dpctl {

@@ -285,6 +285,14 @@ unsafe impl Backend for Dyn {
     fn synchronize(context: &DynContext, limit: Duration) -> Result<()> {
         context.0.erased.synchronize(limit)
     }
+
+    fn for_each_pending(
+        context: &DynContext,
+        limit: Duration,
+        visit: &mut dyn FnMut(DynEvent),
+    ) -> Result<()> {
+        context.0.erased.for_each_pending(limit, visit)
+    }
 }
 
 impl Buffers<Dyn> for Dyn {

@@ -88,6 +88,10 @@ macro_rules! synchronous_backend {
         fn synchronize(_: &Self::Context, _: Duration) -> Result<()> {
             Ok(())
         }
+
+        fn for_each_pending(_: &Self::Context, _: Duration, _: &mut dyn FnMut(HostEvent)) -> Result<()> {
+            Ok(())
+        }
     };
 }
 

@@ -294,6 +294,11 @@ impl LevelZeroContext {
         self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
     }
 
+    /// What [`synchronize`](Self::synchronize) would wait for now.
+    pub(super) fn submitted(&self, limit: Duration) -> Result<Vec<LevelZeroEvent>> {
+        self.0.roster.pending(limit, |queue| queue.barrier(&[]).map(Some))
+    }
+
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
         self.0.roster.synchronize(limit, |queue| queue.barrier(&[]))?;
         self.0.parking.sweep();

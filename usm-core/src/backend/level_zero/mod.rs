@@ -178,6 +178,15 @@ unsafe impl Backend for LevelZero {
     fn synchronize(context: &LevelZeroContext, limit: Duration) -> Result<()> {
         context.synchronize(limit)
     }
+
+    fn for_each_pending(
+        context: &LevelZeroContext,
+        limit: Duration,
+        visit: &mut dyn FnMut(LevelZeroEvent),
+    ) -> Result<()> {
+        context.submitted(limit)?.into_iter().for_each(visit);
+        Ok(())
+    }
 }
 
 impl Advice<Self> for LevelZero {

@@ -249,6 +249,15 @@ unsafe impl Backend for Mock {
     fn synchronize(context: &Counted<MockContext>, limit: Duration) -> Result<()> {
         synchronize(&context.engine, context.shared.id(), limit)
     }
+
+    fn for_each_pending(
+        context: &Counted<MockContext>,
+        _: Duration,
+        visit: &mut dyn FnMut(MockEvent),
+    ) -> Result<()> {
+        context.engine.outstanding(context.shared.id(), None).into_iter().for_each(visit);
+        Ok(())
+    }
 }
 
 fn synchronize(engine: &Arc<Engine>, context: u64, limit: Duration) -> Result<()> {

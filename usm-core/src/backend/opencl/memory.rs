@@ -1,6 +1,7 @@
 //! Contexts: allocation, freeing, pointer queries, buffers.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -220,6 +221,11 @@ impl OpenClContext {
         };
         // SAFETY: the reference is the caller's.
         Ok(OpenClBuffer::whole(unsafe { Handle::new(library, raw, library.release_buffer) }))
+    }
+
+    /// What [`synchronize`](Self::synchronize) would wait for now.
+    pub(super) fn submitted(&self, limit: Duration) -> Result<Vec<OpenClEvent>> {
+        self.0.roster.pending(limit, |queue| queue.marker(&[]).map(Some))
     }
 
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {

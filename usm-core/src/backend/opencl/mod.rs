@@ -162,6 +162,15 @@ unsafe impl Backend for OpenCl {
     fn synchronize(context: &OpenClContext, limit: Duration) -> Result<()> {
         context.synchronize(limit)
     }
+
+    fn for_each_pending(
+        context: &OpenClContext,
+        limit: Duration,
+        visit: &mut dyn FnMut(OpenClEvent),
+    ) -> Result<()> {
+        context.submitted(limit)?.into_iter().for_each(visit);
+        Ok(())
+    }
 }
 
 impl Buffers<Self> for OpenCl {

@@ -12,7 +12,7 @@ import pytest
 import usm
 from usm.memory import as_usm_memory
 
-from ..fixture import KINDS
+from ..fixture import KINDS, Skip
 
 
 def _in_flight(queue, kind="device"):
@@ -56,6 +56,23 @@ def an_interrupt_ends_a_wait(b):
         release()
         event.wait()
         assert target.tolist() == [3] * 1000
+
+
+def a_wait_takes_its_place_in_the_queue_once(b):
+    """A wait looks at signals ten times a second. Were each look a new place behind what others submitted meanwhile, a wait under steady load never ended."""
+    driver = b.need_driver("nobody writes down what is submitted")
+    if not hasattr(driver, "log"):
+        raise Skip(f"{b.name}: the driver does not write down what is submitted")
+    context = b.context()
+    queue, target, source = _in_flight(b.queue(context))
+    with b.held():
+        event = queue.copy(target, source)
+        for wait, places in ((queue.wait, 1), (context.synchronize, 1), (event.wait, 0)):
+            driver.log()
+            with pytest.raises(usm.WaitTimeout, match="450 ms"):
+                wait(timeout=0.45)
+            said = driver.log()
+            assert sum(line.startswith("record ") for line in said) == places, said
 
 
 def other_threads_run_during_a_wait(b):
