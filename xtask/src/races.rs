@@ -15,8 +15,7 @@ const STRESS: [(&str, &[&str]); 5] = [
     (
         "cuda_on_host",
         &[
-            "suite::cuda_on_host_late::threads_allocate",
-            "suite::cuda_on_host_late::threads_read",
+            "suite::cuda_on_host_late::threads_",
             "suite::cuda_on_host_late::two_",
             "suite::cuda_on_host_late::dropping_",
             "suite::cuda_on_host_late::memory_freed_in_flight",

@@ -229,6 +229,9 @@ pub fn an_arena_in_memory_of_a_queue<B: Backend + 'static>(fixture: &Fixture<'_,
     }
 }
 
+/// Memory that is given again needs more than one. Each operation of a driver that is late is two changes of threads, of which valgrind runs one at a time.
+const ROUNDS: u32 = if cfg!(usm_valgrind) { 3 } else { 10 };
+
 /// One queue gives memory to several threads, each of which works on a queue of its own.
 pub fn threads_take_memory_of_one_queue<B: Backend>(fixture: &Fixture<'_, B>) {
     let own = queue(fixture, QueueOrder::InOrder);
@@ -241,7 +244,7 @@ pub fn threads_take_memory_of_one_queue<B: Backend>(fixture: &Fixture<'_, B>) {
             let _ = other.copy(&mut copy, &array).expect("a copy");
             (100 * thread + round, copy)
         };
-        (0..10).map(round).collect::<Vec<_>>()
+        (0..ROUNDS).map(round).collect::<Vec<_>>()
     };
     let copies = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || work(thread))).collect();

@@ -1,6 +1,7 @@
 //! The test driver: its turn, how it behaves, its failures, and what it counts.
 
 use core::ffi::c_char;
+use core::time::Duration;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -168,7 +169,12 @@ impl Driver {
 
     /// A context over the device of this turn.
     pub(crate) fn context(&self) -> Context<Cuda> {
-        Context::new(&self.backend, &self.device).expect("a context")
+        let context = Context::new(&self.backend, &self.device).expect("a context");
+        if cfg!(usm_valgrind) {
+            // One thread runs at a time there, and on a busy machine the driver's wait for their turn longer than the usual limit.
+            context.set_wait_limit(Duration::from_secs(600));
+        }
+        context
     }
 }
 
