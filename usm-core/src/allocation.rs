@@ -78,13 +78,16 @@ impl<B: Backend> Allocation<B> {
         self
     }
 
-    /// Whether the memory came from a queue: see [`MemorySource`](crate::MemorySource).
+    /// Whether the memory came from a queue, or is a part of such memory: see [`MemorySource`](crate::MemorySource).
     #[must_use]
     pub fn is_of_queue(&self) -> bool {
-        #[cfg(feature = "alloc")]
-        return matches!(self.owner, Owner::Queue(_));
-        #[cfg(not(feature = "alloc"))]
-        false
+        match &self.owner {
+            #[cfg(feature = "alloc")]
+            Owner::Queue(_) => true,
+            #[cfg(feature = "alloc")]
+            Owner::Source(source) => source.is_of_queue(),
+            _ => false,
+        }
     }
 
     /// A part of a larger allocation, given back to `source` when dropped.

@@ -124,7 +124,7 @@ impl<B: Backend> Allocation<B> {
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] where the runtime has no such handles, or not for this kind; for memory of another owner; for memory
-    /// from a queue, whichever the runtime: CUDA shares none that was allocated in order.
+    /// from a queue and parts of it, whichever the runtime: CUDA shares none that was allocated in order.
     pub fn export_ipc(&self) -> Result<IpcHandle> {
         let context = self.context();
         let backend = context.info().backend;

@@ -92,4 +92,7 @@ pub trait Reclaim<B: Backend>: Send + Sync {
     /// Takes back a block that this source gave out. `pending` are the operations that still use it: the memory may
     /// be given out again, or freed, only after them.
     fn reclaim(&self, block: Block, pending: Pending<B>);
+
+    /// [`Allocation::is_of_queue`] of the larger allocation, which its parts answer too.
+    fn is_of_queue(&self) -> bool;
 }

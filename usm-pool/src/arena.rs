@@ -346,4 +346,8 @@ impl<B: Backend> Reclaim<B> for Part<B> {
         }
         self.inner.let_go(&self.range, self.id);
     }
+
+    fn is_of_queue(&self) -> bool {
+        self.inner.base(self.range.memory).is_some_and(Allocation::is_of_queue)
+    }
 }

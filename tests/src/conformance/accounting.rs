@@ -192,6 +192,10 @@ impl<B: Backend> Reclaim<B> for Parent<B> {
         self.returned.fetch_add(block.size, Ordering::SeqCst);
         self.memory.absorb(pending);
     }
+
+    fn is_of_queue(&self) -> bool {
+        self.memory.is_of_queue()
+    }
 }
 
 /// A part of a larger block hands its unfinished work to the whole, which then waits for it.

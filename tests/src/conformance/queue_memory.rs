@@ -3,8 +3,10 @@
 use usm_core::history::Operation;
 use usm_core::{
     AllocKind, Allocation, Backend, Device, ErrorKind, Fallback, Host, MemorySource, MemoryType, Queue,
-    QueueOrder, Request, UsmVec,
+    QueueOrder, Request, Shared, UsmVec,
 };
+use usm_pool::arena::Arena;
+use usm_pool::{Buffer, Options, Problem, plan};
 
 use super::accounting::row;
 use crate::Fixture;
@@ -197,17 +199,31 @@ pub fn memory_of_a_queue_has_the_same_books<B: Backend>(fixture: &Fixture<'_, B>
 }
 
 /// Other processes could not follow the order: refused on every runtime, with or without handles.
-pub fn memory_of_a_queue_is_not_shared_with_other_processes<B: Backend>(fixture: &Fixture<'_, B>) {
+pub fn memory_of_a_queue_is_not_shared_with_other_processes<B: Backend + 'static>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     let refused = bytes(&queue, 4096).export_ipc().expect_err("refused").kind;
     assert!(matches!(refused, ErrorKind::Unsupported { .. }), "{refused}");
+    // Nor a part of it, which says so, and a part of that.
+    let plan = {
+        let problem = Problem::from_buffers(vec![Buffer::new(1, 0, 1, 4096).aligned(64)]).expect("a problem");
+        plan(&problem, &Options::default()).expect("a plan")
+    };
+    let arena = Arena::new(&plan, &queue, AllocKind::Device).expect("an arena");
+    let part = arena.tensor(1).expect("a part");
+    let within = Arena::new(&plan, &part, AllocKind::Device).expect("an arena in a part");
+    let part = within.tensor(1).expect("a part").allocation().expect("memory");
+    assert_eq!(part.is_of_queue(), bytes(&queue, 4096).is_of_queue());
+    assert_eq!(part.export_ipc().expect_err("refused").kind, refused);
+    // Parts of other memory are shared as it is.
+    let arena = Arena::new(&plan, fixture.context, AllocKind::Device).expect("an arena");
+    let part = arena.tensor(1).expect("a part").allocation().expect("memory");
+    assert!(!part.is_of_queue());
+    let whole = fixture.context.allocate(&Request::new(AllocKind::Device, 4096)).expect("memory");
+    assert_eq!(part.export_ipc().is_ok(), whole.export_ipc().is_ok());
 }
 
 /// Parts of it are used as they are of other memory.
 pub fn an_arena_in_memory_of_a_queue<B: Backend + 'static>(fixture: &Fixture<'_, B>) {
-    use usm_pool::arena::Arena;
-    use usm_pool::{Buffer, Options, Problem, plan};
-
     let (own, other) = (queue(fixture, QueueOrder::InOrder), queue(fixture, QueueOrder::OutOfOrder));
     let buffer = |id, from, to| Buffer::new(id, from, to, 4 * LEN as u64).aligned(64);
     let problem =
@@ -253,5 +269,43 @@ pub fn threads_take_memory_of_one_queue<B: Backend>(fixture: &Fixture<'_, B>) {
     // Looked at by one thread, for devices that a view of the host keeps others from.
     for (expected, copy) in copies {
         assert_eq!(copy.to_vec(&own).expect("the content"), [expected; LEN]);
+    }
+}
+
+/// Nothing is begun on the device while the host looks at memory that both must not use at once; the memory and its books are as ever.
+pub fn a_host_view_lives_across_memory_of_a_queue<B: Backend>(fixture: &Fixture<'_, B>) {
+    for order in ORDERS {
+        let queue = queue(fixture, order);
+        let seen = UsmVec::<u32, Shared, B>::from_slice(&queue, &[7; LEN]).expect("an array");
+        let (before, mut kept) = (bytes(&queue, 4 * LEN), bytes(&queue, 4 * LEN));
+        let _ = queue.fill_bytes(&mut kept, 0, 4 * LEN, &[1]).expect("a fill");
+        let live = fixture.context.stats().sum.live;
+        let view = seen.read().expect("a view");
+        let look = || assert_eq!(view[..], [7; LEN]);
+        look();
+        drop(before);
+        look();
+        let (short, mut long) = (bytes(&queue, 4 * LEN), bytes(&queue, 4 * LEN));
+        look();
+        assert_eq!(fixture.context.stats().sum.live, live + 1);
+        drop(short);
+        look();
+        drop(kept);
+        look();
+        assert_eq!(fixture.context.stats().sum.live, live - 1);
+        drop(view);
+        // What was allocated meanwhile is used like any other.
+        let _ = queue.fill_bytes(&mut long, 0, 4 * LEN, &3_u32.to_ne_bytes()).expect("a fill");
+        let mut copy = UsmVec::<u32, Host, B>::zeroed(&queue, LEN).expect("an array").into_allocation();
+        let _ = queue.copy_bytes(&mut copy, 0, &long, 0, 4 * LEN).expect("a copy");
+        drop(long);
+        // SAFETY: zeroed, then copied to.
+        let copy = unsafe { UsmVec::<u32, Host, B>::from_allocation(copy, LEN) };
+        assert_eq!(copy.map_err(|(_, error)| error).expect("an array").read().expect("a view")[..], [3; LEN]);
+        drop(seen);
+        queue.wait().expect("idle");
+        fixture.context.collect();
+        let stats = fixture.context.stats();
+        assert_eq!((stats.sum.live, stats.leaked, fixture.context.deferred_frees()), (0, 0, 0));
     }
 }

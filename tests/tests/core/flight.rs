@@ -208,6 +208,10 @@ impl Reclaim<Mock> for Whole {
     fn reclaim(&self, _: Block, pending: Pending<Mock>) {
         self.0.absorb(pending);
     }
+
+    fn is_of_queue(&self) -> bool {
+        self.0.is_of_queue()
+    }
 }
 
 #[test]
