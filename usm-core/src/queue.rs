@@ -213,10 +213,7 @@ impl<B: Backend> Queue<B> {
         } else {
             admit(shared, usages)?;
         }
-        let _gate = match shared.gate() {
-            Some(gate) => Some(gate.submit()?),
-            None => None,
-        };
+        let _gate = shared.submit()?;
         let raw = self.ordered(usages, after, run)?;
         Ok(Event::of(raw, shared))
     }

@@ -16,6 +16,8 @@
 //!   memory, and it is being dropped.
 //! - A free that is refused leaves the block as it was. It waits in the [`Deferred`](crate::Deferred) list for all its uses, the allocation among
 //!   them, and goes by [`Backend::free`]. Uses that failed never end there, and the block is leaked and counted, as always.
+//! - Both are work on the device, so neither is submitted while a host view forbids that (`gate.rs`). The allocation is memory of the context
+//!   then; the free is one that is refused, and as the view has waited for all work, it mostly finds its uses finished.
 //! - Only the owner's drop frees. Who forgets it leaks it; an [`Event`](crate::Event) forgotten, or dropped, takes no use out of the list.
 //!
 //! # In the books
@@ -34,7 +36,8 @@ use crate::queue::Queue;
 use crate::source::{MemorySource, Request};
 
 /// Device memory in the order of the queue where [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) says so, memory of the
-/// queue's context otherwise. The allocation may be used by every queue of the context, and outlives this one.
+/// queue's context otherwise, and while a host view forbids work on the device. The allocation may be used by every queue of the context,
+/// and outlives this one.
 ///
 /// ```
 /// # #[cfg(feature = "mock")] {
@@ -86,18 +89,17 @@ pub(crate) mod ordered {
 
     /// How memory from a queue goes back.
     pub(crate) struct OfQueue<B: Backend> {
-        queue: B::Queue,
+        /// Where the runtime allocated it in order, and so takes it back. Nothing else needs the queue, whose end would be put off.
+        queue: Option<B::Queue>,
         /// Of the queue, 0 when out of order: see [`Uses`].
         id: u64,
         /// Number of the block in the books.
         serial: u64,
-        /// Whether the runtime allocated it in order, and so takes it back.
-        native: bool,
     }
 
     impl<B: Backend> OfQueue<B> {
         fn new(queue: &Queue<B>, serial: u64, native: bool) -> Self {
-            Self { queue: queue.raw().clone(), id: queue.id(), serial, native }
+            Self { queue: native.then(|| queue.raw().clone()), id: queue.id(), serial }
         }
     }
 
@@ -151,6 +153,7 @@ pub(crate) mod ordered {
 
     #[inline]
     fn native<B: Backend>(queue: &Queue<B>, layout: Layout) -> Result<(Block, B::Event)> {
+        let _gate = queue.context().shared().submit()?;
         let (pointer, event) = B::QueueMemory::allocate(queue.raw(), layout)?;
         let (size, alignment) = (layout.size(), layout.align());
         Ok((Block { pointer, size, alignment, kind: AllocKind::Device }, event))
@@ -166,8 +169,8 @@ pub(crate) mod ordered {
 
     #[cold]
     fn refused<B: Backend>(queue: &Queue<B>, request: &Request, error: Error) -> Result<Allocation<B>> {
-        // The device has it, this memory or this driver has not.
-        if matches!(error.kind, ErrorKind::Unsupported { .. }) {
+        // The device has it, this memory or this driver has not, or no work may be submitted now.
+        if matches!(error.kind, ErrorKind::Unsupported { .. } | ErrorKind::HostViewLive { .. }) {
             return plain(queue, request);
         }
         Err(error.in_backend(queue.context().info().backend))
@@ -188,8 +191,12 @@ pub(crate) mod ordered {
         let (context, memory_type) = (queue.context(), MemoryType::of(block.kind));
         // The runtime may refuse; until it has them the bytes count.
         context.shared().reserve_over(memory_type, block.size);
-        // SAFETY: just allocated in order, known to nobody, and its one use is its allocation.
-        match unsafe { B::QueueMemory::free(queue.raw(), &block, slice::from_ref(&allocated)) } {
+        let free = |after: &[_]| {
+            let _gate = context.shared().submit()?;
+            // SAFETY: just allocated in order, known to nobody, and its one use is its allocation.
+            unsafe { B::QueueMemory::free(queue.raw(), &block, after) }
+        };
+        match free(slice::from_ref(&allocated)) {
             Ok(()) => context.shared().unreserve(memory_type, block.size),
             Err(_) => settle(context, Release::Retired(block), Pending::of(alloc::vec![allocated])),
         }
@@ -203,10 +210,11 @@ pub(crate) mod ordered {
         uses: &mut Uses<B>,
     ) -> bool {
         let submit = || {
+            let (Some(queue), Ok(_gate)) = (&of_queue.queue, context.shared().submit()) else { return false };
             // SAFETY: allocated in order, and its one owner is being dropped: freed once, and nobody submits a use any more. Those that were
             // submitted are known to `uses`; what it leaves out was submitted to this in-order queue before.
-            let free = |after: &[_]| unsafe { B::QueueMemory::free(&of_queue.queue, &block, after) };
-            of_queue.native && uses.with_others(of_queue.id, free).is_ok()
+            let free = |after: &[_]| unsafe { B::QueueMemory::free(queue, &block, after) };
+            uses.with_others(of_queue.id, free).is_ok()
         };
         let memory_type = MemoryType::of(block.kind);
         let retired = context.shared().retire(memory_type, &block, of_queue.serial, B::COUNTED, submit);
@@ -221,6 +229,23 @@ pub(crate) mod ordered {
         use super::*;
         use crate::backend::mock::{Fault, Mock, Operation, Progress};
         use crate::{Fallback, QueueOrder};
+
+        /// A view may begin between the allocation and what gives it back.
+        #[test]
+        fn what_found_no_room_waits_for_no_view_and_is_no_work_beside_it() {
+            let mock = Mock::new(Progress::OnWait).without_concurrent_access();
+            let context = mock.context();
+            let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+            let array = crate::UsmVec::<u8, crate::Shared, _>::zeroed(&queue, 8).expect("an array");
+            let layout = Layout::from_size_align(256, 64).expect("a layout");
+            let (block, event) = native(&queue, layout).expect("memory");
+            let view = array.read().expect("a view");
+            give_back(&queue, block, event);
+            assert!(!mock.calls().iter().any(|call| call.operation == Operation::FreeInOrder));
+            assert_eq!((mock.live_blocks(), context.deferred_frees(), view.len()), (1, 0, 8));
+            drop(view);
+            assert_eq!(mock.violations(), []);
+        }
 
         /// Refused or not, it was in no statistics, and its bytes count for as long as the runtime has not taken it back.
         #[test]

@@ -9,7 +9,7 @@ use crate::backend::Block;
 #[cfg(feature = "alloc")]
 use crate::backend::PointerInfo;
 use crate::error::Result;
-use crate::gate::Gate;
+use crate::gate::{Gate, SubmitGuard};
 use crate::history::{History, Observer, Operation, Record};
 use crate::limits::{self, Fallback};
 use crate::stats::Stats;
@@ -82,6 +82,12 @@ impl Shared {
     #[inline]
     pub(crate) fn gate(&self) -> Option<&Gate> {
         self.gated.then(|| self.account.gate())
+    }
+
+    /// Lets work onto the device, as long as the answer lives, or says how many views forbid it.
+    #[inline]
+    pub(crate) fn submit(&self) -> Result<Option<SubmitGuard<'_>>> {
+        self.gate().map(Gate::submit).transpose()
     }
 
     /// Where host and device must not touch memory at the same time, host views of other contexts on the device wait by `idle` for the work of this one.

@@ -127,7 +127,8 @@ macro_rules! conformance_cases {
             memory_freed_in_flight_serves_the_next another_queue_uses_memory_of_a_queue
             memory_of_a_queue_outlives_its_queue other_kinds_from_a_queue_are_memory_of_its_context
             memory_of_a_queue_has_the_same_books memory_of_a_queue_is_not_shared_with_other_processes
-            an_arena_in_memory_of_a_queue threads_take_memory_of_one_queue);
+            an_arena_in_memory_of_a_queue threads_take_memory_of_one_queue
+            a_host_view_lives_across_memory_of_a_queue);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, kernel:
             reverse_is_the_plain_loop reduce_is_the_plain_loop matmul_is_the_plain_loop histogram_is_the_plain_loop
             saxpy_is_the_plain_loop scan_is_the_plain_loop constant_memory_belongs_to_its_launch

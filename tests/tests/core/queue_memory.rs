@@ -8,7 +8,7 @@ use usm_core::backend::mock::{Call, Fault, Mock, MockEvent, Operation, Progress}
 use usm_core::backend::{Block, QueueMemory};
 use usm_core::{
     AllocKind, Allocation, Backend, Context, Device, Error, ErrorKind, Event, EventStatus, MemorySource,
-    MemoryType, Queue, QueueOrder, Request, UsmVec,
+    MemoryType, Queue, QueueOrder, Request, Shared, UsmVec,
 };
 
 const BYTES: usize = 256;
@@ -256,6 +256,63 @@ fn a_refused_allocation_leaves_no_trace() {
     assert!(matches!(refused, ErrorKind::OverMemory { .. }), "{refused}");
     drop(halves);
     drop(bytes(&own));
+}
+
+/// Whichever memory it is: the device gets no work.
+#[test]
+fn a_host_view_keeps_allocations_and_frees_from_the_device() {
+    for history in [0, 100] {
+        let mock = Mock::new(Progress::OnWait).without_concurrent_access();
+        let context = mock.context();
+        context.keep_history(history);
+        let (own, other) = two_queues(&context);
+        let shared = UsmVec::<u32, Shared, Mock>::from_slice(&own, &[1, 2, 3]).expect("an array");
+        let mut before = bytes(&own);
+        let _ = fill(&other, &mut before, 1);
+        let view = shared.read().expect("a view");
+        let submitted = waits(&mock, Operation::AllocateInOrder).len();
+        let during = bytes(&own);
+        assert!(during.is_of_queue());
+        drop((before, bytes(&own)));
+        assert_eq!((mock.queued(), waits(&mock, Operation::FreeInOrder).len()), (0, 0));
+        assert_eq!(waits(&mock, Operation::AllocateInOrder).len(), submitted);
+        // All work was waited for by the view, so what goes is back at once.
+        assert_eq!((context.stats().sum.live, context.deferred_frees(), mock.live_blocks()), (2, 0, 2));
+        drop(view);
+        drop((during, bytes(&own)));
+        assert_eq!(
+            waits(&mock, Operation::FreeInOrder).len(),
+            1,
+            "what is of the queue goes in its order again"
+        );
+        own.wait().expect("done");
+        assert_eq!((context.stats().sum.live, mock.live_blocks(), mock.violations()), (1, 1, vec![]));
+    }
+}
+
+/// A view that still waits for work keeps the free away too, and the work uses the block.
+#[test]
+fn a_free_beside_a_view_that_waits_goes_to_the_list() {
+    let mock = Mock::new(Progress::Manual).without_concurrent_access();
+    let context = mock.context();
+    let own = context.queue(QueueOrder::InOrder).expect("a queue");
+    let shared = UsmVec::<u32, Shared, Mock>::zeroed(&own, 4).expect("an array");
+    mock.finish();
+    let mut memory = bytes(&own);
+    let _ = fill(&own, &mut memory, 1);
+    std::thread::scope(|scope| {
+        let viewing = scope.spawn(|| drop(shared.read().expect("a view")));
+        while own.barrier(&[]).is_ok() {
+            std::thread::yield_now();
+        }
+        drop(memory);
+        assert_eq!((context.stats().sum.live, context.deferred_frees(), mock.live_blocks()), (1, 1, 2));
+        mock.finish();
+        viewing.join().expect("no panic");
+    });
+    context.collect();
+    assert_eq!((context.deferred_frees(), mock.live_blocks(), mock.violations()), (0, 1, vec![]));
+    assert_eq!(waits(&mock, Operation::FreeInOrder), [0; 0]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use core::time::Duration;
 use usm_core::{Allocation, ErrorKind, MemoryType};
 
 use super::*;
-use crate::driver::calls_with_streams;
+use crate::driver::{calls_with_streams, count};
 
 const SIZE: usize = 4096;
 
@@ -213,4 +213,37 @@ fn a_context_is_not_released_before_the_work_of_such_memory() {
     // What never ends is given up, with its context.
     assert_eq!(released(&leave_work(Duration::from_millis(20), false)), 0);
     set("");
+}
+
+/// Neither "no memory" nor something about its size: what is wrong with the queue.
+#[test]
+fn a_lost_queue_says_so_to_who_allocates_from_it() {
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
+    let queue = queue(&context);
+    let mut memory = bytes(&queue);
+    fail("cuEventRecord=46");
+    let _ = queue.fill_bytes(&mut memory, 0, SIZE, &[1]).unwrap();
+    fail("");
+    let copy = queue.fill_bytes(&mut memory, 0, SIZE, &[1]).unwrap_err();
+    let (refused, made) =
+        calls_of(|| MemorySource::allocate(&queue, &Request::new(AllocKind::Device, SIZE)).unwrap_err());
+    assert_eq!((refused.kind, refused.native), (copy.kind, copy.native));
+    assert_eq!((refused.native, made), (Some(46), vec![]));
+    context.set_wait_limit(Duration::from_millis(5));
+}
+
+/// What only its context gave holds no queue: the stream ends with the last handle.
+#[test]
+fn plain_memory_of_a_queue_keeps_no_stream() {
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
+    let queue = queue(&context);
+    fail("cuMemAllocAsync=801");
+    let memory = bytes(&queue);
+    fail("");
+    let before = count("streams");
+    drop(queue);
+    assert_eq!(count("streams"), before - 1);
+    drop(memory);
 }
