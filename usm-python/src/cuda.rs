@@ -128,7 +128,7 @@ unsafe fn device_of(context: &Context<Dyn>, handle: u64) -> Option<i32> {
 /// A stream of others as a queue of this context.
 ///
 /// # Safety
-/// The handle is a live stream of the context's device, and outlives what is submitted to the queue.
+/// The handle is a live stream of the context's device, and outlives the queue, its clones, what is submitted to it, and memory from it.
 unsafe fn adopt_stream(context: &Context<Dyn>, handle: u64) -> PyResult<Queue<Dyn>> {
     let Some(native) = context.raw().downcast_ref::<CudaContext>() else {
         return Err(Class::Device.error("a context that is not CUDA's"));

@@ -102,7 +102,8 @@ impl CudaQueue {
     /// A queue over a foreign stream, which is borrowed: it is not destroyed.
     ///
     /// # Safety
-    /// `stream` is a live stream of the native context behind `context`, and outlives the queue and its work.
+    /// `stream` is a live stream of the native context behind `context`, and outlives the queue, its clones, its work, and all memory that was
+    /// allocated from it.
     pub(super) unsafe fn borrowing(context: &CudaContext, stream: Raw) -> Self {
         let stream = Stream { raw: stream, events: Arc::clone(context.events()), owned: false };
         Self::known(context, alloc::vec![stream])

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | device | [`CudaDevice::as_raw`] | – | the driver's |
 //! | context | [`CudaContext::as_raw`] | [`CudaContext::from_raw`] | borrowed: it outlives what is made of it |
-//! | stream | [`CudaQueue::as_raw`] | [`CudaQueue::from_raw`] | borrowed |
+//! | stream | [`CudaQueue::as_raw`] | [`CudaQueue::from_raw`] | borrowed: it outlives the queue and the memory from it |
 //! | event | [`CudaEvent::as_raw`] | [`CudaEvent::from_raw`] | borrowed |
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
@@ -93,7 +93,8 @@ impl CudaQueue {
     /// An in-order queue over a foreign stream, which is borrowed; [`Queue::from_raw`](crate::Queue::from_raw) takes it.
     ///
     /// # Safety
-    /// `stream` is a live `CUstream` of the native context behind `context`, and outlives the queue and its work.
+    /// `stream` is a live `CUstream` of the native context behind `context`, and outlives the queue, its clones, its work, and all memory that was
+    /// allocated from it: that is freed on the stream, whether or not the queue is still there.
     #[must_use]
     pub unsafe fn from_raw(context: &CudaContext, stream: CUstream) -> (Self, QueueOrder) {
         // SAFETY: the caller's promise; a stream is in order.

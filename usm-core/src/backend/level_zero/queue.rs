@@ -80,7 +80,8 @@ impl LevelZeroQueue {
     /// A queue over a foreign list, which is not destroyed.
     ///
     /// # Safety
-    /// `list` is a live immediate list of `context`, in order by itself if `order` says so, that outlives the queue's work.
+    /// `list` is a live immediate list of `context`, in order by itself if `order` says so, that outlives the queue, its clones and
+    /// its work.
     pub(super) unsafe fn borrowing(
         context: &LevelZeroContext,
         list: ze_command_list_handle_t,

@@ -77,7 +77,8 @@ impl LevelZeroQueue {
     ///
     /// # Safety
     /// `list` is a live immediate list of the native context behind `context` and its device, asynchronous, and made to be in
-    /// order by itself when `order` says so. It outlives the queue and its work, and no other thread uses it during a call.
+    /// order by itself when `order` says so. It outlives the queue, its clones and its work, and no other thread uses it during a call. Memory from the queue
+    /// is the context's and does not use the list.
     #[must_use]
     pub unsafe fn from_raw(
         context: &LevelZeroContext,
