@@ -56,6 +56,31 @@ fn a_write_view_waits_for_readers_too() {
 }
 
 #[test]
+fn what_is_pending_grows_by_nothing_that_is_submitted_later() {
+    let mock = Mock::new(Progress::Manual);
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let mut array = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+    mock.finish();
+    assert!(context.pending(Duration::ZERO).expect("idle").is_done());
+    let first = queue.fill(&mut array, 7).expect("a fill");
+    let all = context.pending(Duration::ZERO).expect("events");
+    let own = queue.pending().expect("an event");
+    let later = queue.fill(&mut array, 8).expect("a fill");
+    for pending in [&all, &own] {
+        let limit = Duration::from_millis(1);
+        assert_eq!(pending.wait(limit).expect_err("held").kind, ErrorKind::Timeout { limit_ms: 1 });
+    }
+    while !(all.is_done() && own.is_done()) {
+        assert!(mock.step(), "nothing is left to run, and it is not done");
+    }
+    assert_eq!((all.wait(Duration::ZERO), own.wait(Duration::ZERO)), (Ok(()), Ok(())));
+    assert_eq!(first.status(), Ok(EventStatus::Complete));
+    assert_eq!(later.status(), Ok(EventStatus::Pending));
+    mock.finish();
+}
+
+#[test]
 fn a_view_gives_up_at_its_limit() {
     let mock = Mock::new(Progress::Manual);
     let context = mock.context();
