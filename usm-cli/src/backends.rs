@@ -213,9 +213,21 @@ pub(crate) fn select(text: &str) -> Result<Context<Dyn>> {
             0 => "no device matches".to_owned(),
             count => format!("index {index}, but {count} devices match"),
         };
-        return Err(Error::bad(format!("{text:?}: {reason}; found were {}", known.join(", "))));
+        let hidden = named_only(&selector)
+            .map(|hip| format!("; {hip} is used only where it is named"))
+            .unwrap_or_default();
+        return Err(Error::bad(format!("{text:?}: {reason}; found were {}{hidden}", known.join(", "))));
     };
     Context::new(*backend, *device).map_err(|error| Error::unable(format!("{text:?}: {error}")))
+}
+
+/// The first device that a selector would have matched, were it not HIP's.
+fn named_only(selector: &Selector) -> Option<String> {
+    if selector.sycl || selector.backend.is_some() {
+        return None;
+    }
+    let devices = Runtime::ask(BackendKind::Hip, HIP).devices.ok()?;
+    devices.iter().map(|device| device.info()).find(|info| selector.matches(info)).map(|info| name(&info))
 }
 
 /// The selector that names exactly this device.

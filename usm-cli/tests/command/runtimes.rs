@@ -135,6 +135,27 @@ fn the_loader_of_level_zero_is_found_with_and_without_a_driver() {
     }
 }
 
+#[test]
+fn a_device_of_hip_is_named_where_only_it_matches() {
+    let Ok(driver) = std::env::var("USM_CUDA_DRIVER") else {
+        return without(&["hip"], "hip beside others: USM_CUDA_DRIVER names no file");
+    };
+    let run = |hip: &str, device: &str| {
+        let mut environment: Vec<(&str, &str)> = FILES
+            .iter()
+            .map(|&(variable, _)| (variable, NOWHERE))
+            .filter(|(variable, _)| *variable != "USM_HIP_LIBRARY")
+            .collect();
+        environment.push(("USM_HIP_LIBRARY", hip));
+        usm_with(&["run", "reverse", "--size", "64", "--device", device], b"", &environment)
+    };
+    run(&driver, "gpu").refused(&["no device matches", "; hip:gpu:0 is used only where it is named"]);
+    for (hip, device) in [(NOWHERE, "gpu"), (driver.as_str(), "cpu:0"), (driver.as_str(), "opencl:gpu")] {
+        let ran = run(hip, device);
+        assert!(!ran.stderr.contains("hip:gpu"), "{device}: {}", ran.stderr);
+    }
+}
+
 /// AMD's own library, on a machine without a device of its.
 #[test]
 fn hip_is_found_without_a_device() {
