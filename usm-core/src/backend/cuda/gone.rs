@@ -1,5 +1,6 @@
 //! Memory that was freed in the order of a stream. The driver must not be asked about such addresses (its answer is undefined from the moment of
-//! the free, not from that at which the stream comes to it), and everybody may ask us about any address.
+//! the free, not from that at which the stream comes to it), and everybody may ask us about any address. Where the device's pool, which all
+//! libraries share, gives one to another library, nobody tells us: its memory there is unknown to us.
 
 use alloc::vec::Vec;
 use core::ops::Range;

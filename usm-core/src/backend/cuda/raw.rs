@@ -177,7 +177,8 @@ pub unsafe fn submit(
 /// The memory is live as long as `owner` is not dropped. Access from elsewhere is the caller's to order.
 ///
 /// # Errors
-/// [`ErrorKind::WrongContext`] when the driver knows no allocation at `pointer`, or the query's.
+/// [`ErrorKind::WrongContext`] when the driver knows no allocation at `pointer`, or the query's; also for an address that was freed here in the order
+/// of a queue and that the device's pool has given to somebody else since.
 pub unsafe fn borrow_allocation(
     context: &Context<Cuda>,
     pointer: NonNull<u8>,
