@@ -287,7 +287,7 @@ impl Array {
         export::array_dictionary(py, &self.side())
     }
 
-    /// CUDA memory only. Names the array's queue as the stream to order work after.
+    /// CUDA memory only, not HIP's. Names the array's queue as the stream to order work after.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         cuda::dictionary(py, &self.side())
@@ -299,7 +299,7 @@ impl Array {
         dlpack::exchange_api(py)
     }
 
-    /// DLPack. Waits for work that is in flight; on CUDA the consumer's `stream` waits for it instead.
+    /// DLPack. Waits for work that is in flight; on CUDA and ROCm the consumer's `stream` waits for it instead.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -313,7 +313,7 @@ impl Array {
     }
 
     /// `(type, id)`: USM of SYCL is type 14, and its id counts root devices; CUDA's device, host and managed memory are
-    /// types 2, 3 and 13; the host is `(1, 0)`.
+    /// types 2, 3 and 13; ROCm's page-locked memory is type 11, its other memory 10; the host is `(1, 0)`.
     fn __dlpack_device__(&self) -> (i32, i32) {
         let device = dlpack::device(&self.side());
         (device.kind.code(), device.id)

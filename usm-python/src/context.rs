@@ -29,7 +29,7 @@ impl PyContext {
     #[getter]
     pub(crate) fn device(&self, py: Python<'_>) -> Option<PyDevice> {
         let info = self.0.context.info();
-        let mut entries = runtime::entries(py).iter();
+        let mut entries = runtime::entries(py);
         entries
             .find(|entry| entry.info.backend == info.backend && entry.info.ordinal == info.ordinal)
             .map(|entry| PyDevice(Arc::clone(entry)))

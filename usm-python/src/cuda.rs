@@ -1,4 +1,5 @@
-//! CUDA memory, both ways: `__cuda_array_interface__`, and the order of streams that it and DLPack ask for.
+//! CUDA memory, both ways: `__cuda_array_interface__`, and the order of streams that it and DLPack ask for. HIP's memory has the streams and not the
+//! dictionary, as CuPy and JAX have it: who reads that takes the memory for NVIDIA's.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -17,15 +18,20 @@ use usm_interface::{Extent, Policy, Protocol, SyclObject};
 use crate::array::Array;
 use crate::bounds;
 use crate::dictionary::{self, Checked};
+use crate::dlpack;
 use crate::error::{Class, OrRaise};
 use crate::export;
 use crate::import;
 use crate::runtime::{self, Entry, Stream};
 use crate::transfer::Side;
 
-/// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`: the numbers of both protocols are the driver's own handles.
-const LEGACY: u64 = 1;
+/// `CU_STREAM_PER_THREAD`, `hipStreamPerThread`: the numbers of both protocols are the driver's own handles.
 const PER_THREAD: u64 = 2;
+
+/// `CU_STREAM_LEGACY`. Older releases of HIP have no such number; 0 is the device's default stream in all.
+fn legacy(backend: BackendKind) -> u64 {
+    if backend == BackendKind::Hip { 0 } else { 1 }
+}
 
 /// Memory behind `__cuda_array_interface__`, without a copy. The driver is asked whose memory it is and how far it goes,
 /// and everything that usm does with it comes after the work on the producer's stream.
@@ -36,7 +42,13 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let policy = Policy::default();
     let checked = dictionary::read(object, &dict, Protocol::Cuda, &policy, |_| SyclObject::Unknown)?;
     let Checked { view, extent, address, readonly, stream: order, .. } = checked;
-    let (mut stream, kind) = locate(py, extent, address, 0)?;
+    let (mut stream, kind) = match locate(py, BackendKind::Cuda, extent, address, 0) {
+        Ok(found) => found,
+        // The dictionary of torch and of AMD's bindings is there for HIP's memory too. DLPack says whose it is; without it who has opened HIP is served.
+        Err(_) if dlpack::is_rocm(object) => return Ok(None),
+        Err(_) if runtime::has_hip() => locate(py, BackendKind::Hip, extent, address, 0)?,
+        Err(error) => return Err(error),
+    };
     if extent.low == extent.high {
         return import::empty(py, stream, kind, view, readonly).map(Some);
     }
@@ -44,7 +56,7 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     if let (AllocKind::Host, usm_interface::Stream::Handle(handle)) = (kind, order) {
         // SAFETY: the producer says that this is its stream, as below.
         if let Some(id) = unsafe { device_of(stream.context(), handle) } {
-            stream = self::stream(py, id)?;
+            stream = self::stream(py, stream.context().info().backend, id)?;
         }
     }
     let owner = import::owner(object, dict, None);
@@ -52,7 +64,7 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let array = unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly)? };
     let handle = match order {
         usm_interface::Stream::None => return Ok(Some(array)),
-        usm_interface::Stream::LegacyDefault => LEGACY,
+        usm_interface::Stream::LegacyDefault => legacy(array.get().holding().stream.context().info().backend),
         usm_interface::Stream::PerThreadDefault => PER_THREAD,
         usm_interface::Stream::Handle(handle) => handle,
     };
@@ -64,44 +76,49 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     Ok(Some(array))
 }
 
-/// The devices of CUDA.
-fn devices(py: Python<'_>) -> impl Iterator<Item = &'static Arc<Entry>> {
-    runtime::entries(py).iter().filter(|entry| entry.info.backend == BackendKind::Cuda)
-}
-
-/// The queue of a device's default context, to which work of the device's memory goes.
-pub(crate) fn stream(py: Python<'_>, id: i32) -> PyResult<Arc<Stream>> {
-    match devices(py).find(|entry| entry.info.ordinal as i32 == id) {
+/// The queue of a device's default context, to which work of the device's memory goes. Memory of HIP's opens HIP.
+pub(crate) fn stream(py: Python<'_>, backend: BackendKind, id: i32) -> PyResult<Arc<Stream>> {
+    let word = match backend {
+        BackendKind::Hip => {
+            runtime::open_hip(py);
+            "HIP"
+        }
+        _ => "CUDA",
+    };
+    let here = |entry: &&Arc<Entry>| entry.info.backend == backend && entry.info.ordinal as i32 == id;
+    match runtime::entries(py).find(here) {
         Some(entry) => entry.scope()?.queue(),
         None => {
-            let reason = runtime::no_cuda(py).unwrap_or("no such device");
-            Err(Class::Device.error(format!("the memory is on the CUDA device {id}: {reason}")))
+            let reason = runtime::why_not(py, backend).unwrap_or("no such device");
+            Err(Class::Device.error(format!("the memory is on the {word} device {id}: {reason}")))
         }
     }
 }
 
-/// Kind and place of memory that is said to be CUDA's, on the device that the driver names; memory that the driver does
+/// Kind and place of memory that is said to be of CUDA or of HIP, on the device that the driver names; memory that the driver does
 /// not know is refused. `id` is where an array without bytes goes, and page-locked host memory.
 pub(crate) fn locate(
     py: Python<'_>,
+    backend: BackendKind,
     extent: Extent,
     address: u64,
     id: i32,
 ) -> PyResult<(Arc<Stream>, AllocKind)> {
-    let guess = stream(py, id)?;
+    let guess = stream(py, backend, id)?;
     if extent.low == extent.high {
         return Ok((guess, AllocKind::Device));
     }
     let (kind, ordinal) = bounds::of(guess.context(), extent, address)?;
     match ordinal {
-        Some(ordinal) if ordinal as i32 != id => Ok((stream(py, ordinal as i32)?, kind)),
+        Some(ordinal) if ordinal as i32 != id => Ok((stream(py, backend, ordinal as i32)?, kind)),
         _ => Ok((guess, kind)),
     }
 }
 
 /// The native stream of a queue: a number that both protocols carry.
 pub(crate) fn handle(stream: &Stream) -> u64 {
-    stream.queue.raw().downcast_ref::<CudaQueue>().map_or(LEGACY, |queue| queue.as_raw() as u64)
+    let legacy = legacy(stream.context().info().backend);
+    stream.queue.raw().downcast_ref::<CudaQueue>().map_or(legacy, |queue| queue.as_raw() as u64)
 }
 
 /// The device of a stream, where the driver says it.
@@ -110,7 +127,17 @@ pub(crate) fn handle(stream: &Stream) -> u64 {
 /// The handle is a live stream of the driver.
 unsafe fn device_of(context: &Context<Dyn>, handle: u64) -> Option<i32> {
     type Ask = unsafe extern "C" fn(*mut c_void, *mut raw::CUcontext) -> raw::CUresult;
+    type AskHip = unsafe extern "C" fn(*mut c_void, *mut raw::CUdevice) -> raw::CUresult;
     let native = context.raw().downcast_ref::<CudaContext>()?;
+    if context.info().backend == BackendKind::Hip {
+        // Since release 5.6.
+        let ask = raw::function(native, c"hipStreamGetDevice")?;
+        // SAFETY: the signature of HIP's header.
+        let ask = unsafe { std::mem::transmute::<NonNull<c_void>, AskHip>(ask) };
+        let mut device = 0;
+        // SAFETY: the caller's promise, and room for the answer.
+        return (unsafe { ask(handle as *mut c_void, &raw mut device) } == 0).then_some(device);
+    }
     let ask = raw::function(native, c"cuStreamGetCtx")?;
     // SAFETY: the signature of the driver's header.
     let ask = unsafe { std::mem::transmute::<NonNull<c_void>, Ask>(ask) };
@@ -143,7 +170,7 @@ unsafe fn adopt_stream(context: &Context<Dyn>, handle: u64) -> PyResult<Queue<Dy
 pub(crate) fn order_consumer(py: Python<'_>, side: &Side, consumer: StreamArgument) -> PyResult<()> {
     let handle = match consumer {
         StreamArgument::NoSync => return Ok(()),
-        StreamArgument::Default => LEGACY,
+        StreamArgument::Default => legacy(side.stream.context().info().backend),
         StreamArgument::PerThreadDefault => PER_THREAD,
         StreamArgument::Handle(handle) => handle,
     };
@@ -154,8 +181,10 @@ pub(crate) fn order_consumer(py: Python<'_>, side: &Side, consumer: StreamArgume
 
 /// `__cuda_array_interface__` version 3. Its stream is the array's queue, which waits for the work of all others first.
 pub(crate) fn dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
-    if side.stream.context().info().backend != BackendKind::Cuda {
-        let message = "memory that is not CUDA's has no __cuda_array_interface__";
+    let backend = side.stream.context().info().backend;
+    if backend != BackendKind::Cuda {
+        let instead = if backend == BackendKind::Hip { "; HIP's is exchanged by __dlpack__" } else { "" };
+        let message = format!("memory that is not CUDA's has no __cuda_array_interface__{instead}");
         return Err(PyAttributeError::new_err(message));
     }
     let dict = export::bytes_dictionary(py, side)?;

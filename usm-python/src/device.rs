@@ -126,8 +126,10 @@ impl PyDevice {
     }
 }
 
-/// All devices: SYCL's in the runtime's order when dpctl is importable, OpenCL's own, then the host.
+/// All devices: SYCL's in the runtime's order when dpctl is importable, those of Level Zero, CUDA, OpenCL and HIP, then the host. This opens every
+/// runtime, HIP's too; a device of HIP is used only where `hip` is named, because that has never run on an AMD GPU.
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> Vec<PyDevice> {
-    runtime::entries(py).iter().map(|entry| PyDevice(Arc::clone(entry))).collect()
+    runtime::open_hip(py);
+    runtime::entries(py).map(|entry| PyDevice(Arc::clone(entry))).collect()
 }

@@ -105,7 +105,7 @@ struct Sycl {
     library: Result<Dpctl, String>,
 }
 
-/// Every device that was found, best first among equals of a runtime, and the runtimes that are not there.
+/// Every device that was found, best first among equals of a runtime, and the runtimes that are not there. Neither HIP nor the host is among them.
 struct Found {
     sycl: Sycl,
     /// Why the others are not there.
@@ -114,6 +114,10 @@ struct Found {
 }
 
 static FOUND: OnceLock<Found> = OnceLock::new();
+
+/// HIP's devices, or why there are none. It has never run on an AMD GPU, so it is opened only for who names it: by a selector, by memory
+/// that says it is ROCm's, or by asking for the list of all devices.
+static HIP: OnceLock<Result<Vec<Arc<Entry>>, String>> = OnceLock::new();
 
 /// Contexts over native SYCL contexts, so that the same native context is always the same context here. A bounded list:
 /// what falls out lives on in the memory that was allocated or imported through it.
@@ -143,7 +147,7 @@ pub(crate) fn known_context(
         return Ok(Some(scope));
     }
     // A default context that nobody has needed yet must not be taken for a foreign one, or it would be there twice.
-    for entry in entries(py).iter().filter(|entry| entry.info.backend == BackendKind::Sycl) {
+    for entry in entries(py).filter(|entry| entry.info.backend == BackendKind::Sycl) {
         entry.scope()?;
     }
     Ok(find())
@@ -218,10 +222,7 @@ fn find(py: Python<'_>) -> Found {
             Err(error) => absent.push((kind, error.to_string())),
         }
     }
-    let mut entries: Vec<_> = found.into_iter().map(Entry::new).collect();
-    // The host is there and cannot fail.
-    entries.extend(host().ok().map(Arc::clone));
-    Found { sycl, absent, entries }
+    Found { sycl, absent, entries: found.into_iter().map(Entry::new).collect() }
 }
 
 fn found(py: Python<'_>) -> &'static Found {
@@ -234,9 +235,30 @@ fn found(py: Python<'_>) -> &'static Found {
     FOUND.get_or_init(|| fresh)
 }
 
-/// All devices: SYCL's in the runtime's order, those of Level Zero, CUDA and OpenCL, then the host.
-pub(crate) fn entries(py: Python<'_>) -> &'static [Arc<Entry>] {
-    &found(py).entries
+/// The devices that are open: SYCL's in the runtime's order, those of Level Zero, CUDA and OpenCL, HIP's once it is opened, then the host, which
+/// is there and cannot fail.
+pub(crate) fn entries(py: Python<'_>) -> impl Iterator<Item = &'static Arc<Entry>> {
+    let hip = HIP.get().and_then(|opened| opened.as_deref().ok()).unwrap_or_default();
+    found(py).entries.iter().chain(hip).chain(host().ok())
+}
+
+/// Opens HIP, if that has not been done.
+pub(crate) fn open_hip(py: Python<'_>) {
+    if HIP.get().is_some() {
+        return;
+    }
+    // Not under the cell's lock, as above.
+    let devices = py.detach(|| Dyn::new(Cuda::load_hip()?).devices());
+    let fresh = match devices {
+        Ok(devices) => Ok(devices.into_iter().map(Entry::new).collect()),
+        Err(error) => Err(error.to_string()),
+    };
+    let _ = HIP.set(fresh);
+}
+
+/// Whether HIP was opened and has a device.
+pub(crate) fn has_hip() -> bool {
+    HIP.get().is_some_and(|opened| opened.as_ref().is_ok_and(|entries| !entries.is_empty()))
 }
 
 /// The opened library.
@@ -258,13 +280,11 @@ pub(crate) fn absent(py: Python<'_>) -> Option<&'static str> {
 }
 
 /// Why a native runtime is not there, for messages.
-fn why_not(py: Python<'_>, kind: BackendKind) -> Option<&'static str> {
+pub(crate) fn why_not(py: Python<'_>, kind: BackendKind) -> Option<&'static str> {
+    if kind == BackendKind::Hip {
+        return HIP.get()?.as_ref().err().map(String::as_str);
+    }
     found(py).absent.iter().find(|(absent, _)| *absent == kind).map(|(_, reason)| reason.as_str())
-}
-
-/// Why there is no CUDA driver, for messages.
-pub(crate) fn no_cuda(py: Python<'_>) -> Option<&'static str> {
-    why_not(py, BackendKind::Cuda)
 }
 
 /// The default queue of the context that a queue belongs to.
@@ -297,14 +317,29 @@ pub(crate) fn host_stream() -> PyResult<&'static Arc<Stream>> {
 pub(crate) fn select(py: Python<'_>, text: &str) -> PyResult<&'static Arc<Entry>> {
     let selector: Selector =
         text.parse().map_err(|error| Class::Device.error(format!("device selector {text:?}: {error}")))?;
-    let mut matches = entries(py).iter().filter(|entry| selector.matches(&entry.info));
+    let by_name = !selector.sycl && selector.backend == Some(BackendKind::Hip);
+    if by_name {
+        open_hip(py);
+    }
+    let fits = |entry: &&Arc<Entry>| selector.matches(&entry.info);
+    let mut matches = entries(py).filter(fits).filter(|entry| by_name || is_chosen(entry));
     matches.nth(selector.index.unwrap_or(0) as usize).ok_or_else(|| {
-        let known: Vec<_> = entries(py).iter().map(|entry| entry.selector()).collect();
+        let known: Vec<_> = entries(py).map(|entry| entry.selector()).collect();
         let sycl = absent(py).map(|reason| format!("; no SYCL runtime: {reason}")).unwrap_or_default();
         let native = selector.backend.filter(|_| !selector.sycl).and_then(|kind| why_not(py, kind));
         let reason = native.map_or(sycl, |native| format!("; {native}"));
-        Class::Device.error(format!("no device matches {text:?}; there are {}{reason}", known.join(", ")))
+        let hidden = entries(py).filter(fits).find(|entry| !by_name && !is_chosen(entry));
+        let hidden = hidden
+            .map(|entry| format!("; {} is used only where it is named", entry.selector()))
+            .unwrap_or_default();
+        let known = known.join(", ");
+        Class::Device.error(format!("no device matches {text:?}; there are {known}{reason}{hidden}"))
     })
+}
+
+/// Whether a device may be chosen by who does not name its runtime.
+fn is_chosen(entry: &Entry) -> bool {
+    entry.info.backend != BackendKind::Hip
 }
 
 /// The device that is used when none is named: `USM_DEVICE`, else the best of the first runtime in this order.
@@ -327,13 +362,14 @@ pub(crate) fn default_entry(py: Python<'_>) -> PyResult<&'static Arc<Entry>> {
         };
         (runtime, device)
     };
-    entries(py).iter().min_by_key(rank).ok_or_else(|| Class::Device.error("no device"))
+    let chosen = entries(py).filter(|entry| is_chosen(entry));
+    chosen.min_by_key(rank).ok_or_else(|| Class::Device.error("no device"))
 }
 
 /// Every context that this process has made default or met, for statistics.
 pub(crate) fn scopes(py: Python<'_>) -> Vec<Arc<Scope>> {
     let mut scopes: Vec<Arc<Scope>> =
-        entries(py).iter().filter_map(|entry| entry.scope.get().map(Arc::clone)).collect();
+        entries(py).filter_map(|entry| entry.scope.get().map(Arc::clone)).collect();
     let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
     for scope in contexts.iter() {
         if !scopes.iter().any(|known| known.context.id() == scope.context.id()) {

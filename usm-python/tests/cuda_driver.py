@@ -1,5 +1,5 @@
-"""The CUDA driver that executes on the host (`tests/cuda-driver`), in a process where usm uses it too: what it is told, what it has written down, and
-memory and streams as another library of the process would have them."""
+"""The CUDA driver that executes on the host (`tests/cuda-driver`), in a process where usm uses it too, under CUDA's names or HIP's: what it is told, what
+it has written down, and memory and streams as another library of the process would have them. Each function of HIP's there calls its twin of CUDA's."""
 
 import ctypes
 import os
@@ -17,8 +17,8 @@ OF_A_DEVICE = (
 
 
 class Driver:
-    def __init__(self):
-        self.library = ctypes.CDLL(os.environ["USM_CUDA_LIBRARY"])
+    def __init__(self, variable="USM_CUDA_LIBRARY"):
+        self.library = ctypes.CDLL(os.environ[variable])
         self.library.usm_cuda_count.restype = ctypes.c_uint64
         self.settings = os.environ.get("USM_CUDA_SETTINGS", "")
         self.faults = {}

@@ -1,7 +1,7 @@
 //! The table for C behind `__dlpack_c_exchange_api__` (DLPack 1.3): arrays to tensors and back without a call into Python.
 //!
 //! "No sync" in the names means that the consumer may not count on it. Work of ours that is in flight is waited for all the
-//! same, or, on CUDA, ordered before the stream that `current_work_stream` names: a consumer that asks for no stream at
+//! same, or, on CUDA and ROCm, ordered before the stream that `current_work_stream` names: a consumer that asks for no stream at
 //! all is then right too.
 
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -19,7 +19,7 @@ use usm_interface::dlpack::abi::{
 };
 use usm_interface::dlpack::{Device, DeviceType, StreamArgument, Tensor, Version};
 
-use super::{device, export, import, is_cuda};
+use super::{device, export, import, is_streamed, streams_of};
 use crate::array::Array;
 use crate::cuda;
 use crate::error::{Class, OrRaise};
@@ -80,7 +80,7 @@ unsafe fn array_of<'py>(py: Python<'py>, object: *mut c_void) -> PyResult<Bound<
         PyTypeError::new_err("this table serves objects of type usm.Array, from which it was taken")
     })?;
     let side = array.get().side();
-    if device(&side).kind == DeviceType::Cuda {
+    if is_streamed(device(&side).kind) {
         let stream = runtime::default_stream(&side.stream)?;
         cuda::order_consumer(py, &side, StreamArgument::Handle(cuda::handle(&stream)))?;
     } else {
@@ -160,13 +160,13 @@ unsafe extern "C" fn work_stream(device_type: i32, device_id: i32, out: *mut *mu
         let stream = match Device::from_codes(device_type, device_id).or_raise()? {
             // All work is done when such memory is handed out.
             Device { kind: DeviceType::Cpu | DeviceType::OneApi, .. } => null_mut(),
-            Device { kind, id } if is_cuda(kind) => {
-                let stream = cuda::stream(py, id)?;
+            Device { kind, id } => {
+                let Some(backend) = streams_of(kind) else {
+                    let message = format!("usm has no memory on DLPack devices of type {device_type}");
+                    return Err(Class::Device.error(message));
+                };
+                let stream = cuda::stream(py, backend, id)?;
                 cuda::handle(&stream) as *mut c_void
-            }
-            _ => {
-                let message = format!("usm has no memory on DLPack devices of type {device_type}");
-                return Err(Class::Device.error(message));
             }
         };
         // SAFETY: C's caller gives room for the answer.
@@ -237,12 +237,17 @@ unsafe fn like(py: Python<'_>, prototype: &DLTensor) -> PyResult<Managed<DLManag
     let (stream, kind) = match device.kind {
         DeviceType::Cpu => (runtime::host_stream()?.clone(), AllocKind::Host),
         DeviceType::OneApi => (import::sycl_stream(py, device.id)?, AllocKind::Device),
-        DeviceType::CudaHost => (cuda::stream(py, device.id)?, AllocKind::Host),
-        DeviceType::CudaManaged => (cuda::stream(py, device.id)?, AllocKind::Shared),
-        DeviceType::Cuda => (cuda::stream(py, device.id)?, AllocKind::Device),
         other => {
-            let message = format!("usm has no memory on DLPack devices of type {}", other.code());
-            return Err(Class::Device.error(message));
+            let Some(backend) = streams_of(other) else {
+                let message = format!("usm has no memory on DLPack devices of type {}", other.code());
+                return Err(Class::Device.error(message));
+            };
+            let kind = match other {
+                DeviceType::CudaHost | DeviceType::RocmHost => AllocKind::Host,
+                DeviceType::CudaManaged => AllocKind::Shared,
+                _ => AllocKind::Device,
+            };
+            (cuda::stream(py, backend, device.id)?, kind)
         }
     };
     let storage = py.detach(|| Storage::allocate(stream.context(), kind, view.nbytes(), 0)).or_raise()?;

@@ -15,7 +15,7 @@ use usm_interface::dlpack::{
 };
 use usm_interface::value::Int;
 
-use super::{capsule, device};
+use super::{capsule, device, is_streamed};
 use crate::cuda;
 use crate::error::{Class, OrRaise};
 use crate::runtime;
@@ -32,8 +32,8 @@ pub(crate) struct Wishes<'a, 'py> {
     pub(crate) copy: Option<bool>,
 }
 
-/// `__dlpack__`. Work on CUDA's device memory goes on: the consumer's stream is made to wait for it. All other work in flight is
-/// waited for, also that on memory of CUDA's that the host may read: NumPy takes such memory and looks at no stream.
+/// `__dlpack__`. Work on device memory of CUDA and ROCm goes on: the consumer's stream is made to wait for it. All other work in flight is
+/// waited for, also that on memory of these that a consumer may read on the host: NumPy takes such memory and looks at no stream.
 pub(crate) fn export<'py>(
     py: Python<'py>,
     side: &Side,
@@ -65,7 +65,7 @@ pub(crate) fn export<'py>(
         }
         (true, false) => transfer::duplicate(py, side, &side.stream, side.storage.kind(), 0)?,
     };
-    if wanted.kind == DeviceType::Cuda {
+    if is_streamed(wanted.kind) {
         cuda::order_consumer(py, &side, stream)?;
     } else {
         transfer::expose(py, &side.storage)?;

@@ -12,7 +12,7 @@ use usm_interface::dlpack::abi::{DLManagedTensor, DLManagedTensorVersioned, Mana
 use usm_interface::dlpack::{DataType, Device, DeviceType, FLAG_IS_COPIED, Tensor, Version};
 use usm_interface::{Dtype, Extent, Policy};
 
-use super::{capsule, is_cuda};
+use super::{capsule, streams_of};
 use crate::array::Array;
 use crate::attribute;
 use crate::axes::Axes;
@@ -33,7 +33,7 @@ pub(crate) struct Request {
 
 /// Memory behind `__dlpack__`, without a copy unless one is asked for; `None` when the object has no such method.
 ///
-/// CUDA's producers are told our stream, which they make wait for their work.
+/// Producers of CUDA and of ROCm are told our stream, which they make wait for their work.
 pub(crate) fn import<'py>(
     object: &Bound<'py, PyAny>,
     request: Request,
@@ -45,8 +45,10 @@ pub(crate) fn import<'py>(
         None => device_of(object)?,
     };
     let stream = match device {
-        Some(device) if is_cuda(device.kind) => Some(cuda::stream(py, device.id)?),
-        _ => None,
+        Some(Device { kind, id }) => {
+            streams_of(kind).map(|backend| cuda::stream(py, backend, id)).transpose()?
+        }
+        None => None,
     };
     let capsule = match (&stream, request) {
         (None, Request { dl_device: None, copy: None }) => plainly(object)?,
@@ -133,6 +135,12 @@ fn device_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Device>> {
     Device::from_codes(kind, id).or_raise().map(Some)
 }
 
+/// Whether an object says that its memory is ROCm's.
+pub(crate) fn is_rocm(object: &Bound<'_, PyAny>) -> bool {
+    let device = device_of(object).ok().flatten();
+    device.is_some_and(|device| streams_of(device.kind) == Some(BackendKind::Hip))
+}
+
 /// Memory of a tensor that is ours now. Whatever is refused here, the tensor's deleter has run once afterwards.
 pub(super) fn owned<'py, T: Structure>(
     py: Python<'py>,
@@ -194,12 +202,14 @@ where
                 if none { AllocKind::Device } else { bounds::of(stream.context(), extent, address)?.0 };
             (stream, kind)
         }
-        kind if is_cuda(kind) => cuda::locate(py, extent, address, device.id)?,
         other => {
             let code = other.code();
-            return Err(Class::Device.error(format!(
-                "the tensor is on a DLPack device of type {code}, not the host, SYCL or CUDA"
-            )));
+            let Some(backend) = streams_of(other) else {
+                return Err(Class::Device.error(format!(
+                    "the tensor is on a DLPack device of type {code}, not the host, SYCL, CUDA or ROCm"
+                )));
+            };
+            cuda::locate(py, backend, extent, address, device.id)?
         }
     };
     if none {
@@ -232,7 +242,7 @@ fn view<const N: usize>(tensor: &Tensor<N>, dtype: Dtype) -> PyResult<View> {
 }
 
 pub(super) fn sycl_stream(py: Python<'_>, id: i32) -> PyResult<Arc<Stream>> {
-    let mut devices = runtime::entries(py).iter().filter(|entry| entry.info.backend == BackendKind::Sycl);
+    let mut devices = runtime::entries(py).filter(|entry| entry.info.backend == BackendKind::Sycl);
     let entry = devices.find(|entry| entry.info.ordinal as i32 == id);
     let missing =
         || Class::Device.error(format!("the tensor is on the SYCL device {id}, which is not there"));

@@ -12,23 +12,24 @@ class Missing(Exception):
 
 # A file that is not there: a runtime that a configuration is not about stays closed.
 NOTHING = "/nonexistent/runtime.so"
-SYCL, OPENCL, LEVEL_ZERO, CUDA = "USM_DPCTL_LIBRARY", "USM_OPENCL_LIBRARY", "USM_LEVEL_ZERO_LIBRARY", "USM_CUDA_LIBRARY"
+SYCL, OPENCL, LEVEL_ZERO = "USM_DPCTL_LIBRARY", "USM_OPENCL_LIBRARY", "USM_LEVEL_ZERO_LIBRARY"
+CUDA, HIP = "USM_CUDA_LIBRARY", "USM_HIP_LIBRARY"
 
 
-def without(*variables):
-    return {variable: NOTHING for variable in variables}
+def only(*variables):
+    return {variable: NOTHING for variable in (SYCL, OPENCL, LEVEL_ZERO, CUDA, HIP) if variable not in variables}
 
 
 def host(_):
-    return without(SYCL, OPENCL, LEVEL_ZERO, CUDA)
+    return only()
 
 
 def opencl(_):
-    return without(SYCL, LEVEL_ZERO, CUDA)
+    return only(OPENCL)
 
 
 def sycl(_):
-    return without(OPENCL, LEVEL_ZERO, CUDA)
+    return only(SYCL)
 
 
 def level_zero(_):
@@ -46,7 +47,7 @@ def level_zero(_):
     driver = file("USM_LEVEL_ZERO_DRIVER", "cargo build -p usm-level-zero-driver")
     # The loader opens its layers by name.
     return {
-        **without(SYCL, OPENCL, CUDA),
+        **only(LEVEL_ZERO),
         LEVEL_ZERO: str(loader),
         "ZE_ENABLE_ALT_DRIVERS": str(driver),
         "LD_LIBRARY_PATH": str(loader.parent),
@@ -62,7 +63,7 @@ def level_zero_strict(tools):
 
 def cuda_on_host(tools):
     """The driver that executes on the host, in the place of NVIDIA's: see `tests/cuda-driver`. Nothing of it runs on a GPU."""
-    return {**without(SYCL, OPENCL, LEVEL_ZERO), **tools("cuda_driver")}
+    return {**only(CUDA), **tools("cuda_driver")}
 
 
 def cuda_on_host_late(tools):
@@ -70,12 +71,25 @@ def cuda_on_host_late(tools):
     return {**cuda_on_host(tools), "USM_CUDA_SETTINGS": "devices=2,late"}
 
 
+def hip_on_host(tools):
+    """The same driver under HIP's names, with HIP's signatures and numbers. Nothing of it has run on an AMD GPU."""
+    return {**tools("cuda_driver"), **only(HIP), HIP: tools("cuda_driver")[CUDA]}
+
+
+def hip_on_host_late(tools):
+    return {**hip_on_host(tools), "USM_CUDA_SETTINGS": "devices=2,late"}
+
+
 def level_zero_machine(_):
-    return without(SYCL, OPENCL, CUDA)
+    return only(LEVEL_ZERO)
 
 
 def cuda_machine(_):
-    return without(SYCL, OPENCL, LEVEL_ZERO)
+    return only(CUDA)
+
+
+def hip_machine(_):
+    return only(HIP)
 
 
 @dataclass(frozen=True)
@@ -99,7 +113,10 @@ CONFIGURATIONS = {
         Configuration("level_zero_strict", "level_zero", level_zero_strict),
         Configuration("cuda_on_host", "cuda", cuda_on_host),
         Configuration("cuda_on_host_late", "cuda", cuda_on_host_late),
+        Configuration("hip_on_host", "hip", hip_on_host),
+        Configuration("hip_on_host_late", "hip", hip_on_host_late),
         Configuration("level_zero_machine", "level_zero", level_zero_machine, required=False),
         Configuration("cuda_machine", "cuda", cuda_machine, required=False),
+        Configuration("hip_machine", "hip", hip_machine, required=False),
     ]
 }

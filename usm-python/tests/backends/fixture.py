@@ -87,6 +87,8 @@ class Driver:
     def of(name):
         if name.startswith("level_zero") and "ZE_ENABLE_ALT_DRIVERS" in os.environ:
             return LevelZero(os.environ["ZE_ENABLE_ALT_DRIVERS"])
+        if name.startswith("hip_on_host"):
+            return cuda_driver.Driver("USM_HIP_LIBRARY")
         return cuda_driver.Driver() if name.startswith("cuda_on_host") else None
 
 

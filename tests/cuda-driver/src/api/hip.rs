@@ -166,6 +166,11 @@ own! {
             stack.push(chosen);
         });
     }
+    hipStreamGetDevice(stream: usize, device: *mut i32) |state| {
+        let stream = state.stream(stream)?;
+        let context = state.streams.get(&stream).ok_or(INVALID_VALUE)?.context;
+        put(device, state.contexts.get(&context).ok_or(INVALID_DEVICE)?.device as i32)?;
+    }
     hipMemGetAddressRange(base: *mut usize, bytes: *mut usize, address: usize) |state| {
         let (start, live) = state.lookup(address).ok_or(NOT_FOUND)?;
         put(base, start)?;

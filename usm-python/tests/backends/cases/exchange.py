@@ -11,8 +11,8 @@ import usm
 from ..fixture import KINDS
 
 DICTIONARIES = ["__array_interface__", "__sycl_usm_array_interface__", "__cuda_array_interface__"]
-# `(type, id)` of DLPack for SYCL's and CUDA's memory; everything else is the host's, or copied there.
-CUDA_TYPES = {"device": 2, "host": 3, "shared": 13}
+# Types of DLPack for memory that has one by its kind; everything else but SYCL's is the host's, or copied there.
+TYPES = {"cuda": {"device": 2, "host": 3, "shared": 13}, "hip": {"device": 10, "host": 11, "shared": 10}}
 
 
 class _Wrapped:
@@ -93,7 +93,7 @@ def dlpack_names_the_device_and_comes_back(b):
     for kind in KINDS:
         array = b.array(np.arange(12, dtype="<i4").reshape(3, 4), kind)
         host = (1, 0)
-        expected = {"sycl": (14, 0), "cuda": (CUDA_TYPES[kind], b.device.selector.endswith("1"))}.get(b.kind, host)
+        expected = (TYPES[b.kind][kind], b.device.selector.endswith("1")) if b.kind in TYPES else (14, 0) if b.kind == "sycl" else host
         assert array.__dlpack_device__() == expected
         again = usm.from_dlpack(array[:, ::-1])
         assert again.tolist() == array[:, ::-1].tolist()

@@ -54,7 +54,7 @@ def every_wait_gives_the_interpreter_up(b):
             yield lambda: memoryview(target)
             yield lambda: target.__array_interface__
             yield lambda: np.asarray(target)
-        yield target.__dlpack__ if b.kind != "cuda" else event.wait
+        yield target.__dlpack__ if b.kind not in ("cuda", "hip") else event.wait
 
     for kind in KINDS:
         source, target = (usm.zeros(1000, "<i4", kind=which, queue=context) for which in ("device", kind))
