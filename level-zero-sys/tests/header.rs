@@ -7,7 +7,7 @@ use core::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::skip;
+use common::skip::missing;
 use level_zero_sys::*;
 
 /// The folder that holds `level_zero/ze_api.h`.
@@ -114,7 +114,7 @@ fn words(text: &str) -> std::collections::HashSet<&str> {
 #[test]
 fn the_header_agrees() {
     let Some(include) = include_dir() else {
-        return skip("level_zero/ze_api.h not found (LEVEL_ZERO_INCLUDE or Debian's libze-dev)");
+        return missing("level_zero", "ze_api.h not found (LEVEL_ZERO_INCLUDE or Debian's libze-dev)");
     };
     let header = std::fs::read_to_string(include.join("level_zero/ze_api.h")).expect("a readable header");
     let known = words(&header);

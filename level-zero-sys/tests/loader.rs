@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::skip;
+use common::skip::missing;
 use level_zero_sys::*;
 
 /// A library that exports the given names. `zeInit` answers `init`; every other function ends the process, so that a
@@ -136,7 +136,7 @@ fn the_real_loader_answers_or_says_why_not() {
     let library = match opened {
         Ok(library) => library,
         Err(reason @ LoadError::NotFound { .. }) => {
-            return skip(&format!("Level Zero loader: {reason}"));
+            return missing("level_zero", reason);
         }
         Err(other) => panic!("{other}"),
     };

@@ -6,9 +6,12 @@
 
 pub mod conformance;
 pub mod counting;
+pub mod faults;
+pub mod harness;
 pub mod process;
 pub mod provider;
 pub mod scarce;
+pub mod skip;
 
 pub use provider::{Failing, Fixture, Provider};
 

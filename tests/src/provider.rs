@@ -41,6 +41,9 @@ pub trait Provider {
     /// The backend.
     type Backend: Programmable + 'static;
 
+    /// What the environment variable `USM_REQUIRE` calls the runtime. One that is always here needs no name.
+    const RUNTIME: &'static str = "";
+
     /// Calls `case` with a fresh fixture, or says why that cannot be.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use usm_core::{DeviceInfo, DeviceType};
 
-use crate::process;
+use crate::{process, skip};
 
 /// What a process that was started for one test reads.
 const VARIABLE: &str = "USM_TEST_SCARCE";
@@ -22,10 +22,12 @@ thread_local! {
     static TEST: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// Says which test this thread is.
-pub fn as_test<T>(name: &'static str, body: impl FnOnce() -> T) -> T {
+/// Says which test this thread is, by its path in the program.
+pub fn as_test<T>(path: &'static str, body: impl FnOnce() -> T) -> T {
+    // The harness leaves out the name of the program.
+    let name = path.split_once("::").map_or(path, |(_, name)| name);
     TEST.with(|test| test.set(Some(name)));
-    body()
+    skip::named(name, body)
 }
 
 /// Whose memory a device gives out, and so what may be asked for without harm to others.
@@ -75,7 +77,7 @@ pub fn in_little_room(body: impl FnOnce()) -> Result<(), String> {
             });
             let ran = ended.well() && ended.out.contains("1 passed");
             assert!(ran, "{}\n{}\n{}", ended.end, ended.out, ended.errors);
-            ended.errors.lines().filter(|line| line.contains("skipped")).for_each(|line| eprintln!("{line}"));
+            let _ = skip::repeat(&ended.errors);
             Ok(())
         }
         _ => Room::of(ROOM).map(|_room| body()),

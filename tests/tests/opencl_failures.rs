@@ -18,6 +18,7 @@ use usm_core::{
     AllocKind, Backend, Context, ErrorKind, Event, EventStatus, Queue, QueueOrder, Shared, UsmVec,
 };
 use usm_tests::conformance::failure;
+use usm_tests::harness::{Tally, is_wanted};
 use usm_tests::{Fixture, process};
 
 /// What a child reads to know its case.
@@ -46,31 +47,16 @@ fn main() -> ExitCode {
         let (_, case) = CASES.iter().find(|(known, _)| *known == name).expect("a known case");
         return child(*case);
     }
-    if let Err(reason) = context() {
-        let required = std::env::var("USM_REQUIRE").unwrap_or_default();
-        if required.split(',').any(|name| name == "opencl") {
-            println!("required: {reason}\ntest result: FAILED. 0 passed; 1 failed");
-            return ExitCode::FAILURE;
-        }
-        eprintln!("skipped: failed user events on OpenCL: {reason}");
-        return ExitCode::SUCCESS;
-    }
-    // Words select, as in other harnesses; what cargo passes on to all of them begins with a dash.
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let selected = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
-    let (mut passed, mut failed) = (0, 0);
-    for (name, _) in CASES.iter().filter(|(name, _)| selected(name)) {
-        match parent(name) {
-            Ok(()) => passed += 1,
-            Err(reason) => {
-                failed += 1;
-                println!("{name}: {reason}");
-            }
+    let here = context().map(drop);
+    let mut tally = Tally::default();
+    for (name, _) in CASES.iter().filter(|(name, _)| is_wanted(name)) {
+        match here.as_ref().map(|()| parent(name)) {
+            Ok(Ok(())) => tally.pass(),
+            Ok(Err(reason)) => tally.fail(name, reason),
+            Err(reason) => tally.miss("opencl", name, reason),
         }
     }
-    let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!("test result: {verdict}. {passed} passed; {failed} failed");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    tally.end()
 }
 
 /// Runs a case in processes of its own until one answers.

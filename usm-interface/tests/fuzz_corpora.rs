@@ -1,5 +1,7 @@
 //! The corpora of the fuzz targets, as ordinary tests.
 
+#[path = "common/skip.rs"]
+mod skip;
 mod targets;
 
 use std::path::Path;
@@ -8,8 +10,7 @@ use std::path::Path;
 fn every_input_of_every_corpus_holds() {
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
     if !corpora.is_dir() {
-        println!("skipped: the corpora of the fuzz targets: they are not part of the package");
-        return;
+        return skip::missing("corpora", "they are not part of the package");
     }
     for (name, check) in targets::TARGETS {
         let folder = corpora.join(name);

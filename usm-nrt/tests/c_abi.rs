@@ -5,6 +5,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use common::skip::missing;
 use common::{cc, crate_dir, library, run, scratch};
 use usm_nrt::api::{NUMBA_API, NumbaApi};
 
@@ -49,10 +50,10 @@ fn numba_include() -> Option<PathBuf> {
 #[test]
 fn consumer_runs_on_numbas_header() {
     let Some(include) = numba_include() else {
-        eprintln!(
-            "skipped: no numba for USM_PYTHON (default python3), so no nrt_external.h to compile against"
+        return missing(
+            "numba",
+            "not for USM_PYTHON (default python3): no nrt_external.h to compile against",
         );
-        return;
     };
     consume("numba_header", "numba/core/runtime/nrt_external.h", &include);
 }
@@ -105,7 +106,7 @@ fn the_c_library_serves_a_linked_program() {
         let output = run(Command::new(checked).env("ASAN_OPTIONS", options));
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "OK");
     } else {
-        eprintln!("skipped: the C compiler has no AddressSanitizer");
+        missing("cc", "the C compiler has no AddressSanitizer: the rest ran");
     }
 
     // What the header declares is exported, and nothing else.
@@ -239,8 +240,7 @@ fn a_fork_finds_no_lock_held() {
 #[test]
 fn our_header_declares_all_of_numbas() {
     let Some(include) = numba_include() else {
-        eprintln!("skipped: no numba for USM_PYTHON (default python3), so no nrt.h to compare with");
-        return;
+        return missing("numba", "not for USM_PYTHON (default python3): no nrt.h to compare with");
     };
     let ours = std::fs::read_to_string(crate_dir().join("include/usm_nrt.h")).unwrap();
     let runtime = include.join("numba/core/runtime");

@@ -2,6 +2,8 @@
 #![cfg(feature = "std")]
 
 mod containers_target;
+#[path = "common/skip.rs"]
+mod skip;
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -19,8 +21,7 @@ fn run(program: &[u8]) {
 fn the_corpus_finds_nothing() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/nrt_containers");
     let Ok(entries) = std::fs::read_dir(&folder) else {
-        eprintln!("skipped: corpus of nrt_containers: only in the repository");
-        return;
+        return skip::missing("corpora", "that of nrt_containers is only in the repository");
     };
     let programs: Vec<_> = entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
     assert!(programs.len() >= 10, "{} programs", programs.len());

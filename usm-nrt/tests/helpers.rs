@@ -5,14 +5,14 @@ mod common;
 
 use std::process::Command;
 
+use common::skip::missing;
 use common::{crate_dir, library};
 
 /// Also that `HELPERS.md` lists every one of Numba's names.
 #[test]
 fn helpers_give_what_numbas_give() {
     let Some(python) = common::python_with("numba") else {
-        eprintln!("skipped: no numba for USM_PYTHON (default python3), so no helpers to compare with");
-        return;
+        return missing("numba", "not for USM_PYTHON (default python3): no helpers to compare with");
     };
     let output = common::run(
         Command::new(python)

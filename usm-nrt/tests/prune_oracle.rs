@@ -2,6 +2,8 @@
 
 #[path = "pruning/records.rs"]
 mod records;
+#[path = "common/skip.rs"]
+mod skip;
 
 use records::{graph, oracle};
 use serde_json::Value as Json;

@@ -8,6 +8,8 @@
 
 #[path = "pruning/records.rs"]
 mod records;
+#[path = "common/skip.rs"]
+mod skip;
 
 use std::collections::BTreeMap;
 

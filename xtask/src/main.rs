@@ -2,6 +2,8 @@
 //!
 //! No dependencies, because every command waits for this crate to compile.
 
+#![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
+
 mod bench;
 mod ci;
 mod command;

@@ -22,6 +22,7 @@ struct Part {
     verdict: &'static str,
     passed: u64,
     failed: u64,
+    skipped: u64,
     time: Duration,
 }
 
@@ -54,45 +55,51 @@ impl Report {
     pub(crate) fn missing(&mut self, name: &str, reason: &str) {
         self.skips.push(format!("{name}: {reason}"));
         let failed = u64::from(self.ci);
-        self.push(name, if self.ci { "missing" } else { "skipped" }, 0, failed, Duration::ZERO);
+        let verdict = if self.ci { "missing" } else { "skipped" };
+        self.push(name, verdict, [0, failed, 1 - failed], Duration::ZERO);
     }
 
     /// Prints the summary; the last line is the sum.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let width = self.parts.iter().map(|part| part.name.len()).max().unwrap_or(0).max("total".len());
-        let (mut passed, mut failed) = (0, 0);
-        println!("\n{:width$}  {:8} {:>8} {:>8} {:>9}", "part", "verdict", "passed", "failed", "time");
+        let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+        println!(
+            "\n{:width$}  {:8} {:>8} {:>8} {:>8} {:>9}",
+            "part", "verdict", "passed", "failed", "skipped", "time"
+        );
         for part in &self.parts {
             passed += part.passed;
             failed += part.failed;
+            skipped += part.skipped;
             println!(
-                "{:width$}  {:8} {:8} {:8} {:8.1}s",
+                "{:width$}  {:8} {:8} {:8} {:8} {:8.1}s",
                 part.name,
                 part.verdict,
                 part.passed,
                 part.failed,
+                part.skipped,
                 part.time.as_secs_f64()
             );
         }
         println!(
-            "{:width$}  {:8} {:8} {:8} {:8.1}s",
+            "{:width$}  {:8} {:8} {:8} {:8} {:8.1}s",
             "total",
             "",
             passed,
             failed,
+            skipped,
             self.started.elapsed().as_secs_f64()
         );
         for skip in &self.skips {
             println!("skipped: {skip}");
         }
-        println!("{passed} passed, {failed} failed");
+        println!("{passed} passed, {failed} failed, {skipped} skipped");
         if failed == 0 { Ok(()) } else { Err(Failure::Reported) }
     }
 
     fn record(&mut self, name: &str, outcome: Outcome, time: Duration) -> bool {
-        let Outcome { success, passed, mut failed, skips, early, .. } = outcome;
-        let mut passed = passed.saturating_sub(early);
-        if passed + failed + early == 0 && success {
+        let Outcome { success, mut passed, mut failed, skipped, skips, .. } = outcome;
+        if passed + failed + skipped == 0 && success {
             passed = 1;
         }
         // A build error or a crash fails no test by name, and still is a failure.
@@ -106,12 +113,18 @@ impl Report {
             }
         }
         let good = success && failed == 0;
-        self.push(name, if good { "passed" } else { "FAILED" }, passed, failed, time);
+        self.push(name, if good { "passed" } else { "FAILED" }, [passed, failed, skipped], time);
         good
     }
 
-    fn push(&mut self, name: &str, verdict: &'static str, passed: u64, failed: u64, time: Duration) {
-        self.parts.push(Part { name: name.to_owned(), verdict, passed, failed, time });
+    fn push(
+        &mut self,
+        name: &str,
+        verdict: &'static str,
+        [passed, failed, skipped]: [u64; 3],
+        time: Duration,
+    ) {
+        self.parts.push(Part { name: name.to_owned(), verdict, passed, failed, skipped, time });
     }
 }
 

@@ -3,11 +3,20 @@
 //! Each case is a process of its own. `USM_DEBIAN_LIBRARIES` names the folder with the loader (`cargo xtask setup`).
 
 use core::ffi::{CStr, c_char, c_void};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use level_zero_sys::*;
+
+use harness::{Tally, is_wanted};
+
+/// The words of all test programs with a `main` of their own; usm-tests has them for those that know usm-core.
+#[allow(dead_code, unreachable_pub, reason = "for the others")]
+#[path = "../../src/harness.rs"]
+mod harness;
+#[allow(dead_code, unreachable_pub, reason = "for the others")]
+#[path = "../../src/skip.rs"]
+mod skip;
 
 /// Name, environment and body of a case.
 type Case = (&'static str, &'static [(&'static str, &'static str)], fn(&Session));
@@ -35,32 +44,29 @@ fn main() -> ExitCode {
         body(&Session::new());
         return ExitCode::SUCCESS;
     }
-    let Some(libraries) = std::env::var_os("USM_DEBIAN_LIBRARIES") else {
-        let reason = "driver behind the Level Zero loader: USM_DEBIAN_LIBRARIES not set (cargo xtask setup)";
-        let required = std::env::var("USM_REQUIRE").unwrap_or_default();
-        assert!(!required.split(',').any(|name| name == "level_zero"), "required: {reason}");
-        writeln!(std::io::stderr(), "skipped: {reason}").expect("standard error");
-        return ExitCode::SUCCESS;
-    };
-    let driver = driver();
-    let mut failed = 0;
-    for (name, variables, _) in &CASES {
+    let mut tally = Tally::default();
+    let libraries = std::env::var_os("USM_DEBIAN_LIBRARIES");
+    let driver = libraries.as_ref().map(|_| driver()).unwrap_or_default();
+    for (name, variables, _) in CASES.iter().filter(|(name, ..)| is_wanted(name)) {
+        let Some(libraries) = &libraries else {
+            tally.miss("level_zero", name, "no loader: USM_DEBIAN_LIBRARIES not set (cargo xtask setup)");
+            continue;
+        };
         let output = Command::new(std::env::current_exe().expect("this program"))
             .env("BEHIND_LOADER_CASE", name)
-            .env("LD_LIBRARY_PATH", &libraries)
+            .env("LD_LIBRARY_PATH", libraries)
             .env("ZE_ENABLE_ALT_DRIVERS", &driver)
             .envs(variables.iter().copied())
             .output()
             .expect("this program runs again");
-        if !output.status.success() {
-            failed += 1;
-            println!("{name}: {}", output.status);
-            println!("{}", String::from_utf8_lossy(&output.stderr));
+        if output.status.success() {
+            tally.pass();
+        } else {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            tally.fail(name, format_args!("{}\n{errors}", output.status));
         }
     }
-    let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!("test result: {verdict}. {} passed; {failed} failed", CASES.len() - failed);
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    tally.end()
 }
 
 /// The driver: `USM_LEVEL_ZERO_DRIVER`, or built for this test.

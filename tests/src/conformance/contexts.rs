@@ -1,10 +1,11 @@
 //! Two contexts: what belongs to one is refused by the other, and each works for itself.
 
 use usm_core::{
-    AllocKind, Allocation, Backend, Context, ErrorKind, Event, Fallback, MemAdvice, Memory, MemorySource,
-    MemoryType, Queue, QueueOrder, Request, Result, Shared, Strided, Usage, UsmVec,
+    AllocKind, Allocation, Backend, Context, ErrorKind, Event, MemAdvice, MemorySource, Queue, QueueOrder,
+    Request, Result, Shared, Strided, Usage, UsmVec,
 };
 
+use super::transfer::buffer;
 use crate::Fixture;
 
 fn memory<B: Backend>(context: &Context<B>, kind: AllocKind) -> Allocation<B> {
@@ -55,16 +56,8 @@ pub fn memory_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, B>
 /// Opaque buffers too, where there are any.
 pub fn a_buffer_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let (expected, found) = (fixture.context.id(), fixture.other.id());
-    let buffer =
-        |context: &Context<B>| match context.allocate_memory(MemoryType::Buffer, 64, 0, Fallback::Refuse) {
-            Ok(Memory::Buffer(buffer)) => Some(buffer),
-            Ok(_) => panic!("other memory than a buffer"),
-            Err(error) => {
-                assert!(matches!(error.kind, ErrorKind::Unsupported { .. }), "{error}");
-                None
-            }
-        };
-    let (Some(mut ours), Some(mut theirs)) = (buffer(fixture.context), buffer(fixture.other)) else { return };
+    let buffers = (buffer(fixture.context, 64), buffer(fixture.other, 64));
+    let (Some(mut ours), Some(mut theirs)) = buffers else { return };
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
     let (mut near, mut far) =
         (memory(fixture.context, AllocKind::Host), memory(fixture.other, AllocKind::Host));

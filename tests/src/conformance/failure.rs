@@ -7,7 +7,7 @@ use usm_core::{
     UsmVec,
 };
 
-use crate::{Failing, Fixture};
+use crate::{Failing, Fixture, skip};
 
 const LEN: usize = 64;
 /// Longer than any failure takes to be known.
@@ -26,7 +26,7 @@ fn failing<'f, B: Backend>(fixture: &Fixture<'f, B>) -> Option<&'f Failing<B>> {
         let backend = fixture.context.info().backend;
         let reason = if B::SYNCHRONOUS { "is done when its call returns" } else { "fails alone" };
         let no = if B::SYNCHRONOUS { "every" } else { "no" };
-        eprintln!("skipped: failures of operations: {backend}: {no} operation {reason}");
+        skip::limit(backend, format_args!("failures of operations: {no} operation {reason}"));
     }
     fixture.failing
 }

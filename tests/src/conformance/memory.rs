@@ -5,7 +5,7 @@ use usm_core::{
     Request, UsmVec,
 };
 
-use crate::{Fixture, scarce};
+use crate::{Fixture, scarce, skip};
 
 fn allocate<B: Backend>(fixture: &Fixture<'_, B>, kind: AllocKind, size: usize) -> Allocation<B> {
     fixture.context.allocate(&Request::new(kind, size)).expect("memory for the test")
@@ -125,7 +125,7 @@ pub fn memory_that_runs_out_is_an_error<B: Backend>(fixture: &Fixture<'_, B>) {
         }
     };
     if let Err(reason) = outcome {
-        eprintln!("skipped: memory that runs out: {}: {reason}", info.backend);
+        skip::limit(info.backend, format_args!("memory that runs out: {reason}"));
     }
 }
 

@@ -1,9 +1,11 @@
 //! Memory of other processes and other devices: there, or refused by type.
 
 use usm_core::ipc::IpcHandle;
-use usm_core::{AccessFlags, AllocKind, Backend, Device, Error, ErrorKind, Host, QueueOrder, UsmVec};
+use usm_core::{
+    AccessFlags, AllocKind, Backend, Context, Device, Error, ErrorKind, Host, QueueOrder, UsmVec,
+};
 
-use crate::Fixture;
+use crate::{Fixture, skip};
 
 fn assert_unsupported(error: &Error) {
     assert!(matches!(error.kind, ErrorKind::Unsupported { .. }), "{error}");
@@ -72,14 +74,28 @@ pub fn memory_of_the_program_is_used_in_place_or_unsupported<B: Backend>(fixture
     assert!(back.iter().copied().eq(0..1000));
 }
 
+/// An array in memory of the program; `None`, said aloud, where the device does not reach it and says so.
+pub(super) fn of_the_program<T: bytemuck::Pod + Send + Sync, B: Backend>(
+    context: &Context<B>,
+    elements: Vec<T>,
+) -> Option<UsmVec<T, Host, B>> {
+    match UsmVec::from_system(context, elements.into()) {
+        Ok(array) => Some(array),
+        Err((_, error)) => {
+            assert_unsupported(&error);
+            skip::limit(context.info().backend, "the device does not reach memory of the program");
+            None
+        }
+    }
+}
+
 /// Dropped, or taken back, while a queue works on it.
 pub fn memory_of_the_program_outlives_work_in_flight<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = fixture.context.queue(QueueOrder::OutOfOrder).expect("a queue");
     let len = 1 << 16;
     let mut last = UsmVec::<u8, Device, B>::zeroed(&queue, len).expect("memory");
     for round in 1..=20_u8 {
-        let taken = UsmVec::<u8, Host, B>::from_system(fixture.context, vec![round; len].into());
-        let Ok(mut first) = taken else { return };
+        let Some(mut first) = of_the_program(fixture.context, vec![round; len]) else { return };
         let second = UsmVec::<u8, Host, B>::from_system(fixture.context, vec![round; len].into());
         let second = second.map_err(|(_, error)| error).expect("the same answer");
         let _ = queue.copy(&mut last, &second).expect("a copy");

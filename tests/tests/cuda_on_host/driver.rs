@@ -9,13 +9,18 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use libloading::Library;
 use usm_core::backend::cuda::{Cuda, CudaDevice};
 use usm_core::{Backend, Context};
+use usm_tests::skip;
+
+/// What `USM_REQUIRE` calls it, under CUDA's names and under HIP's.
+pub(crate) const RUNTIME: &str = "cuda_on_host";
 
 /// The driver for one test at a time, since its settings are the process's.
 pub(crate) struct Driver {
     pub(crate) backend: Cuda,
     /// Its own: what a test leaves behind on a device, a failure or a view that was forgotten, is nobody else's.
     pub(crate) device: CudaDevice,
-    misuses: u64,
+    /// Those counted before its turn.
+    pub(crate) misuses: u64,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -107,14 +112,31 @@ fn without(driver: &Path, names: &[&str]) -> PathBuf {
 }
 
 impl Driver {
-    /// Without settings; where it is not here, that is said.
+    /// Without settings; where it is not here, that is said, and a failure where it is required.
+    #[track_caller]
     pub(crate) fn here() -> Option<Self> {
-        Self::or_said(Self::start(""))
+        Self::here_as("", Cuda::open)
+    }
+
+    /// The same with settings, opened in that way.
+    #[track_caller]
+    pub(crate) fn here_as(
+        settings: &str,
+        open: impl FnOnce(&Path) -> usm_core::Result<Cuda>,
+    ) -> Option<Self> {
+        match Self::start(settings, open) {
+            Ok(driver) => Some(driver),
+            Err(reason) => {
+                skip::missing(RUNTIME, reason);
+                None
+            }
+        }
     }
 
     /// A copy of it that lacks functions. What is set, asked and counted stays that of the driver itself.
+    #[track_caller]
     pub(crate) fn lacking(names: &[&str]) -> Option<Self> {
-        Self::or_said(Self::start_as(|path| Cuda::open(&without(path, names)), ""))
+        Self::here_as("", |path| Cuda::open(&without(path, names)))
     }
 
     /// The same, opened beside this one.
@@ -122,36 +144,18 @@ impl Driver {
         Cuda::open(&without(self.backend.path(), names))
     }
 
-    fn or_said(started: Result<Self, String>) -> Option<Self> {
-        let required = std::env::var("USM_REQUIRE").unwrap_or_default();
-        let required = required.split(',').any(|name| name == "cuda_on_host");
-        match started {
-            Ok(driver) => Some(driver),
-            Err(reason) if required => panic!("required: {reason}"),
-            Err(reason) => {
-                println!("skipped: CUDA on the host: {reason}");
-                None
-            }
-        }
-    }
-
     /// How many there are of something on the device of this turn.
     pub(crate) fn live(&self, what: &str) -> u64 {
         count(&format!("{what}@{}", Cuda::device_info(&self.device).ordinal))
     }
 
-    /// With these settings, and no faults.
+    /// With these settings and no faults, opened in that way.
     ///
     /// # Errors
     /// Why it is not here.
-    pub(crate) fn start(settings: &str) -> Result<Self, String> {
-        Self::start_as(Cuda::open, settings)
-    }
-
-    /// As [`start`](Self::start), opened in that way.
-    pub(crate) fn start_as(
-        open: impl FnOnce(&Path) -> usm_core::Result<Cuda>,
+    pub(crate) fn start(
         settings: &str,
+        open: impl FnOnce(&Path) -> usm_core::Result<Cuda>,
     ) -> Result<Self, String> {
         static TURN: Mutex<()> = Mutex::new(());
         let path = std::env::var_os("USM_CUDA_DRIVER").map(PathBuf::from);

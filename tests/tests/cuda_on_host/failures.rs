@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use usm_core::backend::cuda::Cuda;
 use usm_core::{Backend, Device, Event, Queue, QueueOrder, UsmVec};
 
 use crate::driver::{Driver, count, fail};
@@ -27,10 +28,7 @@ pub(crate) fn without_a_record<B: Backend + 'static>(queue: &Queue<B>) -> (Event
 /// Its memory is leaked, and the native context, which that would go with, is not destroyed before.
 #[test]
 fn a_context_outlives_work_that_nobody_knows_the_end_of() {
-    let driver = match Driver::start("late") {
-        Ok(driver) => driver,
-        Err(reason) => return println!("skipped: CUDA on the host: {reason}"),
-    };
+    let Some(driver) = Driver::here_as("late", Cuda::open) else { return };
     let misuses = count("misuses");
     let context = driver.context();
     let queue = context.queue(QueueOrder::InOrder).unwrap();

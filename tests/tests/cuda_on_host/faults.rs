@@ -1,4 +1,4 @@
-//! A driver that fails: every failure is an error with its code, and nothing is lost or freed too early.
+//! A driver that fails: the cases that every driver of the tests has, and what only CUDA has.
 
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -6,19 +6,18 @@ use core::time::Duration;
 
 use usm_core::backend::cuda::{Cuda, CudaEvent, raw};
 use usm_core::{
-    AllocKind, Device, Error, ErrorKind, Event, EventStatus, Host, MemAdvice, MemorySource, MemoryType,
-    PointerInfo, Queue, QueueOrder, Request, Shared, UsmVec,
+    AllocKind, Context, Device, Error, ErrorKind, Event, Host, MemorySource, Queue, QueueOrder, Request,
+    Shared, UsmVec,
 };
 use usm_kernel::{Argument, Code, Launch, Module, NdRange};
+use usm_tests::faults::{self, FailingDriver, ORDERS, Step, every_call_says_it, step};
 
-use crate::driver::{Driver, fail, set};
+use crate::driver::{Driver, count, fail, set};
 
 /// `CUDA_ERROR_ILLEGAL_ADDRESS`, `_LAUNCH_FAILED`, and one that the backend does not know.
 const ILLEGAL_ADDRESS: i64 = 700;
 const LAUNCH_FAILED: i64 = 719;
 const REFUSED: i64 = 999;
-
-const ORDERS: [QueueOrder; 2] = [QueueOrder::InOrder, QueueOrder::OutOfOrder];
 
 /// Writes far behind the array that it is given.
 const ASTRAY: &str = "
@@ -35,101 +34,28 @@ const ASTRAY: &str = "
 }
 ";
 
-fn shared(queue: &Queue<Cuda>) -> UsmVec<u32, Shared, Cuda> {
-    UsmVec::from_slice(queue, &[1; 64]).expect("an array")
-}
+impl FailingDriver for Driver {
+    type Backend = Cuda;
 
-#[test]
-fn out_of_memory_is_an_error_with_its_code() {
-    let Some(driver) = Driver::here() else { return };
-    let context = driver.context();
-    for (kind, function) in [
-        (AllocKind::Host, "cuMemHostAlloc"),
-        (AllocKind::Device, "cuMemAlloc_v2"),
-        (AllocKind::Shared, "cuMemAllocManaged"),
-    ] {
-        fail(&format!("{function}=2"));
-        let error = context.allocate(&Request::new(kind, 100)).expect_err("no memory");
-        let memory_type = MemoryType::try_from(kind).expect("a kind");
-        let expected = ErrorKind::OutOfMemory { memory_type, requested: 100 };
-        assert_eq!((error.kind, error.native), (expected, Some(2)));
-    }
-    assert_eq!(context.stats().sum.count, 0, "a failed allocation leaves no trace");
-    fail("");
-    // Without a fault too: the device has what it says it has, and what was refused is there when the other is gone.
-    set("memory=65536");
-    let half = Request::new(AllocKind::Device, 40_000);
-    let first = context.allocate(&half).expect("memory");
-    let refused = context.allocate(&half).expect_err("no more memory");
-    assert!(matches!(refused.kind, ErrorKind::OutOfMemory { requested: 40_000, .. }), "{refused}");
-    drop(first);
-    drop(context.allocate(&half).expect("memory again"));
-}
-
-#[test]
-fn an_unknown_memory_type_is_unknown_memory() {
-    let Some(driver) = Driver::here() else { return };
-    let context = driver.context();
-    let memory = context.allocate(&Request::new(AllocKind::Device, 64)).expect("memory");
-    // Of arrays, of a later header, and of nothing.
-    for kind in ["3", "77", "0"] {
-        fail(&format!("memory-type={kind}"));
-        let runtime = context.query_runtime(memory.as_ptr() as usize).expect("an answer");
-        assert_eq!(runtime, PointerInfo::UNKNOWN);
-        let ours = context.query(memory.as_ptr()).expect("an answer");
-        assert_eq!((ours.kind, ours.size), (AllocKind::Device, 64), "the books know better");
-    }
-}
-
-/// The error names the call and has its code; the call after it goes well.
-#[test]
-fn each_call_that_fails_is_named() {
-    type Step = fn(&Queue<Cuda>, &mut UsmVec<u32, Shared, Cuda>) -> Result<(), Error>;
-    let steps: [(&str, &'static str, Step); 8] = [
-        ("cuMemsetD32Async", "cuMemsetD32Async", |queue, array| queue.fill(array, 1).map(drop)),
-        ("cuMemcpyAsync", "cuMemcpyAsync", |queue, array| {
-            // SAFETY: every byte has a value.
-            let memory = unsafe { array.allocation_mut() };
-            queue.copy_within(memory, 0, 64, 32).map(drop)
-        }),
-        ("cuMemPrefetchAsync", "cuMemPrefetchAsync", |queue, array| {
-            queue.prefetch(array.allocation()).map(drop)
-        }),
-        ("cuMemAdvise", "cuMemAdvise", |queue, array| {
-            queue.advise(array.allocation(), MemAdvice::ReadMostly).map(drop)
-        }),
-        ("cuPointerGetAttributes", "cuPointerGetAttributes", |queue, _| {
-            queue.context().query_runtime(77).map(drop)
-        }),
-        ("cuStreamCreate", "cuStreamCreate", |queue, _| queue.context().queue(QueueOrder::InOrder).map(drop)),
-        ("cuEventQuery", "the operation of an event", |queue, array| {
-            let event = queue.fill(array, 2)?;
-            event.status().map(drop)
-        }),
-        ("cuCtxPushCurrent_v2", "cuCtxPushCurrent", |queue, _| queue.barrier(&[]).map(drop)),
+    const NO_MEMORY: [(AllocKind, &'static str, i64); 3] = [
+        (AllocKind::Host, "cuMemHostAlloc", 2),
+        (AllocKind::Device, "cuMemAlloc_v2", 2),
+        (AllocKind::Shared, "cuMemAllocManaged", 2),
     ];
-    let Some(driver) = Driver::here() else { return };
-    let context = driver.context();
-    for order in ORDERS {
-        let queue = context.queue(order).expect("a queue");
-        let mut array = shared(&queue);
-        for (function, operation, step) in steps {
-            queue.wait().expect("idle");
-            fail(&format!("{function}={REFUSED}"));
-            let error = step(&queue, &mut array).expect_err(function);
-            fail("");
-            assert_eq!((error.kind, error.native), (ErrorKind::Native { operation }, Some(REFUSED)));
-            step(&queue, &mut array).expect("no fault any more");
-        }
-        let _ = queue.fill(&mut array, 5).expect("a fill");
-        assert_eq!(array.read().expect("a view")[..], [5; 64]);
-    }
-}
-
-/// The first, second, ... call of each sort fails: the result is right or an error, and everything goes in the end.
-#[test]
-fn a_round_trip_with_a_fault_anywhere_loses_nothing() {
-    let functions = [
+    // Of arrays, of a later header, and of nothing.
+    const UNKNOWN_TYPES: [&'static str; 3] = ["3", "77", "0"];
+    const REFUSED: i64 = REFUSED;
+    const STEPS: &'static [(&'static str, &'static str, Step<Self>)] = &[
+        ("cuMemsetD32Async", "cuMemsetD32Async", step::fill),
+        ("cuMemcpyAsync", "cuMemcpyAsync", step::copy_within),
+        ("cuMemPrefetchAsync", "cuMemPrefetchAsync", step::prefetch),
+        ("cuMemAdvise", "cuMemAdvise", step::advise),
+        ("cuPointerGetAttributes", "cuPointerGetAttributes", step::query_nothing),
+        ("cuStreamCreate", "cuStreamCreate", step::new_queue),
+        ("cuEventQuery", "the operation of an event", step::status),
+        ("cuCtxPushCurrent_v2", "cuCtxPushCurrent", step::barrier),
+    ];
+    const ROUND_TRIP: &'static [&'static str] = &[
         "cuMemAlloc_v2",
         "cuMemAllocManaged",
         "cuMemHostAlloc",
@@ -141,35 +67,62 @@ fn a_round_trip_with_a_fault_anywhere_loses_nothing() {
         "cuCtxPushCurrent_v2",
         "cuDevicePrimaryCtxRetain",
     ];
-    let Some(driver) = Driver::here() else { return };
-    for (function, call) in functions.iter().flat_map(|name| (1..5).map(move |call| (name, call))) {
-        for order in ORDERS {
-            let outcome = (|| {
-                fail(&format!("{function}={REFUSED}@{call}"));
-                let context = usm_core::Context::new(&driver.backend, &driver.device)?;
-                let outcome = (|| {
-                    let queue = context.queue(order)?;
-                    let other = context.queue(QueueOrder::OutOfOrder)?;
-                    let input = UsmVec::<u32, Shared, _>::from_slice(&queue, &[1, 2, 3])?;
-                    let mut device = UsmVec::<u32, Device, _>::zeroed(&other, 3)?;
-                    let _ = queue.copy(&mut device, &input)?;
-                    drop(input);
-                    device.to_vec(&other)
-                })();
-                fail("");
-                context.synchronize(Duration::from_secs(20))?;
-                context.collect();
-                assert_eq!((context.stats().leaked, context.deferred_frees()), (0, 0), "{function} {call}");
-                outcome
-            })();
-            fail("");
-            match outcome {
-                Ok(values) => assert_eq!(values, [1, 2, 3]),
-                Err(error) => assert_eq!(error.native, Some(REFUSED), "{function} {call}: {error}"),
-            }
-            assert_eq!((driver.live("allocations"), driver.live("events")), (0, 0), "{function} {call}");
-        }
+
+    fn context(&self) -> usm_core::Result<Context<Cuda>> {
+        Context::new(&self.backend, &self.device)
     }
+
+    fn failing<T>(&self, faults: &str, body: impl FnOnce() -> T) -> T {
+        fail(faults);
+        let result = body();
+        fail("");
+        result
+    }
+
+    fn held<T>(&self, body: impl FnOnce() -> T) -> T {
+        set("hold");
+        let result = body();
+        set("");
+        result
+    }
+
+    fn objects(&self) -> Vec<u64> {
+        vec![self.live("allocations"), self.live("events"), self.live("modules")]
+    }
+
+    fn misuses(&self) -> u64 {
+        count("misuses") - self.misuses
+    }
+}
+
+macro_rules! tests {
+    ($($case:ident)*) => {
+        $(#[test]
+        fn $case() {
+            let Some(driver) = Driver::here() else { return };
+            faults::$case(&driver);
+        })*
+    };
+}
+
+usm_tests::fault_cases!(tests);
+
+fn shared(queue: &Queue<Cuda>) -> UsmVec<u32, Shared, Cuda> {
+    UsmVec::from_slice(queue, &[1; 64]).expect("an array")
+}
+
+/// Without a fault too: the device has what it says it has, and what was refused is there when the other is gone.
+#[test]
+fn a_device_has_the_memory_that_it_says() {
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
+    set("memory=65536");
+    let half = Request::new(AllocKind::Device, 40_000);
+    let first = context.allocate(&half).expect("memory");
+    let refused = context.allocate(&half).expect_err("no more memory");
+    assert!(matches!(refused.kind, ErrorKind::OutOfMemory { requested: 40_000, .. }), "{refused}");
+    drop(first);
+    drop(context.allocate(&half).expect("memory again"));
 }
 
 /// A fault inside a kernel: every call of the context answers it from then on, and what it may still use is never freed.
@@ -192,45 +145,11 @@ fn a_fault_in_a_kernel_is_an_error_everywhere_and_for_good() {
             assert_eq!(error.native, Some(ILLEGAL_ADDRESS), "{error}");
             assert!(matches!(error.kind, ErrorKind::Native { .. }), "{error}");
         };
-        failed(event.wait_for(Duration::from_secs(20)).expect_err("a fault"));
-        failed(event.status().expect_err("a fault"));
-        failed(queue.fill(&mut other, 1).map(drop).expect_err("a fault"));
-        failed(queue.barrier(&[]).and_then(|event| event.wait()).expect_err("a fault"));
-        failed(queue.wait().expect_err("a fault"));
-        failed(array.read().map(drop).expect_err("a fault"));
-        failed(context.allocate(&Request::new(AllocKind::Device, 8)).map(drop).expect_err("a fault"));
-        failed(context.query_runtime(array.as_ptr() as usize).map(drop).expect_err("a fault"));
-        failed(context.synchronize(Duration::from_secs(20)).expect_err("a fault"));
         let before = driver.live("allocations");
-        drop((array, event));
-        assert_eq!(context.deferred_frees(), 1, "whether the kernel still runs is unknown");
+        every_call_says_it(&queue, event, array, &mut other, failed);
+        failed(context.query_runtime(other.as_ptr() as usize).map(drop).expect_err("a fault"));
         assert_eq!(driver.live("allocations"), before);
     }
-}
-
-/// Work that has no end within a limit: nothing of it is freed, and the error says the limit.
-#[test]
-fn what_is_not_ready_for_long_is_a_time_limit_and_is_kept() {
-    let Some(driver) = Driver::here() else { return };
-    let context = driver.context();
-    context.set_wait_limit(Duration::from_millis(10));
-    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
-    let mut array = shared(&queue);
-    queue.wait().expect("idle");
-    context.collect();
-    set("hold");
-    let event = queue.fill(&mut array, 1).expect("a fill");
-    assert_eq!(event.status(), Ok(EventStatus::Pending));
-    let late = event.wait_for(Duration::from_millis(5)).expect_err("never").kind;
-    assert_eq!(late, ErrorKind::Timeout { limit_ms: 5 });
-    let before = driver.live("allocations");
-    drop((array, event));
-    assert_eq!((context.deferred_frees(), driver.live("allocations")), (1, before));
-    // At last it is: then it goes.
-    set("");
-    context.synchronize(Duration::from_secs(20)).expect("idle");
-    context.collect();
-    assert_eq!((context.deferred_frees(), driver.live("allocations")), (0, before - 1));
 }
 
 /// `cuEventRecord`.

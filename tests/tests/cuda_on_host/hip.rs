@@ -11,12 +11,12 @@ use usm_core::{
     Request, Selector, Shared, UsmVec,
 };
 use usm_kernel::{BuildError, Code, Module};
-use usm_tests::{Fixture, Provider, conformance_suite};
+use usm_tests::{Fixture, Provider, conformance_suite, skip};
 
-use crate::driver::{Driver, fail};
+use crate::driver::{Driver, RUNTIME, fail};
 
 fn start(settings: &str) -> Result<Driver, String> {
-    Driver::start_as(Cuda::open_hip, settings)
+    Driver::start(settings, Cuda::open_hip)
 }
 
 /// Work begins when its state is asked for, the newest that may.
@@ -24,6 +24,7 @@ struct Late;
 
 impl Provider for Late {
     type Backend = Cuda;
+    const RUNTIME: &'static str = RUNTIME;
 
     fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
         let driver = start("late")?;
@@ -42,6 +43,7 @@ struct Erased;
 
 impl Provider for Erased {
     type Backend = Dyn;
+    const RUNTIME: &'static str = RUNTIME;
 
     fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
         let driver = start("")?;
@@ -56,15 +58,10 @@ impl Provider for Erased {
 conformance_suite!(hip_on_host_late, Late);
 conformance_suite!(hip_on_host_erased, Erased);
 
-/// The driver, or a line that says why not.
+/// The driver; where it is not here, that is said.
+#[track_caller]
 fn driver() -> Option<Driver> {
-    match start("") {
-        Ok(driver) => Some(driver),
-        Err(reason) => {
-            println!("skipped: HIP on the host: {reason}");
-            None
-        }
-    }
+    Driver::here_as("", Cuda::open_hip)
 }
 
 fn function<F: Copy>(context: &Context<Cuda>, name: &CStr) -> F {
@@ -212,7 +209,7 @@ fn a_function_knows_its_wavefront() {
     let context = driver.context();
     match Module::build(&context, Code::CudaC("extern \"C\" __global__ void nothing() {}")) {
         Ok(module) => assert_eq!(module.function("nothing").unwrap().info().preferred_multiple, 64),
-        Err(BuildError::Runtime(error)) => println!("skipped: a wavefront: {error}"),
+        Err(BuildError::Runtime(error)) => skip::missing("nvrtc", format_args!("a wavefront: {error}")),
         Err(error) => panic!("{error}"),
     }
     let refused = Module::build(&context, Code::Ptx("a module")).unwrap_err();
@@ -236,10 +233,8 @@ fn older(driver_file: &Path, version: i32) -> (Cuda, PathBuf) {
 
 #[test]
 fn memory_types_of_hip_5_are_understood() {
-    let Some(path) = std::env::var_os("USM_CUDA_DRIVER") else {
-        return println!("skipped: HIP 5 on the host: USM_CUDA_DRIVER not set");
-    };
-    let (backend, path) = older(Path::new(&path), 50_221_153);
+    let Some(driver) = driver() else { return };
+    let (backend, path) = older(driver.backend.path(), 50_221_153);
     let mut devices = Vec::new();
     backend.for_each_device(&mut |device| devices.push(device)).unwrap();
     assert_eq!(Cuda::device_info(&devices[0]).driver_version.as_str(), "HIP 5.2.21153");

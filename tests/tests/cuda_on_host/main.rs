@@ -7,13 +7,3 @@ mod failures;
 mod faults;
 mod hip;
 mod suite;
-
-use std::io::Write as _;
-
-/// The tests pass where the driver is missing; this says so once, past the test harness's capture of output.
-#[test]
-fn summary() {
-    if let Err(reason) = driver::Driver::start("") {
-        let _ = writeln!(std::io::stderr(), "\nskipped: CUDA and HIP on the host, every test: {reason}");
-    }
-}

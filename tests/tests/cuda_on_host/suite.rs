@@ -4,11 +4,11 @@ use usm_core::backend::Dyn;
 use usm_core::backend::cuda::Cuda;
 use usm_tests::{Failing, Fixture, Provider, conformance_suite};
 
-use crate::driver::Driver;
+use crate::driver::{Driver, RUNTIME};
 use crate::failures::without_a_record;
 
 fn on(settings: &str, case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
-    let driver = Driver::start(settings)?;
+    let driver = Driver::start(settings, Cuda::open)?;
     let failing = Some(&without_a_record as &Failing<Cuda>);
     case(Fixture { context: &driver.context(), other: &driver.context(), separate: false, failing });
     Ok(())
@@ -19,6 +19,7 @@ struct Prompt;
 
 impl Provider for Prompt {
     type Backend = Cuda;
+    const RUNTIME: &'static str = RUNTIME;
 
     fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
         on("", case)
@@ -30,6 +31,7 @@ struct Late;
 
 impl Provider for Late {
     type Backend = Cuda;
+    const RUNTIME: &'static str = RUNTIME;
 
     fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
         on("late", case)
@@ -41,6 +43,7 @@ struct Exclusive;
 
 impl Provider for Exclusive {
     type Backend = Cuda;
+    const RUNTIME: &'static str = RUNTIME;
 
     fn with(case: impl FnOnce(Fixture<'_, Cuda>)) -> Result<(), String> {
         on("late,exclusive", case)
@@ -52,9 +55,10 @@ struct Erased;
 
 impl Provider for Erased {
     type Backend = Dyn;
+    const RUNTIME: &'static str = RUNTIME;
 
     fn with(case: impl FnOnce(Fixture<'_, Dyn>)) -> Result<(), String> {
-        let driver = Driver::start("late")?;
+        let driver = Driver::start("late", Cuda::open)?;
         let devices = Dyn::new(driver.backend).devices().map_err(|error| error.to_string())?;
         let device = devices.last().ok_or("no device")?;
         let context = || device.context().map_err(|error| error.to_string());

@@ -116,12 +116,13 @@ impl Provider for Ending {
 
 /// What is specific to a driver that never finishes.
 fn own() -> Vec<Case> {
-    vec![
-        ("a_recorded_copy_stays_pending", a_recorded_copy_stays_pending),
-        ("hints_are_recorded", hints_are_recorded),
-        ("what_is_in_flight_is_never_freed", what_is_in_flight_is_never_freed),
-        ("every_sample_is_compiled_and_recorded", every_sample_is_compiled_and_recorded),
+    crate::cases![
+        a_recorded_copy_stays_pending,
+        hints_are_recorded,
+        what_is_in_flight_is_never_freed,
+        every_sample_is_compiled_and_recorded,
     ]
+    .into()
 }
 
 /// By Intel's own compiler, for the product; a refusal has the compiler's log.

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use crate::{Case, capture, devices, faults, suite};
 
+/// Words, separated by commas: only cases whose names contain one of them.
+const CASES: &str = "LEVEL_ZERO_CASES";
+
 /// A variable of a child's environment.
 pub(crate) type Variable = (&'static str, OsString);
 
@@ -13,7 +16,7 @@ pub(crate) struct Configuration {
     pub(crate) name: &'static str,
     runtime: Runtime,
     more: &'static [(&'static str, &'static str)],
-    pub(crate) cases: fn() -> Vec<Case>,
+    cases: fn() -> Vec<Case>,
 }
 
 /// What answers below the backend.
@@ -80,6 +83,23 @@ impl Configuration {
     /// Whether a machine without it is as it should be.
     pub(crate) fn may_be_absent(&self) -> bool {
         matches!(self.runtime, Machine)
+    }
+
+    /// What `USM_REQUIRE` calls it.
+    pub(crate) fn required_as(&self) -> &'static str {
+        if self.may_be_absent() { "level_zero_machine" } else { "level_zero" }
+    }
+
+    /// A case in it, by the name that says where it ran.
+    pub(crate) fn named(&self, case: &str) -> String {
+        format!("{}::{case}", self.name)
+    }
+
+    /// The cases that the environment asks for.
+    pub(crate) fn wanted_cases(&self) -> impl Iterator<Item = Case> {
+        let words = std::env::var(CASES).unwrap_or_default();
+        let wanted = move |name: &str| words.is_empty() || words.split(',').any(|word| name.contains(word));
+        (self.cases)().into_iter().filter(move |(name, _)| wanted(name))
     }
 
     /// The environment, or what is missing for it.

@@ -8,10 +8,7 @@ use crate::suite::{context, devices, first};
 
 /// Cases for three root devices.
 pub(crate) fn three() -> Vec<Case> {
-    vec![
-        ("three_devices_have_selectors_of_their_own", three_devices_have_selectors_of_their_own),
-        ("pointers_of_each_device_are_told_apart", pointers_of_each_device_are_told_apart),
-    ]
+    crate::cases![three_devices_have_selectors_of_their_own, pointers_of_each_device_are_told_apart].into()
 }
 
 /// Cases for a loader that finds no driver.

@@ -21,52 +21,46 @@ use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
 use configuration::{CONFIGURATIONS, Configuration};
-use usm_tests::process;
+use usm_tests::harness::{Tally, is_wanted};
+use usm_tests::{process, skip};
 
 /// What a child reads to know that it is one.
 const VARIABLE: &str = "LEVEL_ZERO_CONFIGURATION";
-/// Words, separated by commas: only cases whose names contain one of them.
-const CASES: &str = "LEVEL_ZERO_CASES";
 /// No configuration may hang.
 const LIMIT: Duration = Duration::from_secs(240);
 
 /// Name and body of a case; the error is the reason for which it cannot run here.
 type Case = (&'static str, fn() -> Result<(), String>);
 
+/// Functions as cases, by their names.
+macro_rules! cases {
+    ($($case:ident),* $(,)?) => {
+        [$((stringify!($case), $case as fn() -> Result<(), String>)),*]
+    };
+}
+use cases;
+
 fn main() -> ExitCode {
     if let Ok(name) = std::env::var(VARIABLE) {
         let wanted = CONFIGURATIONS.iter().find(|configuration| configuration.name == name);
         return child(wanted.expect("a known configuration"));
     }
-    let words: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let selected = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
-    let required = std::env::var("USM_REQUIRE").unwrap_or_default();
-    let required = required.split(',').any(|name| name == "level_zero");
-    let (mut passed, mut failed) = (0, 0);
-    for configuration in CONFIGURATIONS.iter().filter(|configuration| selected(configuration.name)) {
-        let outcome = match configuration.variables() {
-            Ok(variables) => parent(configuration, variables),
-            Err(reason) if required && !configuration.may_be_absent() => Err(format!("required: {reason}")),
+    let mut tally = Tally::default();
+    for configuration in CONFIGURATIONS.iter().filter(|configuration| is_wanted(configuration.name)) {
+        match configuration.variables() {
+            Ok(variables) => parent(configuration, variables, &mut tally),
             Err(reason) => {
-                eprintln!("skipped: Level Zero, {}: {reason}", configuration.name);
-                continue;
-            }
-        };
-        match outcome {
-            Ok(count) => passed += count,
-            Err(reason) => {
-                failed += 1;
-                println!("{}: {reason}", configuration.name);
+                for (name, _) in configuration.wanted_cases() {
+                    tally.miss(configuration.required_as(), &configuration.named(name), &reason);
+                }
             }
         }
     }
-    let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!("test result: {verdict}. {passed} passed; {failed} failed");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    tally.end()
 }
 
-/// Runs this program again in the configuration's environment: the cases that passed, or what went wrong.
-fn parent(configuration: &Configuration, variables: Vec<configuration::Variable>) -> Result<usize, String> {
+/// Runs this program again in the configuration's environment, and adds up what became of its cases.
+fn parent(configuration: &Configuration, variables: Vec<configuration::Variable>, tally: &mut Tally) {
     let ended = process::again(VARIABLE, configuration.name, LIMIT, |command| {
         for (name, _) in std::env::vars_os() {
             // A machine's own settings are for its own runtime.
@@ -78,21 +72,22 @@ fn parent(configuration: &Configuration, variables: Vec<configuration::Variable>
         command.envs(variables).stderr(Stdio::piped());
     });
     if ended.well() {
-        return Ok(ended.out.lines().filter(|line| line.starts_with("ok ")).count());
+        let ended_well = ended.out.lines().filter(|line| line.starts_with("ok ")).count();
+        let skipped = skip::repeat(&ended.errors);
+        tally.add(ended_well - skipped, skipped);
+    } else {
+        let running = ended.out.lines().last().unwrap_or("nothing");
+        tally.fail(configuration.name, format_args!("{}, last was: {running}\n{}", ended.end, ended.errors));
     }
-    let running = ended.out.lines().last().unwrap_or("nothing");
-    Err(format!("{}, last was: {running}\n{}", ended.end, ended.errors))
 }
 
 /// Runs the cases of a configuration in this process.
 fn child(configuration: &Configuration) -> ExitCode {
     let mut failed = 0;
-    let words = std::env::var(CASES).unwrap_or_default();
-    let selected = |name: &str| words.is_empty() || words.split(',').any(|word| name.contains(word));
-    for (name, body) in (configuration.cases)().into_iter().filter(|(name, _)| selected(name)) {
+    for (name, body) in configuration.wanted_cases() {
         println!("begins {name}");
         let _ = std::io::stdout().flush();
-        match catch_unwind(AssertUnwindSafe(body)) {
+        match skip::named(&configuration.named(name), || catch_unwind(AssertUnwindSafe(body))) {
             Ok(Ok(())) => println!("ok {name}"),
             Ok(Err(reason)) => {
                 failed += 1;

@@ -10,7 +10,11 @@ use usm_core::{
 };
 use usm_tests::{Failing, Fixture, Provider, conformance_table};
 
-use crate::{Case, driver, kernels};
+use crate::kernels::{
+    a_kernel_is_destroyed_after_its_launches, refusals_have_the_drivers_words,
+    without_groups_the_driver_chooses_them,
+};
+use crate::{Case, driver};
 
 /// How long waits of the suite last at most, where it is not the usual time.
 pub(crate) static WAIT_LIMIT: OnceLock<Duration> = OnceLock::new();
@@ -80,16 +84,15 @@ pub(crate) fn first() -> Context<LevelZero> {
 pub(crate) fn executing() -> Vec<Case> {
     let mut cases = conformance_table!(First);
     cases.extend(conformance_table!(Erased));
-    cases.push(("twenty_thousand_pairs_leave_nothing_behind", twenty_thousand_pairs_leave_nothing_behind));
-    cases.push(("events_are_used_again", events_are_used_again));
-    cases.push(("an_event_is_kept_for_those_who_wait_for_it", an_event_is_kept_for_those_who_wait_for_it));
-    cases.push(("everything_goes_with_the_last_handle", everything_goes_with_the_last_handle));
-    cases.push(("refusals_have_the_drivers_words", kernels::refusals_have_the_drivers_words));
-    cases.push(("without_groups_the_driver_chooses_them", kernels::without_groups_the_driver_chooses_them));
-    cases.push((
-        "a_kernel_is_destroyed_after_its_launches",
-        kernels::a_kernel_is_destroyed_after_its_launches,
-    ));
+    cases.extend(crate::cases![
+        twenty_thousand_pairs_leave_nothing_behind,
+        events_are_used_again,
+        an_event_is_kept_for_those_who_wait_for_it,
+        everything_goes_with_the_last_handle,
+        refusals_have_the_drivers_words,
+        without_groups_the_driver_chooses_them,
+        a_kernel_is_destroyed_after_its_launches,
+    ]);
     // Last: nothing of all this destroyed, freed or reset what a command in flight referred to.
     cases.push(("nothing_was_misused", || {
         assert_eq!(driver::count("misuses"), 0);

@@ -12,6 +12,7 @@ use usm_core::{
     AllocKind, Context, ErrorKind, Event, Host, MemorySource, MemoryType, Queue, Request, Usage, UsmVec,
 };
 use usm_kernel::{Argument, BuildError, Code, Launch, Module, NdRange};
+use usm_tests::skip;
 
 use crate::pattern;
 
@@ -75,15 +76,16 @@ impl Drop for Theirs {
     }
 }
 
-fn with(case: &str, body: impl FnOnce(&Cuda, &Theirs)) {
+#[track_caller]
+fn with(body: impl FnOnce(&Cuda, &Theirs)) {
     let outcome =
         crate::cuda().and_then(|backend| Theirs::start(&backend).map(|theirs| body(&backend, &theirs)));
-    crate::run("cuda", case, outcome);
+    crate::run("cuda", outcome);
 }
 
 #[test]
 fn cuda_memory_of_ours_is_copied_by_their_calls() {
-    with("ours", |backend, theirs| {
+    with(|backend, theirs| {
         let (context, queue) = theirs.adopt(backend);
         assert_eq!((context.raw().as_raw(), queue.raw().as_raw()), (theirs.context, theirs.stream));
         let values = pattern(1000);
@@ -127,7 +129,7 @@ fn cuda_memory_of_ours_is_copied_by_their_calls() {
 
 #[test]
 fn cuda_memory_of_theirs_is_copied_by_ours() {
-    with("theirs", |backend, theirs| {
+    with(|backend, theirs| {
         let (context, queue) = theirs.adopt(backend);
         let (mut device, mut managed) = (0_usize, 0_usize);
         let allocate: unsafe extern "C" fn(*mut usize, usize) -> CUresult = theirs.call(c"cuMemAlloc_v2");
@@ -215,14 +217,14 @@ const SCALE: &CStr = c"extern \"C\" __global__ void scale(float *a, float by) { 
 fn machine_code_is_an_elf_image() {
     match machine_code(SCALE, [9, 0]) {
         Ok(code) => assert_eq!(code.get(..4), Some(&b"\x7FELF"[..])),
-        Err(reason) => eprintln!("skipped: machine code: {reason}"),
+        Err(reason) => skip::missing("nvrtc", reason),
     }
 }
 
 /// Compiled by their compiler, loaded and launched by ours; every image cut short is refused.
 #[test]
 fn cuda_machine_code_runs() {
-    with("machine code", |backend, theirs| {
+    with(|backend, theirs| {
         let (context, queue) = theirs.adopt(backend);
         let ask: unsafe extern "C" fn(*mut i32, i32, i32) -> CUresult = theirs.call(c"cuDeviceGetAttribute");
         let mut capability = [0; 2];
@@ -232,7 +234,7 @@ fn cuda_machine_code_runs() {
         }
         let code = match machine_code(SCALE, capability) {
             Ok(code) => code,
-            Err(reason) => return crate::run("cuda", "machine code", Err(reason)),
+            Err(reason) => return crate::run("cuda", Err(format!("machine code: {reason}"))),
         };
         let module = Module::build(&context, Code::Cubin(&code)).unwrap();
         let scale = module.function("scale").unwrap();

@@ -93,13 +93,14 @@ impl Theirs {
     }
 }
 
-fn with(case: &str, body: impl FnOnce(&Theirs)) {
-    crate::run("level_zero", case, Theirs::start().map(|theirs| body(&theirs)));
+#[track_caller]
+fn with(body: impl FnOnce(&Theirs)) {
+    crate::run("level_zero", Theirs::start().map(|theirs| body(&theirs)));
 }
 
 #[test]
 fn their_list_copies_our_memory_and_ours_theirs() {
-    with("shared_context", |theirs| {
+    with(|theirs| {
         let (context, queue) = theirs.adopt();
         assert_eq!((context.raw().as_raw(), queue.raw().as_raw()), (theirs.context, theirs.list));
         let source = UsmVec::<u8, Host, _>::from_slice(&queue, &pattern(1000)).expect("memory");
@@ -127,7 +128,7 @@ fn their_list_copies_our_memory_and_ours_theirs() {
 
 #[test]
 fn their_event_is_waited_for() {
-    with("event", |theirs| {
+    with(|theirs| {
         let (context, _) = theirs.adopt();
         let queue = context.queue(QueueOrder::OutOfOrder).expect("a queue");
         // SAFETY: a live event that is signalled below and outlives the case.
@@ -145,7 +146,7 @@ fn their_event_is_waited_for() {
 
 #[test]
 fn their_memory_is_borrowed_or_taken() {
-    with("memory", |theirs| {
+    with(|theirs| {
         let (context, queue) = theirs.adopt();
         let (borrowed, taken) = (theirs.allocate(500), theirs.allocate(600));
         let owner = Arc::new(());
@@ -173,7 +174,7 @@ fn their_memory_is_borrowed_or_taken() {
 
 #[test]
 fn contexts_over_one_native_context_reach_each_other() {
-    with("peers", |theirs| {
+    with(|theirs| {
         let ((one, _), (two, _)) = (theirs.adopt(), theirs.adopt());
         assert_eq!(one.enable_peer_access(&two), Ok(()));
         let memory = one.allocate(&Request::new(AllocKind::Device, 64)).expect("memory");
@@ -183,7 +184,7 @@ fn contexts_over_one_native_context_reach_each_other() {
 
 #[test]
 fn an_exported_block_is_opened_and_closed() {
-    with("ipc", |theirs| {
+    with(|theirs| {
         let (context, queue) = theirs.adopt();
         let array = UsmVec::<u32, usm_core::Device, _>::from_slice(&queue, &[9; 100]).expect("memory");
         let handle = array.allocation().export_ipc().expect("device memory");

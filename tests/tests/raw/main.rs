@@ -12,23 +12,20 @@ mod sycl;
 use std::path::Path;
 
 use usm_core::backend::cuda::Cuda;
+use usm_tests::skip;
 
-/// Runs a case, or says why it cannot be; `USM_REQUIRE` turns that into a failure.
-fn run(runtime: &str, case: &str, outcome: Result<(), String>) {
+/// What a case said of its runtime: where that is not here, the case is skipped.
+#[track_caller]
+fn run(runtime: &str, outcome: Result<(), String>) {
     if let Err(reason) = outcome {
-        assert!(!is_required(runtime), "required: {reason}");
-        eprintln!("skipped: {runtime}::{case}: {reason}");
+        skip::missing(runtime, reason);
     }
-}
-
-fn is_required(runtime: &str) -> bool {
-    std::env::var("USM_REQUIRE").unwrap_or_default().split(',').any(|name| name == runtime)
 }
 
 /// The machine's CUDA; where there is none and none is required, the driver of the tests, which executes on the host.
 fn cuda() -> Result<Cuda, String> {
     let found = Cuda::load();
-    match std::env::var_os("USM_CUDA_DRIVER").filter(|_| found.is_err() && !is_required("cuda")) {
+    match std::env::var_os("USM_CUDA_DRIVER").filter(|_| found.is_err() && !skip::is_required("cuda")) {
         Some(driver) => Cuda::open(Path::new(&driver)),
         None => found,
     }

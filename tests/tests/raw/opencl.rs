@@ -144,16 +144,17 @@ impl Theirs {
     }
 }
 
-fn with(case: &str, body: impl FnOnce(&OpenCl, Theirs)) {
+#[track_caller]
+fn with(body: impl FnOnce(&OpenCl, Theirs)) {
     let outcome = OpenCl::load()
         .map_err(|error| error.to_string())
         .and_then(|backend| Theirs::start(&backend).map(|theirs| body(&backend, theirs)));
-    crate::run("opencl", case, outcome);
+    crate::run("opencl", outcome);
 }
 
 #[test]
 fn opencl_memory_of_ours_is_copied_by_their_calls() {
-    with("ours", |backend, theirs| {
+    with(|backend, theirs| {
         let before = (theirs.context_references(), theirs.queue_references());
         let (context, queue) = theirs.adopt(backend);
         assert_eq!((context.raw().as_raw(), queue.raw().as_raw()), (theirs.context, theirs.queue));
@@ -207,7 +208,7 @@ fn opencl_memory_of_ours_is_copied_by_their_calls() {
 
 #[test]
 fn opencl_memory_of_theirs_is_copied_by_ours() {
-    with("theirs", |backend, theirs| {
+    with(|backend, theirs| {
         let (context, queue) = theirs.adopt(backend);
         let (device, shared) = (
             theirs.allocate(c"clDeviceMemAllocINTEL", 4096),
@@ -251,7 +252,7 @@ fn opencl_memory_of_theirs_is_copied_by_ours() {
 /// References of the runtime's own count: what was adopted or made is given back, once.
 #[test]
 fn opencl_what_is_retained_or_made_is_released() {
-    with("references", |backend, theirs| {
+    with(|backend, theirs| {
         let before = theirs.context_references();
         // SAFETY: a live context of the loader that the backend opened.
         let context = unsafe { OpenClContext::from_raw(backend, theirs.context) }.unwrap();

@@ -96,16 +96,17 @@ impl Drop for Theirs {
     }
 }
 
-fn with(case: &str, body: impl FnOnce(&Dpctl, Theirs)) {
+#[track_caller]
+fn with(body: impl FnOnce(&Dpctl, Theirs)) {
     let outcome = Dpctl::load()
         .map_err(|error| error.to_string())
         .and_then(|backend| Theirs::start(&backend).map(|theirs| body(&backend, theirs)));
-    crate::run("sycl", case, outcome);
+    crate::run("sycl", outcome);
 }
 
 #[test]
 fn sycl_memory_of_ours_is_copied_by_their_calls() {
-    with("ours", |backend, theirs| {
+    with(|backend, theirs| {
         let (context, queue) = theirs.adopt(backend);
         let values = pattern(1000);
         let source = UsmVec::<u8, Host, _>::from_slice(&queue, &values).unwrap();
@@ -149,7 +150,7 @@ fn sycl_memory_of_ours_is_copied_by_their_calls() {
 
 #[test]
 fn sycl_memory_of_theirs_is_copied_by_ours() {
-    with("theirs", |backend, theirs| {
+    with(|backend, theirs| {
         let (context, queue) = theirs.adopt(backend);
         let (device, shared) =
             (theirs.allocate(c"DPCTLmalloc_device", 4096), theirs.allocate(c"DPCTLmalloc_shared", 4096));

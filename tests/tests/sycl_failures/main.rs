@@ -19,6 +19,7 @@ use usm_core::{
     Request, Shared, UsmVec,
 };
 use usm_tests::conformance::failure;
+use usm_tests::harness::{Tally, is_wanted};
 use usm_tests::{Fixture, process};
 
 /// What a child reads to know its case.
@@ -50,36 +51,26 @@ fn main() -> ExitCode {
         let (_, case) = CASES.iter().find(|(known, _)| *known == name).expect("a known case");
         return child(*case);
     }
-    let layer = match context().map(drop).and_then(|()| layer()) {
-        Ok(layer) => layer,
-        Err(reason) => {
-            let required = std::env::var("USM_REQUIRE").unwrap_or_default();
-            if required.split(',').any(|name| name == "sycl") {
-                println!("required: {reason}\ntest result: FAILED. 0 passed; 1 failed");
-                return ExitCode::FAILURE;
+    let layer = context().map(drop).and_then(|()| layer());
+    let mut tally = Tally::default();
+    for (name, _) in CASES.iter().filter(|(name, _)| is_wanted(name)) {
+        let layer = match &layer {
+            Ok(layer) => layer,
+            Err(reason) => {
+                tally.miss("sycl", name, reason);
+                continue;
             }
-            eprintln!("skipped: failures under SYCL: {reason}");
-            return ExitCode::SUCCESS;
-        }
-    };
-    // Words select, as in other harnesses; what cargo passes on to all of them begins with a dash.
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let selected = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
-    let (mut passed, mut failed) = (0, 0);
-    for (name, _) in CASES.iter().filter(|(name, _)| selected(name)) {
+        };
         let ended = process::again(VARIABLE, name, LIMIT, |command| {
-            command.env(LAYER, &layer).stderr(Stdio::piped());
+            command.env(LAYER, layer).stderr(Stdio::piped());
         });
         if ended.well() {
-            passed += 1;
+            tally.pass();
         } else {
-            failed += 1;
-            println!("{name}: {}\n{}{}", ended.end, ended.out, ended.errors);
+            tally.fail(name, format_args!("{}\n{}{}", ended.end, ended.out, ended.errors));
         }
     }
-    let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!("test result: {verdict}. {passed} passed; {failed} failed");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    tally.end()
 }
 
 fn child(case: fn(&Fixture<'_, Dpctl>)) -> ExitCode {

@@ -14,5 +14,6 @@ mod prune;
 mod run;
 mod run_devices;
 mod runtimes;
+mod skip;
 mod support;
 mod usage;

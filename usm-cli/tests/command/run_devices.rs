@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::run::KERNELS;
-use crate::support::{Ran, file, folder, text, usm, usm_with, without};
+use crate::skip::missing;
+use crate::support::{Ran, file, folder, text, usm, usm_with};
 
 /// Sizes that divide nothing much, with groups that divide them.
 const SIZES: [(&str, &str); 2] = [("96", "8"), ("35", "7")];
@@ -45,7 +46,7 @@ fn every_device_runs_every_kernel() {
         })
         .collect();
     if others.is_empty() {
-        without(&["opencl", "sycl"], "no device but the host is here");
+        return missing("opencl", "no device but the host is here");
     }
     for (device, usable) in &others {
         if *usable {
@@ -79,12 +80,13 @@ fn the_host_takes_no_code() {
 }
 
 /// The folder with Debian's runtimes, or a visible line that says why a test is skipped.
+#[track_caller]
 fn libraries() -> Option<PathBuf> {
     let folder = std::env::var_os("USM_DEBIAN_LIBRARIES").map(PathBuf::from);
     if folder.is_none() {
         // The folder has both.
         let reason = "USM_DEBIAN_LIBRARIES not set (cargo xtask setup): no loader of Level Zero, no PoCL";
-        without(&["level_zero"], reason);
+        missing("level_zero", reason);
     }
     folder
 }
@@ -99,7 +101,7 @@ fn level_zero_runs_every_kernel() {
     let Some(libraries) = libraries() else { return };
     let Ok(driver) = std::env::var("USM_LEVEL_ZERO_DRIVER") else {
         let reason = "USM_LEVEL_ZERO_DRIVER not set: no driver of Level Zero that executes";
-        return without(&["level_zero"], reason);
+        return missing("level_zero", reason);
     };
     let loader = loader(&libraries);
     let common = [

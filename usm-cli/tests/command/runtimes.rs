@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Ran, file, folder, text, usm_with, without};
+use crate::skip::missing;
+use crate::support::{Ran, file, folder, text, usm_with};
 
 /// Variables that name the file of a runtime, and the name of the runtime.
 const FILES: [(&str, &str); 5] = [
@@ -91,7 +92,7 @@ fn each_runtime_is_found_alone_and_beside_the_others() {
         })
         .collect();
     for (variable, name) in FILES.iter().filter(|(_, name)| there.iter().all(|(_, found, _)| found != name)) {
-        without(&[name], &format!("{name} alone: {variable} names no file"));
+        missing(name, format_args!("{variable} names no file"));
     }
     for (variable, name, path) in &there {
         let document = devices(&[(variable, path)], &folder).json();
@@ -115,7 +116,7 @@ fn the_loader_of_level_zero_is_found_with_and_without_a_driver() {
     let folder = folder("runtimes_level_zero");
     let (Ok(libraries), Ok(driver)) = (std::env::var("USM_DEBIAN_LIBRARIES"), std::env::var(DRIVER)) else {
         let reason = "USM_DEBIAN_LIBRARIES or USM_LEVEL_ZERO_DRIVER not set: no loader of Level Zero";
-        return without(&["level_zero"], reason);
+        return missing("level_zero", reason);
     };
     let loader = format!("{libraries}/libze_loader.so.1");
     for (driver, selectors) in
@@ -138,7 +139,7 @@ fn the_loader_of_level_zero_is_found_with_and_without_a_driver() {
 #[test]
 fn a_device_of_hip_is_named_where_only_it_matches() {
     let Ok(driver) = std::env::var("USM_CUDA_DRIVER") else {
-        return without(&["hip"], "hip beside others: USM_CUDA_DRIVER names no file");
+        return missing("cuda_on_host", "USM_CUDA_DRIVER names no file");
     };
     let run = |hip: &str, device: &str| {
         let mut environment: Vec<(&str, &str)> = FILES
@@ -160,11 +161,11 @@ fn a_device_of_hip_is_named_where_only_it_matches() {
 #[test]
 fn hip_is_found_without_a_device() {
     let Ok(libraries) = std::env::var("USM_DEBIAN_LIBRARIES") else {
-        return without(&["hip"], "USM_DEBIAN_LIBRARIES not set: no library of AMD");
+        return missing("hip", "USM_DEBIAN_LIBRARIES not set: no library of AMD");
     };
     let library = format!("{libraries}/libamdhip64.so.5");
     if !Path::new(&library).exists() {
-        return without(&["hip"], &format!("no {library}"));
+        return missing("hip", format_args!("no {library}"));
     }
     let found = backend(&devices(&[("USM_HIP_LIBRARY", &library)], Path::new(&libraries)).json(), "hip");
     assert_eq!((&found["found"], &found["error"]), (&Value::Bool(true), &Value::Null), "{found}");
@@ -181,7 +182,7 @@ fn a_library_that_lacks_functions_is_named_with_the_first_that_is_missing() {
         Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(folder.join("stub.so")).arg(&source).status();
     if !built.is_ok_and(|status| status.success()) {
         let reason = "no C compiler, so no library without functions";
-        return without(&["opencl", "sycl", "level_zero"], reason);
+        return missing("cc", reason);
     }
     let stub = text(&folder.join("stub.so"));
     let files: Vec<(&str, &str)> = FILES.iter().map(|&(variable, _)| (variable, stub.as_str())).collect();
@@ -226,7 +227,7 @@ fn a_library_whose_own_needs_are_missing_names_both_files() {
         let built = Command::new("cc").args(["-shared", "-fPIC", soname, &source]).args(arguments).status();
         if !built.is_ok_and(|status| status.success()) {
             let reason = "no C compiler, so no library with needs";
-            return without(&["opencl", "sycl", "level_zero"], reason);
+            return missing("cc", reason);
         }
     }
     std::fs::remove_file(&needed).expect("the file can be removed");

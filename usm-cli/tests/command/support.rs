@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::skip::missing;
+
 /// What one run left behind.
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -93,6 +95,7 @@ pub(crate) fn text(path: &Path) -> String {
 }
 
 /// The folder with real inputs, or a visible line that says why a test is skipped.
+#[track_caller]
 pub(crate) fn shared(part: &str) -> Option<PathBuf> {
     let root = match std::env::var_os("USM_SHARED") {
         Some(path) => PathBuf::from(path),
@@ -102,18 +105,6 @@ pub(crate) fn shared(part: &str) -> Option<PathBuf> {
     if path.is_dir() {
         return Some(path);
     }
-    skip(&format!("{} is not there; set USM_SHARED", path.display()));
+    missing("shared data", format_args!("{} is not there; set USM_SHARED", path.display()));
     None
-}
-
-/// Says that a test is skipped, past the capture of the test harness.
-pub(crate) fn skip(reason: &str) {
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {reason}");
-}
-
-/// As [`skip`], where one of `runtimes` is not here; a failure where `USM_REQUIRE` names it.
-pub(crate) fn without(runtimes: &[&str], reason: &str) {
-    let required = std::env::var("USM_REQUIRE").unwrap_or_default();
-    assert!(!required.split(',').any(|name| runtimes.contains(&name)), "required: {reason}");
-    skip(reason);
 }

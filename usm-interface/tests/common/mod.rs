@@ -1,11 +1,14 @@
 //! The corpus of real exports beside the project.
 
+pub(crate) mod skip;
+
 use std::path::PathBuf;
 
 use serde_json::Value;
 use usm_interface::{Field, members};
 
 /// The folder beside the project, or `None` with a line that says so.
+#[track_caller]
 pub(crate) fn shared() -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let shared = std::env::var_os("USM_SHARED").map_or_else(
@@ -19,7 +22,8 @@ pub(crate) fn shared() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    println!("skipped: the corpus of real exports: no {} (set USM_SHARED)", folder.display());
+    let reason = format_args!("the corpus of real exports: no {} (set USM_SHARED)", folder.display());
+    skip::missing("shared data", reason);
     None
 }
 

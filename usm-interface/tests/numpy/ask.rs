@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::skip::missing;
+
 /// A NumPy that is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NumPy {
@@ -60,7 +62,7 @@ impl NumPy {
 fn variable(name: &str) -> Option<OsString> {
     let value = std::env::var_os(name);
     if value.is_none() {
-        println!("skipped: the comparison with NumPy: {name} is not set");
+        missing("numpy", format_args!("{name} is not set"));
     }
     value
 }

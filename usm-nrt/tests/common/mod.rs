@@ -1,6 +1,8 @@
 //! Compiling C at test time.
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub(crate) mod skip;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

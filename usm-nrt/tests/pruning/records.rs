@@ -6,14 +6,17 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 use usm_nrt::prune::{Cfg, CfgBuilder, OpKind, Value};
 
+use crate::skip::missing;
+
 /// The folder of recorded answers, or a visible word that it is absent.
+#[track_caller]
 pub(crate) fn oracle(file: &str) -> Option<String> {
     let root = std::env::var_os("USM_SHARED")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
     let path = root.join("data/nrt").join(file);
     let text = std::fs::read_to_string(&path);
     if let Err(error) = &text {
-        eprintln!("skipped: {}: {error} (set USM_SHARED)", path.display());
+        missing("shared data", format_args!("{}: {error} (set USM_SHARED)", path.display()));
     }
     text.ok()
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod executor;
 pub(crate) mod random_graph;
+pub(crate) mod skip;
 
 use std::path::{Path, PathBuf};
 
@@ -19,13 +20,15 @@ pub(crate) fn config() -> ProptestConfig {
 }
 
 /// The folder with real instances, or `None` after one line on stderr.
+#[track_caller]
 pub(crate) fn shared() -> Option<PathBuf> {
     let folder = std::env::var_os("USM_SHARED")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
     if folder.join("data/planner").is_dir() {
         return Some(folder);
     }
-    eprintln!("SKIPPED: no planning instances in {} (set USM_SHARED)", folder.display());
+    let reason = format_args!("no planning instances in {} (set USM_SHARED)", folder.display());
+    skip::missing("shared data", reason);
     None
 }
 

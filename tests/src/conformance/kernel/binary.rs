@@ -5,8 +5,8 @@ mod spir_v;
 use usm_core::{Device, QueueOrder, UsmVec};
 use usm_kernel::{Argument, BuildError, Code, Formats, Function, Launch, Module, Programmable};
 
-use super::{queue, range, refused, runs_kernels, skipped};
-use crate::Fixture;
+use super::{queue, range, refused, runs_kernels};
+use crate::{Fixture, skip};
 
 /// `void put(unsigned *a, unsigned add, local unsigned *lm) { a[i] = lm[l] = i + add; }` for item `i`, which is `l` in its group.
 const PUT_PTX: &str = "
@@ -66,7 +66,8 @@ fn put<B: Programmable>(fixture: &Fixture<'_, B>, code: Code<'_>) -> Option<Func
         return None;
     }
     if !taken.contains(code.format()) {
-        skipped(fixture.context, "kernels from a binary", format_args!("{} is not taken", code.format()));
+        let reason = format_args!("kernels from a binary: {} is not taken", code.format());
+        skip::limit(fixture.context.info().backend, reason);
         return None;
     }
     let module = Module::build(fixture.context, code).expect("code that is right");
@@ -84,7 +85,7 @@ pub fn a_spir_v_module_runs<B: Programmable>(fixture: &Fixture<'_, B>) {
 /// Cut at any word, the module is refused, and the process goes on.
 pub fn a_spir_v_module_cut_short_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     if !Module::formats(fixture.context).contains(Formats::SPIR_V) {
-        return;
+        return skip::limit(fixture.context.info().backend, "kernels from a binary: SPIR-V is not taken");
     }
     let words = spir_v::put();
     for len in [1, 4, 5, 8] {

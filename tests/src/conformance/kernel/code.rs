@@ -1,16 +1,15 @@
 //! Modules and functions: building, their limits, and calls that nothing checked.
 
-use usm_core::{
-    BackendKind, Device, ErrorKind, Fallback, Host, Memory, MemoryType, QueueOrder, Shared, Usage, UsmVec,
-};
+use usm_core::{BackendKind, Device, ErrorKind, Host, QueueOrder, Shared, Usage, UsmVec};
 use usm_kernel::{
     Argument, ArgumentError, BuildError, Code, Declared, Formats, Function, Launch, LaunchError, Local,
     Module, Programmable, Read, Shape, Value, Write,
 };
 
 use super::codes::{Codes, codes};
-use super::{queue, range, refused, shared, skipped, source_formats};
-use crate::Fixture;
+use super::{queue, range, refused, shared, source_formats};
+use crate::conformance::transfer::buffer;
+use crate::{Fixture, skip};
 
 /// The code that the device takes, of the two.
 fn source<'c>(formats: Formats, opencl: &'c str, cuda: &'c str) -> Code<'c> {
@@ -167,13 +166,12 @@ pub fn a_call_takes_interior_pointers<B: Programmable>(fixture: &Fixture<'_, B>)
 pub fn a_call_takes_buffers<B: Programmable>(fixture: &Fixture<'_, B>) {
     for add in functions(fixture, ADD, "add") {
         let queue = queue(fixture, QueueOrder::OutOfOrder);
-        let buffer = |values: &[f32; 64]| {
-            let asked = fixture.context.allocate_memory(MemoryType::Buffer, 256, 0, Fallback::Refuse);
-            let Ok(Memory::Buffer(mut buffer)) = asked else { return None };
+        let filled = |values: &[f32; 64]| {
+            let mut buffer = buffer(fixture.context, 256)?;
             let _ = queue.write_buffer_from(&mut buffer, 0, bytemuck::cast_slice(values)).expect("a write");
             Some(buffer)
         };
-        let (Some(mut a), Some(b)) = (buffer(&[1.0; 64]), buffer(&[2.0; 64])) else { return };
+        let (Some(mut a), Some(b)) = (filled(&[1.0; 64]), filled(&[2.0; 64])) else { return };
         let (value, local) = (10.0_f32, Argument::local::<f32>(16));
         let arguments =
             [Argument::write_buffer(&mut a), Argument::read_buffer(&b), Argument::value(&value), local];
@@ -211,7 +209,8 @@ pub fn an_interior_pointer_outside_is_refused<B: Programmable>(fixture: &Fixture
 pub fn a_wrong_number_of_arguments_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     for add in functions(fixture, ADD, "add") {
         if add.info().parameters.is_none() {
-            skipped(fixture.context, "number of arguments", "the driver is too old to say it");
+            let reason = "number of arguments: the driver is too old to say it";
+            skip::limit(fixture.context.info().backend, reason);
             continue;
         }
         let queue = queue(fixture, QueueOrder::InOrder);
@@ -231,7 +230,8 @@ pub fn an_argument_of_the_wrong_type_is_refused<B: Programmable>(fixture: &Fixtu
     for add in functions(fixture, ADD, "add") {
         let parameters = add.info().parameters.as_deref().unwrap_or_default();
         if parameters.iter().all(|shape| *shape == Shape::Unknown) {
-            skipped(fixture.context, "types of arguments", "the runtime does not say them of this code");
+            let reason = "types of arguments: the runtime does not say them of this code";
+            skip::part(fixture.context.info().backend, reason);
             continue;
         }
         let queue = queue(fixture, QueueOrder::InOrder);

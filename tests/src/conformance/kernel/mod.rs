@@ -9,7 +9,6 @@ mod results;
 mod samples;
 
 use core::fmt::Debug;
-use core::fmt::Write as _;
 
 use usm_core::{Backend, BackendKind, Context, Queue, QueueOrder, UsmVec};
 use usm_kernel::{DeviceCode, Executable, Formats, Module, NdRange, Programmable, has_code};
@@ -20,7 +19,7 @@ pub use contexts::*;
 pub use order::*;
 pub use results::*;
 
-use crate::Fixture;
+use crate::{Fixture, skip};
 
 fn queue<B: Backend>(fixture: &Fixture<'_, B>, order: QueueOrder) -> Queue<B> {
     fixture.context.queue(order).expect("a queue")
@@ -31,15 +30,18 @@ fn runs_kernels<B: Programmable>(context: &Context<B>) -> bool {
     let host = matches!(context.info().backend, BackendKind::Host | BackendKind::Mock);
     let able = host || !Module::formats(context).is_empty();
     if !able {
-        skipped(context, "kernels", "this backend takes no code");
+        skip::limit(context.info().backend, "kernels: this backend takes no code");
     }
     able
 }
 
-fn skipped<B: Backend>(context: &Context<B>, what: &str, reason: impl core::fmt::Display) {
-    let mut line = String::new();
-    let _ = write!(line, "skipped: {what}: {}: {reason}", context.info().backend);
-    eprintln!("{line}");
+/// Says that the case does not run, because the device takes none of its codes.
+fn no_code<B: Backend>(context: &Context<B>, what: &str) {
+    match context.info().backend {
+        // Their compiler is a library of its own.
+        BackendKind::Cuda | BackendKind::Hip => skip::missing("nvrtc", format_args!("{what}: no compiler")),
+        backend => skip::limit(backend, format_args!("{what}: the backend takes none")),
+    }
 }
 
 /// The kernel made ready for the fixture's device; `None`, said aloud, where it cannot be.
@@ -47,6 +49,11 @@ fn ready<K: DeviceCode<D>, B: Programmable, const D: usize>(
     context: &Context<B>,
 ) -> Option<Executable<K, B, D>> {
     if !runs_kernels(context) {
+        return None;
+    }
+    let formats = Module::formats(context);
+    if !formats.is_empty() && !formats.iter().any(|format| has_code::<K, D>(format)) {
+        no_code(context, K::NAME);
         return None;
     }
     Some(Executable::build(context).expect("code that compiles"))
@@ -63,7 +70,9 @@ fn ready_in_every_format<K: DeviceCode<D>, B: Programmable, const D: usize>(
     let has = |format: &Formats| has_code::<K, D>(*format);
     let built = |format| Executable::build_from(context, format).expect("code that compiles");
     let all: Vec<_> = formats.iter().filter(has).map(built).collect();
-    assert!(!all.is_empty(), "{} has code for {formats}", K::NAME);
+    if all.is_empty() {
+        no_code(context, K::NAME);
+    }
     all
 }
 
@@ -73,7 +82,7 @@ fn source_formats<B: Programmable>(context: &Context<B>) -> Option<Formats> {
     if formats.intersects(Formats::OPENCL_C | Formats::CUDA_C) {
         return Some(formats);
     }
-    skipped(context, "kernels from source", "the backend takes none");
+    no_code(context, "kernels from source");
     None
 }
 

@@ -1,12 +1,13 @@
 //! Order and lifetime: launches among copies, fills, views and drops.
 
-use usm_core::{Device, Host, Queue, QueueOrder, Shared, UsmVec};
+use usm_core::{Device, Queue, QueueOrder, Shared, UsmVec};
 use usm_kernel::sample::Saxpy;
 use usm_kernel::{Launch, Programmable};
 
 use super::samples::Step;
 use super::{queue, range, ready, shared};
 use crate::Fixture;
+use crate::conformance::sharing::of_the_program;
 
 /// Long enough that a launch which does not wait would be seen. The drivers of the tests hold work back by themselves, and interpret it.
 fn slow<B: Programmable>(fixture: &Fixture<'_, B>) -> Step {
@@ -193,9 +194,8 @@ where
 /// A launch over memory of the program's allocator, where the device reaches it.
 pub fn kernels_reach_memory_of_the_program<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(step) = ready::<Step, B, 1>(fixture.context) else { return };
-    let adopt =
-        |value: u32| UsmVec::<u32, Host, B>::from_system(fixture.context, vec![value; ITEMS as usize].into());
-    let (Ok(mut a), Ok(b)) = (adopt(1), adopt(2)) else { return };
+    let adopt = |value: u32| of_the_program(fixture.context, vec![value; ITEMS as usize]);
+    let (Some(mut a), Some(b)) = (adopt(1), adopt(2)) else { return };
     let queue = queue(fixture, QueueOrder::OutOfOrder);
     let launch = Launch::new(&queue, range([ITEMS], [8]));
     let _ = launch.run_on(&step, slow(fixture), (&mut a, &b)).expect("a launch");

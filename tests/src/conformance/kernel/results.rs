@@ -9,7 +9,7 @@ use usm_kernel::{Launch, LaunchError, NdRange, Programmable, Range, RangeError};
 
 use super::samples::{CountOdd, Hungry, Lookup, Mixed, Places, Widths};
 use super::{queue, range, ready, ready_in_every_format, refused, runs_kernels, shared};
-use crate::Fixture;
+use crate::{Fixture, skip};
 
 fn numbers(count: usize, step: usize) -> Vec<f32> {
     (0..count).map(|i| (i * step % 17) as f32 - 8.0).collect()
@@ -219,7 +219,9 @@ pub fn a_group_above_the_limit_is_refused<B: Programmable>(fixture: &Fixture<'_,
     let queue = queue(fixture, QueueOrder::InOrder);
     let function = saxpy.function().map_or(u64::MAX, |function| function.info().max_work_group_size);
     let limit = fixture.context.info().max_work_group_size.min(function);
-    let Some(size) = limit.checked_add(1).filter(|size| *size <= 1 << 16) else { return };
+    let Some(size) = limit.checked_add(1).filter(|size| *size <= 1 << 16) else {
+        return skip::limit(fixture.context.info().backend, "groups have no limit");
+    };
     let (x, mut y) = (shared(&queue, &vec![1.0; size as usize]), shared(&queue, &vec![1.0; size as usize]));
     let launch = Launch::new(&queue, range([size], [size]));
     let error = refused(launch.run_on(&saxpy, Saxpy, (1.0, &x, &mut y)));
@@ -232,7 +234,9 @@ pub fn local_memory_above_the_limit_is_refused<B: Programmable>(fixture: &Fixtur
     let Some(hungry) = ready(fixture.context) else { return };
     let queue = queue(fixture, QueueOrder::InOrder);
     let limit = fixture.context.info().local_mem_size;
-    let Some(needed) = limit.checked_add(1).filter(|needed| *needed <= 1 << 30) else { return };
+    let Some(needed) = limit.checked_add(1).filter(|needed| *needed <= 1 << 30) else {
+        return skip::limit(fixture.context.info().backend, "local memory has no limit");
+    };
     let mut a = shared(&queue, &[0_u32]);
     let kernel = Hungry { bytes: needed as usize };
     let error = refused(Launch::new(&queue, range([1], [1])).run_on(&hungry, kernel, (&mut a,)));
@@ -267,7 +271,7 @@ pub fn a_kernel_of_another_context_is_refused<B: Programmable>(fixture: &Fixture
     }
     let Some(saxpy) = ready::<Saxpy, B, 1>(fixture.other) else { return };
     if saxpy.function().is_none() {
-        return; // A host body belongs to no context.
+        return skip::limit(fixture.context.info().backend, "a host body belongs to no context");
     }
     let queue = queue(fixture, QueueOrder::InOrder);
     let (x, mut y) = (shared(&queue, &[1.0_f32; 8]), shared(&queue, &[1.0_f32; 8]));

@@ -66,7 +66,7 @@ impl Theirs {
 
 #[test]
 fn opencl_buffers_of_theirs_are_filled_and_copied_by_ours() {
-    with("buffers", |backend, theirs| {
+    with(|backend, theirs| {
         let (context, queue) = theirs.adopt(backend);
         let (kept, given) = (theirs.buffer(4096), theirs.buffer(4096));
         // SAFETY: live buffers of the context; theirs is used between our operations only, and the second is given away.
@@ -109,7 +109,7 @@ fn opencl_buffers_of_theirs_are_filled_and_copied_by_ours() {
 /// Two parts of one buffer share bytes where their regions do: a copy between them is refused there, and done beside.
 #[test]
 fn opencl_parts_of_one_buffer_overlap_where_their_regions_do() {
-    with("parts", |backend, theirs| {
+    with(|backend, theirs| {
         let (context, queue) = theirs.adopt(backend);
         let whole = theirs.buffer(4096);
         let (low, high) = (theirs.part(whole, 0, 2048), theirs.part(whole, 1024, 2048));
@@ -149,7 +149,7 @@ fn opencl_parts_of_one_buffer_overlap_where_their_regions_do() {
 /// Refused, and the reference stays the caller's.
 #[test]
 fn opencl_memory_objects_that_are_no_buffers_of_the_context_are_refused() {
-    with("refused", |backend, theirs| {
+    with(|backend, theirs| {
         let (context, queue) = theirs.adopt(backend);
         let other = Theirs::start(backend).unwrap();
         let foreign = other.buffer(64);
@@ -190,7 +190,7 @@ fn opencl_memory_objects_that_are_no_buffers_of_the_context_are_refused() {
             assert_eq!(theirs.buffer_references(image), 1);
             theirs.release_buffer(image);
         } else {
-            println!("skipped: images of OpenCL: status {status}");
+            usm_tests::skip::part("images of OpenCL", format_args!("status {status}"));
         }
         assert_eq!(context.stats().of(MemoryType::Buffer).count, 0);
         drop((queue, context));

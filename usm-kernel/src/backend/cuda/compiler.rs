@@ -253,10 +253,13 @@ impl Source {
 }
 
 #[cfg(test)]
+#[path = "../../../tests/common/skip.rs"]
+mod skip;
+
+#[cfg(test)]
 mod tests {
     extern crate std;
 
-    use std::eprintln;
     use std::sync::LazyLock;
 
     use super::*;
@@ -273,6 +276,7 @@ mod tests {
     }
 
     /// The compilers that are installed, with options for a device. They need none.
+    #[track_caller]
     fn installed() -> Vec<(&'static Compiler, &'static str, Option<[i32; 2]>)> {
         let all = [(&NVRTC, "", Some([9, 0])), (&*AMD, "--offload-arch=gfx906", None)];
         let there = |(compiler, ..): &(&'static Compiler, _, _)| match compiler.open() {
@@ -283,7 +287,7 @@ mod tests {
                 false
             }
             Err(error) => {
-                eprintln!("skipped: {}: {error}", compiler.operations[1]);
+                skip::missing("nvrtc", error);
                 false
             }
         };
@@ -318,7 +322,7 @@ mod tests {
         let folder = std::env::var_os("USM_DEBIAN_LIBRARIES").map(PathBuf::from).unwrap_or_default();
         let library = folder.join("libamdhip64.so.5");
         if !library.exists() {
-            return eprintln!("skipped: hipRTC of AMD: no {}", library.display());
+            return skip::missing("hip", format_args!("hipRTC of AMD: no {}", library.display()));
         }
         let mut other = std::process::Command::new(std::env::current_exe().expect("this program"));
         other.args(["compiler::tests::the_samples", "compiler::tests::a_refused", "--nocapture"]);

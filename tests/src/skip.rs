@@ -1,0 +1,76 @@
+//! A case that cannot run here says so, in the one way that the summary of `cargo xtask test` counts: `skipped: CASE: REASON` on standard error,
+//! past the capture of the test harness, which calls such a case passed.
+
+use core::cell::RefCell;
+use core::fmt::Display;
+use core::panic::Location;
+use std::io::Write as _;
+
+thread_local! {
+    /// The case of this thread, where its harness says it.
+    static CASE: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs `body` as the case of this name.
+pub fn named<T>(case: &str, body: impl FnOnce() -> T) -> T {
+    let before = CASE.replace(Some(case.to_owned()));
+    let result = body();
+    CASE.set(before);
+    result
+}
+
+/// The case of this thread: as its harness named it, or as the thread is called; where there is one thread for all, the place of the caller.
+fn case(place: &Location<'_>) -> String {
+    let thread = std::thread::current();
+    let named = CASE.with_borrow(Clone::clone);
+    let named = named.or_else(|| thread.name().filter(|name| *name != "main").map(str::to_owned));
+    named.unwrap_or_else(|| format!("{}:{}", place.file(), place.line()))
+}
+
+/// Whether the environment variable `USM_REQUIRE`, names with commas between, names this runtime: then a machine without it is a failure.
+#[must_use]
+pub fn is_required(runtime: &str) -> bool {
+    std::env::var("USM_REQUIRE").unwrap_or_default().split(',').any(|name| name == runtime)
+}
+
+/// This case does not run, because a runtime is not here.
+///
+/// # Panics
+/// Where the runtime is required.
+#[track_caller]
+pub fn missing(runtime: &str, reason: impl Display) {
+    assert!(!is_required(runtime), "required: {runtime}: {reason}");
+    announce(&case(Location::caller()), format_args!("{runtime}: {reason}"));
+}
+
+/// This case does not run, because what is here cannot do it.
+#[track_caller]
+pub fn limit(what: impl Display, reason: impl Display) {
+    announce(&case(Location::caller()), format_args!("{what}: {reason}"));
+}
+
+/// A part of this case does not run; the case counts.
+#[track_caller]
+pub fn part(what: impl Display, reason: impl Display) {
+    let case = case(Location::caller());
+    let _ = writeln!(std::io::stderr(), "skipped in part: {case}: {what}: {reason}");
+}
+
+/// Says of a case of that name that it does not run.
+pub fn announce(case: &str, reason: impl Display) {
+    let _ = writeln!(std::io::stderr(), "skipped: {case}: {reason}");
+}
+
+/// Repeats what another process of this program said of cases that do not run, and counts them.
+#[must_use]
+pub fn repeat(errors: &str) -> usize {
+    let lines = errors.lines().filter(|line| line.starts_with("skipped"));
+    lines
+        .inspect(|line| {
+            let _ = writeln!(std::io::stderr(), "{line}");
+        })
+        .filter_map(|line| line.strip_prefix("skipped: ")?.split_once(": "))
+        .map(|(case, _)| case)
+        .collect::<std::collections::BTreeSet<_>>()
+        .len()
+}
