@@ -62,7 +62,8 @@ pub(crate) static INSTALLING: Mutex<()> = Mutex::new(());
 /// Refused without `malloc` or `free`, and when 255 different allocators were installed before.
 ///
 /// # Safety
-/// The functions follow C99's rules and may be called from any thread with `opaque`, as long as any block of theirs lives.
+/// The functions follow C99's rules and may be called from any thread with `opaque`, as long as any block of theirs lives, and until the
+/// allocations have returned that other threads had begun when another allocator was installed.
 pub unsafe fn set_allocator(allocator: Option<&ExternalAllocator>) -> Result<(), Error> {
     let Some(allocator) = allocator else {
         choose(0, false);

@@ -26,7 +26,7 @@ unsafe impl Sync for MemRef {}
 impl MemRef {
     /// Allocates a block.
     #[inline]
-    pub fn allocate(request: Request) -> Result<Self, Error> {
+    pub fn allocate(request: Request<'_>) -> Result<Self, Error> {
         MemInfo::allocate(request).map(Self)
     }
 

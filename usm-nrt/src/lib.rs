@@ -1,6 +1,7 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![warn(clippy::multiple_unsafe_ops_per_block)]
 
 extern crate alloc;
 // Files that tests and benchmarks share name the crate as a user does.

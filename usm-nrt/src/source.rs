@@ -163,9 +163,20 @@ where
         })
     }
 
-    /// A request for `size` bytes from this allocator.
-    pub fn request(&self, size: usize) -> crate::Request {
-        // SAFETY: every block keeps the table alive, and the functions may be called from any thread.
+    /// A request for `size` bytes from this allocator, which it borrows until there is a block that keeps it.
+    ///
+    /// ```compile_fail,E0505
+    /// use usm_core::backend::host::HostHeap;
+    /// use usm_core::AllocKind;
+    /// use usm_nrt::{MemRef, SourceAllocator};
+    ///
+    /// let allocator = SourceAllocator::new(HostHeap::new().context(), AllocKind::Host).expect("a host kind");
+    /// let request = allocator.request(1000);
+    /// drop(allocator);
+    /// let _ = MemRef::allocate(request);
+    /// ```
+    pub fn request(&self, size: usize) -> crate::Request<'_> {
+        // SAFETY: alive while the request borrows this handle, and then while a block has it; the functions may be called from any thread.
         unsafe { crate::Request::new(size).allocator(self.as_table()) }
     }
 
@@ -192,13 +203,17 @@ unsafe extern "C" fn malloc<B: Backend + 'static, S: MemorySource<B>>(
     if base.is_null() || base.addr() % align_of::<Kept<B, S>>() != 0 || allocation.size() < total {
         return ptr::null_mut();
     }
-    // A source may give memory of another kind, and an arena gives bytes that late operations still use.
+    // A source may give memory of another kind or of another context, and an arena gives bytes that late operations still use.
+    let concurrent = allocation.context().info().capabilities.concurrent(inner.kind);
+    if allocation.kind() != inner.kind || !concurrent {
+        return ptr::null_mut();
+    }
     match allocation.wait_for_host(Access::Write) {
-        // The kind's memory is concurrent, so the guard guards nothing.
+        // This memory is concurrent, so the guard guards nothing.
         Ok(guard) => drop(guard),
         Err(_) => return ptr::null_mut(),
     }
-    // SAFETY: the allocation is host-accessible and used by nobody (both just checked), aligned, and has room for this.
+    // SAFETY: the allocation is the host's whatever the device does, and used by nobody (both just checked), aligned, and has room for this.
     unsafe { base.cast::<Kept<B, S>>().write(Kept { allocation, inner }) };
     // SAFETY: `lead <= total`.
     unsafe { base.add(lead) }.cast()

@@ -191,8 +191,9 @@ pub(crate) fn counted_death(switches: Switches) {
 #[cold]
 #[inline(never)]
 fn record(mi: NonNull<MemInfo>, alive: bool) {
-    let address = mi.addr().get();
     if alive {
+        // `live_blocks` makes a pointer of it again.
+        let address = mi.as_ptr().expose_provenance();
         // Captured and dropped outside the lock: both allocate.
         let origin = self::origin();
         let mut registry = REGISTRY.lock();
@@ -207,7 +208,7 @@ fn record(mi: NonNull<MemInfo>, alive: bool) {
             drop(registry);
         }
     } else {
-        forget(address);
+        forget(mi.addr().get());
     }
     #[cfg(feature = "debug")]
     misuse::trace(if alive { "made" } else { "freed" }, mi);
@@ -246,8 +247,9 @@ pub fn live_blocks() -> Result<Vec<LiveBlock>, Error> {
             origin: origin.to_string(),
         };
         if *ours {
-            // SAFETY: these blocks leave the registry, under its lock, before they are freed.
-            let mi = unsafe { &*core::ptr::with_exposed_provenance::<MemInfo>(address) };
+            let mi = core::ptr::with_exposed_provenance::<MemInfo>(address);
+            // SAFETY: exposed by `record`; these blocks leave the registry, under its lock, before they are freed.
+            let mi = unsafe { &*mi };
             (block.data, block.size, block.refcount) = (mi.data().addr(), mi.size(), mi.refcount());
         }
         blocks.push(block);

@@ -70,7 +70,7 @@ impl MemInfo {
     /// failure it stays in place.
     ///
     /// # Safety
-    /// No other thread uses the payload meanwhile.
+    /// No other thread uses the payload meanwhile, or asks for its [kind](Self::kind), which is written before it.
     pub unsafe fn varsize_alloc(&self, size: usize) -> Result<NonNull<u8>, Error> {
         checked(self, "varsize_alloc")?;
         let payload = allocate_payload(size)?;
@@ -82,7 +82,7 @@ impl MemInfo {
     /// stays in place, untouched.
     ///
     /// # Safety
-    /// No other thread uses the payload meanwhile.
+    /// No other thread uses the payload meanwhile, or asks for its [kind](Self::kind), which is written before it.
     pub unsafe fn varsize_realloc(&self, size: usize) -> Result<NonNull<u8>, Error> {
         checked(self, "varsize_realloc")?;
         let old = self.data();
@@ -99,7 +99,8 @@ impl MemInfo {
     /// block that is not varsize: its data goes with its header.
     ///
     /// # Safety
-    /// `payload` is null or came from this block, is freed once and not used afterwards.
+    /// `payload` is null or came from this block, is freed once and not used afterwards; of the current one no other thread asks for the
+    /// [kind](Self::kind) meanwhile.
     pub unsafe fn varsize_free(&self, payload: *mut c_void) -> Result<(), Error> {
         checked(self, "varsize_free")?;
         if ptr::eq(payload, self.data()) {

@@ -55,6 +55,15 @@ unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
 /// Where a header that lies at the begin of a block names its allocator.
 const NAMED_AT: usize = core::mem::offset_of!(MemInfo, external_allocator);
 
+/// That place in a block.
+///
+/// # Safety
+/// `block` has room for a header.
+unsafe fn named_in(block: NonNull<u8>) -> NonNull<*const ExternalAllocator> {
+    // SAFETY: inside the block; aligned, because block and header are.
+    unsafe { block.add(NAMED_AT) }.cast()
+}
+
 /// Whether a header lies in a block that somebody frees by the allocator that it names: only then it is [`BUILTIN`]'s address that is
 /// found there. A bit in the prefix would not do, because blocks that threads keep serve with and without a header.
 ///
@@ -65,8 +74,10 @@ unsafe fn has_head(block: NonNull<u8>) -> bool {
     if unsafe { prefix_of(block) }.room() < size_of::<MemInfo>() {
         return false;
     }
-    // SAFETY: inside the block, and written: by a header, or by `forget_head`.
-    let named = unsafe { block.add(NAMED_AT).cast::<*const ExternalAllocator>().read() };
+    // SAFETY: as the caller promises, and there is room for a header.
+    let place = unsafe { named_in(block) };
+    // SAFETY: written: by a header, or by `forget_head`.
+    let named = unsafe { place.read() };
     ptr::eq(named, &raw const BUILTIN)
 }
 
@@ -77,8 +88,10 @@ unsafe fn has_head(block: NonNull<u8>) -> bool {
 unsafe fn forget_head(block: NonNull<u8>) {
     // SAFETY: as the caller promises.
     if unsafe { prefix_of(block) }.room() >= size_of::<MemInfo>() {
-        // SAFETY: inside the block.
-        unsafe { block.add(NAMED_AT).cast::<*const ExternalAllocator>().write(ptr::null()) };
+        // SAFETY: as the caller promises, and there is room for a header.
+        let place = unsafe { named_in(block) };
+        // SAFETY: nobody has written there what he still needs.
+        unsafe { place.write(ptr::null()) };
     }
 }
 

@@ -4,8 +4,9 @@
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+use super::kept::Kept;
 use super::raw::alloc;
-use super::{MIN_ALIGN, PREFIX, Prefix, data_offset, place, prefix_of, release};
+use super::{MIN_ALIGN, PREFIX, Prefix, data_offset, place, prefix_of};
 use crate::local;
 use crate::stats::Event;
 use crate::system::Switches;
@@ -27,16 +28,13 @@ pub(crate) fn class_for(head: usize, size: usize, align: usize) -> Option<u8> {
 /// A block of `class` that this thread has kept, counted if somebody counts as a header with its memory.
 #[inline(always)]
 pub(crate) fn allocate_counted(class: u8, switches: Switches) -> Option<NonNull<u8>> {
-    let kept = local::take(class, switches.is_counted(), [Event::Alloc, Event::MiAlloc])?;
-    // SAFETY: behind the prefix that the block has had since it was made.
-    Some(unsafe { kept.add(PREFIX) })
+    local::take(class, switches.is_counted(), [Event::Alloc, Event::MiAlloc]).map(Kept::into_block)
 }
 
 /// A block of `class`, kept by this thread or fresh; `None` when there is no memory.
 pub(super) fn allocate(class: u8, keeper: &local::Cache) -> Option<NonNull<u8>> {
     if let Some(kept) = keeper.take(class) {
-        // SAFETY: as in `allocate_counted`.
-        return Some(unsafe { kept.add(PREFIX) });
+        return Some(kept.into_block());
     }
     let total = local::class_size(class) + PADDING;
     let layout = Layout::from_size_align(total, MIN_ALIGN).ok()?;
@@ -59,9 +57,9 @@ pub(crate) unsafe fn keep_counted(block: NonNull<u8>, switches: Switches) -> boo
     if cfg!(feature = "debug") || !prefix.is_of_class() || !switches.is_cached() {
         return false;
     }
-    // SAFETY: the prefix lies before every block.
-    let kept = unsafe { block.sub(PREFIX) };
-    local::put(prefix.class(), kept, switches.is_counted(), [Event::Free, Event::MiFree])
+    // SAFETY: a block of a class, which the caller gives up; what is not kept is the caller's again.
+    let kept = unsafe { Kept::new(block) };
+    local::put(prefix.class(), kept, switches.is_counted(), [Event::Free, Event::MiFree]).is_none()
 }
 
 /// Frees a block of a class: the thread keeps it if it may.
@@ -70,38 +68,20 @@ pub(crate) unsafe fn keep_counted(block: NonNull<u8>, switches: Switches) -> boo
 /// As for [`super::free`]; the prefix is the block's and says a class.
 #[inline(always)]
 pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches) {
-    // SAFETY: the prefix lies before every block.
-    let kept = unsafe { block.sub(PREFIX) };
-    if !(switches.is_cached() && local::put(prefix.class(), kept, false, [])) {
-        // SAFETY: same contract.
-        unsafe { free_rest(kept, prefix.class(), switches) }
+    // SAFETY: a block of a class, which the caller gives up.
+    let kept = unsafe { Kept::new(block) };
+    let left = if switches.is_cached() { local::put(prefix.class(), kept, false, []) } else { Some(kept) };
+    if let Some(kept) = left {
+        free_rest(kept, prefix.class(), switches);
     }
 }
 
-/// # Safety
-/// `kept` lies before a block of `class`, owned by the caller.
 #[cold]
 #[inline(never)]
-unsafe fn free_rest(kept: NonNull<u8>, class: u8, switches: Switches) {
+fn free_rest(kept: Kept, class: u8, switches: Switches) {
     match local::keeper() {
         // The first block of a thread finds nothing prepared.
         Some(keeper) if switches.is_cached() => keeper.put(class, kept),
-        // SAFETY: same contract.
-        _ => unsafe { free_kept(kept) },
+        _ => kept.free(),
     }
-}
-
-/// Gives what a thread kept back to the global allocator.
-///
-/// # Safety
-/// `kept` lies before a block of a class, owned by the caller.
-pub(crate) unsafe fn free_kept(kept: NonNull<u8>) {
-    // SAFETY: behind the prefix.
-    let block = unsafe { kept.add(PREFIX) };
-    // SAFETY: keeping a block leaves its prefix alone.
-    let prefix = unsafe { prefix_of(block) };
-    // SAFETY: `lead` is the distance from the base.
-    let base = unsafe { block.sub(prefix.lead()) };
-    // SAFETY: the layout that the block was allocated with.
-    unsafe { release(base, prefix) }
 }

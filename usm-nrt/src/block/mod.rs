@@ -13,6 +13,7 @@ use core::ptr::{self, NonNull};
 mod builtin;
 mod class;
 mod installed;
+mod kept;
 mod prefix;
 mod raw;
 #[cfg(feature = "std")]
@@ -20,9 +21,10 @@ mod slab;
 
 pub use builtin::BUILTIN;
 pub(crate) use builtin::{allocate_plain, reallocate_plain};
-#[cfg(feature = "std")]
-pub(crate) use class::free_kept;
 pub(crate) use class::{allocate_counted, class_for, keep_counted};
+pub(crate) use kept::Kept;
+#[cfg(feature = "std")]
+pub(crate) use kept::{Chain, Stack};
 pub(crate) use prefix::PREFIX;
 use prefix::{Prefix, place, prefix_of};
 use raw::{alloc, dealloc, realloc};

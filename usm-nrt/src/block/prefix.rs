@@ -115,9 +115,9 @@ pub(super) unsafe fn place(base: NonNull<u8>, prefix: Prefix) -> NonNull<u8> {
 #[inline(always)]
 pub(super) unsafe fn prefix_of(block: NonNull<u8>) -> Prefix {
     // SAFETY: the prefix lies before every block.
-    let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>().as_ptr();
+    let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>();
+    // SAFETY: written when the block was made, aligned to 16 as the block is, and left alone as long as it lives.
+    let prefix = unsafe { slot.as_ref() };
     // Word by word, as it was written: a wider read right after the writes would wait for both to reach the cache.
-    // SAFETY: `place` wrote it.
-    let (total, packed) = unsafe { ((*slot).total, (*slot).packed) };
-    Prefix { total, packed }
+    Prefix { total: prefix.total, packed: prefix.packed }
 }

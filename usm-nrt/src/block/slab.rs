@@ -7,14 +7,15 @@
 //! A block's prefix says how far it is from its slab and of which installation it is. Blocks that no thread keeps hang in their
 //! slab; a slab that has all of its blocks goes back to the allocator, unless it is the last of its class and still in use.
 
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 use spin::Mutex;
 
 use super::class::class_for;
-use super::{PREFIX, Prefix, prefix_of};
+use super::kept::{Chain, Kept, Stack};
+use super::{PREFIX, Prefix};
 use crate::allocator;
-use crate::local::{self, CLASSES, Chain, Node, class_size};
+use crate::local::{self, CLASSES, class_size};
 use crate::system::{self, Switches};
 
 /// Bytes of a slab, asked of the allocator: with what a source puts before its blocks no more than 64 KiB.
@@ -30,7 +31,7 @@ const LARGEST: usize = 1024;
 #[repr(C, align(32))]
 struct Slab {
     /// What the allocator gave.
-    base: *mut u8,
+    base: NonNull<u8>,
     capacity: u32,
     generation: u32,
     class: u8,
@@ -41,10 +42,14 @@ struct Slab {
     home: u32,
     /// Blocks that were carved so far.
     carved: u32,
-    free: *mut Node,
-    previous: *mut Slab,
-    next: *mut Slab,
+    free: Stack,
+    previous: Option<Handle>,
+    next: Option<Handle>,
 }
+
+/// A slab. It is there as long as a list has it or one of its blocks is out; [`Empty`] ends it, after both.
+#[derive(Clone, Copy)]
+struct Handle(NonNull<Slab>);
 
 const HEAD: usize = size_of::<Slab>();
 const _: () = assert!(HEAD % ALIGN == 0 && SLAB < (1 << Prefix::SLAB_LEAD_BITS));
@@ -53,7 +58,7 @@ pub(crate) struct Central {
     /// Counts installations; this is that of the slabs in the lists.
     generation: u32,
     /// Slabs that have blocks, of each class.
-    lists: [*mut Slab; CLASSES + 1],
+    lists: [Option<Handle>; CLASSES + 1],
     /// Slabs that there are.
     slabs: usize,
     /// Blocks that are not in their slabs.
@@ -64,7 +69,7 @@ pub(crate) struct Central {
 unsafe impl Send for Central {}
 
 pub(crate) static CENTRAL: Mutex<Central> =
-    Mutex::new(Central { generation: 0, lists: [ptr::null_mut(); CLASSES + 1], slabs: 0, out: 0 });
+    Mutex::new(Central { generation: 0, lists: [None; CLASSES + 1], slabs: 0, out: 0 });
 
 /// Slabs, and blocks of them that are alive: what the allocator behind them knows nothing of.
 pub(crate) fn counts() -> (usize, usize) {
@@ -101,8 +106,7 @@ pub(super) fn allocate(head: usize, size: usize, align: usize, switches: Switche
         give_back(shelf.put_all(class, fresh, generation));
         first
     });
-    // SAFETY: behind the prefix.
-    kept.map(|kept| unsafe { kept.cast::<u8>().add(PREFIX) })
+    kept.map(Kept::into_block)
 }
 
 /// Frees a block of a slab.
@@ -110,18 +114,18 @@ pub(super) fn allocate(head: usize, size: usize, align: usize, switches: Switche
 /// # Safety
 /// As for [`super::free`]; the prefix is the block's and says a class and an allocator.
 pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches) {
-    // SAFETY: the prefix lies before every block.
-    let kept = unsafe { block.sub(PREFIX) }.cast::<Node>();
+    // SAFETY: as the caller promises.
+    let kept = unsafe { Kept::new(block) };
     if switches.is_slabbed() {
         if let Some(shelf) = local::shelf() {
             let back = shelf.put(prefix.class(), kept, prefix.generation());
-            if back.count != 0 {
+            if back.len() != 0 {
                 give_back(back);
             }
             return;
         }
     }
-    let mut back = Chain::EMPTY;
+    let mut back = Chain::new();
     back.push(kept);
     give_back(back);
 }
@@ -138,26 +142,29 @@ fn take_home(class: u8, allocator: u8) -> Option<(Chain, u32)> {
     if system::switches().allocator() != allocator {
         return None;
     }
-    let mut slab = central.lists[usize::from(class)];
-    if slab.is_null() {
-        // Without the lock: the allocator may take long, and call whom it likes.
-        drop(central);
-        slab = make(class, allocator, generation)?.as_ptr();
-        central = CENTRAL.lock();
-        central.slabs += 1;
-        if central.generation == generation {
-            central.list(slab);
+    let listed = central.lists[usize::from(class)];
+    let slab = match listed {
+        Some(slab) => slab,
+        None => {
+            // Without the lock: the allocator may take long, and call whom it likes.
+            drop(central);
+            let slab = make(class, allocator, generation)?;
+            central = CENTRAL.lock();
+            central.slabs += 1;
+            if central.generation == generation {
+                central.list(slab);
+            }
+            slab
         }
+    };
+    let mut taken = Chain::new();
+    while taken.len() < wanted {
+        let Some(kept) = central.pop(slab) else { break };
+        taken.push(kept);
     }
-    let mut taken = Chain::EMPTY;
-    while taken.count < wanted {
-        // SAFETY: a slab that has blocks, under the lock.
-        let Some(node) = (unsafe { pop(slab) }) else { break };
-        taken.push(node);
-    }
-    central.out += taken.count;
-    // SAFETY: a slab of the list, or the one made above.
-    if unsafe { (*slab).home == 0 && (*slab).listed } {
+    central.out += taken.len();
+    let &mut Slab { home, listed, .. } = central.at(slab);
+    if home == 0 && listed {
         central.unlist(slab);
     }
     Some((taken, generation))
@@ -167,22 +174,19 @@ fn take_home(class: u8, allocator: u8) -> Option<(Chain, u32)> {
 #[cold]
 #[inline(never)]
 pub(crate) fn give_back(mut blocks: Chain) {
-    if blocks.count == 0 {
+    if blocks.len() == 0 {
         return;
     }
-    let mut empty = Empty(ptr::null_mut());
+    let mut empty = Empty(None);
     let mut central = CENTRAL.lock();
-    central.out -= blocks.count;
-    while let Some(node) = blocks.pop() {
-        // SAFETY: a block of a slab, which is there while one of its blocks is not at home.
-        let slab = unsafe { push(node) };
-        // SAFETY: as above, under the lock.
-        let (current, listed) = unsafe { ((*slab).generation == central.generation, (*slab).listed) };
+    central.out -= blocks.len();
+    while let Some(kept) = blocks.pop() {
+        let slab = central.push(kept);
+        let &mut Slab { generation, listed, home, capacity, .. } = central.at(slab);
+        let (current, is_full) = (generation == central.generation, home == capacity);
         if current && !listed {
             central.list(slab);
         }
-        // SAFETY: as above.
-        let is_full = unsafe { (*slab).home == (*slab).capacity };
         if is_full && !(current && central.is_last(slab)) {
             central.remove(slab, &mut empty);
         }
@@ -192,61 +196,97 @@ pub(crate) fn give_back(mut blocks: Chain) {
 }
 
 impl Central {
-    fn list(&mut self, slab: *mut Slab) {
-        // SAFETY: a slab that nobody has listed, under the lock.
-        let list = &mut self.lists[usize::from(unsafe { (*slab).class })];
-        // SAFETY: as above.
-        unsafe { ((*slab).previous, (*slab).next, (*slab).listed) = (ptr::null_mut(), *list, true) };
-        if !list.is_null() {
-            // SAFETY: a slab of the list.
-            unsafe { (**list).previous = slab };
-        }
-        *list = slab;
+    /// What changes in a slab belongs to who has the lock.
+    fn at(&mut self, slab: Handle) -> &mut Slab {
+        // SAFETY: it is there while somebody has its handle; reached under the lock alone, and through one reference at a time, because that
+        // borrows all slabs.
+        unsafe { &mut *slab.0.as_ptr() }
     }
 
-    fn unlist(&mut self, slab: *mut Slab) {
-        // SAFETY: a slab of the list, under the lock.
-        let (class, previous, next) = unsafe { ((*slab).class, (*slab).previous, (*slab).next) };
-        if previous.is_null() {
-            self.lists[usize::from(class)] = next;
-        } else {
-            // SAFETY: its neighbour.
-            unsafe { (*previous).next = next };
+    /// A block of the slab, if it has one.
+    fn pop(&mut self, slab: Handle) -> Option<Kept> {
+        let header = self.at(slab);
+        header.home = header.home.checked_sub(1)?;
+        if let Some(kept) = header.free.pop() {
+            return Some(kept);
         }
-        if !next.is_null() {
-            // SAFETY: its neighbour.
-            unsafe { (*next).previous = previous };
+        let size = class_size(header.class);
+        let distance = HEAD + header.carved as usize * size;
+        header.carved += 1;
+        let prefix = Prefix::slabbed(
+            distance + PREFIX,
+            size - PREFIX,
+            header.class,
+            header.allocator,
+            header.generation,
+        );
+        // SAFETY: inside the slab: a block that is at home and not free was never carved, so `carved` was below `capacity`.
+        let start = unsafe { slab.0.cast::<u8>().add(distance) }.cast::<Prefix>();
+        // SAFETY: the first bytes of a block that nobody has, aligned like the slab.
+        unsafe { start.write(prefix) };
+        // SAFETY: behind its prefix, inside the slab: no class is smaller than both.
+        let block = unsafe { start.add(1) }.cast();
+        // SAFETY: just carved, with its prefix.
+        Some(unsafe { Kept::new(block) })
+    }
+
+    /// The block's slab, which has it back.
+    fn push(&mut self, kept: Kept) -> Handle {
+        let lead = kept.prefix().slab_lead();
+        // SAFETY: the distance that it was carved at.
+        let slab = Handle(unsafe { kept.block().sub(lead) }.cast());
+        let header = self.at(slab);
+        header.free.push(kept);
+        header.home += 1;
+        slab
+    }
+
+    fn list(&mut self, slab: Handle) {
+        let class = usize::from(self.at(slab).class);
+        let next = self.lists[class].replace(slab);
+        let header = self.at(slab);
+        (header.previous, header.next, header.listed) = (None, next, true);
+        if let Some(next) = next {
+            self.at(next).previous = Some(slab);
         }
-        // SAFETY: as above.
-        unsafe { (*slab).listed = false };
+    }
+
+    fn unlist(&mut self, slab: Handle) {
+        let header = self.at(slab);
+        header.listed = false;
+        let (class, previous, next) = (header.class, header.previous, header.next);
+        match previous {
+            None => self.lists[usize::from(class)] = next,
+            Some(previous) => self.at(previous).next = next,
+        }
+        if let Some(next) = next {
+            self.at(next).previous = previous;
+        }
     }
 
     /// Whether the list has no other.
-    fn is_last(&self, slab: *mut Slab) -> bool {
-        // SAFETY: a slab that is there, under the lock.
-        unsafe { (*slab).listed && (*slab).previous.is_null() && (*slab).next.is_null() }
+    fn is_last(&mut self, slab: Handle) -> bool {
+        let header = self.at(slab);
+        header.listed && header.previous.is_none() && header.next.is_none()
     }
 
-    fn remove(&mut self, slab: *mut Slab, empty: &mut Empty) {
-        // SAFETY: a slab that is there, under the lock.
-        if unsafe { (*slab).listed } {
+    /// A slab that has all of its blocks.
+    fn remove(&mut self, slab: Handle, empty: &mut Empty) {
+        if self.at(slab).listed {
             self.unlist(slab);
         }
         self.slabs -= 1;
-        // SAFETY: all of its blocks are here, and no list knows it: it is ours.
-        unsafe { (*slab).next = empty.0 };
-        empty.0 = slab;
+        self.at(slab).next = empty.0.replace(slab);
     }
 
     /// Slabs of an installation that has ended hang nowhere; they go when their last block comes home.
     fn forget_lists(&mut self) -> Empty {
-        let mut empty = Empty(ptr::null_mut());
+        let mut empty = Empty(None);
         for class in 1..=CLASSES {
-            while let Some(slab) = NonNull::new(self.lists[class]) {
-                let slab = slab.as_ptr();
+            while let Some(slab) = self.lists[class] {
                 self.unlist(slab);
-                // SAFETY: a slab that is there, under the lock.
-                if unsafe { (*slab).home == (*slab).capacity } {
+                let &mut Slab { home, capacity, .. } = self.at(slab);
+                if home == capacity {
                     self.remove(slab, &mut empty);
                 }
             }
@@ -255,36 +295,34 @@ impl Central {
     }
 }
 
-/// Slabs that nobody uses, hanging together.
-struct Empty(*mut Slab);
+/// Slabs that nobody uses, hanging together: all of their blocks are in them, and no list knows them.
+struct Empty(Option<Handle>);
 
 impl Empty {
     /// Back to their allocator: without the lock, because it may take long, and call whom it likes.
     fn free(&mut self) {
-        while let Some(slab) = NonNull::new(self.0) {
-            // SAFETY: ours alone.
-            let (base, next, number) =
-                unsafe { ((*slab.as_ptr()).base, (*slab.as_ptr()).next, (*slab.as_ptr()).allocator) };
+        while let Some(slab) = self.0 {
+            // SAFETY: ours alone, and not used after this.
+            let Slab { base, allocator, next, .. } = unsafe { slab.0.read() };
             self.0 = next;
-            if let Some(base) = NonNull::new(base) {
-                // SAFETY: what that allocator gave for the slab, once.
-                unsafe { super::installed::free(number, base) };
-            }
+            // SAFETY: what that allocator gave for the slab, once.
+            unsafe { super::installed::free(allocator, base) };
         }
     }
 }
 
 /// A slab that has all of its blocks and hangs nowhere.
-fn make(class: u8, allocator: u8, generation: u32) -> Option<NonNull<Slab>> {
+fn make(class: u8, allocator: u8, generation: u32) -> Option<Handle> {
     let functions = allocator::installed(allocator)?;
+    let malloc = functions.malloc?;
     // SAFETY: the allocator's own function with its own opaque pointer.
-    let base = NonNull::new(unsafe { functions.malloc?(SLAB, functions.opaque) }.cast::<u8>())?;
+    let base = NonNull::new(unsafe { malloc(SLAB, functions.opaque) }.cast::<u8>())?;
     let shift = base.addr().get().wrapping_neg() & (ALIGN - 1);
     let capacity = ((SLAB - shift - HEAD) / class_size(class)) as u32;
     // SAFETY: inside the slab.
     let slab = unsafe { base.add(shift) }.cast::<Slab>();
     let header = Slab {
-        base: base.as_ptr(),
+        base,
         capacity,
         generation,
         class,
@@ -292,54 +330,11 @@ fn make(class: u8, allocator: u8, generation: u32) -> Option<NonNull<Slab>> {
         listed: false,
         home: capacity,
         carved: 0,
-        free: ptr::null_mut(),
-        previous: ptr::null_mut(),
-        next: ptr::null_mut(),
+        free: Stack::new(),
+        previous: None,
+        next: None,
     };
     // SAFETY: aligned room at the begin of the slab.
     unsafe { slab.write(header) };
-    Some(slab)
-}
-
-/// # Safety
-/// `slab` is there, and the lock is held.
-unsafe fn pop(slab: *mut Slab) -> Option<NonNull<Node>> {
-    // SAFETY: as the caller promises.
-    let header = unsafe { &mut *slab };
-    header.home = header.home.checked_sub(1)?;
-    if let Some(node) = NonNull::new(header.free) {
-        // SAFETY: a free block is a node.
-        header.free = unsafe { (*node.as_ptr()).next };
-        return Some(node);
-    }
-    let size = class_size(header.class);
-    let distance = HEAD + header.carved as usize * size;
-    header.carved += 1;
-    let prefix =
-        Prefix::slabbed(distance + PREFIX, size - PREFIX, header.class, header.allocator, header.generation);
-    // SAFETY: `carved < capacity`, because blocks that are at home and not free were never carved.
-    let kept = unsafe { NonNull::new(slab)?.cast::<u8>().add(distance) };
-    // SAFETY: the first bytes of a block that nobody has, aligned like the slab.
-    unsafe { kept.cast::<Prefix>().write(prefix) };
-    Some(kept.cast())
-}
-
-/// The block's slab, which has it back.
-///
-/// # Safety
-/// `node` is a block of a slab that is not at home, and the lock is held.
-unsafe fn push(node: NonNull<Node>) -> *mut Slab {
-    // SAFETY: behind the prefix.
-    let block = unsafe { node.cast::<u8>().add(PREFIX) };
-    // SAFETY: keeping a block leaves its prefix alone.
-    let lead = unsafe { prefix_of(block) }.slab_lead();
-    // SAFETY: the distance that it was carved at.
-    let slab = unsafe { block.sub(lead) }.cast::<Slab>().as_ptr();
-    // SAFETY: as the caller promises.
-    let header = unsafe { &mut *slab };
-    // SAFETY: the block holds a node, and belongs to the slab now.
-    unsafe { (*node.as_ptr()).next = header.free };
-    header.free = node.as_ptr();
-    header.home += 1;
-    slab
+    Some(Handle(slab))
 }

@@ -1,6 +1,7 @@
 //! Iteration over dictionaries and sets, and what it notices.
 
 use core::ffi::{c_int, c_void};
+use core::mem::offset_of;
 
 use super::{DICT_EXHAUSTED, DICT_MUTATED, Keyed, OK};
 
@@ -50,8 +51,9 @@ impl Keyed {
         else {
             return DICT_EXHAUSTED;
         };
+        let place = iter.wrapping_byte_add(offset_of!(KeyedIter, position)).cast::<usize>();
         // SAFETY: the caller's iterator.
-        unsafe { (&raw mut (*iter).position).write_unaligned(position + 1) };
+        unsafe { place.write_unaligned(position + 1) };
         if !key.is_null() {
             // SAFETY: room for a pointer.
             unsafe { key.write_unaligned(table.key(position)) };

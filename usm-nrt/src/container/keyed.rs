@@ -109,8 +109,9 @@ impl Keyed {
         let Some(place) = NonNull::new(this) else { return };
         // SAFETY: live, as the caller promises.
         let Some(turn) = (unsafe { Turn::take(this) }) else { return };
-        // SAFETY: live.
-        let (methods, filled) = unsafe { ((*this).methods, (*this).table.filled()) };
+        // SAFETY: live; the reference ends before a callback runs.
+        let Self { table, methods, .. } = unsafe { &*this };
+        let (methods, filled) = (*methods, table.filled());
         if methods.key_decref.is_some() || methods.value_decref.is_some() {
             for position in 0..filled {
                 // SAFETY: live; the reference ends before a callback runs.
@@ -187,8 +188,10 @@ impl Keyed {
             Search::Found(row) if replace => unsafe { exchange(this, row, value, old) },
             Search::Found(_) => REPLACED,
             Search::Failed => {
+                // SAFETY: live.
+                let size = unsafe { (*this).table.shape() }.value;
                 // SAFETY: null, or room for a value.
-                unsafe { zero(old, (*this).table.shape().value) };
+                unsafe { zero(old, size) };
                 DICT_COMPARE_FAILED
             }
         }

@@ -4,6 +4,7 @@
 //! As in dictionaries, no reference into the list lives while a callback runs.
 
 use core::ffi::c_int;
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
 use super::memory::{Memory, copy};
@@ -248,8 +249,8 @@ export! {
     /// Releases all items in order, and the memory. While the list is being changed nothing happens: it is leaked.
     fn numba_list_free(lp: *mut List) {
         let Some(place) = NonNull::new(lp) else { return };
-        // SAFETY: the caller's list.
-        let (busy, size, decref) = unsafe { ((*lp).busy, (*lp).size, (*lp).methods.item_decref) };
+        // SAFETY: the caller's list; the reference ends before a callback runs.
+        let &List { busy, size, methods: ListMethods { item_decref: decref, .. }, .. } = unsafe { place.as_ref() };
         if busy {
             return;
         }
@@ -389,8 +390,9 @@ export! {
         if !list.has(state.position) {
             return LIST_EXHAUSTED;
         }
+        let place = it.wrapping_byte_add(offset_of!(ListIter, position)).cast::<isize>();
         // SAFETY: the caller's iterator.
-        unsafe { (&raw mut (*it).position).write_unaligned(state.position + 1) };
+        unsafe { place.write_unaligned(state.position + 1) };
         if !item_ptr.is_null() {
             // SAFETY: room for a pointer.
             unsafe { item_ptr.write_unaligned(list.item(state.position)) };

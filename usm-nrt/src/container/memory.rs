@@ -1,6 +1,6 @@
 //! Memory of the runtime, counted; and elements, which are bytes of a size that is known when they are moved.
 
-use core::mem;
+use core::mem::{self, MaybeUninit};
 use core::ptr::{self, NonNull};
 
 use crate::block;
@@ -66,7 +66,8 @@ impl Drop for Memory {
     }
 }
 
-/// Copies an element. The usual sizes are one instruction or two; a call of `memcpy` costs more than the rest of a lookup.
+/// Copies an element, padding in it included, which may never have been written. The usual sizes are one instruction or two; a call of
+/// `memcpy` costs more than the rest of a lookup.
 ///
 /// # Safety
 /// `size` bytes to read and to write, which do not overlap; neither need be aligned.
@@ -89,10 +90,10 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
 /// The bytes of a `T` to read and to write.
 #[inline(always)]
 unsafe fn copy_as<T: Copy>(from: *const u8, to: *mut u8) {
+    // SAFETY: as the caller promises; without a value they may be.
+    let value = unsafe { from.cast::<MaybeUninit<T>>().read_unaligned() };
     // SAFETY: as the caller promises.
-    let value = unsafe { from.cast::<T>().read_unaligned() };
-    // SAFETY: as the caller promises.
-    unsafe { to.cast::<T>().write_unaligned(value) }
+    unsafe { to.cast::<MaybeUninit<T>>().write_unaligned(value) }
 }
 
 /// Zeros over an element; nothing for null.
@@ -120,15 +121,26 @@ pub(super) unsafe fn zero(to: *mut u8, size: usize) {
 pub(super) unsafe fn same(one: *const u8, other: *const u8, size: usize) -> bool {
     match size {
         // SAFETY: as the caller promises, for all of these.
-        4 => unsafe { one.cast::<u32>().read_unaligned() == other.cast::<u32>().read_unaligned() },
+        4 => unsafe { same_as::<u32>(one, other) },
         // SAFETY: as above.
-        8 => unsafe { one.cast::<u64>().read_unaligned() == other.cast::<u64>().read_unaligned() },
+        8 => unsafe { same_as::<u64>(one, other) },
         _ => {
-            // SAFETY: as the caller promises.
+            // SAFETY: as above.
             let one = unsafe { core::slice::from_raw_parts(one, size) };
-            // SAFETY: as the caller promises.
+            // SAFETY: as above.
             let other = unsafe { core::slice::from_raw_parts(other, size) };
             one == other
         }
     }
+}
+
+/// # Safety
+/// The initialised bytes of a `T` to read at both.
+#[inline(always)]
+unsafe fn same_as<T: Copy + Eq>(one: *const u8, other: *const u8) -> bool {
+    // SAFETY: as the caller promises.
+    let one = unsafe { one.cast::<T>().read_unaligned() };
+    // SAFETY: as the caller promises.
+    let other = unsafe { other.cast::<T>().read_unaligned() };
+    one == other
 }

@@ -19,9 +19,9 @@ pub(super) enum Search {
 /// `this` is live, and `key` has a key's bytes to read.
 #[inline(always)]
 pub(super) unsafe fn find(this: *const Keyed, key: *const u8, hash: usize) -> Search {
-    // SAFETY: as the caller promises; where the reference is used, no callback runs.
-    let (table, equal) = unsafe { (&(*this).table, (*this).methods.key_equal) };
-    if equal.is_none() && table.shape().key == size_of::<u64>() {
+    // SAFETY: live, as the caller promises; the reference ends before a callback runs.
+    let Keyed { table, methods, .. } = unsafe { &*this };
+    if methods.key_equal.is_none() && table.shape().key == size_of::<u64>() {
         // SAFETY: as the caller promises.
         let key = unsafe { key.cast::<u64>().read_unaligned() };
         return by_width!(table.width(), find_word(table, key, hash));
@@ -97,17 +97,17 @@ unsafe fn find_in<S: Slot>(this: *const Keyed, key: *const u8, hash: usize) -> S
 /// As [`find`]; `row` is live.
 #[inline(always)]
 unsafe fn is_equal(this: *const Keyed, row: usize, key: *const u8) -> Option<bool> {
-    // SAFETY: live, as the caller promises.
-    let (table, equal) = unsafe { (&(*this).table, (*this).methods.key_equal) };
+    // SAFETY: live, as the caller promises; the reference ends before a callback runs.
+    let Keyed { table, methods, .. } = unsafe { &*this };
     let stored = table.key(row);
-    let Some(equal) = equal else {
+    let Some(equal) = methods.key_equal else {
         // SAFETY: two keys; those compared by their bytes have all of them written.
         return Some(unsafe { same(stored, key, table.shape().key) });
     };
     let generation = table.generation();
     // SAFETY: the caller's function, with two keys of its container.
     let result = unsafe { equal(stored, key) };
-    // SAFETY: live, as the caller promises.
+    // SAFETY: live, as the caller promises: a callback does not free what it was called for.
     let moved = unsafe { (*this).table.generation() } != generation;
     if result < 0 || moved { None } else { Some(result > 0) }
 }

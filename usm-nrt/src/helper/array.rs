@@ -27,10 +27,8 @@ export! {
         }
         let read = |values: *const isize, count: usize| {
             let mut axes = [0; MAX_AXES];
-            for (index, axis) in axes[..count].iter_mut().enumerate() {
-                // SAFETY: the C caller's, that many to read.
-                *axis = unsafe { values.add(index).read() };
-            }
+            // SAFETY: the C caller's, that many to read; no more than there is room for.
+            unsafe { axes.as_mut_ptr().copy_from_nonoverlapping(values, count) };
             axes
         };
         let (dims, strides, newdims) = (read(dims, old), read(strides, old), read(newdims, new));
@@ -39,10 +37,8 @@ export! {
         if !reshape(&dims[..old], &strides[..old], &newdims[..new], itemsize, order, &mut result[..new]) {
             return 0;
         }
-        for (index, stride) in result[..new].iter().enumerate() {
-            // SAFETY: the C caller's, `newnd` of them to write.
-            unsafe { newstrides.add(index).write(*stride) };
-        }
+        // SAFETY: the C caller's, `newnd` of them to write; no more than there are.
+        unsafe { newstrides.copy_from_nonoverlapping(result.as_ptr(), new) };
         1
     }
 }

@@ -17,7 +17,9 @@ export! {
     /// `*out = *a ** *b`; NaN + NaN j where Python raises `ZeroDivisionError` (zero to a negative or complex power).
     fn numba_cpow(a: *const Complex<f64>, b: *const Complex<f64>, out: *mut Complex<f64>) {
         // SAFETY: the C caller's to read.
-        let (a, b) = unsafe { (a.read(), b.read()) };
+        let a = unsafe { a.read() };
+        // SAFETY: the C caller's to read.
+        let b = unsafe { b.read() };
         // SAFETY: the C caller's to write.
         unsafe { out.write(power(a, b)) }
     }
@@ -25,7 +27,9 @@ export! {
     fn numba_cpowf(a: *const Complex<f32>, b: *const Complex<f32>, out: *mut Complex<f32>) {
         let wide = |z: Complex<f32>| Complex { real: f64::from(z.real), imag: f64::from(z.imag) };
         // SAFETY: the C caller's to read.
-        let (a, b) = unsafe { (a.read(), b.read()) };
+        let a = unsafe { a.read() };
+        // SAFETY: the C caller's to read.
+        let b = unsafe { b.read() };
         let power = power(wide(a), wide(b));
         // SAFETY: the C caller's to write.
         unsafe { out.write(Complex { real: power.real as f32, imag: power.imag as f32 }) }

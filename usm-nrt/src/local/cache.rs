@@ -8,69 +8,60 @@
 //! goes in the end.
 
 use core::cell::Cell;
-use core::ptr::{self, NonNull};
+use core::mem::MaybeUninit;
 
 use super::{CLASSES, class_size};
-use crate::block;
+use crate::block::{Kept, Stack};
 
 /// Most bytes that all lists of a thread may hold back.
 const ROOM: usize = 256 * 1024;
 /// Bytes that are given back at a time.
 const PART: usize = 16 * 1024;
 
-/// A free block, as long as the cache has it. What the block's owner and late users of it look at stays as it was: the
-/// prefix, which the next owner needs anyway, and the reference count, so that a second release is still seen.
-#[repr(C)]
-pub(crate) struct Node {
-    prefix: [usize; PREFIX_WORDS],
-    refcount: usize,
-    pub(crate) next: *mut Node,
-}
-
-const PREFIX_WORDS: usize = block::PREFIX / size_of::<usize>();
-const _: () = assert!(size_of::<Node>() <= super::CLASS_STEP);
-
 /// What one thread keeps.
 pub(crate) struct Cache {
     /// The class of the block at hand; 0 when there is none.
     class: Cell<u8>,
-    at_hand: Cell<*mut Node>,
+    at_hand: Cell<MaybeUninit<Kept>>,
     /// How many more bytes the lists may hold.
     room: Cell<usize>,
     /// The class that gives back next.
     turn: Cell<usize>,
     /// The free blocks of each class; none of class 0.
-    lists: [Cell<*mut Node>; CLASSES + 1],
+    lists: [Stack; CLASSES + 1],
 }
 
 impl Cache {
     pub(super) const fn new() -> Self {
         Self {
             class: Cell::new(0),
-            at_hand: Cell::new(ptr::null_mut()),
+            at_hand: Cell::new(MaybeUninit::uninit()),
             room: Cell::new(ROOM),
             turn: Cell::new(0),
-            lists: [const { Cell::new(ptr::null_mut()) }; CLASSES + 1],
+            lists: [const { Stack::new() }; CLASSES + 1],
         }
     }
 
     /// A block of `class`, which is not 0, with the prefix that it had.
     #[inline(always)]
-    pub(crate) fn take(&self, class: u8) -> Option<NonNull<u8>> {
+    pub(crate) fn take(&self, class: u8) -> Option<Kept> {
         if self.class.get() == class {
             self.class.set(0);
-            return NonNull::new(self.at_hand.get().cast());
+            let at_hand = self.at_hand.replace(MaybeUninit::uninit());
+            // SAFETY: there is one while there is a class of it.
+            return Some(unsafe { at_hand.assume_init() });
         }
-        self.pop(class).map(NonNull::cast)
+        self.pop(class)
     }
 
     /// Keeps a block of `class`, which is not 0.
     #[inline(always)]
-    pub(crate) fn put(&self, class: u8, kept: NonNull<u8>) {
+    pub(crate) fn put(&self, class: u8, kept: Kept) {
         let displaced = self.class.replace(class);
-        let node = self.at_hand.replace(kept.cast().as_ptr());
+        let before = self.at_hand.replace(MaybeUninit::new(kept));
         if displaced != 0 {
-            self.put_away(displaced, node);
+            // SAFETY: as in `take`.
+            self.put_away(displaced, unsafe { before.assume_init() });
         }
     }
 
@@ -78,32 +69,26 @@ impl Cache {
     pub(super) fn drain(&self) {
         for class in (1..).take(CLASSES) {
             while let Some(kept) = self.take(class) {
-                // SAFETY: a kept block of a class, which the cache has just given up.
-                unsafe { block::free_kept(kept) };
+                kept.free();
             }
         }
     }
 
     #[inline(always)]
-    fn pop(&self, class: u8) -> Option<NonNull<Node>> {
-        let list = self.lists.get(usize::from(class))?;
-        let node = NonNull::new(list.get())?;
-        // SAFETY: a kept block is a node.
-        list.set(unsafe { (*node.as_ptr()).next });
+    fn pop(&self, class: u8) -> Option<Kept> {
+        let kept = self.lists.get(usize::from(class))?.pop()?;
         self.room.set(self.room.get() + class_size(class));
-        Some(node)
+        Some(kept)
     }
 
     /// Puts the block that was at hand on its list.
     #[inline(never)]
-    fn put_away(&self, class: u8, node: *mut Node) {
+    fn put_away(&self, class: u8, kept: Kept) {
         let Some(list) = self.lists.get(usize::from(class)) else { return };
         if self.room.get() < class_size(class) {
             self.give_back();
         }
-        // SAFETY: the block holds a node, and belongs to the cache.
-        unsafe { (*node).next = list.get() };
-        list.set(node);
+        list.push(kept);
         self.room.set(self.room.get() - class_size(class));
     }
 
@@ -114,8 +99,7 @@ impl Cache {
         while self.room.get() < PART {
             let class = self.turn.get() % CLASSES + 1;
             match self.pop(class as u8) {
-                // SAFETY: a kept block of a class, which the cache has just given up.
-                Some(node) => unsafe { block::free_kept(node.cast()) },
+                Some(kept) => kept.free(),
                 None => self.turn.set(class),
             }
         }

@@ -148,9 +148,12 @@ mod cell {
         let known = if descriptor < 0 {
             descriptor
         } else {
-            // SAFETY: a descriptor is a function and its argument, which does not change once it was used. The argument
+            // A descriptor is a function and its argument, which does not change once it was used. The argument
             // is the distance, or the address of what it takes to find a variable that lies elsewhere in each thread.
-            unsafe { core::ptr::with_exposed_provenance::<isize>(descriptor as usize).add(1).read_volatile() }
+            let argument = core::ptr::with_exposed_provenance::<[isize; 2]>(descriptor as usize);
+            // SAFETY: the two words of a descriptor of this library, aligned by the linker; written before this thread could ask.
+            let [_, argument] = unsafe { argument.read_volatile() };
+            argument
         };
         if known < 0 && known == distance {
             DISTANCE.store(distance, Ordering::Relaxed);

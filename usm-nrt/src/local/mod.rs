@@ -18,9 +18,9 @@ mod wish;
 #[cfg(feature = "std")]
 pub(crate) use barrier::prepare as prepare_barrier;
 #[cfg(feature = "std")]
-pub(crate) use cache::{Cache, Node};
+pub(crate) use cache::Cache;
 #[cfg(feature = "std")]
-pub(crate) use shelf::{CLOSING, Chain, clear_all as clear_all_shelves, set_generation, shelved};
+pub(crate) use shelf::{CLOSING, clear_all as clear_all_shelves, set_generation, shelved};
 #[cfg(feature = "std")]
 pub use thread::drain_thread_cache;
 #[cfg(feature = "std")]

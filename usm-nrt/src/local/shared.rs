@@ -2,6 +2,7 @@
 
 use core::ptr::NonNull;
 
+use crate::block::Kept;
 use crate::counters::{Counters, Event};
 use crate::meminfo::MemInfo;
 
@@ -17,17 +18,17 @@ pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
     visit(&COUNTERS);
 }
 
-pub(crate) fn take<const N: usize>(_class: u8, _counted: bool, _events: [Event; N]) -> Option<NonNull<u8>> {
+pub(crate) fn take<const N: usize>(_class: u8, _counted: bool, _events: [Event; N]) -> Option<Kept> {
     None
 }
 
 pub(crate) fn put<const N: usize>(
     _class: u8,
-    _kept: NonNull<u8>,
+    kept: Kept,
     _counted: bool,
     _events: [Event; N],
-) -> bool {
-    false
+) -> Option<Kept> {
+    Some(kept)
 }
 
 pub(crate) fn drain_thread_cache() {}
@@ -48,11 +49,11 @@ pub(crate) fn keeper<'a>() -> Option<&'a Cache> {
 }
 
 impl Cache {
-    pub(crate) fn take(&self, _class: u8) -> Option<NonNull<u8>> {
+    pub(crate) fn take(&self, _class: u8) -> Option<Kept> {
         match *self {}
     }
 
-    pub(crate) fn put(&self, _class: u8, _kept: NonNull<u8>) {
+    pub(crate) fn put(&self, _class: u8, _kept: Kept) {
         match *self {}
     }
 }

@@ -4,11 +4,10 @@
 //! must go back when the allocator is given up, whatever their threads are doing.
 
 use core::cell::Cell;
-use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::cache::Node;
 use super::{CLASSES, barrier, class_size};
+use crate::block::{Chain, Kept, Stack};
 use crate::claims::{Claim, Claims};
 use crate::turn::{self, Turn};
 
@@ -27,7 +26,7 @@ pub(crate) struct Shelf {
     /// The class that gives back next.
     next_class: Cell<usize>,
     /// The blocks of each class; none of class 0.
-    lists: [Cell<*mut Node>; CLASSES + 1],
+    lists: [Stack; CLASSES + 1],
     /// How many blocks lie here.
     blocks: AtomicUsize,
 }
@@ -43,38 +42,6 @@ static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Held by whoever closes others out.
 pub(crate) static CLOSING: spin::Mutex<()> = spin::Mutex::new(());
 
-/// Blocks that hang together; the caller's to give back.
-#[derive(Debug)]
-pub(crate) struct Chain {
-    pub(crate) first: *mut Node,
-    pub(crate) count: usize,
-}
-
-impl Chain {
-    pub(crate) const EMPTY: Self = Self { first: ptr::null_mut(), count: 0 };
-
-    pub(crate) fn push(&mut self, node: NonNull<Node>) {
-        // SAFETY: the block holds a node, and belongs to whoever builds the chain.
-        unsafe { (*node.as_ptr()).next = self.first };
-        self.first = node.as_ptr();
-        self.count += 1;
-    }
-
-    fn append(&mut self, mut other: Self) {
-        while let Some(node) = other.pop() {
-            self.push(node);
-        }
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<NonNull<Node>> {
-        let node = NonNull::new(self.first)?;
-        // SAFETY: a block of the chain is a node.
-        self.first = unsafe { (*node.as_ptr()).next };
-        self.count -= 1;
-        Some(node)
-    }
-}
-
 impl Shelf {
     fn new() -> Self {
         Self {
@@ -82,7 +49,7 @@ impl Shelf {
             generation: Cell::new(0),
             room: Cell::new(ROOM),
             next_class: Cell::new(0),
-            lists: [const { Cell::new(ptr::null_mut()) }; CLASSES + 1],
+            lists: [const { Stack::new() }; CLASSES + 1],
             blocks: AtomicUsize::new(0),
         }
     }
@@ -94,22 +61,22 @@ impl Shelf {
 
     /// A block of `class` and of this installation.
     #[inline]
-    pub(crate) fn take(&self, class: u8) -> Option<NonNull<Node>> {
+    pub(crate) fn take(&self, class: u8) -> Option<Kept> {
         if !self.turn.enter() {
             return None;
         }
         let current = self.generation.get() == GENERATION.load(Ordering::Relaxed);
-        let node = if current { self.pop(class) } else { None };
+        let kept = if current { self.pop(class) } else { None };
         self.turn.leave();
-        node
+        kept
     }
 
     /// Keeps a block of `class`, carved in `generation`; what the caller is to give back for it.
     #[inline]
-    pub(crate) fn put(&self, class: u8, node: NonNull<Node>, generation: u32) -> Chain {
-        let mut back = Chain::EMPTY;
+    pub(crate) fn put(&self, class: u8, kept: Kept, generation: u32) -> Chain {
+        let mut back = Chain::new();
         if !self.turn.enter() {
-            back.push(node);
+            back.push(kept);
             return back;
         }
         let now = GENERATION.load(Ordering::Relaxed);
@@ -119,22 +86,22 @@ impl Shelf {
         }
         if generation != now {
             self.turn.leave();
-            back.push(node);
+            back.push(kept);
             return back;
         }
         if self.room.get() < class_size(class) {
             self.make_room(&mut back);
         }
-        self.push(class, node);
+        self.push(class, kept);
         self.turn.leave();
         back
     }
 
     /// [`put`](Self::put) of several.
     pub(crate) fn put_all(&self, class: u8, mut chain: Chain, generation: u32) -> Chain {
-        let mut back = Chain::EMPTY;
-        while let Some(node) = chain.pop() {
-            back.append(self.put(class, node, generation));
+        let mut back = Chain::new();
+        while let Some(kept) = chain.pop() {
+            back.append(self.put(class, kept, generation));
         }
         back
     }
@@ -142,7 +109,7 @@ impl Shelf {
     /// Takes everything away; the owner's to call. Nothing while somebody else does so.
     pub(super) fn clear(&self) -> Chain {
         if !self.turn.enter() {
-            return Chain::EMPTY;
+            return Chain::new();
         }
         let all = self.empty();
         self.turn.leave();
@@ -150,22 +117,17 @@ impl Shelf {
     }
 
     #[inline(always)]
-    fn pop(&self, class: u8) -> Option<NonNull<Node>> {
-        let list = self.lists.get(usize::from(class))?;
-        let node = NonNull::new(list.get())?;
-        // SAFETY: a block on the shelf is a node.
-        list.set(unsafe { (*node.as_ptr()).next });
+    fn pop(&self, class: u8) -> Option<Kept> {
+        let kept = self.lists.get(usize::from(class))?.pop()?;
         self.room.set(self.room.get() + class_size(class));
         self.blocks.store(self.blocks.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
-        Some(node)
+        Some(kept)
     }
 
     #[inline(always)]
-    fn push(&self, class: u8, node: NonNull<Node>) {
+    fn push(&self, class: u8, kept: Kept) {
         let Some(list) = self.lists.get(usize::from(class)) else { return };
-        // SAFETY: the block holds a node, and belongs to the shelf.
-        unsafe { (*node.as_ptr()).next = list.get() };
-        list.set(node.as_ptr());
+        list.push(kept);
         self.room.set(self.room.get() - class_size(class));
         self.blocks.store(self.blocks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
@@ -175,7 +137,7 @@ impl Shelf {
         while self.room.get() < PART {
             let class = self.next_class.get() % CLASSES + 1;
             match self.pop(class as u8) {
-                Some(node) => back.push(node),
+                Some(kept) => back.push(kept),
                 None => self.next_class.set(class),
             }
         }
@@ -183,10 +145,10 @@ impl Shelf {
 
     #[cold]
     fn empty(&self) -> Chain {
-        let mut all = Chain::EMPTY;
+        let mut all = Chain::new();
         for class in (1..).take(CLASSES) {
-            while let Some(node) = self.pop(class) {
-                all.push(node);
+            while let Some(kept) = self.pop(class) {
+                all.push(kept);
             }
         }
         all
@@ -206,7 +168,7 @@ pub(crate) fn set_generation(generation: u32) {
 /// Takes from all threads what they keep: the caller's to give back. Where the system has no barrier for that, and from a thread
 /// that is held up just then, nothing: those give back themselves, with their next block or at their end.
 pub(crate) fn clear_all() -> Chain {
-    let mut taken = Chain::EMPTY;
+    let mut taken = Chain::new();
     let _guard = CLOSING.lock();
     turn::take_all(
         &SHELVES,

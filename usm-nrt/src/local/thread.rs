@@ -9,7 +9,7 @@ use super::cache::Cache;
 use super::nesting::Nesting;
 use super::shelf::Shelf;
 use super::{here, wish};
-use crate::block;
+use crate::block::{self, Kept};
 use crate::claims::{Claim, Claims};
 use crate::counters::{Counters, Event};
 use crate::fallible::leaked;
@@ -149,7 +149,7 @@ pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
 /// A block of `class` that this thread kept, with the prefix that it had, and the events counted if `counted`; `None` also where
 /// it takes a call to find them.
 #[inline(always)]
-pub(crate) fn take<const N: usize>(class: u8, counted: bool, events: [Event; N]) -> Option<NonNull<u8>> {
+pub(crate) fn take<const N: usize>(class: u8, counted: bool, events: [Event; N]) -> Option<Kept> {
     let local = current()?;
     if !counted {
         return local.cache.take(class);
@@ -160,17 +160,17 @@ pub(crate) fn take<const N: usize>(class: u8, counted: bool, events: [Event; N])
     Some(kept)
 }
 
-/// Keeps a block of `class`, and counts the events if `counted`; false, and nothing done, when this thread keeps nothing, and where
-/// it takes a call to find out.
+/// Keeps a block of `class`, and counts the events if `counted`; gives it back, and nothing is done, when this thread keeps nothing, and
+/// where it takes a call to find out.
 #[inline(always)]
-pub(crate) fn put<const N: usize>(class: u8, kept: NonNull<u8>, counted: bool, events: [Event; N]) -> bool {
-    let Some(local) = current() else { return false };
+pub(crate) fn put<const N: usize>(class: u8, kept: Kept, counted: bool, events: [Event; N]) -> Option<Kept> {
+    let Some(local) = current() else { return Some(kept) };
     if counted {
-        let Some(shard) = local.shard.get() else { return false };
+        let Some(shard) = local.shard.get() else { return Some(kept) };
         events.into_iter().for_each(|event| shard.add_owned(event));
     }
     local.cache.put(class, kept);
-    true
+    None
 }
 
 /// What this thread keeps, if it may keep something; prepares it the first time, and the process the very first time.

@@ -17,7 +17,7 @@ use crate::track;
 impl MemInfo {
     /// Allocates header and data in one block; the caller owns the one reference.
     #[inline(always)]
-    pub fn allocate(request: Request) -> Result<NonNull<Self>, Error> {
+    pub fn allocate(request: Request<'_>) -> Result<NonNull<Self>, Error> {
         // The usual request is decided at compile time and travels in registers.
         if let (false, None, None) = (request.fill, request.dtor, request.allocator) {
             let mi = match request.align {
@@ -120,7 +120,7 @@ impl MemInfo {
     }
 
     #[inline(never)]
-    fn allocate_any(request: &Request) -> Result<NonNull<Self>, Error> {
+    fn allocate_any(request: &Request<'_>) -> Result<NonNull<Self>, Error> {
         let (mi, data, allocator) = allocate_block(request)?;
         let (dtor, info): (Option<Dtor>, _) = match (request.dtor, request.fill) {
             (None, false) => (None, ptr::null_mut()),
@@ -221,7 +221,7 @@ impl MemInfo {
 /// Returns (header, data, allocator).
 #[inline]
 fn allocate_block(
-    request: &Request,
+    request: &Request<'_>,
 ) -> Result<(NonNull<MemInfo>, NonNull<u8>, *mut ExternalAllocator), Error> {
     let Some(allocator) = request.allocator.filter(|named| !ptr::eq(named.as_ptr(), &raw const BUILTIN))
     else {
@@ -232,7 +232,7 @@ fn allocate_block(
     if !align.is_power_of_two() {
         return Err(Error::InvalidAlignment { align });
     }
-    // SAFETY: `Request::allocator` promises a live allocator.
+    // SAFETY: live as long as the request (contract of `Request::allocator`).
     let functions = unsafe { allocator.read() };
     let (Some(malloc), Some(_)) = (functions.malloc, functions.free) else {
         return Err(Error::IncompleteAllocator);

@@ -1,27 +1,29 @@
 //! What is asked of a new block.
 
+use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 use crate::destructor::Dtor;
 use crate::external::ExternalAllocator;
 
 /// How a block is to be allocated. The default is what `NRT_MemInfo_alloc` does: 16-byte alignment, no
-/// fill, no destructor, the built-in allocator.
+/// fill, no destructor, the built-in allocator. It lives no longer than the allocator that it names.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
-pub struct Request {
+pub struct Request<'a> {
     pub(super) size: usize,
     pub(super) align: usize,
     pub(super) fill: bool,
     pub(super) dtor: Option<Dtor>,
     pub(super) allocator: Option<NonNull<ExternalAllocator>>,
+    lives: PhantomData<&'a ExternalAllocator>,
 }
 
-impl Request {
+impl Request<'_> {
     /// `size` bytes of data; 0 is allowed and gives a data pointer that may not be read or written.
     #[inline]
     pub const fn new(size: usize) -> Self {
-        Self { size, align: 16, fill: false, dtor: None, allocator: None }
+        Self { size, align: 16, fill: false, dtor: None, allocator: None, lives: PhantomData }
     }
 
     /// Alignment of the data in bytes: a power of two, otherwise the allocation is refused.

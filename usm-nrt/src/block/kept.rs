@@ -1,0 +1,124 @@
+//! Free blocks, as whoever keeps them for the next owner has them: values that own, and stacks of them that need no memory of their own.
+
+use core::ptr::NonNull;
+
+use super::{PREFIX, Prefix, free_unusual, prefix_of};
+use crate::system;
+
+/// A free block of a class, from its prefix on; owned by whoever has this. What the block's owner and late users of it look at stays as it
+/// was: the prefix, which the next owner needs anyway, and the reference count, so that a second release is still seen.
+pub(crate) struct Kept(NonNull<Node>);
+
+#[repr(C)]
+struct Node {
+    prefix: [usize; PREFIX / size_of::<usize>()],
+    refcount: usize,
+    /// Of a block on a stack: the one below.
+    next: *mut Node,
+}
+
+impl Kept {
+    /// # Safety
+    /// A live block of a class, which the caller owns and gives up.
+    #[inline(always)]
+    pub(super) unsafe fn new(block: NonNull<u8>) -> Self {
+        // SAFETY: the prefix lies before every block.
+        Self(unsafe { block.sub(PREFIX) }.cast())
+    }
+
+    /// The block, the caller's again.
+    #[inline(always)]
+    pub(super) fn into_block(self) -> NonNull<u8> {
+        self.block()
+    }
+
+    #[inline(always)]
+    pub(super) fn block(&self) -> NonNull<u8> {
+        // SAFETY: behind the prefix that the block has had since it was made.
+        unsafe { self.0.cast::<u8>().add(PREFIX) }
+    }
+
+    /// What the block had when it was made: keeping it leaves that alone.
+    pub(super) fn prefix(&self) -> Prefix {
+        // SAFETY: a block of this module, which is not given back while it is kept.
+        unsafe { prefix_of(self.block()) }
+    }
+
+    /// Gives it back to where it came from.
+    pub(crate) fn free(self) {
+        let prefix = self.prefix();
+        // SAFETY: owned, so freed once; its own prefix.
+        unsafe { free_unusual(self.into_block(), prefix, system::switches()) }
+    }
+}
+
+#[cfg(feature = "std")]
+pub(crate) use stack::{Chain, Stack};
+
+#[cfg(feature = "std")]
+mod stack {
+    use core::cell::Cell;
+    use core::ptr;
+
+    use super::*;
+    use crate::local::class_size;
+
+    const _: () = assert!(size_of::<Node>() <= class_size(1));
+
+    /// Free blocks, the last one on top.
+    pub(crate) struct Stack(Cell<*mut Node>);
+
+    impl Stack {
+        pub(crate) const fn new() -> Self {
+            Self(Cell::new(ptr::null_mut()))
+        }
+
+        #[inline(always)]
+        pub(crate) fn push(&self, kept: Kept) {
+            // SAFETY: the smallest class has room for a node, and the block belongs to whoever has it.
+            unsafe { (*kept.0.as_ptr()).next = self.0.get() };
+            self.0.set(kept.0.as_ptr());
+        }
+
+        #[inline(always)]
+        pub(crate) fn pop(&self) -> Option<Kept> {
+            let top = NonNull::new(self.0.get())?;
+            // SAFETY: `push` wrote it, and the block has been the stack's since.
+            self.0.set(unsafe { (*top.as_ptr()).next });
+            Some(Kept(top))
+        }
+    }
+
+    /// Free blocks of slabs, counted; the caller's to give back.
+    pub(crate) struct Chain {
+        stack: Stack,
+        count: usize,
+    }
+
+    impl Chain {
+        pub(crate) const fn new() -> Self {
+            Self { stack: Stack::new(), count: 0 }
+        }
+
+        pub(crate) const fn len(&self) -> usize {
+            self.count
+        }
+
+        pub(crate) fn push(&mut self, kept: Kept) {
+            self.stack.push(kept);
+            self.count += 1;
+        }
+
+        pub(crate) fn append(&mut self, mut other: Self) {
+            while let Some(kept) = other.pop() {
+                self.push(kept);
+            }
+        }
+
+        pub(crate) fn pop(&mut self) -> Option<Kept> {
+            let kept = self.stack.pop()?;
+            self.count -= 1;
+            Some(kept)
+        }
+    }
+}
