@@ -139,16 +139,13 @@ impl<B: Backend> Queue<B> {
         host_side(src)?;
         let from = src.as_ptr().wrapping_add(src_offset);
         let usages = [Usage::buffer(buffer, Access::Write), Usage::read(src)];
-        // SAFETY: both ranges are inside, and the usages keep both objects alive and ordered.
-        unsafe {
-            self.submit(&usages, &[], |queue, after| {
-                if len == 0 {
-                    B::barrier(queue, after)
-                } else {
-                    B::Buffers::write(queue, buffer.raw(), offset, from, len, after)
-                }
-            })
-        }
+        let raw = buffer.raw();
+        let write = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: both ranges are inside, the host reaches the memory, and the usages keep both objects alive and ordered.
+            unsafe { B::Buffers::write(queue, raw, offset, from, len, after) }
+        };
+        // SAFETY: it touches what the usages say, and `buffer` is borrowed exclusively.
+        unsafe { self.submit_bytes(len, &usages, write) }
     }
 
     /// Copies `len` bytes of a buffer into an allocation that the host reaches.
@@ -168,16 +165,12 @@ impl<B: Backend> Queue<B> {
         host_side(dst)?;
         let to = dst.as_ptr().wrapping_add(dst_offset);
         let usages = [Usage::buffer(buffer, Access::Read), Usage::write(dst)];
-        // SAFETY: as in `write_buffer`.
-        unsafe {
-            self.submit(&usages, &[], |queue, after| {
-                if len == 0 {
-                    B::barrier(queue, after)
-                } else {
-                    B::Buffers::read(queue, buffer.raw(), offset, to, len, after)
-                }
-            })
-        }
+        let read = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: as in `write_buffer`.
+            unsafe { B::Buffers::read(queue, buffer.raw(), offset, to, len, after) }
+        };
+        // SAFETY: it touches what the usages say, and `dst` is borrowed exclusively.
+        unsafe { self.submit_bytes(len, &usages, read) }
     }
 
     /// Repeats `pattern` (1, 2, 4, 8 or 16 bytes, which divide `len` and `offset`) over `len` bytes of a buffer.
@@ -193,16 +186,13 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         buffer.check_range(offset, len)?;
         suits(pattern, offset, len)?;
-        // SAFETY: the range is inside, the pattern suits it, and the usage keeps the buffer alive and ordered.
-        unsafe {
-            self.submit(&[Usage::buffer(buffer, Access::Write)], &[], |queue, after| {
-                if len == 0 {
-                    B::barrier(queue, after)
-                } else {
-                    B::Buffers::fill(queue, buffer.raw(), offset, pattern, len, after)
-                }
-            })
-        }
+        let raw = buffer.raw();
+        let fill = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: the range is inside, the pattern suits it, and the usage keeps the buffer alive and ordered.
+            unsafe { B::Buffers::fill(queue, raw, offset, pattern, len, after) }
+        };
+        // SAFETY: it touches what the usage says, and `buffer` is borrowed exclusively.
+        unsafe { self.submit_bytes(len, &[Usage::buffer(buffer, Access::Write)], fill) }
     }
 
     /// Copies `len` bytes from one buffer to another.
@@ -253,16 +243,12 @@ impl<B: Backend> Queue<B> {
         if ours.0 == theirs.0 {
             disjoint(ours.1.saturating_add(to), theirs.1.saturating_add(from), len)?;
         }
-        // SAFETY: both ranges are inside and disjoint, and the usages keep both buffers alive and ordered.
-        unsafe {
-            self.submit(usages, &[], |queue, after| {
-                if len == 0 {
-                    B::barrier(queue, after)
-                } else {
-                    B::Buffers::copy(queue, (dst.raw(), to), (src.raw(), from), len, after)
-                }
-            })
-        }
+        let copy = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: both ranges are inside and disjoint, and the usages keep both buffers alive and ordered.
+            unsafe { B::Buffers::copy(queue, (dst.raw(), to), (src.raw(), from), len, after) }
+        };
+        // SAFETY: it touches what the usages say, and the callers borrow the destination exclusively.
+        unsafe { self.submit_bytes(len, usages, copy) }
     }
 
     /// Copies bytes of the program into a buffer, at `offset` bytes; also where the runtime has no USM. They are copied twice: the

@@ -218,6 +218,24 @@ impl<B: Backend> Queue<B> {
         Ok(Event::of(raw, shared))
     }
 
+    /// [`submit`](Self::submit) of work over `len` bytes; of a barrier where there are none: runtimes refuse such work.
+    ///
+    /// # Safety
+    /// As there, for `run` where there are bytes.
+    #[inline]
+    pub(crate) unsafe fn submit_bytes(
+        &self,
+        len: usize,
+        usages: &[Usage<'_, B>],
+        run: impl FnOnce(&B::Queue, &[B::Event]) -> Result<B::Event>,
+    ) -> Result<Event<B>> {
+        let run = |queue: &B::Queue, after: &[B::Event]| {
+            if len == 0 { B::barrier(queue, after) } else { run(queue, after) }
+        };
+        // SAFETY: the caller's promise; a barrier touches no memory.
+        unsafe { self.submit(usages, &[], run) }
+    }
+
     #[cfg(feature = "alloc")]
     #[inline]
     fn ordered(
@@ -293,19 +311,19 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         dst.check_range(dst_offset, len)?;
         src.check_range(src_offset, len)?;
-        // SAFETY: borrowed exclusively until the submission has returned.
+        // SAFETY: borrowed exclusively until the submission has returned, and the usages go to that one alone.
         let usages = [unsafe { Usage::alone(dst, Access::Write) }, Usage::read(src)];
         let to = dst.as_ptr().wrapping_add(dst_offset);
         let from = src.as_ptr().wrapping_add(src_offset);
         // Two owners never overlap, except when one is foreign: then the addresses decide.
         disjoint(to as usize, from as usize, len)?;
-        // SAFETY: both ranges lie inside live allocations of the queue's context (checked by `submit`), are disjoint,
-        // and the usages keep both alive and ordered.
-        unsafe {
-            self.submit(&usages, &[], |queue, after| {
-                if len == 0 { B::barrier(queue, after) } else { B::copy(queue, to, from, len, after) }
-            })
-        }
+        let copy = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: both ranges lie inside live allocations of the queue's context (checked by `submit`) and are disjoint; the usages keep
+            // both alive and ordered until the copy is done.
+            unsafe { B::copy(queue, to, from, len, after) }
+        };
+        // SAFETY: the copy touches what the usages say, of which `dst` is borrowed exclusively; an error of it means that it was not submitted.
+        unsafe { self.submit_bytes(len, &usages, copy) }
     }
 
     /// Copies `len` bytes inside one allocation; the ranges must not overlap.
@@ -324,12 +342,14 @@ impl<B: Backend> Queue<B> {
         let to = allocation.as_ptr().wrapping_add(dst_offset);
         let from = allocation.as_ptr().wrapping_add(src_offset);
         disjoint(to as usize, from as usize, len)?;
-        // SAFETY: as in `copy_bytes`; the allocation is borrowed exclusively until the submission has returned.
-        unsafe {
-            self.submit(&[Usage::alone(allocation, Access::Write)], &[], |queue, after| {
-                if len == 0 { B::barrier(queue, after) } else { B::copy(queue, to, from, len, after) }
-            })
-        }
+        // SAFETY: borrowed exclusively until the submission has returned, and the usage goes to that one alone.
+        let usage = unsafe { Usage::alone(allocation, Access::Write) };
+        let copy = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: as in `copy_bytes`, inside one allocation.
+            unsafe { B::copy(queue, to, from, len, after) }
+        };
+        // SAFETY: as in `copy_bytes`.
+        unsafe { self.submit_bytes(len, &[usage], copy) }
     }
 
     /// Repeats `pattern` (1, 2, 4, 8 or 16 bytes) over `len` bytes at `offset`.
@@ -346,13 +366,15 @@ impl<B: Backend> Queue<B> {
         allocation.check_range(offset, len)?;
         let to = allocation.as_ptr().wrapping_add(offset);
         suits(pattern, to as usize, len)?;
-        // SAFETY: the range lies inside a live allocation of the queue's context, which the usage keeps alive and ordered; the allocation is
-        // borrowed exclusively until the submission has returned.
-        unsafe {
-            self.submit(&[Usage::alone(allocation, Access::Write)], &[], |queue, after| {
-                if len == 0 { B::barrier(queue, after) } else { B::fill(queue, to, pattern, len, after) }
-            })
-        }
+        // SAFETY: borrowed exclusively until the submission has returned, and the usage goes to that one alone.
+        let usage = unsafe { Usage::alone(allocation, Access::Write) };
+        let fill = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: the range lies inside a live allocation of the queue's context, is a multiple of the pattern, and the usage keeps the
+            // allocation alive and ordered until the fill is done.
+            unsafe { B::fill(queue, to, pattern, len, after) }
+        };
+        // SAFETY: the fill touches what the usage says, which is borrowed exclusively; an error of it means that it was not submitted.
+        unsafe { self.submit_bytes(len, &[usage], fill) }
     }
 
     /// Asks for an allocation to be near the queue's device.
@@ -360,12 +382,12 @@ impl<B: Backend> Queue<B> {
     /// # Errors
     /// [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
     pub fn prefetch(&self, allocation: &Allocation<B>) -> Result<Event<B>> {
-        // SAFETY: the usage keeps the allocation alive; a prefetch moves no value.
-        unsafe {
-            self.submit(&[Usage::read(allocation)], &[], |queue, after| {
-                B::Advice::prefetch(queue, allocation.as_ptr(), allocation.size(), after)
-            })
-        }
+        let prefetch = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: the whole of a live allocation of the queue's context, which the usage keeps until this is done.
+            unsafe { B::Advice::prefetch(queue, allocation.as_ptr(), allocation.size(), after) }
+        };
+        // SAFETY: a prefetch changes no value.
+        unsafe { self.submit(&[Usage::read(allocation)], &[], prefetch) }
     }
 
     /// Says how an allocation will be used.
@@ -373,12 +395,12 @@ impl<B: Backend> Queue<B> {
     /// # Errors
     /// As [`prefetch`](Self::prefetch).
     pub fn advise(&self, allocation: &Allocation<B>, advice: MemAdvice) -> Result<Event<B>> {
-        // SAFETY: as in `prefetch`.
-        unsafe {
-            self.submit(&[Usage::read(allocation)], &[], |queue, after| {
-                B::Advice::advise(queue, allocation.as_ptr(), allocation.size(), advice, after)
-            })
-        }
+        let advise = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: as in `prefetch`.
+            unsafe { B::Advice::advise(queue, allocation.as_ptr(), allocation.size(), advice, after) }
+        };
+        // SAFETY: advice changes no value.
+        unsafe { self.submit(&[Usage::read(allocation)], &[], advise) }
     }
 
     /// An event after `after` and, with none given, after everything submitted to this queue before.

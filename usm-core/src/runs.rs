@@ -42,8 +42,10 @@ unsafe fn line_of<const RUN: usize>(dst: *mut u8, src: *const u8, _: usize, axis
     };
     for index in 0..axis.extent {
         let (to, from) = place(index);
-        // SAFETY: the caller's promise; bytes have no alignment.
-        unsafe { to.write(from.read()) };
+        // SAFETY: the caller's promise; bytes have no alignment, and need no value.
+        let value = unsafe { from.read() };
+        // SAFETY: as above.
+        unsafe { to.write(value) };
     }
 }
 

@@ -206,10 +206,12 @@ impl<B: Backend> Queue<B> {
             // SAFETY: ranges inside live allocations that do not overlap; the usages keep them valid until the task is done.
             unsafe { copy_runs(&plan, dst.0, src.0) };
         };
-        // SAFETY: the task touches what the usages say.
-        let outcome = ends.with_usages(|usages| unsafe {
-            self.submit(usages, &[], |queue, after| B::HostTasks::run(queue, after, task))
-        });
+        let run = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: the usages keep what the task touches valid and ordered until it is done.
+            unsafe { B::HostTasks::run(queue, after, task) }
+        };
+        // SAFETY: the task touches what the usages say; refused, it has not run.
+        let outcome = ends.with_usages(|usages| unsafe { self.submit(usages, &[], run) });
         match outcome {
             Err(Error { kind: ErrorKind::Unsupported { .. }, .. }) => None,
             outcome => Some(outcome),
@@ -265,8 +267,12 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         let usages = [Usage::write(dst), Usage::read(src)];
         let (to, from) = (dst.as_ptr().wrapping_add(to), src.as_ptr().wrapping_add(from));
-        // SAFETY: ranges inside two live allocations, one of which was just made; the usages keep both alive and ordered.
-        unsafe { self.submit(&usages, &[], |queue, after| B::copy(queue, to, from, len, after)) }
+        let copy = |queue: &B::Queue, after: &[B::Event]| {
+            // SAFETY: ranges inside two live allocations, one of which was just made; the usages keep both alive and ordered.
+            unsafe { B::copy(queue, to, from, len, after) }
+        };
+        // SAFETY: the copy touches what the usages say, of which the caller has the destination for itself.
+        unsafe { self.submit(&usages, &[], copy) }
     }
 
     /// The source read whole before anything is written. Any memory holds it; the processor need not reach it.

@@ -477,8 +477,10 @@ macro_rules! signature {
             }
 
             unsafe fn views<'v>(raw: &'v Self::Raw) -> Self::Views<'v> {
-                // SAFETY: the caller's promise.
-                unsafe { ($($parameter::view(&raw.$index),)+) }
+                ($(
+                    // SAFETY: the caller's promise.
+                    unsafe { $parameter::view(&raw.$index) },
+                )+)
             }
         }
 

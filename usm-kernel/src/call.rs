@@ -267,14 +267,16 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
             &all
         };
         let slots = slots.as_slice();
-        // SAFETY: the caller's promise: the function touches the memory of `usages` only; an error of the backend means that nothing was
-        // submitted. A range without items has nothing to run.
-        let event = unsafe {
-            queue.submit(usages, after, |queue, after| match &grid {
-                Some(grid) => B::launch(queue, function.raw(), grid, slots, after),
-                None => B::barrier(queue, after),
-            })
+        let run = |queue: &B::Queue, after: &[B::Event]| match &grid {
+            // SAFETY: the caller's promise for what the code does; `submit` keeps the memory of `usages` alive and ordered until the event is
+            // complete. The function is of the queue's context.
+            Some(grid) => unsafe { B::launch(queue, function.raw(), grid, slots, after) },
+            // A range without items has nothing to run.
+            None => B::barrier(queue, after),
         };
+        // SAFETY: the caller's promise: the function touches the memory of `usages` only; an error of the backend means that nothing was
+        // submitted.
+        let event = unsafe { queue.submit(usages, after, run) };
         Ok(event?)
     }
 }

@@ -167,10 +167,13 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
                 all = [usages, uses].concat();
                 &all
             };
+            let run = |queue: &B::Queue, after: &[B::Event]| {
+                // SAFETY: `submit` keeps the memory of `usages` alive and ordered until the task is done; the rest is the task's own.
+                unsafe { B::HostTasks::run(queue, after, task) }
+            };
             // SAFETY: the task touches the memory of `usages`, in the way they say, and its own local memory; a `&mut`
             // usage excludes all others of the same array; an error means that the task was not submitted.
-            let event =
-                unsafe { queue.submit(usages, after, |queue, after| B::HostTasks::run(queue, after, task)) };
+            let event = unsafe { queue.submit(usages, after, run) };
             Ok(event?)
         };
         // SAFETY: the arguments are this call's own, and their usages go to one submission.

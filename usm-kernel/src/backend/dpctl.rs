@@ -189,13 +189,12 @@ unsafe impl Programmable for Dpctl {
         arguments: &[Slot<'_>],
         after: &[DpctlEvent],
     ) -> usm_core::Result<DpctlEvent> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if arguments.len() <= FEW_ARGUMENTS {
-                function.launch::<FEW_ARGUMENTS>(queue, grid, arguments, after)
-            } else {
-                function.launch::<MOST_ARGUMENTS>(queue, grid, arguments, after)
-            }
+        if arguments.len() <= FEW_ARGUMENTS {
+            // SAFETY: the caller's promise.
+            unsafe { function.launch::<FEW_ARGUMENTS>(queue, grid, arguments, after) }
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { function.launch::<MOST_ARGUMENTS>(queue, grid, arguments, after) }
         }
     }
 }
@@ -245,23 +244,22 @@ impl DpctlFunction {
         let (values, kinds, count) = given.finish(arguments);
         let narrow = |sizes: [u64; 3]| sizes.map(|size| size as usize);
         let (global, dimensions, kernel) = (narrow(grid.global()), grid.dimensions(), self.raw);
-        match grid.local().map(narrow) {
-            // SAFETY: live queue and kernel, as many arguments as said; the caller's promise for what the code does.
-            Some(local) => unsafe {
-                raw::submit(queue, "DPCTLQueue_SubmitNDRange", after, |queue, events, number| {
-                    let (global, local) = (global.as_ptr(), local.as_ptr());
-                    let submit = api.submit_nd_range;
-                    submit(kernel, queue, values, kinds, count, global, local, dimensions, events, number)
-                })
-            },
+        let Some(local) = grid.local().map(narrow) else {
+            let call = |queue, events, number| {
+                let (submit, global) = (api.submit_range, global.as_ptr());
+                // SAFETY: live queue, kernel and events, as many arguments and sizes as said; the caller's promise for what the code does.
+                unsafe { submit(kernel, queue, values, kinds, count, global, dimensions, events, number) }
+            };
+            // SAFETY: the call submits to the queue that it is given, and gives the event of that.
+            return unsafe { raw::submit(queue, "DPCTLQueue_SubmitRange", after, call) };
+        };
+        let call = |queue, events, number| {
+            let (submit, global, local) = (api.submit_nd_range, global.as_ptr(), local.as_ptr());
             // SAFETY: as above.
-            None => unsafe {
-                raw::submit(queue, "DPCTLQueue_SubmitRange", after, |queue, events, number| {
-                    let submit = api.submit_range;
-                    submit(kernel, queue, values, kinds, count, global.as_ptr(), dimensions, events, number)
-                })
-            },
-        }
+            unsafe { submit(kernel, queue, values, kinds, count, global, local, dimensions, events, number) }
+        };
+        // SAFETY: as above.
+        unsafe { raw::submit(queue, "DPCTLQueue_SubmitNDRange", after, call) }
     }
 
     fn info(&self) -> FunctionInfo {

@@ -204,18 +204,18 @@ unsafe impl Programmable for LevelZero {
             kernel.set(index as u32, argument).map_err(native)?;
         }
         *launched = true;
-        // SAFETY: a live kernel with all its arguments set; the caller's promise for what the code does.
-        unsafe {
-            raw::submit(queue, "zeCommandListAppendLaunchKernel", after, |list, signal, count, waits| {
-                let groups = &raw const groups;
-                let answer =
-                    functions.zeCommandListAppendLaunchKernel(list, kernel.raw, groups, signal, count, waits);
-                match answer {
-                    Ok(result) | Err(Error::Call { result, .. }) => result,
-                    Err(_) => ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
-                }
-            })
-        }
+        let call = |list, signal, count, waits| {
+            let (kernel, groups) = (kernel.raw, &raw const groups);
+            // SAFETY: live list, kernel and events; the kernel has all its arguments, and its turn; the caller's promise for what the code does.
+            match unsafe {
+                functions.zeCommandListAppendLaunchKernel(list, kernel, groups, signal, count, waits)
+            } {
+                Ok(result) | Err(Error::Call { result, .. }) => result,
+                Err(_) => ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
+            }
+        };
+        // SAFETY: the call appends to the list that it is given, and signals the event that it is given after the launch.
+        unsafe { raw::submit(queue, "zeCommandListAppendLaunchKernel", after, call) }
     }
 }
 

@@ -220,13 +220,14 @@ unsafe impl Programmable for OpenCl {
         for (index, argument) in arguments.iter().enumerate() {
             function.set(index as u32, argument)?;
         }
-        // SAFETY: live kernel with all its arguments set; the sizes have as many elements as dimensions; the caller's promise for what
-        // the code does.
-        unsafe {
-            raw::submit(queue, "clEnqueueNDRangeKernel", after, |queue, count, list, event| {
-                enqueue(queue, kernel, dimensions, ptr::null(), global.as_ptr(), local, count, list, event)
-            })
-        }
+        let call = |queue, count, list, event| {
+            let (offset, global) = (ptr::null(), global.as_ptr());
+            // SAFETY: live queue, kernel and events; the kernel has all its arguments, and its turn; the sizes have as many elements as
+            // dimensions; the caller's promise for what the code does.
+            unsafe { enqueue(queue, kernel, dimensions, offset, global, local, count, list, event) }
+        };
+        // SAFETY: the call enqueues to the queue that it is given, and writes the event of that.
+        unsafe { raw::submit(queue, "clEnqueueNDRangeKernel", after, call) }
     }
 }
 

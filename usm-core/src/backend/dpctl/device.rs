@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use core::ptr::NonNull;
 
 use super::error::not_null;
-use super::loader::{Handle, Library};
+use super::loader::{Handle, Library, Raw};
 use crate::error::Result;
 use crate::{AccessFlags, AllocKind, BackendKind, Capabilities, DeviceInfo, DeviceType, Name};
 
@@ -106,24 +106,23 @@ fn ordinal(device: &Handle) -> Result<u32> {
     Ok(position)
 }
 
+/// What a function of the library's table for devices says of one: such functions ask for a live device and nothing else.
+fn ask<T>(device: &Handle, get: unsafe extern "C" fn(Raw) -> T) -> T {
+    // SAFETY: a live device reference.
+    unsafe { get(device.raw()) }
+}
+
 fn describe(device: &Handle, ordinal: u32) -> DeviceInfo {
     let library = device.library();
-    let raw = device.raw();
-    // SAFETY: in all calls below `raw` is a live device reference; strings are the caller's to delete.
-    let text = |get: unsafe extern "C" fn(super::loader::Raw) -> *const core::ffi::c_char| unsafe {
-        library.take_string(get(raw))
+    let text = |get| {
+        let text = ask(device, get);
+        // SAFETY: strings are the caller's to delete.
+        unsafe { library.take_string(text) }
     };
-    // SAFETY: as above.
-    let bytes = |get: unsafe extern "C" fn(super::loader::Raw) -> u64| unsafe { get(raw) };
-    // SAFETY: as above.
-    let (backend, device_type, relative, group) = unsafe {
-        (
-            (library.device_backend)(raw),
-            (library.device_type)(raw),
-            (library.relative_id)(raw),
-            (library.device_max_work_group_size)(raw),
-        )
-    };
+    let bytes = |get| ask(device, get);
+    let (backend, device_type) = (ask(device, library.device_backend), ask(device, library.device_type));
+    let relative = ask(device, library.relative_id);
+    let group = ask(device, library.device_max_work_group_size);
     let device_type = match device_type {
         4 => DeviceType::Cpu,
         16 => DeviceType::Gpu,
@@ -142,12 +141,13 @@ fn describe(device: &Handle, ordinal: u32) -> DeviceInfo {
     info.ordinal = ordinal;
     info.vendor = Name::new(&text(library.device_vendor));
     info.driver_version = Name::new(&text(library.device_driver_version));
-    // SAFETY: a live device reference.
-    if let Some(platform) = NonNull::new(unsafe { (library.device_platform)(raw) }) {
+    if let Some(platform) = NonNull::new(ask(device, library.device_platform)) {
         // SAFETY: the reference is the caller's.
         let platform = unsafe { Handle::new(library, platform, library.platform_delete) };
-        // SAFETY: a live platform reference; the string is the caller's to delete.
-        info.platform = Name::new(&unsafe { library.take_string((library.platform_name)(platform.raw())) });
+        // SAFETY: a live platform reference.
+        let name = unsafe { (library.platform_name)(platform.raw()) };
+        // SAFETY: strings are the caller's to delete.
+        info.platform = Name::new(&unsafe { library.take_string(name) });
     }
     info.max_alloc_size = bytes(library.device_max_mem_alloc_size);
     info.global_mem_size = bytes(library.device_global_mem_size);
@@ -156,7 +156,7 @@ fn describe(device: &Handle, ordinal: u32) -> DeviceInfo {
     info.integrated = device_type == DeviceType::Cpu;
     info.capabilities = capabilities(|aspect| {
         // SAFETY: a live device reference, an aspect of the headers.
-        unsafe { (library.device_has_aspect)(raw, aspect) }
+        unsafe { (library.device_has_aspect)(device.raw(), aspect) }
     });
     info
 }

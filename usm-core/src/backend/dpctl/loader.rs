@@ -167,8 +167,10 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
     // SAFETY: the signatures are those of the public C headers, unchanged since `LEAST_VERSION`; what the version
     // check needs itself, a function without arguments and one that frees a string, has never had another.
     let mut library = unsafe { Library::bind(&handle, path) }?;
-    // SAFETY: no precondition; the string is the caller's.
-    library.version = unsafe { library.take_string((library.dpcpp_version)()) };
+    // SAFETY: no precondition.
+    let version = unsafe { (library.dpcpp_version)() };
+    // SAFETY: the string is the caller's.
+    library.version = unsafe { library.take_string(version) };
     check_version(&library.version)?;
     // Never closed: see the module page. Leaked rather than counted, so that handles stay one pointer wide.
     library.handle = Some(handle);

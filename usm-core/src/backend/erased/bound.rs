@@ -262,6 +262,10 @@ impl<B: Backend> Debug for QueueOf<B> {
 }
 
 impl<B: Backend + 'static> ErasedQueue for QueueOf<B> {
+    #[expect(
+        clippy::multiple_unsafe_ops_per_block,
+        reason = "one operation runs, and one proof holds for all of them"
+    )]
     unsafe fn submit(&self, work: Work<'_>, after: &[DynEvent]) -> Result<DynEvent> {
         let queue = &self.0.handle;
         let after = events_of::<B>(after)?;

@@ -21,8 +21,10 @@ pub(super) unsafe fn fill(dst: *mut u8, pattern: &[u8], len: usize) -> HostEvent
         return HostEvent;
     }
     for start in (0..len).step_by(pattern.len()) {
-        // SAFETY: `len` is a multiple of the width, so each copy stays inside the caller's range.
-        unsafe { ptr::copy_nonoverlapping(pattern.as_ptr(), dst.add(start), pattern.len()) };
+        let place = dst.wrapping_add(start);
+        // SAFETY: `len` is a multiple of the width, so each copy stays inside the caller's range; a pattern is the caller's own bytes, which
+        // no device memory has.
+        unsafe { ptr::copy_nonoverlapping(pattern.as_ptr(), place, pattern.len()) };
     }
     HostEvent
 }

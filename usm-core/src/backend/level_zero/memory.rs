@@ -216,17 +216,18 @@ impl LevelZeroContext {
         let (on_host, on_device) = (&raw const on_host, &raw const on_device);
         let mut pointer = ptr::null_mut();
         let out = &raw mut pointer;
-        // SAFETY: a live context, a device of it, a size that is not zero, room for the answer.
-        unsafe {
-            match kind {
-                AllocKind::Host => functions.zeMemAllocHost(context, on_host, size, alignment, out),
-                AllocKind::Device => {
-                    functions.zeMemAllocDevice(context, on_device, size, alignment, device, out)
-                }
-                AllocKind::Shared | AllocKind::Unknown => {
-                    functions.zeMemAllocShared(context, on_device, on_host, size, alignment, device, out)
-                }
-            }
+        // SAFETY of each: a live context, a device of it, a size that is not zero, room for the answer.
+        match kind {
+            // SAFETY: see above.
+            AllocKind::Host => unsafe { functions.zeMemAllocHost(context, on_host, size, alignment, out) },
+            // SAFETY: see above.
+            AllocKind::Device => unsafe {
+                functions.zeMemAllocDevice(context, on_device, size, alignment, device, out)
+            },
+            // SAFETY: see above.
+            AllocKind::Shared | AllocKind::Unknown => unsafe {
+                functions.zeMemAllocShared(context, on_device, on_host, size, alignment, device, out)
+            },
         }?;
         Ok(pointer)
     }

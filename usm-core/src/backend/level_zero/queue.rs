@@ -109,15 +109,13 @@ impl LevelZeroQueue {
         self.0.list.raw
     }
 
-    /// # Safety
     /// As [`Inner::submit`].
-    pub(super) unsafe fn submit(
+    pub(super) fn submit(
         &self,
         after: &[LevelZeroEvent],
         append: impl FnOnce(&Command<'_>) -> Answer,
     ) -> Result<LevelZeroEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.submit(after, append) }
+        self.0.submit(after, append)
     }
 
     /// # Safety
@@ -129,20 +127,11 @@ impl LevelZeroQueue {
         len: usize,
         after: &[LevelZeroEvent],
     ) -> Result<LevelZeroEvent> {
-        // SAFETY: the caller's promise for the ranges.
-        unsafe {
-            self.0.submit(after, |to| {
-                to.functions.zeCommandListAppendMemoryCopy(
-                    to.list,
-                    dst.cast(),
-                    src.cast(),
-                    len,
-                    to.signal,
-                    to.count,
-                    to.waits,
-                )
-            })
-        }
+        let (dst, src) = (dst.cast(), src.cast());
+        self.0.submit(after, |&Command { functions, list, signal, count, waits }| {
+            // SAFETY: the caller's promise for the ranges; the command is live while this runs.
+            unsafe { functions.zeCommandListAppendMemoryCopy(list, dst, src, len, signal, count, waits) }
+        })
     }
 
     /// # Safety
@@ -154,9 +143,9 @@ impl LevelZeroQueue {
         };
         // Two dimensions: no slices, and no depth.
         let region = ze_copy_region_t { width, height, ..Default::default() };
-        // SAFETY: the caller's promise for every row; the regions are read before the call returns.
-        let copied = unsafe {
-            self.0.submit(after, |to| {
+        let copied = self.0.submit(after, |to| {
+            // SAFETY: the caller's promise for every row; the regions are read before the call returns; the command is live while this runs.
+            unsafe {
                 to.functions.zeCommandListAppendMemoryCopyRegion(
                     to.list,
                     rows.dst.cast(),
@@ -171,8 +160,8 @@ impl LevelZeroQueue {
                     to.count,
                     to.waits,
                 )
-            })
-        };
+            }
+        });
         copied.map_err(|error| match error.native {
             Some(code) if code == i64::from(ZE_RESULT_ERROR_UNSUPPORTED_FEATURE.0) => {
                 error::unsupported("a copy of rows")
@@ -193,21 +182,13 @@ impl LevelZeroQueue {
         if pattern.len() > self.0.context.device().engine.max_pattern {
             return Err(error::unsupported("a fill with a pattern of this width"));
         }
-        // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
-        unsafe {
-            self.0.submit(after, |to| {
-                to.functions.zeCommandListAppendMemoryFill(
-                    to.list,
-                    dst.cast(),
-                    pattern.as_ptr().cast(),
-                    pattern.len(),
-                    len,
-                    to.signal,
-                    to.count,
-                    to.waits,
-                )
-            })
-        }
+        let (dst, value, width) = (dst.cast(), pattern.as_ptr().cast(), pattern.len());
+        self.0.submit(after, |&Command { functions, list, signal, count, waits }| {
+            // SAFETY: the caller's promise for the range; the pattern is read before the call returns; the command is live while this runs.
+            unsafe {
+                functions.zeCommandListAppendMemoryFill(list, dst, value, width, len, signal, count, waits)
+            }
+        })
     }
 
     /// # Safety
@@ -272,11 +253,9 @@ impl Inner {
         self.order == QueueOrder::InOrder && !self.ordered
     }
 
-    /// Appends by `append`.
-    ///
-    /// # Safety
-    /// `append` passes list, event and waits on to one append function together with arguments that are valid for it.
-    unsafe fn submit(
+    /// Appends by `append`, which gives list, event and waits, all of them live while it runs, to one append function. Calling that is its
+    /// part to prove; what it does not append signals no event, and whoever waits finds the limit.
+    fn submit(
         &self,
         after: &[LevelZeroEvent],
         append: impl FnOnce(&Command<'_>) -> Answer,
@@ -341,12 +320,10 @@ impl Inner {
 
     /// Without events, a barrier stands after everything in the list.
     pub(super) fn barrier(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
-        // SAFETY: a barrier touches no memory.
-        unsafe {
-            self.submit(after, |to| {
-                to.functions.zeCommandListAppendBarrier(to.list, to.signal, to.count, to.waits)
-            })
-        }
+        self.submit(after, |&Command { functions, list, signal, count, waits }| {
+            // SAFETY: a live list and live events; a barrier touches no memory.
+            unsafe { functions.zeCommandListAppendBarrier(list, signal, count, waits) }
+        })
     }
 
     /// An event after everything in the queue; none when that is done.

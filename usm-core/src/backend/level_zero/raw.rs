@@ -156,13 +156,10 @@ pub unsafe fn submit(
     after: &[LevelZeroEvent],
     call: impl FnOnce(ze_command_list_handle_t, ze_event_handle_t, u32, *mut ze_event_handle_t) -> ze_result_t,
 ) -> Result<LevelZeroEvent> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        queue.submit(after, |to| {
-            let result = call(to.list, to.signal, to.count, to.waits);
-            if result.is_success() { Ok(result) } else { Err(Error::Call { function: operation, result }) }
-        })
-    }
+    queue.submit(after, |to| {
+        let result = call(to.list, to.signal, to.count, to.waits);
+        if result.is_success() { Ok(result) } else { Err(Error::Call { function: operation, result }) }
+    })
 }
 
 /// USM memory of somebody else, from `pointer` to the end of the driver's allocation. `owner` keeps it alive and is

@@ -111,20 +111,39 @@ impl MockQueue {
         self.context.engine.submit(submission, work)
     }
 
-    fn copy(&self, dst: *mut u8, src: *const u8, len: usize, after: &[MockEvent]) -> Result<MockEvent> {
+    /// # Safety
+    /// As [`Backend::copy`].
+    unsafe fn copy(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[MockEvent],
+    ) -> Result<MockEvent> {
         let (to, from) = (Address(dst), Address(src.cast_mut()));
         self.submit(Operation::Copy, len, after, vec![span(dst, len), span(src, len)], move || {
-            // SAFETY: the contract of `Backend::copy` holds until the event is complete, which is after this.
+            // SAFETY: what the caller promised holds until the event is complete, which is after this.
             unsafe { core::ptr::copy_nonoverlapping(from.get(), to.get(), len) };
         })
     }
 
-    fn fill(&self, dst: *mut u8, pattern: &[u8], len: usize, after: &[MockEvent]) -> Result<MockEvent> {
+    /// # Safety
+    /// As [`Backend::fill`].
+    unsafe fn fill(
+        &self,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[MockEvent],
+    ) -> Result<MockEvent> {
         let (to, pattern) = (Address(dst), pattern.to_vec());
         self.submit(Operation::Fill, len, after, vec![span(dst, len)], move || {
-            // SAFETY: the contract of `Backend::fill` holds until the event is complete, which is after this.
-            let range = unsafe { core::slice::from_raw_parts_mut(to.get(), len) };
-            range.chunks_exact_mut(pattern.len()).for_each(|chunk| chunk.copy_from_slice(&pattern));
+            for start in (0..len).step_by(pattern.len()) {
+                let place = to.get().wrapping_add(start);
+                // SAFETY: what the caller promised holds until the event is complete, which is after this; `len` is a multiple of the width. No
+                // slice is made of the range: it may have no value yet.
+                unsafe { core::ptr::copy_nonoverlapping(pattern.as_ptr(), place, pattern.len()) };
+            }
         })
     }
 }
@@ -216,7 +235,8 @@ unsafe impl Backend for Mock {
         len: usize,
         after: &[MockEvent],
     ) -> Result<MockEvent> {
-        queue.copy(dst, src, len, after)
+        // SAFETY: the caller's promise.
+        unsafe { queue.copy(dst, src, len, after) }
     }
 
     unsafe fn fill(
@@ -226,7 +246,8 @@ unsafe impl Backend for Mock {
         len: usize,
         after: &[MockEvent],
     ) -> Result<MockEvent> {
-        queue.fill(dst, pattern, len, after)
+        // SAFETY: the caller's promise.
+        unsafe { queue.fill(dst, pattern, len, after) }
     }
 
     fn barrier(queue: &MockQueue, after: &[MockEvent]) -> Result<MockEvent> {
@@ -295,7 +316,8 @@ impl Buffers<Mock> for Mock {
         len: usize,
         after: &[MockEvent],
     ) -> Result<MockEvent> {
-        queue.copy(raw.block.pointer.as_ptr().wrapping_add(offset), src, len, after)
+        // SAFETY: the caller's promise.
+        unsafe { queue.copy(raw.block.pointer.as_ptr().wrapping_add(offset), src, len, after) }
     }
 
     unsafe fn read(
@@ -306,7 +328,8 @@ impl Buffers<Mock> for Mock {
         len: usize,
         after: &[MockEvent],
     ) -> Result<MockEvent> {
-        queue.copy(dst, raw.block.pointer.as_ptr().wrapping_add(offset), len, after)
+        // SAFETY: the caller's promise.
+        unsafe { queue.copy(dst, raw.block.pointer.as_ptr().wrapping_add(offset), len, after) }
     }
 
     unsafe fn fill(
@@ -317,7 +340,8 @@ impl Buffers<Mock> for Mock {
         len: usize,
         after: &[MockEvent],
     ) -> Result<MockEvent> {
-        queue.fill(raw.block.pointer.as_ptr().wrapping_add(offset), pattern, len, after)
+        // SAFETY: the caller's promise.
+        unsafe { queue.fill(raw.block.pointer.as_ptr().wrapping_add(offset), pattern, len, after) }
     }
 
     unsafe fn copy(
@@ -328,7 +352,9 @@ impl Buffers<Mock> for Mock {
         after: &[MockEvent],
     ) -> Result<MockEvent> {
         let dst = dst.block.pointer.as_ptr().wrapping_add(to);
-        queue.copy(dst, src.block.pointer.as_ptr().wrapping_add(from), len, after)
+        let src = src.block.pointer.as_ptr().wrapping_add(from);
+        // SAFETY: the caller's promise.
+        unsafe { queue.copy(dst, src, len, after) }
     }
 }
 

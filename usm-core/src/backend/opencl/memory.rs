@@ -135,19 +135,17 @@ impl OpenClContext {
         let usm = self.usm()?;
         let (context, device) = (self.as_raw(), self.0.device.as_raw());
         let mut status = error::SUCCESS;
-        // SAFETY: live context, a device of it, no properties, a size that is not zero.
-        let raw = unsafe {
-            match kind {
-                AllocKind::Host => {
-                    (usm.allocate_host)(context, ptr::null(), size, alignment, &raw mut status)
-                }
-                AllocKind::Device => {
-                    (usm.allocate_device)(context, device, ptr::null(), size, alignment, &raw mut status)
-                }
-                AllocKind::Shared | AllocKind::Unknown => {
-                    (usm.allocate_shared)(context, device, ptr::null(), size, alignment, &raw mut status)
-                }
-            }
+        let (properties, room) = (ptr::null(), &raw mut status);
+        let of_device = match kind {
+            AllocKind::Host => None,
+            AllocKind::Device => Some(usm.allocate_device),
+            AllocKind::Shared | AllocKind::Unknown => Some(usm.allocate_shared),
+        };
+        let raw = match of_device {
+            // SAFETY: live context, a device of it, no properties, a size that is not zero.
+            Some(allocate) => unsafe { allocate(context, device, properties, size, alignment, room) },
+            // SAFETY: as above, without a device.
+            None => unsafe { (usm.allocate_host)(context, properties, size, alignment, room) },
         };
         if raw.is_null() { Err(refusal(kind, size, status)) } else { Ok(raw.expose_provenance()) }
     }

@@ -99,35 +99,26 @@ impl OpenClQueue {
         &self.0.handle
     }
 
-    /// Submits by `call`, which gets the queue, the USM functions and the wait list.
-    ///
-    /// # Safety
-    /// `call` passes count and list on to an enqueue function together with arguments that are valid for it.
-    pub(super) unsafe fn submit_usm(
+    /// Submits by `call`, which gets the queue, the USM functions, the wait list and the place of the new event: all of them valid while it
+    /// runs. Calling the runtime with them is its part to prove; what it writes to that place is an event that the caller owns.
+    pub(super) fn submit_usm(
         &self,
         operation: &'static str,
         after: &[OpenClEvent],
         call: impl FnOnce(Raw, &Usm, u32, *const Raw, *mut Raw) -> Status,
     ) -> Result<OpenClEvent> {
         let usm = self.0.context.usm()?;
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.0.submit(operation, after, |queue, count, list, event| call(queue, usm, count, list, event))
-        }
+        self.0.submit(operation, after, |queue, count, list, event| call(queue, usm, count, list, event))
     }
 
     /// As [`submit_usm`](Self::submit_usm), for calls that need no extension.
-    ///
-    /// # Safety
-    /// As there.
-    pub(super) unsafe fn submit(
+    pub(super) fn submit(
         &self,
         operation: &'static str,
         after: &[OpenClEvent],
         call: impl FnOnce(Raw, u32, *const Raw, *mut Raw) -> Status,
     ) -> Result<OpenClEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.submit(operation, after, call) }
+        self.0.submit(operation, after, call)
     }
 
     pub(super) fn barrier(&self, after: &[OpenClEvent]) -> Result<OpenClEvent> {
@@ -143,12 +134,10 @@ impl OpenClQueue {
         len: usize,
         after: &[OpenClEvent],
     ) -> Result<OpenClEvent> {
-        // SAFETY: the caller's promise for the ranges.
-        unsafe {
-            self.submit_usm("clEnqueueMemcpyINTEL", after, |queue, usm, count, list, event| {
-                (usm.copy)(queue, NON_BLOCKING, dst.cast(), src.cast(), len, count, list, event)
-            })
-        }
+        self.submit_usm("clEnqueueMemcpyINTEL", after, |queue, usm, count, list, event| {
+            // SAFETY: the caller's promise for the ranges.
+            unsafe { (usm.copy)(queue, NON_BLOCKING, dst.cast(), src.cast(), len, count, list, event) }
+        })
     }
 
     /// # Safety
@@ -160,12 +149,11 @@ impl OpenClQueue {
         len: usize,
         after: &[OpenClEvent],
     ) -> Result<OpenClEvent> {
-        // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
-        unsafe {
-            self.submit_usm("clEnqueueMemFillINTEL", after, |queue, usm, count, list, event| {
-                (usm.fill)(queue, dst.cast(), pattern.as_ptr().cast(), pattern.len(), len, count, list, event)
-            })
-        }
+        let (value, width) = (pattern.as_ptr().cast(), pattern.len());
+        self.submit_usm("clEnqueueMemFillINTEL", after, |queue, usm, count, list, event| {
+            // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
+            unsafe { (usm.fill)(queue, dst.cast(), value, width, len, count, list, event) }
+        })
     }
 
     /// # Safety
@@ -176,12 +164,11 @@ impl OpenClQueue {
         len: usize,
         after: &[OpenClEvent],
     ) -> Result<OpenClEvent> {
-        // SAFETY: the caller's promise for the range.
-        let migrated = unsafe {
-            self.submit_usm("clEnqueueMigrateMemINTEL", after, |queue, usm, count, list, event| {
-                (usm.migrate)(queue, pointer.cast(), len, TO_DEVICE, count, list, event)
-            })
+        let call = |queue, usm: &Usm, count, list, event| {
+            // SAFETY: the caller's promise for the range.
+            unsafe { (usm.migrate)(queue, pointer.cast(), len, TO_DEVICE, count, list, event) }
         };
+        let migrated = self.submit_usm("clEnqueueMigrateMemINTEL", after, call);
         // Intel's CPU runtime knows no migration without a flag.
         migrated.map_err(|error| match error.native {
             Some(code) if code == i64::from(error::INVALID_VALUE) => error::unsupported("prefetch"),
@@ -200,12 +187,10 @@ impl OpenClQueue {
         after: &[OpenClEvent],
     ) -> Result<OpenClEvent> {
         let call = self.0.handle.library().write_buffer;
-        // SAFETY: the caller's promise for both ranges.
-        unsafe {
-            self.submit("clEnqueueWriteBuffer", after, |queue, count, list, event| {
-                call(queue, buffer, NON_BLOCKING, offset, len, src.cast(), count, list, event)
-            })
-        }
+        self.submit("clEnqueueWriteBuffer", after, |queue, count, list, event| {
+            // SAFETY: the caller's promise for both ranges.
+            unsafe { call(queue, buffer, NON_BLOCKING, offset, len, src.cast(), count, list, event) }
+        })
     }
 
     /// # Safety
@@ -219,12 +204,10 @@ impl OpenClQueue {
         after: &[OpenClEvent],
     ) -> Result<OpenClEvent> {
         let call = self.0.handle.library().read_buffer;
-        // SAFETY: the caller's promise for both ranges.
-        unsafe {
-            self.submit("clEnqueueReadBuffer", after, |queue, count, list, event| {
-                call(queue, buffer, NON_BLOCKING, offset, len, dst.cast(), count, list, event)
-            })
-        }
+        self.submit("clEnqueueReadBuffer", after, |queue, count, list, event| {
+            // SAFETY: the caller's promise for both ranges.
+            unsafe { call(queue, buffer, NON_BLOCKING, offset, len, dst.cast(), count, list, event) }
+        })
     }
 
     /// # Safety
@@ -239,12 +222,10 @@ impl OpenClQueue {
     ) -> Result<OpenClEvent> {
         let call = self.0.handle.library().fill_buffer;
         let (value, width) = (pattern.as_ptr().cast(), pattern.len());
-        // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
-        unsafe {
-            self.submit("clEnqueueFillBuffer", after, |queue, count, list, event| {
-                call(queue, buffer, value, width, offset, len, count, list, event)
-            })
-        }
+        self.submit("clEnqueueFillBuffer", after, |queue, count, list, event| {
+            // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
+            unsafe { call(queue, buffer, value, width, offset, len, count, list, event) }
+        })
     }
 
     /// # Safety
@@ -257,19 +238,16 @@ impl OpenClQueue {
         after: &[OpenClEvent],
     ) -> Result<OpenClEvent> {
         let call = self.0.handle.library().copy_buffer;
-        // SAFETY: the caller's promise for both ranges.
-        unsafe {
-            self.submit("clEnqueueCopyBuffer", after, |queue, count, list, event| {
-                call(queue, src, dst, from, to, len, count, list, event)
-            })
-        }
+        self.submit("clEnqueueCopyBuffer", after, |queue, count, list, event| {
+            // SAFETY: the caller's promise for both ranges.
+            unsafe { call(queue, src, dst, from, to, len, count, list, event) }
+        })
     }
 }
 
 impl Inner {
-    /// # Safety
-    /// As [`OpenClQueue::submit`].
-    unsafe fn submit(
+    /// As [`OpenClQueue::submit_usm`].
+    fn submit(
         &self,
         operation: &'static str,
         after: &[OpenClEvent],
@@ -294,7 +272,7 @@ impl Inner {
         let status = call(self.handle.raw(), list.len() as u32, pointer, &raw mut raw);
         let raw = object(operation, raw, status)?;
         let library = self.handle.library();
-        // SAFETY: the reference is the caller's.
+        // SAFETY: an event that `call` was given by the runtime, with a reference that is ours.
         let handle = unsafe { Handle::new(library, raw, library.release_event) };
         Ok(match &mut line {
             Some(line) => line.follow(handle, &self.handle, fate),
@@ -318,12 +296,10 @@ impl Inner {
     /// Without events, a marker stands after everything in the queue.
     pub(super) fn marker(&self, after: &[OpenClEvent]) -> Result<OpenClEvent> {
         let call = self.handle.library().marker;
-        // SAFETY: live queue and events.
-        unsafe {
-            self.submit("clEnqueueMarkerWithWaitList", after, |queue, count, list, event| {
-                call(queue, count, list, event)
-            })
-        }
+        self.submit("clEnqueueMarkerWithWaitList", after, |queue, count, list, event| {
+            // SAFETY: live queue and events, and a marker touches no memory.
+            unsafe { call(queue, count, list, event) }
+        })
     }
 }
 

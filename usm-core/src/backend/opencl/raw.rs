@@ -259,8 +259,7 @@ pub unsafe fn submit(
     after: &[OpenClEvent],
     call: impl FnOnce(cl_command_queue, cl_uint, *const cl_event, *mut cl_event) -> cl_int,
 ) -> Result<OpenClEvent> {
-    // SAFETY: the caller's promise.
-    unsafe { queue.submit(operation, after, call) }
+    queue.submit(operation, after, call)
 }
 
 /// USM memory of somebody else, from `pointer` to the end of the runtime's allocation. `owner` keeps it alive and is

@@ -226,12 +226,12 @@ unsafe impl Programmable for Cuda {
         let (launch, raw_function) = (module.api.launch, function.raw);
         let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
         function.module.launched.store(true, Ordering::Relaxed);
-        // SAFETY: a live function, as many parameters as it has; the caller's promise for what the code does.
-        unsafe {
-            raw::submit(queue, module.vendor.launch, after, |stream| {
-                launch(raw_function, gx, gy, gz, bx, by, bz, shared, stream, pointers, ptr::null_mut())
-            })
-        }
+        let call = |stream| {
+            // SAFETY: a live function on a stream of its context; the caller's promise for what the code does, and that these are its parameters.
+            unsafe { launch(raw_function, gx, gy, gz, bx, by, bz, shared, stream, pointers, ptr::null_mut()) }
+        };
+        // SAFETY: the call launches on the stream that it is given.
+        unsafe { raw::submit(queue, module.vendor.launch, after, call) }
     }
 }
 
