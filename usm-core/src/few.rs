@@ -40,9 +40,10 @@ impl<T> Few<T> {
 
     #[inline(never)]
     fn push_beside(&mut self, element: T) {
-        let mut all = Vec::from_iter(mem::replace(self, Self::None));
-        all.push(element);
-        *self = Self::Several(all);
+        match self {
+            Self::Several(several) => several.push(element),
+            _ => *self = Self::Several(self.take().into_iter().chain([element]).collect()),
+        }
     }
 
     /// Takes the elements that `leave` out of the list: to be dropped once the list's lock is released.

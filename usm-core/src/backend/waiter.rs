@@ -5,7 +5,8 @@
 //! 4 KiB takes 5 ms instead of 40 us. On an idle one it is the other way round, and handing the wait over takes longer
 //! than the copy. So a caller first gives the processor away between its questions, and where it comes back late the
 //! machine is busy: for a while from then on each wait goes at once to a thread of its own, and its caller sleeps
-//! until that thread says so.
+//! until that thread says so. Reading the clock is a part of what a short wait costs, so while the machine was not found busy few waits read it
+//! before their second question.
 //!
 //! **One** thread for the process, whatever the number of callers: Intel's CPU runtime keeps room for one thread beside its workers.
 //! A second one finds none, and the runtime then has its wait done by whoever waits already; where that one is in the middle of
@@ -15,7 +16,7 @@
 mod line;
 
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use std::thread;
 use std::time::Instant;
@@ -35,7 +36,11 @@ const LATE: Duration = Duration::from_micros(500);
 /// since finding out costs a turn or two of the scheduler.
 const FIRST_BUSY: Duration = Duration::from_millis(16);
 const LONGEST_BUSY: Duration = Duration::from_millis(512);
+/// One wait of so many measures its first question too, on a machine that was not found busy.
+const MEASURED: u32 = 8;
 static LINE: Line = Line::new();
+/// Waits, about: those of two threads at once may count as one.
+static WAITS: AtomicU32 = AtomicU32::new(0);
 
 /// Until when the machine is taken to be busy, and for how long it was when last found so.
 static BUSY: Mutex<Option<(Instant, Duration)>> = Mutex::new(None);
@@ -51,6 +56,12 @@ pub(super) fn until_complete<E: Blocking>(
     if status()? == EventStatus::Complete {
         return Ok(());
     }
+    if !limit.is_zero() && !is_measured() {
+        thread::yield_now();
+        if status()? == EventStatus::Complete {
+            return Ok(());
+        }
+    }
     let start = Instant::now();
     if complete_soon(start, limit, &status)? {
         return Ok(());
@@ -65,6 +76,13 @@ pub(super) fn until_complete<E: Blocking>(
         ErrorKind::Timeout { .. } => Error::timeout(limit),
         _ => error,
     })
+}
+
+/// Whether the first question is measured: always where the machine may be busy.
+fn is_measured() -> bool {
+    let count = WAITS.load(Ordering::Relaxed).wrapping_add(1);
+    WAITS.store(count, Ordering::Relaxed);
+    count % MEASURED == 0 || MAY_BE_BUSY.load(Ordering::Relaxed)
 }
 
 /// Whether the line has its thread now.

@@ -241,7 +241,7 @@ impl DpctlFunction {
         for argument in arguments {
             given.push(argument)?;
         }
-        let (values, kinds, count) = given.finish(arguments);
+        let (values, kinds, count) = given.finish();
         let narrow = |sizes: [u64; 3]| sizes.map(|size| size as usize);
         let (global, dimensions, kernel) = (narrow(grid.global()), grid.dimensions(), self.raw);
         let Some(local) = grid.local().map(narrow) else {
@@ -313,24 +313,27 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
                 kind::POINTER
             }
             Slot::Object(_) => return Err(unsupported("a buffer as an argument")),
-            Slot::Value(bytes) => match bytes.len() {
-                1 => kind::U8,
-                2 => kind::U16,
-                4 => kind::U32,
-                8 => kind::U64,
-                _ => {
-                    let create = self.api.raw_argument.filter(|_| self.api.raw_argument_delete.is_some());
-                    let create = create.ok_or_else(|| unsupported("an argument of this size"))?;
-                    // SAFETY: as many bytes as said, copied before the call returns.
-                    let raw = unsafe { create(bytes.as_ptr().cast(), bytes.len()) };
-                    if raw.is_null() {
-                        return Err(native("DPCTLRawKernelArg_Create"));
+            Slot::Value(bytes) => {
+                self.values[index] = bytes.as_ptr().cast_mut().cast();
+                match bytes.len() {
+                    1 => kind::U8,
+                    2 => kind::U16,
+                    4 => kind::U32,
+                    8 => kind::U64,
+                    _ => {
+                        let create = self.api.raw_argument.filter(|_| self.api.raw_argument_delete.is_some());
+                        let create = create.ok_or_else(|| unsupported("an argument of this size"))?;
+                        // SAFETY: as many bytes as said, copied before the call returns.
+                        let raw = unsafe { create(bytes.as_ptr().cast(), bytes.len()) };
+                        if raw.is_null() {
+                            return Err(native("DPCTLRawKernelArg_Create"));
+                        }
+                        self.values[index] = raw;
+                        self.owns = true;
+                        kind::RAW
                     }
-                    self.values[index] = raw;
-                    self.owns = true;
-                    kind::RAW
                 }
-            },
+            }
             Slot::Local { bytes, alignment } => {
                 // The widest element that divides the size: its alignment is the array's.
                 let (element, width) = match () {
@@ -348,16 +351,11 @@ impl<'a, const MOST: usize> Given<'a, MOST> {
         Ok(())
     }
 
-    /// Points to the arguments where they lie now: values, kinds, count.
-    fn finish(&mut self, arguments: &[Slot<'_>]) -> (*const Raw, *const c_int, usize) {
-        for (index, argument) in arguments.iter().enumerate() {
-            match *argument {
-                Slot::Value(bytes) if self.kinds[index] != kind::RAW => {
-                    self.values[index] = bytes.as_ptr().cast_mut().cast();
-                }
-                Slot::Local { .. } => self.values[index] = self.locals[index].as_mut_ptr().cast(),
-                Slot::Value(_) | Slot::Pointer(_) | Slot::Object(_) => {}
-            }
+    /// Points to the local arrays where they lie now. The arguments: values, kinds, count.
+    fn finish(&mut self) -> (*const Raw, *const c_int, usize) {
+        let locals = self.values.iter_mut().zip(&mut self.locals).zip(&self.kinds).take(self.count);
+        for ((value, local), _) in locals.filter(|(_, kind)| **kind == kind::LOCAL) {
+            *value = local.as_mut_ptr().cast();
         }
         (self.values.as_ptr(), self.kinds.as_ptr(), self.count)
     }

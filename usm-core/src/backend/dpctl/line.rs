@@ -13,6 +13,7 @@ use core::fmt;
 
 use crate::backend::EventStatus;
 use crate::error::{Error, Result};
+use crate::few::Few;
 use crate::sync::sleeping::Mutex;
 use crate::sync::{AtomicBool, Ordering};
 
@@ -267,9 +268,7 @@ impl<O: Operation> Line<O> {
     }
 
     fn sweep(&self) {
-        let mut state = self.state.lock();
-        let gone = state.take_finished();
-        drop(state);
+        let gone = self.state.lock().take_finished();
         drop(gone);
     }
 
@@ -294,38 +293,42 @@ impl<O: Operation> Line<O> {
     /// Those that wait before `event`.
     fn earlier(&self, event: &Tracked<O>, number: u64) -> Result<Vec<Tracked<O>>> {
         // Dropped after the lock.
-        let mut gone = Vec::new();
+        let mut gone = [Few::None, Few::None];
         let mut state = self.state.lock();
-        gone.append(&mut state.take_finished());
+        gone[0] = state.take_finished();
         if let Some((_, error)) = state.failed.filter(|(failed, _)| *failed < number) {
             return Err(error);
         }
         let count = state.waiting.partition_point(|waiting| waiting.number() < number);
         if count == 0 && event.0.lined {
             event.0.over.store(true, Ordering::Release);
-            gone.append(&mut state.take_finished());
+            gone[1] = state.take_finished();
         }
         Ok(state.waiting.range(..count).cloned().collect())
     }
 
     fn fail(&self, number: u64, error: Error) {
-        // Dropped after the lock.
-        let mut gone = VecDeque::new();
+        let mut behind = VecDeque::new();
         let mut state = self.state.lock();
         if state.failed.is_none_or(|(first, _)| number < first) {
             state.failed = Some((number, error));
             self.failed.store(true, Ordering::Release);
             let count = state.waiting.partition_point(|waiting| waiting.number() < number);
-            gone = state.waiting.split_off(count);
+            behind = state.waiting.split_off(count);
         }
-        gone.extend(state.take_finished());
+        let gone = state.take_finished();
+        drop(state);
+        drop((gone, behind));
     }
 }
 
 impl<O: Operation> State<O> {
-    /// To be dropped once the lock is released.
-    fn take_finished(&mut self) -> Vec<Tracked<O>> {
-        let count = self.waiting.iter().take_while(|event| event.is_over()).count();
-        self.waiting.drain(..count).collect()
+    /// Those at the front that are over. To be dropped once the lock is released.
+    fn take_finished(&mut self) -> Few<Tracked<O>> {
+        match self.waiting.iter().take_while(|event| event.is_over()).count() {
+            0 => Few::None,
+            1 => self.waiting.pop_front().map_or(Few::None, Few::One),
+            several => Few::Several(self.waiting.drain(..several).collect()),
+        }
     }
 }
