@@ -303,6 +303,7 @@ api! {
         tagged(at(desc.cast_mut())?.stype, ze_command_list_desc_t::STYPE)?;
         let number = state.number();
         state.lists.insert(number, List::default());
+        state.owners.insert(number, hContext.0 as usize);
         put(phCommandList, ze_command_list_handle_t(handle(number)))?;
     }
     zeCommandListCreateImmediate(state, hContext: ze_context_handle_t, hDevice: ze_device_handle_t, altdesc: *const ze_command_queue_desc_t, phCommandList: *mut ze_command_list_handle_t) {
@@ -313,6 +314,7 @@ api! {
         let in_order = description.flags.contains(ZE_COMMAND_QUEUE_FLAG_IN_ORDER);
         let number = state.number();
         state.lists.insert(number, List { immediate: true, in_order, ..List::default() });
+        state.owners.insert(number, hContext.0 as usize);
         state.queues.insert(number, VecDeque::new());
         put(phCommandList, ze_command_list_handle_t(handle(number)))?;
     }
@@ -403,6 +405,7 @@ api! {
         tagged(description.stype, ze_event_pool_desc_t::STYPE)?;
         let number = state.number();
         state.pools.insert(number, Pool { slots: vec![None; description.count as usize] });
+        state.owners.insert(number, hContext.0 as usize);
         put(phEventPool, ze_event_pool_handle_t(handle(number)))?;
     }
     zeEventPoolDestroy(state, hEventPool: ze_event_pool_handle_t) {
@@ -422,6 +425,8 @@ api! {
         }
         *slot = Some(number);
         state.events.insert(number, false);
+        let owner = state.owners.get(&(hEventPool.0 as usize)).copied();
+        state.owners.extend(owner.map(|owner| (number, owner)));
         put(phEvent, ze_event_handle_t(handle(number)))?;
     }
     zeEventDestroy(state, hEvent: ze_event_handle_t) {
@@ -466,6 +471,7 @@ api! {
         tagged(at(desc.cast_mut())?.stype, ze_event_counter_based_desc_t::STYPE)?;
         let number = state.number();
         state.counters.insert(number, None);
+        state.owners.insert(number, hContext.0 as usize);
         put(phEvent, ze_event_handle_t(handle(number)))?;
     }
     zeEventQueryKernelTimestamp(state, hEvent: ze_event_handle_t, dstptr: *mut ze_kernel_timestamp_result_t) {

@@ -1,5 +1,6 @@
 //! Submission and waits.
 
+use core::ffi::c_void;
 use core::time::Duration;
 use std::time::Instant;
 
@@ -20,6 +21,10 @@ impl State {
         signal: ze_event_handle_t,
         waits: &[ze_event_handle_t],
     ) -> Answer {
+        let owner = |number: *mut c_void| self.owners.get(&(number as usize));
+        let strange = |event: &ze_event_handle_t| !event.is_null() && owner(event.0) != owner(list.0);
+        let is_strange = waits.iter().chain([&signal]).any(strange);
+        self.unless(is_strange)?;
         let known = |event: &ze_event_handle_t| {
             let number = number(event.0)?;
             match self.counters.get(&number) {

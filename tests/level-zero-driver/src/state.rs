@@ -27,10 +27,12 @@ pub(crate) struct State {
     pub(crate) reorder: bool,
     /// Whether there are counting events.
     counting: bool,
-    /// Objects that were destroyed, freed or reset while a command that was not done referred to them.
+    /// Objects that were destroyed, freed or reset while a command that was not done referred to them, and events that a command of another context named.
     pub(crate) misuses: u64,
     pub(crate) devices: Vec<usize>,
     pub(crate) contexts: BTreeSet<usize>,
+    /// The context of each list, pool and event that there ever was: a number is given once.
+    pub(crate) owners: BTreeMap<usize, usize>,
     pub(crate) allocations: BTreeMap<usize, Allocation>,
     pub(crate) queues: BTreeMap<usize, VecDeque<Command>>,
     pub(crate) lists: BTreeMap<usize, List>,
@@ -78,6 +80,7 @@ impl State {
             misuses: 0,
             devices: (1..=count).map(|index| DRIVER + 16 * index).collect(),
             contexts: BTreeSet::new(),
+            owners: BTreeMap::new(),
             allocations: BTreeMap::new(),
             queues: BTreeMap::new(),
             lists: BTreeMap::new(),

@@ -75,6 +75,34 @@ pub fn a_buffer_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, 
     }
 }
 
+/// Whoever takes up the unfinished work of another context has his own work ordered after it or refused: no runtime is given an event that it may not look at.
+pub fn work_of_another_context_is_followed_or_refused<B: Backend>(fixture: &Fixture<'_, B>) {
+    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+        let [ours, theirs] =
+            [fixture.context, fixture.other].map(|context| context.queue(order).expect("a queue"));
+        let mut array = UsmVec::<u64, Shared, B>::from_slice(&ours, &[1; 64]).expect("an array");
+        let mut busy = UsmVec::<u64, Shared, B>::zeroed(&theirs, 64).expect("an array");
+        for value in 2..20 {
+            between_views(|| theirs.fill(&mut busy, value));
+            array.allocation().absorb(busy.allocation().pending());
+            match ours.fill(&mut array, value).and_then(|event| event.wait()) {
+                Ok(()) => assert_eq!(array.read().expect("a view")[..], [value; 64]),
+                Err(error) => assert!(
+                    matches!(
+                        error.kind,
+                        ErrorKind::WrongContext { .. }
+                            | ErrorKind::Native { .. }
+                            | ErrorKind::HostViewLive { .. }
+                    ),
+                    "{error}"
+                ),
+            }
+        }
+        theirs.wait().expect("idle");
+        assert_eq!(busy.read().expect("a view")[..], [19; 64]);
+    }
+}
+
 /// What is freed goes back to the context that it came from, whoever holds it last and in whatever order contexts go.
 pub fn memory_goes_back_to_its_own_context<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {

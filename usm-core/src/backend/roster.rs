@@ -21,21 +21,26 @@ pub(super) struct Roster<Q, E> {
     queues: Mutex<Vec<Weak<Q>>>,
     /// Work of queues that are gone goes on. With a number of its own for each event.
     orphans: Mutex<Vec<(u64, E)>>,
+    /// Why there is no event after the work of a queue that is gone. Nothing says any more when that ends.
+    lost: Mutex<Option<Error>>,
 }
 
 impl<Q, E: Completion> Roster<Q, E> {
     pub(super) const fn new() -> Self {
-        Self { queues: Mutex::new(Vec::new()), orphans: Mutex::new(Vec::new()) }
+        Self { queues: Mutex::new(Vec::new()), orphans: Mutex::new(Vec::new()), lost: Mutex::new(None) }
     }
 
     pub(super) fn remember(&self, queue: &Arc<Q>) {
         self.queues.lock().push(Arc::downgrade(queue));
     }
 
-    /// For the `Drop` of a queue: keeps its last event instead. At no moment is the queue's work in neither list.
-    pub(super) fn leave(&self, queue: *const Q, last: Option<E>) {
-        if let Some(event) = last {
-            self.orphans.lock().push((next_id(), event));
+    /// For the `Drop` of a queue: keeps its last event instead, none where the queue is idle. At no moment is the queue's work in neither list.
+    /// Where there is work and no event can be had, the context's work is never known to be done from now on, and that error says why.
+    pub(super) fn leave(&self, queue: *const Q, last: Result<Option<E>>) {
+        match last {
+            Ok(Some(event)) => self.orphans.lock().push((next_id(), event)),
+            Ok(None) => {}
+            Err(error) => *self.lost.lock() = Some(error),
         }
         let gone = take_out(&mut self.queues.lock(), |known| known.as_ptr() == queue);
         drop(gone);
@@ -71,20 +76,33 @@ impl<Q, E: Completion> Roster<Q, E> {
         limit: Duration,
         last: impl Fn(&Arc<Q>) -> Result<Option<E>>,
     ) -> Result<Vec<E>> {
+        let (events, outcome) = self.known(limit, last)?;
+        outcome.map(|()| events)
+    }
+
+    /// The events that there are, and the first reason why there are not all.
+    fn known(
+        &self,
+        limit: Duration,
+        last: impl Fn(&Arc<Q>) -> Result<Option<E>>,
+    ) -> Result<(Vec<E>, Result<()>)> {
         let queues = self.settled(limit, Instant::now())?;
+        let mut outcome = self.lost.lock().map_or(Ok(()), Err);
         let mut events: Vec<E> = self.orphans.lock().iter().map(|(_, event)| event.clone()).collect();
         for queue in &queues {
-            events.extend(last(queue)?);
+            match last(queue) {
+                Ok(event) => events.extend(event),
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
         }
-        Ok(events)
+        Ok((events, outcome))
     }
 
     /// Blocks until all work has finished, at most `limit`; `last` gives an event after everything in a queue. The first failure
     /// is the answer, once everything else has finished too.
     pub(super) fn synchronize(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<E>) -> Result<()> {
         let start = Instant::now();
-        let events = self.pending(limit, |queue| last(queue).map(Some))?;
-        let mut outcome = Ok(());
+        let (events, mut outcome) = self.known(limit, |queue| last(queue).map(Some))?;
         for event in &events {
             let waited =
                 event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
@@ -145,11 +163,39 @@ mod tests {
 
         let roster = Roster::<(), Event>::new();
         let waited = Rc::new(Cell::new(false));
-        roster.leave(core::ptr::null(), Some(Event::Failed));
-        roster.leave(core::ptr::null(), Some(Event::Waited(Rc::clone(&waited))));
+        roster.leave(core::ptr::null(), Ok(Some(Event::Failed)));
+        roster.leave(core::ptr::null(), Ok(Some(Event::Waited(Rc::clone(&waited)))));
         let outcome = roster.synchronize(Duration::from_secs(1), |_| Ok(Event::Failed));
         assert_eq!(outcome, Err(ErrorKind::DeviceLost.into()));
         assert!(waited.get());
+    }
+
+    /// A queue that refuses to say when it is done is no reason to leave the others alone, and one that is gone without having said it is never
+    /// taken to be done.
+    #[test]
+    fn without_an_event_the_others_are_waited_for_and_nothing_is_said_to_be_done() {
+        let roster = Roster::new();
+        let (refusing, other) = (Arc::new(0), Arc::new(1));
+        roster.remember(&refusing);
+        roster.remember(&other);
+        let refusal = Error::from(ErrorKind::Native { operation: "the event of a queue" });
+        let work = Steps(Rc::new(Cell::new(1)));
+        let last = |queue: &Arc<i32>| if **queue == 0 { Err(refusal) } else { Ok(work.clone()) };
+        let waited = Cell::new(0);
+        let outcome = roster.synchronize(Duration::ZERO, |queue| {
+            waited.set(waited.get() + 1);
+            last(queue)
+        });
+        assert_eq!((outcome, waited.get()), (Err(refusal), 2));
+
+        let left = Arc::as_ptr(&refusing);
+        drop(refusing);
+        roster.leave(left, Err(refusal));
+        work.0.set(0);
+        for _ in 0..2 {
+            assert_eq!(roster.synchronize(Duration::ZERO, last), Err(refusal));
+            assert_eq!(roster.pending(Duration::ZERO, |queue| last(queue).map(Some)).err(), Some(refusal));
+        }
     }
 
     #[test]
@@ -163,10 +209,10 @@ mod tests {
         let left = Arc::as_ptr(&queue);
         drop(queue);
         assert!(wait().is_err(), "its last event is not known yet");
-        roster.leave(left, Some(work.clone()));
+        roster.leave(left, Ok(Some(work.clone())));
         assert!(wait().is_err(), "its work goes on");
         // The next queue to leave has nothing to do with it.
-        roster.leave(core::ptr::null(), None);
+        roster.leave(core::ptr::null(), Ok(None));
         assert!(wait().is_err());
         work.0.set(0);
         assert_eq!(wait(), Ok(()));
@@ -223,7 +269,7 @@ mod models {
 
     impl Drop for Queue {
         fn drop(&mut self) {
-            self.roster.leave(self, Some(self.last.clone()));
+            self.roster.leave(self, Ok(Some(self.last.clone())));
         }
     }
 
@@ -234,7 +280,7 @@ mod models {
     /// Its locks were used once: loom's are made by this thread.
     fn roster() -> Arc<Queues> {
         let roster = Arc::new(Roster::new());
-        roster.leave(core::ptr::null(), None);
+        roster.leave(core::ptr::null(), Ok(None));
         roster
     }
 

@@ -365,6 +365,6 @@ impl Drop for Inner {
             let driver = self.context.driver();
             Some(CudaEvent::unknown(driver, "the last event of a queue", code.unwrap_or_default()))
         });
-        self.context.roster().leave(self, last);
+        self.context.roster().leave(self, Ok(last));
     }
 }

@@ -273,11 +273,13 @@ impl Inner {
 impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
     fn drop(&mut self) {
-        let last = self.barrier(&[]).ok();
-        if let Some(event) = &last {
-            RETIRED.retire(Arc::clone(&self.handle), event.clone());
+        let last = self.barrier(&[]);
+        match &last {
+            Ok(event) => RETIRED.retire(Arc::clone(&self.handle), event.clone()),
+            // When it may be released is not known any more.
+            Err(_) => core::mem::forget(Arc::clone(&self.handle)),
         }
-        self.context.roster().leave(self, last);
+        self.context.roster().leave(self, last.map(Some));
     }
 }
 

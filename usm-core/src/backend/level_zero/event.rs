@@ -40,9 +40,8 @@ pub(super) struct Object {
 const PENDING: u32 = ZE_RESULT_NOT_READY.0;
 const COMPLETE: u32 = ZE_RESULT_SUCCESS.0;
 
-/// Where an event lies.
+/// Where an event lies, which is kept as long as the event.
 #[derive(Debug)]
-#[expect(dead_code, reason = "kept as long as the event")]
 enum Place {
     Pool(Arc<Pool>),
     Context(Arc<Native>),
@@ -228,6 +227,16 @@ impl LevelZeroEvent {
             PENDING | COMPLETE => Ok(()),
             code => Err(error::native("the operation of an event", ze_result_t(code))),
         }
+    }
+
+    /// Whether it is known to lie in another context of the driver, whose commands must not name it.
+    pub(super) fn is_of_another(&self, native: &Native) -> bool {
+        let theirs = match &self.0.place {
+            Place::Pool(pool) => &pool.native,
+            Place::Context(native) => native,
+            Place::Elsewhere => return false,
+        };
+        theirs.context() != native.context()
     }
 
     pub(super) fn status(&self) -> Result<EventStatus> {

@@ -16,7 +16,7 @@ use super::event::{Events, LevelZeroEvent, NO_EVENTS};
 use super::memory::LevelZeroContext;
 use super::work::{List, Signal, Work};
 use crate::backend::{MemAdvice, QueueOrder, Rows};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::sync::sleeping::Mutex;
 
 /// Finished operations are looked for when more than this is kept.
@@ -313,6 +313,11 @@ impl Inner {
         if work.kept() > SWEEP_ABOVE {
             work.sweep();
         }
+        if after.iter().any(|event| event.is_of_another(&self.list.native)) {
+            // The driver is told of no such event: it does not look, and its answer is undefined.
+            let expected = self.context.shared().id();
+            return Err(error::of(ErrorKind::WrongContext { expected, found: 0 }));
+        }
         let before = work.last().filter(|_| self.order == QueueOrder::InOrder);
         after.iter().chain(before).try_for_each(LevelZeroEvent::check)?;
         self.events.take()
@@ -354,6 +359,6 @@ impl Drop for Inner {
         if last.is_some() {
             self.context.parking().park(list, work);
         }
-        roster.leave(self, last);
+        roster.leave(self, Ok(last));
     }
 }

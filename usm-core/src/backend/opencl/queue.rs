@@ -319,12 +319,15 @@ impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
     fn drop(&mut self) {
         let last = match self.line.get_mut().last.take() {
-            Some(event) => Some(event),
-            None if self.order == QueueOrder::OutOfOrder => self.marker(&[]).ok(),
-            None => None,
+            Some(event) => Ok(Some(event)),
+            None if self.order == QueueOrder::OutOfOrder => self.marker(&[]).map(Some),
+            None => Ok(None),
         };
-        if let Some(event) = &last {
-            RETIRED.retire(Arc::clone(&self.handle), event.clone());
+        match &last {
+            Ok(Some(event)) => RETIRED.retire(Arc::clone(&self.handle), event.clone()),
+            Ok(None) => {}
+            // When it may be released is not known any more.
+            Err(_) => core::mem::forget(Arc::clone(&self.handle)),
         }
         self.context.roster().leave(self, last);
     }
