@@ -144,28 +144,22 @@ impl<B: Backend> Context<B> {
         self.allocate(&request).map(Memory::Usm)
     }
 
-    /// Reserves bytes within the limits. Memory that is only waiting to be freed refuses nobody.
+    /// Reserves bytes within the limits. Memory that is only waiting to be freed refuses nobody; it is freed first, while nothing is reserved that
+    /// an owner of foreign memory could leave so by a panic.
     pub(crate) fn reserve(
         &self,
         memory_type: MemoryType,
         bytes: usize,
         fallback: Fallback,
     ) -> Result<MemoryType> {
-        let reserve = |fallback| self.shared().reserve(memory_type, bytes, fallback);
-        reserve(Fallback::Refuse).or_else(|_| {
-            self.collect();
-            reserve(fallback)
-        })
+        self.collect();
+        self.shared().reserve(memory_type, bytes, fallback)
     }
 
     /// Expects that the bytes are reserved.
     fn create_buffer(&self, size: usize) -> Result<Buffer<B>> {
-        let created = if size == 0 {
-            Err(ErrorKind::ZeroSize.into())
-        } else {
-            self.collect();
-            B::Buffers::create(&self.raw, size)
-        };
+        let created =
+            if size == 0 { Err(ErrorKind::ZeroSize.into()) } else { B::Buffers::create(&self.raw, size) };
         match created {
             Ok(raw) => {
                 self.shared().created(size);
@@ -194,7 +188,6 @@ impl<B: Backend> Context<B> {
         let asked = MemoryType::try_from(request.kind)?;
         let memory_type = self.reserve(asked, layout.size(), request.fallback)?;
         let kind = memory_type.kind().unwrap_or(request.kind);
-        self.collect();
         match B::allocate(&self.raw, kind, layout) {
             Ok(pointer) => {
                 let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };

@@ -119,12 +119,12 @@ impl Gate {
         let mut deadline = Deadline::after(limit);
         self.state.lock().views += 1;
         let guard = ViewGuard { gate: Some(self) };
-        // A submission that passed the gate before it closed is a few driver calls long; there is no clock without
-        // `std`, so its wait is bounded by a count.
+        // A submission that passed the gate before it closed is a few driver calls long, most of the time; there is no clock without
+        // `std`, so its wait is bounded by a count there.
         let mut spins = 0_u32;
         while self.state.lock().submitting > 0 {
             spins += 1;
-            if spins == u32::MAX {
+            if spins == u32::MAX || deadline.left().is_zero() {
                 return Err(Error::timeout(limit));
             }
             crate::sync::spin();

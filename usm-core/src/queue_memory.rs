@@ -138,7 +138,6 @@ pub(crate) mod ordered {
             let kind = memory_type.kind().unwrap_or(request.kind);
             return context.allocate(&Request { kind, ..*request });
         }
-        context.collect();
         match native(queue, layout) {
             Ok((block, event)) => {
                 let serial = context.shared().allocated(&block, B::COUNTED);
