@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use usm_core::backend::Block;
-use usm_core::backend::mock::{Mock, Progress};
+use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
+use usm_core::backend::{Block, HostTasks};
 use usm_core::{
-    Access, AllocKind, Allocation, Backend, Context, ErrorKind, EventStatus, Host, MemorySource, Pending,
-    QueueOrder, Reclaim, Request, Shared, UsmVec,
+    Access, AllocKind, Allocation, Backend, Context, Error, ErrorKind, EventStatus, Fallback, Host,
+    MemorySource, MemoryType, Pending, Queue, QueueOrder, Reclaim, Request, Shared, UsmVec,
 };
 
 const DELAY: Duration = Duration::from_millis(60);
@@ -198,6 +198,75 @@ fn an_owner_that_panics_takes_no_memory_along_that_is_in_use() {
     mock.finish();
 }
 
+/// The bytes that were reserved for who asked meanwhile are not left so.
+#[test]
+fn an_owner_that_panics_takes_no_memory_of_the_device_along() {
+    let mock = Mock::new(Progress::Manual).with_device(|info| info.max_alloc_size = info.global_mem_size);
+    let context = mock.context();
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    // A device's memory, without the memory: the driver refuses it.
+    let all = Request::new(AllocKind::Device, context.info().global_mem_size as usize);
+    let error = Error::from(ErrorKind::Native { operation: "an allocation" });
+    for buffer in [false, true] {
+        let (mut foreign, gone) = Owner::allocation(&context, true);
+        let _ = queue.fill_bytes(&mut foreign, 0, 64, &[7]).expect("a fill");
+        drop(foreign);
+        mock.finish();
+        let ask = || match buffer {
+            true => context.allocate_memory(MemoryType::Buffer, all.size, 0, Fallback::Refuse).map(drop),
+            false => context.allocate(&all).map(drop),
+        };
+        assert!(catch_unwind(AssertUnwindSafe(ask)).is_err(), "the owner is dropped, and panics");
+        assert!(gone.load(Ordering::Relaxed));
+        mock.inject(Fault { operation: Operation::Allocate, skip: 0, error, late: false });
+        let refused = context.allocate(&all).expect_err("the driver refuses");
+        assert_eq!(refused.kind, error.kind, "and not the books");
+    }
+}
+
+/// Its submission is not lost on the way: what it names is kept until it has run.
+#[test]
+fn a_task_that_panics_takes_no_submission_of_others_along() {
+    let task = |queue: &Queue<Mock>, task: Box<dyn FnOnce() + Send>| {
+        // SAFETY: the tasks of this test touch no memory but what they own.
+        let submitted = unsafe { queue.submit(&[], &[], |queue, after| Mock::run(queue, after, task)) };
+        submitted.expect("a task")
+    };
+    for seed in 0..32 {
+        let mock = Mock::new(Progress::Immediate);
+        mock.seed(seed);
+        let context = mock.context();
+        let queue = context.queue(QueueOrder::OutOfOrder).expect("a queue");
+        let inner = queue.clone();
+        // Nothing else runs while a task does: both wait in the queue, and whoever comes next runs them.
+        let submits = move || {
+            for _ in 0..2 {
+                let _ = task(&inner, Box::new(|| panic!("a task of the test")));
+            }
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| task(&queue, Box::new(submits))));
+        let mut array = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+        let filled = catch_unwind(AssertUnwindSafe(|| queue.fill(&mut array, 3)));
+        drop(array);
+        context.collect();
+        assert_eq!((mock.queued(), mock.violations()), (0, vec![]), "seed {seed}");
+        assert!(outcome.is_ok() && filled.is_ok(), "seed {seed}: the panic of another task");
+        drop((outcome, filled));
+    }
+}
+
+/// Whoever submits a task that runs at once and panics sees that.
+#[test]
+fn a_task_that_panics_at_once_panics_where_it_is_submitted() {
+    let mock = Mock::new(Progress::Immediate);
+    let queue = mock.context().queue(QueueOrder::InOrder).expect("a queue");
+    // SAFETY: the task touches no memory.
+    let submit =
+        || unsafe { queue.submit(&[], &[], |queue, after| Mock::run(queue, after, || panic!("a task"))) };
+    let panic = catch_unwind(AssertUnwindSafe(submit)).expect_err("it panics");
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"a task"));
+}
+
 #[test]
 fn an_owner_that_panics_keeps_no_other_from_being_dropped() {
     let mock = Mock::new(Progress::Manual);
@@ -355,6 +424,21 @@ mod without_concurrent_access {
         let refused = queue.fill(&mut array, 2).expect_err("a view lives").kind;
         assert_eq!(refused, ErrorKind::HostViewLive { views: 1 });
         assert_eq!(array.read().expect("the host may")[..], [0; 4]);
+    }
+
+    #[test]
+    fn a_view_gives_up_at_its_limit_while_a_submission_is_under_way() {
+        let mock = Mock::new(Progress::OnWait).without_concurrent_access();
+        let context = mock.context();
+        context.set_wait_limit(Duration::from_millis(10));
+        let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+        let array = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+        let submission = |queue: &_, after: &[_]| {
+            assert_eq!(array.read().expect_err("under way").kind, ErrorKind::Timeout { limit_ms: 10 });
+            Mock::barrier(queue, after)
+        };
+        // SAFETY: a barrier touches no memory.
+        let _ = unsafe { queue.submit(&[], &[], submission) }.expect("a barrier");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The limits of the device, and what happens at them.
 
+use core::alloc::Layout;
 use std::sync::Barrier;
 
+use usm_core::backend::QueueMemory;
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Mock, Progress};
 use usm_core::{
@@ -17,6 +19,26 @@ fn small() -> (Mock, Context<Mock>) {
     });
     let context = mock.context();
     (mock, context)
+}
+
+/// Backends' own functions are safe, and anybody may call them with what the layer above never asks for.
+#[test]
+fn no_backend_of_ours_allocates_no_bytes() {
+    let nothing = Layout::new::<()>();
+    let (mock, host) = (Mock::new(Progress::OnWait).context(), HostHeap::new().context());
+    let queue = mock.queue(QueueOrder::InOrder).expect("a queue");
+    for kind in AllocKind::ALL {
+        assert_eq!(
+            HostHeap::allocate(host.raw(), kind, nothing).expect_err("none").kind,
+            ErrorKind::ZeroSize
+        );
+        assert_eq!(
+            <Mock as Backend>::allocate(mock.raw(), kind, nothing).expect_err("none").kind,
+            ErrorKind::ZeroSize
+        );
+    }
+    let of_queue = <Mock as QueueMemory<Mock>>::allocate(queue.raw(), nothing);
+    assert_eq!(of_queue.map(drop).expect_err("none").kind, ErrorKind::ZeroSize);
 }
 
 #[test]

@@ -92,7 +92,11 @@ unsafe impl Backend for HostHeap {
     }
 
     fn allocate(_: &Arc<HostContext>, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        // SAFETY: the size is not zero (contract, point 1).
+        if layout.size() == 0 {
+            // The contract excludes it, but this function is safe and anybody may call it.
+            return Err(ErrorKind::ZeroSize.into());
+        }
+        // SAFETY: the size is not zero.
         let pointer = unsafe { alloc::alloc::alloc(layout) };
         let requested = layout.size() as u64;
         NonNull::new(pointer)

@@ -6,8 +6,10 @@ use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::fmt;
 use core::ops::Range;
+use core::panic::AssertUnwindSafe;
 use core::ptr::NonNull;
 use core::time::Duration;
+use std::panic::{catch_unwind, resume_unwind};
 use std::time::Instant;
 
 use crate::AllocKind;
@@ -408,9 +410,27 @@ impl Engine {
             });
         }
         if self.progress == Progress::Immediate {
-            while self.step() {}
+            self.run_ready(&handle.state);
         }
         handle
+    }
+
+    /// Runs whatever is ready. A task that panics ends none of the others, and its event says so; the panic goes on here where the task is that of
+    /// the operation which is just being submitted, as if it had been called.
+    fn run_ready(&self, submitted: &EventState) {
+        let mut panicked = None;
+        loop {
+            let ours_before = submitted.state.load(Ordering::Acquire) == PENDING;
+            match catch_unwind(AssertUnwindSafe(|| self.step())) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(panic) if ours_before && submitted.failure().is_some() => panicked = Some(panic),
+                Err(_) => {}
+            }
+        }
+        if let Some(panic) = panicked {
+            resume_unwind(panic);
+        }
     }
 
     /// Runs one operation whose dependencies are done. One thread at a time runs work.
@@ -458,7 +478,10 @@ impl Engine {
 
     pub(super) fn allocate(&self, kind: AllocKind, layout: Layout, context: u64) -> Result<NonNull<u8>> {
         self.call(Operation::Allocate, layout.size(), 0)?;
-        // SAFETY: the size is not zero (contract, point 1).
+        if layout.size() == 0 {
+            return Err(ErrorKind::ZeroSize.into());
+        }
+        // SAFETY: the size is not zero.
         let pointer = unsafe { alloc::alloc::alloc(layout) };
         let memory_type = crate::MemoryType::of(kind);
         let requested = layout.size() as u64;
@@ -485,6 +508,9 @@ impl Engine {
         layout: Layout,
     ) -> Result<(NonNull<u8>, MockEvent)> {
         let late = self.call(Operation::AllocateInOrder, layout.size(), 0)?;
+        if layout.size() == 0 {
+            return Err(ErrorKind::ZeroSize.into());
+        }
         let (begins, in_order) =
             (EventState::new(PENDING), if order == QueueOrder::InOrder { queue } else { 0 });
         let pointer = {
@@ -492,7 +518,7 @@ impl Engine {
             let chunk = state.chunks.iter().position(|chunk| chunk.serves(layout, in_order));
             let (pointer, layout) = match chunk.map(|index| state.chunks.swap_remove(index)) {
                 Some(chunk) => (core::ptr::with_exposed_provenance_mut(chunk.base), chunk.layout),
-                // SAFETY: the size is not zero (contract, point 1).
+                // SAFETY: the size is not zero.
                 None => (unsafe { alloc::alloc::alloc(layout) }, layout),
             };
             let (memory_type, requested) = (crate::MemoryType::UsmDevice, layout.size() as u64);
