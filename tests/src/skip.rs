@@ -4,6 +4,7 @@
 use core::cell::RefCell;
 use core::fmt::Display;
 use core::panic::Location;
+use std::collections::BTreeSet;
 use std::io::Write as _;
 
 thread_local! {
@@ -71,6 +72,6 @@ pub fn repeat(errors: &str) -> usize {
         })
         .filter_map(|line| line.strip_prefix("skipped: ")?.split_once(": "))
         .map(|(case, _)| case)
-        .collect::<std::collections::BTreeSet<_>>()
+        .collect::<BTreeSet<_>>()
         .len()
 }

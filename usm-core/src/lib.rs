@@ -47,7 +47,14 @@ mod typed;
 mod uses;
 mod view;
 
-/// The lock of the models or of valgrind, for the crates above: no part of the interface.
+/// The lock that is held over calls of a runtime, for usm-kernel, which makes them too: no part of the interface.
+#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
+#[doc(hidden)]
+pub mod sleeping {
+    pub use crate::sync::sleeping::{Mutex, MutexGuard};
+}
+
+/// The lock of the models or of valgrind, for usm-pool: no part of the interface.
 #[cfg(any(loom, usm_valgrind))]
 #[doc(hidden)]
 pub mod stand_in {

@@ -10,6 +10,7 @@ pub(crate) mod pthread;
     not(any(loom, usm_valgrind)),
     any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero")
 ))]
+#[allow(dead_code, reason = "a backend alone uses a part")]
 pub(crate) mod sleeping;
 
 #[cfg(not(loom))]

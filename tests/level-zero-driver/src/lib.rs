@@ -9,12 +9,12 @@ mod device;
 mod fault;
 mod kernel;
 mod memory;
-/// Its one lock where valgrind has to understand it: the file that usm-core has for that.
-#[cfg(usm_valgrind)]
-#[allow(dead_code, unreachable_pub, reason = "written for another crate")]
-#[path = "../../../usm-core/src/sync/pthread.rs"]
-mod pthread;
 mod queue;
 mod spirv;
 mod state;
+/// The one door to locks and conditions: the files of usm-core, on which a driver does not depend. Under valgrind those that it understands.
+#[allow(dead_code, unreachable_pub, reason = "written for another crate")]
+#[cfg_attr(not(usm_valgrind), path = "../../../usm-core/src/sync/sleeping.rs")]
+#[cfg_attr(usm_valgrind, path = "../../../usm-core/src/sync/pthread.rs")]
+mod sync;
 mod table;

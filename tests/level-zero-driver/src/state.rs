@@ -2,8 +2,6 @@
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::ffi::CString;
-#[cfg(not(usm_valgrind))]
-use std::sync::{Mutex, MutexGuard};
 
 use level_zero_sys::*;
 
@@ -11,8 +9,7 @@ use crate::command::Command;
 use crate::fault::Faults;
 use crate::kernel::{Kernel, Module};
 use crate::memory::Allocation;
-#[cfg(usm_valgrind)]
-use crate::pthread::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard};
 
 /// An answer before it becomes a code.
 pub(crate) type Answer<T = ()> = Result<T, ze_result_t>;
@@ -178,10 +175,7 @@ pub(crate) fn take<T>(objects: &mut BTreeMap<usize, T>, handle: *mut core::ffi::
 
 /// The state, made on first use.
 pub(crate) fn lock() -> MutexGuard<'static, Option<State>> {
-    let guard = STATE.lock();
-    #[cfg(not(usm_valgrind))]
-    let guard = guard.unwrap_or_else(|poisoned| poisoned.into_inner());
-    let mut guard = guard;
+    let mut guard = STATE.lock();
     if guard.is_none() {
         *guard = Some(State::new());
     }

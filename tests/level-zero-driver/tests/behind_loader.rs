@@ -14,7 +14,7 @@ use harness::{Tally, is_wanted};
 #[allow(dead_code, unreachable_pub, reason = "for the others")]
 #[path = "../../src/harness.rs"]
 mod harness;
-#[allow(dead_code, unreachable_pub, reason = "for the others")]
+#[allow(dead_code, unreachable_pub, clippy::std_instead_of_alloc, reason = "for the others")]
 #[path = "../../src/skip.rs"]
 mod skip;
 

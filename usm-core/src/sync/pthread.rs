@@ -132,7 +132,7 @@ impl Condvar {
         assert_eq!(code, 0, "a signal");
     }
 
-    #[allow(dead_code, reason = "for the driver of the tests that has this file too")]
+    #[allow(dead_code, reason = "for the drivers of the tests, which have this file too")]
     pub(crate) fn notify_all(&self) {
         // SAFETY: as above.
         let code = unsafe { pthread_cond_broadcast(self.raw.get()) };

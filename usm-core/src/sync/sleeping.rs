@@ -1,33 +1,35 @@
 //! Locks that sleep, for what is held over a call of a driver, and the conditions that go with them: the standard library's, without its
 //! poison. What they guard is whole between any two statements.
 
+use core::time::Duration;
 use std::sync::{self, PoisonError};
 
-pub(crate) use std::sync::MutexGuard;
+pub use std::sync::MutexGuard;
 
+/// A lock with the interface of `spin::mutex::SpinMutex`.
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T>(sync::Mutex<T>);
+pub struct Mutex<T>(sync::Mutex<T>);
 
 impl<T> Mutex<T> {
-    pub(crate) const fn new(value: T) -> Self {
+    /// Not locked.
+    pub const fn new(value: T) -> Self {
         Self(sync::Mutex::new(value))
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+    /// Sleeps until it is free.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[cfg(any(feature = "opencl", feature = "level-zero", feature = "dpctl"))]
-    pub(crate) fn get_mut(&mut self) -> &mut T {
+    /// Without the lock: nobody else has it.
+    pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-#[cfg(any(feature = "opencl", feature = "dpctl"))]
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(sync::Condvar);
 
-#[cfg(any(feature = "opencl", feature = "dpctl"))]
 impl Condvar {
     pub(crate) const fn new() -> Self {
         Self(sync::Condvar::new())
@@ -37,16 +39,16 @@ impl Condvar {
         self.0.notify_one();
     }
 
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+
     pub(crate) fn wait<'m, T>(&self, guard: MutexGuard<'m, T>) -> MutexGuard<'m, T> {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Comes back when notified, after `limit`, or now and then for no reason.
-    pub(crate) fn wait_timeout<'m, T>(
-        &self,
-        guard: MutexGuard<'m, T>,
-        limit: core::time::Duration,
-    ) -> MutexGuard<'m, T> {
+    pub(crate) fn wait_timeout<'m, T>(&self, guard: MutexGuard<'m, T>, limit: Duration) -> MutexGuard<'m, T> {
         self.0.wait_timeout(guard, limit).unwrap_or_else(PoisonError::into_inner).0
     }
 }

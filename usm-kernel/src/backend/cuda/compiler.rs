@@ -7,13 +7,14 @@ use alloc::vec::Vec;
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::{self, NonNull};
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use usm_core::backend::not_opened;
 use usm_core::{BackendKind, Error, ErrorKind};
 
 use super::super::table::table;
 use crate::module::{BuildError, text};
+use crate::sync::Mutex;
 
 type Program = *mut c_void;
 type Code = c_int;
@@ -161,7 +162,7 @@ impl Compiler {
         capability: Option<[i32; 2]>,
     ) -> Result<Vec<u8>, BuildError> {
         let [_, compile, _, code_of] = self.operations;
-        let _alone = self.alone.as_ref().map(|alone| alone.lock().unwrap_or_else(PoisonError::into_inner));
+        let _alone = self.alone.as_ref().map(Mutex::lock);
         let program = Source::new(self, source)?;
         let asked = options
             .split_whitespace()
