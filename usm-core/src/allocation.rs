@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::mem::ManuallyDrop;
+use core::time::Duration;
 
 #[cfg(feature = "alloc")]
 use {
@@ -213,7 +214,16 @@ impl<B: Backend> Allocation<B> {
     /// # Errors
     /// [`ErrorKind::Timeout`], or the failure of an operation that used it.
     pub fn wait_for_uses(&self, access: Access) -> Result<()> {
-        self.uses.wait(access, self.context.shared().wait_limit())
+        self.wait_within(access, self.context.shared().wait_limit())
+    }
+
+    fn wait_within(&self, access: Access, limit: Duration) -> Result<()> {
+        self.uses.wait(access, limit)?;
+        #[cfg(usm_valgrind)]
+        if self.context.shared().info().backend == crate::BackendKind::OpenCl {
+            self.uses.tell_helgrind(access, self.as_ptr(), self.size());
+        }
+        Ok(())
     }
 
     pub(crate) fn host_guard(&self, access: Access) -> Result<ViewGuard<'_>> {
@@ -223,7 +233,7 @@ impl<B: Backend> Allocation<B> {
         }
         let shared = self.context.shared();
         let limit = shared.wait_limit();
-        self.uses.wait(access, limit)?;
+        self.wait_within(access, limit)?;
         match shared.gate() {
             Some(gate) if !shared.info().capabilities.concurrent(kind) => {
                 gate.view::<B>(self.context.raw(), limit)

@@ -1,6 +1,8 @@
 //! The one place that names atomics and locks, so that a target without compare-and-swap, or a model checker, can be
 //! served by changing this file alone.
 
+#[cfg(feature = "alloc")]
+pub(crate) mod helgrind;
 #[cfg(loom)]
 pub(crate) mod model;
 #[cfg(usm_valgrind)]

@@ -9,7 +9,7 @@ use crate::deadline::Deadline;
 use crate::error::Result;
 
 #[cfg(feature = "alloc")]
-use {crate::few::Few, crate::sync::Mutex, alloc::vec::Vec, core::slice};
+use {crate::few::Few, crate::sync::Mutex, crate::sync::helgrind::Told, alloc::vec::Vec, core::slice};
 
 /// The events of unfinished operations on one block.
 pub struct Pending<B: Backend> {
@@ -104,12 +104,14 @@ struct InFlight<B: Backend> {
     uses: Few<Use<B>>,
     /// Of the last use.
     serial: u64,
+    told: Told,
 }
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> InFlight<B> {
     fn next(&mut self, queue: u64, access: Access, event: B::Event) -> Use<B> {
         self.serial += 1;
+        self.told.submitted(access, self.serial);
         Use { serial: self.serial, queue, access, event }
     }
 
@@ -143,6 +145,7 @@ impl<B: Backend> InFlight<B> {
             }
             [earlier] if earlier.is_replaced_by(access, queue, known) => {
                 self.serial += 1;
+                self.told.submitted(access, self.serial);
                 (earlier.serial, earlier.queue, earlier.access) = (self.serial, queue, access);
                 Ok(Some(core::mem::replace(&mut earlier.event, event)))
             }
@@ -183,7 +186,7 @@ impl<B: Backend> Uses<B> {
     pub(crate) const fn new() -> Self {
         Self {
             #[cfg(feature = "alloc")]
-            list: Mutex::new(InFlight { uses: Few::None, serial: 0 }),
+            list: Mutex::new(InFlight { uses: Few::None, serial: 0, told: Told::nothing() }),
             #[cfg(not(feature = "alloc"))]
             marker: core::marker::PhantomData,
         }
@@ -195,7 +198,7 @@ impl<B: Backend> Uses<B> {
     /// Of a block that has one use already.
     pub(crate) fn beginning_with(access: Access, queue: u64, event: B::Event) -> Self {
         let first = Use { serial: 1, queue, access, event };
-        Self { list: Mutex::new(InFlight { uses: Few::One(first), serial: 1 }) }
+        Self { list: Mutex::new(InFlight { uses: Few::One(first), serial: 1, told: Told::nothing() }) }
     }
 
     /// Finished uses are looked for when the list is longer than this.
@@ -311,6 +314,17 @@ impl<B: Backend> Uses<B> {
         let mut events = Vec::new();
         let _ = self.dependencies(access, 0, &mut events);
         wait_for::<B>(&events, &mut Deadline::after(limit))
+    }
+
+    /// After [`wait`](Self::wait) for the same access to these bytes, for a runtime in which helgrind does not see what its work and the end of
+    /// an event have to do with each other. The runtime is asked, so that a wait that did not wait tells nothing.
+    #[cfg(usm_valgrind)]
+    pub(crate) fn tell_helgrind(&self, access: Access, base: *const u8, len: usize) {
+        let mut events = Vec::new();
+        let known = self.dependencies(access, 0, &mut events);
+        if Pending::<B>::of(events).is_done() {
+            self.list.lock().told.over(access, known, base, len);
+        }
     }
 
     /// Everything unfinished.

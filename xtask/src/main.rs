@@ -42,8 +42,9 @@ usage: cargo xtask <command>
   bench --prebuilt FOLDER  the program alone, for a machine without cargo
   fuzz [TARGET] [--seconds N]
                         every fuzz target (or one) for N seconds each, default 60; needs nightly and cargo-fuzz
-  sanitize [PACKAGE...] tests under AddressSanitizer; needs nightly
-  races                 the cases with several threads under valgrind's helgrind
+  sanitize [PART...] [-- WORD...]
+                        tests under AddressSanitizer: all, or the parts in whose names one of these is, and of those the tests; needs nightly
+  races [PART...]       the cases with several threads under valgrind's helgrind
   loom                  the models of lock-free code under all interleavings
   images                the freestanding and bare-metal images alone
   features              every pair of features of every crate alone
@@ -79,7 +80,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),
         "sanitize" => sanitize::run(rest),
-        "races" => no_arguments(rest).and_then(|()| races::run()),
+        "races" => races::run(rest),
         "loom" => no_arguments(rest).and_then(|()| loom::run()),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");

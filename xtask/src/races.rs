@@ -1,10 +1,10 @@
-//! `cargo xtask races`: the cases with several threads under valgrind's helgrind, with locks that it understands. What it cannot understand is
+//! `cargo xtask races [PART...]`: the cases with several threads under valgrind's helgrind, with locks that it understands. What it cannot understand is
 //! in `tests/sanitizers/helgrind.txt`, with the reason.
 
 use crate::Failure;
 use crate::command::{cargo, command, probe};
 use crate::environment;
-use crate::report::Report;
+use crate::report::{self, Report};
 
 /// Test binaries of usm-tests, and which of their tests run several threads. Of the runtimes OpenCL; Level Zero and CUDA on the drivers that
 /// execute on the host, Level Zero's opened as if it were the loader.
@@ -26,7 +26,8 @@ const STRESS: [(&str, &[&str]); 5] = [
 /// The same for the cases of Level Zero, which has a harness of its own.
 const LEVEL_ZERO_CASES: &str = "threads_,two_threads_,two_contexts_work,in_flight";
 
-pub(crate) fn run() -> Result<(), Failure> {
+pub(crate) fn run(pieces: &[String]) -> Result<(), Failure> {
+    let parts = report::chosen(&STRESS, |part| part.0, pieces)?;
     if probe(command("valgrind").arg("--version")).is_none() {
         return Err(Failure::Run("valgrind is not installed".into()));
     }
@@ -48,14 +49,14 @@ pub(crate) fn run() -> Result<(), Failure> {
     for (package, _) in environment::DRIVERS {
         report.command("test driver", &mut build(&["build", "--quiet", "-p", package]));
     }
-    for (name, filters) in STRESS {
-        let mut test = build(&["test", "-p", "usm-tests", "--all-features", "--test", name]);
+    for (name, filters) in parts {
+        let mut test = build(&["test", "-p", "usm-tests", "--all-features", "--test", *name]);
         let drivers =
             environment::DRIVERS.map(|(package, file)| (file, environment::driver(&target, package)));
         test.envs(drivers)
             .env("LEVEL_ZERO_CASES", LEVEL_ZERO_CASES)
             .args(["--config", &runner, "--"])
-            .args(filters)
+            .args(*filters)
             .arg("--test-threads=1");
         report.command(&format!("races: {name}"), &mut test);
     }

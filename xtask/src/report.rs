@@ -128,6 +128,44 @@ impl Report {
     }
 }
 
+/// The parts of a run in whose names a piece is, all where no piece is given: for a repeat that need not take as long as the whole.
+///
+/// # Errors
+/// A piece that is in no name, with the names: it would choose nothing, and nothing passes.
+pub(crate) fn chosen<'p, P>(
+    parts: &'p [P],
+    name: impl Fn(&P) -> &'static str,
+    pieces: &[String],
+) -> Result<Vec<&'p P>, Failure> {
+    let is_in = |part: &P, piece: &str| name(part).to_lowercase().contains(&piece.to_lowercase());
+    if let Some(piece) = pieces.iter().find(|piece| !parts.iter().any(|part| is_in(part, piece))) {
+        let names: Vec<_> = parts.iter().map(&name).collect();
+        return Err(Failure::Usage(format!(
+            "no part has `{piece}` in its name; there are {}",
+            names.join(", ")
+        )));
+    }
+    let wanted = |part: &&P| pieces.is_empty() || pieces.iter().any(|piece| is_in(part, piece));
+    Ok(parts.iter().filter(wanted).collect())
+}
+
 fn announce(name: &str) {
     println!("\n=== {name}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_chosen_by_pieces_of_their_names() {
+        let chosen = |pieces: &[&str]| {
+            let pieces: Vec<String> = pieces.iter().map(|&piece| piece.to_owned()).collect();
+            let parts = chosen(&["usm-core", "usm-tests", "usm-tests on OpenCL"], |name| name, &pieces);
+            parts.ok().map(|parts| parts.into_iter().copied().collect::<Vec<_>>())
+        };
+        assert_eq!(chosen(&[]).expect("all"), ["usm-core", "usm-tests", "usm-tests on OpenCL"]);
+        assert_eq!(chosen(&["opencl", "core"]).expect("two"), ["usm-core", "usm-tests on OpenCL"]);
+        assert_eq!(chosen(&["core", "cuda"]), None);
+    }
 }

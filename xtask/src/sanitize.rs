@@ -1,12 +1,12 @@
-//! `cargo xtask sanitize [PACKAGE...]`: tests under AddressSanitizer, which sees what safe Rust cannot: use after free,
-//! writes beyond a block, leaks.
+//! `cargo xtask sanitize [PART...] [-- WORD...]`: tests under AddressSanitizer, which sees what safe Rust cannot: use after free,
+//! writes beyond a block, leaks. `PART` is a piece of a part's name; without any, all run.
 
 use std::process::Command;
 
 use crate::Failure;
 use crate::command::{command, probe};
 use crate::environment;
-use crate::report::Report;
+use crate::report::{self, Report};
 use crate::test;
 
 /// One run of cargo.
@@ -49,9 +49,9 @@ const PARTS: [Part; 8] = [
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
-    if let Some(flag) = arguments.iter().find(|argument| argument.starts_with('-')) {
-        return Err(Failure::Usage(format!("sanitize does not take `{flag}`")));
-    }
+    let end = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
+    let (pieces, words) = (&arguments[..end], arguments.get(end + 1..).unwrap_or_default());
+    let parts = report::chosen(&PARTS, |part| part.name, pieces)?;
     if probe(nightly().arg("--version")).is_none() {
         return Err(Failure::Run(
             "AddressSanitizer needs the nightly toolchain (rustup toolchain install nightly)".into(),
@@ -60,8 +60,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let suppressions = environment::root().join("tests/sanitizers/leaks.txt");
     let mut report = Report::new();
     test::drivers(&mut report);
-    let wanted = |part: &&Part| arguments.is_empty() || arguments.iter().any(|name| name == part.package);
-    for part in PARTS.iter().filter(wanted) {
+    for part in parts {
         // Sizes that no machine has must give null, as without the sanitizer. Intel's OpenCL runtime exchanges the signal
         // stacks of threads, which the sanitizer then frees in the place of its own.
         let mut options = "allocator_may_return_null=1:detect_leaks=1:use_sigaltstack=0".to_owned();
@@ -77,7 +76,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
             .env("ASAN_OPTIONS", options)
             .env("LSAN_OPTIONS", format!("print_suppressions=0:suppressions={}", suppressions.display()))
             .args(["--", "--show-output"])
-            .args(part.words);
+            .args(if words.is_empty() {
+                Vec::from(part.words)
+            } else {
+                words.iter().map(String::as_str).collect()
+            });
         report.command(&format!("AddressSanitizer: {}", part.name), &mut test);
     }
     report.finish()

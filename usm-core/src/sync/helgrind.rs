@@ -1,0 +1,87 @@
+//! What valgrind's helgrind is told because it cannot see it: that a runtime, whose threads it sees write and whose atomics it does not understand, has
+//! ended its work on a block before the host looks at it. Nothing outside of `cargo xtask races`.
+
+use crate::access::Access;
+
+/// What it was told of a block, by the numbers of the block's uses. Of no size in other builds.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// The last use that wrote, of those that there were.
+    #[cfg(usm_valgrind)]
+    written: u64,
+    /// Up to which it knows that writes are over.
+    #[cfg(usm_valgrind)]
+    writes: u64,
+    /// Up to which it knows that reads are, too.
+    #[cfg(usm_valgrind)]
+    reads: u64,
+}
+
+impl Told {
+    pub(crate) const fn nothing() -> Self {
+        Self {
+            #[cfg(usm_valgrind)]
+            written: 0,
+            #[cfg(usm_valgrind)]
+            writes: 0,
+            #[cfg(usm_valgrind)]
+            reads: 0,
+        }
+    }
+
+    /// The block has one more use.
+    #[cfg(usm_valgrind)]
+    pub(crate) fn submitted(&mut self, access: Access, serial: u64) {
+        if access == Access::Write {
+            self.written = serial;
+        }
+    }
+
+    #[cfg(not(usm_valgrind))]
+    #[inline]
+    pub(crate) fn submitted(&mut self, _: Access, _: u64) {}
+
+    /// All uses up to `known` that conflict with this access of the host are over. If there are such of which helgrind does not know yet, the block is the calling
+    /// thread's from here on: who accesses it in another thread without an order after this call is reported. Of the host's threads that read, the first to come tells it;
+    /// the others must come behind it by the lock of this list.
+    #[cfg(usm_valgrind)]
+    pub(crate) fn over(&mut self, access: Access, known: u64, base: *const u8, len: usize) {
+        let is_news = match access {
+            Access::Read => self.writes < self.written,
+            Access::Write => self.writes.min(self.reads) < known,
+        };
+        if is_news {
+            forget(base, len);
+            self.writes = known;
+            if access == Access::Write {
+                self.reads = known;
+            }
+        }
+    }
+}
+
+/// Makes helgrind forget who accessed these bytes: they are as if this thread had just made them. Outside of valgrind, and on machines for which the request is
+/// not written here, nothing happens.
+#[cfg(usm_valgrind)]
+fn forget(base: *const u8, len: usize) {
+    /// `VG_USERREQ__HG_CLEAN_MEMORY` of `valgrind/helgrind.h`: `'H'`, `'G'`, 0.
+    const CLEAN_MEMORY: usize = 0x4847_0000;
+    let request = [CLEAN_MEMORY, base.addr(), len, 0, 0, 0];
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instructions by which `valgrind/valgrind.h` makes a request of a program on this machine: `rdi` is turned by 128 bits in all and so is as
+    // before, `rbx` is exchanged with itself, and the request, which valgrind reads and which names memory that it only keeps books of, outlives them.
+    unsafe {
+        core::arch::asm!(
+            "rol rdi, 3",
+            "rol rdi, 13",
+            "rol rdi, 61",
+            "rol rdi, 51",
+            "xchg rbx, rbx",
+            in("rax") request.as_ptr(),
+            inout("rdx") 0_usize => _,
+            options(nostack),
+        );
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = request;
+}
