@@ -302,7 +302,10 @@ impl<B: Backend> Uses<B> {
             .filter(|(_, event)| matches!(B::status(event), Ok(EventStatus::Complete)))
             .map(|(serial, _)| serial)
             .collect();
-        let gone = self.list.lock().uses.take_out(|earlier| done.contains(&earlier.serial));
+        let mut list = self.list.lock();
+        list.told.pruned();
+        let gone = list.uses.take_out(|earlier| done.contains(&earlier.serial));
+        drop(list);
         drop(gone);
     }
 
@@ -322,8 +325,9 @@ impl<B: Backend> Uses<B> {
     pub(crate) fn tell_helgrind(&self, access: Access, base: *const u8, len: usize) {
         let mut events = Vec::new();
         let known = self.dependencies(access, 0, &mut events);
+        let waited = !events.is_empty();
         if Pending::<B>::of(events).is_done() {
-            self.list.lock().told.over(access, known, base, len);
+            self.list.lock().told.over(waited, access, known, base, len);
         }
     }
 

@@ -9,6 +9,9 @@ pub(crate) struct Told {
     /// The last use that wrote, of those that there were.
     #[cfg(usm_valgrind)]
     written: u64,
+    /// Whether uses have left the list since, which was asked and not waited for.
+    #[cfg(usm_valgrind)]
+    pruned: bool,
     /// Up to which it knows that writes are over.
     #[cfg(usm_valgrind)]
     writes: u64,
@@ -17,41 +20,48 @@ pub(crate) struct Told {
     reads: u64,
 }
 
+#[cfg(not(usm_valgrind))]
 impl Told {
     pub(crate) const fn nothing() -> Self {
-        Self {
-            #[cfg(usm_valgrind)]
-            written: 0,
-            #[cfg(usm_valgrind)]
-            writes: 0,
-            #[cfg(usm_valgrind)]
-            reads: 0,
-        }
+        Self {}
+    }
+
+    #[inline]
+    pub(crate) fn submitted(&mut self, _: Access, _: u64) {}
+
+    #[inline]
+    pub(crate) fn pruned(&mut self) {}
+}
+
+#[cfg(usm_valgrind)]
+impl Told {
+    pub(crate) const fn nothing() -> Self {
+        Self { written: 0, pruned: false, writes: 0, reads: 0 }
     }
 
     /// The block has one more use.
-    #[cfg(usm_valgrind)]
     pub(crate) fn submitted(&mut self, access: Access, serial: u64) {
         if access == Access::Write {
             self.written = serial;
         }
     }
 
-    #[cfg(not(usm_valgrind))]
-    #[inline]
-    pub(crate) fn submitted(&mut self, _: Access, _: u64) {}
+    /// Uses that are over left the list.
+    pub(crate) fn pruned(&mut self) {
+        self.pruned = true;
+    }
 
-    /// All uses up to `known` that conflict with this access of the host are over. If there are such of which helgrind does not know yet, the block is the calling
-    /// thread's from here on: who accesses it in another thread without an order after this call is reported. Of the host's threads that read, the first to come tells it;
-    /// the others must come behind it by the lock of this list.
-    #[cfg(usm_valgrind)]
-    pub(crate) fn over(&mut self, access: Access, known: u64, base: *const u8, len: usize) {
+    /// The uses up to `known` that conflict with this access of the host are over: some that the list still has (`waited`), or none. If there are such of which
+    /// helgrind does not know yet, the block is the calling thread's from here on: who accesses it in another thread without an order after this call is
+    /// reported. Of the host's threads that read, the first to come tells it; the others must come behind it by the lock of this list.
+    pub(crate) fn over(&mut self, waited: bool, access: Access, known: u64, base: *const u8, len: usize) {
         let is_news = match access {
             Access::Read => self.writes < self.written,
             Access::Write => self.writes.min(self.reads) < known,
         };
-        if is_news {
+        if is_news && (waited || self.pruned) {
             forget(base, len);
+            self.pruned = false;
             self.writes = known;
             if access == Access::Write {
                 self.reads = known;
