@@ -81,6 +81,7 @@ impl Launch {
     pub(crate) fn run(&self, ranges: &[ptx::Range], reversed: bool) -> Code {
         let outcome = ptx::run(&ptx::Launch {
             entry: self.function.entry(),
+            constants: &self.function.code.constants,
             group: self.group,
             groups: self.groups,
             parameters: &self.parameters,

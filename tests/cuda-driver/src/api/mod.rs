@@ -9,7 +9,7 @@ mod context;
 mod control;
 mod device;
 mod hip;
-mod hiprtc;
+pub(crate) mod hiprtc;
 mod kernel;
 mod memory;
 mod order;

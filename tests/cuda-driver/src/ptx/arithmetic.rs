@@ -98,6 +98,14 @@ fn integer(operation: Operation, of: Type, a: u64, b: u64, c: u64) -> Option<u64
         }
         Operation::CountOnes => u64::from(of.unsigned(a).count_ones()),
         Operation::CountZeros => u64::from(of.unsigned(a).leading_zeros() - (64 - bits)),
+        Operation::HighestBit | Operation::HighestBitShift => {
+            let a = if of.is_signed() && of.signed(a) < 0 { of.unsigned(!a) } else { of.unsigned(a) };
+            match a.checked_ilog2() {
+                None => u64::from(u32::MAX),
+                Some(place) if operation == Operation::HighestBit => u64::from(place),
+                Some(place) => u64::from(bits - 1 - place),
+            }
+        }
         Operation::Reverse => a.reverse_bits() >> (64 - bits),
         Operation::Root | Operation::Reciprocal => return None,
     })

@@ -10,14 +10,15 @@ const WITHOUT_EFFECT: [&str; 26] = [
     "gpu", "cta", "sys", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "sc", "gl", "sync", "aligned",
 ];
 
-/// Where local and shared memory begin among the addresses that can be anything.
+/// Where local and shared memory and constants begin among the addresses that can be anything.
+pub(super) const CONSTANT_WINDOW: u64 = 0x5900_0000_0000_0000;
 pub(super) const SHARED_WINDOW: u64 = 0x5A00_0000_0000_0000;
 pub(super) const LOCAL_WINDOW: u64 = 0x5B00_0000_0000_0000;
 
 /// What is behind the dots of an instruction.
-struct Modifiers<'i> {
+pub(super) struct Modifiers<'i> {
     words: Vec<&'i str>,
-    types: Vec<Type>,
+    pub(super) types: Vec<Type>,
 }
 
 impl<'i> Modifiers<'i> {
@@ -28,17 +29,17 @@ impl<'i> Modifiers<'i> {
     }
 
     /// Takes the first word that means something.
-    fn take<T>(&mut self, meaning: impl Fn(&str) -> Option<T>) -> Option<T> {
+    pub(super) fn take<T>(&mut self, meaning: impl Fn(&str) -> Option<T>) -> Option<T> {
         let place = self.words.iter().position(|word| meaning(word).is_some())?;
         meaning(self.words.remove(place))
     }
 
-    fn has(&mut self, word: &str) -> bool {
+    pub(super) fn has(&mut self, word: &str) -> bool {
         self.take(|found| (found == word).then_some(())).is_some()
     }
 
     /// The only type, and nothing left over.
-    fn only(&self) -> Result<Type, String> {
+    pub(super) fn only(&self) -> Result<Type, String> {
         self.end()?;
         match self.types[..] {
             [of] => Ok(of),
@@ -46,7 +47,7 @@ impl<'i> Modifiers<'i> {
         }
     }
 
-    fn end(&self) -> Result<(), String> {
+    pub(super) fn end(&self) -> Result<(), String> {
         match self.words.iter().find(|word| !WITHOUT_EFFECT.contains(word)) {
             Some(word) => Err(format!("`.{word}` is not known")),
             None => Ok(()),
@@ -85,6 +86,16 @@ impl Lowering<'_> {
             "ret" | "exit" => self.plain(Action::End),
             "trap" => self.plain(Action::Trap),
             "membar" | "fence" => self.plain(Action::Nothing),
+            "shfl" | "vote" | "redux" | "match" | "activemask" => {
+                self.together(&instruction.name, modifiers, operands)
+            }
+            "bar" if instruction.modifiers.first().is_some_and(|word| word == "warp") => {
+                self.together("bar.warp", modifiers, operands)
+            }
+            "mov" if operands.iter().any(|operand| matches!(operand, Operand::Several(_))) => {
+                self.parts(modifiers, operands)
+            }
+            "bfi" => self.insert(modifiers, operands),
             // All items of a group; `0` is the barrier that there is.
             "bar" | "barrier" if matches!(operands[..], [Operand::Word(ref number)] if number == "0") => {
                 modifiers.end()?;
@@ -106,7 +117,7 @@ impl Lowering<'_> {
     }
 
     /// The registers of operands that are words: those written first, then those read.
-    fn operands<const TO: usize, const FROM: usize>(
+    pub(super) fn operands<const TO: usize, const FROM: usize>(
         &mut self,
         operands: &[Operand],
     ) -> Result<([u32; TO], [u32; FROM]), String> {
@@ -136,7 +147,10 @@ impl Lowering<'_> {
         use Operation::*;
         // Of a product the lower half, the upper, or all of it.
         let part = modifiers.take(|word| ["lo", "hi", "wide"].into_iter().find(|part| *part == word));
+        let shift = name == "bfind" && modifiers.has("shiftamt");
         let operation = match (name, part) {
+            ("bfind", None) if shift => HighestBitShift,
+            ("bfind", None) => HighestBit,
             ("mov", None) => Move,
             ("not", None) => Not,
             ("neg", None) => Negate,
@@ -167,7 +181,8 @@ impl Lowering<'_> {
         };
         let of = modifiers.only()?;
         let (to, from) = match operation {
-            Move | Not | Negate | Absolute | Root | Reciprocal | CountOnes | CountZeros | Reverse => {
+            Move | Not | Negate | Absolute | Root | Reciprocal | CountOnes | CountZeros | HighestBit
+            | HighestBitShift | Reverse => {
                 let ([to], [a]) = self.operands(operands)?;
                 (to, [a, 0, 0])
             }
@@ -227,6 +242,7 @@ impl Lowering<'_> {
         let window = match space {
             Space::Shared => SHARED_WINDOW,
             Space::Local => LOCAL_WINDOW,
+            Space::Constant => CONSTANT_WINDOW,
             _ => 0,
         };
         let window = self.constant(window);
@@ -317,11 +333,11 @@ impl Lowering<'_> {
     }
 }
 
-fn several(operand: &Operand) -> Result<&[String], String> {
+pub(super) fn several(operand: &Operand) -> Result<&[String], String> {
     match operand {
         Operand::Word(word) => Ok(core::slice::from_ref(word)),
         Operand::Several(words) => Ok(words),
-        Operand::Address(..) => Err("a value expected".into()),
+        Operand::Two(..) | Operand::Address(..) => Err("a value expected".into()),
     }
 }
 
@@ -330,6 +346,7 @@ fn space(word: &str) -> Option<Space> {
         "global" => Space::Global,
         "shared" => Space::Shared,
         "local" => Space::Local,
+        "const" => Space::Constant,
         "param" => Space::Parameter,
         _ => return None,
     })

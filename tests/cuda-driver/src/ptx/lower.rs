@@ -6,6 +6,7 @@ use super::parse::Places;
 use super::program::{Action, Parameter, Register, Space, Special, Step};
 use super::text::{Reader, integer, refuse};
 use super::types::Type;
+use super::warp::LANES;
 
 /// What is in a register that nobody wrote.
 const PATTERN: u64 = 0xA5A5_A5A5_A5A5_A5A5;
@@ -34,8 +35,10 @@ pub(super) struct Instruction {
 /// What an instruction is about.
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
-    /// A register, a constant, a variable or a label.
+    /// A register, a constant, a variable or a label; behind `!` a predicate that is turned round.
     Word(String),
+    /// Two results.
+    Two(String, String),
     Address(String, i64),
     Several(Vec<String>),
 }
@@ -48,9 +51,18 @@ pub(super) struct Made {
     pub(super) specials: Vec<(Register, Special)>,
 }
 
+/// What names stand for beside registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names<'n> {
+    pub(super) parameters: &'n [Parameter],
+    pub(super) shared: &'n Places,
+    pub(super) local: &'n Places,
+    pub(super) constants: &'n Places,
+}
+
 /// A word that may have a sign.
-fn signed(reader: &mut Reader<'_>) -> Result<String, String> {
-    let sign = if reader.take("-") { "-" } else { "" };
+pub(super) fn signed(reader: &mut Reader<'_>) -> Result<String, String> {
+    let sign = ["-", "!"].into_iter().find(|sign| reader.take(sign)).unwrap_or_default();
     Ok(format!("{sign}{}", reader.word()?))
 }
 
@@ -108,20 +120,15 @@ impl Body {
     }
 
     /// Steps of all instructions.
-    pub(super) fn finish(
-        &self,
-        parameters: &[Parameter],
-        shared: &Places,
-        local: &Places,
-    ) -> Result<Made, String> {
+    pub(super) fn finish(&self, names: Names<'_>) -> Result<Made, String> {
         let made = Made { steps: Vec::new(), registers: Vec::new(), specials: Vec::new() };
         let numbers = BTreeMap::new();
-        let mut lowering =
-            Lowering { body: self, parameters, shared, local, made, numbers, jumps: Vec::new() };
+        let mut lowering = Lowering { body: self, names, made, line: 0, numbers, jumps: Vec::new() };
         let mut starts = Vec::new();
         for instruction in &self.instructions {
             starts.push(lowering.made.steps.len());
             let before = lowering.made.steps.len();
+            lowering.line = instruction.line;
             if let Err(reason) = lowering.lower(instruction) {
                 return refuse(instruction.line, reason);
             }
@@ -167,16 +174,20 @@ fn operand(reader: &mut Reader<'_>) -> Result<Operand, String> {
         reader.expect("}")?;
         return Ok(Operand::Several(several));
     }
-    signed(reader).map(Operand::Word)
+    let word = signed(reader)?;
+    if reader.take("|") {
+        return Ok(Operand::Two(word, reader.word()?.to_owned()));
+    }
+    Ok(Operand::Word(word))
 }
 
 /// One body on its way.
 pub(super) struct Lowering<'b> {
     body: &'b Body,
-    parameters: &'b [Parameter],
-    shared: &'b Places,
-    local: &'b Places,
+    names: Names<'b>,
     pub(super) made: Made,
+    /// Of the instruction.
+    line: usize,
     /// Registers by name, constants and what is an item's own among them.
     numbers: BTreeMap<String, Register>,
     /// Steps that go to labels.
@@ -185,7 +196,7 @@ pub(super) struct Lowering<'b> {
 
 impl Lowering<'_> {
     pub(super) fn push(&mut self, action: Action, of: Type, to: Register, from: [Register; 3]) {
-        self.made.steps.push(Step { action, of, to, from, guard: None });
+        self.made.steps.push(Step { action, of, to, from, guard: None, line: self.line });
     }
 
     /// A step that goes to a label.
@@ -209,6 +220,11 @@ impl Lowering<'_> {
     /// A register that nobody reads.
     pub(super) fn nowhere(&mut self) -> Register {
         self.named("", PATTERN)
+    }
+
+    /// A register for one instruction's own use.
+    pub(super) fn temporary(&mut self, number: usize) -> Register {
+        self.named(&format!("!{number}"), PATTERN)
     }
 
     /// A register that the function declares.
@@ -238,7 +254,8 @@ impl Lowering<'_> {
             }
             return Ok(register);
         }
-        let place = self.shared.get(word).or(self.local.get(word)).copied();
+        let Names { shared, local, constants, .. } = self.names;
+        let place = shared.get(word).or(local.get(word)).or(constants.get(word)).copied();
         match place {
             Some(place) => Ok(self.constant(place as u64)),
             None => self.register(word),
@@ -255,18 +272,21 @@ impl Lowering<'_> {
         if space != Space::Parameter {
             return self.value(base).map(|register| (register, offset));
         }
-        let parameter = self.parameters.iter().find(|parameter| parameter.name == base);
+        let parameter = self.names.parameters.iter().find(|parameter| parameter.name == base);
         let place = parameter.ok_or_else(|| format!("`{base}` is no parameter of the function"))?.offset;
         Ok((self.constant(place as u64), offset))
     }
 }
 
 /// The bits of a constant.
-fn literal(word: &str) -> Option<u64> {
+pub(super) fn literal(word: &str) -> Option<u64> {
     let float = |prefix: [&str; 2], digits: usize| {
         let hex = prefix.iter().find_map(|prefix| word.strip_prefix(prefix))?;
         (hex.len() == digits).then(|| u64::from_str_radix(hex, 16).ok())?
     };
+    if word == "WARP_SZ" {
+        return Some(LANES as u64);
+    }
     match word.strip_prefix('-') {
         Some(positive) => integer(positive).map(u64::wrapping_neg),
         None => float(["0f", "0F"], 8).or_else(|| float(["0d", "0D"], 16)).or_else(|| integer(word)),
@@ -274,6 +294,16 @@ fn literal(word: &str) -> Option<u64> {
 }
 
 fn special(word: &str) -> Option<Special> {
+    let lanes = |before, itself, behind| Some(Special::Lanes { before, itself, behind });
+    match word {
+        "%laneid" => return Some(Special::Lane),
+        "%lanemask_lt" => return lanes(true, false, false),
+        "%lanemask_le" => return lanes(true, true, false),
+        "%lanemask_eq" => return lanes(false, true, false),
+        "%lanemask_ge" => return lanes(false, true, true),
+        "%lanemask_gt" => return lanes(false, false, true),
+        _ => {}
+    }
     let (name, axis) = word.rsplit_once('.')?;
     let axis = ["x", "y", "z"].iter().position(|known| *known == axis)?;
     Some(match name {

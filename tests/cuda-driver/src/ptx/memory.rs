@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::arithmetic::calculate;
-use super::instruction::{LOCAL_WINDOW, SHARED_WINDOW};
+use super::instruction::{CONSTANT_WINDOW, LOCAL_WINDOW, SHARED_WINDOW};
 use super::program::{Operation, Space, Update};
 use super::types::Type;
 use crate::code::{Code, ILLEGAL_ADDRESS, MISALIGNED_ADDRESS};
@@ -32,25 +32,32 @@ pub(super) struct Memory<'m> {
     pub(super) parameters: &'m mut [u64],
     pub(super) shared: &'m mut [u64],
     pub(super) local: &'m mut [u64],
+    pub(super) constants: &'m [u64],
     /// Where the last access was.
     pub(super) last: usize,
 }
 
 impl Memory<'_> {
-    /// The driver's address of a value.
+    /// The driver's address of a value, to be written too where that is said.
     #[inline]
-    fn find(&mut self, space: Space, address: u64, bytes: usize) -> Result<usize, Wrong> {
+    fn find(&mut self, space: Space, address: u64, bytes: usize, written: bool) -> Result<usize, Wrong> {
         let wrong = |code| Wrong { code, address, bytes };
         if address % bytes as u64 != 0 {
             return Err(wrong(MISALIGNED_ADDRESS));
         }
-        let (words, offset) = match space {
-            Space::Parameter => (&mut *self.parameters, address),
-            Space::Shared => (&mut *self.shared, address),
-            Space::Local => (&mut *self.local, address),
-            // Windows are no addresses of a program.
-            Space::Generic if address >= LOCAL_WINDOW => (&mut *self.local, address - LOCAL_WINDOW),
-            Space::Generic if address >= SHARED_WINDOW => (&mut *self.shared, address - SHARED_WINDOW),
+        // Windows are no addresses of a program.
+        let (space, offset) = match space {
+            Space::Generic if address >= LOCAL_WINDOW => (Space::Local, address - LOCAL_WINDOW),
+            Space::Generic if address >= SHARED_WINDOW => (Space::Shared, address - SHARED_WINDOW),
+            Space::Generic if address >= CONSTANT_WINDOW => (Space::Constant, address - CONSTANT_WINDOW),
+            space => (space, address),
+        };
+        let (start, all) = match space {
+            Space::Parameter => (self.parameters.as_mut_ptr() as usize, size_of_val(self.parameters)),
+            Space::Shared => (self.shared.as_mut_ptr() as usize, size_of_val(self.shared)),
+            Space::Local => (self.local.as_mut_ptr() as usize, size_of_val(self.local)),
+            Space::Constant if written => (0, 0),
+            Space::Constant => (self.constants.as_ptr() as usize, size_of_val(self.constants)),
             Space::Generic | Space::Global => {
                 let inside = |range: &Range| {
                     let offset = (address as usize).wrapping_sub(range.start);
@@ -64,16 +71,16 @@ impl Memory<'_> {
                 return self.ranges.get(self.last).and_then(inside).ok_or(wrong(ILLEGAL_ADDRESS));
             }
         };
-        let all = size_of_val(words) as u64;
+        let all = all as u64;
         if offset >= all || bytes as u64 > all - offset {
             return Err(wrong(ILLEGAL_ADDRESS));
         }
-        Ok(words.as_mut_ptr() as usize + offset as usize)
+        Ok(start + offset as usize)
     }
 
     #[inline]
     pub(super) fn load(&mut self, space: Space, of: Type, address: u64) -> Result<u64, Wrong> {
-        let place = self.find(space, address, of.bytes())?;
+        let place = self.find(space, address, of.bytes(), false)?;
         // SAFETY: inside a live range and aligned, in each case; who else writes it at the same time is the program's to order.
         Ok(unsafe {
             match of.bytes() {
@@ -87,7 +94,7 @@ impl Memory<'_> {
 
     #[inline]
     pub(super) fn store(&mut self, space: Space, of: Type, address: u64, value: u64) -> Result<(), Wrong> {
-        let place = self.find(space, address, of.bytes())?;
+        let place = self.find(space, address, of.bytes(), true)?;
         // SAFETY: as for a load.
         unsafe {
             match of.bytes() {
@@ -109,7 +116,7 @@ impl Memory<'_> {
         address: u64,
         [b, c]: [u64; 2],
     ) -> Result<u64, Wrong> {
-        let place = self.find(space, address, of.bytes())?;
+        let place = self.find(space, address, of.bytes(), true)?;
         let next = |old: u64| match update {
             Update::Exchange => b,
             Update::CompareExchange if of.unsigned(old) == of.unsigned(b) => c,

@@ -2,11 +2,13 @@
 
 use alloc::collections::BTreeMap;
 
-use super::lower::Body;
+use super::lower::{Body, Names, literal, signed};
 use super::program::{Entry, Module, Parameter};
 use super::text::{Reader, refuse};
 use super::types::Type;
 
+/// Bytes of all constants at most.
+const MOST_CONSTANTS: usize = 64 << 10;
 /// Alignment of the shared memory that a launch adds.
 const DYNAMIC_ALIGNMENT: usize = 16;
 
@@ -16,6 +18,7 @@ pub(super) type Places = BTreeMap<String, usize>;
 /// A variable's name, alignment and bytes; none for the one that a launch makes room for.
 struct Variable<'t> {
     name: &'t str,
+    of: Type,
     alignment: usize,
     bytes: Option<usize>,
 }
@@ -26,6 +29,7 @@ pub(crate) fn parse(text: &str) -> Result<Module, String> {
     let mut module = Module::default();
     // Shared variables outside of functions are every function's.
     let mut shared = Room::default();
+    let (mut constants, mut values) = (Room::default(), Vec::new());
     if !matches!(reader.peek(), Some(".version")) {
         return refuse(reader.line(), "`.version` expected");
     }
@@ -41,13 +45,17 @@ pub(crate) fn parse(text: &str) -> Result<Module, String> {
             }
             ".visible" | ".extern" | ".weak" => {}
             ".shared" => shared.add(&variable(&mut reader)?),
+            ".const" => constant(&mut reader, &mut constants, &mut values)?,
             ".entry" => {
-                let entry = entry(&mut reader, &shared)?;
+                let entry = entry(&mut reader, &shared, &constants.places)?;
                 module.entries.push(entry);
             }
             other => return refuse(line, format_args!("`{other}` outside of functions is not known")),
         }
     }
+    values.resize(values.len().next_multiple_of(8), 0);
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    module.constants = values.chunks(8).map(word).collect();
     Ok(module)
 }
 
@@ -119,7 +127,7 @@ fn declared<'t>(reader: &mut Reader<'t>) -> Result<Variable<'t>, String> {
     if !alignment.is_power_of_two() || bytes.is_some_and(|bytes| bytes > 1 << 24) {
         return refuse(line, format_args!("`{name}` has an alignment or size that no device has"));
     }
-    Ok(Variable { name, alignment, bytes })
+    Ok(Variable { name, of, alignment, bytes })
 }
 
 fn variable<'t>(reader: &mut Reader<'t>) -> Result<Variable<'t>, String> {
@@ -128,7 +136,42 @@ fn variable<'t>(reader: &mut Reader<'t>) -> Result<Variable<'t>, String> {
     Ok(variable)
 }
 
-fn entry(reader: &mut Reader<'_>, shared: &Room) -> Result<Entry, String> {
+/// A variable of constants, whose bytes go behind those of the others: `.align 4 .b8 name[8] = {1, 2};`. What is not said is zero.
+fn constant(reader: &mut Reader<'_>, room: &mut Room, values: &mut Vec<u8>) -> Result<(), String> {
+    let line = reader.line();
+    let variable = declared(reader)?;
+    let Some(bytes) = variable.bytes else {
+        return refuse(line, format_args!("`{}`, a constant, has no size", variable.name));
+    };
+    room.add(&variable);
+    if room.bytes > MOST_CONSTANTS {
+        return refuse(line, format_args!("{} bytes of constants exceed {MOST_CONSTANTS}", room.bytes));
+    }
+    values.resize(room.bytes - bytes, 0);
+    if reader.take("=") {
+        let several = reader.take("{");
+        loop {
+            let (line, word) = (reader.line(), signed(reader)?);
+            let Some(value) = literal(&word) else {
+                return refuse(line, format_args!("`{word}` is no number, which a constant begins with"));
+            };
+            values.extend_from_slice(&value.to_le_bytes()[..variable.of.bytes()]);
+            if !several || !reader.take(",") {
+                break;
+            }
+        }
+        if several {
+            reader.expect("}")?;
+        }
+        if values.len() > room.bytes {
+            return refuse(line, format_args!("`{}` has more values than its {bytes} bytes", variable.name));
+        }
+    }
+    values.resize(room.bytes, 0);
+    reader.expect(";")
+}
+
+fn entry(reader: &mut Reader<'_>, shared: &Room, constants: &Places) -> Result<Entry, String> {
     let name = reader.word()?.to_owned();
     let mut parameters: Vec<Parameter> = Vec::new();
     if reader.take("(") && !reader.take(")") {
@@ -194,7 +237,8 @@ fn entry(reader: &mut Reader<'_>, shared: &Room) -> Result<Entry, String> {
         reader.word()?;
     }
     let shared = shared.closed();
-    let made = body.finish(&parameters, &shared.places, &local.places)?;
+    let names = Names { parameters: &parameters, shared: &shared.places, local: &local.places, constants };
+    let made = body.finish(names)?;
     Ok(Entry {
         name,
         parameters,

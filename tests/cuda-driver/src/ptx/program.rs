@@ -6,6 +6,8 @@ use super::types::Type;
 #[derive(Debug, Default)]
 pub(crate) struct Module {
     pub(crate) entries: Vec<Entry>,
+    /// The bytes of all constants.
+    pub(crate) constants: Vec<u64>,
 }
 
 /// A function that can be launched.
@@ -52,6 +54,14 @@ pub(super) enum Special {
     GroupSize(usize),
     Group(usize),
     Groups(usize),
+    /// The place in the warp.
+    Lane,
+    /// The bits of the lanes before it, itself, or behind it.
+    Lanes {
+        before: bool,
+        itself: bool,
+        behind: bool,
+    },
 }
 
 /// Memory by how it is reached.
@@ -61,6 +71,7 @@ pub(super) enum Space {
     Global,
     Shared,
     Local,
+    Constant,
     Parameter,
 }
 
@@ -73,6 +84,8 @@ pub(super) struct Step {
     pub(super) from: [Register; 3],
     /// Only where this predicate is so.
     pub(super) guard: Option<(Register, bool)>,
+    /// Of the text.
+    pub(super) line: usize,
 }
 
 /// What it does: with the registers of the step.
@@ -88,9 +101,54 @@ pub(super) enum Action {
     Update(Space, i64, Update),
     Jump(usize),
     Barrier,
+    Together(Together),
     End,
     Trap,
     Nothing,
+}
+
+/// What lanes of a warp do together, and the registers that it needs beside the step's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Together {
+    pub(super) what: Collective,
+    /// The lanes that have to come.
+    pub(super) lanes: Register,
+    /// Where the second result goes, a predicate.
+    pub(super) also: Register,
+}
+
+/// The values are in the first register of the step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Collective {
+    /// The second register is the lane or the distance, the third the bounds.
+    Shuffle(Shuffle),
+    Vote(Vote),
+    Reduce(Operation),
+    /// The lanes that have the same value; all or none of them.
+    MatchAny,
+    MatchAll,
+    /// Nothing but to wait for each other.
+    Wait,
+    /// Who is here, without waiting for anybody.
+    Active,
+}
+
+/// Whose value a lane gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shuffle {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+/// What is found out about predicates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Vote {
+    All,
+    Any,
+    Uniform,
+    Ballot,
 }
 
 /// Arithmetic, on integers, floating-point numbers or predicates.
@@ -121,6 +179,9 @@ pub(super) enum Operation {
     Reciprocal,
     CountOnes,
     CountZeros,
+    /// The place of the highest bit that is not like the sign, and how far it is from the top.
+    HighestBit,
+    HighestBitShift,
     Reverse,
 }
 

@@ -1,21 +1,24 @@
-//! A launch: its groups one after the other, the items of a group in turn from barrier to barrier.
+//! A launch: its groups one after the other, the items of a group in turn from barrier to barrier, or to where lanes of a warp wait for each other.
 
 use core::fmt;
 
 use super::arithmetic::{calculate, compare, convert, together};
 use super::memory::{Memory, Range, Wrong};
 use super::program::{Action, Entry, Special};
+use super::warp::{self, LANES};
 use crate::code::{Code, LAUNCH_FAILED, LAUNCH_TIMEOUT};
 
 /// Steps of a launch at most, so that a kernel that does not end is found.
 const MOST_STEPS: u64 = 1 << 34;
 /// What is in memory that nobody wrote.
-const PATTERN: u64 = 0xA5A5_A5A5_A5A5_A5A5;
+pub(super) const PATTERN: u64 = 0xA5A5_A5A5_A5A5_A5A5;
 
 /// Everything that a launch needs.
 #[derive(Debug)]
 pub(crate) struct Launch<'l> {
     pub(crate) entry: &'l Entry,
+    /// The module's.
+    pub(crate) constants: &'l [u64],
     /// Items of a group and groups of the grid, X first.
     pub(crate) group: [u32; 3],
     pub(crate) groups: [u32; 3],
@@ -43,17 +46,21 @@ impl fmt::Display for Fault {
 }
 
 /// One item: where it is, and what it has.
-struct Item {
+pub(super) struct Item {
     next: usize,
-    ended: bool,
-    registers: Vec<u64>,
+    pub(super) state: State,
+    pub(super) registers: Vec<u64>,
     local: Vec<u64>,
 }
 
-/// Why an item stops.
-enum Stop {
+/// Whether an item can go on, or what it waits for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum State {
+    Ready,
     Barrier,
-    End,
+    /// For other lanes, at that step.
+    Together(usize),
+    Ended,
 }
 
 /// A linear number, X fastest, as three.
@@ -81,7 +88,7 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<(), Fault> {
     let mut shared = words(entry.shared_bytes + launch.shared_bytes);
     let item = |_| Item {
         next: 0,
-        ended: false,
+        state: State::Ready,
         registers: entry.registers.clone(),
         local: words(entry.local_bytes),
     };
@@ -93,7 +100,7 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<(), Fault> {
         shared.fill(PATTERN);
         for (index, item) in items.iter_mut().enumerate() {
             let place = triple(index as u64, launch.group);
-            (item.next, item.ended) = (0, false);
+            (item.next, item.state) = (0, State::Ready);
             item.registers.copy_from_slice(&entry.registers);
             item.local.fill(PATTERN);
             for (register, special) in &entry.specials {
@@ -102,27 +109,48 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<(), Fault> {
                     Special::GroupSize(axis) => u64::from(launch.group[*axis]),
                     Special::Group(axis) => group[*axis],
                     Special::Groups(axis) => u64::from(launch.groups[*axis]),
+                    Special::Lane => (index % LANES) as u64,
+                    Special::Lanes { before, itself, behind } => {
+                        let (own, below) = (1_u32 << (index % LANES), (1_u32 << (index % LANES)) - 1);
+                        let part = |wanted: &bool, bits| if *wanted { bits } else { 0 };
+                        u64::from(part(before, below) | part(itself, own) | part(behind, !(below | own)))
+                    }
                 };
             }
         }
-        // From barrier to barrier; items that have ended are not waited for.
-        while items.iter().any(|item| !item.ended) {
+        let fault = |item: &Item, index: usize, (code, what): (Code, String)| {
+            let line = entry.steps.get(item.next - 1).map_or(0, |step| step.line);
+            let (name, item) = (&entry.name, triple(index as u64, launch.group));
+            Err(Fault { code, what: format!("{name}, line {line}, group {group:?}, item {item:?}: {what}") })
+        };
+        loop {
             for index in 0..count {
                 let index = number(index, count) as usize;
                 let item = &mut items[index];
-                if item.ended {
+                if !matches!(item.state, State::Ready) {
                     continue;
                 }
-                let (ranges, parameters, shared) = (launch.ranges, &mut *parameters, &mut *shared);
-                let mut memory = Memory { ranges, parameters, shared, local: &mut item.local, last: 0 };
+                let (ranges, constants) = (launch.ranges, launch.constants);
+                let (parameters, shared, local) = (&mut *parameters, &mut *shared, &mut *item.local);
+                let mut memory = Memory { ranges, parameters, shared, local, constants, last: 0 };
                 match advance(entry, &mut item.next, &mut item.registers, &mut memory, &mut budget) {
-                    Ok(stop) => item.ended = matches!(stop, Stop::End),
-                    Err((code, what)) => {
-                        let (name, item) = (&entry.name, triple(index as u64, launch.group));
-                        let what = format!("{name}, group {group:?}, item {item:?}: {what}");
-                        return Err(Fault { code, what });
-                    }
+                    Ok(state) => item.state = state,
+                    Err(wrong) => return fault(item, index, wrong),
                 }
+            }
+            if warp::meet(entry, &mut items) {
+                continue;
+            }
+            if let Some((index, why)) = warp::stuck(entry, &items) {
+                return fault(&items[index], index, (LAUNCH_TIMEOUT, why));
+            }
+            // From barrier to barrier; items that have ended are not waited for.
+            let mut more = false;
+            for item in items.iter_mut().filter(|item| matches!(item.state, State::Barrier)) {
+                (item.state, more) = (State::Ready, true);
+            }
+            if !more {
+                break;
             }
         }
     }
@@ -133,14 +161,14 @@ fn wrong(wrong: Wrong) -> (Code, String) {
     (wrong.code, format!("{} bytes at {:#x} are not its", wrong.bytes, wrong.address))
 }
 
-/// Runs an item to its next barrier, or its end.
+/// Runs an item to where it waits, or to its end.
 fn advance(
     entry: &Entry,
     next: &mut usize,
     registers: &mut [u64],
     memory: &mut Memory<'_>,
     budget: &mut u64,
-) -> Result<Stop, (Code, String)> {
+) -> Result<State, (Code, String)> {
     while let Some(step) = entry.steps.get(*next) {
         *next += 1;
         *budget -= 1;
@@ -180,12 +208,13 @@ fn advance(
                 *next = target;
                 continue;
             }
-            Action::Barrier => return Ok(Stop::Barrier),
-            Action::End => return Ok(Stop::End),
+            Action::Barrier => return Ok(State::Barrier),
+            Action::Together(_) => return Ok(State::Together(*next - 1)),
+            Action::End => return Ok(State::Ended),
             Action::Trap => return Err((LAUNCH_FAILED, "it says so itself".into())),
             Action::Nothing => continue,
         };
         registers[step.to as usize] = result;
     }
-    Ok(Stop::End)
+    Ok(State::Ended)
 }
