@@ -1,4 +1,4 @@
-"""What the tests need of others. Absent: skipped with the reason; with ``CI=true`` that is a failure."""
+"""What the tests need of others. Absent: skipped with the reason, by `lacking` alone; a failure with ``CI=true``, or where ``USM_REQUIRE`` names it."""
 
 import importlib
 import os
@@ -13,6 +13,14 @@ import pytest
 import usm
 
 CI = os.environ.get("CI") in ("1", "true")
+REQUIRED = os.environ.get("USM_REQUIRE", "").split(",")
+
+
+def lacking(what, reason, module=False):
+    """Leaves the test out, or all of the module, because `what` is not here."""
+    if CI or what in REQUIRED:
+        pytest.fail(f"required: {what}: {reason}")
+    pytest.skip(f"{what}: {reason}", allow_module_level=module)
 
 
 def require(module, why):
@@ -20,18 +28,14 @@ def require(module, why):
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        if CI:
-            pytest.fail(f"{module} is needed under CI: {error}")
-        pytest.skip(f"{module} is not installed: {why}", allow_module_level=True)
+        lacking(module, f"not installed ({error}): {why}", module=True)
 
 
 def device_of(backend):
     """The first device of a backend."""
     device = next((device for device in usm.devices() if device.backend == backend), None)
     if device is None:
-        if CI:
-            pytest.fail(f"no device of the {backend} backend, which CI needs")
-        pytest.skip(f"no device of the {backend} backend")
+        lacking(backend, "no device of the backend")
     return device
 
 
@@ -40,10 +44,7 @@ def cuda_driver():
     """The variables of a process that uses the CUDA driver that executes on the host (`tests/cuda-driver`)."""
     library = os.environ.get("USM_CUDA_DRIVER")
     if library is None:
-        reason = "USM_CUDA_DRIVER not set (cargo build -p usm-cuda-driver)"
-        if CI:
-            pytest.fail(reason)
-        pytest.skip(reason)
+        lacking("cuda_on_host", "USM_CUDA_DRIVER not set (cargo build -p usm-cuda-driver)")
     return {"USM_CUDA_LIBRARY": library, "USM_CUDA_SETTINGS": "devices=2", "PYTHONPATH": str(pathlib.Path(__file__).parent)}
 
 
@@ -57,9 +58,7 @@ def dpctl():
     module = require("dpctl", "no SYCL devices")
     importlib.import_module("dpctl.memory")
     if not module.get_devices():
-        if CI:
-            pytest.fail("dpctl finds no device although usm is imported")
-        pytest.skip("dpctl finds no device")
+        lacking("sycl", "dpctl finds no device although usm is imported")
     return module
 
 
@@ -76,6 +75,14 @@ def queue(request):
     return usm.Queue(device_of(request.param))
 
 
+@pytest.fixture
+def compiler():
+    found = shutil.which("cc") or shutil.which("gcc")
+    if found is None:
+        lacking("cc", "no C compiler")
+    return found
+
+
 @pytest.fixture(params=["host", "device", "shared"])
 def kind(request):
     return request.param
@@ -85,8 +92,6 @@ def kind(request):
 def nrt_library():
     """The wheel's C library; one made without it has none, which only CI may not accept."""
     try:
-        usm.nrt.get_library()
+        return usm.nrt.get_library()
     except usm.DeviceError as error:
-        if CI:
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+        lacking("usm_nrt", error)

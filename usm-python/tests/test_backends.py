@@ -16,7 +16,7 @@ import pytest
 
 from backends.cases import CASES
 from backends.configurations import CONFIGURATIONS, Missing
-from conftest import CI
+from conftest import lacking
 
 WORKER = Path(__file__).with_name("backends") / "worker.py"
 # A case that takes longer hangs; the worker gives up before, with the place of each thread.
@@ -77,9 +77,9 @@ def workers(request):
     assert all(status == 0 for status, _ in ends.values()), ends
 
 
-def lacking(configuration, reason):
-    if CI and configuration.required:
-        pytest.fail(f"{configuration.name} is needed under CI: {reason}")
+def without(configuration, reason):
+    if configuration.required:
+        lacking(configuration.name, reason)
     pytest.skip(f"{configuration.name}: {reason}")
 
 
@@ -91,11 +91,11 @@ def test_case(name, case, workers, request):
         try:
             environment = configuration.environment(request.getfixturevalue)
         except Missing as reason:
-            lacking(configuration, str(reason))
+            without(configuration, reason)
         workers[name] = Worker(configuration, environment)
     worker = workers[name]
     if worker.outcome == "missing":
-        lacking(configuration, worker.reason)
+        without(configuration, worker.reason)
     assert worker.outcome == "ready", worker.reason
     outcome, reason = worker.run(case)
     if outcome == "skipped":

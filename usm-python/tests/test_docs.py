@@ -5,12 +5,11 @@ import doctest
 import inspect
 import pathlib
 
-import pytest
-
 import usm
 import usm.errors
 import usm.memory
 import usm.nrt
+from conftest import require
 from usm import _usm
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -18,13 +17,13 @@ STUB = pathlib.Path(usm.__file__).with_name("_usm.pyi")
 
 
 def test_the_examples_of_the_readme():
-    pytest.importorskip("numba", reason="an example compiles")
+    require("numba", "an example compiles")
     result = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
     assert result.attempted > 10 and result.failed == 0
 
 
 def test_the_example_of_the_front_page():
-    pytest.importorskip("numpy", reason="the example shares memory with NumPy")
+    require("numpy", "the example shares memory with NumPy")
     result = doctest.testfile(str(ROOT.parent / "README.md"), module_relative=False)
     assert result.attempted >= 5 and result.failed == 0
 

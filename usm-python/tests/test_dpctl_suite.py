@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from conftest import require
+from conftest import lacking, require
 
 # What cannot be run, and why. One function, which is three items, one for each kind of memory: it takes the functions that Cython exports from
 # `dpctl.memory._memory.__pyx_capi__` (`Memory_GetUsmPointer`, ..., `Memory_Make`) and hands them the object as `struct Py_MemoryObject *`. They read
@@ -20,7 +20,7 @@ def swapped():
     dpctl = require("dpctl", "its tests come with it")
     path = pathlib.Path(dpctl.__file__).parent / "tests" / "test_sycl_usm.py"
     if not path.exists():
-        pytest.skip("this dpctl comes without its tests", allow_module_level=True)
+        lacking("dpctl", "it comes without its tests", module=True)
     source = path.read_text()
     assert source.count("from dpctl.memory import") == 1
     source = source.replace("from dpctl.memory import", "from usm.memory import")

@@ -4,7 +4,6 @@ import array
 import ctypes
 import gc
 import pathlib
-import shutil
 import subprocess
 import sys
 import weakref
@@ -12,18 +11,12 @@ import weakref
 import pytest
 
 import usm
-from conftest import CI
 from usm.nrt import MemInfo
 
 
 @pytest.fixture(autouse=True)
-def library():
-    try:
-        return usm.nrt.get_library()
-    except usm.DeviceError as error:
-        if CI:
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+def library(nrt_library):
+    return nrt_library
 
 
 @pytest.fixture
@@ -271,12 +264,7 @@ int main(void) {
 """
 
 
-def test_a_program_without_python_compiles_against_what_the_package_ships(library, tmp_path):
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        if CI:
-            pytest.fail("a C compiler is needed under CI")
-        pytest.skip("no C compiler")
+def test_a_program_without_python_compiles_against_what_the_package_ships(library, compiler, tmp_path):
     source, program = tmp_path / "program.c", tmp_path / "program"
     source.write_text(PROGRAM)
     folder = str(pathlib.Path(library).parent)

@@ -1,7 +1,10 @@
 """`usm.Array` in compiled code."""
 
+import importlib.metadata
+
 import pytest
 
+from conftest import lacking
 from numba_case import run, selector
 
 pytestmark = pytest.mark.usefixtures("nrt_library")
@@ -158,12 +161,11 @@ def test_no_block_is_left():
 
 
 def test_numba_learns_the_type_by_itself():
-    run("""
-    import importlib.metadata, sys
     found = importlib.metadata.entry_points().select(group="numba_extensions")
     if not any(entry.value.startswith("usm.numba:") for entry in found):
-        print("skipped: the package is not installed, only imported")
-        sys.exit()
+        lacking("usm", "the package is not installed, only imported")
+    run("""
+    import sys
     assert "usm.numba" not in sys.modules
     array = usm.asarray([1, 2], queue="host")
     assert njit(lambda a: a)(array) is array

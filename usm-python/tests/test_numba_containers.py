@@ -55,9 +55,7 @@ def test_tables_of_typed_containers_live_in_the_source(backend, kind):
     assert stats.alloc - stats.free == 9
     refused(usm.RequestError, "9 blocks of the source are alive", usm.numba.uninstall)
     del numbers, squares, words
-    gc.collect()
-    stats = usm.nrt.get_allocation_stats()
-    assert usm.numba.installed().live == 0 and stats.alloc == stats.free and stats.mi_alloc == stats.mi_free
+    assert balanced()
     usm.numba.uninstall()
     """)
 
@@ -88,9 +86,7 @@ def test_typed_containers_of_arrays_and_strings():
     nested[0].append(9)
     assert [list(part) for part in nested] == [[1, 2, 9], [3]]
     del numbers, names, nested
-    gc.collect()
-    stats = usm.nrt.get_allocation_stats()
-    assert usm.numba.installed().live == 0 and stats.alloc == stats.free
+    assert balanced()
     """)
 
 
@@ -113,9 +109,7 @@ def test_a_container_stays_where_it_began():
     assert usm.numba.installed().live == 3
     assert len(heap) == 2000 and heap[1999] == items[2000] == 1999 and source[1] == 1
     del heap, items, source
-    gc.collect()
-    stats = usm.nrt.get_allocation_stats()
-    assert usm.numba.installed().live == 0 and stats.alloc == stats.free
+    assert balanced()
     """)
 
 

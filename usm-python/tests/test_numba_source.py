@@ -52,9 +52,7 @@ def test_arrays_lists_and_sets_live_in_the_source(backend, kind):
     assert moved.tolist() == list(range(100)) and ours.tolist()[0] == 9
 
     del lists, numbers, array, ours, moved
-    gc.collect()
-    stats = usm.nrt.get_allocation_stats()
-    assert usm.numba.installed().live == 0 and stats.alloc == stats.free and stats.mi_alloc == stats.mi_free
+    assert balanced()
     """)
 
 

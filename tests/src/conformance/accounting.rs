@@ -124,21 +124,22 @@ pub fn the_same_program_has_the_same_books<B: Backend>(fixture: &Fixture<'_, B>)
     drop(aligned);
     // An array of no elements has a byte of memory, so that it has an address of its own.
     let none = UsmVec::<u8, Shared, B>::zeroed(&queue, 0).expect("an array");
-    let mut text: String = context.history().iter().map(|record| format!("{record}\n")).collect();
-    let stats = context.stats();
-    for memory_type in [MemoryType::Buffer, MemoryType::UsmHost, MemoryType::UsmShared, MemoryType::UsmDevice]
-    {
-        text += &format!("{memory_type}: {}\n", row(stats.of(memory_type)));
-    }
-    text += &format!("sum: {} leaked={}\n", row(&stats.sum), stats.leaked);
-    assert_eq!(text, BOOKS);
+    let types = [MemoryType::Buffer, MemoryType::UsmHost, MemoryType::UsmShared, MemoryType::UsmDevice];
+    assert_eq!(books(context, &types), BOOKS);
     drop((device, source, none));
 }
 
-/// A line of such a text.
-pub(super) fn row(counters: &Counters) -> String {
-    let Counters { current, peak, total, live, count, .. } = counters;
-    format!("current={current} peak={peak} total={total} live={live} count={count}")
+/// The history of a context, then its statistics of these types and of all.
+pub(super) fn books<B: Backend>(context: &Context<B>, types: &[MemoryType]) -> String {
+    fn row(name: &str, counters: &Counters) -> String {
+        let Counters { current, peak, total, live, count, .. } = counters;
+        format!("{name}: current={current} peak={peak} total={total} live={live} count={count}")
+    }
+    let stats = context.stats();
+    let history = context.history().into_iter().map(|record| record.to_string());
+    let types = types.iter().map(|memory_type| row(&memory_type.to_string(), stats.of(*memory_type)));
+    let sum = row("sum", &stats.sum) + &format!(" leaked={}", stats.leaked);
+    history.chain(types).chain([sum]).map(|line| line + "\n").collect()
 }
 
 /// Reserved bytes are given back.

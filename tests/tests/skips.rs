@@ -1,0 +1,65 @@
+//! There is one way for a case to say that it does not run, and the summary of `cargo xtask test` counts those that take it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Sources of tests below a folder of the workspace, without what cargo and the set-up leave there.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        if path.is_dir() {
+            if name != "target" && !name.starts_with('.') {
+                sources(&path, found);
+            }
+        } else if name.ends_with(".rs") {
+            found.push(path);
+        }
+    }
+}
+
+fn workspace() -> (PathBuf, Vec<PathBuf>) {
+    let root = fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).expect("the workspace");
+    let mut found = Vec::new();
+    sources(&root, &mut found);
+    let found = found.iter().map(|path| path.strip_prefix(&root).expect("below it").to_owned()).collect();
+    (root, found)
+}
+
+/// A published crate has it in its package.
+#[test]
+fn every_crate_skips_by_the_same_file() {
+    let (root, sources) = workspace();
+    let read = |path: &PathBuf| fs::read_to_string(root.join(path)).expect("a file");
+    let ours = Path::new("tests/src/skip.rs");
+    let copies: Vec<PathBuf> =
+        sources.into_iter().filter(|path| path.ends_with("skip.rs") && path != ours).collect();
+    let first = read(copies.first().expect("a copy"));
+    assert!(first.contains("skipped: {case}: {what}: {reason}"), "what xtask reads");
+    for path in &copies {
+        assert!(read(path) == first, "{} is not as {}", path.display(), copies[0].display());
+    }
+    assert!(copies.len() >= 7, "{copies:?}");
+}
+
+/// Neither in words of its own, which nobody counts, nor by asking `USM_REQUIRE` itself.
+#[test]
+fn no_other_file_announces_a_skip() {
+    let (root, sources) = workspace();
+    // Who counts, who is no test, who hands the variable on, and this.
+    let others = ["xtask/", "benches/", "fuzz/", "tests/tests/skips.rs"];
+    let is_test = |path: &Path| !others.iter().any(|other| path.starts_with(other));
+    let mut found = Vec::new();
+    for path in sources.iter().filter(|path| is_test(path) && !path.ends_with("skip.rs")) {
+        let text = fs::read_to_string(root.join(path)).expect("a file");
+        for (number, line) in text.lines().enumerate() {
+            let said =
+                ["\"skipped: ", "\\nskipped: ", ": skipped: ", "\"skipped {", "SKIPPED: ", "\"USM_REQUIRE\""];
+            if said.iter().any(|words| line.contains(words)) {
+                found.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(sources.len() > 500, "{} files", sources.len());
+}
