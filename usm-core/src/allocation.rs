@@ -218,10 +218,11 @@ impl<B: Backend> Allocation<B> {
     }
 
     fn wait_within(&self, access: Access, limit: Duration) -> Result<()> {
-        self.uses.wait(access, limit)?;
+        #[cfg_attr(not(usm_valgrind), allow(unused_variables, reason = "what helgrind is told"))]
+        let waited = self.uses.wait(access, limit)?;
         #[cfg(usm_valgrind)]
         if self.context.shared().info().backend == crate::BackendKind::OpenCl {
-            self.uses.tell_helgrind(access, self.as_ptr(), self.size());
+            self.uses.tell_helgrind(waited, access, self.as_ptr(), self.size());
         }
         Ok(())
     }

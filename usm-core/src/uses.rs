@@ -75,7 +75,7 @@ impl<B: Backend> Pending<B> {
     /// # Errors
     /// The first event's that failed or did not finish.
     pub fn wait(&self, limit: Duration) -> Result<()> {
-        wait_for::<B>(self.events(), &mut Deadline::after(limit))
+        wait_for::<B>(self.events(), &mut Deadline::after(limit)).map(drop)
     }
 
     /// Whether all of it has finished before the time is over.
@@ -85,8 +85,9 @@ impl<B: Backend> Pending<B> {
     }
 }
 
-fn wait_for<B: Backend>(events: &[B::Event], deadline: &mut Deadline) -> Result<()> {
-    events.iter().try_for_each(|event| deadline.wait(|left| B::wait(event, left)))
+/// The answer is how many it waited for.
+fn wait_for<B: Backend>(events: &[B::Event], deadline: &mut Deadline) -> Result<usize> {
+    events.iter().try_fold(0, |waited, event| deadline.wait(|left| B::wait(event, left)).map(|()| waited + 1))
 }
 
 #[cfg(feature = "alloc")]
@@ -309,25 +310,24 @@ impl<B: Backend> Uses<B> {
         drop(gone);
     }
 
-    /// Blocks until a host access of this sort conflicts with nothing.
-    pub(crate) fn wait(&self, access: Access, limit: Duration) -> Result<()> {
+    /// Blocks until a host access of this sort conflicts with nothing. The answer is how many uses it waited for.
+    pub(crate) fn wait(&self, access: Access, limit: Duration) -> Result<usize> {
         if B::SYNCHRONOUS {
-            return Ok(());
+            return Ok(0);
         }
         let mut events = Vec::new();
         let _ = self.dependencies(access, 0, &mut events);
         wait_for::<B>(&events, &mut Deadline::after(limit))
     }
 
-    /// After [`wait`](Self::wait) for the same access to these bytes, for a runtime in which helgrind does not see what its work and the end of
-    /// an event have to do with each other. The runtime is asked, so that a wait that did not wait tells nothing.
+    /// After a [`wait`](Self::wait) for the same access to these bytes that waited for so many uses: for a runtime in which helgrind does not see what its
+    /// work and the end of an event have to do with each other. A wait that forgot a use, and one after which the runtime is not done, tell nothing.
     #[cfg(usm_valgrind)]
-    pub(crate) fn tell_helgrind(&self, access: Access, base: *const u8, len: usize) {
+    pub(crate) fn tell_helgrind(&self, waited: usize, access: Access, base: *const u8, len: usize) {
         let mut events = Vec::new();
         let known = self.dependencies(access, 0, &mut events);
-        let waited = !events.is_empty();
-        if Pending::<B>::of(events).is_done() {
-            self.list.lock().told.over(waited, access, known, base, len);
+        if events.len() <= waited && Pending::<B>::of(events).is_done() {
+            self.list.lock().told.over(waited > 0, access, known, base, len);
         }
     }
 
@@ -368,8 +368,8 @@ impl<B: Backend> Uses<B> {
 /// Without `alloc` a submission waits for its event before it returns, so nothing is ever unfinished.
 #[cfg(not(feature = "alloc"))]
 impl<B: Backend> Uses<B> {
-    pub(crate) fn wait(&self, _: Access, _: Duration) -> Result<()> {
-        Ok(())
+    pub(crate) fn wait(&self, _: Access, _: Duration) -> Result<usize> {
+        Ok(0)
     }
 
     pub(crate) fn take(&mut self) -> Pending<B> {
