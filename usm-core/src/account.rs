@@ -242,6 +242,12 @@ impl Account {
     pub(crate) fn find(&self, page: PageNumber, address: usize) -> Option<PointerInfo> {
         self.books.lock().pages.at(page).blocks.find(address)
     }
+
+    /// The live block of any context that contains `address`.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn find_any(&self, address: usize) -> Option<PointerInfo> {
+        self.books.lock().pages.pages.iter().find_map(|page| page.blocks.find(address))
+    }
 }
 
 impl Books {

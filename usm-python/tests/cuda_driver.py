@@ -7,7 +7,7 @@ import os
 # By what the tests call them.
 WORDS = {"cuEventRecord": "record", "cuStreamWaitEvent": "wait", "cuMemcpyAsync": "copy"}
 OUT_OF_MEMORY, UNAVAILABLE = 2, 46
-ALLOCATIONS = ("cuMemAlloc_v2", "cuMemAllocManaged", "cuMemHostAlloc", "cuMemAllocAsync")
+ALLOCATIONS = ("cuMemAlloc_v2", "cuMemAllocManaged", "cuMemHostAlloc", "cuMemAllocFromPoolAsync")
 # What a device that is lost refuses.
 OF_A_DEVICE = (
     *ALLOCATIONS,

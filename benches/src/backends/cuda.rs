@@ -91,22 +91,24 @@ impl Driver {
         self.events[next]
     }
 
-    /// Memory of the queue. The event after the allocation is what lets other queues use it; a program of one stream does without.
+    /// Memory of the queue, from the pool that ours is from. The event after the allocation is what lets other queues use it; a program of one stream does
+    /// without.
     fn in_order(&self, queue: &Queue<Cuda>) -> Result<Vec<Row>, String> {
         if !queue.context().info().queue_memory {
             eprintln!("skipped: memory in the order of a CUDA stream: the device has none");
             return Ok(Vec::new());
         }
         let find = |name| raw::function(queue.context().raw(), name);
-        let allocate = function!(find, c"cuMemAllocAsync", fn(*mut u64, usize, Raw) -> i32);
+        let allocate = function!(find, c"cuMemAllocFromPoolAsync", fn(*mut u64, usize, Raw, Raw) -> i32);
+        let pool = raw::memory_pool(queue.context().raw()).map_err(|error| error.to_string())?;
         let free = function!(find, c"cuMemFreeAsync", fn(u64, Raw) -> i32);
         let row = |size: usize, event: bool| {
             let request = Request::new(AllocKind::Device, size);
             let ours = || drop(black_box(MemorySource::allocate(queue, &request).expect("memory")));
             let theirs = || {
                 let mut address = 0;
-                // SAFETY: the context is current, a live stream, room for the answer.
-                unsafe { allocate(&raw mut address, size, self.stream) };
+                // SAFETY: a live pool and stream, room for the answer.
+                unsafe { allocate(&raw mut address, size, pool, self.stream) };
                 if event {
                     black_box(self.event());
                 }

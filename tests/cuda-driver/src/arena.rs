@@ -138,6 +138,16 @@ impl Arena {
         unsafe { libc::mprotect(address as *mut libc::c_void, bytes, protection) };
     }
 
+    /// Puts into a part of a block what is in memory that nobody wrote.
+    pub(crate) fn fresh(&self, address: usize, bytes: usize) {
+        self.pattern(address, bytes, FRESH);
+    }
+
+    /// Puts into a part of a block what is in memory that was freed.
+    pub(crate) fn freed(&self, address: usize, bytes: usize) {
+        self.pattern(address, bytes, FREED);
+    }
+
     fn pattern(&self, address: usize, bytes: usize, value: u8) {
         let own = self.views.own(address);
         let (head, tail) = (bytes.min(PATTERNED), bytes.saturating_sub(PATTERNED).min(PATTERNED));

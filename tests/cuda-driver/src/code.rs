@@ -25,3 +25,4 @@ pub(crate) const PEER_ACCESS_NOT_ENABLED: Code = 705;
 pub(crate) const CONTEXT_IS_DESTROYED: Code = 709;
 pub(crate) const MISALIGNED_ADDRESS: Code = 716;
 pub(crate) const LAUNCH_FAILED: Code = 719;
+pub(crate) const NOT_SUPPORTED: Code = 801;

@@ -98,7 +98,9 @@ impl State {
         }
         self.contexts.remove(&context);
         self.streams.retain(|_, stream| stream.context != context);
-        let owned = self.allocations.iter().filter(|(_, live)| live.context == context);
+        // Memory of a pool is the pool's.
+        let of = |live: &crate::memory::Allocation| live.context == context && live.pool().is_none();
+        let owned = self.allocations.iter().filter(|(_, live)| of(live));
         let owned: Vec<usize> = owned.map(|(address, _)| *address).collect();
         owned.into_iter().for_each(|address| self.release(address));
     }

@@ -88,7 +88,11 @@ pub(crate) fn enter_and_wait(
     let (context, numbers) = found;
     let done = |state: &mut State| {
         state.context(context)?;
-        Ok(numbers.iter().all(|number| !state.unfinished.contains(number)))
+        let done = numbers.iter().all(|number| !state.unfinished.contains(number));
+        if done {
+            state.seen(context, true);
+        }
+        Ok(done)
     };
     wait(done).err().unwrap_or(SUCCESS)
 }

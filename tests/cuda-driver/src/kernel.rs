@@ -121,7 +121,7 @@ impl State {
     pub(crate) fn is_born(&mut self, command: u64, address: usize) {
         let Some((_, live)) = self.lookup(address) else { return };
         // The address may have been given out again since: then the operation is one of the memory that was there before.
-        if let Origin::Pool(born) = live.origin {
+        if let Origin::Pool { born, .. } = live.origin {
             match (command < born, self.unfinished.contains(&born)) {
                 (false, true) => self.misuse(format_args!("{address:#x} is used before its allocation")),
                 (true, false) => self.misuse(format_args!("{address:#x} is used after its free")),

@@ -13,6 +13,7 @@ mod export;
 mod fault;
 mod kernel;
 mod memory;
+mod pool;
 mod ptx;
 mod state;
 mod stream;

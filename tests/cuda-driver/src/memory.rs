@@ -5,6 +5,7 @@ use core::alloc::Layout;
 
 use crate::arena::{Arena, Views};
 use crate::code::{Answer, ILLEGAL_ADDRESS, INVALID_VALUE, OUT_OF_MEMORY};
+use crate::pool::CHUNK;
 use crate::state::State;
 
 /// Address space of the memory of all devices, and of all managed memory. Race detectors keep a shadow of all of it.
@@ -28,8 +29,8 @@ pub(crate) enum Kind {
 pub(crate) enum Origin {
     /// A call that takes effect at once.
     Plain,
-    /// A pool, in the order of a stream; the command that makes it.
-    Pool(u64),
+    /// A pool, in the order of a stream; the command from which on it is there.
+    Pool { pool: usize, born: u64 },
     /// Another process.
     Opened(Views),
 }
@@ -48,16 +49,26 @@ pub(crate) struct Allocation {
     pub(crate) dying: Option<usize>,
 }
 
+impl Allocation {
+    /// The pool that it is of.
+    pub(crate) fn pool(&self) -> Option<usize> {
+        if let Origin::Pool { pool, .. } = self.origin { Some(pool) } else { None }
+    }
+}
+
 /// The memory of the process.
 #[derive(Debug)]
 pub(crate) struct Spaces {
     pub(crate) device: Arena,
+    /// Of devices too, with pages of their own.
+    pub(crate) pooled: Arena,
     pub(crate) managed: Arena,
 }
 
 impl Spaces {
     pub(crate) fn new() -> Option<Self> {
-        Some(Self { device: Arena::new(SPACE, GRANULE, false)?, managed: Arena::new(SPACE, PAGE, true)? })
+        let (device, pooled) = (Arena::new(SPACE, GRANULE, false)?, Arena::new(SPACE, CHUNK, false)?);
+        Some(Self { device, pooled, managed: Arena::new(SPACE, PAGE, true)? })
     }
 
     fn of(&mut self, kind: Kind) -> Option<&mut Arena> {
@@ -85,21 +96,25 @@ impl State {
         if size == 0 {
             return Err(INVALID_VALUE);
         }
-        let device = self.context(context)?.device;
-        // What a stream is about to free counts no longer: a driver would give it out again, or wait for it.
-        let counts = |live: &&Allocation| live.kind == kind && live.device == device && live.dying.is_none();
-        let used = self.allocations.values().filter(counts);
-        let used: usize = used.map(|live| live.size).sum();
-        if used.checked_add(size).is_none_or(|sum| sum > self.settings.memory) {
-            return Err(OUT_OF_MEMORY);
-        }
-        let address = match self.spaces.of(kind) {
-            Some(arena) => arena.take(size),
-            None => host_layout(size).and_then(|layout| {
-                // SAFETY: the size is not zero.
-                let block = unsafe { alloc(layout) } as usize;
-                (block != 0).then_some(block)
-            }),
+        let mut device = self.context(context)?.device;
+        let address = match (&origin, self.spaces.of(kind)) {
+            (Origin::Pool { pool, .. }, _) => {
+                // The pool may be another device's than the stream.
+                device = self.pool(*pool)?.device;
+                Some(self.take_of_pool(*pool, size)?)
+            }
+            (_, None) => {
+                self.has_room(kind, device, size)?;
+                host_layout(size).and_then(|layout| {
+                    // SAFETY: the size is not zero.
+                    let block = unsafe { alloc(layout) } as usize;
+                    (block != 0).then_some(block)
+                })
+            }
+            _ => {
+                self.has_room(kind, device, size)?;
+                self.spaces.of(kind).and_then(|arena| arena.take(size))
+            }
         };
         let address = address.ok_or(OUT_OF_MEMORY)?;
         if kind == Kind::Managed && self.devices[device].works {
@@ -108,6 +123,19 @@ impl State {
         let id = self.number() as u64;
         self.allocations.insert(address, Allocation { kind, device, context, size, id, origin, dying: None });
         Ok(address)
+    }
+
+    /// Bytes of a kind of memory that a device gives out; what pools keep is not there for others.
+    pub(crate) fn used(&self, kind: Kind, device: usize) -> usize {
+        let counts = |live: &&Allocation| live.kind == kind && live.device == device && live.pool().is_none();
+        let plain: usize = self.allocations.values().filter(counts).map(|live| live.size).sum();
+        if kind == Kind::Device { plain + self.pooled(device) } else { plain }
+    }
+
+    /// Whether a device has as much more.
+    pub(crate) fn has_room(&self, kind: Kind, device: usize, bytes: usize) -> Answer {
+        let sum = self.used(kind, device).checked_add(bytes);
+        if sum.is_some_and(|sum| sum <= self.settings.memory) { Ok(()) } else { Err(OUT_OF_MEMORY) }
     }
 
     /// Frees what starts at an address, by the call for that `host` or other memory.
@@ -134,6 +162,9 @@ impl State {
         }
         if live.kind == Kind::Managed {
             self.spaces.managed.reachable(address, size, true);
+        }
+        if let Origin::Pool { pool, .. } = live.origin {
+            return self.give_to_pool(pool, address, &live);
         }
         match (live.origin, self.spaces.of(live.kind)) {
             (Origin::Opened(views), _) => drop(views),
@@ -170,6 +201,7 @@ impl State {
     pub(crate) fn own(&self, live: &Allocation, address: usize) -> usize {
         match (&live.origin, live.kind) {
             (Origin::Opened(views), _) => views.own(address),
+            (Origin::Pool { .. }, _) => self.spaces.pooled.views.own(address),
             (_, Kind::Device) => self.spaces.device.views.own(address),
             (_, Kind::Managed) => self.spaces.managed.views.own(address),
             (_, Kind::Host) => address,
@@ -178,6 +210,8 @@ impl State {
 
     /// Whether an address can only be an allocation.
     fn is_ours(&self, address: usize) -> bool {
-        [&self.spaces.device, &self.spaces.managed].iter().any(|arena| arena.views.contains(address))
+        [&self.spaces.device, &self.spaces.pooled, &self.spaces.managed]
+            .iter()
+            .any(|arena| arena.views.contains(address))
     }
 }

@@ -10,6 +10,7 @@ use crate::context::{Context, Device};
 use crate::fault::Faults;
 use crate::kernel::{Function, Module};
 use crate::memory::{Allocation, Spaces};
+use crate::pool::Pool;
 use crate::stream::{Event, Stream};
 use crate::sync::{Mutex, MutexGuard};
 
@@ -24,6 +25,7 @@ pub(crate) struct State {
     pub(crate) contexts: BTreeMap<usize, Context>,
     pub(crate) spaces: Spaces,
     pub(crate) allocations: BTreeMap<usize, Allocation>,
+    pub(crate) pools: BTreeMap<usize, Pool>,
     pub(crate) streams: BTreeMap<usize, Stream>,
     pub(crate) events: BTreeMap<usize, Event>,
     pub(crate) modules: BTreeMap<usize, Module>,
@@ -53,19 +55,23 @@ pub(crate) struct Settings {
     pub(crate) hold: bool,
     /// Host and device may use managed memory at the same time.
     pub(crate) concurrent: bool,
+    /// Calls want a context to be current, also where their stream or event says one.
+    pub(crate) current: bool,
 }
 
 impl Settings {
-    /// Reads words: `late`, `hold`, `exclusive`, `memory=BYTES`, `devices=N`; the first that is none of these is the error.
+    /// Reads words: `late`, `hold`, `exclusive`, `current`, `memory=BYTES`, `devices=N`; the first that is none of these is the error.
     /// The number of devices is beside the settings.
     pub(crate) fn parse(text: &str) -> Result<(Self, usize), &str> {
-        let mut settings = Self { memory: 1 << 28, late: false, hold: false, concurrent: true };
+        let mut settings =
+            Self { memory: 1 << 28, late: false, hold: false, concurrent: true, current: false };
         let mut devices = 1;
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             match part.split_once('=') {
                 None if part == "late" => settings.late = true,
                 None if part == "hold" => settings.hold = true,
                 None if part == "exclusive" => settings.concurrent = false,
+                None if part == "current" => settings.current = true,
                 Some(("memory", bytes)) => settings.memory = bytes.parse().map_err(|_| part)?,
                 Some(("devices", count)) => devices = count.parse().map_err(|_| part)?,
                 _ => return Err(part),
@@ -92,6 +98,7 @@ impl State {
             contexts: BTreeMap::new(),
             spaces: Spaces::new().expect("address space"),
             allocations: BTreeMap::new(),
+            pools: BTreeMap::new(),
             streams: BTreeMap::new(),
             events: BTreeMap::new(),
             modules: BTreeMap::new(),
@@ -131,6 +138,8 @@ impl State {
             let of = |context: &usize| self.contexts.get(context).is_some_and(|found| found.device == device);
             return Some(match what {
                 "allocations" => self.allocations.values().filter(|live| live.device == device).count(),
+                "pools" => self.pools.values().filter(|pool| pool.device == device).count(),
+                "reserved" => self.pooled(device),
                 "events" => self.events.values().filter(|event| of(&event.context)).count(),
                 "modules" => self.modules.values().filter(|module| of(&module.context)).count(),
                 _ => return None,

@@ -52,6 +52,7 @@ impl State {
 
     /// The stream of a handle, which may be one of the two that have no handle.
     pub(crate) fn stream(&self, handle: usize) -> Answer<usize> {
+        self.wants_current()?;
         let stream = match handle {
             0 | 1 => self.context(self.current()?)?.defaults[0],
             2 => self.context(self.current()?)?.defaults[1],
@@ -61,8 +62,13 @@ impl State {
         self.context(found.context).map(|_| stream)
     }
 
+    fn wants_current(&self) -> Answer {
+        if self.settings.current { self.current().map(|_| ()) } else { Ok(()) }
+    }
+
     /// The event of a handle, in a context that works.
     pub(crate) fn event(&mut self, handle: usize) -> Answer<&mut Event> {
+        self.wants_current()?;
         let context = find(&mut self.events, handle)?.context;
         self.context(context)?;
         find(&mut self.events, handle)

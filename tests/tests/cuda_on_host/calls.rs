@@ -8,6 +8,7 @@ use usm_kernel::{Argument, Code, Function, Launch, LaunchError, Module, NdRange}
 
 use crate::driver::{Driver, calls_of, fail, set};
 
+mod pool;
 mod queue_memory;
 
 /// A launch, with the context current on the thread before.

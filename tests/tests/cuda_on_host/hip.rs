@@ -13,7 +13,7 @@ use usm_core::{
 use usm_kernel::{BuildError, Code, Module};
 use usm_tests::{Fixture, Provider, conformance_suite, skip};
 
-use crate::driver::{Driver, RUNTIME, fail};
+use crate::driver::{Driver, RUNTIME, calls_of, fail};
 
 fn start(settings: &str) -> Result<Driver, String> {
     Driver::start(settings, Cuda::open_hip)
@@ -167,6 +167,38 @@ fn errors_have_hip_s_names() {
         assert!(matches!(error.kind, ErrorKind::OutOfMemory { requested: 64, .. }), "{error}");
     }
     fail("");
+}
+
+#[test]
+fn memory_of_a_queue_is_of_a_pool_by_hip_s_names() {
+    let Some(driver) = driver() else { return };
+    let context = driver.context();
+    let queue = context.queue(QueueOrder::InOrder).unwrap();
+    let request = Request::new(AllocKind::Device, 4096);
+    let pair = || calls_of(|| drop(MemorySource::allocate(&queue, &request).unwrap())).1;
+    let first = pair();
+    assert!(
+        ["hipMemPoolCreate", "hipMemPoolSetAttribute"]
+            .iter()
+            .all(|name| first.iter().any(|call| call == name))
+    );
+    drop((pair(), pair()));
+    for _ in 0..3 {
+        let made: Vec<String> = pair().into_iter().filter(|call| call.starts_with("hip")).collect();
+        assert_eq!(made, ["hipMallocFromPoolAsync", "hipEventRecord", "hipFreeAsync"]);
+    }
+    fail("hipMallocFromPoolAsync=999");
+    let refused = MemorySource::allocate(&queue, &request).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Native { operation: "hipMallocFromPoolAsync" });
+    assert_eq!((refused.backend, refused.native), (Some(BackendKind::Hip), Some(999)));
+    fail("hipMalloc=2");
+    let (refused, made) = calls_of(|| context.allocate(&request).unwrap_err());
+    assert!(matches!(refused.kind, ErrorKind::OutOfMemory { requested: 4096, .. }), "{refused}");
+    let times = |name| made.iter().filter(|call| *call == name).count();
+    assert_eq!((times("hipMalloc"), times("hipMemPoolTrimTo")), (2, 1));
+    fail("");
+    drop((queue, context));
+    assert_eq!(driver.live("pools"), 0);
 }
 
 #[test]

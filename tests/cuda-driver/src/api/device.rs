@@ -67,7 +67,7 @@ functions! {
     }
     cuDeviceGetMemPool | cuDeviceGetDefaultMemPool(pool: *mut usize, device: i32) |state| {
         state.device(device)?;
-        put(pool, super::pool::of_device(device))?;
+        put(pool, crate::pool::default_of(device as usize))?;
     }
     cuDeviceCanAccessPeer(can: *mut i32, device: i32, peer: i32) |state| {
         if state.device(device).is_err() || state.device(peer).is_err() {

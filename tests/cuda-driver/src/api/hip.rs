@@ -102,7 +102,13 @@ twins! {
     hipFree(address: usize) = memory::cuMemFree_v2;
     hipHostFree(address: usize) = memory::cuMemFreeHost;
     hipMallocAsync(address: *mut usize, bytes: usize, stream: usize) = pool::cuMemAllocAsync;
+    hipMallocFromPoolAsync(address: *mut usize, bytes: usize, pool: usize, stream: usize) = pool::cuMemAllocFromPoolAsync;
     hipFreeAsync(address: usize, stream: usize) = pool::cuMemFreeAsync;
+    hipMemPoolCreate(pool: *mut usize, properties: *const pool::Properties) = pool::cuMemPoolCreate;
+    hipMemPoolDestroy(pool: usize) = pool::cuMemPoolDestroy;
+    hipMemPoolTrimTo(pool: usize, keep: usize) = pool::cuMemPoolTrimTo;
+    // hipMemPoolAttrReleaseThreshold is 4 here too.
+    hipMemPoolSetAttribute(pool: usize, which: i32, value: *const c_void) = pool::cuMemPoolSetAttribute;
     hipStreamCreateWithFlags(stream: *mut usize, flags: u32) = order::cuStreamCreate;
     hipStreamDestroy(stream: usize) = order::cuStreamDestroy_v2;
     hipStreamQuery(stream: usize) = order::cuStreamQuery;

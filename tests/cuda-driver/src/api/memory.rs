@@ -40,8 +40,7 @@ functions! {
     }
     cuMemGetInfo_v2(free: *mut usize, total: *mut usize) |state| {
         let device = state.current().and_then(|current| Ok(state.context(current)?.device))?;
-        let used = state.allocations.values().filter(|live| live.kind == Kind::Device && live.device == device);
-        let used: usize = used.map(|live| live.size).sum();
+        let used = state.used(Kind::Device, device);
         put(free, state.settings.memory.saturating_sub(used))?;
         put(total, state.settings.memory)?;
     }
@@ -89,7 +88,10 @@ unsafe fn answer_to(
     // SAFETY: the caller's promise, by the attribute.
     unsafe {
         match attribute {
-            1 => put(word, found.map_or(0, |(_, live)| live.context)),
+            // Memory of a pool is of no context.
+            1 => {
+                put(word, found.filter(|(_, live)| live.pool().is_none()).map_or(0, |(_, live)| live.context))
+            }
             2 => {
                 let memory_type = match kind {
                     None => 0,
@@ -104,6 +106,7 @@ unsafe fn answer_to(
             8 => put(number, u32::from(kind == Some(Kind::Managed))),
             9 => put(number, found.map_or(0, |(_, live)| live.device as u32)),
             11 => put(word, found.map_or(0, |(start, _)| start)),
+            17 => put(word, found.and_then(|(_, live)| live.pool()).unwrap_or(0)),
             12 => put(word, found.map_or(0, |(_, live)| live.size)),
             _ => Err(INVALID_VALUE),
         }

@@ -28,6 +28,8 @@ functions! {
         if !state.is_done(last) {
             return Err(NOT_READY);
         }
+        let context = find(&mut state.streams, stream)?.context;
+        state.seen(context, false);
     }
     cuStreamGetCtx(stream: usize, context: *mut usize) |state| {
         let stream = state.stream(stream)?;
@@ -67,14 +69,15 @@ functions! {
         (event.record, event.stream) = (record, handle);
     }
     cuEventQuery(event: usize) |state| {
-        let (record, stream) = {
+        let (record, stream, context) = {
             let event = state.event(event)?;
-            (event.record, event.stream)
+            (event.record, event.stream, event.context)
         };
         state.note(format_args!("{stream:#x}"));
         if !state.is_done(record) {
             return Err(NOT_READY);
         }
+        state.seen(context, false);
         state.note(format_args!("done"));
     }
 }

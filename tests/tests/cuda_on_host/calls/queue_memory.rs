@@ -31,9 +31,7 @@ fn an_allocation_and_its_free_are_a_call_each_and_an_event() {
     drop([bytes(&queue), bytes(&queue)]);
     for _ in 0..100 {
         let made = calls_in(&context, || drop(bytes(&queue)));
-        let expected =
-            ["cuCtxGetCurrent", "cuMemAllocAsync", "cuEventRecord", "cuCtxGetCurrent", "cuMemFreeAsync"];
-        assert_eq!(made, expected);
+        assert_eq!(made, ["cuMemAllocFromPoolAsync", "cuEventRecord", "cuMemFreeAsync"]);
     }
 }
 
@@ -74,7 +72,7 @@ fn another_stream_waits_for_the_allocation_and_the_free_for_that_stream() {
     let names = made.iter().filter_map(|call| call.split(' ').next());
     let order: Vec<_> = names.filter(|call| !call.starts_with("cuCtx")).collect();
     let expected = [
-        "cuMemAllocAsync",
+        "cuMemAllocFromPoolAsync",
         "cuEventRecord",
         "cuEventQuery",
         "cuStreamWaitEvent",
@@ -113,8 +111,8 @@ fn a_free_that_is_refused_waits_for_its_events_and_goes_by_the_plain_call() {
     fail("");
     assert_eq!((times(&made, "cuMemFreeAsync"), times(&made, "cuMemFree_v2")), (1, 0));
     assert_eq!((context.deferred_frees(), live(), context.stats().sum.live), (1, before, 1));
-    // Still the driver's to know, since it was not freed.
-    assert_eq!(context.query(address).unwrap().kind, AllocKind::Device);
+    // Nobody has it any more, wherever it is.
+    assert_eq!(context.query(address).unwrap().kind, AllocKind::Unknown);
     context.collect();
     assert_eq!((context.deferred_frees(), live()), (1, before));
     set("");
@@ -152,20 +150,20 @@ fn refused_allocations_are_typed_and_a_driver_without_it_gives_plain_memory() {
     fail("cuEventCreate=700");
     let (refused, made) = calls_of(|| MemorySource::allocate(&queue, &request).unwrap_err());
     assert_eq!((refused.kind, refused.native), (ErrorKind::Native { operation: "cuEventCreate" }, Some(700)));
-    assert_eq!(times(&made, "cuMemAllocAsync"), 0, "{made:?}");
-    fail("cuMemAllocAsync=2");
+    assert_eq!(times(&made, "cuMemAllocFromPoolAsync"), 0, "{made:?}");
+    fail("cuMemAllocFromPoolAsync=2");
     let (memory_type, requested) = (MemoryType::UsmDevice, SIZE as u64);
     let refused = MemorySource::allocate(&queue, &request).unwrap_err();
     assert_eq!((refused.kind, refused.native), (ErrorKind::OutOfMemory { memory_type, requested }, Some(2)));
-    fail("cuMemAllocAsync=700");
+    fail("cuMemAllocFromPoolAsync=700");
     let refused = MemorySource::allocate(&queue, &request).unwrap_err();
     assert_eq!(
         (refused.kind, refused.native),
-        (ErrorKind::Native { operation: "cuMemAllocAsync" }, Some(700))
+        (ErrorKind::Native { operation: "cuMemAllocFromPoolAsync" }, Some(700))
     );
     assert_eq!(context.stats().sum.count, 0);
     // Says that it has pools and that it has none.
-    fail("cuMemAllocAsync=801");
+    fail("cuMemAllocFromPoolAsync=801");
     let memory = bytes(&queue);
     let made = calls_in(&context, || drop(memory));
     assert_eq!((times(&made, "cuMemFreeAsync"), times(&made, "cuMemFree_v2")), (0, 1));
@@ -174,7 +172,7 @@ fn refused_allocations_are_typed_and_a_driver_without_it_gives_plain_memory() {
 
 #[test]
 fn a_driver_older_than_pools_opens_and_has_plain_memory() {
-    let Some(driver) = Driver::lacking(&["cuMemAllocAsync", "cuMemFreeAsync"]) else { return };
+    let Some(driver) = Driver::lacking(&["cuMemAllocFromPoolAsync"]) else { return };
     let context = driver.context();
     assert!(!context.info().queue_memory);
     let queue = queue(&context);
@@ -208,10 +206,12 @@ fn a_context_is_not_released_before_the_work_of_such_memory() {
     let calls = leave_work(Duration::from_secs(10), true);
     assert_eq!(released(&calls), 1);
     let asked = calls.iter().rposition(|call| call == "cuEventQuery");
-    let release = calls.iter().position(|call| call.starts_with("cuDevice"));
-    assert!(asked.is_some() && asked < release, "{calls:?}");
-    // What never ends is given up, with its context.
-    assert_eq!(released(&leave_work(Duration::from_millis(20), false)), 0);
+    let first = |name| calls.iter().position(|call| call == name);
+    let [pool, release] = ["cuMemPoolDestroy", "cuDevicePrimaryCtxRelease_v2"].map(first);
+    assert!(asked.is_some() && asked < pool && pool < release, "{calls:?}");
+    // What never ends is given up, with its context and the pool.
+    let calls = leave_work(Duration::from_millis(20), false);
+    assert_eq!((released(&calls), times(&calls, "cuMemPoolDestroy")), (0, 0));
     set("");
 }
 
@@ -239,7 +239,7 @@ fn plain_memory_of_a_queue_keeps_no_stream() {
     let Some(driver) = Driver::here() else { return };
     let context = driver.context();
     let queue = queue(&context);
-    fail("cuMemAllocAsync=801");
+    fail("cuMemAllocFromPoolAsync=801");
     let memory = bytes(&queue);
     fail("");
     let before = count("streams");

@@ -78,9 +78,7 @@ fn describe(driver: &Driver, id: DeviceId, ordinal: u32) -> Result<DeviceInfo> {
     info.max_work_group_size = attribute(known.max_threads_per_block) as u64;
     info.integrated = attribute(known.integrated) != 0;
     let has = |which| attribute(which) != 0;
-    info.queue_memory = has(known.memory_pools_supported)
-        && driver.allocate_in_order.is_some()
-        && driver.free_in_order.is_some();
+    info.queue_memory = has(known.memory_pools_supported) && driver.in_order.is_some();
     let host_atomics = has(known.host_native_atomic_supported);
     info.capabilities = Capabilities::NONE;
     info.capabilities.device = AccessFlags::ACCESS | AccessFlags::ATOMIC;

@@ -13,6 +13,7 @@ pub(super) const INVALID_DEVICE_POINTER: Code = 17;
 pub(super) const NOT_FOUND: Code = 500;
 pub(super) const NO_DEVICE: Code = 100;
 pub(super) const INVALID_DEVICE: Code = 101;
+pub(super) const INVALID_CONTEXT: Code = 201;
 pub(super) const PEER_ACCESS_UNSUPPORTED: Code = 217;
 pub(super) const NOT_READY: Code = 600;
 pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code = 704;

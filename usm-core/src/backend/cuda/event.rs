@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use super::error;
 use super::loader::{Code, Driver, Raw};
-use super::memory::{Current, Native};
+use super::memory::Native;
 use crate::backend::roster::Completion;
 use crate::backend::slots::{Held, Slots};
 use crate::backend::{EventStatus, poll};
@@ -71,17 +71,12 @@ impl Events {
     /// The event is there first: when there is none, nothing was submitted. When recording it fails, or a later one of several
     /// calls, work is under way: there is an event all the same, one that never completes.
     #[inline]
-    pub(super) fn record(
-        &self,
-        stream: Raw,
-        current: &Current,
-        work: impl FnOnce() -> Submitted,
-    ) -> Result<CudaEvent> {
-        let event = self.take(current)?;
+    pub(super) fn record(&self, stream: Raw, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
+        let event = self.take()?;
         let failed = match work() {
             Submitted::All => {
                 // SAFETY: live event and stream.
-                match unsafe { (event.driver.record_event)(event.raw, stream) } {
+                match self.native.ask(|| unsafe { (event.driver.record_event)(event.raw, stream) }) {
                     error::SUCCESS => None,
                     code => Some((event.driver.names().record_event, code)),
                 }
@@ -99,16 +94,17 @@ impl Events {
     }
 
     #[inline]
-    fn take(&self, current: &Current) -> Result<Held<Object>> {
+    fn take(&self) -> Result<Held<Object>> {
         match self.slots.take() {
             Some(used) => Ok(used),
-            None => self.create(current),
+            None => self.create(),
         }
     }
 
     #[cold]
-    fn create(&self, _: &Current) -> Result<Held<Object>> {
+    fn create(&self) -> Result<Held<Object>> {
         let (mut raw, driver) = (ptr::null_mut(), self.native.driver());
+        let _current = self.native.current()?;
         // SAFETY: the context is current, room for the answer.
         let code = unsafe { (driver.create_event)(&raw mut raw, DISABLE_TIMING) };
         driver.check(driver.names().create_event, code)?;

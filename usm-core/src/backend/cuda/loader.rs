@@ -13,7 +13,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use super::error::{NO_DEVICE, SUCCESS};
-use super::gone::Gone;
+use super::pool::{Pools, Properties};
 use super::vendor::{Constants, Vendor};
 use crate::backend::library;
 use crate::error::{ErrorKind, Result};
@@ -22,7 +22,7 @@ use crate::sync::sleeping::Mutex;
 
 /// `CUresult`, `hipError_t`.
 pub(super) type Code = i32;
-/// Stream or event; context, which in HIP is its device (see [`adapter`](super::adapter)).
+/// Stream, event or pool; context, which in HIP is its device (see [`adapter`](super::adapter)).
 pub(super) type Raw = *mut c_void;
 /// `CUdevice`, `hipDevice_t`.
 pub(super) type DeviceId = i32;
@@ -68,7 +68,7 @@ macro_rules! table {
         }
         cuda { $($cuda_only:ident = $cuda_symbol:literal ($($cuda_only_argument:ty),*);)* }
         hip { $($hip_only:ident = $hip_symbol:literal ($($hip_only_argument:ty),*);)* }
-        maybe { $($may:ident = $cuda_may:literal | $hip_may:literal ($($may_argument:ty),*);)* }
+        in_order { $($may:ident = $cuda_may:literal | $hip_may:literal ($($may_argument:ty),*);)* }
     ) => {
         /// What one vendor calls the functions that both have.
         pub(super) struct Names {
@@ -96,12 +96,18 @@ macro_rules! table {
             $(pub(super) $hip_only: function!($($hip_only_argument),*),)*
         }
 
-        /// The functions that are used, present once the driver is open but for those that an older driver may lack.
+        /// Memory in the order of a stream.
+        #[derive(Debug)]
+        pub(super) struct InOrder {
+            $(pub(super) $may: function!($($may_argument),*),)*
+        }
+
+        /// The functions that are used, present once the driver is open.
         pub(super) struct Driver {
             $(pub(super) $field: function!($($argument),*),)*
-            $(pub(super) $may: Option<function!($($may_argument),*)>,)*
-            /// Memory that was freed in the order of a stream: the driver must not be asked about it.
-            pub(super) gone: Gone,
+            /// All or none: an older driver may lack them.
+            pub(super) in_order: Option<InOrder>,
+            pub(super) pools: Pools,
             /// What is called through [`adapter`](super::adapter).
             pub(super) own: Own,
             pub(super) vendor: &'static Vendor,
@@ -110,6 +116,19 @@ macro_rules! table {
             pub(super) path: PathBuf,
             /// Kept open, and asked for further functions.
             handle: Option<libloading::Library>,
+        }
+
+        impl InOrder {
+            /// # Safety
+            /// The library's functions have the signatures of the table.
+            unsafe fn bind(library: &libloading::Library, vendor: &'static Vendor) -> Result<Self> {
+                Ok(Self {
+                    $($may: {
+                        // SAFETY: the caller's promise.
+                        unsafe { find::<function!($($may_argument),*)>(library, vendor, vendor.names.$may) }?
+                    },)*
+                })
+            }
         }
 
         impl Driver {
@@ -121,11 +140,9 @@ macro_rules! table {
                         // SAFETY: the caller's promise.
                         unsafe { find::<function!($($argument),*)>(library, vendor, vendor.names.$field) }?
                     },)*
-                    $($may: {
-                        // SAFETY: as above.
-                        unsafe { find::<function!($($may_argument),*)>(library, vendor, vendor.names.$may) }.ok()
-                    },)*
-                    gone: Gone::new(),
+                    // SAFETY: as above.
+                    in_order: unsafe { InOrder::bind(library, vendor) }.ok(),
+                    pools: Pools::new(),
                     own: match vendor.own {
                         Kind::Cuda => Own::Cuda(CudaRows {
                             $($apart: {
@@ -216,8 +233,12 @@ table! {
         range = "hipMemGetAddressRange" (*mut Address, *mut usize, Address);
     }
     // CUDA 11.2 and HIP 5.2.
-    maybe {
-        allocate_in_order = "cuMemAllocAsync" | "hipMallocAsync" (*mut Address, usize, Raw);
+    in_order {
+        create_pool = "cuMemPoolCreate" | "hipMemPoolCreate" (*mut Raw, *const Properties);
+        destroy_pool = "cuMemPoolDestroy" | "hipMemPoolDestroy" (Raw);
+        set_pool_attribute = "cuMemPoolSetAttribute" | "hipMemPoolSetAttribute" (Raw, i32, *mut c_void);
+        trim_pool = "cuMemPoolTrimTo" | "hipMemPoolTrimTo" (Raw, usize);
+        allocate_in_order = "cuMemAllocFromPoolAsync" | "hipMallocFromPoolAsync" (*mut Address, usize, Raw, Raw);
         free_in_order = "cuMemFreeAsync" | "hipFreeAsync" (Address, Raw);
     }
 }

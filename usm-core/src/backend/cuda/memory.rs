@@ -7,13 +7,15 @@ use core::ffi::c_void;
 use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
+use std::sync::OnceLock;
 
 use super::Cuda;
 use super::adapter::Described;
 use super::device::CudaDevice;
 use super::error;
 use super::event::{CudaEvent, Events};
-use super::loader::{Driver, Raw};
+use super::loader::{Code, Driver, Raw};
+use super::pool::{Pool, Share, Work};
 use super::queue;
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
@@ -59,6 +61,21 @@ impl Native {
     pub(super) fn current(&self) -> Result<Current> {
         // SAFETY: a live context.
         unsafe { Current::push(self.driver(), self.raw) }
+    }
+
+    /// Makes a call that takes its context from a stream or an event of this one, so that none need be current. A driver that wants one all the same
+    /// refuses it, and is called again with this one.
+    #[inline]
+    pub(super) fn ask(&self, mut call: impl FnMut() -> Code) -> Code {
+        match call() {
+            error::INVALID_CONTEXT => self.ask_again(call),
+            code => code,
+        }
+    }
+
+    #[cold]
+    fn ask_again(&self, mut call: impl FnMut() -> Code) -> Code {
+        self.current().map_or(error::INVALID_CONTEXT, |_current| call())
     }
 }
 
@@ -116,9 +133,11 @@ pub struct CudaContext(Counted<Inner>);
 struct Inner {
     shared: Shared,
     deferred: Deferred<Cuda>,
-    roster: Arc<Roster<queue::Inner, CudaEvent>>,
+    roster: Arc<Work>,
     placed: Placed,
     events: Arc<Events>,
+    /// From the first memory of a queue on.
+    share: OnceLock<Share>,
     native: Arc<Native>,
 }
 
@@ -147,6 +166,7 @@ impl CudaContext {
             roster,
             placed: Placed::new(),
             events: Events::new(&native),
+            share: OnceLock::new(),
             native,
         }))
     }
@@ -184,8 +204,33 @@ impl CudaContext {
         &self.0.deferred
     }
 
-    pub(super) fn roster(&self) -> &Roster<queue::Inner, CudaEvent> {
+    pub(super) fn roster(&self) -> &Work {
         &self.0.roster
+    }
+
+    /// The pool of the device, for memory of queues.
+    #[inline]
+    pub(super) fn pool(&self) -> Result<&Pool> {
+        match self.0.share.get() {
+            Some(share) => Ok(share.pool()),
+            None => self.join_pool(),
+        }
+    }
+
+    #[cold]
+    fn join_pool(&self) -> Result<&Pool> {
+        // The driver may want a context to be there.
+        let _current = self.current()?;
+        let share = self.driver().pools.join(self.device(), &self.0.roster)?;
+        // Of several threads one has it made; another's share ends here.
+        Ok(self.0.share.get_or_init(|| share).pool())
+    }
+
+    /// For who found no memory on the device, within the wait limit: whether to try once more.
+    #[cold]
+    pub(super) fn make_room(&self) -> bool {
+        let deadline = Deadline::after(self.0.shared.wait_limit());
+        self.driver().pools.make_room(self.device().id(), deadline)
     }
 
     pub(super) fn placed(&self) -> &Placed {
@@ -199,7 +244,6 @@ impl CudaContext {
             // SAFETY: just allocated in this context, used by nobody.
             |base| unsafe { self.0.free_at(kind, base) },
         )?;
-        self.driver().gone.remove(address..address + layout.size());
         let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
         // `allocate_bytes` never gives 0.
         pointer.ok_or_else(|| self.driver().error(ErrorKind::SizeOverflow))
@@ -210,7 +254,7 @@ impl CudaContext {
         let names = driver.names();
         let _current = self.current()?;
         let mut address: usize = 0;
-        let (operation, code) = match kind {
+        let mut call = || match kind {
             AllocKind::Device => {
                 // SAFETY: the context is current, room for the answer.
                 (names.allocate_device, unsafe { (driver.allocate_device)(&raw mut address, size) })
@@ -228,6 +272,10 @@ impl CudaContext {
                 (names.allocate_host, code)
             }
         };
+        let (operation, mut code) = call();
+        if code == error::OUT_OF_MEMORY && kind != AllocKind::Host && self.make_room() {
+            (_, code) = call();
+        }
         match code {
             error::SUCCESS if address != 0 => Ok(address),
             error::OUT_OF_MEMORY => {
@@ -255,8 +303,9 @@ impl CudaContext {
 
     pub(super) fn query(&self, address: usize) -> Result<PointerInfo> {
         let driver = self.driver();
-        if driver.gone.has(address) {
-            return Ok(PointerInfo::UNKNOWN);
+        if let Some(ours) = driver.pools.find(address) {
+            let context = self.0.shared.id();
+            return Ok(ours.map_or(PointerInfo::UNKNOWN, |found| PointerInfo { context, ..found }));
         }
         let current = self.current()?;
         let (code, found) = driver.describe(address);
@@ -338,8 +387,8 @@ unsafe impl KeepsBooks for Inner {
     }
 }
 
-/// Contexts whose work may run for ever: never released. In sight, so that a search for leaks finds others.
-static GIVEN_UP: Mutex<Vec<Arc<Native>>> = Mutex::new(Vec::new());
+/// Contexts whose work may run for ever, with their share in a pool: never released. In sight, so that a search for leaks finds others.
+static GIVEN_UP: Mutex<Vec<(Arc<Native>, Option<Share>)>> = Mutex::new(Vec::new());
 
 impl Drop for Inner {
     /// Work whose memory goes in the order of its stream is in no list, and the driver's context must outlive it.
@@ -348,7 +397,7 @@ impl Drop for Inner {
         let idle = deadline.wait(|left| self.synchronize(left));
         if matches!(idle, Err(Error { kind: ErrorKind::Timeout { .. }, .. })) {
             // After a fault, the other error, nothing runs any more.
-            GIVEN_UP.lock().push(Arc::clone(&self.native));
+            GIVEN_UP.lock().push((Arc::clone(&self.native), self.share.take()));
         }
         self.deferred.drain(
             &self.shared,
@@ -357,5 +406,7 @@ impl Drop for Inner {
             |block| unsafe { self.free(block) },
             |buffer| match buffer {},
         );
+        // The pool may end with it, after all memory and before the driver's context.
+        drop(self.share.take());
     }
 }

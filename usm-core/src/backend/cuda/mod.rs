@@ -7,7 +7,8 @@
 //! - A stream is in order. An out-of-order queue deals work out to several streams, and events order what must be.
 //! - Alignments above its own 256 bytes cannot be asked for: more is allocated and the block placed inside.
 //! - `cuMemFree` may wait for the device; blocks are freed after their events, so it waits for others' work at most. Memory from a queue goes in the
-//!   order of its stream instead, and waits for nothing.
+//!   order of its stream instead, and waits for nothing; it is of a pool of our own, one for each device (`pool.rs`).
+//! - Where there is no memory, that pool gives back what it keeps, once what was freed in order is done, and the call is made once more.
 //! - Fills of page-locked and managed memory may finish before their call returns.
 //! - Events are recorded anew as soon as nobody has them: a wait keeps to the record that was there when it began.
 //! - After a fault inside a kernel every call of the process on that device fails.
@@ -22,13 +23,14 @@ mod adapter;
 mod device;
 mod error;
 mod event;
-mod gone;
 mod loader;
 mod memory;
 mod ordered;
+mod pool;
 mod queue;
 pub mod raw;
 mod sharing;
+mod territory;
 mod vendor;
 
 use core::alloc::Layout;

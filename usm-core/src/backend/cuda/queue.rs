@@ -20,6 +20,8 @@ const STREAMS_OUT_OF_ORDER: usize = 4;
 const NON_BLOCKING: u32 = 1;
 /// `CU_DEVICE_ATTRIBUTE_MAX_PITCH` of every device so far.
 const MOST_PITCH: usize = i32::MAX as usize;
+/// The highest handle of a default stream: 0, `CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD` and their twins.
+const MOST_DEFAULT: usize = 2;
 /// `CU_DEVICE_CPU`, `hipCpuDeviceId`.
 const CPU: i32 = -1;
 
@@ -63,6 +65,15 @@ impl Stream {
         self.raw
     }
 
+    /// Whether calls find its context by its handle. They do but for the handles that stand for each context's default streams.
+    fn says_its_context(&self) -> bool {
+        self.owned || self.raw.addr() > MOST_DEFAULT
+    }
+
+    fn wait_for_all(&self, events: &[CudaEvent], current: &Current) -> Result<()> {
+        events.iter().try_for_each(|event| self.wait(event, current))
+    }
+
     fn wait(&self, event: &CudaEvent, _: &Current) -> Result<()> {
         event.status()?;
         let driver = self.events.native().driver();
@@ -73,8 +84,8 @@ impl Stream {
 
     /// An event after everything that the stream was given up to the end of `work`.
     #[inline]
-    fn record(&self, current: &Current, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
-        self.events.record(self.raw, current, work)
+    fn record(&self, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
+        self.events.record(self.raw, work)
     }
 }
 
@@ -148,29 +159,37 @@ impl CudaQueue {
         calls: impl FnOnce(Raw) -> Submitted,
     ) -> Result<CudaEvent> {
         self.0.check()?;
-        let event = self.on_stream(after, |stream, current| stream.record(current, || calls(stream.raw)))?;
-        if let Some(lost) = event.lost() {
-            self.0.lose(lost);
-        }
-        Ok(event)
+        let current = self.0.context.current()?;
+        let stream = self.0.next();
+        stream.wait_for_all(after, &current)?;
+        let event = stream.record(|| calls(stream.raw))?;
+        drop(current);
+        Ok(self.0.known(event))
     }
 
-    /// Calls `work` with a stream that waits for `after`, and with the context current.
+    /// As [`submit_calls`](Self::submit_calls), waiting for nothing, for calls that take their context from the stream.
     #[inline]
-    pub(super) fn on_stream<R>(
+    pub(super) fn submit_by_stream(&self, calls: impl FnOnce(Raw) -> Submitted) -> Result<CudaEvent> {
+        self.0.check()?;
+        let event = self.by_stream(&[], |stream| stream.record(|| calls(stream.raw)))?;
+        Ok(self.0.known(event))
+    }
+
+    /// Calls `work` with a stream that waits for `after`. Its calls take their context from the stream, so that none is made current where the
+    /// stream says it and nothing is waited for.
+    #[inline]
+    pub(super) fn by_stream<R>(
         &self,
         after: &[CudaEvent],
-        work: impl FnOnce(&Stream, &Current) -> Result<R>,
+        work: impl FnOnce(&Stream) -> Result<R>,
     ) -> Result<R> {
-        let current = self.0.context.current()?;
-        let stream = match &*self.0.streams {
-            [only] => only,
-            several => &several[self.0.next.fetch_add(1, Ordering::Relaxed) % several.len()],
-        };
-        for event in after {
-            stream.wait(event, &current)?;
+        let stream = self.0.next();
+        if after.is_empty() && stream.says_its_context() {
+            return work(stream);
         }
-        work(stream, &current)
+        let current = self.0.context.current()?;
+        stream.wait_for_all(after, &current)?;
+        work(stream)
     }
 
     /// # Safety
@@ -313,6 +332,24 @@ impl Inner {
         }
     }
 
+    /// The stream for what comes next.
+    #[inline]
+    fn next(&self) -> &Stream {
+        match &*self.streams {
+            [only] => only,
+            several => &several[self.next.fetch_add(1, Ordering::Relaxed) % several.len()],
+        }
+    }
+
+    /// The event of an operation; from now on the queue knows where it stands for nothing that can be known.
+    #[inline]
+    fn known(&self, event: CudaEvent) -> CudaEvent {
+        if let Some(lost) = event.lost() {
+            self.lose(lost);
+        }
+        event
+    }
+
     #[cold]
     fn lose(&self, lost: (&'static str, Code)) {
         if let [_in_order] = &*self.streams {
@@ -323,11 +360,7 @@ impl Inner {
 
     fn barrier(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
         self.check()?;
-        let event = self.event_after(after)?;
-        if let Some(lost) = event.lost() {
-            self.lose(lost);
-        }
-        Ok(event)
+        self.event_after(after).map(|event| self.known(event))
     }
 
     /// Also where something failed before: an event for the end of what runs.
@@ -336,13 +369,11 @@ impl Inner {
         let (first, others) = self.streams.split_first().ok_or(ErrorKind::NoDevice)?;
         if after.is_empty() {
             for other in others {
-                first.wait(&other.record(&current, || Submitted::All)?, &current)?;
+                first.wait(&other.record(|| Submitted::All)?, &current)?;
             }
         }
-        for event in after {
-            first.wait(event, &current)?;
-        }
-        first.record(&current, || Submitted::All)
+        first.wait_for_all(after, &current)?;
+        first.record(|| Submitted::All)
     }
 
     /// An event after everything in the queue; none when that is done.

@@ -5,6 +5,7 @@
 //! | device | [`CudaDevice::as_raw`] | – | the driver's |
 //! | context | [`CudaContext::as_raw`] | [`CudaContext::from_raw`] | borrowed: it outlives what is made of it |
 //! | stream | [`CudaQueue::as_raw`] | [`CudaQueue::from_raw`] | borrowed: it outlives the queue and the memory from it |
+//! | pool of a device | [`memory_pool`] | – | ours: it lives as long as the context that was asked |
 //! | event | [`CudaEvent::as_raw`] | [`CudaEvent::from_raw`] | borrowed |
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
@@ -40,6 +41,8 @@ pub type CUcontext = *mut c_void;
 pub type CUstream = *mut c_void;
 /// `CUevent`.
 pub type CUevent = *mut c_void;
+/// `CUmemoryPool`.
+pub type CUmemoryPool = *mut c_void;
 /// `CUresult`.
 pub type CUresult = i32;
 
@@ -134,6 +137,16 @@ pub fn device(context: &CudaContext) -> CUdevice {
     context.device().as_raw()
 }
 
+/// The pool that memory of queues comes from, one for all contexts over the device, made where there is none yet. By default it keeps everything: whoever
+/// wants another threshold for what it keeps, or wants it trimmed, calls the driver. Memory that somebody else allocates from it is unknown to
+/// [`Context::query`] where memory of a queue was before.
+///
+/// # Errors
+/// [`ErrorKind::Unsupported`] where there are no pools, [`ErrorKind::Native`] when it cannot be made.
+pub fn memory_pool(context: &CudaContext) -> Result<CUmemoryPool> {
+    context.pool().map(|pool| pool.raw())
+}
+
 /// Calls `work` with the context current on this thread.
 ///
 /// # Errors
@@ -178,7 +191,7 @@ pub unsafe fn submit(
 ///
 /// # Errors
 /// [`ErrorKind::WrongContext`] when the driver knows no allocation at `pointer`, or the query's; also for an address that was freed here in the order
-/// of a queue and that the device's pool has given to somebody else since.
+/// of a queue and that somebody else was given since, after the pool had been trimmed for want of memory.
 pub unsafe fn borrow_allocation(
     context: &Context<Cuda>,
     pointer: NonNull<u8>,

@@ -1,0 +1,380 @@
+//! The pool of a device: how long it lives, what it keeps and gives back, what is known of its addresses, and which context its calls are of.
+
+use core::ffi::{CStr, c_void};
+use core::ptr::{self, NonNull};
+use core::time::Duration;
+
+use usm_core::backend::cuda::CudaQueue;
+use usm_core::{Allocation, Backend, ErrorKind, MemoryType};
+
+use super::*;
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+const REFUSED: i32 = 999;
+const LONG: Duration = Duration::from_secs(60);
+
+type Ordered = unsafe extern "C" fn(*mut usize, usize, *mut c_void) -> i32;
+type Synchronize = unsafe extern "C" fn(*mut c_void) -> i32;
+
+fn function<F: Copy>(context: &Context<Cuda>, name: &CStr) -> F {
+    let found: NonNull<c_void> = raw::function(context.raw(), name).expect("exported");
+    // SAFETY: the callers name the signatures of the header.
+    unsafe { core::mem::transmute_copy::<_, F>(&found) }
+}
+
+fn queue(context: &Context<Cuda>) -> Queue<Cuda> {
+    context.queue(QueueOrder::InOrder).unwrap()
+}
+
+fn of_queue(queue: &Queue<Cuda>, bytes: usize) -> usm_core::Result<Allocation<Cuda>> {
+    MemorySource::allocate(queue, &Request::new(AllocKind::Device, bytes))
+}
+
+fn plain(context: &Context<Cuda>, bytes: usize) -> usm_core::Result<Allocation<Cuda>> {
+    context.allocate(&Request::new(AllocKind::Device, bytes))
+}
+
+/// What another library allocates on its stream from the device's default pool.
+fn of_another_library(queue: &Queue<Cuda>, bytes: usize) -> usize {
+    let allocate: Ordered = function(queue.context(), c"cuMemAllocAsync");
+    let mut address = 0;
+    // SAFETY: room for the answer, a live stream.
+    assert_eq!(unsafe { allocate(&raw mut address, bytes, queue.raw().as_raw()) }, 0);
+    address
+}
+
+fn free_of_another_library(queue: &Queue<Cuda>, address: usize) {
+    let free: unsafe extern "C" fn(usize, *mut c_void) -> i32 = function(queue.context(), c"cuMemFreeAsync");
+    // SAFETY: allocated by the other library, used by nobody.
+    assert_eq!(unsafe { free(address, queue.raw().as_raw()) }, 0);
+}
+
+/// As a library does that waits in the driver.
+fn synchronize(queue: &Queue<Cuda>) {
+    let wait: Synchronize = function(queue.context(), c"cuStreamSynchronize");
+    // SAFETY: a live stream.
+    assert_eq!(unsafe { wait(queue.raw().as_raw()) }, 0);
+}
+
+#[test]
+fn a_device_has_one_pool_from_the_first_memory_of_a_queue_to_the_last_context() {
+    let Some(driver) = Driver::here() else { return };
+    let pools = || driver.live("pools");
+    let (one, other, never) = (driver.context(), driver.context(), driver.context());
+    let queues = [&one, &other].map(queue);
+    drop(plain(&one, 4 * KIB).unwrap());
+    assert_eq!(pools(), 0);
+    let (_, made) = calls_of(|| queues.each_ref().map(|queue| of_queue(queue, 4 * KIB).unwrap()));
+    assert_eq!((pools(), times(&made, "cuMemPoolCreate"), times(&made, "cuMemPoolSetAttribute")), (1, 1, 1));
+    let shared = [&one, &other, &never].map(|context| raw::memory_pool(context.raw()).unwrap());
+    assert_eq!(shared, [shared[0]; 3]);
+    let [first, second] = queues;
+    drop((first, one, never));
+    assert_eq!(pools(), 1);
+    drop(second);
+    let ((), made) = calls_of(|| drop(other));
+    let place = |name: &str| made.iter().rposition(|call| call == name);
+    assert!(place("cuEventQuery") < place("cuMemPoolDestroy"), "{made:?}");
+    assert!(place("cuMemPoolDestroy") < place("cuDevicePrimaryCtxRelease_v2"), "{made:?}");
+    assert_eq!((pools(), driver.live("reserved"), driver.live("allocations")), (0, 0, 0));
+    // And so again.
+    drop(of_queue(&queue(&driver.context()), 4 * KIB).unwrap());
+    assert_eq!(pools(), 0);
+}
+
+#[test]
+fn contexts_of_many_threads_never_find_a_pool_that_is_gone() {
+    let Some(driver) = Driver::here() else { return };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    let context = driver.context();
+                    let queue = queue(&context);
+                    drop([of_queue(&queue, 4 * KIB).unwrap(), of_queue(&queue, 8 * KIB).unwrap()]);
+                }
+            });
+        }
+    });
+    assert_eq!((driver.live("pools"), driver.live("allocations")), (0, 0));
+}
+
+#[test]
+fn what_was_freed_is_kept_over_waits() {
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
+    let queue = queue(&context);
+    let reserved = || driver.live("reserved");
+    // Other libraries get back what they set up: by default nothing is kept.
+    free_of_another_library(&queue, of_another_library(&queue, MIB));
+    assert_eq!(reserved(), MIB as u64);
+    synchronize(&queue);
+    assert_eq!(reserved(), 0);
+    for _ in 0..3 {
+        drop(of_queue(&queue, MIB).unwrap());
+        synchronize(&queue);
+        context.synchronize(LONG).unwrap();
+        assert_eq!(reserved(), MIB as u64);
+    }
+}
+
+/// Also where the stream has not come to the free yet, and where another context kept it.
+#[test]
+fn plain_memory_that_is_not_there_is_what_the_pool_kept() {
+    let Some(driver) = Driver::here() else { return };
+    let contexts = [driver.context(), driver.context()];
+    let queue = queue(&contexts[0]);
+    set("memory=1048576");
+    for context in &contexts {
+        let mut scratch = of_queue(&queue, 768 * KIB).unwrap();
+        let _ = queue.fill_bytes(&mut scratch, 0, 768 * KIB, &[1]).unwrap();
+        drop(scratch);
+        let (memory, made) = calls_of(|| plain(context, 768 * KIB).unwrap());
+        assert_eq!((times(&made, "cuMemAlloc_v2"), times(&made, "cuMemPoolTrimTo")), (2, 1));
+        assert_eq!(driver.live("reserved"), 0);
+        // Nothing more is there: once more is tried, and not for ever.
+        let (refused, made) = calls_of(|| plain(context, 768 * KIB).unwrap_err());
+        let (memory_type, requested) = (MemoryType::UsmDevice, 768 << 10);
+        assert_eq!(
+            (refused.kind, refused.native),
+            (ErrorKind::OutOfMemory { memory_type, requested }, Some(2))
+        );
+        assert_eq!(times(&made, "cuMemAlloc_v2"), 2);
+        drop(memory);
+    }
+}
+
+#[test]
+fn memory_of_a_queue_that_is_not_there_is_looked_for_in_what_the_pool_kept_in_parts() {
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
+    let queue = queue(&context);
+    set("memory=1048576");
+    drop(of_queue(&queue, 400 * KIB).unwrap());
+    queue.wait().unwrap();
+    let (memory, made) = calls_of(|| of_queue(&queue, 800 * KIB).unwrap());
+    assert_eq!((times(&made, "cuMemAllocFromPoolAsync"), times(&made, "cuMemPoolTrimTo")), (2, 1));
+    let (refused, made) = calls_of(|| of_queue(&queue, 400 * KIB).unwrap_err());
+    assert!(matches!(refused.kind, ErrorKind::OutOfMemory { requested: 409_600, .. }), "{refused}");
+    assert_eq!(times(&made, "cuMemAllocFromPoolAsync"), 2);
+    drop(memory);
+}
+
+#[test]
+fn only_what_is_short_of_the_device_trims_and_only_a_pool_that_there_is() {
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
+    let functions = [
+        (AllocKind::Host, "cuMemHostAlloc", 1),
+        (AllocKind::Device, "cuMemAlloc_v2", 2),
+        (AllocKind::Shared, "cuMemAllocManaged", 2),
+    ];
+    for pool in [false, true] {
+        for (kind, function, calls) in functions {
+            fail(&format!("{function}=2"));
+            let (refused, made) = calls_of(|| context.allocate(&Request::new(kind, 64)).unwrap_err());
+            assert!(matches!(refused.kind, ErrorKind::OutOfMemory { requested: 64, .. }), "{refused}");
+            let calls = if pool { calls } else { 1 };
+            assert_eq!((times(&made, function), times(&made, "cuMemPoolTrimTo")), (calls, calls - 1));
+            fail("");
+        }
+        raw::memory_pool(context.raw()).unwrap();
+    }
+    // Whatever the trim says.
+    fail("cuMemAlloc_v2=2,cuMemPoolTrimTo=1");
+    assert_eq!(plain(&context, 64).unwrap_err().native, Some(2));
+}
+
+/// Work that never ends keeps its memory, and who wants some hears so within the limit.
+#[test]
+fn the_look_for_memory_has_a_limit() {
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
+    let queue = queue(&context);
+    set("memory=1048576,hold");
+    context.set_wait_limit(Duration::from_millis(20));
+    drop(of_queue(&queue, 768 * KIB).unwrap());
+    let refused = plain(&context, 768 * KIB).unwrap_err();
+    assert!(matches!(refused.kind, ErrorKind::OutOfMemory { .. }), "{refused}");
+    set("memory=1048576");
+    context.set_wait_limit(LONG);
+    drop(plain(&context, 768 * KIB).unwrap());
+}
+
+#[test]
+fn memory_of_other_libraries_is_known_wherever_ours_was_freed() {
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
+    let queue = queue(&context);
+    let memory = of_queue(&queue, 64 * KIB).unwrap();
+    let address = memory.as_ptr().addr();
+    drop(memory);
+    for _ in 0..4 {
+        let theirs = of_another_library(&queue, 64 * KIB);
+        assert_ne!(theirs, address, "no other library gets addresses of our pool");
+        let found = context.query(ptr::without_provenance::<u8>(theirs + 100)).unwrap();
+        assert_eq!((found.kind, found.base, found.size), (AllocKind::Device, theirs, 64 * KIB));
+        free_of_another_library(&queue, theirs);
+        queue.wait().unwrap();
+    }
+    assert_eq!(context.query(ptr::without_provenance::<u8>(address)).unwrap().kind, AllocKind::Unknown);
+    // Every context over the device knows what is live, and where it ends.
+    let memory = of_queue(&queue, 1000).unwrap();
+    let other = driver.context();
+    let found = other.query(memory.as_ptr().wrapping_add(999)).unwrap();
+    assert_eq!((found.kind, found.base, found.size), (AllocKind::Device, memory.as_ptr().addr(), 1000));
+    assert_eq!(other.query(memory.as_ptr().wrapping_add(1000)).unwrap().kind, AllocKind::Unknown);
+    // After the pool the driver is asked again.
+    let address = memory.as_ptr();
+    drop((memory, queue, context));
+    let (found, made) = calls_of(|| other.query(address).unwrap());
+    assert_eq!((found.kind, times(&made, "cuPointerGetAttributes")), (AllocKind::Unknown, 1));
+}
+
+#[test]
+fn a_pool_that_cannot_be_made_is_a_typed_error_and_leaves_nothing() {
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
+    let queue = queue(&context);
+    for name in ["cuMemPoolCreate", "cuMemPoolSetAttribute"] {
+        fail(&format!("{name}={REFUSED}"));
+        let refused = of_queue(&queue, 64).unwrap_err();
+        assert_eq!(
+            (refused.kind, refused.native),
+            (ErrorKind::Native { operation: name }, Some(i64::from(REFUSED)))
+        );
+        assert_eq!((driver.live("pools"), context.stats().sum.count), (0, 0));
+    }
+    // Says that it has pools and that it has none.
+    fail("cuMemPoolCreate=801");
+    let memory = of_queue(&queue, 64).unwrap();
+    let ((), made) = calls_of(|| drop(memory));
+    assert_eq!((times(&made, "cuMemFreeAsync"), times(&made, "cuMemFree_v2")), (0, 1));
+    fail("");
+    drop(of_queue(&queue, 64).unwrap());
+    assert_eq!(driver.live("pools"), 1);
+    // Nobody is left to hear of an end that fails.
+    drop(queue);
+    fail(&format!("cuMemPoolDestroy={REFUSED}"));
+    drop(context);
+}
+
+#[test]
+fn each_function_of_pools_that_a_driver_lacks_leaves_it_plain_memory() {
+    let names = [
+        "cuMemPoolCreate",
+        "cuMemPoolDestroy",
+        "cuMemPoolSetAttribute",
+        "cuMemPoolTrimTo",
+        "cuMemAllocFromPoolAsync",
+        "cuMemFreeAsync",
+    ];
+    for name in names {
+        let Some(driver) = Driver::lacking(&[name]) else { return };
+        let context = driver.context();
+        assert!(!context.info().queue_memory, "without {name}");
+        let memory = of_queue(&queue(&context), 64).unwrap();
+        assert!(memory.is_of_queue() && driver.live("pools") == 0);
+        let refused = raw::memory_pool(context.raw()).unwrap_err();
+        assert!(matches!(refused.kind, ErrorKind::Unsupported { .. }), "{refused}");
+    }
+}
+
+/// The first, second, ... call of each sort fails: the result is right or an error, and everything goes in the end.
+#[test]
+fn a_fault_anywhere_loses_nothing() {
+    let Some(driver) = Driver::here() else { return };
+    let functions = [
+        "cuMemPoolCreate",
+        "cuMemPoolSetAttribute",
+        "cuMemAllocFromPoolAsync",
+        "cuMemFreeAsync",
+        "cuEventCreate",
+        "cuStreamWaitEvent",
+        "cuCtxPushCurrent_v2",
+    ];
+    for (name, call) in functions.iter().flat_map(|name| (1..5).map(move |call| (name, call))) {
+        for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
+            let context = driver.context();
+            let (queue, other) = (context.queue(order).unwrap(), queue(&context));
+            fail(&format!("{name}={REFUSED}@{call}"));
+            let outcome = (|| {
+                let input = UsmVec::<u32, Device, _>::from_slice(&other, &[1, 2, 3])?;
+                let mut scratch = UsmVec::<u32, Device, _>::zeroed_in(&queue, &queue, 3)?;
+                let _ = other.copy(&mut scratch, &input)?;
+                drop(input);
+                scratch.to_vec(&queue)
+            })();
+            fail("");
+            context.synchronize(LONG).unwrap();
+            context.collect();
+            assert_eq!((context.stats().leaked, context.deferred_frees()), (0, 0), "{name} {call}");
+            drop((queue, other, context));
+            match outcome {
+                Ok(values) => assert_eq!(values, [1, 2, 3]),
+                Err(error) => assert_eq!(error.native, Some(i64::from(REFUSED)), "{name} {call}: {error}"),
+            }
+            let left = ["allocations", "events", "pools", "reserved"].map(|what| driver.live(what));
+            assert_eq!(left, [0; 4], "{name} {call}");
+        }
+    }
+}
+
+/// Whatever another library has made current on the thread, or nothing: the stream says whose its memory is.
+#[test]
+fn the_stream_says_the_context() {
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
+    let queue = queue(&context);
+    drop([of_queue(&queue, 64).unwrap(), of_queue(&queue, 64).unwrap()]);
+    let usual = ["cuMemAllocFromPoolAsync", "cuEventRecord", "cuMemFreeAsync"];
+    let pair = || calls_of(|| drop(of_queue(&queue, 64).unwrap())).1;
+    assert_eq!(pair(), usual);
+    let mut devices = Vec::new();
+    driver.backend.for_each_device(&mut |device| devices.push(device)).unwrap();
+    let other = Context::new(&driver.backend, &devices[0]).unwrap();
+    raw::with_current(other.raw(), || {
+        assert_eq!(pair(), usual);
+        let memory = of_queue(&queue, 64).unwrap();
+        let found = context.query(memory.as_ptr()).unwrap();
+        assert_eq!((found.device, found.context), (Some(context.info().ordinal), context.id()));
+        memory.wait_for_uses(usm_core::Access::Write).unwrap();
+    })
+    .unwrap();
+    // A driver that wants one all the same is called again with the right one, which does not stay.
+    set("current");
+    let made = pair();
+    let again = |name| ["cuCtxGetCurrent", "cuCtxPushCurrent_v2", name, "cuCtxPopCurrent_v2"];
+    let expected: Vec<&str> = usual.iter().flat_map(|name| [*name].into_iter().chain(again(*name))).collect();
+    assert_eq!(made, expected);
+    set("");
+}
+
+/// Its handle stands for the default stream of whatever context is current.
+#[test]
+fn a_default_stream_is_that_of_its_own_context() {
+    let Some(driver) = Driver::here() else { return };
+    let context = driver.context();
+    let mut devices = Vec::new();
+    driver.backend.for_each_device(&mut |device| devices.push(device)).unwrap();
+    let other = Context::new(&driver.backend, &devices[0]).unwrap();
+    for handle in 0..3 {
+        // SAFETY: the default streams live as long as the context.
+        let (stream, order) =
+            unsafe { CudaQueue::from_raw(context.raw(), ptr::without_provenance_mut(handle)) };
+        // SAFETY: a stream of this context, in order.
+        let queue = unsafe { Queue::from_raw(&context, stream, order) };
+        raw::with_current(other.raw(), || {
+            let (_, made) = calls_of(|| {
+                let mut memory = of_queue(&queue, 64).unwrap();
+                let _ = queue.fill_bytes(&mut memory, 0, 64, &[1]).unwrap();
+            });
+            // A record of an event of this context on a stream of another one would be refused.
+            assert_eq!(times(&made, "cuCtxPushCurrent_v2"), times(&made, "cuCtxPopCurrent_v2"));
+            assert!(times(&made, "cuCtxPushCurrent_v2") >= 3, "{made:?}");
+        })
+        .unwrap();
+        context.synchronize(LONG).unwrap();
+    }
+}
