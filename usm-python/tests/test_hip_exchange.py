@@ -2,6 +2,7 @@
 names of the driver that executes on the host (`tests/cuda-driver`), each case in a process of its own. Nothing of it has run on an AMD GPU."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -9,6 +10,7 @@ import textwrap
 import pytest
 
 from backends.configurations import HIP, hip_on_host
+from conftest import CI
 
 PRELUDE = """
 import gc, os
@@ -98,6 +100,38 @@ def test_without_hip_the_error_says_which_file_and_why(run):
         assert "hip" not in refused(lambda: usm.Device("gpu"), usm.DeviceError)
     """
     run(code, **{HIP: "/nonexistent/runtime.so"})
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for what is loaded")
+def test_of_several_libraries_the_one_that_the_process_has_is_taken(run, tmp_path):
+    """Packages bring HIP along under names of their own, and a second copy would know nothing of the first one's memory."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        assert not CI, "a C compiler is needed under CI"
+        pytest.skip("no C compiler: no library of any name can be built")
+
+    def built(name, code):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "source.c").write_text(code)
+        command = [compiler, "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", folder / name, folder / "source.c"]
+        subprocess.run(command, check=True)
+        return folder / name
+
+    # What is missing says which one it was.
+    system = built("libamdhip64.so", "int nothing;")
+    theirs = built("libamdhip64.so.6", "int hipInit(unsigned flags) { return 0; }")
+    code = '''
+        import ctypes
+        if os.environ["LOADED"]:
+            ctypes.CDLL(os.environ["LOADED"])
+        said = refused(lambda: usm.Device("hip"), usm.DeviceError)
+        assert said.endswith(os.environ["MISSING"]), said
+    '''
+    run(code, **{HIP: "", "LD_LIBRARY_PATH": str(system.parent), "LOADED": "", "MISSING": "hipInit"})
+    run(code, **{HIP: "", "LD_LIBRARY_PATH": str(system.parent), "LOADED": str(theirs), "MISSING": "hipGetDeviceCount"})
+    # A file that is named is the only one that counts.
+    run(code, **{HIP: str(system), "LD_LIBRARY_PATH": str(system.parent), "LOADED": str(theirs), "MISSING": "hipInit"})
 
 
 def test_memory_has_dlpacks_types_of_rocm_and_no_dictionary_of_cuda(run):

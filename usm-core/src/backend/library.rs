@@ -71,6 +71,22 @@ fn keep(reason: String) -> &'static str {
     reason
 }
 
+/// The first of `names` under which the process has a library already: of a driver that comes in several files, with other packages too, a second copy
+/// would know nothing of the first one's memory.
+#[cfg(all(feature = "cuda", target_os = "linux"))]
+pub(super) fn loaded(names: &[&'static str]) -> Option<&'static str> {
+    use libloading::os::unix::{Library, RTLD_LAZY};
+
+    /// Of `dlfcn.h`, on all processors but MIPS.
+    const RTLD_NOLOAD: i32 = 4;
+
+    let is_there = |name: &&&str| {
+        // SAFETY: nothing is loaded, so no initialiser runs; the name of a library that another thread closes meanwhile is no longer found, and then it is loaded as any.
+        unsafe { Library::open(Some(**name), RTLD_LAZY | RTLD_NOLOAD) }.is_ok()
+    };
+    names.iter().find(is_there).copied()
+}
+
 /// What `open` gives for the first of `names` that is there, usable or not. Where none is, the reason is that of the first:
 /// the others are further names of the same file. There is at least one name.
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "level-zero"))]

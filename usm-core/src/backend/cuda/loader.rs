@@ -284,12 +284,26 @@ impl Driver {
     }
 }
 
-/// Opens the file that the vendor's variable names, else the driver under its usual names.
+/// Opens the file that the vendor's variable names, else the driver under its usual names: the one that the process has already, where it has one.
 pub(super) fn open_usual(vendor: &'static Vendor) -> Result<&'static Driver> {
     match env::var_os(vendor.variable).filter(|named| !named.is_empty()) {
         Some(named) => open(vendor, Path::new(&named)),
-        None => library::open_first(vendor.files, |path| open(vendor, path)),
+        None => match loaded(vendor) {
+            Some(name) => open(vendor, Path::new(name)),
+            None => library::open_first(vendor.files, |path| open(vendor, path)),
+        },
     }
+}
+
+#[cfg(target_os = "linux")]
+fn loaded(vendor: &Vendor) -> Option<&'static str> {
+    library::loaded(vendor.files)
+}
+
+/// Elsewhere names decide alone.
+#[cfg(not(target_os = "linux"))]
+fn loaded(_: &Vendor) -> Option<&'static str> {
+    None
 }
 
 /// Opens and initialises the driver at `path`, once per path and process. Never closed: it keeps threads.

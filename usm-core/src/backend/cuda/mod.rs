@@ -77,7 +77,8 @@ impl Cuda {
         loader::open(&vendor::NVIDIA, path).map(|driver| Self { driver })
     }
 
-    /// Opens and initialises HIP: the file that `USM_HIP_LIBRARY` names, else `libamdhip64.so` under its usual names. It has never run on an AMD GPU (see the page of this module).
+    /// Opens and initialises HIP: the file that `USM_HIP_LIBRARY` names, else the `libamdhip64.so` that the process has already under
+    /// one of its names (packages bring their own, and a second copy would not know their memory; on Linux), else the first that is found. It has never run on an AMD GPU (see the page of this module).
     ///
     /// # Errors
     /// As [`load`](Self::load), in the names of HIP.
