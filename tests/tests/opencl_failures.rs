@@ -32,10 +32,14 @@ const IN_ORDER: QueueOrder = QueueOrder::InOrder;
 
 type Case = (&'static str, fn(&Fixture<'_, OpenCl>));
 
-const CASES: [Case; 7] = [
+const CASES: [Case; 8] = [
     ("a_failed_event_fails_every_wait", |fixture| failure::fails_every_wait(fixture, IN_ORDER)),
     ("a_failure_takes_the_rest_of_an_in_order_queue", failure::a_failure_takes_the_rest_of_an_in_order_queue),
     ("a_failure_crosses_queues", |fixture| failure::crosses_queues(fixture, [IN_ORDER; 2])),
+    (
+        "the_failure_of_a_queue_that_is_gone_is_told_once",
+        failure::the_failure_of_a_queue_that_is_gone_is_told_once,
+    ),
     ("what_fails_may_be_dropped_before", |fixture| failure::may_be_dropped_before(fixture, IN_ORDER)),
     ("a_failure_is_known_at_a_distance", a_failure_is_known_at_a_distance),
     ("work_behind_a_failure_that_is_known_is_refused", work_behind_a_failure_that_is_known_is_refused),

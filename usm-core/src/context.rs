@@ -279,16 +279,21 @@ impl<B: Backend> Context<B> {
     /// Blocks until all queues of the context are idle, at most `limit`. An operation that failed does not end the wait for
     /// the others.
     ///
+    /// What failed is told by the event of the operation and, if it is in order, by its queue, whenever they are asked. Every call of this tells it too
+    /// while the queue lives and its work is not known to have ended; of a queue that is gone one call does: nobody can do anything about that any
+    /// more, and the next speaks of what came since, as `wait_and_throw` of SYCL does. A device that is lost stays lost, as after a fault in CUDA.
+    /// Host views beside which no work may go on are refused whether the failure was told or not: nothing says that such work has ended.
+    ///
     /// # Errors
-    /// [`ErrorKind::Timeout`], or a failed operation's.
+    /// [`ErrorKind::Timeout`], or a failed operation's: the first of several, which are told together.
     pub fn synchronize(&self, limit: Duration) -> Result<()> {
-        B::synchronize(&self.raw, limit)?;
+        B::settle(&self.raw, limit)?;
         self.collect();
         Ok(())
     }
 
     /// What is in flight in the context's queues now, for who waits for it in parts: what is submitted meanwhile is not in it, so steady load does not
-    /// keep such a wait from ending. Blocks only while a queue is being dropped, at most `limit`.
+    /// keep such a wait from ending. What failed in a queue that is gone is in it until [`synchronize`](Self::synchronize) has told so. Blocks only while a queue is being dropped, at most `limit`.
     ///
     /// # Errors
     /// The runtime's, or [`ErrorKind::Timeout`].

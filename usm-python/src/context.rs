@@ -1,6 +1,7 @@
 //! `usm.Context`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
@@ -41,11 +42,16 @@ impl PyContext {
         self.0.queue().map(PyQueue)
     }
 
-    /// Waits until all queues of the context are idle, at most `timeout` seconds.
+    /// Waits until all queues of the context are idle, at most `timeout` seconds. What failed in a queue that is gone is raised once; a queue
+    /// that is there says it every time.
     #[pyo3(signature = (timeout=30.0))]
     fn synchronize(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         let context = &self.0.context;
-        wait(py, timeout, context, |limit| context.pending(limit))
+        // What failed in a queue that is gone is told once: the next call speaks of what came since.
+        let told = || {
+            let _ = context.synchronize(Duration::ZERO);
+        };
+        wait(py, timeout, context, |limit| context.pending(limit), told)
     }
 
     /// Counters of live memory per kind, and of the sum.

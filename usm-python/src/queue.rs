@@ -64,7 +64,7 @@ impl PyQueue {
     /// Waits until everything submitted before has finished, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
-        wait(py, timeout, self.0.context(), |_| self.0.queue.pending())
+        wait(py, timeout, self.0.context(), |_| self.0.queue.pending(), || ())
     }
 
     /// An event after everything submitted before.
@@ -101,7 +101,7 @@ impl PyEvent {
     /// Waits until the operation has finished, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
-        Limit::seconds(timeout)?.wait(py, slice::from_ref(self.0.raw()))
+        Limit::seconds(timeout)?.outcome(py, slice::from_ref(self.0.raw()))?.or_raise()
     }
 
     fn __repr__(&self) -> &'static str {
@@ -117,18 +117,23 @@ impl PyEvent {
 const UNTIL_SIGNALS: Duration = Duration::from_millis(100);
 
 /// Waits for what `pending` finds in flight, at most `timeout` seconds in all, without the interpreter. It is asked once: what is submitted while the
-/// wait looks at signals is no part of it.
+/// wait looks at signals is no part of it. What fails is raised, and `told` called before.
 pub(crate) fn wait(
     py: Python<'_>,
     timeout: f64,
     context: &Context<Dyn>,
     pending: impl Fn(Duration) -> Result<Pending<Dyn>> + Sync,
+    told: impl Fn() + Sync,
 ) -> PyResult<()> {
     let limit = Limit::seconds(timeout)?;
     let pending = limit.in_slices(py, pending)?.or_raise()?;
-    limit.wait(py, pending.events())?;
-    py.detach(|| context.collect());
-    Ok(())
+    let outcome = limit.outcome(py, pending.events())?;
+    py.detach(|| match outcome {
+        Ok(()) => context.collect(),
+        Err(Error { kind: ErrorKind::Timeout { .. }, .. }) => {}
+        Err(_) => told(),
+    });
+    outcome.or_raise()
 }
 
 /// A time limit from Python, for several waits together.
@@ -145,13 +150,14 @@ impl Limit {
         Ok(Self { start: Instant::now(), limit })
     }
 
-    /// Waits for all of `events`. The first failure is the answer, once the others have been waited for all the same.
-    fn wait(&self, py: Python<'_>, events: &[DynEvent]) -> PyResult<()> {
+    /// Waits for all of `events`. The first failure is the answer, once the others have been waited for all the same. The outer error is what
+    /// a signal raised.
+    fn outcome(&self, py: Python<'_>, events: &[DynEvent]) -> PyResult<Result<()>> {
         let mut outcome = Ok(());
         for event in events {
             outcome = outcome.and(self.in_slices(py, |limit| Dyn::wait(event, limit))?);
         }
-        outcome.or_raise()
+        Ok(outcome)
     }
 
     /// The answer of `step`, which gets a limit and is asked again where that was too short. The outer error is what a signal raised.

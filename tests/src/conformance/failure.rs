@@ -196,6 +196,35 @@ pub fn crosses_queues<B: Backend>(fixture: &Fixture<'_, B>, orders: [QueueOrder;
     assert_eq!(array.read().expect("a view")[..], [44; LEN]);
 }
 
+/// The context speaks of a queue that is gone once at most, of one that lives as long as it does, and the event to whoever has it.
+pub fn the_failure_of_a_queue_that_is_gone_is_told_once<B: Backend>(fixture: &Fixture<'_, B>) {
+    let Some(failing) = failing(fixture) else { return };
+    let context = fixture.context;
+    let queue = queue(fixture, QueueOrder::InOrder);
+    let (event, fail) = failing(&queue);
+    fail();
+    is_failure(event.wait_for(LONG).expect_err("failed"));
+    let told = || context.synchronize(LONG).map_err(is_failure).is_err();
+    // What is known to have ended is in no queue: an operation of the simulated driver that failed, and one whose event CUDA lost.
+    let stands = !matches!(context.info().backend, BackendKind::Mock | BackendKind::Cuda | BackendKind::Hip);
+    let while_it_lives = [told(), told()];
+    drop(queue);
+    assert_eq!((while_it_lives, told()), ([stands; 2], stands));
+    for _ in 0..2 {
+        context.synchronize(LONG).expect("what failed was told, and nothing came since");
+        let pending = context.pending(LONG).expect("what is in flight");
+        pending.wait(LONG).expect("as above");
+    }
+    is_failure(event.status().expect_err("failed"));
+    // What is new is told anew.
+    let next = context.queue(QueueOrder::InOrder).expect("a queue");
+    let (event, fail) = failing(&next);
+    fail();
+    is_failure(event.wait_for(LONG).expect_err("failed"));
+    drop((next, event));
+    assert_eq!([told(), told()], [stands, false]);
+}
+
 /// Event and arrays are gone before anything failed; the context goes on.
 pub fn what_fails_may_be_dropped_before<B: Backend>(fixture: &Fixture<'_, B>) {
     if failing(fixture).is_none() {

@@ -105,7 +105,7 @@ macro_rules! conformance_cases {
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, failure:
             a_failed_event_fails_every_wait a_failure_takes_the_rest_of_an_in_order_queue
             a_failure_takes_its_dependants_out_of_order a_failure_crosses_queues
-            what_fails_may_be_dropped_before);
+            the_failure_of_a_queue_that_is_gone_is_told_once what_fails_may_be_dropped_before);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, typed:
             zeroed_arrays_are_zero slices_round_trip_through_every_kind arrays_of_no_elements
             lengths_that_differ_are_refused_with_both_numbers the_runtime_kind_is_checked

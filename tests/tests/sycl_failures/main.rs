@@ -33,11 +33,15 @@ const LONG: Duration = Duration::from_secs(60);
 
 type Case = (&'static str, fn(&Fixture<'_, Dpctl>));
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 11] = [
     ("a_failed_event_fails_every_wait", failure::a_failed_event_fails_every_wait),
     ("a_failure_takes_the_rest_of_an_in_order_queue", failure::a_failure_takes_the_rest_of_an_in_order_queue),
     ("a_failure_takes_its_dependants_out_of_order", failure::a_failure_takes_its_dependants_out_of_order),
     ("a_failure_crosses_queues", failure::a_failure_crosses_queues),
+    (
+        "the_failure_of_a_queue_that_is_gone_is_told_once",
+        failure::the_failure_of_a_queue_that_is_gone_is_told_once,
+    ),
     ("what_fails_may_be_dropped_before", failure::what_fails_may_be_dropped_before),
     ("a_failure_is_known_at_a_distance", a_failure_is_known_at_a_distance),
     ("a_chain_of_fills_fails_from_its_start", a_chain_of_fills_fails_from_its_start),

@@ -317,14 +317,24 @@ pub unsafe trait Backend: Sized {
     /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout), or as [`status`](Self::status).
     fn wait(event: &Self::Event, limit: Duration) -> Result<()>;
 
-    /// Blocks until all queues of the context are idle, at most `limit`.
+    /// Blocks until all queues of the context are idle, at most `limit`. Success means that no work of the context touches memory, so work that
+    /// failed is an error every time.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
     fn synchronize(context: &Self::Context, limit: Duration) -> Result<()>;
 
-    /// Calls `visit` with events that are complete once everything is that was submitted to the context's queues before. Blocks only while a queue is
-    /// being dropped, at most `limit`.
+    /// [`synchronize`](Self::synchronize) for the program: what failed in a queue that is gone it is told once. See
+    /// [`Context::synchronize`](crate::Context::synchronize).
+    ///
+    /// # Errors
+    /// As there.
+    fn settle(context: &Self::Context, limit: Duration) -> Result<()> {
+        Self::synchronize(context, limit)
+    }
+
+    /// Calls `visit` with events that are complete once everything is that was submitted to the context's queues before, without those that
+    /// [`settle`](Self::settle) told to have failed. Blocks only while a queue is being dropped, at most `limit`.
     ///
     /// # Errors
     /// The runtime's, or [`ErrorKind::Timeout`](crate::ErrorKind::Timeout).

@@ -19,10 +19,36 @@ pub(super) trait Completion: Clone {
 pub(super) struct Roster<Q, E> {
     /// One that is being dropped stays until it has [left](Self::leave).
     queues: Mutex<Vec<Weak<Q>>>,
-    /// Work of queues that are gone goes on. With a number of its own for each event.
-    orphans: Mutex<Vec<(u64, E)>>,
-    /// Why there is no event after the work of a queue that is gone. Nothing says any more when that ends.
-    lost: Mutex<Option<Error>>,
+    /// Work of queues that are gone goes on.
+    orphans: Mutex<Vec<Orphan<E>>>,
+    /// Nothing says any more when the work of a queue ends that went without an event.
+    lost: Mutex<Option<Lost>>,
+}
+
+/// The last event of a queue that is gone.
+#[derive(Clone, Debug)]
+struct Orphan<E> {
+    /// Its own.
+    number: u64,
+    event: E,
+    /// Whether the program was told that it failed.
+    told: bool,
+}
+
+/// Why there is no event after the work of a queue that is gone.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    error: Error,
+    /// Whether the program was told.
+    told: bool,
+}
+
+/// What there is to wait for.
+struct Found<E> {
+    lost: Option<Lost>,
+    orphans: Vec<Orphan<E>>,
+    /// After everything in a queue that lives; none where it is idle. One whose work failed may refuse to say.
+    queues: Vec<Result<Option<E>>>,
 }
 
 impl<Q, E: Completion> Roster<Q, E> {
@@ -38,9 +64,9 @@ impl<Q, E: Completion> Roster<Q, E> {
     /// Where there is work and no event can be had, the context's work is never known to be done from now on, and that error says why.
     pub(super) fn leave(&self, queue: *const Q, last: Result<Option<E>>) {
         match last {
-            Ok(Some(event)) => self.orphans.lock().push((next_id(), event)),
+            Ok(Some(event)) => self.orphans.lock().push(Orphan { number: next_id(), event, told: false }),
             Ok(None) => {}
-            Err(error) => *self.lost.lock() = Some(error),
+            Err(error) => *self.lost.lock() = Some(Lost { error, told: false }),
         }
         let gone = take_out(&mut self.queues.lock(), |known| known.as_ptr() == queue);
         drop(gone);
@@ -50,8 +76,8 @@ impl<Q, E: Completion> Roster<Q, E> {
     /// The driver is called without the lock held.
     fn forget_finished(&self) {
         let mut orphans = self.orphans.lock().clone();
-        orphans.retain(|(_, event)| event.is_complete());
-        let done = |(number, _): &(u64, E)| orphans.iter().any(|(done, _)| done == number);
+        orphans.retain(|orphan| orphan.event.is_complete());
+        let done = |known: &Orphan<E>| orphans.iter().any(|orphan| orphan.number == known.number);
         let gone = take_out(&mut self.orphans.lock(), done);
         drop(gone);
     }
@@ -76,43 +102,96 @@ impl<Q, E: Completion> Roster<Q, E> {
         limit: Duration,
         last: impl Fn(&Arc<Q>) -> Result<Option<E>>,
     ) -> Result<Vec<E>> {
-        let (events, outcome) = self.known(limit, last)?;
-        outcome.map(|()| events)
+        self.pending_but(limit, last, |_told| false)
     }
 
-    /// The events that there are, and the first reason why there are not all.
-    fn known(
+    /// [`pending`](Self::pending) without what the program knows to have failed.
+    pub(super) fn pending_untold(
         &self,
         limit: Duration,
         last: impl Fn(&Arc<Q>) -> Result<Option<E>>,
-    ) -> Result<(Vec<E>, Result<()>)> {
-        let queues = self.settled(limit, Instant::now())?;
-        let mut outcome = self.lost.lock().map_or(Ok(()), Err);
-        let mut events: Vec<E> = self.orphans.lock().iter().map(|(_, event)| event.clone()).collect();
-        for queue in &queues {
-            match last(queue) {
-                Ok(event) => events.extend(event),
-                Err(error) => outcome = outcome.and(Err(error)),
-            }
+    ) -> Result<Vec<E>> {
+        self.pending_but(limit, last, |told| told)
+    }
+
+    fn pending_but(
+        &self,
+        limit: Duration,
+        last: impl Fn(&Arc<Q>) -> Result<Option<E>>,
+        is_left_out: impl Fn(bool) -> bool,
+    ) -> Result<Vec<E>> {
+        let Found { lost, orphans, queues } = self.find(limit, last)?;
+        if let Some(lost) = lost.filter(|lost| !is_left_out(lost.told)) {
+            return Err(lost.error);
         }
-        Ok((events, outcome))
+        let orphans =
+            orphans.into_iter().filter(|orphan| !is_left_out(orphan.told)).map(|orphan| Ok(orphan.event));
+        orphans.chain(queues.into_iter().filter_map(Result::transpose)).collect()
+    }
+
+    fn find(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<Option<E>>) -> Result<Found<E>> {
+        let queues = self.settled(limit, Instant::now())?;
+        let (lost, orphans) = (*self.lost.lock(), self.orphans.lock().clone());
+        Ok(Found { lost, orphans, queues: queues.iter().map(last).collect() })
     }
 
     /// Blocks until all work has finished, at most `limit`; `last` gives an event after everything in a queue. The first failure
-    /// is the answer, once everything else has finished too.
+    /// is the answer, once everything else has finished too: every time, because nothing says that work which failed has ended.
     pub(super) fn synchronize(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<E>) -> Result<()> {
+        self.wait_for_all(limit, last, |_told, failure| Err(failure)).0
+    }
+
+    /// [`synchronize`](Self::synchronize) for the program. The failure of a queue that is gone is told by the calls that began before the first
+    /// of them told it; that of a device, which stays as it is, every time.
+    pub(super) fn settle(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<E>) -> Result<()> {
+        let (outcome, failed, lost) = self.wait_for_all(limit, last, |told, failure| {
+            if told && failure.kind != ErrorKind::DeviceLost { Ok(()) } else { Err(failure) }
+        });
+        if !failed.is_empty() {
+            let mut orphans = self.orphans.lock();
+            orphans.iter_mut().for_each(|orphan| orphan.told |= failed.contains(&orphan.number));
+        }
+        if let (Some(seen), Some(now)) = (lost, &mut *self.lost.lock()) {
+            now.told |= now.error == seen.error;
+        }
+        outcome
+    }
+
+    /// `judge` says what the failure of a queue that is gone is taken for, and gets whether it was told. Beside the outcome, what failed of such
+    /// queues.
+    fn wait_for_all(
+        &self,
+        limit: Duration,
+        last: impl Fn(&Arc<Q>) -> Result<E>,
+        judge: impl Fn(bool, Error) -> Result<()>,
+    ) -> (Result<()>, Vec<u64>, Option<Lost>) {
         let start = Instant::now();
-        let (events, mut outcome) = self.known(limit, |queue| last(queue).map(Some))?;
-        for event in &events {
-            let waited =
-                event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
-                    ErrorKind::Timeout { .. } => Error { kind: Error::timeout(limit).kind, ..error },
-                    _ => error,
-                });
-            outcome = outcome.and(waited);
+        let Found { lost, orphans, queues } = match self.find(limit, |queue| last(queue).map(Some)) {
+            Ok(found) => found,
+            Err(error) => return (Err(error), Vec::new(), None),
+        };
+        let wait = |event: &E| {
+            event.wait(limit.saturating_sub(start.elapsed())).map_err(|error| match error.kind {
+                ErrorKind::Timeout { .. } => Error { kind: Error::timeout(limit).kind, ..error },
+                _ => error,
+            })
+        };
+        let mut failed = Vec::new();
+        let mut outcome = lost.map_or(Ok(()), |lost| judge(lost.told, lost.error));
+        for orphan in &orphans {
+            outcome = outcome.and(match wait(&orphan.event) {
+                Err(error) if !matches!(error.kind, ErrorKind::Timeout { .. }) => {
+                    failed.push(orphan.number);
+                    judge(orphan.told, error)
+                }
+                waited => waited,
+            });
+        }
+        for event in queues {
+            outcome = outcome.and(event.and_then(|event| event.as_ref().map_or(Ok(()), wait)));
         }
         self.forget_finished();
-        outcome
+        (outcome, failed, lost)
     }
 }
 
@@ -195,6 +274,74 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(roster.synchronize(Duration::ZERO, last), Err(refusal));
             assert_eq!(roster.pending(Duration::ZERO, |queue| last(queue).map(Some)).err(), Some(refusal));
+        }
+    }
+
+    /// An event that is known to have failed.
+    #[derive(Clone)]
+    struct Failed(ErrorKind);
+
+    impl Completion for Failed {
+        fn is_complete(&self) -> bool {
+            false
+        }
+
+        fn wait(&self, _: Duration) -> Result<()> {
+            Err(self.0.into())
+        }
+    }
+
+    #[test]
+    fn the_failure_of_a_queue_that_is_gone_is_told_once_and_stays_for_who_must_know() {
+        let roster = Roster::<(), Failed>::new();
+        let failure = ErrorKind::Native { operation: "an operation of the test" };
+        let nothing = |_: &Arc<()>| Ok(Failed(failure));
+        let (settle, untold) = (
+            || roster.settle(Duration::ZERO, nothing),
+            || roster.pending_untold(Duration::ZERO, |_| Ok(None)),
+        );
+        roster.leave(core::ptr::null(), Ok(Some(Failed(failure))));
+        assert_eq!(untold().map(|events| events.len()), Ok(1));
+        assert_eq!(
+            roster.synchronize(Duration::ZERO, nothing),
+            Err(failure.into()),
+            "which tells the program nothing"
+        );
+        assert_eq!(settle(), Err(failure.into()));
+        assert_eq!((settle(), untold().map(|events| events.len())), (Ok(()), Ok(0)));
+        assert_eq!(roster.synchronize(Duration::ZERO, nothing), Err(failure.into()));
+        assert_eq!(roster.pending(Duration::ZERO, |_| Ok(None)).map(|events| events.len()), Ok(1));
+        // Without an event for it, the same.
+        roster.leave(core::ptr::null(), Err(ErrorKind::NoDevice.into()));
+        assert_eq!(untold().map(|events| events.len()), Err(ErrorKind::NoDevice.into()));
+        assert_eq!((settle(), settle()), (Err(ErrorKind::NoDevice.into()), Ok(())));
+        assert_eq!(untold().map(|events| events.len()), Ok(0));
+        assert_eq!(roster.synchronize(Duration::ZERO, nothing), Err(ErrorKind::NoDevice.into()));
+        // The next one is news.
+        roster.leave(core::ptr::null(), Ok(Some(Failed(failure))));
+        assert_eq!((settle(), settle()), (Err(failure.into()), Ok(())));
+    }
+
+    #[test]
+    fn a_device_that_is_lost_stays_lost() {
+        let roster = Roster::<(), Failed>::new();
+        roster.leave(core::ptr::null(), Ok(Some(Failed(ErrorKind::DeviceLost))));
+        for _ in 0..3 {
+            let outcome = roster.settle(Duration::ZERO, |_| Ok(Failed(ErrorKind::DeviceLost)));
+            assert_eq!(outcome, Err(ErrorKind::DeviceLost.into()));
+        }
+    }
+
+    #[test]
+    fn a_queue_that_lives_tells_its_failure_every_time() {
+        let roster = Roster::<(), Failed>::new();
+        let queue = Arc::new(());
+        roster.remember(&queue);
+        for _ in 0..3 {
+            assert_eq!(
+                roster.settle(Duration::ZERO, |_| Ok(Failed(ErrorKind::NoDevice))),
+                Err(ErrorKind::NoDevice.into())
+            );
         }
     }
 

@@ -341,9 +341,14 @@ impl CudaContext {
         self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
     }
 
-    /// What [`synchronize`](Self::synchronize) would wait for now.
+    /// What [`settle`](Self::settle) would wait for now.
     pub(super) fn submitted(&self, limit: Duration) -> Result<Vec<CudaEvent>> {
-        self.0.roster.pending(limit, |queue| queue.event_after(&[]).map(Some))
+        self.0.roster.pending_untold(limit, |queue| queue.event_after(&[]).map(Some))
+    }
+
+    /// [`Backend::settle`](crate::Backend::settle).
+    pub(super) fn settle(&self, limit: Duration) -> Result<()> {
+        self.0.roster.settle(limit, |queue| queue.event_after(&[]))
     }
 
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {

@@ -207,6 +207,10 @@ unsafe impl Backend for Cuda {
         context.synchronize(limit)
     }
 
+    fn settle(context: &CudaContext, limit: Duration) -> Result<()> {
+        context.settle(limit)
+    }
+
     fn for_each_pending(
         context: &CudaContext,
         limit: Duration,

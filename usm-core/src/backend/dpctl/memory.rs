@@ -166,9 +166,14 @@ impl DpctlContext {
         device::same(&device, self.0.device.handle()).then(|| self.0.device.info().ordinal)
     }
 
-    /// What [`synchronize`](Self::synchronize) would wait for now.
+    /// What [`settle`](Self::settle) would wait for now.
     pub(super) fn submitted(&self, limit: Duration) -> Result<Vec<DpctlEvent>> {
-        self.0.roster.pending(limit, |queue| queue.barrier(&[]).map(Some))
+        self.0.roster.pending_untold(limit, |queue| queue.barrier(&[]).map(Some))
+    }
+
+    /// [`Backend::settle`](crate::Backend::settle).
+    pub(super) fn settle(&self, limit: Duration) -> Result<()> {
+        self.0.roster.settle(limit, |queue| queue.barrier(&[]))
     }
 
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {

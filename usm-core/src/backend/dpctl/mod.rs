@@ -185,6 +185,10 @@ unsafe impl Backend for Dpctl {
         context.synchronize(limit)
     }
 
+    fn settle(context: &DpctlContext, limit: Duration) -> Result<()> {
+        context.settle(limit)
+    }
+
     fn for_each_pending(
         context: &DpctlContext,
         limit: Duration,

@@ -43,6 +43,7 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
     unsafe fn free(&self, block: &Block);
     fn query(&self, address: usize) -> Result<PointerInfo>;
     fn synchronize(&self, limit: Duration) -> Result<()>;
+    fn settle(&self, limit: Duration) -> Result<()>;
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(DynEvent)) -> Result<()>;
     fn create_buffer(&self, size: usize) -> Result<DynBuffer>;
     /// # Safety
@@ -194,6 +195,10 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
 
     fn synchronize(&self, limit: Duration) -> Result<()> {
         B::synchronize(&self.handle, limit)
+    }
+
+    fn settle(&self, limit: Duration) -> Result<()> {
+        B::settle(&self.handle, limit)
     }
 
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(DynEvent)) -> Result<()> {

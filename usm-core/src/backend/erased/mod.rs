@@ -286,6 +286,10 @@ unsafe impl Backend for Dyn {
         context.0.erased.synchronize(limit)
     }
 
+    fn settle(context: &DynContext, limit: Duration) -> Result<()> {
+        context.0.erased.settle(limit)
+    }
+
     fn for_each_pending(
         context: &DynContext,
         limit: Duration,

@@ -179,6 +179,10 @@ unsafe impl Backend for LevelZero {
         context.synchronize(limit)
     }
 
+    fn settle(context: &LevelZeroContext, limit: Duration) -> Result<()> {
+        context.settle(limit)
+    }
+
     fn for_each_pending(
         context: &LevelZeroContext,
         limit: Duration,

@@ -221,9 +221,14 @@ impl OpenClContext {
         Ok(OpenClBuffer::whole(unsafe { Handle::new(library, raw, library.release_buffer) }))
     }
 
-    /// What [`synchronize`](Self::synchronize) would wait for now.
+    /// What [`settle`](Self::settle) would wait for now.
     pub(super) fn submitted(&self, limit: Duration) -> Result<Vec<OpenClEvent>> {
-        self.0.roster.pending(limit, |queue| queue.marker(&[]).map(Some))
+        self.0.roster.pending_untold(limit, |queue| queue.marker(&[]).map(Some))
+    }
+
+    /// [`Backend::settle`](crate::Backend::settle).
+    pub(super) fn settle(&self, limit: Duration) -> Result<()> {
+        self.0.roster.settle(limit, |queue| queue.marker(&[]))
     }
 
     pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {

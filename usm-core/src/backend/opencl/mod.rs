@@ -163,6 +163,10 @@ unsafe impl Backend for OpenCl {
         context.synchronize(limit)
     }
 
+    fn settle(context: &OpenClContext, limit: Duration) -> Result<()> {
+        context.settle(limit)
+    }
+
     fn for_each_pending(
         context: &OpenClContext,
         limit: Duration,
