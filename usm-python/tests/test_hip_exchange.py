@@ -2,7 +2,6 @@
 names of the driver that executes on the host (`tests/cuda-driver`), each case in a process of its own. Nothing of it has run on an AMD GPU."""
 
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -10,7 +9,6 @@ import textwrap
 import pytest
 
 from backends.configurations import HIP, hip_on_host
-from conftest import CI
 
 PRELUDE = """
 import gc, os
@@ -103,13 +101,8 @@ def test_without_hip_the_error_says_which_file_and_why(run):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for what is loaded")
-def test_of_several_libraries_the_one_that_the_process_has_is_taken(run, tmp_path):
+def test_of_several_libraries_the_one_that_the_process_has_is_taken(run, compiler, tmp_path):
     """Packages bring HIP along under names of their own, and a second copy would know nothing of the first one's memory."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        assert not CI, "a C compiler is needed under CI"
-        pytest.skip("no C compiler: no library of any name can be built")
-
     def built(name, code):
         folder = tmp_path / name
         folder.mkdir()

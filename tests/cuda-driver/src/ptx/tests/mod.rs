@@ -3,6 +3,8 @@
 mod arithmetic;
 mod constants;
 mod refused;
+#[path = "../../../../../usm-core/tests/common/skip.rs"]
+mod skip;
 mod warp;
 
 use core::ffi::c_char;
@@ -16,7 +18,7 @@ use crate::api::hiprtc as nvrtc;
 /// The first devices with everything that is asked of warps here.
 const OPTIONS: &[&core::ffi::CStr] = &[c"--gpu-architecture=compute_80"];
 
-/// What the compiler makes of CUDA C; nothing where there is no compiler, which only CI does not forgive.
+/// What the compiler makes of CUDA C; nothing where there is no compiler, which `USM_REQUIRE` may not forgive.
 fn text_of(source: &str) -> Option<String> {
     // One at a time: see there.
     static ALONE: Mutex<()> = Mutex::new(());
@@ -29,9 +31,7 @@ fn text_of(source: &str) -> Option<String> {
     if unsafe { nvrtc::hiprtcCreateProgram(&raw mut program, source, c"test.cu".as_ptr(), 0, none, none) }
         != 0
     {
-        let required = std::env::var("CI").is_ok_and(|ci| ci == "1" || ci == "true");
-        assert!(!required, "CI needs NVRTC: USM_NVRTC_LIBRARY");
-        println!("skipped: the interpreter of PTX against CUDA C: no NVRTC (USM_NVRTC_LIBRARY)");
+        skip::missing("nvrtc", "the interpreter of PTX against CUDA C: USM_NVRTC_LIBRARY names no library");
         return None;
     }
     // SAFETY: a program, and as many options.
