@@ -100,7 +100,7 @@ macro_rules! conformance_cases {
             a_context_waits_for_the_work_of_queues_that_are_gone);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, contexts:
             memory_of_another_context_is_refused a_buffer_of_another_context_is_refused
-            work_of_another_context_is_followed_or_refused
+            events_of_another_context_do_no_harm
             memory_goes_back_to_its_own_context two_contexts_work_in_two_threads);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, failure:
             a_failed_event_fails_every_wait a_failure_takes_the_rest_of_an_in_order_queue
@@ -132,7 +132,7 @@ macro_rules! conformance_cases {
             a_host_view_lives_across_memory_of_a_queue);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, kernel:
             reverse_is_the_plain_loop reduce_is_the_plain_loop matmul_is_the_plain_loop histogram_is_the_plain_loop
-            saxpy_is_the_plain_loop scan_is_the_plain_loop constant_memory_belongs_to_its_launch
+            saxpy_is_the_plain_loop scan_is_the_plain_loop a_kernel_over_a_plain_range_is_in_one_group constant_memory_belongs_to_its_launch
             local_arrays_are_apart_and_aligned ids_in_three_dimensions_are_row_major values_of_every_width_arrive
             atomic_additions_are_not_lost a_range_of_no_items_runs_nothing
             a_global_size_that_is_no_multiple_is_refused a_group_above_the_limit_is_refused

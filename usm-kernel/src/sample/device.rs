@@ -84,7 +84,8 @@ unsafe impl DeviceCode<1> for ScanParts {
     }
 }
 
-// SAFETY: an item has its own elements of `output`, which end at `len`; `sums` has one element for each group.
+// SAFETY: an item has its own elements of `output`, which end at `len`; `sums` has one element for each group of the range, which the item counts
+// by itself: where a launch has none, the device's groups are others.
 unsafe impl DeviceCode<1> for ScanCarry {
     code!("scan");
     type Numbers = [u64; 2];

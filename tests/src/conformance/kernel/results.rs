@@ -1,9 +1,9 @@
 //! Results of kernels, and what a launch refuses.
 
-use usm_core::{Backend, Device, Host, QueueOrder, UsmVec};
+use usm_core::{Backend, Device, Host, QueueOrder, Shared, UsmVec};
 use usm_kernel::sample::{
-    Histogram, Matmul, Reduce, Reverse, Saxpy, histogram_plain, matmul_plain, reduce_on, reduce_plain,
-    reverse_plain, saxpy_plain, scan_on, scan_plain,
+    Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts, histogram_plain, matmul_plain,
+    reduce_on, reduce_plain, reverse_plain, saxpy_plain, scan_on, scan_plain,
 };
 use usm_kernel::{Launch, LaunchError, NdRange, Programmable, Range, RangeError};
 
@@ -119,6 +119,23 @@ pub fn scan_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
             scan_plain(&input, &mut expected);
             assert_eq!(output.to_vec(&queue).expect("the result"), expected, "{count} in groups of {group}");
         }
+    }
+}
+
+/// A range without groups is one group to the kernel, however the device cuts it: `sums` need not have an element for each of those.
+pub fn a_kernel_over_a_plain_range_is_in_one_group<B: Programmable>(fixture: &Fixture<'_, B>) {
+    // A prime, above the largest group of every device: many groups, whoever chooses them.
+    const ITEMS: usize = 8_209;
+    const PART: usize = ITEMS * ScanParts::PER_ITEM;
+    for carry in ready_in_every_format::<ScanCarry, B, 1>(fixture.context) {
+        let queue = queue(fixture, QueueOrder::InOrder);
+        let sums = shared(&queue, &[5_u32]);
+        let mut output = UsmVec::<u32, Shared, B>::zeroed(&queue, PART + PART / 2).expect("an array");
+        let whole = Range::new([ITEMS as u64]).expect("a range");
+        let _ =
+            Launch::over(&queue, whole).run_on(&carry, ScanCarry, (&sums, &mut output)).expect("a launch");
+        let values = output.read().expect("a view");
+        assert!(values.iter().all(|value| *value == 0), "nothing is before the first group");
     }
 }
 

@@ -33,12 +33,11 @@ __kernel void scan_parts(__global const uint *input, __global uint *output, __gl
 
 __kernel void scan_carry(__global const uint *sums, __global uint *output, ulong part, ulong len)
 {
-    const size_t l = get_local_id(0), group = get_group_id(0);
-    if (group == 0)
+    // From the item, not from the device's group: a launch may have no groups, and the device then makes some of its own.
+    const ulong item = get_global_id(0), first = item > len / PER_ITEM ? len : item * PER_ITEM;
+    if (first >= len || first < part)
         return;
-    const ulong start = mul_hi((ulong)group, part) ? len : min((ulong)group * part, len);
-    const ulong end = start + min(part, len - start);
-    const ulong first = min(start + (ulong)l * PER_ITEM, end), last = min(first + PER_ITEM, end);
+    const ulong last = first + min((ulong)PER_ITEM, len - first), group = first / part;
     for (ulong i = first; i < last; i++)
         output[i] += sums[group - 1];
 }

@@ -35,12 +35,12 @@ extern "C" __global__ void scan_parts(const unsigned *input, unsigned *output, u
 
 extern "C" __global__ void scan_carry(const unsigned *sums, unsigned *output, ulong64 part, ulong64 len)
 {
-    const ulong64 l = threadIdx.x, group = blockIdx.x;
-    if (group == 0)
+    // From the item, not from the device's block: a launch may have no groups, and blocks of some size are made all the same.
+    const ulong64 item = (ulong64)blockIdx.x * blockDim.x + threadIdx.x;
+    const ulong64 first = item > len / PER_ITEM ? len : item * PER_ITEM;
+    if (first >= len || first < part)
         return;
-    const ulong64 start = __umul64hi(group, part) ? len : min(group * part, len);
-    const ulong64 end = start + min(part, len - start);
-    const ulong64 first = min(start + l * PER_ITEM, end), last = min(first + PER_ITEM, end);
+    const ulong64 last = first + min((ulong64)PER_ITEM, len - first), group = first / part;
     for (ulong64 i = first; i < last; i++)
         output[i] += sums[group - 1];
 }
