@@ -194,8 +194,11 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Makes operations that used a part of this allocation count as uses of the whole: for sources that carve.
+    ///
+    /// # Safety
+    /// The operations are of this allocation's context: what uses it next names their events to the runtime, and some crash over those of another.
     #[cfg(feature = "alloc")]
-    pub fn absorb(&self, pending: Pending<B>) {
+    pub unsafe fn absorb(&self, pending: Pending<B>) {
         self.uses.absorb(pending);
     }
 

@@ -346,8 +346,10 @@ impl<B: Backend> Queue<B> {
         });
         if outcome.is_err() && !B::SYNCHRONOUS {
             let pending = crate::uses::Pending::of(events);
-            ends.dst.absorb(pending.clone());
-            ends.src.absorb(pending);
+            // SAFETY: operations of this queue, which `submit` has found to be of the context of both.
+            unsafe { ends.dst.absorb(pending.clone()) };
+            // SAFETY: as above.
+            unsafe { ends.src.absorb(pending) };
         }
         outcome
     }

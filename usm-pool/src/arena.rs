@@ -310,7 +310,8 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
             !range.inside(&self.range)
         });
         for pending in earlier {
-            allocation.absorb(pending);
+            // SAFETY: operations that used parts of the same base, or the base itself: of its context, which is the part's.
+            unsafe { allocation.absorb(pending) };
         }
         Ok(allocation)
     }
@@ -340,7 +341,8 @@ impl<B: Backend> Reclaim<B> for Part<B> {
         if !pending.is_done() {
             // The base is freed after everything that used a part of it.
             if let Some(base) = self.inner.base(self.range.memory) {
-                base.absorb(pending.clone());
+                // SAFETY: operations that used a part of it, whose context is its own.
+                unsafe { base.absorb(pending.clone()) };
             }
             self.inner.books.lock().released.push((self.range, pending));
         }

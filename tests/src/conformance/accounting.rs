@@ -191,7 +191,8 @@ struct Parent<B: Backend> {
 impl<B: Backend> Reclaim<B> for Parent<B> {
     fn reclaim(&self, block: Block, pending: Pending<B>) {
         self.returned.fetch_add(block.size, Ordering::SeqCst);
-        self.memory.absorb(pending);
+        // SAFETY: operations that used a part of it.
+        unsafe { self.memory.absorb(pending) };
     }
 
     fn is_of_queue(&self) -> bool {

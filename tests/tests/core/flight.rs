@@ -300,7 +300,8 @@ struct Whole(Allocation<Mock>);
 
 impl Reclaim<Mock> for Whole {
     fn reclaim(&self, _: Block, pending: Pending<Mock>) {
-        self.0.absorb(pending);
+        // SAFETY: operations that used a part of it.
+        unsafe { self.0.absorb(pending) };
     }
 
     fn is_of_queue(&self) -> bool {

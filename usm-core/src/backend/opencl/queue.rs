@@ -13,7 +13,7 @@ use crate::BackendKind;
 use crate::backend::retired::Retired;
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, QueueOrder, waiter};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::sync::sleeping::Mutex;
 
 pub(super) const OUT_OF_ORDER: Bits = 1;
@@ -58,6 +58,8 @@ struct EventInner {
     /// Work that was not flushed may never start; whoever first asks for the event flushes its queue. A foreign event
     /// may have none.
     queue: Option<Arc<Handle>>,
+    /// Address of its context, which the event keeps alive.
+    context: usize,
     flushed: AtomicBool,
     /// Events set by a program that the operation follows, at whatever distance. Intel's CPU runtime forgets that one of them failed: what
     /// waited for it is complete then, whether it ran or not.
@@ -275,15 +277,25 @@ impl Inner {
         // SAFETY: an event that `call` was given by the runtime, with a reference that is ours.
         let handle = unsafe { Handle::new(library, raw, library.release_event) };
         Ok(match &mut line {
-            Some(line) => line.follow(handle, &self.handle, fate),
-            None => OpenClEvent::known(handle, Some(Arc::clone(&self.handle)), fate),
+            Some(line) => line.follow(handle, self, fate),
+            None => OpenClEvent::known(handle, Some(Arc::clone(&self.handle)), self.context(), fate),
         })
     }
 
-    /// The events as the runtime takes them. Those of other queues are flushed, or they might never come.
+    /// Address of the context.
+    fn context(&self) -> usize {
+        self.context.as_raw().addr()
+    }
+
+    /// The events as the runtime takes them. Those of other queues are flushed, or they might never come; those of other contexts are refused:
+    /// Intel's CPU runtime may crash over them.
     fn wait_list(&self, after: &[OpenClEvent], before: Option<&OpenClEvent>) -> Result<Vec<Raw>> {
         let mut list = Vec::with_capacity(after.len() + 1);
         for event in after {
+            if event.0.context != self.context() {
+                let expected = self.context.shared().id();
+                return Err(error::of(ErrorKind::WrongContext { expected, found: 0 }));
+            }
             if event.0.queue.as_ref().is_none_or(|queue| !Arc::ptr_eq(queue, &self.handle)) {
                 event.flush()?;
             }
@@ -305,10 +317,10 @@ impl Inner {
 
 impl Line {
     /// The event of a new last operation.
-    fn follow(&mut self, handle: Handle, queue: &Arc<Handle>, fate: Fate) -> OpenClEvent {
+    fn follow(&mut self, handle: Handle, queue: &Inner, fate: Fate) -> OpenClEvent {
         let event = match self.spare.take() {
             Some(spare) => spare.again(handle, queue, fate),
-            None => OpenClEvent::known(handle, Some(Arc::clone(queue)), fate),
+            None => OpenClEvent::known(handle, Some(Arc::clone(&queue.handle)), queue.context(), fate),
         };
         self.spare = self.last.replace(event.clone());
         event
@@ -335,22 +347,22 @@ impl Drop for Inner {
 
 impl OpenClEvent {
     /// An event of `queue`; `None` for one that no queue runs.
-    pub(super) fn new(handle: Handle, queue: Option<Arc<Handle>>) -> Self {
-        Self::known(handle, queue, None)
+    pub(super) fn new(handle: Handle, queue: Option<Arc<Handle>>, context: &OpenClContext) -> Self {
+        Self::known(handle, queue, context.as_raw().addr(), None)
     }
 
-    fn known(handle: Handle, queue: Option<Arc<Handle>>, fate: Fate) -> Self {
-        Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false), fate }))
+    fn known(handle: Handle, queue: Option<Arc<Handle>>, context: usize, fate: Fate) -> Self {
+        Self(Arc::new(EventInner { handle, queue, context, flushed: AtomicBool::new(false), fate }))
     }
 
     /// Another event of the same queue, in the place of this one where nobody else has that: its reference is given back to the runtime then.
-    fn again(mut self, handle: Handle, queue: &Arc<Handle>, fate: Fate) -> Self {
+    fn again(mut self, handle: Handle, queue: &Inner, fate: Fate) -> Self {
         match Arc::get_mut(&mut self.0) {
             Some(inner) => {
                 (inner.handle, inner.flushed, inner.fate) = (handle, AtomicBool::new(false), fate);
                 self
             }
-            None => Self::known(handle, Some(Arc::clone(queue)), fate),
+            None => Self::known(handle, Some(Arc::clone(&queue.handle)), queue.context(), fate),
         }
     }
 

@@ -168,7 +168,7 @@ impl OpenClEvent {
         // SAFETY: the caller's promise.
         let event = object("clRetainEvent", event, unsafe { (library.retain_event)(event) })?;
         // SAFETY: the reference was just taken.
-        Ok(Self::new(unsafe { Handle::new(library, event, library.release_event) }, queue))
+        Ok(Self::new(unsafe { Handle::new(library, event, library.release_event) }, queue, context))
     }
 }
 
