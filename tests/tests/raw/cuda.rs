@@ -14,7 +14,7 @@ use usm_core::{
 use usm_kernel::{Argument, BuildError, Code, Launch, Module, NdRange};
 use usm_tests::skip;
 
-use crate::pattern;
+use crate::{pattern, round_trip};
 
 type Create = unsafe extern "C" fn(*mut *mut c_void, u32) -> CUresult;
 type Destroy = unsafe extern "C" fn(*mut c_void) -> CUresult;
@@ -142,8 +142,6 @@ fn cuda_memory_of_theirs_is_copied_by_ours() {
         }
         let pointer = |address| NonNull::new(ptr::with_exposed_provenance_mut::<u8>(address)).unwrap();
         let owner = Arc::new(());
-        let values = pattern(4096);
-        let source = UsmVec::<u8, Host, _>::from_slice(&queue, &values).unwrap();
         {
             // SAFETY: freed below, after the last use; nobody else uses it.
             let mut borrowed =
@@ -153,12 +151,7 @@ fn cuda_memory_of_theirs_is_copied_by_ours() {
             let mut taken = unsafe { take_allocation(&context, pointer(managed)) }.unwrap();
             assert_eq!((borrowed.kind(), taken.kind()), (AllocKind::Device, AllocKind::Shared));
             assert_eq!(context.stats().of(MemoryType::UsmShared).live, 1);
-            let _ = queue.copy_bytes(&mut borrowed, 0, source.allocation(), 0, 4096).unwrap();
-            let _ = queue.copy_bytes(&mut taken, 0, &borrowed, 0, 4096).unwrap();
-            let guard = taken.wait_for_host(usm_core::Access::Read).unwrap();
-            // SAFETY: managed memory, written whole, and nothing runs any more.
-            assert_eq!(unsafe { core::slice::from_raw_parts(taken.as_ptr(), 4096) }, values);
-            drop(guard);
+            round_trip(&queue, &mut borrowed, &mut taken);
         }
         context.synchronize(core::time::Duration::from_secs(10)).unwrap();
         assert_eq!(Arc::strong_count(&owner), 1, "the owner of borrowed memory is dropped");

@@ -12,6 +12,7 @@ mod sycl;
 use std::path::Path;
 
 use usm_core::backend::cuda::Cuda;
+use usm_core::{Access, Allocation, Backend, Host, Queue, UsmVec};
 use usm_tests::skip;
 
 /// What a case said of its runtime: where that is not here, the case is skipped.
@@ -30,6 +31,18 @@ fn cuda() -> Result<Cuda, String> {
         None => found,
     }
     .map_err(|error| error.to_string())
+}
+
+/// Bytes go through two blocks of 4096 bytes that are theirs, of which the host reaches the second, and come out as they went in.
+fn round_trip<B: Backend>(queue: &Queue<B>, first: &mut Allocation<B>, second: &mut Allocation<B>) {
+    let values = pattern(4096);
+    let source = UsmVec::<u8, Host, _>::from_slice(queue, &values).unwrap();
+    let _ = queue.copy_bytes(first, 0, source.allocation(), 0, 4096).unwrap();
+    let _ = queue.copy_bytes(second, 0, first, 0, 4096).unwrap();
+    let guard = second.wait_for_host(Access::Read).unwrap();
+    // SAFETY: memory of the host's too, written whole, and nothing runs any more.
+    assert_eq!(unsafe { core::slice::from_raw_parts(second.as_ptr(), 4096) }, values);
+    drop(guard);
 }
 
 /// Bytes that tell places apart.

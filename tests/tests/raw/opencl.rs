@@ -16,7 +16,7 @@ use usm_core::{
     QueueOrder, Request, Usage, UsmVec,
 };
 
-use crate::pattern;
+use crate::{pattern, round_trip};
 
 type Raw = *mut c_void;
 type Status = cl_int;
@@ -215,8 +215,6 @@ fn opencl_memory_of_theirs_is_copied_by_ours() {
             theirs.allocate(c"clSharedMemAllocINTEL", 4096),
         );
         let owner = Arc::new(());
-        let values = pattern(4096);
-        let source = UsmVec::<u8, Host, _>::from_slice(&queue, &values).unwrap();
         {
             // SAFETY: both are freed below, after the last use; nobody else uses them.
             let mut borrowed =
@@ -228,12 +226,7 @@ fn opencl_memory_of_theirs_is_copied_by_ours() {
             let row = *context.stats().of(MemoryType::UsmShared);
             assert_eq!((row.live, row.current), (1, 4096));
             assert_eq!(context.stats().of(MemoryType::UsmDevice).live, 0, "borrowed memory is in no book");
-            let _ = queue.copy_bytes(&mut borrowed, 0, source.allocation(), 0, 4096).unwrap();
-            let _ = queue.copy_bytes(&mut taken, 0, &borrowed, 0, 4096).unwrap();
-            let guard = taken.wait_for_host(usm_core::Access::Read).unwrap();
-            // SAFETY: shared memory, written whole, and nothing runs any more.
-            assert_eq!(unsafe { core::slice::from_raw_parts(taken.as_ptr(), 4096) }, values);
-            drop(guard);
+            round_trip(&queue, &mut borrowed, &mut taken);
         }
         context.synchronize(core::time::Duration::from_secs(10)).unwrap();
         assert_eq!(Arc::strong_count(&owner), 1, "the owner of borrowed memory is dropped");
@@ -244,7 +237,7 @@ fn opencl_memory_of_theirs_is_copied_by_ours() {
         // SAFETY: refused before anything is read.
         let refused = unsafe { borrow_allocation(&context, NonNull::from(&stack).cast(), Box::new(())) };
         assert!(matches!(refused.unwrap_err().kind, ErrorKind::WrongContext { .. }));
-        drop((source, queue, context));
+        drop((queue, context));
         theirs.release();
     });
 }

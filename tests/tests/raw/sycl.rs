@@ -11,7 +11,7 @@ use usm_core::{
     UsmVec,
 };
 
-use crate::pattern;
+use crate::{pattern, round_trip};
 
 type Ref = *mut c_void;
 type Delete = unsafe extern "C" fn(Ref);
@@ -155,8 +155,6 @@ fn sycl_memory_of_theirs_is_copied_by_ours() {
         let (device, shared) =
             (theirs.allocate(c"DPCTLmalloc_device", 4096), theirs.allocate(c"DPCTLmalloc_shared", 4096));
         let owner = Arc::new(());
-        let values = pattern(4096);
-        let source = UsmVec::<u8, Host, _>::from_slice(&queue, &values).unwrap();
         {
             // SAFETY: freed below, after the last use; nobody else uses it.
             let mut borrowed =
@@ -165,12 +163,7 @@ fn sycl_memory_of_theirs_is_copied_by_ours() {
             let mut taken = unsafe { take_allocation(&context, shared, 4096) }.unwrap();
             assert_eq!((borrowed.kind(), taken.kind()), (AllocKind::Device, AllocKind::Shared));
             assert_eq!(context.stats().of(MemoryType::UsmShared).current, 4096);
-            let _ = queue.copy_bytes(&mut borrowed, 0, source.allocation(), 0, 4096).unwrap();
-            let _ = queue.copy_bytes(&mut taken, 0, &borrowed, 0, 4096).unwrap();
-            let guard = taken.wait_for_host(usm_core::Access::Read).unwrap();
-            // SAFETY: shared memory, written whole, and nothing runs any more.
-            assert_eq!(unsafe { core::slice::from_raw_parts(taken.as_ptr(), 4096) }, values);
-            drop(guard);
+            round_trip(&queue, &mut borrowed, &mut taken);
         }
         context.synchronize(core::time::Duration::from_secs(10)).unwrap();
         assert_eq!(Arc::strong_count(&owner), 1, "the owner of borrowed memory is dropped");
