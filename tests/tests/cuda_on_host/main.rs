@@ -7,3 +7,4 @@ mod failures;
 mod faults;
 mod hip;
 mod suite;
+mod warps;
