@@ -128,7 +128,8 @@ impl Report {
     }
 }
 
-/// The parts of a run in whose names a piece is, all where no piece is given: for a repeat that need not take as long as the whole.
+/// The part that has such a name, or the parts in whose names such a piece is; all where no piece is given: for a repeat that need not take as long as
+/// the whole.
 ///
 /// # Errors
 /// A piece that is in no name, with the names: it would choose nothing, and nothing passes.
@@ -137,7 +138,10 @@ pub(crate) fn chosen<'p, P>(
     name: impl Fn(&P) -> &'static str,
     pieces: &[String],
 ) -> Result<Vec<&'p P>, Failure> {
-    let is_in = |part: &P, piece: &str| name(part).to_lowercase().contains(&piece.to_lowercase());
+    let is_in = |part: &P, piece: &str| match parts.iter().any(|part| name(part) == piece) {
+        true => name(part) == piece,
+        false => name(part).to_lowercase().contains(&piece.to_lowercase()),
+    };
     if let Some(piece) = pieces.iter().find(|piece| !parts.iter().any(|part| is_in(part, piece))) {
         let names: Vec<_> = parts.iter().map(&name).collect();
         return Err(Failure::Usage(format!(
@@ -166,6 +170,7 @@ mod tests {
         };
         assert_eq!(chosen(&[]).expect("all"), ["usm-core", "usm-tests", "usm-tests on OpenCL"]);
         assert_eq!(chosen(&["opencl", "core"]).expect("two"), ["usm-core", "usm-tests on OpenCL"]);
+        assert_eq!(chosen(&["usm-tests"]).expect("the one of that name"), ["usm-tests"]);
         assert_eq!(chosen(&["core", "cuda"]), None);
     }
 }
