@@ -1,6 +1,7 @@
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![doc = include_str!("../README.md")]
+#![warn(clippy::multiple_unsafe_ops_per_block)]
 // Conversions that can fail give the array back, as `Vec` and `String` conversions do.
 #![allow(clippy::result_large_err)]
 

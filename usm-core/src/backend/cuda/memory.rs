@@ -375,12 +375,11 @@ impl Inner {
         let driver = self.native.driver();
         // A failure could not be acted on: the owner is gone.
         let Ok(_current) = self.native.current() else { return };
-        // SAFETY: the caller's promise; host memory has a free of its own.
-        let _ = unsafe {
-            match kind {
-                AllocKind::Host => (driver.free_host)(ptr::with_exposed_provenance_mut(base)),
-                _ => (driver.free_device)(base),
-            }
+        let _ = match kind {
+            // SAFETY: the caller's promise; host memory has a free of its own.
+            AllocKind::Host => unsafe { (driver.free_host)(ptr::with_exposed_provenance_mut(base)) },
+            // SAFETY: the caller's promise.
+            _ => unsafe { (driver.free_device)(base) },
         };
     }
 }

@@ -48,8 +48,10 @@ pub(super) fn create_native(context: &Handle, device: &DpctlDevice, order: Queue
 /// # Safety
 /// `queue` is a live queue of `library`.
 pub(super) unsafe fn device_of(library: &'static Library, queue: Raw) -> Result<DpctlDevice> {
-    // SAFETY: the caller's promise; the reference is ours.
-    unsafe { DpctlDevice::take(library, not_null("DPCTLQueue_GetDevice", (library.queue_device)(queue))?) }
+    // SAFETY: the caller's promise.
+    let raw = not_null("DPCTLQueue_GetDevice", unsafe { (library.queue_device)(queue) })?;
+    // SAFETY: the reference is ours.
+    unsafe { DpctlDevice::take(library, raw) }
 }
 
 /// # Safety
@@ -87,13 +89,13 @@ impl DpctlQueue {
         len: usize,
         after: &[DpctlEvent],
     ) -> Result<DpctlEvent> {
-        let call = self.0.handle.library().queue_memcpy;
-        // SAFETY: the caller's promise for the ranges; a live queue and live events.
-        unsafe {
-            self.submit("DPCTLQueue_MemcpyWithEvents", after, |queue, events, count| {
-                call(queue, dst.cast(), src.cast(), len, events, count)
-            })
-        }
+        let function = self.0.handle.library().queue_memcpy;
+        let call = |queue, events, count| {
+            // SAFETY: the caller's promise for the ranges; a live queue and live events.
+            unsafe { function(queue, dst.cast(), src.cast(), len, events, count) }
+        };
+        // SAFETY: it gives the event of the copy.
+        unsafe { self.submit("DPCTLQueue_MemcpyWithEvents", after, call) }
     }
 
     /// # Safety
@@ -142,7 +144,7 @@ impl DpctlQueue {
                 unsafe { (library.queue_fill128)(queue, dst, value.as_mut_ptr(), len / 16) }
             }
         };
-        // SAFETY: the caller's promise for the range.
+        // SAFETY: it gives the event of the fill.
         unsafe { self.0.submit_behind(operation, after, call) }
     }
 
@@ -154,11 +156,11 @@ impl DpctlQueue {
         len: usize,
         after: &[DpctlEvent],
     ) -> Result<DpctlEvent> {
-        let call = self.0.handle.library().queue_prefetch;
+        let function = self.0.handle.library().queue_prefetch;
         // SAFETY: the caller's promise; a live queue.
-        unsafe {
-            self.0.submit_behind("DPCTLQueue_Prefetch", after, |queue| call(queue, pointer.cast(), len))
-        }
+        let call = |queue| unsafe { function(queue, pointer.cast(), len) };
+        // SAFETY: it gives the event of the prefetch.
+        unsafe { self.0.submit_behind("DPCTLQueue_Prefetch", after, call) }
     }
 
     /// # Safety
@@ -170,13 +172,11 @@ impl DpctlQueue {
         advice: c_int,
         after: &[DpctlEvent],
     ) -> Result<DpctlEvent> {
-        let call = self.0.handle.library().queue_advise;
+        let function = self.0.handle.library().queue_advise;
         // SAFETY: the caller's promise; a live queue.
-        unsafe {
-            self.0.submit_behind("DPCTLQueue_MemAdvise", after, |queue| {
-                call(queue, pointer.cast(), len, advice)
-            })
-        }
+        let call = |queue| unsafe { function(queue, pointer.cast(), len, advice) };
+        // SAFETY: it gives the event of the advice.
+        unsafe { self.0.submit_behind("DPCTLQueue_MemAdvise", after, call) }
     }
 
     pub(super) fn barrier(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {

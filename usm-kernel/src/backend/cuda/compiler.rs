@@ -329,7 +329,7 @@ mod tests {
         other.args(["compiler::tests::the_samples", "compiler::tests::a_refused", "--nocapture"]);
         // In front of what this process has there: under the sanitizer NVIDIA's compiler, too, finds its parts so.
         let before = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-        let folders = std::iter::once(folder).chain(std::env::split_paths(&before));
+        let folders = core::iter::once(folder).chain(std::env::split_paths(&before));
         let folders = std::env::join_paths(folders).expect("folders");
         let ran =
             other.env("LD_LIBRARY_PATH", folders).env("USM_AMD_LIBRARY", library).output().expect("runs");
