@@ -23,6 +23,7 @@ mod error;
 mod export;
 mod holding;
 mod import;
+mod interpreter;
 mod memory;
 mod nrt;
 mod nrt_fork;
@@ -69,4 +70,9 @@ mod _usm {
     use crate::queue::{PyEvent, PyQueue};
     #[pymodule_export]
     use crate::stats::{history, stats};
+
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::interpreter::claim(module.py())
+    }
 }

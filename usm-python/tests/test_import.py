@@ -6,6 +6,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 from conftest import lacking
 
 
@@ -28,6 +30,23 @@ def test_importing_usm_imports_nothing_of_others():
         print(*sorted({name.split(".")[0] for name in sys.modules} & {"numpy", "dpctl", "dpnp", "torch", "cupy", "numba"}))
     """)
     assert out == ""
+
+
+def test_a_second_interpreter_of_the_process_is_refused():
+    if sys.version_info >= (3, 12):
+        pytest.skip("a second interpreter: Python itself refuses it from 3.12 on")
+    out = run("""
+        import _xxsubinterpreters as interpreters
+        import usm
+        second = interpreters.create()
+        try:
+            interpreters.run_string(second, "import usm")
+        except interpreters.RunFailedError as error:
+            print("ImportError" in str(error))
+        interpreters.destroy(second)
+        print(usm.zeros(2, "<f4", queue=usm.Queue("host")).tolist())
+    """)
+    assert out == "True\n[0.0, 0.0]"
 
 
 def test_working_on_the_host_and_on_sycl_does_not_import_dpctl():
