@@ -45,7 +45,7 @@ macro_rules! conformance_test {
     };
 }
 
-/// Every case as a row of a table, its name and a function that runs it: for a harness of one's own.
+/// Every case as a row of a table, its name behind that of the provider and a function that runs it: for a harness of one's own.
 #[macro_export]
 macro_rules! conformance_table {
     ($provider:ty) => {{
@@ -59,7 +59,7 @@ macro_rules! conformance_table {
 #[macro_export]
 macro_rules! conformance_row {
     ($table:ident, $provider:ty, $group:ident, $case:ident) => {
-        $table.push((stringify!($case), {
+        $table.push((concat!(stringify!($provider), "::", stringify!($case)), {
             // Has the name of the case, so that the stack of a leak says whose it is.
             fn $case() -> Result<(), String> {
                 <$provider as $crate::Provider>::with(|fixture| $crate::conformance::$group::$case(&fixture))
