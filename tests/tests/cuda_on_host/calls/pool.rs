@@ -219,16 +219,21 @@ fn memory_of_other_libraries_is_known_wherever_ours_was_freed() {
         queue.wait().unwrap();
     }
     assert_eq!(context.query(ptr::without_provenance::<u8>(address)).unwrap().kind, AllocKind::Unknown);
-    // Every context over the device knows what is live, and where it ends.
-    let memory = of_queue(&queue, 1000).unwrap();
+    // Every context over the device knows what is live in it, and where that ends.
     let other = driver.context();
-    let found = other.query(memory.as_ptr().wrapping_add(999)).unwrap();
-    assert_eq!((found.kind, found.base, found.size), (AllocKind::Device, memory.as_ptr().addr(), 1000));
-    assert_eq!(other.query(memory.as_ptr().wrapping_add(1000)).unwrap().kind, AllocKind::Unknown);
+    let queues = [&context, &other].map(self::queue);
+    let blocks = queues.each_ref().map(|queue| of_queue(queue, 1000).unwrap());
+    for (context, memory) in
+        [&context, &other].into_iter().flat_map(|context| blocks.each_ref().map(|memory| (context, memory)))
+    {
+        let found = context.query(memory.as_ptr().wrapping_add(999)).unwrap();
+        assert_eq!((found.kind, found.base, found.size), (AllocKind::Device, memory.as_ptr().addr(), 1000));
+        assert_eq!(context.query(memory.as_ptr().wrapping_add(1000)).unwrap().kind, AllocKind::Unknown);
+    }
     // After the pool the driver is asked again.
-    let address = memory.as_ptr();
-    drop((memory, queue, context));
-    let (found, made) = calls_of(|| other.query(address).unwrap());
+    let address = blocks[0].as_ptr();
+    drop((blocks, queues, queue, context, other));
+    let (found, made) = calls_of(|| driver.context().query(address).unwrap());
     assert_eq!((found.kind, times(&made, "cuPointerGetAttributes")), (AllocKind::Unknown, 1));
 }
 
