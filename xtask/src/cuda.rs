@@ -24,7 +24,7 @@ export LD_LIBRARY_PATH
 echo \"NVRTC: $LD_LIBRARY_PATH\"
 status=0
 for test in ./*.test; do
-    USM_REQUIRE=cuda \"$test\" cuda || status=1
+    USM_REQUIRE=cuda,nvrtc \"$test\" cuda || status=1
 done
 for kernel in reverse reduce matmul histogram saxpy scan; do
     ./usm run \"$kernel\" --device cuda || status=1
@@ -53,7 +53,7 @@ pub(crate) fn test(prebuilt: Option<&Path>) -> Result<(), Failure> {
             }
             None => {
                 let mut test = command(&executable);
-                report.command(&format!("CUDA: {target}"), test.arg("cuda").env("USM_REQUIRE", "cuda"));
+                report.command(&format!("CUDA: {target}"), test.arg("cuda").env("USM_REQUIRE", "cuda,nvrtc"));
             }
         }
     }
