@@ -19,6 +19,7 @@ pub(super) const NOT_READY: Code = 600;
 pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code = 704;
 pub(super) const PEER_ACCESS_NOT_ENABLED: Code = 705;
 pub(super) const NOT_SUPPORTED: Code = 801;
+pub(super) const UNKNOWN: Code = 999;
 
 impl Driver {
     /// What this vendor calls the functions of the table.

@@ -394,7 +394,7 @@ impl Drop for Inner {
         let last = self.unfinished().unwrap_or_else(|error| {
             let code = error.native.and_then(|code| Code::try_from(code).ok());
             let driver = self.context.driver();
-            Some(CudaEvent::unknown(driver, "the last event of a queue", code.unwrap_or_default()))
+            Some(CudaEvent::unknown(driver, "the last event of a queue", code.unwrap_or(error::UNKNOWN)))
         });
         self.context.roster().leave(self, Ok(last));
     }
