@@ -33,6 +33,8 @@ pub trait FailingDriver: Sized + 'static {
     const STEPS: &'static [(&'static str, &'static str, Step<Self>)];
     /// Calls that a round trip makes, by their names for the driver.
     const ROUND_TRIP: &'static [&'static str];
+    /// Those of them without which nothing is given back and no end of work is seen: what the context has then stays where it is.
+    const KEPT_WITHOUT: &'static [&'static str];
 
     /// A context over its device.
     ///
@@ -124,9 +126,9 @@ pub fn each_call_that_fails_is_named<D: FailingDriver>(driver: &D) {
     }
 }
 
-/// The first, second, ... call of each sort fails: the result is right or an error, and everything goes in the end.
+/// The first, second, ... call of each sort fails: the result is right or an error, and everything goes in the end that can go.
 pub fn a_round_trip_with_a_fault_anywhere_loses_nothing<D: FailingDriver>(driver: &D) {
-    let before = driver.objects();
+    let mut before = driver.objects();
     for (function, call) in D::ROUND_TRIP.iter().flat_map(|name| (1..5).map(move |call| (name, call))) {
         for order in ORDERS {
             let place = format!("{function} {call} {order:?}");
@@ -134,7 +136,11 @@ pub fn a_round_trip_with_a_fault_anywhere_loses_nothing<D: FailingDriver>(driver
                 Ok(values) => assert_eq!(values, [1, 2, 3], "{place}"),
                 Err(error) => assert_eq!(error.native, Some(D::REFUSED), "{place}: {error}"),
             }
-            assert_eq!(driver.objects(), before, "{place}");
+            if D::KEPT_WITHOUT.contains(function) {
+                before = driver.objects();
+            } else {
+                assert_eq!(driver.objects(), before, "{place}");
+            }
         }
     }
     assert_eq!(driver.misuses(), 0);

@@ -67,6 +67,7 @@ impl FailingDriver for Driver {
         "cuCtxPushCurrent_v2",
         "cuDevicePrimaryCtxRetain",
     ];
+    const KEPT_WITHOUT: &'static [&'static str] = &["cuCtxPushCurrent_v2"];
 
     fn context(&self) -> usm_core::Result<Context<Cuda>> {
         Context::new(&self.backend, &self.device)

@@ -55,6 +55,7 @@ impl FailingDriver for Driver {
         "zeCommandListAppendMemoryFill",
         "zeCommandListAppendBarrier",
     ];
+    const KEPT_WITHOUT: &'static [&'static str] = &[];
 
     fn context(&self) -> usm_core::Result<Context<LevelZero>> {
         let backend = LevelZero::load()?;

@@ -188,7 +188,7 @@ fn a_driver_older_than_pools_opens_and_has_plain_memory() {
 #[test]
 fn a_context_is_not_released_before_the_work_of_such_memory() {
     let Some(driver) = Driver::here() else { return };
-    let leave_work = |limit: Duration, ends: bool| {
+    let leave_work = |limit: Duration, ends: bool, faults: &str| {
         let context = driver.context();
         context.set_wait_limit(limit);
         let queue = queue(&context);
@@ -196,23 +196,30 @@ fn a_context_is_not_released_before_the_work_of_such_memory() {
         set("hold");
         let _ = queue.fill_bytes(&mut memory, 0, SIZE, &[1]).unwrap();
         drop(memory);
+        fail(faults);
         drop(queue);
+        fail("");
         if ends {
             set("");
         }
         calls_of(|| drop(context)).1
     };
     let released = |calls: &[String]| times(calls, "cuDevicePrimaryCtxRelease_v2");
-    let calls = leave_work(Duration::from_secs(10), true);
+    let calls = leave_work(Duration::from_secs(10), true, "");
     assert_eq!(released(&calls), 1);
     let asked = calls.iter().rposition(|call| call == "cuEventQuery");
     let first = |name| calls.iter().position(|call| call == name);
     let [pool, release] = ["cuMemPoolDestroy", "cuDevicePrimaryCtxRelease_v2"].map(first);
     assert!(asked.is_some() && asked < pool && pool < release, "{calls:?}");
     // What never ends is given up, with its context and the pool.
-    let calls = leave_work(Duration::from_millis(20), false);
-    assert_eq!((released(&calls), times(&calls, "cuMemPoolDestroy")), (0, 0));
-    set("");
+    // So is what nobody can see the end of, at once: no event could be recorded behind it.
+    for (limit, faults) in
+        [(Duration::from_millis(20), ""), (Duration::from_secs(3600), "cuEventRecord=46,cuEventCreate=46")]
+    {
+        let calls = leave_work(limit, false, faults);
+        assert_eq!((released(&calls), times(&calls, "cuMemPoolDestroy")), (0, 0), "{faults}");
+        set("");
+    }
 }
 
 /// Neither "no memory" nor something about its size: what is wrong with the queue.
