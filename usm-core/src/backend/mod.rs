@@ -324,7 +324,7 @@ pub unsafe trait Backend: Sized {
     /// As [`wait`](Self::wait).
     fn synchronize(context: &Self::Context, limit: Duration) -> Result<()>;
 
-    /// [`synchronize`](Self::synchronize) for the program: what failed in a queue that is gone it is told once. See
+    /// [`synchronize`](Self::synchronize) for the program: what failed in a queue that is gone is told once. See
     /// [`Context::synchronize`](crate::Context::synchronize).
     ///
     /// # Errors

@@ -12,6 +12,7 @@
 //! - Fills of page-locked and managed memory may finish before their call returns.
 //! - Events are recorded anew as soon as nobody has them: a wait keeps to the record that was there when it began.
 //! - After a fault inside a kernel every call of the process on that device fails.
+//! - A context that is not known to be idle when its last handle goes is never released, with its share in the pool.
 //!
 //! # HIP
 //! AMD's library has the same functions under other names, so it fills the same table ([`Cuda::load_hip`]); what differs (signatures, numbers,

@@ -218,6 +218,7 @@ impl CudaQueue {
         let call = |stream| unsafe { driver.copy_rows(rows, stream) };
         self.submit(driver.names().copy_rows, after, call)
     }
+
     /// # Safety
     /// As [`Backend::fill`](crate::Backend::fill).
     pub(super) unsafe fn fill(

@@ -191,7 +191,7 @@ pub unsafe fn submit(
 ///
 /// # Errors
 /// [`ErrorKind::WrongContext`] when the driver knows no allocation at `pointer`, or the query's; also for an address that was freed here in the order
-/// of a queue and that somebody else was given since, after the pool had been trimmed for want of memory.
+/// of a queue and that somebody else was given since, after the pool had given it back to the system.
 pub unsafe fn borrow_allocation(
     context: &Context<Cuda>,
     pointer: NonNull<u8>,
