@@ -150,6 +150,14 @@ fn a_fault_in_a_kernel_is_an_error_everywhere_and_for_good() {
         every_call_says_it(&queue, event, array, &mut other, failed);
         failed(context.query_runtime(other.as_ptr() as usize).map(drop).expect_err("a fault"));
         assert_eq!(driver.live("allocations"), before);
+        drop(queue);
+        for _ in 0..2 {
+            failed(
+                context
+                    .synchronize(Duration::from_secs(60))
+                    .expect_err("the queue is gone, the fault is not"),
+            );
+        }
     }
 }
 

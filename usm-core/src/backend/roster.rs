@@ -12,6 +12,11 @@ use crate::sync::{Mutex, give_way, next_id, take_out};
 pub(super) trait Completion: Clone {
     fn is_complete(&self) -> bool;
     fn wait(&self, limit: Duration) -> Result<()>;
+
+    /// Whether the device answers this to everything from then on.
+    fn is_for_good(&self, error: &Error) -> bool {
+        error.kind == ErrorKind::DeviceLost
+    }
 }
 
 /// Queues `Q` with events `E`.
@@ -66,7 +71,12 @@ impl<Q, E: Completion> Roster<Q, E> {
         match last {
             Ok(Some(event)) => self.orphans.lock().push(Orphan { number: next_id(), event, told: false }),
             Ok(None) => {}
-            Err(error) => *self.lost.lock() = Some(Lost { error, told: false }),
+            Err(error) => {
+                let mut lost = self.lost.lock();
+                if lost.is_none_or(|known| known.told) {
+                    *lost = Some(Lost { error, told: false });
+                }
+            }
         }
         let gone = take_out(&mut self.queues.lock(), |known| known.as_ptr() == queue);
         drop(gone);
@@ -97,6 +107,7 @@ impl<Q, E: Completion> Roster<Q, E> {
 
     /// Events after all work that was submitted before; `last` gives one after everything in a queue that is not idle. Blocks only while a
     /// queue is on its way from the one list to the other, at most `limit`.
+    #[cfg(any(feature = "cuda", feature = "level-zero", test))]
     pub(super) fn pending(
         &self,
         limit: Duration,
@@ -142,11 +153,13 @@ impl<Q, E: Completion> Roster<Q, E> {
     }
 
     /// [`synchronize`](Self::synchronize) for the program. The failure of a queue that is gone is told by the calls that began before the first
-    /// of them told it; that of a device, which stays as it is, every time.
+    /// of them told it; that of a device, which stays as it is, every time. A wait that ran out tells nothing else.
     pub(super) fn settle(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<E>) -> Result<()> {
-        let (outcome, failed, lost) = self.wait_for_all(limit, last, |told, failure| {
-            if told && failure.kind != ErrorKind::DeviceLost { Ok(()) } else { Err(failure) }
-        });
+        let (outcome, failed, lost) =
+            self.wait_for_all(limit, last, |told, failure| if told { Ok(()) } else { Err(failure) });
+        if matches!(outcome, Err(Error { kind: ErrorKind::Timeout { .. }, .. })) {
+            return outcome;
+        }
         if !failed.is_empty() {
             let mut orphans = self.orphans.lock();
             orphans.iter_mut().for_each(|orphan| orphan.told |= failed.contains(&orphan.number));
@@ -180,11 +193,13 @@ impl<Q, E: Completion> Roster<Q, E> {
         let mut outcome = lost.map_or(Ok(()), |lost| judge(lost.told, lost.error));
         for orphan in &orphans {
             outcome = outcome.and(match wait(&orphan.event) {
-                Err(error) if !matches!(error.kind, ErrorKind::Timeout { .. }) => {
+                Err(error) if matches!(error.kind, ErrorKind::Timeout { .. }) => Err(error),
+                Err(error) if orphan.event.is_for_good(&error) => Err(error),
+                Err(error) => {
                     failed.push(orphan.number);
                     judge(orphan.told, error)
                 }
-                waited => waited,
+                Ok(()) => Ok(()),
             });
         }
         for event in queues {
@@ -343,6 +358,41 @@ mod tests {
                 Err(ErrorKind::NoDevice.into())
             );
         }
+    }
+
+    /// The failure is told once everything else has ended, not swallowed by the limit of a call that did not get so far.
+    #[test]
+    fn a_wait_that_ran_out_has_told_nothing() {
+        const FAILURE: ErrorKind = ErrorKind::Native { operation: "an operation of the test" };
+
+        #[derive(Clone)]
+        enum Either {
+            Work(Steps),
+            Failed,
+        }
+
+        impl Completion for Either {
+            fn is_complete(&self) -> bool {
+                matches!(self, Self::Work(work) if work.is_complete())
+            }
+
+            fn wait(&self, limit: Duration) -> Result<()> {
+                match self {
+                    Self::Work(work) => work.wait(limit),
+                    Self::Failed => Err(FAILURE.into()),
+                }
+            }
+        }
+
+        let roster = Roster::<(), Either>::new();
+        let work = Rc::new(Cell::new(1));
+        roster.leave(core::ptr::null(), Ok(Some(Either::Work(Steps(Rc::clone(&work))))));
+        roster.leave(core::ptr::null(), Ok(Some(Either::Failed)));
+        let settle = || roster.settle(Duration::ZERO, |_| Ok(Either::Failed));
+        assert_eq!(settle(), Err(Error::timeout(Duration::ZERO)));
+        work.set(0);
+        assert_eq!(settle(), Err(FAILURE.into()));
+        assert_eq!(settle(), Ok(()));
     }
 
     #[test]

@@ -5,6 +5,7 @@ import faulthandler
 import json
 import os
 import pathlib
+import signal
 import sys
 import traceback
 
@@ -42,6 +43,8 @@ def run(backend, name):
 
 
 def main(name):
+    # Who starts the tests in the background has told them, and all their children, to ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         backend = Backend(name)
     except Skip as reason:

@@ -10,6 +10,7 @@ pub(super) const INVALID_VALUE: Code = 1;
 pub(super) const OUT_OF_MEMORY: Code = 2;
 /// HIP's, as an answer about memory that it does not know; so is the next.
 pub(super) const INVALID_DEVICE_POINTER: Code = 17;
+pub(super) const INVALID_HANDLE: Code = 400;
 pub(super) const NOT_FOUND: Code = 500;
 pub(super) const NO_DEVICE: Code = 100;
 pub(super) const INVALID_DEVICE: Code = 101;
@@ -20,6 +21,12 @@ pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code = 704;
 pub(super) const PEER_ACCESS_NOT_ENABLED: Code = 705;
 pub(super) const NOT_SUPPORTED: Code = 801;
 pub(super) const UNKNOWN: Code = 999;
+
+/// Whether a code is a fault of what ran on the device: from then on each call of the context answers with it (`CUresult`: "the context cannot be
+/// used"; illegal address, time-out, assertion, and 714 to 719).
+pub(super) const fn is_fault(code: i64) -> bool {
+    matches!(code, 700 | 702 | 710 | 714..=719)
+}
 
 impl Driver {
     /// What this vendor calls the functions of the table.

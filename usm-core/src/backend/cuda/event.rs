@@ -7,13 +7,13 @@ use alloc::sync::Arc;
 use core::ptr;
 use core::time::Duration;
 
-use super::error;
+use super::error::{self, is_fault};
 use super::loader::{Code, Driver, Raw};
 use super::memory::Native;
 use crate::backend::roster::Completion;
 use crate::backend::slots::{Held, Slots};
 use crate::backend::{EventStatus, poll};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sync::{AtomicBool, Ordering};
 
 /// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`.
@@ -172,6 +172,10 @@ impl Completion for CudaEvent {
     fn wait(&self, limit: Duration) -> Result<()> {
         poll::until_complete(limit, || self.status())
             .map_err(|error| error.in_backend(self.0.driver.vendor.backend))
+    }
+
+    fn is_for_good(&self, error: &Error) -> bool {
+        error.native.is_some_and(is_fault)
     }
 }
 

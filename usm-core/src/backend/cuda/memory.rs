@@ -68,14 +68,14 @@ impl Native {
     #[inline]
     pub(super) fn ask(&self, mut call: impl FnMut() -> Code) -> Code {
         match call() {
-            error::INVALID_CONTEXT => self.ask_again(call),
+            refused @ (error::INVALID_CONTEXT | error::INVALID_HANDLE) => self.ask_again(refused, call),
             code => code,
         }
     }
 
     #[cold]
-    fn ask_again(&self, mut call: impl FnMut() -> Code) -> Code {
-        self.current().map_or(error::INVALID_CONTEXT, |_current| call())
+    fn ask_again(&self, refused: Code, mut call: impl FnMut() -> Code) -> Code {
+        self.current().map_or(refused, |_current| call())
     }
 }
 
@@ -304,7 +304,12 @@ impl CudaContext {
     pub(super) fn query(&self, address: usize) -> Result<PointerInfo> {
         let driver = self.driver();
         if let Some(ours) = driver.pools.find(address) {
-            let context = self.0.shared.id();
+            // What a trim gave back may have become memory of ours that is of no pool.
+            let of_device = || {
+                let ordinal = self.device().info().ordinal as usize;
+                accounts::of(driver.vendor.backend, driver, ordinal).find_any(address)
+            };
+            let (ours, context) = (ours.or_else(of_device), self.0.shared.id());
             return Ok(ours.map_or(PointerInfo::UNKNOWN, |found| PointerInfo { context, ..found }));
         }
         let current = self.current()?;
