@@ -136,10 +136,17 @@ pub fn a_round_trip_with_a_fault_anywhere_loses_nothing<D: FailingDriver>(driver
                 Ok(values) => assert_eq!(values, [1, 2, 3], "{place}"),
                 Err(error) => assert_eq!(error.native, Some(D::REFUSED), "{place}: {error}"),
             }
+            let left = driver.objects();
             if D::KEPT_WITHOUT.contains(function) {
-                before = driver.objects();
+                // A block and its event at most: the round trip has ended at the first call that could not be made.
+                let all = left.iter().zip(&before);
+                assert!(
+                    all.clone().all(|(left, before)| (*before..=before + 1).contains(left)),
+                    "{place}: {all:?}"
+                );
+                before = left;
             } else {
-                assert_eq!(driver.objects(), before, "{place}");
+                assert_eq!(left, before, "{place}");
             }
         }
     }

@@ -9,7 +9,9 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use super::Mock;
-use super::engine::{Engine, MockEvent, Operation, Submission};
+use super::engine::{Engine, Submission};
+use super::event::MockEvent;
+use super::script::Operation;
 use crate::backend::{
     Advice, Backend, Block, Buffers, Counted, EventStatus, HostTasks, KeepsBooks, MemAdvice, PointerInfo,
     QueueMemory, QueueOrder,

@@ -8,161 +8,15 @@ use core::fmt;
 use core::ops::Range;
 use core::panic::AssertUnwindSafe;
 use core::ptr::NonNull;
-use core::time::Duration;
 use std::panic::{catch_unwind, resume_unwind};
-use std::time::Instant;
 
+use super::event::{EventState, MockEvent};
+use super::script::{Call, Fault, Operation, Progress};
 use crate::AllocKind;
 use crate::account::Account;
-use crate::backend::{Block, EventStatus, QueueOrder};
+use crate::backend::{Block, QueueOrder};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sync::{AtomicU32, Mutex, Ordering, take_out};
-
-/// When queued work runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// As soon as it is submitted.
-    Immediate,
-    /// While somebody waits.
-    OnWait,
-    /// Only when the test calls [`Mock::step`](super::Mock::step); a wait runs into its limit.
-    Manual,
-}
-
-/// The calls that can be counted and made to fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Operation {
-    /// A new context.
-    CreateContext,
-    /// A new queue.
-    CreateQueue,
-    /// An allocation.
-    Allocate,
-    /// A free; cannot fail.
-    Free,
-    /// An allocation in the order of a queue.
-    AllocateInOrder,
-    /// A free in the order of a queue.
-    FreeInOrder,
-    /// A pointer query.
-    Query,
-    /// A copy.
-    Copy,
-    /// A fill.
-    Fill,
-    /// A barrier.
-    Barrier,
-    /// A host task.
-    Task,
-    /// A prefetch or advice.
-    Advice,
-    /// Exporting a block to other processes, or opening one of theirs.
-    Ipc,
-    /// Access to another device's memory, allowed or taken back.
-    Peer,
-}
-
-/// One call, as logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Call {
-    /// What was called.
-    pub operation: Operation,
-    /// Bytes, where the call has a size.
-    pub bytes: usize,
-    /// Events that the call was told to wait for.
-    pub after: usize,
-}
-
-/// Makes the call after the next `skip` calls of `operation` fail with `error`, once.
-#[derive(Clone, Copy, Debug)]
-pub struct Fault {
-    /// Which call.
-    pub operation: Operation,
-    /// Calls of it that still succeed.
-    pub skip: usize,
-    /// The error.
-    pub error: Error,
-    /// Fails when the work runs instead of when it is submitted (queued operations only).
-    pub late: bool,
-}
-
-const PENDING: u32 = 0;
-const COMPLETE: u32 = 1;
-const FAILED: u32 = 2;
-
-struct EventState {
-    state: AtomicU32,
-    error: Mutex<Option<Error>>,
-}
-
-impl EventState {
-    fn new(state: u32) -> Arc<Self> {
-        let event = Arc::new(Self { state: AtomicU32::new(state), error: Mutex::new(None) });
-        #[cfg(loom)]
-        event.state.store(state, Ordering::Relaxed);
-        event
-    }
-
-    /// The error of an operation that ran and failed.
-    fn failure(&self) -> Option<Error> {
-        *self.error.lock()
-    }
-
-    fn is_complete(&self) -> bool {
-        self.state.load(Ordering::Acquire) == COMPLETE
-    }
-
-    fn settle(&self, outcome: Result<()>) {
-        match outcome {
-            Ok(()) => self.state.store(COMPLETE, Ordering::Release),
-            Err(error) => {
-                *self.error.lock() = Some(error);
-                self.state.store(FAILED, Ordering::Release);
-            }
-        }
-    }
-}
-
-/// The completion of one queued operation. What is queued holds the state alone: an event that the driver holds must not hold the
-/// driver, or work that never runs would keep both.
-#[derive(Clone)]
-pub struct MockEvent {
-    state: Arc<EventState>,
-    engine: Arc<Engine>,
-}
-
-impl fmt::Debug for MockEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MockEvent").field("state", &self.state.state.load(Ordering::Relaxed)).finish()
-    }
-}
-
-impl MockEvent {
-    pub(super) fn status(&self) -> Result<EventStatus> {
-        match self.state.state.load(Ordering::Acquire) {
-            COMPLETE => Ok(EventStatus::Complete),
-            FAILED => Err(self.state.error.lock().unwrap_or(ErrorKind::DeviceLost.into())),
-            _ if self.engine.is_lost() => Err(ErrorKind::DeviceLost.into()),
-            _ => Ok(EventStatus::Pending),
-        }
-    }
-
-    pub(super) fn wait(&self, limit: Duration) -> Result<()> {
-        let start = Instant::now();
-        while self.status()? == EventStatus::Pending {
-            let moved = self.engine.progress == Progress::OnWait && self.engine.step();
-            if !moved {
-                if start.elapsed() >= limit {
-                    return Err(Error::timeout(limit));
-                }
-                crate::sync::pause();
-            }
-        }
-        Ok(())
-    }
-}
+use crate::sync::{Mutex, take_out};
 
 struct Queued {
     queue: u64,
@@ -323,13 +177,13 @@ impl Engine {
         self.state.lock().lost = true;
     }
 
-    fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.state.lock().lost
     }
 
     pub(super) fn queued(&self) -> usize {
         // What has run is taken out of the queue a moment after its event says so.
-        let unfinished = |queued: &&Queued| queued.event.state.load(Ordering::Acquire) == PENDING;
+        let unfinished = |queued: &&Queued| queued.event.is_pending();
         self.state.lock().queued.iter().filter(unfinished).count()
     }
 
@@ -381,7 +235,7 @@ impl Engine {
         work: impl FnOnce() + Send + 'static,
     ) -> Result<MockEvent> {
         let late = self.call(submission.operation, submission.bytes, submission.after.len())?;
-        Ok(self.enqueue(submission, late, EventState::new(PENDING), None, work))
+        Ok(self.enqueue(submission, late, EventState::pending(), None, work))
     }
 
     fn enqueue(
@@ -420,7 +274,7 @@ impl Engine {
     fn run_ready(&self, submitted: &EventState) {
         let mut panicked = None;
         loop {
-            let ours_before = submitted.state.load(Ordering::Acquire) == PENDING;
+            let ours_before = submitted.is_pending();
             match catch_unwind(AssertUnwindSafe(|| self.step())) {
                 Ok(true) => {}
                 Ok(false) => break,
@@ -431,6 +285,11 @@ impl Engine {
         if let Some(panic) = panicked {
             resume_unwind(panic);
         }
+    }
+
+    /// As [`step`](Self::step), where work runs while somebody waits.
+    pub(super) fn step_for_a_wait(&self) -> bool {
+        self.progress == Progress::OnWait && self.step()
     }
 
     /// Runs one operation whose dependencies are done. One thread at a time runs work.
@@ -512,7 +371,7 @@ impl Engine {
             return Err(ErrorKind::ZeroSize.into());
         }
         let (begins, in_order) =
-            (EventState::new(PENDING), if order == QueueOrder::InOrder { queue } else { 0 });
+            (EventState::pending(), if order == QueueOrder::InOrder { queue } else { 0 });
         let pointer = {
             let mut state = self.state.lock();
             let chunk = state.chunks.iter().position(|chunk| chunk.serves(layout, in_order));
@@ -559,7 +418,7 @@ impl Engine {
         after: &[MockEvent],
     ) -> Result<()> {
         let late = self.call(Operation::FreeInOrder, block.size, after.len())?;
-        let freed = EventState::new(PENDING);
+        let freed = EventState::pending();
         let life = {
             let mut state = self.state.lock();
             let live = state.live.iter().position(|live| live.base == block.address() && live.life.is_some());
@@ -606,7 +465,7 @@ impl Engine {
                 state.violations.push((start, block.size));
             } else if let Some(Live { base, layout, life: Some(_), .. }) = live {
                 // Memory of a queue goes back to where it came from.
-                state.chunks.push(Chunk { base, layout, queue: 0, freed: EventState::new(COMPLETE) });
+                state.chunks.push(Chunk { base, layout, queue: 0, freed: EventState::complete() });
                 return;
             }
             in_use
@@ -715,6 +574,6 @@ fn overwrite(pointer: NonNull<u8>, len: usize, byte: u8) -> impl FnOnce() + Send
 fn is_ready(queued: &[Queued], index: usize) -> bool {
     let candidate = &queued[index];
     let first_of_queue = || queued[..index].iter().all(|earlier| earlier.queue != candidate.queue);
-    let done = |event: &Arc<EventState>| event.state.load(Ordering::Acquire) != PENDING;
+    let done = |event: &Arc<EventState>| !event.is_pending();
     candidate.after.iter().all(done) && (candidate.order == QueueOrder::OutOfOrder || first_of_queue())
 }

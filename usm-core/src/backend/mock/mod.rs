@@ -7,13 +7,16 @@
 
 mod backend;
 mod engine;
+mod event;
+mod script;
 mod sharing;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 pub use backend::{MockBuffer, MockContext, MockDevice, MockQueue};
-pub use engine::{Call, Fault, MockEvent, Operation, Progress};
+pub use event::MockEvent;
+pub use script::{Call, Fault, Operation, Progress};
 pub use sharing::MockIpcMemory;
 
 use crate::{BackendKind, Capabilities, DeviceInfo, DeviceType};

@@ -5,7 +5,8 @@ use core::ptr::NonNull;
 
 use super::Mock;
 use super::backend::{MockContext, MockDevice};
-use super::engine::{Engine, Operation};
+use super::engine::Engine;
+use super::script::Operation;
 use crate::AllocKind;
 use crate::backend::{Block, Counted, Ipc, Peer};
 use crate::error::{ErrorKind, Result};

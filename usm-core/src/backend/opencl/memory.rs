@@ -136,16 +136,17 @@ impl OpenClContext {
         let (context, device) = (self.as_raw(), self.0.device.as_raw());
         let mut status = error::SUCCESS;
         let (properties, room) = (ptr::null(), &raw mut status);
-        let of_device = match kind {
-            AllocKind::Host => None,
-            AllocKind::Device => Some(usm.allocate_device),
-            AllocKind::Shared | AllocKind::Unknown => Some(usm.allocate_shared),
-        };
-        let raw = match of_device {
-            // SAFETY: live context, a device of it, no properties, a size that is not zero.
-            Some(allocate) => unsafe { allocate(context, device, properties, size, alignment, room) },
-            // SAFETY: as above, without a device.
-            None => unsafe { (usm.allocate_host)(context, properties, size, alignment, room) },
+        let raw = match kind {
+            // SAFETY: a live context, no properties, a size that is not zero.
+            AllocKind::Host => unsafe { (usm.allocate_host)(context, properties, size, alignment, room) },
+            AllocKind::Device => {
+                // SAFETY: as above, and a device of the context.
+                unsafe { (usm.allocate_device)(context, device, properties, size, alignment, room) }
+            }
+            AllocKind::Shared | AllocKind::Unknown => {
+                // SAFETY: as above.
+                unsafe { (usm.allocate_shared)(context, device, properties, size, alignment, room) }
+            }
         };
         if raw.is_null() { Err(refusal(kind, size, status)) } else { Ok(raw.expose_provenance()) }
     }

@@ -1,0 +1,73 @@
+//! What a test tells the simulated driver, and hears of it.
+
+use crate::error::Error;
+
+/// When queued work runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// As soon as it is submitted.
+    Immediate,
+    /// While somebody waits.
+    OnWait,
+    /// Only when the test calls [`Mock::step`](super::Mock::step); a wait runs into its limit.
+    Manual,
+}
+
+/// The calls that can be counted and made to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// A new context.
+    CreateContext,
+    /// A new queue.
+    CreateQueue,
+    /// An allocation.
+    Allocate,
+    /// A free; cannot fail.
+    Free,
+    /// An allocation in the order of a queue.
+    AllocateInOrder,
+    /// A free in the order of a queue.
+    FreeInOrder,
+    /// A pointer query.
+    Query,
+    /// A copy.
+    Copy,
+    /// A fill.
+    Fill,
+    /// A barrier.
+    Barrier,
+    /// A host task.
+    Task,
+    /// A prefetch or advice.
+    Advice,
+    /// Exporting a block to other processes, or opening one of theirs.
+    Ipc,
+    /// Access to another device's memory, allowed or taken back.
+    Peer,
+}
+
+/// One call, as logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Call {
+    /// What was called.
+    pub operation: Operation,
+    /// Bytes, where the call has a size.
+    pub bytes: usize,
+    /// Events that the call was told to wait for.
+    pub after: usize,
+}
+
+/// Makes the call after the next `skip` calls of `operation` fail with `error`, once.
+#[derive(Clone, Copy, Debug)]
+pub struct Fault {
+    /// Which call.
+    pub operation: Operation,
+    /// Calls of it that still succeed.
+    pub skip: usize,
+    /// The error.
+    pub error: Error,
+    /// Fails when the work runs instead of when it is submitted (queued operations only).
+    pub late: bool,
+}
