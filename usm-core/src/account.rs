@@ -178,7 +178,7 @@ impl Account {
         entry: Entry,
         block: Option<(usize, u64)>,
     ) -> CurrentAndPeak {
-        self.books.lock().strike(page, entry, block)
+        self.books.lock().strike(page, entry, block).1
     }
 
     /// Takes an entry out whose memory has been given back. With `owned`, an owner of the context goes with it; not the last one:
@@ -193,12 +193,12 @@ impl Account {
         owned: bool,
     ) -> bool {
         let mut books = self.books.lock();
-        books.strike(page, entry, block);
         if entry.memory_type.on_device() {
             self.sub(entry.bytes);
         }
+        let (page, _) = books.strike(page, entry, block);
         #[cfg(feature = "alloc")]
-        return owned && books.pages.at(page).release();
+        return owned && page.release();
         #[cfg(not(feature = "alloc"))]
         false
     }
@@ -270,7 +270,12 @@ impl Books {
 
     #[inline]
     #[cfg_attr(not(feature = "alloc"), allow(unused_variables))]
-    fn strike(&mut self, page: PageNumber, entry: Entry, block: Option<(usize, u64)>) -> CurrentAndPeak {
+    fn strike(
+        &mut self,
+        page: PageNumber,
+        entry: Entry,
+        block: Option<(usize, u64)>,
+    ) -> (&mut Page, CurrentAndPeak) {
         if let Some(levels) = &mut self.levels {
             levels.remove(entry.memory_type, entry.bytes);
         }
@@ -279,7 +284,8 @@ impl Books {
         if let Some((base, serial)) = block {
             page.blocks.remove_own(base, serial);
         }
-        page.ledger.remove(entry.memory_type, entry.bytes)
+        let numbers = page.ledger.remove(entry.memory_type, entry.bytes);
+        (page, numbers)
     }
 }
 

@@ -44,6 +44,11 @@ pub struct Allocation<B: Backend> {
     /// Dropped last, by hand.
     context: ManuallyDrop<Context<B>>,
     block: Block,
+    /// Dropped by hand: at the usual end of an allocation there is nothing to drop in it.
+    held: ManuallyDrop<Held<B>>,
+}
+
+struct Held<B: Backend> {
     uses: Uses<B>,
     owner: Owner<B>,
 }
@@ -60,21 +65,28 @@ impl<B: Backend> fmt::Debug for Allocation<B> {
 }
 
 impl<B: Backend> Allocation<B> {
+    #[inline]
     pub(crate) fn owned(context: Context<B>, block: Block, serial: u64) -> Self {
-        Self { context: ManuallyDrop::new(context), block, uses: Uses::new(), owner: Owner::Context(serial) }
+        Self::new(context, block, Uses::new(), Owner::Context(serial))
+    }
+
+    #[inline]
+    fn new(context: Context<B>, block: Block, uses: Uses<B>, owner: Owner<B>) -> Self {
+        let held = ManuallyDrop::new(Held { uses, owner });
+        Self { context: ManuallyDrop::new(context), block, held }
     }
 
     /// Memory that the runtime allocated in the order of a queue, with its bytes in the books, and its allocation among its uses.
     #[cfg(feature = "alloc")]
     pub(crate) fn of_queue(context: Context<B>, block: Block, uses: Uses<B>, of_queue: OfQueue<B>) -> Self {
-        Self { context: ManuallyDrop::new(context), block, uses, owner: Owner::Queue(of_queue) }
+        Self::new(context, block, uses, Owner::Queue(of_queue))
     }
 
     /// The same for memory that the context allocated; memory of another owner stays what it is.
     #[cfg(feature = "alloc")]
     pub(crate) fn into_of_queue(mut self, of_queue: impl FnOnce(u64) -> OfQueue<B>) -> Self {
-        if let Owner::Context(serial) = self.owner {
-            self.owner = Owner::Queue(of_queue(serial));
+        if let Owner::Context(serial) = self.held.owner {
+            self.held.owner = Owner::Queue(of_queue(serial));
         }
         self
     }
@@ -82,7 +94,7 @@ impl<B: Backend> Allocation<B> {
     /// Whether the memory came from a queue, or is a part of such memory: see [`MemorySource`](crate::MemorySource).
     #[must_use]
     pub fn is_of_queue(&self) -> bool {
-        match &self.owner {
+        match &self.held.owner {
             #[cfg(feature = "alloc")]
             Owner::Queue(_) => true,
             #[cfg(feature = "alloc")]
@@ -100,7 +112,7 @@ impl<B: Backend> Allocation<B> {
     #[cfg(feature = "alloc")]
     #[must_use]
     pub unsafe fn carved(context: Context<B>, block: Block, source: Arc<dyn Reclaim<B>>) -> Self {
-        Self { context: ManuallyDrop::new(context), block, uses: Uses::new(), owner: Owner::Source(source) }
+        Self::new(context, block, Uses::new(), Owner::Source(source))
     }
 
     /// Memory that somebody else allocated and `owner` keeps alive; `owner` is dropped, after every operation that
@@ -112,18 +124,13 @@ impl<B: Backend> Allocation<B> {
     #[cfg(feature = "alloc")]
     #[must_use]
     pub unsafe fn foreign(context: Context<B>, block: Block, owner: Box<dyn Any + Send + Sync>) -> Self {
-        Self {
-            context: ManuallyDrop::new(context),
-            block,
-            uses: Uses::new(),
-            owner: Owner::Foreign(Some(owner)),
-        }
+        Self::new(context, block, Uses::new(), Owner::Foreign(Some(owner)))
     }
 
     /// What keeps somebody else's memory alive, without waiting for the operations that use it: those are to be over.
     #[cfg(feature = "alloc")]
     pub(crate) fn into_owner<O: Any>(mut self) -> core::result::Result<O, Self> {
-        match &mut self.owner {
+        match &mut self.held.owner {
             Owner::Foreign(owner) if owner.as_ref().is_some_and(|owner| owner.is::<O>()) => {
                 match owner.take().map(|owner| owner.downcast::<O>()) {
                     Some(Ok(owner)) => Ok(*owner),
@@ -183,14 +190,14 @@ impl<B: Backend> Allocation<B> {
     }
 
     pub(crate) fn uses(&self) -> &Uses<B> {
-        &self.uses
+        &self.held.uses
     }
 
     /// The unfinished operations that use the memory, its allocation by a queue among them: for sources that carve.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn pending(&self) -> Pending<B> {
-        self.uses.pending()
+        self.held.uses.pending()
     }
 
     /// Makes operations that used a part of this allocation count as uses of the whole: for sources that carve.
@@ -199,7 +206,7 @@ impl<B: Backend> Allocation<B> {
     /// The operations are of this allocation's context: what uses it next names their events to the runtime, and some crash over those of another.
     #[cfg(feature = "alloc")]
     pub unsafe fn absorb(&self, pending: Pending<B>) {
-        self.uses.absorb(pending);
+        self.held.uses.absorb(pending);
     }
 
     /// Blocks until the host may access the memory in this way, at most the context's wait limit. It may for as long as the guard lives and nobody
@@ -222,10 +229,10 @@ impl<B: Backend> Allocation<B> {
 
     fn wait_within(&self, access: Access, limit: Duration) -> Result<()> {
         #[cfg_attr(not(usm_valgrind), allow(unused_variables, reason = "what helgrind is told"))]
-        let waited = self.uses.wait(access, limit)?;
+        let waited = self.held.uses.wait(access, limit)?;
         #[cfg(usm_valgrind)]
         if self.context.shared().info().backend == crate::BackendKind::OpenCl {
-            self.uses.tell_helgrind(waited, access, self.as_ptr(), self.size());
+            self.held.uses.tell_helgrind(waited, access, self.as_ptr(), self.size());
         }
         Ok(())
     }
@@ -262,37 +269,40 @@ impl<B: Backend> Allocation<B> {
 impl<B: Backend> Drop for Allocation<B> {
     #[inline]
     fn drop(&mut self) {
-        match &self.owner {
-            Owner::Context(serial) if self.uses.is_empty() => {
-                // SAFETY: the block came from this context's backend, its owner is being dropped, and nothing uses it.
-                if unsafe { free_now(&self.context, &self.block, *serial) } {
-                    // The handle of the context went with it.
-                    return;
-                }
-            }
-            _ => {
-                if self.drop_in_use() {
-                    return;
-                }
-            }
+        let Held { uses, owner } = &mut *self.held;
+        let with_handle = match owner {
+            // SAFETY: the block came from this context's backend, its owner is being dropped, and nothing uses it.
+            Owner::Context(serial) if uses.is_untouched() => unsafe {
+                free_now(&self.context, &self.block, *serial)
+            },
+            _ => self.drop_in_use(),
+        };
+        if !with_handle {
+            // SAFETY: drop runs once, and nothing reads the context afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.context) };
         }
-        // SAFETY: drop runs once, and nothing reads the context afterwards.
-        unsafe { ManuallyDrop::drop(&mut self.context) };
     }
 }
 
 impl<B: Backend> Allocation<B> {
-    /// Everything but the usual end of an allocation, at which nothing uses it. Whether the handle of the context went with it.
+    /// Everything but the usual end of an allocation, which nothing used. Whether the handle of the context went with it.
     #[inline(never)]
     fn drop_in_use(&mut self) -> bool {
+        // SAFETY: the allocation is being dropped, and nothing else reads this.
+        let Held { mut uses, owner } = unsafe { ManuallyDrop::take(&mut self.held) };
         #[cfg(feature = "alloc")]
-        if let Owner::Queue(of_queue) = &self.owner {
-            return ordered::free(&self.context, self.block, of_queue, &mut self.uses);
+        if let Owner::Queue(of_queue) = &owner {
+            return ordered::free(&self.context, self.block, of_queue, &mut uses);
         }
-        let pending = self.uses.take();
-        match &mut self.owner {
+        let pending = uses.take();
+        match owner {
             #[cfg(feature = "alloc")]
-            Owner::Context(serial) => settle(&self.context, Release::Block(self.block, *serial), pending),
+            Owner::Context(serial) if pending.events().is_empty() => {
+                // SAFETY: as in `drop`.
+                return unsafe { free_now(&self.context, &self.block, serial) };
+            }
+            #[cfg(feature = "alloc")]
+            Owner::Context(serial) => settle(&self.context, Release::Block(self.block, serial), pending),
             // Without `alloc` every submission waited for its event, so nothing uses any block.
             #[cfg(not(feature = "alloc"))]
             Owner::Context(_) => _ = pending,
@@ -301,13 +311,11 @@ impl<B: Backend> Allocation<B> {
             #[cfg(feature = "alloc")]
             Owner::Source(source) => source.reclaim(self.block, pending),
             #[cfg(feature = "alloc")]
-            Owner::Foreign(owner) => {
-                if let Some(owner) = owner.take() {
-                    settle(&self.context, Release::Owner(owner), pending);
-                }
-            }
+            Owner::Foreign(Some(owner)) => settle(&self.context, Release::Owner(owner), pending),
+            #[cfg(feature = "alloc")]
+            Owner::Foreign(None) => {}
             #[cfg(not(feature = "alloc"))]
-            Owner::Never(never, _) => match *never {},
+            Owner::Never(never, _) => match never {},
         }
         false
     }

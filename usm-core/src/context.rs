@@ -182,17 +182,27 @@ impl<B: Backend> Context<B> {
         Self { raw: unsafe { core::ptr::read(&raw const self.raw) } }
     }
 
-    /// An allocation with its bytes reserved before the driver is asked.
+    /// A block once more, when many threads took the rest of the memory at once.
+    ///
+    /// # Safety
+    /// `block` was just allocated for the request, and is used by nobody.
     #[cold]
-    fn allocate_reserved(&self, request: &Request, layout: Layout) -> Result<Allocation<B>> {
+    unsafe fn allocate_again(&self, request: &Request, block: Block) -> Result<(Block, u64)> {
+        // SAFETY: the caller's promise.
+        unsafe { B::free(&self.raw, &block) };
+        self.allocate_reserved(request, request.layout()?)
+    }
+
+    /// A block with its bytes reserved before the driver is asked, and its number in the books.
+    #[cold]
+    fn allocate_reserved(&self, request: &Request, layout: Layout) -> Result<(Block, u64)> {
         let asked = MemoryType::try_from(request.kind)?;
         let memory_type = self.reserve(asked, layout.size(), request.fallback)?;
         let kind = memory_type.kind().unwrap_or(request.kind);
         match B::allocate(&self.raw, kind, layout) {
             Ok(pointer) => {
                 let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
-                let serial = self.shared().allocated(&block, B::COUNTED);
-                Ok(Allocation::owned(self.counted(), block, serial))
+                Ok((block, self.shared().allocated(&block, B::COUNTED)))
             }
             Err(error) => {
                 self.shared().unreserve(memory_type, layout.size());
@@ -321,12 +331,15 @@ impl<B: Backend> Context<B> {
 }
 
 impl<B: Backend> MemorySource<B> for Context<B> {
+    /// Each way ends in an allocation of its own: a result that they shared would be written, copied and read again, which costs as much as one of
+    /// the locks.
     #[inline]
     fn allocate(&self, request: &Request) -> Result<Allocation<B>> {
         let layout = request.layout()?;
         let (shared, kind) = (self.shared(), request.kind);
+        let owned = |(block, serial)| Allocation::owned(self.counted(), block, serial);
         if !shared.has_room(layout.size()) || kind == AllocKind::Unknown {
-            return self.allocate_reserved(request, layout);
+            return self.allocate_reserved(request, layout).map(owned);
         }
         self.collect();
         let pointer = match B::allocate(&self.raw, kind, layout) {
@@ -334,13 +347,11 @@ impl<B: Backend> MemorySource<B> for Context<B> {
             Err(error) => return Err(error.in_backend(shared.info().backend)),
         };
         let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
-        if let Some(serial) = shared.allocated_within(&block, B::COUNTED) {
-            return Ok(Allocation::owned(self.counted(), block, serial));
+        match shared.allocated_within(&block, B::COUNTED) {
+            Some(serial) => Ok(owned((block, serial))),
+            // SAFETY: just allocated, used by nobody.
+            None => unsafe { self.allocate_again(request, block) }.map(owned),
         }
-        // SAFETY: just allocated, used by nobody.
-        unsafe { B::free(&self.raw, &block) };
-        // Many threads took the rest of the memory at once.
-        self.allocate_reserved(request, layout)
     }
 
     fn context(&self) -> &Context<B> {

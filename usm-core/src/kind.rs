@@ -103,15 +103,10 @@ impl MemoryType {
     /// The type of a block that exists; blocks of unknown kind do not, and would count as buffers.
     #[inline]
     pub(crate) const fn of(kind: AllocKind) -> Self {
-        if matches!(kind, AllocKind::Shared) {
-            Self::UsmShared
-        } else if matches!(kind, AllocKind::Device) {
-            Self::UsmDevice
-        } else if matches!(kind, AllocKind::Host) {
-            Self::UsmHost
-        } else {
-            Self::Buffer
-        }
+        // By index: a choice among four is otherwise compiled to a jump.
+        const OF_KIND: [MemoryType; 4] =
+            [MemoryType::UsmHost, MemoryType::UsmDevice, MemoryType::UsmShared, MemoryType::Buffer];
+        OF_KIND[kind as usize]
     }
 
     pub(crate) const fn index(self) -> usize {

@@ -209,20 +209,35 @@ impl Shared {
     pub(crate) fn created(&self, bytes: usize) {
         let entry = Entry { memory_type: MemoryType::Buffer, bytes };
         let numbers = self.account.enter_buffer(self.page, entry);
-        self.tell(Operation::Allocate, entry, None, numbers);
+        self.tell(Operation::Allocate, entry, 0, numbers);
     }
 
     /// `limit` is for bytes that were not reserved.
-    #[inline]
+    #[inline(always)]
     fn enter(&self, block: &Block, limit: Option<u64>, owned: bool) -> Option<u64> {
+        if self.history.is_active() {
+            // A copy: whose address is taken is not kept in registers, not even where nobody wants records.
+            return self.enter_and_tell(*block, limit, owned);
+        }
+        self.enter_quietly(block, limit, owned).map(|(serial, _)| serial)
+    }
+
+    #[cold]
+    fn enter_and_tell(&self, block: Block, limit: Option<u64>, owned: bool) -> Option<u64> {
+        let (serial, numbers) = self.enter_quietly(&block, limit, owned)?;
+        let entry = Entry { memory_type: MemoryType::of(block.kind), bytes: block.size };
+        self.tell(Operation::Allocate, entry, block.address(), numbers);
+        Some(serial)
+    }
+
+    #[inline(always)]
+    fn enter_quietly(&self, block: &Block, limit: Option<u64>, owned: bool) -> Option<(u64, CurrentAndPeak)> {
         let entry = Entry { memory_type: MemoryType::of(block.kind), bytes: block.size };
         let limit = limit.filter(|_| entry.memory_type.on_device());
         #[cfg(feature = "alloc")]
-        let (serial, numbers) = self.account.enter(self.page, entry, limit, self.describe(block), owned)?;
+        return self.account.enter(self.page, entry, limit, self.describe(block), owned);
         #[cfg(not(feature = "alloc"))]
-        let (serial, numbers) = self.account.enter(self.page, entry, limit, owned)?;
-        self.tell(Operation::Allocate, entry, Some(block), numbers);
-        Some(serial)
+        self.account.enter(self.page, entry, limit, owned)
     }
 
     /// Gives memory back by `free` and takes it out of the books, in this order: what the next allocation is granted is really there.
@@ -244,14 +259,17 @@ impl Shared {
             free();
             return self.account.settle(self.page, entry, known, owned);
         }
-        // A free is told before the address can be told of again.
-        let numbers = self.account.strike(self.page, entry, known);
-        self.tell(Operation::Free, entry, block.map(|(block, _)| block), numbers);
-        free();
-        if memory_type.on_device() {
-            self.account.unreserve(bytes);
-        }
+        self.free_and_tell(entry, known, free);
         false
+    }
+
+    /// A free is told before the address can be told of again.
+    #[cold]
+    fn free_and_tell(&self, entry: Entry, known: Option<(usize, u64)>, free: impl FnOnce()) {
+        let numbers = self.account.strike(self.page, entry, known);
+        self.tell(Operation::Free, entry, known.map_or(0, |(address, _)| address), numbers);
+        free();
+        self.unreserve(entry.memory_type, entry.bytes);
     }
 
     /// Takes a block out of the books whatever becomes of it. Where `free` did not give it back, the answer is none, and its bytes are in use
@@ -271,7 +289,7 @@ impl Shared {
         if self.history.is_active() {
             // A free is told before the address can be told of again.
             let numbers = self.account.strike(self.page, entry, known);
-            self.tell(Operation::Free, entry, Some(block), numbers);
+            self.tell(Operation::Free, entry, block.address(), numbers);
             return free().then(|| {
                 self.unreserve(memory_type, block.size);
                 false
@@ -302,16 +320,9 @@ impl Shared {
     }
 
     #[inline]
-    fn tell(
-        &self,
-        operation: Operation,
-        entry: Entry,
-        block: Option<&Block>,
-        (current, peak): CurrentAndPeak,
-    ) {
+    fn tell(&self, operation: Operation, entry: Entry, address: usize, (current, peak): CurrentAndPeak) {
         if self.history.is_active() {
             let Entry { memory_type, bytes } = entry;
-            let address = block.map_or(0, Block::address);
             self.history.record(Record { operation, memory_type, address, bytes, current, peak });
         }
     }

@@ -6,7 +6,7 @@
 //! than the copy. So a caller first gives the processor away between its questions, and where it comes back late the
 //! machine is busy: for a while from then on each wait goes at once to a thread of its own, and its caller sleeps
 //! until that thread says so. Reading the clock is a part of what a short wait costs, so while the machine was not found busy few waits read it
-//! before their second question.
+//! before their fifth question.
 //!
 //! **One** thread for the process, whatever the number of callers: Intel's CPU runtime keeps room for one thread beside its workers.
 //! A second one finds none, and the runtime then has its wait done by whoever waits already; where that one is in the middle of
@@ -36,8 +36,12 @@ const LATE: Duration = Duration::from_micros(500);
 /// since finding out costs a turn or two of the scheduler.
 const FIRST_BUSY: Duration = Duration::from_millis(16);
 const LONGEST_BUSY: Duration = Duration::from_millis(512);
-/// One wait of so many measures its first question too, on a machine that was not found busy.
+/// One wait of so many measures its first questions too, on a machine that was not found busy.
 const MEASURED: u32 = 8;
+/// Questions of the others that nobody measures: an operation of a few microseconds is answered by the third, mostly.
+const UNMEASURED: u32 = 3;
+/// Where those may each take a turn of the scheduler, this is still long.
+const MANY_TURNS: Duration = Duration::from_millis(250);
 static LINE: Line = Line::new();
 /// Waits, about: those of two threads at once may count as one.
 static WAITS: AtomicU32 = AtomicU32::new(0);
@@ -56,10 +60,12 @@ pub(super) fn until_complete<E: Blocking>(
     if status()? == EventStatus::Complete {
         return Ok(());
     }
-    if !limit.is_zero() && !is_measured() {
-        thread::yield_now();
-        if status()? == EventStatus::Complete {
-            return Ok(());
+    if limit >= MANY_TURNS && !is_measured() {
+        for _ in 0..UNMEASURED {
+            thread::yield_now();
+            if status()? == EventStatus::Complete {
+                return Ok(());
+            }
         }
     }
     let start = Instant::now();
@@ -78,7 +84,7 @@ pub(super) fn until_complete<E: Blocking>(
     })
 }
 
-/// Whether the first question is measured: always where the machine may be busy.
+/// Whether the first questions are measured: always where the machine may be busy.
 fn is_measured() -> bool {
     let count = WAITS.load(Ordering::Relaxed).wrapping_add(1);
     WAITS.store(count, Ordering::Relaxed);

@@ -115,13 +115,14 @@ impl OpenClContext {
     }
 
     pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        let usm = self.usm()?;
         let Ok(alignment) = u32::try_from(layout.align()) else {
             return Err(error::of(ErrorKind::BadAlignment { alignment: layout.align() }));
         };
         // The alignment is asked for, but success does not mean that it was honoured.
         let address = self.0.placed.allocate(
             layout,
-            |bytes| self.allocate_bytes(kind, bytes, alignment),
+            |bytes| self.allocate_bytes(usm, kind, bytes, alignment),
             // SAFETY: just allocated in this context, used by nobody.
             |base| unsafe { self.0.free_at(base) },
         )?;
@@ -131,8 +132,7 @@ impl OpenClContext {
     }
 
     #[inline]
-    fn allocate_bytes(&self, kind: AllocKind, size: usize, alignment: u32) -> Result<usize> {
-        let usm = self.usm()?;
+    fn allocate_bytes(&self, usm: &Usm, kind: AllocKind, size: usize, alignment: u32) -> Result<usize> {
         let (context, device) = (self.as_raw(), self.0.device.as_raw());
         let mut status = error::SUCCESS;
         let (properties, room) = (ptr::null(), &raw mut status);
@@ -148,7 +148,7 @@ impl OpenClContext {
                 unsafe { (usm.allocate_shared)(context, device, properties, size, alignment, room) }
             }
         };
-        if raw.is_null() { Err(refusal(kind, size, status)) } else { Ok(raw.expose_provenance()) }
+        if raw.is_null() { refused(kind, size, status) } else { Ok(raw.expose_provenance()) }
     }
 
     /// # Safety
@@ -261,17 +261,17 @@ fn is_exhaustion(status: Status) -> bool {
 }
 
 #[cold]
-fn refusal(kind: AllocKind, size: usize, status: Status) -> crate::Error {
+fn refused(kind: AllocKind, size: usize, status: Status) -> Result<usize> {
     if is_exhaustion(status) {
         let kind = ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested: size as u64 };
-        return error::of(kind).with_native(i64::from(status));
+        return Err(error::of(kind).with_native(i64::from(status)));
     }
     let operation = match kind {
         AllocKind::Host => "clHostMemAllocINTEL",
         AllocKind::Device => "clDeviceMemAllocINTEL",
         AllocKind::Shared | AllocKind::Unknown => "clSharedMemAllocINTEL",
     };
-    error::native(operation, status)
+    Err(error::native(operation, status))
 }
 
 impl Inner {
