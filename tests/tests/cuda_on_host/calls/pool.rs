@@ -119,6 +119,33 @@ fn what_was_freed_is_kept_over_waits() {
     }
 }
 
+/// Work that never ends, of the same context or of another one, is not waited for.
+#[test]
+fn memory_that_the_pool_only_keeps_is_had_without_a_wait() {
+    let Some(driver) = Driver::here() else { return };
+    let contexts = [driver.context(), driver.context()];
+    let queue = queue(&contexts[0]);
+    set("memory=1048576");
+    let mut busy = of_queue(&queue, 4 * KIB).unwrap();
+    for context in &contexts {
+        drop(of_queue(&queue, 768 * KIB).unwrap());
+        synchronize(&queue);
+        set("memory=1048576,hold");
+        let work = queue.fill_bytes(&mut busy, 0, 4 * KIB, &[1]).unwrap();
+        let take = || {
+            let taken = plain(context, 768 * KIB);
+            (taken, work.status().unwrap())
+        };
+        let ((memory, status), made) = raw::with_current(context.raw(), || calls_of(take)).unwrap();
+        let waitless =
+            ["cuCtxGetCurrent", "cuMemAlloc_v2", "cuMemPoolTrimTo", "cuMemAlloc_v2", "cuEventQuery"];
+        assert_eq!((made, status), (waitless.map(String::from).to_vec(), EventStatus::Pending));
+        drop(memory.unwrap());
+        set("memory=1048576");
+        work.wait().unwrap();
+    }
+}
+
 /// Also where the stream has not come to the free yet, and where another context kept it.
 #[test]
 fn plain_memory_that_is_not_there_is_what_the_pool_kept() {
@@ -127,20 +154,24 @@ fn plain_memory_that_is_not_there_is_what_the_pool_kept() {
     let queue = queue(&contexts[0]);
     set("memory=1048576");
     for context in &contexts {
+        set("memory=1048576,hold");
         let mut scratch = of_queue(&queue, 768 * KIB).unwrap();
         let _ = queue.fill_bytes(&mut scratch, 0, 768 * KIB, &[1]).unwrap();
         drop(scratch);
-        let (memory, made) = calls_of(|| plain(context, 768 * KIB).unwrap());
-        assert_eq!((times(&made, "cuMemAlloc_v2"), times(&made, "cuMemPoolTrimTo")), (2, 1));
+        context.set_wait_limit(Duration::from_millis(20));
+        assert!(plain(context, 768 * KIB).is_err(), "it is in use");
+        context.set_wait_limit(LONG);
+        set("memory=1048576");
+        let memory = plain(context, 768 * KIB).unwrap();
         assert_eq!(driver.live("reserved"), 0);
-        // Nothing more is there: once more is tried, and not for ever.
+        // Nothing more is there: what is kept is tried, and what was freed, and no more.
         let (refused, made) = calls_of(|| plain(context, 768 * KIB).unwrap_err());
         let (memory_type, requested) = (MemoryType::UsmDevice, 768 << 10);
         assert_eq!(
             (refused.kind, refused.native),
             (ErrorKind::OutOfMemory { memory_type, requested }, Some(2))
         );
-        assert_eq!(times(&made, "cuMemAlloc_v2"), 2);
+        assert_eq!((times(&made, "cuMemAlloc_v2"), times(&made, "cuMemPoolTrimTo")), (3, 2));
         drop(memory);
     }
 }
@@ -157,7 +188,7 @@ fn memory_of_a_queue_that_is_not_there_is_looked_for_in_what_the_pool_kept_in_pa
     assert_eq!((times(&made, "cuMemAllocFromPoolAsync"), times(&made, "cuMemPoolTrimTo")), (2, 1));
     let (refused, made) = calls_of(|| of_queue(&queue, 400 * KIB).unwrap_err());
     assert!(matches!(refused.kind, ErrorKind::OutOfMemory { requested: 409_600, .. }), "{refused}");
-    assert_eq!(times(&made, "cuMemAllocFromPoolAsync"), 2);
+    assert_eq!((times(&made, "cuMemAllocFromPoolAsync"), times(&made, "cuMemPoolTrimTo")), (3, 2));
     drop(memory);
 }
 
@@ -167,8 +198,8 @@ fn only_what_is_short_of_the_device_trims_and_only_a_pool_that_there_is() {
     let context = driver.context();
     let functions = [
         (AllocKind::Host, "cuMemHostAlloc", 1),
-        (AllocKind::Device, "cuMemAlloc_v2", 2),
-        (AllocKind::Shared, "cuMemAllocManaged", 2),
+        (AllocKind::Device, "cuMemAlloc_v2", 3),
+        (AllocKind::Shared, "cuMemAllocManaged", 3),
     ];
     for pool in [false, true] {
         for (kind, function, calls) in functions {

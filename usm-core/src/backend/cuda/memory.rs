@@ -226,11 +226,29 @@ impl CudaContext {
         Ok(self.0.share.get_or_init(|| share).pool())
     }
 
-    /// For who found no memory on the device, within the wait limit: whether to try once more.
+    /// Makes a call that takes memory of the device. Where there is none, it is made again after the pool gave back what it keeps, and a last time
+    /// after what uses the pool was waited for, within the wait limit.
+    #[inline]
+    pub(super) fn taking_memory(&self, mut call: impl FnMut() -> Code) -> Code {
+        match call() {
+            error::OUT_OF_MEMORY => self.take_what_is_kept(call),
+            code => code,
+        }
+    }
+
     #[cold]
-    pub(super) fn make_room(&self) -> bool {
-        let deadline = Deadline::after(self.0.shared.wait_limit());
-        self.driver().pools.make_room(self.device().id(), deadline)
+    fn take_what_is_kept(&self, mut call: impl FnMut() -> Code) -> Code {
+        let (pools, device) = (&self.driver().pools, self.device().id());
+        if !pools.trim(device) {
+            return error::OUT_OF_MEMORY;
+        }
+        match call() {
+            error::OUT_OF_MEMORY => {}
+            code => return code,
+        }
+        pools.wait_for_users(device, Deadline::after(self.0.shared.wait_limit()));
+        pools.trim(device);
+        call()
     }
 
     pub(super) fn placed(&self) -> &Placed {
@@ -254,16 +272,22 @@ impl CudaContext {
         let names = driver.names();
         let _current = self.current()?;
         let mut address: usize = 0;
-        let mut call = || match kind {
+        let (operation, code) = match kind {
             AllocKind::Device => {
-                // SAFETY: the context is current, room for the answer.
-                (names.allocate_device, unsafe { (driver.allocate_device)(&raw mut address, size) })
+                let code = self.taking_memory(|| {
+                    // SAFETY: the context is current, room for the answer.
+                    unsafe { (driver.allocate_device)(&raw mut address, size) }
+                });
+                (names.allocate_device, code)
             }
             AllocKind::Shared | AllocKind::Unknown => {
-                // SAFETY: as above.
-                let code = unsafe { (driver.allocate_managed)(&raw mut address, size, ATTACH_GLOBAL) };
+                let code = self.taking_memory(|| {
+                    // SAFETY: as above.
+                    unsafe { (driver.allocate_managed)(&raw mut address, size, ATTACH_GLOBAL) }
+                });
                 (names.allocate_managed, code)
             }
+            // No pool keeps any of it.
             AllocKind::Host => {
                 let mut pointer: *mut c_void = ptr::null_mut();
                 // SAFETY: as above.
@@ -272,10 +296,6 @@ impl CudaContext {
                 (names.allocate_host, code)
             }
         };
-        let (operation, mut code) = call();
-        if code == error::OUT_OF_MEMORY && kind != AllocKind::Host && self.make_room() {
-            (_, code) = call();
-        }
         match code {
             error::SUCCESS if address != 0 => Ok(address),
             error::OUT_OF_MEMORY => {

@@ -66,16 +66,14 @@ impl QueueMemory<Self> for Cuda {
 
 fn allocate_bytes(context: &CudaContext, pool: &Pool, stream: Raw, size: usize) -> Result<usize> {
     let mut address = 0;
-    let mut call = || {
-        // SAFETY: a live stream.
-        let (code, given) = unsafe { pool.allocate(size, stream) };
-        address = given;
-        code
-    };
-    let mut code = context.native().ask(&mut call);
-    if code == error::OUT_OF_MEMORY && context.make_room() {
-        code = context.native().ask(&mut call);
-    }
+    let code = context.taking_memory(|| {
+        context.native().ask(|| {
+            // SAFETY: a live stream.
+            let (code, given) = unsafe { pool.allocate(size, stream) };
+            address = given;
+            code
+        })
+    });
     let driver = context.driver();
     match code {
         error::SUCCESS if address != 0 => Ok(address),

@@ -3,8 +3,10 @@
 //!
 //! - No other library gets addresses of it, so our books alone say what is at them ([`Territory`]).
 //! - It keeps what was freed, for the next allocation, until something of ours finds no memory: it is then trimmed and the call made once
-//!   more. The driver's own default is to give all back at every synchronisation, which a program that waits for each step pays with the way to the
-//!   operating system and back. Whoever wants another threshold has the pool's handle ([`raw`](super::raw)). HIP is reported not to heed it.
+//!   more. A call that is refused then too waits for the work of all who use the pool, since what was freed counts as used until the host has seen that
+//!   the stream came to it; who lacks no more than what is kept waits for nobody. The driver's own default is to give all back at every
+//!   synchronisation, which a program that waits for each step pays with the way to the operating system and back. Whoever wants another threshold has
+//!   the pool's handle ([`raw`](super::raw)). HIP is reported not to heed it.
 //! - It belongs to the device, not to a context, as its memory does: what one context frees the next may have, and there is no second pool that holds back
 //!   what the first wants. The other designs: a pool for each context, or queue, holds back what was freed there from all others; the device's
 //!   default pool is shared with all libraries, which set it up as they like and are given addresses that we freed.
@@ -201,24 +203,24 @@ impl Pools {
         Some(of.pool.books.find_any(address))
     }
 
-    /// For who found no memory on a device: has its pool give back what it keeps. What was freed counts as used until the host has seen that the stream
-    /// came to it, so that is waited for, as long as the time suffices. Whether it is worth a second try.
+    /// Has the pool of a device give back what it keeps, as far as the host has seen that streams came to the frees. Whether there is a pool.
     #[cold]
-    pub(super) fn make_room(&self, device: DeviceId, mut deadline: Deadline) -> bool {
+    pub(super) fn trim(&self, device: DeviceId) -> bool {
+        // Held over the call, so that the pool is not gone meanwhile.
+        let pools = self.0.lock();
+        let found = pools.iter().find(|shared| shared.pool.device == device);
+        found.inspect(|shared| shared.pool.trim()).is_some()
+    }
+
+    /// Waits until the host has seen that all streams came to the frees that they have now, as long as the time suffices.
+    #[cold]
+    pub(super) fn wait_for_users(&self, device: DeviceId, mut deadline: Deadline) {
         let of = |shared: &&Shared| shared.pool.device == device;
-        let Some(members) = self.0.lock().iter().find(of).map(|shared| shared.members.clone()) else {
-            return false;
-        };
+        let members = self.0.lock().iter().find(of).map(|shared| shared.members.clone()).unwrap_or_default();
         for work in &members {
-            // Work that failed or goes on keeps its memory; the rest is trimmed all the same.
+            // Work that failed or goes on keeps its memory; the rest can be had all the same.
             let _ = deadline.wait(|left| work.synchronize(left, |queue| queue.event_after(&[])));
         }
-        drop(members);
-        let pools = self.0.lock();
-        if let Some(shared) = pools.iter().find(of) {
-            shared.pool.trim();
-        }
-        true
     }
 }
 
