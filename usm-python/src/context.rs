@@ -48,10 +48,8 @@ impl PyContext {
     fn synchronize(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         let context = &self.0.context;
         // What failed in a queue that is gone is told once: the next call speaks of what came since.
-        let told = || {
-            let _ = context.synchronize(Duration::ZERO);
-        };
-        wait(py, timeout, context, |limit| context.pending(limit), told)
+        let tell = || context.synchronize(Duration::ZERO);
+        wait(py, timeout, context, |limit| context.pending(limit), tell)
     }
 
     /// Counters of live memory per kind, and of the sum.

@@ -13,7 +13,7 @@ use usm_core::{Backend, Context, Error, ErrorKind, Event, EventStatus, Pending, 
 use crate::capsule;
 use crate::context::{PyContext, device_of};
 use crate::device::PyDevice;
-use crate::error::OrRaise;
+use crate::error::{self, OrRaise};
 use crate::runtime::Stream;
 use crate::sycl;
 use crate::transfer;
@@ -64,7 +64,7 @@ impl PyQueue {
     /// Waits until everything submitted before has finished, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
     fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
-        wait(py, timeout, self.0.context(), |_| self.0.queue.pending(), || ())
+        wait(py, timeout, self.0.context(), |_| self.0.queue.pending(), || Ok(()))
     }
 
     /// An event after everything submitted before.
@@ -117,23 +117,47 @@ impl PyEvent {
 const UNTIL_SIGNALS: Duration = Duration::from_millis(100);
 
 /// Waits for what `pending` finds in flight, at most `timeout` seconds in all, without the interpreter. It is asked once: what is submitted while the
-/// wait looks at signals is no part of it. What fails is raised, and `told` called before.
+/// wait looks at signals is no part of it. What fails is raised, once the others have been waited for. `tell` says what there is to be told once, which
+/// nobody hears of again: that is raised in the place of what is told whenever somebody asks.
 pub(crate) fn wait(
     py: Python<'_>,
     timeout: f64,
     context: &Context<Dyn>,
     pending: impl Fn(Duration) -> Result<Pending<Dyn>> + Sync,
-    told: impl Fn() + Sync,
+    tell: impl Fn() -> Result<()> + Sync,
 ) -> PyResult<()> {
     let limit = Limit::seconds(timeout)?;
-    let pending = limit.in_slices(py, pending)?.or_raise()?;
-    let outcome = limit.outcome(py, pending.events())?;
-    py.detach(|| match outcome {
-        Ok(()) => context.collect(),
-        Err(Error { kind: ErrorKind::Timeout { .. }, .. }) => {}
-        Err(_) => told(),
-    });
+    let told = |error: Error| match py.detach(&tell) {
+        Err(said) if !is_timeout(&said) => said,
+        _ => error,
+    };
+    let outcome = match limit.in_slices(py, &pending)? {
+        Ok(pending) => limit.outcome(py, pending.events())?.map_err(|error| match is_timeout(&error) {
+            true => error,
+            false => told(error),
+        }),
+        Err(error) if is_timeout(&error) => Err(error),
+        // Something is in flight and there is no event for it. Where that was to be told once, there are events for all the others now.
+        Err(error) => {
+            let error = told(error);
+            let wait_for_others = || {
+                let others = limit.in_slices(py, &pending)?;
+                others
+                    .map(|others| limit.outcome(py, others.events()))
+                    .map_or(Ok(()), |ended| ended.map(drop))
+            };
+            wait_for_others().inspect_err(|signal| signal.set_context(py, Some(error::core(error))))?;
+            Err(error)
+        }
+    };
+    if outcome.is_ok() {
+        py.detach(|| context.collect());
+    }
     outcome.or_raise()
+}
+
+fn is_timeout(error: &Error) -> bool {
+    matches!(error.kind, ErrorKind::Timeout { .. })
 }
 
 /// A time limit from Python, for several waits together.
