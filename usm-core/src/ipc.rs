@@ -145,8 +145,9 @@ impl<B: Backend> Allocation<B> {
             core::num::NonZero::new(info.base).unwrap_or(address)
         });
         let whole = Block { pointer: base, size: info.size, ..*self.block() };
-        let (native, offset) =
-            B::Ipc::export(context.raw(), &whole).map_err(|error| error.in_backend(backend))?;
+        // SAFETY: the books of the context have it, and this allocation keeps it.
+        let exported = unsafe { B::Ipc::export(context.raw(), &whole) };
+        let (native, offset) = exported.map_err(|error| error.in_backend(backend))?;
         let (offset, size) = ((offset + inside) as u64, self.size() as u64);
         Ok(IpcHandle { backend, kind: self.kind(), offset, size, native })
     }

@@ -172,9 +172,22 @@ pub trait Ipc<B: Backend> {
 
     /// The runtime's handle for a whole block of this context, and the bytes from what the handle names to the block.
     ///
+    /// Anybody can make a [`Block`], and drivers need not look at what they are given:
+    ///
+    /// ```compile_fail,E0133
+    /// use usm_core::backend::{Backend, Block, Ipc};
+    ///
+    /// fn exports<B: Backend>(context: &B::Context, block: &Block) -> bool {
+    ///     B::Ipc::export(context, block).is_ok()
+    /// }
+    /// ```
+    ///
+    /// # Safety
+    /// `block` was allocated by this context and not freed yet.
+    ///
     /// # Errors
     /// The runtime's, or `Unsupported`.
-    fn export(context: &B::Context, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)>;
+    unsafe fn export(context: &B::Context, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)>;
 
     /// The memory that a handle of another process names, from its start.
     ///
@@ -321,7 +334,7 @@ impl<B: Backend> Advice<B> for Unsupported {
 impl<B: Backend> Ipc<B> for Unsupported {
     type Opened = Infallible;
 
-    fn export(_: &B::Context, _: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+    unsafe fn export(_: &B::Context, _: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
         unsupported("memory shared between processes")
     }
 

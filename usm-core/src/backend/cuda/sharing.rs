@@ -31,7 +31,7 @@ impl Drop for CudaIpcMemory {
 impl Ipc<Self> for Cuda {
     type Opened = CudaIpcMemory;
 
-    fn export(context: &CudaContext, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+    unsafe fn export(context: &CudaContext, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
         if block.kind != AllocKind::Device {
             return Err(context.driver().unsupported("IPC of memory that is no device memory"));
         }
@@ -39,7 +39,7 @@ impl Ipc<Self> for Cuda {
         let mut handle = IpcMemory([0; NATIVE_BYTES]);
         let _current = context.current()?;
         let driver = context.driver();
-        // SAFETY: the start of a live allocation, room for the handle.
+        // SAFETY: the start of a live allocation (the caller's promise), room for the handle.
         let code = unsafe { (driver.ipc_export)(&raw mut handle, base) };
         if code == error::INVALID_VALUE {
             // A part of memory that came from a queue: the driver shares none of a pool.

@@ -49,7 +49,9 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
     /// # Safety
     /// As [`Buffers::destroy`].
     unsafe fn destroy_buffer(&self, raw: Box<dyn Any + Send + Sync>);
-    fn export(&self, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)>;
+    /// # Safety
+    /// As [`Ipc::export`].
+    unsafe fn export(&self, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)>;
     /// # Safety
     /// As [`Ipc::open`].
     unsafe fn open(&self, kind: AllocKind, native: &[u8; NATIVE_BYTES]) -> Result<(NonNull<u8>, DynOpened)>;
@@ -218,8 +220,9 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
         }
     }
 
-    fn export(&self, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
-        B::Ipc::export(&self.handle, block)
+    unsafe fn export(&self, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+        // SAFETY: the caller's promise.
+        unsafe { B::Ipc::export(&self.handle, block) }
     }
 
     unsafe fn open(&self, kind: AllocKind, native: &[u8; NATIVE_BYTES]) -> Result<(NonNull<u8>, DynOpened)> {

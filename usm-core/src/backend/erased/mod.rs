@@ -381,8 +381,9 @@ impl HostTasks<Dyn> for Dyn {
 impl Ipc<Dyn> for Dyn {
     type Opened = DynOpened;
 
-    fn export(context: &DynContext, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
-        context.0.erased.export(block)
+    unsafe fn export(context: &DynContext, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+        // SAFETY: the caller's promise.
+        unsafe { context.0.erased.export(block) }
     }
 
     unsafe fn open(

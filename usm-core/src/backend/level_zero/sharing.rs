@@ -39,7 +39,7 @@ impl Drop for LevelZeroIpcMemory {
 impl Ipc<Self> for LevelZero {
     type Opened = LevelZeroIpcMemory;
 
-    fn export(context: &LevelZeroContext, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+    unsafe fn export(context: &LevelZeroContext, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
         has_ipc(context)?;
         if block.kind != AllocKind::Device {
             return Err(error::unsupported("IPC of memory that is no device memory"));
@@ -47,7 +47,7 @@ impl Ipc<Self> for LevelZero {
         let (base, address) = (context.driver_base(block), block.address());
         let mut handle = ze_ipc_mem_handle_t { data: [0; NATIVE_BYTES] };
         let (native, pointer) = (context.native(), ptr::with_exposed_provenance(base));
-        // SAFETY: the start of a live allocation, room for the handle.
+        // SAFETY: the start of a live allocation (the caller's promise), room for the handle.
         unsafe { native.functions().zeMemGetIpcHandle(native.context(), pointer, &raw mut handle) }
             .map_err(|error| error::optional("IPC", error))?;
         Ok((handle.data.map(|byte| byte as u8), address - base))

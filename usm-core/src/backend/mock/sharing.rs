@@ -28,7 +28,7 @@ impl Drop for MockIpcMemory {
 impl Ipc<Self> for Mock {
     type Opened = MockIpcMemory;
 
-    fn export(context: &Counted<MockContext>, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
+    unsafe fn export(context: &Counted<MockContext>, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
         context.engine.call(Operation::Ipc, block.size, 0)?;
         let mut native = [0; NATIVE_BYTES];
         native[..8].copy_from_slice(&(block.pointer.as_ptr().expose_provenance() as u64).to_le_bytes());
