@@ -3,9 +3,9 @@
 use core::time::Duration;
 
 use usm_core::backend::cuda::Cuda;
-use usm_core::{Backend, Device, Event, Queue, QueueOrder, UsmVec};
+use usm_core::{Backend, Device, ErrorKind, Event, Queue, QueueOrder, UsmVec};
 
-use crate::driver::{Driver, count, fail};
+use crate::driver::{Driver, count, fail, set};
 
 /// Longer than any work takes.
 const LONG: Duration = Duration::from_secs(60);
@@ -36,4 +36,61 @@ fn a_context_outlives_work_that_nobody_knows_the_end_of() {
     assert!(lost.status().is_err() && queue.barrier(&[]).is_err(), "what comes after it fails too");
     drop((lost, ends, queue, context));
     assert_eq!(count("misuses"), misuses);
+}
+
+/// `CUDA_ERROR_DEVICE_UNAVAILABLE`: not a fault of what ran, which would stand for good.
+const UNAVAILABLE: i32 = 46;
+
+/// Under the names of the functions that record and make an event: a queue goes while its work runs and the driver refuses the event behind it.
+fn told_once(driver: &Driver, refusing: [&str; 2]) {
+    for (order, refusing) in [QueueOrder::InOrder, QueueOrder::OutOfOrder]
+        .into_iter()
+        .flat_map(|order| refusing.map(|function| (order, function)))
+    {
+        let context = driver.context();
+        let gone = |queue: Queue<Cuda>| {
+            let mut array = UsmVec::<u8, Device, Cuda>::uninit(&context, 8).unwrap();
+            // SAFETY: nothing reads it.
+            let memory = unsafe { array.allocation_mut() };
+            set("hold");
+            let event = queue.fill_bytes(memory, 0, 8, &[1]).unwrap();
+            fail(&format!("{refusing}={UNAVAILABLE}"));
+            drop(queue);
+            fail("");
+            set("");
+            // Its own event was there before.
+            event.wait_for(LONG).unwrap();
+            event
+        };
+        let tells = || match context.synchronize(LONG) {
+            Ok(()) => false,
+            Err(error) => {
+                assert!(matches!(error.kind, ErrorKind::Native { .. }), "{error}");
+                assert_eq!(error.native, Some(i64::from(UNAVAILABLE)), "{error}");
+                true
+            }
+        };
+        let first = gone(context.queue(order).unwrap());
+        assert_eq!([tells(), tells(), tells()], [true, false, false], "{order:?}, {refusing}");
+        context.pending(LONG).unwrap().wait(LONG).unwrap();
+        // One that lives says nothing of it, and the next that goes is told anew.
+        let living = context.queue(order).unwrap();
+        living.wait().unwrap();
+        let second = gone(context.queue(order).unwrap());
+        assert_eq!([tells(), tells()], [true, false], "{order:?}, {refusing}");
+        living.wait().unwrap();
+        drop((first, second));
+    }
+}
+
+#[test]
+fn a_context_tells_once_that_the_end_of_a_queue_is_not_known() {
+    let Some(driver) = Driver::here() else { return };
+    told_once(&driver, ["cuEventRecord", "cuEventCreate"]);
+}
+
+#[test]
+fn a_context_tells_once_that_the_end_of_a_queue_of_hip_is_not_known() {
+    let Some(driver) = Driver::here_as("", Cuda::open_hip) else { return };
+    told_once(&driver, ["hipEventRecord", "hipEventCreateWithFlags"]);
 }
