@@ -4,7 +4,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::sync::{AtomicUsize, Mutex, Ordering};
+use crate::sync::sleeping::Mutex;
+use crate::sync::{AtomicUsize, Ordering};
 
 /// Memory of two pools never shares a page, since a pool is what devices are given access to.
 const PAGE: usize = 4096;
@@ -12,6 +13,7 @@ const PAGE: usize = 4096;
 /// Pages of a pool that had a block once. It only grows, so a block that lies in the part that everybody sees costs two loads.
 #[derive(Debug)]
 pub(super) struct Territory {
+    /// Sleeps, because the list grows under it, which asks the heap.
     known: Mutex<Known>,
     /// Those of the range that is seen.
     start: AtomicUsize,
