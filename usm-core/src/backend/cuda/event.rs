@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use super::error::{self, is_fault};
 use super::loader::{Code, Driver, Raw};
-use super::memory::Native;
+use super::native::Native;
 use crate::backend::roster::Completion;
 use crate::backend::slots::{Held, Slots};
 use crate::backend::{EventStatus, poll};

@@ -4,7 +4,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ffi::c_void;
-use core::marker::PhantomData;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 use std::sync::OnceLock;
@@ -15,6 +14,7 @@ use super::device::CudaDevice;
 use super::error;
 use super::event::{CudaEvent, Events};
 use super::loader::{Code, Driver, Raw};
+use super::native::{Current, Native};
 use super::pool::{Pool, Share, Work};
 use super::queue;
 use crate::backend::placed::Placed;
@@ -31,99 +31,6 @@ use crate::{AllocKind, MemoryType};
 const PORTABLE_AND_MAPPED: u32 = 1 | 2;
 /// `CU_MEM_ATTACH_GLOBAL`, `hipMemAttachGlobal`.
 const ATTACH_GLOBAL: u32 = 1;
-
-/// A native context: the primary one of a device, which the CUDA runtime and every library on it use, or a foreign one.
-#[derive(Debug)]
-pub(super) struct Native {
-    device: CudaDevice,
-    raw: Raw,
-    /// Whether this is the primary context, retained. A foreign one is borrowed.
-    primary: bool,
-}
-
-// SAFETY: the driver's contexts may be made current on any thread.
-unsafe impl Send for Native {}
-// SAFETY: as above.
-unsafe impl Sync for Native {}
-
-impl Native {
-    fn primary(device: &CudaDevice) -> Result<Arc<Self>> {
-        let raw = device.driver().retain_context(device.id())?;
-        Ok(Arc::new(Self { device: *device, raw, primary: true }))
-    }
-
-    pub(super) fn driver(&self) -> &'static Driver {
-        self.device.driver()
-    }
-
-    /// Makes the context current on this thread until the guard is dropped.
-    #[inline]
-    pub(super) fn current(&self) -> Result<Current> {
-        // SAFETY: a live context.
-        unsafe { Current::push(self.driver(), self.raw) }
-    }
-
-    /// Makes a call that takes its context from a stream or an event of this one, so that none need be current. A driver that wants one all the same
-    /// refuses it, and is called again with this one.
-    #[inline]
-    pub(super) fn ask(&self, mut call: impl FnMut() -> Code) -> Code {
-        match call() {
-            refused @ (error::INVALID_CONTEXT | error::INVALID_HANDLE) => self.ask_again(refused, call),
-            code => code,
-        }
-    }
-
-    #[cold]
-    fn ask_again(&self, refused: Code, mut call: impl FnMut() -> Code) -> Code {
-        self.current().map_or(refused, |_current| call())
-    }
-}
-
-impl Drop for Native {
-    fn drop(&mut self) {
-        if self.primary {
-            // SAFETY: retained once.
-            unsafe { self.driver().release_context(self.device.id()) };
-        }
-    }
-}
-
-/// A context is current on this thread, and only there.
-#[derive(Debug)]
-pub(super) struct Current {
-    driver: &'static Driver,
-    /// What was current instead, where that was another one.
-    before: Option<Raw>,
-    pushed: bool,
-    stays_on_its_thread: PhantomData<*const ()>,
-}
-
-impl Current {
-    /// # Safety
-    /// `raw` is a live context of the driver, and stays so while the guard lives.
-    #[inline]
-    pub(super) unsafe fn push(driver: &'static Driver, raw: Raw) -> Result<Self> {
-        // Where it cannot be had, the context is pushed.
-        let before = driver.current_context();
-        let pushed = before != Some(raw);
-        if pushed {
-            // SAFETY: the caller's promise.
-            driver.check(driver.names().push_context, unsafe { driver.push_context(raw) })?;
-        }
-        Ok(Self { driver, before, pushed, stays_on_its_thread: PhantomData })
-    }
-}
-
-impl Drop for Current {
-    #[inline]
-    fn drop(&mut self) {
-        if !self.pushed {
-            return;
-        }
-        // SAFETY: pushed on this thread, which the guard cannot leave.
-        unsafe { self.driver.pop_context(self.before) };
-    }
-}
 
 /// A context over one device. All made here share the device's primary context, hence its pointers.
 #[derive(Clone, Debug)]
@@ -151,11 +58,12 @@ impl CudaContext {
     /// # Safety
     /// `raw` is a live context over `device`, and outlives whatever is made of the result.
     pub(super) unsafe fn borrowing(device: &CudaDevice, raw: Raw) -> Self {
-        Self::new(Arc::new(Native { device: *device, raw, primary: false }))
+        // SAFETY: the caller's promise.
+        Self::new(unsafe { Native::borrowing(device, raw) })
     }
 
     fn new(native: Arc<Native>) -> Self {
-        let info = native.device.info();
+        let info = native.device().info();
         let account = accounts::of(native.driver().vendor.backend, native.driver(), info.ordinal as usize);
         let roster = Arc::new(Roster::new());
         let all = Arc::clone(&roster);
@@ -184,7 +92,7 @@ impl CudaContext {
     }
 
     pub(super) fn handle(&self) -> Raw {
-        self.0.native.raw
+        self.0.native.raw()
     }
 
     #[inline]
@@ -193,7 +101,7 @@ impl CudaContext {
     }
 
     pub(super) fn device(&self) -> &CudaDevice {
-        &self.0.native.device
+        self.0.native.device()
     }
 
     pub(super) fn shared(&self) -> &Shared {

@@ -8,7 +8,7 @@
 //! - Alignments above its own 256 bytes cannot be asked for: more is allocated and the block placed inside.
 //! - `cuMemFree` may wait for the device; blocks are freed after their events, so it waits for others' work at most. Memory from a queue goes in the
 //!   order of its stream instead, and waits for nothing; it is of a pool of our own, one for each device (`pool.rs`).
-//! - Where there is no memory, that pool gives back what it keeps, once what was freed in order is done, and the call is made once more.
+//! - Where there is no memory, that pool gives back what it keeps and the call is made once more; a last time once what was freed in order is done.
 //! - Fills of page-locked and managed memory may finish before their call returns.
 //! - Events are recorded anew as soon as nobody has them: a wait keeps to the record that was there when it began.
 //! - After a fault inside a kernel every call of the process on that device fails.
@@ -26,6 +26,7 @@ mod error;
 mod event;
 mod loader;
 mod memory;
+mod native;
 mod ordered;
 mod pool;
 mod queue;

@@ -26,7 +26,7 @@ use core::ffi::{CStr, c_void};
 use core::ptr::NonNull;
 
 use super::device;
-use super::memory::Current;
+use super::native::Current;
 use super::{Cuda, CudaContext, CudaDevice, CudaEvent, CudaQueue};
 use crate::allocation::Allocation;
 use crate::backend::{Backend, Block, QueueOrder};

@@ -5,7 +5,7 @@ use core::ptr::{self, NonNull};
 
 use super::error;
 use super::loader::{Address, IpcMemory};
-use super::memory::Native;
+use super::native::Native;
 use super::{Cuda, CudaContext, CudaDevice};
 use crate::AllocKind;
 use crate::backend::{Block, Ipc, Peer};
