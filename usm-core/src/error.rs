@@ -97,11 +97,11 @@ pub enum ErrorKind {
         /// Bytes of the range.
         len: usize,
     },
-    /// A handle of another context.
+    /// Memory, an event or code of another context.
     WrongContext {
         /// Context of the queue or source.
         expected: u64,
-        /// Context of the allocation.
+        /// Context of what was given; 0 where that has no number, as with pointers that the context does not know and native handles of others.
         found: u64,
     },
     /// Memory of another kind than the type says.
@@ -260,8 +260,11 @@ impl fmt::Display for ErrorKind {
             Self::BadPattern { width, len } => {
                 write!(f, "a fill pattern of {width} bytes does not suit a range of {len} bytes")
             }
+            Self::WrongContext { expected, found: 0 } => {
+                write!(f, "a pointer or handle that is not of context {expected} used with it")
+            }
             Self::WrongContext { expected, found } => {
-                write!(f, "memory of context {found} used with context {expected}")
+                write!(f, "a handle of context {found} used with context {expected}")
             }
             Self::WrongKind { expected, found } => {
                 write!(f, "{expected} memory needed, this is {found} memory")

@@ -90,7 +90,10 @@ pub fn events_of_another_context_do_no_harm<B: Backend>(fixture: &Fixture<'_, B>
             let followed = B::barrier(ours.raw(), pending.events());
             match followed.and_then(|event| B::wait(&event, Duration::from_secs(60))) {
                 Ok(()) => assert!(pending.is_done(), "the event is behind theirs"),
-                Err(error) => assert!(matches!(error.kind, ErrorKind::WrongContext { .. }), "{error}"),
+                Err(error) => {
+                    let (expected, found) = (fixture.context.id(), fixture.other.id());
+                    assert_eq!(error.kind, ErrorKind::WrongContext { expected, found }, "{error}");
+                }
             }
         }
         ours.wait().expect("idle");

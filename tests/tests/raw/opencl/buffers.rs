@@ -156,8 +156,11 @@ fn opencl_memory_objects_that_are_no_buffers_of_the_context_are_refused() {
         // SAFETY: a live memory object; nothing of it is used.
         let refused = unsafe { [borrow_buffer(&context, foreign), take_buffer(&context, foreign)] };
         for refused in refused {
-            let expected = context.id();
-            assert_eq!(refused.unwrap_err().kind, ErrorKind::WrongContext { expected, found: 0 });
+            let (expected, refused) = (context.id(), refused.unwrap_err());
+            assert_eq!(refused.kind, ErrorKind::WrongContext { expected, found: 0 });
+            // Its context has no number: none is made up.
+            let said = refused.to_string();
+            assert!(said.contains(&format!("context {expected} ")) && !said.contains("context 0"), "{said}");
         }
         assert_eq!(other.buffer_references(foreign), 1);
         other.release_buffer(foreign);

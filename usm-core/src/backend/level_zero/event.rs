@@ -229,14 +229,14 @@ impl LevelZeroEvent {
         }
     }
 
-    /// Whether it is known to lie in another context of the driver, whose commands must not name it.
-    pub(super) fn is_of_another(&self, native: &Native) -> bool {
+    /// The number of the context that it lies in, where that is known to be another one of the driver's, whose commands must not name it.
+    pub(super) fn is_of_another(&self, native: &Native) -> Option<u64> {
         let theirs = match &self.0.place {
             Place::Pool(pool) => &pool.native,
             Place::Context(native) => native,
-            Place::Elsewhere => return false,
+            Place::Elsewhere => return None,
         };
-        theirs.context() != native.context()
+        (theirs.context() != native.context()).then(|| theirs.number())
     }
 
     pub(super) fn status(&self) -> Result<EventStatus> {

@@ -55,6 +55,13 @@ impl Native {
     pub(super) fn device(&self) -> ze_device_handle_t {
         self.device.handle()
     }
+
+    /// For errors: the number of a context that lives over it, 0 where none does any more.
+    #[cold]
+    pub(super) fn number(&self) -> u64 {
+        let contexts = living();
+        contexts.iter().find(|known| known.native.raw == self.raw).map_or(0, |known| known.shared.id())
+    }
 }
 
 impl Drop for Native {
@@ -69,6 +76,11 @@ impl Drop for Native {
 
 /// The contexts that live. Intel's driver knows a pointer in every context of the driver, and only we know whose it is.
 static CONTEXTS: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
+
+/// Dropping the last handle of a context takes time, so that is done outside of the lock.
+fn living() -> Vec<Arc<Inner>> {
+    CONTEXTS.lock().iter().filter_map(Weak::upgrade).collect()
+}
 
 /// A Level Zero context, used with one device.
 #[derive(Clone, Debug)]
@@ -124,14 +136,9 @@ impl LevelZeroContext {
 
     /// Whether the address is in memory of another native context.
     fn is_of_another(&self, address: usize) -> bool {
-        // Dropping the last handle of a context takes time, so that is done outside of the lock.
-        let contexts: Vec<_> = {
-            let contexts = CONTEXTS.lock();
-            contexts.iter().filter_map(Weak::upgrade).collect()
-        };
-        let ours = self.0.native.raw;
-        let others = contexts.iter().filter(|known| known.native.raw != ours);
-        others.into_iter().any(|other| other.shared.find(address).is_some())
+        let (contexts, ours) = (living(), self.0.native.raw);
+        let mut others = contexts.iter().filter(|known| known.native.raw != ours);
+        others.any(|other| other.shared.find(address).is_some())
     }
 
     pub(super) fn native(&self) -> &Arc<Native> {

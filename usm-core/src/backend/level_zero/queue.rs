@@ -313,10 +313,10 @@ impl Inner {
         if work.kept() > SWEEP_ABOVE {
             work.sweep();
         }
-        if after.iter().any(|event| event.is_of_another(&self.list.native)) {
+        if let Some(found) = after.iter().find_map(|event| event.is_of_another(&self.list.native)) {
             // The driver is told of no such event: it does not look, and its answer is undefined.
             let expected = self.context.shared().id();
-            return Err(error::of(ErrorKind::WrongContext { expected, found: 0 }));
+            return Err(error::of(ErrorKind::WrongContext { expected, found }));
         }
         let before = work.last().filter(|_| self.order == QueueOrder::InOrder);
         after.iter().chain(before).try_for_each(LevelZeroEvent::check)?;

@@ -58,8 +58,8 @@ struct EventInner {
     /// Work that was not flushed may never start; whoever first asks for the event flushes its queue. A foreign event
     /// may have none.
     queue: Option<Arc<Handle>>,
-    /// Address of its context, which the event keeps alive.
-    context: usize,
+    /// Number of its context.
+    context: u64,
     flushed: AtomicBool,
     /// Events set by a program that the operation follows, at whatever distance. Intel's CPU runtime forgets that one of them failed: what
     /// waited for it is complete then, whether it ran or not.
@@ -282,9 +282,9 @@ impl Inner {
         })
     }
 
-    /// Address of the context.
-    fn context(&self) -> usize {
-        self.context.as_raw().addr()
+    /// Number of the context.
+    fn context(&self) -> u64 {
+        self.context.shared().id()
     }
 
     /// The events as the runtime takes them. Those of other queues are flushed, or they might never come; those of other contexts are refused:
@@ -292,9 +292,9 @@ impl Inner {
     fn wait_list(&self, after: &[OpenClEvent], before: Option<&OpenClEvent>) -> Result<Vec<Raw>> {
         let mut list = Vec::with_capacity(after.len() + 1);
         for event in after {
-            if event.0.context != self.context() {
-                let expected = self.context.shared().id();
-                return Err(error::of(ErrorKind::WrongContext { expected, found: 0 }));
+            let (expected, found) = (self.context(), event.0.context);
+            if found != expected {
+                return Err(error::of(ErrorKind::WrongContext { expected, found }));
             }
             if event.0.queue.as_ref().is_none_or(|queue| !Arc::ptr_eq(queue, &self.handle)) {
                 event.flush()?;
@@ -348,10 +348,10 @@ impl Drop for Inner {
 impl OpenClEvent {
     /// An event of `queue`; `None` for one that no queue runs.
     pub(super) fn new(handle: Handle, queue: Option<Arc<Handle>>, context: &OpenClContext) -> Self {
-        Self::known(handle, queue, context.as_raw().addr(), None)
+        Self::known(handle, queue, context.shared().id(), None)
     }
 
-    fn known(handle: Handle, queue: Option<Arc<Handle>>, context: usize, fate: Fate) -> Self {
+    fn known(handle: Handle, queue: Option<Arc<Handle>>, context: u64, fate: Fate) -> Self {
         Self(Arc::new(EventInner { handle, queue, context, flushed: AtomicBool::new(false), fate }))
     }
 
