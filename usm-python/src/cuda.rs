@@ -46,7 +46,9 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         Ok(found) => found,
         // The dictionary of torch and of AMD's bindings is there for HIP's memory too. DLPack says whose it is; without it who has opened HIP is served.
         Err(_) if dlpack::is_rocm(object) => return Ok(None),
-        Err(_) if runtime::has_hip() => locate(py, BackendKind::Hip, extent, address, 0)?,
+        Err(cuda) if runtime::has_hip() => {
+            locate(py, BackendKind::Hip, extent, address, 0).map_err(|hip| neither(py, &cuda, &hip))?
+        }
         Err(error) => return Err(error),
     };
     if extent.low == extent.high {
@@ -74,6 +76,12 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let storage = array.get().storage();
     py.detach(|| storage.follow(&theirs)).or_raise()?;
     Ok(Some(array))
+}
+
+/// Memory that CUDA refuses for the one reason and HIP for the other.
+#[cold]
+fn neither(py: Python<'_>, cuda: &PyErr, hip: &PyErr) -> PyErr {
+    PyErr::from_type(hip.get_type(py), (format!("{}; {}", cuda.value(py), hip.value(py)),))
 }
 
 /// The queue of a device's default context, to which work of the device's memory goes. Memory of HIP's opens HIP.
