@@ -83,11 +83,17 @@ impl Drop for Native {
 /// A context is current on this thread, and only there.
 #[derive(Debug)]
 pub(super) struct Current {
+    /// None where it was current before.
+    pushed: Option<Pushed>,
+    stays_on_its_thread: PhantomData<*const ()>,
+}
+
+/// A context was pushed.
+#[derive(Debug)]
+struct Pushed {
     driver: &'static Driver,
     /// What was current instead, where that was another one.
     before: Option<Raw>,
-    pushed: bool,
-    stays_on_its_thread: PhantomData<*const ()>,
 }
 
 impl Current {
@@ -95,24 +101,42 @@ impl Current {
     /// `raw` is a live context of the driver, and stays so while the guard lives.
     #[inline]
     pub(super) unsafe fn push(driver: &'static Driver, raw: Raw) -> Result<Self> {
-        // Where it cannot be had, the context is pushed.
-        let before = driver.current_context();
-        let pushed = before != Some(raw);
-        if pushed {
+        match driver.current_context() {
+            Some(current) if current == raw => Ok(Self { pushed: None, stays_on_its_thread: PhantomData }),
             // SAFETY: the caller's promise.
-            driver.check(driver.names().push_context, unsafe { driver.push_context(raw) })?;
+            before => unsafe { Self::push_over(before, driver, raw) },
         }
-        Ok(Self { driver, before, pushed, stays_on_its_thread: PhantomData })
+    }
+
+    /// Where it cannot be had what was current `before`, the context is pushed too. Apart from the question, so that the guard stays in registers
+    /// where nothing is pushed.
+    ///
+    /// # Safety
+    /// As [`push`](Self::push).
+    #[inline(never)]
+    unsafe fn push_over(before: Option<Raw>, driver: &'static Driver, raw: Raw) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        driver.check(driver.names().push_context, unsafe { driver.push_context(raw) })?;
+        Ok(Self { pushed: Some(Pushed { driver, before }), stays_on_its_thread: PhantomData })
     }
 }
 
 impl Drop for Current {
     #[inline]
     fn drop(&mut self) {
-        if !self.pushed {
-            return;
+        if let Some(pushed) = &self.pushed {
+            // SAFETY: pushed on this thread, which the guard cannot leave.
+            unsafe { pushed.pop() };
         }
-        // SAFETY: pushed on this thread, which the guard cannot leave.
+    }
+}
+
+impl Pushed {
+    /// # Safety
+    /// Once, on the thread on which it was pushed.
+    #[inline(never)]
+    unsafe fn pop(&self) {
+        // SAFETY: the caller's promise.
         unsafe { self.driver.pop_context(self.before) };
     }
 }

@@ -71,7 +71,14 @@ impl Stream {
         self.owned || self.raw.addr() > MOST_DEFAULT
     }
 
+    /// Most work waits for nothing but what its stream was given before.
+    #[inline]
     fn wait_for_all(&self, events: &[CudaEvent], current: &Current) -> Result<()> {
+        if events.is_empty() { Ok(()) } else { self.wait_for_each(events, current) }
+    }
+
+    #[inline(never)]
+    fn wait_for_each(&self, events: &[CudaEvent], current: &Current) -> Result<()> {
         events.iter().try_for_each(|event| self.wait(event, current))
     }
 
@@ -163,9 +170,8 @@ impl CudaQueue {
         let current = self.0.context.current()?;
         let stream = self.0.next();
         stream.wait_for_all(after, &current)?;
-        let event = stream.record(|| calls(stream.raw))?;
-        drop(current);
-        Ok(self.0.known(event))
+        // The guard goes where it lies: to be dropped by name it would be copied.
+        stream.record(|| calls(stream.raw)).map(|event| self.0.known(event))
     }
 
     /// As [`submit_calls`](Self::submit_calls), waiting for nothing, for calls that take their context from the stream.
