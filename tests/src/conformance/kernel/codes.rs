@@ -1,9 +1,9 @@
 //! Code of one function in every language that a device may take.
 
 use usm_core::Context;
-use usm_kernel::{Code, Module, Programmable};
+use usm_kernel::{Code, Programmable};
 
-use super::{no_code, runs_kernels};
+use super::{formats, no_code, runs_kernels};
 
 /// The same function in three languages; the SPIR-V is what `cargo xtask spirv` makes of the OpenCL C.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub(super) use codes;
 impl Codes {
     /// The codes that the context's device takes; that there are none is said aloud.
     pub(super) fn taken<B: Programmable>(self, context: &Context<B>) -> impl Iterator<Item = Code<'static>> {
-        let formats = Module::formats(context);
+        let formats = formats(context);
         let all = [Code::OpenClC(self.opencl_c), Code::SpirV(self.spir_v), Code::CudaC(self.cuda_c)];
         if runs_kernels(context) && !all.iter().any(|code| formats.contains(code.format())) {
             no_code(context, "functions of a module");

@@ -9,9 +9,12 @@ mod results;
 mod samples;
 
 use core::fmt::Debug;
+use std::sync::OnceLock;
 
 use usm_core::{Backend, BackendKind, Context, Queue, QueueOrder, UsmVec};
-use usm_kernel::{DeviceCode, Executable, Formats, Module, NdRange, Programmable, has_code};
+use usm_kernel::{
+    BuildError, Code, DeviceCode, Executable, Formats, Module, NdRange, Programmable, has_code,
+};
 
 pub use binary::*;
 pub use code::*;
@@ -35,10 +38,24 @@ fn runs_kernels<B: Programmable>(context: &Context<B>) -> bool {
     able
 }
 
+/// The formats that a kernel for the device can be in here: those that it takes, but CUDA C only beside its compiler, which is a library of its own.
+fn formats<B: Programmable>(context: &Context<B>) -> Formats {
+    let taken = Module::formats(context);
+    let lacks_compiler = taken.contains(Formats::CUDA_C) && lacks_compiler(context);
+    if lacks_compiler { taken.difference(Formats::CUDA_C) } else { taken }
+}
+
+/// Asked once of CUDA and of HIP, whose compiler needs NVRTC here too. One that refuses all code is taken for missing: a failure where `nvrtc` is required.
+fn lacks_compiler<B: Programmable>(context: &Context<B>) -> bool {
+    static ANSWERS: [OnceLock<bool>; 2] = [const { OnceLock::new() }; 2];
+    let nothing = Code::CudaC("extern \"C\" __global__ void nothing() {}");
+    let answer = &ANSWERS[usize::from(context.info().backend == BackendKind::Hip)];
+    *answer.get_or_init(|| matches!(Module::build(context, nothing), Err(BuildError::Runtime(_))))
+}
+
 /// Says that the case does not run, because the device takes none of its codes.
 fn no_code<B: Backend>(context: &Context<B>, what: &str) {
     match context.info().backend {
-        // Their compiler is a library of its own.
         BackendKind::Cuda | BackendKind::Hip => skip::missing("nvrtc", format_args!("{what}: no compiler")),
         backend => skip::limit(backend, format_args!("{what}: the backend takes none")),
     }
@@ -51,8 +68,8 @@ fn ready<K: DeviceCode<D>, B: Programmable, const D: usize>(
     if !runs_kernels(context) {
         return None;
     }
-    let formats = Module::formats(context);
-    if !formats.is_empty() && !formats.iter().any(|format| has_code::<K, D>(format)) {
+    let takes_code = !Module::formats(context).is_empty();
+    if takes_code && !formats(context).iter().any(|format| has_code::<K, D>(format)) {
         no_code(context, K::NAME);
         return None;
     }
@@ -63,13 +80,12 @@ fn ready<K: DeviceCode<D>, B: Programmable, const D: usize>(
 fn ready_in_every_format<K: DeviceCode<D>, B: Programmable, const D: usize>(
     context: &Context<B>,
 ) -> Vec<Executable<K, B, D>> {
-    let formats = Module::formats(context);
-    if formats.is_empty() {
+    if Module::formats(context).is_empty() {
         return ready(context).into_iter().collect();
     }
     let has = |format: &Formats| has_code::<K, D>(*format);
     let built = |format| Executable::build_from(context, format).expect("code that compiles");
-    let all: Vec<_> = formats.iter().filter(has).map(built).collect();
+    let all: Vec<_> = formats(context).iter().filter(has).map(built).collect();
     if all.is_empty() {
         no_code(context, K::NAME);
     }
@@ -78,7 +94,7 @@ fn ready_in_every_format<K: DeviceCode<D>, B: Programmable, const D: usize>(
 
 /// The formats, where the device takes source in one of two languages; `None`, said aloud, where it takes none.
 fn source_formats<B: Programmable>(context: &Context<B>) -> Option<Formats> {
-    let formats = Module::formats(context);
+    let formats = formats(context);
     if formats.intersects(Formats::OPENCL_C | Formats::CUDA_C) {
         return Some(formats);
     }
