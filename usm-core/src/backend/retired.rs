@@ -80,6 +80,10 @@ mod models {
             self.0.load(Ordering::Acquire)
         }
 
+        fn failure(&self) -> Option<crate::Error> {
+            None
+        }
+
         fn wait(&self, _: Duration) -> Result<()> {
             Ok(())
         }

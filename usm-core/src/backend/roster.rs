@@ -16,6 +16,8 @@ mod tests;
 /// What a roster needs of a backend's event.
 pub(super) trait Completion: Clone {
     fn is_complete(&self) -> bool;
+    /// Of work that is known to have failed; never waits.
+    fn failure(&self) -> Option<Error>;
     fn wait(&self, limit: Duration) -> Result<()>;
 
     /// Whether the device answers this to everything from then on.
@@ -24,6 +26,10 @@ pub(super) trait Completion: Clone {
     }
 }
 
+/// So many failures of queues that are gone are kept with their events, one of which may yet say that its work has ended: a program whose queues fail
+/// again and again shall not fill memory. What the older ones say is kept as one.
+const KEPT: usize = if cfg!(loom) { 0 } else { 64 };
+
 /// Queues `Q` with events `E`.
 #[derive(Debug)]
 pub(super) struct Roster<Q, E> {
@@ -31,7 +37,8 @@ pub(super) struct Roster<Q, E> {
     queues: Mutex<Vec<Weak<Q>>>,
     /// Work of queues that are gone goes on.
     orphans: Mutex<Vec<Orphan<E>>>,
-    /// Nothing says any more when the work of a queue ends that went without an event.
+    /// Nothing says any more when the work of a queue ends that went without an event, or whose event was given up. Read after the others: what leaves
+    /// them comes here before.
     lost: Mutex<Option<Lost>>,
 }
 
@@ -48,6 +55,8 @@ struct Orphan<E> {
 /// Why there is no event after the work of a queue that is gone.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
+    /// Another one with each queue that the program is to be told of.
+    number: u64,
     error: Error,
     /// Whether the program was told.
     told: bool,
@@ -76,25 +85,55 @@ impl<Q, E: Completion> Roster<Q, E> {
         match last {
             Ok(Some(event)) => self.orphans.lock().push(Orphan { number: next_id(), event, told: false }),
             Ok(None) => {}
-            Err(error) => {
-                let mut lost = self.lost.lock();
-                if lost.is_none_or(|known| known.told) {
-                    *lost = Some(Lost { error, told: false });
-                }
-            }
+            Err(error) => self.lose(error, false),
         }
         let gone = take_out(&mut self.queues.lock(), |known| known.as_ptr() == queue);
         drop(gone);
         self.forget_finished();
     }
 
+    /// From now on some work of the context is never known to have ended. The first error that was not told stands for all that were not.
+    fn lose(&self, error: Error, told: bool) {
+        let mut lost = self.lost.lock();
+        if told && lost.is_some() {
+            return;
+        }
+        let error = lost.filter(|known| !known.told).map_or(error, |known| known.error);
+        *lost = Some(Lost { number: next_id(), error, told });
+    }
+
     /// The driver is called without the lock held.
     fn forget_finished(&self) {
-        let mut orphans = self.orphans.lock().clone();
-        orphans.retain(|orphan| orphan.event.is_complete());
-        let done = |known: &Orphan<E>| orphans.iter().any(|orphan| orphan.number == known.number);
-        let gone = take_out(&mut self.orphans.lock(), done);
+        let mut known = self.orphans.lock().clone();
+        let mut leave = take_out(&mut known, |orphan| orphan.event.is_complete());
+        leave.append(&mut self.give_up(known));
+        let leaves = |known: &Orphan<E>| leave.iter().any(|orphan| orphan.number == known.number);
+        let gone = take_out(&mut self.orphans.lock(), leaves);
         drop(gone);
+    }
+
+    /// What is to leave of `unfinished`, because more than [`KEPT`] have failed: the oldest, which were [lost](Self::lose) first. That of a device, which is
+    /// told every time, stays.
+    fn give_up(&self, mut unfinished: Vec<Orphan<E>>) -> Vec<Orphan<E>> {
+        if unfinished.len() <= KEPT {
+            return Vec::new();
+        }
+        let failures: Vec<_> = unfinished.iter().map(|orphan| orphan.event.failure()).collect();
+        let mut surplus = failures.iter().flatten().count().saturating_sub(KEPT);
+        let is_for_good = |index: &usize| {
+            failures[*index].is_some_and(|error| unfinished[*index].event.is_for_good(&error))
+        };
+        let last_for_good = (0..failures.len()).rev().find(is_for_good);
+        let mut leave = Vec::with_capacity(surplus);
+        for (index, error) in failures.iter().enumerate() {
+            if let (Some(error), true) = (error, surplus > 0 && Some(index) != last_for_good) {
+                self.lose(*error, unfinished[index].told);
+                leave.push(unfinished[index].number);
+                surplus -= 1;
+            }
+        }
+        unfinished.retain(|orphan| leave.contains(&orphan.number));
+        unfinished
     }
 
     /// The queues that live, once none is on its way from the one list to the other.
@@ -147,7 +186,8 @@ impl<Q, E: Completion> Roster<Q, E> {
 
     fn find(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<Option<E>>) -> Result<Found<E>> {
         let queues = self.settled(limit, Instant::now())?;
-        let (lost, orphans) = (*self.lost.lock(), self.orphans.lock().clone());
+        let orphans = self.orphans.lock().clone();
+        let lost = *self.lost.lock();
         Ok(Found { lost, orphans, queues: queues.iter().map(last).collect() })
     }
 
@@ -170,7 +210,7 @@ impl<Q, E: Completion> Roster<Q, E> {
             orphans.iter_mut().for_each(|orphan| orphan.told |= failed.contains(&orphan.number));
         }
         if let (Some(seen), Some(now)) = (lost, &mut *self.lost.lock()) {
-            now.told |= now.error == seen.error;
+            now.told |= now.number == seen.number;
         }
         outcome
     }

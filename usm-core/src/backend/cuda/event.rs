@@ -169,6 +169,10 @@ impl Completion for CudaEvent {
         matches!(self.status(), Ok(EventStatus::Complete))
     }
 
+    fn failure(&self) -> Option<Error> {
+        self.status().err().map(|error| error.in_backend(self.0.driver.vendor.backend))
+    }
+
     fn wait(&self, limit: Duration) -> Result<()> {
         poll::until_complete(limit, || self.status())
             .map_err(|error| error.in_backend(self.0.driver.vendor.backend))

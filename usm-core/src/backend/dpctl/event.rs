@@ -15,7 +15,7 @@ use super::loader::{Handle, Library, Raw};
 use crate::BackendKind;
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, waiter};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What the library says of an event whose operation has ended well, and of others that did not fail.
 const COMPLETE: c_int = 3;
@@ -71,6 +71,10 @@ impl Operation for Handle {
 impl Completion for DpctlEvent {
     fn is_complete(&self) -> bool {
         matches!(self.status(), Ok(EventStatus::Complete))
+    }
+
+    fn failure(&self) -> Option<Error> {
+        self.status().err().map(|error| error.in_backend(BackendKind::Sycl))
     }
 
     /// Submitting has flushed already.

@@ -272,6 +272,10 @@ impl Completion for LevelZeroEvent {
         matches!(self.status(), Ok(EventStatus::Complete))
     }
 
+    fn failure(&self) -> Option<crate::Error> {
+        self.status().err().map(|error| error.in_backend(BackendKind::LevelZero))
+    }
+
     fn wait(&self, limit: Duration) -> Result<()> {
         poll::until_complete(limit, || self.status())
             .map_err(|error| error.in_backend(BackendKind::LevelZero))

@@ -13,7 +13,7 @@ use crate::BackendKind;
 use crate::backend::retired::Retired;
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, QueueOrder, waiter};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::sync::sleeping::Mutex;
 
 pub(super) const OUT_OF_ORDER: Bits = 1;
@@ -439,6 +439,10 @@ impl waiter::Blocking for EventInner {
 impl Completion for OpenClEvent {
     fn is_complete(&self) -> bool {
         matches!(self.status(), Ok(EventStatus::Complete))
+    }
+
+    fn failure(&self) -> Option<Error> {
+        self.status().err().map(|error| error.in_backend(BackendKind::OpenCl))
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {

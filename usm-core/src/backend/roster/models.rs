@@ -24,6 +24,10 @@ impl Completion for Work {
         self.0.load(Ordering::Acquire)
     }
 
+    fn failure(&self) -> Option<Error> {
+        None
+    }
+
     fn wait(&self, limit: Duration) -> Result<()> {
         if self.is_complete() { Ok(()) } else { Err(Error::timeout(limit)) }
     }
@@ -97,5 +101,38 @@ fn what_is_forgotten_is_what_has_finished() {
         assert_eq!(roster.orphans.lock().len(), 1, "and the first does not");
         second.end();
         assert_eq!(synchronize(&roster), Ok(()));
+    });
+}
+
+/// Work that has failed.
+#[derive(Clone)]
+struct Failed;
+
+impl Completion for Failed {
+    fn is_complete(&self) -> bool {
+        false
+    }
+
+    fn failure(&self) -> Option<Error> {
+        Some(ErrorKind::NoDevice.into())
+    }
+
+    fn wait(&self, _: Duration) -> Result<()> {
+        Err(ErrorKind::NoDevice.into())
+    }
+}
+
+#[test]
+fn a_failure_that_is_given_up_is_never_missed() {
+    loom::model(|| {
+        let roster = Arc::new(Roster::<(), Failed>::new());
+        roster.leave(core::ptr::null(), Ok(None));
+        drop(roster.lost.lock());
+        roster.orphans.lock().push(Orphan { number: next_id(), event: Failed, told: true });
+        let other = Arc::clone(&roster);
+        let gives_up = thread::spawn(move || other.forget_finished());
+        assert!(roster.synchronize(Duration::MAX, |_| Ok(Failed)).is_err());
+        gives_up.join().expect("no panic");
+        assert_eq!(roster.orphans.lock().len(), 0);
     });
 }

@@ -14,6 +14,10 @@ impl Completion for Steps {
         self.0.get() == 0
     }
 
+    fn failure(&self) -> Option<Error> {
+        None
+    }
+
     fn wait(&self, limit: Duration) -> Result<()> {
         if self.is_complete() { Ok(()) } else { Err(Error::timeout(limit)) }
     }
@@ -30,6 +34,10 @@ fn a_failure_does_not_cut_the_wait_for_the_others_short() {
     impl Completion for Event {
         fn is_complete(&self) -> bool {
             false
+        }
+
+        fn failure(&self) -> Option<Error> {
+            matches!(self, Self::Failed).then(|| ErrorKind::DeviceLost.into())
         }
 
         fn wait(&self, _: Duration) -> Result<()> {
@@ -89,6 +97,10 @@ impl Completion for Failed {
         false
     }
 
+    fn failure(&self) -> Option<Error> {
+        Some(self.0.into())
+    }
+
     fn wait(&self, _: Duration) -> Result<()> {
         Err(self.0.into())
     }
@@ -146,30 +158,35 @@ fn a_queue_that_lives_tells_its_failure_every_time() {
     }
 }
 
+const FAILURE: ErrorKind = ErrorKind::Native { operation: "an operation of the test" };
+
+/// Work that goes on, or has failed.
+#[derive(Clone)]
+enum Either {
+    Work(Steps),
+    Failed,
+}
+
+impl Completion for Either {
+    fn is_complete(&self) -> bool {
+        matches!(self, Self::Work(work) if work.is_complete())
+    }
+
+    fn failure(&self) -> Option<Error> {
+        matches!(self, Self::Failed).then(|| FAILURE.into())
+    }
+
+    fn wait(&self, limit: Duration) -> Result<()> {
+        match self {
+            Self::Work(work) => work.wait(limit),
+            Self::Failed => Err(FAILURE.into()),
+        }
+    }
+}
+
 /// The failure is told once everything else has ended, not swallowed by the limit of a call that did not get so far.
 #[test]
 fn a_wait_that_ran_out_has_told_nothing() {
-    const FAILURE: ErrorKind = ErrorKind::Native { operation: "an operation of the test" };
-
-    #[derive(Clone)]
-    enum Either {
-        Work(Steps),
-        Failed,
-    }
-
-    impl Completion for Either {
-        fn is_complete(&self) -> bool {
-            matches!(self, Self::Work(work) if work.is_complete())
-        }
-
-        fn wait(&self, limit: Duration) -> Result<()> {
-            match self {
-                Self::Work(work) => work.wait(limit),
-                Self::Failed => Err(FAILURE.into()),
-            }
-        }
-    }
-
     let roster = Roster::<(), Either>::new();
     let work = Rc::new(Cell::new(1));
     roster.leave(core::ptr::null(), Ok(Some(Either::Work(Steps(Rc::clone(&work))))));
@@ -200,4 +217,70 @@ fn a_queue_that_is_being_dropped_is_waited_for() {
     work.0.set(0);
     assert_eq!(wait(), Ok(()));
     assert_eq!(roster.orphans.lock().len(), 0);
+}
+
+/// Neither told ones nor those that nobody asked about; and what is given up is refused like the rest.
+#[test]
+fn queues_that_fail_without_end_fill_no_memory() {
+    for asks in [true, false] {
+        let roster = Roster::<(), Either>::new();
+        let work = Rc::new(Cell::new(1));
+        let leave = |event| roster.leave(core::ptr::null(), Ok(Some(event)));
+        let nothing = |_: &Arc<()>| Ok(Either::Failed);
+        for _ in 0..10 {
+            leave(Either::Work(Steps(Rc::clone(&work))));
+        }
+        for _ in 0..1000 {
+            leave(Either::Failed);
+            if asks {
+                work.set(0);
+                assert_eq!(roster.settle(Duration::ZERO, nothing), Err(FAILURE.into()), "each is news");
+            }
+        }
+        let kept = roster.orphans.lock().len();
+        assert!(kept <= KEPT + 10, "{kept}");
+        if !asks {
+            // Of what goes on nothing was given up.
+            assert!(matches!(roster.orphans.lock()[..10], [Orphan { event: Either::Work(_), .. }, ..]));
+            work.set(0);
+            assert_eq!(roster.settle(Duration::ZERO, nothing), Err(FAILURE.into()), "all of them together");
+        }
+        assert_eq!(roster.settle(Duration::ZERO, nothing), Ok(()));
+        assert_eq!(roster.pending_untold(Duration::ZERO, |_| Ok(None)).map(|events| events.len()), Ok(0));
+        for _ in 0..2 {
+            assert_eq!(roster.synchronize(Duration::ZERO, nothing), Err(FAILURE.into()));
+            assert!(roster.pending(Duration::ZERO, |_| Ok(None)).is_err());
+        }
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_stays_so_whatever_fails_after() {
+    let roster = Roster::<(), Failed>::new();
+    let settle = || roster.settle(Duration::ZERO, |_| Ok(Failed(FAILURE)));
+    roster.leave(core::ptr::null(), Ok(Some(Failed(ErrorKind::DeviceLost))));
+    for _ in 0..2 * KEPT {
+        roster.leave(core::ptr::null(), Ok(Some(Failed(FAILURE))));
+    }
+    assert_eq!(settle(), Err(FAILURE.into()));
+    for _ in 0..2 {
+        assert_eq!(settle(), Err(ErrorKind::DeviceLost.into()));
+    }
+}
+
+/// Whoever looked before a queue went has told nothing of that.
+#[test]
+fn what_is_lost_beside_a_failure_that_is_just_being_told_is_told_too() {
+    let roster = Roster::<(), Failed>::new();
+    let queue = Arc::new(());
+    roster.remember(&queue);
+    roster.leave(core::ptr::null(), Err(FAILURE.into()));
+    let another_goes = |_: &Arc<()>| {
+        roster.leave(core::ptr::null(), Err(FAILURE.into()));
+        Err(ErrorKind::NoDevice.into())
+    };
+    assert_eq!(roster.settle(Duration::ZERO, another_goes), Err(FAILURE.into()));
+    let idle =
+        |roster: &Roster<(), Failed>| roster.settle(Duration::ZERO, |_| Err(ErrorKind::NoDevice.into()));
+    assert_eq!((idle(&roster), idle(&roster)), (Err(FAILURE.into()), Err(ErrorKind::NoDevice.into())));
 }

@@ -35,6 +35,10 @@ impl Completion for Event {
         self.0.is_complete()
     }
 
+    fn failure(&self) -> Option<crate::Error> {
+        None
+    }
+
     fn wait(&self, limit: Duration) -> crate::error::Result<()> {
         if self.is_complete() { Ok(()) } else { Err(Error::timeout(limit)) }
     }
