@@ -16,6 +16,8 @@ use crate::source::{MemorySource, Request};
 use crate::view::{ReadView, WriteView};
 use crate::{AllocKind, Context};
 
+mod copy;
+
 /// An array of `len` elements of `T` in memory of kind `K`.
 ///
 /// Only host-accessible kinds have host views; a view of device memory does not compile:
@@ -405,80 +407,4 @@ impl<T: Pod, K: Kind, B: Backend> UninitVec<T, K, B> {
         let event = queue.copy(&mut self.0, src)?;
         Ok((self.0, event))
     }
-}
-
-impl<B: Backend> Queue<B> {
-    /// Copies all elements of `src` to `dst`, between any two kinds.
-    ///
-    /// # Errors
-    /// [`ErrorKind::LengthMismatch`], and what [`submit`](Self::submit) refuses.
-    pub fn copy<T: Pod, K1: Kind, K2: Kind>(
-        &self,
-        dst: &mut UsmVec<T, K1, B>,
-        src: &UsmVec<T, K2, B>,
-    ) -> Result<Event<B>> {
-        same_length(dst.len, src.len)?;
-        self.copy_bytes(&mut dst.allocation, 0, &src.allocation, 0, src.bytes())
-    }
-
-    /// Sets every element to `value`; its width must be 1, 2, 4, 8 or 16 bytes.
-    ///
-    /// # Errors
-    /// [`ErrorKind::BadPattern`], and what [`submit`](Self::submit) refuses.
-    pub fn fill<T: Pod, K: Kind>(&self, array: &mut UsmVec<T, K, B>, value: T) -> Result<Event<B>> {
-        let bytes = array.bytes();
-        self.fill_bytes(&mut array.allocation, 0, bytes, bytemuck::bytes_of(&value))
-    }
-
-    /// Copies `values` into `array`, whatever its kind. `values` may be changed as soon as this returns: device memory
-    /// is reached through host memory of the context (shared memory on a device without host memory), so that a copy that
-    /// is late never reads the caller's slice.
-    ///
-    /// # Errors
-    /// [`ErrorKind::LengthMismatch`], and those of allocation, wait and copy. [`ErrorKind::Unsupported`] for device memory where
-    /// the device knows neither host nor shared memory.
-    pub fn write_from_slice<T: Pod, K: Kind>(&self, array: &mut UsmVec<T, K, B>, values: &[T]) -> Result<()> {
-        same_length(array.len, values.len())?;
-        if array.kind().is_host_accessible() {
-            let to = array.as_mut_ptr();
-            let _guard = array.allocation.host_guard(Access::Write)?;
-            // No slice is made of the array: its elements may have no value yet.
-            // SAFETY: the same length on both sides, a live block that is host accessible and exclusively ours, so that
-            // `values` lies elsewhere; the guard waited for all uses and keeps the device away where it must be.
-            unsafe { to.copy_from_nonoverlapping(values.as_ptr(), values.len()) };
-            return Ok(());
-        }
-        if values.is_empty() {
-            return Ok(());
-        }
-        let (context, kind) = (self.context(), self.context().staging()?);
-        let staging = UsmVec::<T, AnyKind, B>::from_slice_any(self, context, kind, values)?;
-        // The array remembers the copy; the staging memory is freed after it.
-        let _ = self.copy(array, &staging)?;
-        Ok(())
-    }
-
-    /// Copies `array` into `values`, whatever its kind, and waits for it.
-    ///
-    /// # Errors
-    /// As [`write_from_slice`](Self::write_from_slice).
-    pub fn read_to_slice<T: Pod, K: Kind>(&self, values: &mut [T], array: &UsmVec<T, K, B>) -> Result<()> {
-        same_length(values.len(), array.len)?;
-        if array.kind().is_host_accessible() {
-            values.copy_from_slice(&array.host_slice()?);
-            return Ok(());
-        }
-        if values.is_empty() {
-            return Ok(());
-        }
-        let kind = self.context().staging()?;
-        let staging = UsmVec::<T, AnyKind, B>::allocate(self.context(), kind, array.len)?;
-        let (staging, _) = staging.copy_from(self, array)?;
-        values.copy_from_slice(&staging.host_slice()?);
-        Ok(())
-    }
-}
-
-fn same_length(expected: usize, found: usize) -> Result<()> {
-    if expected == found { Ok(()) } else { Err(ErrorKind::LengthMismatch { expected, found }.into()) }
 }
