@@ -71,21 +71,10 @@ impl Stream {
         self.owned || self.raw.addr() > MOST_DEFAULT
     }
 
-    /// Most work waits for nothing but what its stream was given before.
-    #[inline]
-    fn wait_for_all(&self, events: &[CudaEvent], current: &Current) -> Result<()> {
-        if events.is_empty() { Ok(()) } else { self.wait_for_each(events, current) }
-    }
-
-    #[inline(never)]
-    fn wait_for_each(&self, events: &[CudaEvent], current: &Current) -> Result<()> {
-        events.iter().try_for_each(|event| self.wait(event, current))
-    }
-
     fn wait(&self, event: &CudaEvent, _: &Current) -> Result<()> {
         event.status()?;
         let driver = self.events.native().driver();
-        // SAFETY: live stream and event.
+        // SAFETY: live stream and event, of one driver: `hold_back` refuses others'.
         let code = unsafe { (driver.stream_wait)(self.raw, event.handle(), 0) };
         driver.check(driver.names().stream_wait, code)
     }
@@ -169,7 +158,7 @@ impl CudaQueue {
         self.0.check()?;
         let current = self.0.context.current()?;
         let stream = self.0.next();
-        stream.wait_for_all(after, &current)?;
+        self.0.hold_back(stream, after, &current)?;
         // The guard goes where it lies: to be dropped by name it would be copied.
         stream.record(|| calls(stream.raw)).map(|event| self.0.known(event))
     }
@@ -195,7 +184,7 @@ impl CudaQueue {
             return work(stream);
         }
         let current = self.0.context.current()?;
-        stream.wait_for_all(after, &current)?;
+        self.0.hold_back(stream, after, &current)?;
         work(stream)
     }
 
@@ -349,6 +338,23 @@ impl Inner {
         }
     }
 
+    /// Has a stream wait for events. Most work waits for nothing but what its stream was given before.
+    #[inline]
+    fn hold_back(&self, stream: &Stream, events: &[CudaEvent], current: &Current) -> Result<()> {
+        if events.is_empty() { Ok(()) } else { self.hold_back_behind(stream, events, current) }
+    }
+
+    /// Events of another driver are refused: to this one their handles are anything. Those of another context of the same driver it knows.
+    #[inline(never)]
+    fn hold_back_behind(&self, stream: &Stream, events: &[CudaEvent], current: &Current) -> Result<()> {
+        let driver = self.context.driver();
+        if events.iter().any(|event| !ptr::eq(event.driver(), driver)) {
+            let expected = self.context.shared().id();
+            return Err(driver.error(ErrorKind::WrongContext { expected, found: 0 }));
+        }
+        events.iter().try_for_each(|event| stream.wait(event, current))
+    }
+
     /// The event of an operation; from now on the queue knows where it stands for nothing that can be known.
     #[inline]
     fn known(&self, event: CudaEvent) -> CudaEvent {
@@ -380,7 +386,7 @@ impl Inner {
                 first.wait(&other.record(|| Submitted::All)?, &current)?;
             }
         }
-        first.wait_for_all(after, &current)?;
+        self.hold_back(first, after, &current)?;
         first.record(|| Submitted::All)
     }
 

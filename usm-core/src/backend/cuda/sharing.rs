@@ -71,6 +71,9 @@ impl Ipc<Self> for Cuda {
 
 impl Peer<Self> for Cuda {
     fn can_access(device: &CudaDevice, peer: &CudaDevice) -> Result<bool> {
+        if !ptr::eq(device.driver(), peer.driver()) {
+            return Ok(false); // Numbers of one driver mean nothing to another, as CUDA's to HIP.
+        }
         if device.as_raw() == peer.as_raw() {
             return Ok(true); // The driver says no: it means other devices.
         }
@@ -108,12 +111,15 @@ impl Peer<Self> for Cuda {
     }
 }
 
-/// Runs `call` with `context` current; a context needs no access to itself.
+/// Runs `call` with `context` current; a context needs no access to itself, and a driver is given no context of another.
 fn reach(
     context: &CudaContext,
     peer: &CudaContext,
     call: impl FnOnce(&CudaContext, &CudaContext) -> Result<()>,
 ) -> Result<()> {
+    if !ptr::eq(context.driver(), peer.driver()) {
+        return Err(context.driver().unsupported("peer access of these devices"));
+    }
     if context.as_raw() == peer.as_raw() {
         return Ok(());
     }
