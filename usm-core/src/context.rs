@@ -303,7 +303,8 @@ impl<B: Backend> Context<B> {
     }
 
     /// What is in flight in the context's queues now, for who waits for it in parts: what is submitted meanwhile is not in it, so steady load does not
-    /// keep such a wait from ending. What failed in a queue that is gone is in it until [`synchronize`](Self::synchronize) has told so. Blocks only while a queue is being dropped, at most `limit`.
+    /// keep such a wait from ending. What failed in a queue that is gone is in it until [`synchronize`](Self::synchronize) has told so. Blocks only while
+    /// a queue is being dropped, at most `limit`.
     ///
     /// # Errors
     /// The runtime's, or [`ErrorKind::Timeout`].

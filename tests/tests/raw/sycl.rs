@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use usm_core::backend::dpctl::raw::{borrow_allocation, submit, take_allocation};
 use usm_core::backend::dpctl::{Dpctl, DpctlContext, DpctlEvent, DpctlQueue};
+use usm_core::backend::{Backend, Peer};
 use usm_core::{
     AllocKind, Context, ErrorKind, Event, Host, MemorySource, MemoryType, Queue, QueueOrder, Request, Usage,
     UsmVec,
@@ -175,5 +176,38 @@ fn sycl_memory_of_theirs_is_copied_by_ours() {
         // SAFETY: refused before anything is read.
         let refused = unsafe { borrow_allocation(&context, NonNull::from(&stack).cast(), 16, Box::new(())) };
         assert!(matches!(refused.unwrap_err().kind, ErrorKind::WrongContext { .. }));
+    });
+}
+
+/// A copy of the library is another one, with the same runtime below it.
+#[test]
+fn sycl_events_of_another_library_are_refused() {
+    with(|backend, _| {
+        let folder = std::env::temp_dir().join(format!("usm-dpctl-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let copy = folder.join("libDPCTLSyclInterface.so");
+        std::fs::copy(backend.path(), &copy).unwrap();
+        let other = Dpctl::open(&copy).expect("what it needs is in the process");
+        let device = |backend: &Dpctl| {
+            let mut first = None;
+            backend.for_each_device(&mut |device| _ = first.get_or_insert(device)).unwrap();
+            first.expect("a device")
+        };
+        let (ours, theirs) = (device(backend), device(&other));
+        assert!(<Dpctl as Backend>::Peer::can_access(&ours, &ours).unwrap());
+        assert!(!<Dpctl as Backend>::Peer::can_access(&ours, &theirs).unwrap());
+        let context = |backend, device| Context::new(backend, device).unwrap();
+        let (here, there) = (context(backend, &ours), context(&other, &theirs));
+        let error = here.enable_peer_access(&there).unwrap_err();
+        assert!(matches!(error.kind, ErrorKind::Unsupported { .. }), "{error}");
+        let (near, far) =
+            (here.queue(QueueOrder::InOrder).unwrap(), there.queue(QueueOrder::InOrder).unwrap());
+        let event = Dpctl::barrier(far.raw(), &[]).unwrap();
+        let expected = here.id();
+        let refused = Dpctl::barrier(near.raw(), core::slice::from_ref(&event)).unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::WrongContext { expected, found: 0 });
+        Dpctl::barrier(far.raw(), &[event]).unwrap();
+        far.wait().unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
     });
 }

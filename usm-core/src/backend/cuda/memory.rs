@@ -306,8 +306,8 @@ impl Inner {
     /// The driver gave `base` for `kind`, it was not freed yet, and no operation uses it.
     unsafe fn free_at(&self, kind: AllocKind, base: usize) {
         let driver = self.native.driver();
+        let Ok(_current) = self.native.current() else { return self.shared.leaked() };
         // A failure could not be acted on: the owner is gone.
-        let Ok(_current) = self.native.current() else { return };
         let _ = match kind {
             // SAFETY: the caller's promise; host memory has a free of its own.
             AllocKind::Host => unsafe { (driver.free_host)(ptr::with_exposed_provenance_mut(base)) },

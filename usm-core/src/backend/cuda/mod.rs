@@ -80,7 +80,8 @@ impl Cuda {
     }
 
     /// Opens and initialises HIP: the file that `USM_HIP_LIBRARY` names, else the `libamdhip64.so` that the process has already under
-    /// one of its names (packages bring their own, and a second copy would not know their memory; on Linux), else the first that is found. It has never run on an AMD GPU (see the page of this module).
+    /// one of its names (packages bring their own, and a second copy would not know their memory; on Linux), else the first that is found. It has never
+    /// run on an AMD GPU (see the page of this module).
     ///
     /// # Errors
     /// As [`load`](Self::load), in the names of HIP.

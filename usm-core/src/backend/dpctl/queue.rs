@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
+use core::ptr;
 
 use super::device::DpctlDevice;
 use super::error::{self, not_null};
@@ -193,7 +194,7 @@ impl DpctlQueue {
         after: &[DpctlEvent],
         call: impl FnOnce(Raw, *const Raw, usize) -> Raw,
     ) -> Result<DpctlEvent> {
-        let events = native_events(after);
+        let events = self.0.native_events(after)?;
         // SAFETY: the caller's promise.
         unsafe {
             self.0.enter(operation, after, true, |queue| Ok(call(queue, events.as_ptr(), events.len())))
@@ -207,18 +208,28 @@ impl Inner {
         let operation =
             if after.is_empty() { "DPCTLQueue_SubmitBarrier" } else { "DPCTLQueue_SubmitBarrierForEvents" };
         // SAFETY: a barrier touches no memory.
-        unsafe { self.enter(operation, after, false, |_| Ok(self.native_barrier(after))) }
+        unsafe { self.enter(operation, after, false, |_| self.native_barrier(after)) }
     }
 
-    fn native_barrier(&self, after: &[DpctlEvent]) -> Raw {
+    fn native_barrier(&self, after: &[DpctlEvent]) -> Result<Raw> {
         let (library, queue) = (self.handle.library(), self.handle.raw());
         if after.is_empty() {
             // SAFETY: a live queue.
-            return unsafe { (library.queue_barrier)(queue) };
+            return Ok(unsafe { (library.queue_barrier)(queue) });
         }
-        let after = native_events(after);
+        let after = self.native_events(after)?;
         // SAFETY: a live queue and live events.
-        unsafe { (library.queue_barrier_for)(queue, after.as_ptr(), after.len()) }
+        Ok(unsafe { (library.queue_barrier_for)(queue, after.as_ptr(), after.len()) })
+    }
+
+    /// The events as the library takes them. Those of another library are refused: their handles are anything to this one.
+    fn native_events(&self, events: &[DpctlEvent]) -> Result<Vec<Raw>> {
+        let library = self.handle.library();
+        if events.iter().any(|event| !ptr::eq(event.native().library(), library)) {
+            let expected = self.context.shared().id();
+            return Err(error::of(ErrorKind::WrongContext { expected, found: 0 }));
+        }
+        Ok(events.iter().map(|event| event.native().raw()).collect())
     }
 
     /// For calls that take no events: a barrier over `after` holds back whatever is submitted next.
@@ -233,7 +244,7 @@ impl Inner {
     ) -> Result<DpctlEvent> {
         let behind = |queue| {
             if !after.is_empty() {
-                let barrier = self.native_barrier(after);
+                let barrier = self.native_barrier(after)?;
                 let operation = "DPCTLQueue_SubmitBarrierForEvents";
                 // SAFETY: the event is the caller's, who does not need it.
                 drop(unsafe { event::owned(self.handle.library(), operation, barrier) }?);
@@ -281,8 +292,4 @@ impl Drop for Inner {
         }
         self.context.roster().leave(self, last.map(Some));
     }
-}
-
-fn native_events(events: &[DpctlEvent]) -> Vec<Raw> {
-    events.iter().map(|event| event.native().raw()).collect()
 }

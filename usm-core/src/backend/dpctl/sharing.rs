@@ -1,6 +1,7 @@
 //! Access of one device to another's memory. The library has no handles for other processes.
 
 use core::ffi::{CStr, c_int};
+use core::ptr;
 
 use super::device;
 use super::error;
@@ -17,6 +18,9 @@ type Change = unsafe extern "C" fn(Raw, Raw);
 
 impl Peer<Self> for Dpctl {
     fn can_access(device: &DpctlDevice, peer: &DpctlDevice) -> Result<bool> {
+        if !ptr::eq(device.handle().library(), peer.handle().library()) {
+            return Ok(false); // A library is given no handles of another.
+        }
         if device::same(device.handle(), peer.handle()) {
             return Ok(true); // The library says no: it means other devices.
         }
