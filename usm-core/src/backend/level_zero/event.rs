@@ -230,7 +230,7 @@ impl LevelZeroEvent {
     }
 
     /// The number of the context that it lies in, where that is known to be another one of the driver's, whose commands must not name it.
-    pub(super) fn is_of_another(&self, native: &Native) -> Option<u64> {
+    pub(super) fn other_context(&self, native: &Native) -> Option<u64> {
         let theirs = match &self.0.place {
             Place::Pool(pool) => &pool.native,
             Place::Context(native) => native,

@@ -313,7 +313,7 @@ impl Inner {
         if work.kept() > SWEEP_ABOVE {
             work.sweep();
         }
-        if let Some(found) = after.iter().find_map(|event| event.is_of_another(&self.list.native)) {
+        if let Some(found) = after.iter().find_map(|event| event.other_context(&self.list.native)) {
             // The driver is told of no such event: it does not look, and its answer is undefined.
             let expected = self.context.shared().id();
             return Err(error::of(ErrorKind::WrongContext { expected, found }));
