@@ -317,7 +317,7 @@ fn each_function_of_pools_that_a_driver_lacks_leaves_it_plain_memory() {
     }
 }
 
-/// The first, second, ... call of each sort fails: the result is right or an error, and everything goes in the end.
+/// The first, second, ... call of each sort fails: the result is right or an error, and everything goes in the end, with the context at the latest.
 #[test]
 fn a_fault_anywhere_loses_nothing() {
     let Some(driver) = Driver::here() else { return };
@@ -345,7 +345,14 @@ fn a_fault_anywhere_loses_nothing() {
             fail("");
             context.synchronize(LONG).unwrap();
             context.collect();
-            assert_eq!((context.stats().leaked, context.deferred_frees()), (0, 0), "{name} {call}");
+            // A block whose context cannot be made current stays until that goes, and is counted.
+            let leaked = context.stats().leaked;
+            assert!(leaked == 0 || *name == "cuCtxPushCurrent_v2", "{name} {call}: {leaked}");
+            assert_eq!(
+                (driver.live("allocations"), context.deferred_frees()),
+                (leaked as u64, 0),
+                "{name} {call}"
+            );
             drop((queue, other, context));
             match outcome {
                 Ok(values) => assert_eq!(values, [1, 2, 3]),
