@@ -97,8 +97,9 @@ struct Program {
     raw: Raw,
 }
 
-/// A `cl_kernel`.
+/// A `cl_kernel`. In cache lines of its own: each launch writes it, and beside it in the heap lies what the runtime's threads write.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct OpenClFunction {
     program: Arc<Program>,
     raw: Raw,

@@ -30,7 +30,9 @@ static RETIRED: Retired<Arc<Handle>, OpenClEvent> = Retired::new();
 #[derive(Clone, Debug)]
 pub struct OpenClQueue(Arc<Inner>);
 
+/// In cache lines of its own, as what each launch writes: beside it in the heap lies what the runtime's threads write.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Inner {
     handle: Arc<Handle>,
     context: OpenClContext,
@@ -52,7 +54,9 @@ struct Line {
 #[derive(Clone, Debug)]
 pub struct OpenClEvent(Arc<EventInner>);
 
+/// In cache lines of its own, as [`Inner`].
 #[derive(Debug)]
+#[repr(align(64))]
 struct EventInner {
     handle: Handle,
     /// Work that was not flushed may never start; whoever first asks for the event flushes its queue. A foreign event
