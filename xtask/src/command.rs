@@ -28,6 +28,8 @@ pub(crate) struct Outcome {
     pub(crate) skips: Vec<String>,
     /// Everything written to standard output.
     pub(crate) output: String,
+    /// Whether valgrind ended by an assertion of its own, which says nothing of the program.
+    pub(crate) checker_ended: bool,
 }
 
 /// A command in the workspace root, without standard input.
@@ -117,6 +119,7 @@ struct Seen {
     /// Everything else that was left out.
     others: Vec<String>,
     output: String,
+    checker_ended: bool,
 }
 
 impl Seen {
@@ -135,6 +138,8 @@ impl Seen {
             self.also(&format!("in part: {rest}"));
         } else if let Some(reason) = line.strip_prefix("SKIPPED ") {
             self.also(reason);
+        } else if line.starts_with("Helgrind: ") && line.contains(": Assertion '") {
+            self.checker_ended = true;
         }
     }
 
@@ -178,6 +183,7 @@ impl Seen {
             skipped: self.skipped + early,
             skips: reasons.chain(self.others).collect(),
             output: self.output,
+            checker_ended: self.checker_ended,
             ..Outcome::default()
         }
     }
@@ -247,6 +253,20 @@ mod tests {
         ]);
         assert_eq!((passed, failed, skipped), (46, 4, 1));
         assert_eq!(skips, ["[1] tests/test_gpu.py:7: no GPU"]);
+    }
+
+    #[test]
+    fn a_checker_that_ends_itself_is_told_from_what_it_reports() {
+        let ended = |line: &str| {
+            let mut seen = Seen::default();
+            seen.count(line);
+            seen.outcome().checker_ended
+        };
+        assert!(ended(
+            "Helgrind: hg_main.c:308 (lockN_acquire_reader): Assertion 'lk->kind == LK_rdwr' failed."
+        ));
+        assert!(!ended("==9572== Possible data race during read of size 8 at 0x4 by thread #1"));
+        assert!(!ended("assertion `left == right` failed"));
     }
 
     #[test]

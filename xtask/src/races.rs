@@ -11,7 +11,7 @@ struct Part {
     name: &'static str,
     tests: &'static [&'static str],
     /// Whether each test has a process of its own. Intel's OpenCL runtime never says that a lock is over, and helgrind ends itself where a lock of another
-    /// sort begins at its address; where a process has but one test, whose contexts are made before the work, none was seen to.
+    /// sort begins at its address; where a process has but one test, whose contexts are made before the work, that is rare.
     apart: bool,
 }
 
@@ -83,7 +83,8 @@ pub(crate) fn run(pieces: &[String]) -> Result<(), Failure> {
         let listed = probe(test(&["--", "--list", "--format=terse"]).args(*tests)).unwrap_or_default();
         let listed: Vec<_> = listed.lines().filter_map(|line| line.strip_suffix(": test")).collect();
         for one in &listed {
-            report.command(&format!("races: {name}: {one}"), test(&under).args(["--exact", one]));
+            report
+                .command_under_checker(&format!("races: {name}: {one}"), test(&under).args(["--exact", one]));
         }
         if listed.is_empty() {
             report

@@ -39,6 +39,21 @@ impl Report {
         self.record(name, outcome, started.elapsed())
     }
 
+    /// As [`command`](Self::command), for a program under a checker that may end itself: that is no verdict, so the program runs once more, and a last time.
+    pub(crate) fn command_under_checker(&mut self, name: &str, program: &mut Command) -> bool {
+        announce(name);
+        let started = Instant::now();
+        let mut outcome = command::run(program);
+        for again in 1..=2 {
+            if !outcome.checker_ended {
+                break;
+            }
+            self.skips.push(format!("in part: {name}: the checker ended itself, run again ({again})"));
+            outcome = command::run(program);
+        }
+        self.record(name, outcome, started.elapsed())
+    }
+
     /// A part written in Rust, which counts as one check.
     pub(crate) fn check(&mut self, name: &str, body: impl FnOnce() -> Result<(), String>) -> bool {
         announce(name);
