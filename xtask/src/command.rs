@@ -28,7 +28,7 @@ pub(crate) struct Outcome {
     pub(crate) skips: Vec<String>,
     /// Everything written to standard output.
     pub(crate) output: String,
-    /// Whether valgrind ended by an assertion of its own, which says nothing of the program.
+    /// Whether valgrind ended by an assertion of its own before it had reported anything, which says nothing of the program.
     pub(crate) checker_ended: bool,
 }
 
@@ -119,6 +119,8 @@ struct Seen {
     /// Everything else that was left out.
     others: Vec<String>,
     output: String,
+    /// Whether valgrind has reported something, each line of which begins with its sign and the process.
+    reported: bool,
     checker_ended: bool,
 }
 
@@ -139,7 +141,9 @@ impl Seen {
         } else if let Some(reason) = line.strip_prefix("SKIPPED ") {
             self.also(reason);
         } else if line.starts_with("Helgrind: ") && line.contains(": Assertion '") {
-            self.checker_ended = true;
+            self.checker_ended = !self.reported;
+        } else if line.starts_with("==") {
+            self.reported = true;
         }
     }
 
@@ -257,16 +261,17 @@ mod tests {
 
     #[test]
     fn a_checker_that_ends_itself_is_told_from_what_it_reports() {
-        let ended = |line: &str| {
+        let ended = |lines: &[&str]| {
             let mut seen = Seen::default();
-            seen.count(line);
+            lines.iter().for_each(|line| seen.count(line));
             seen.outcome().checker_ended
         };
-        assert!(ended(
-            "Helgrind: hg_main.c:308 (lockN_acquire_reader): Assertion 'lk->kind == LK_rdwr' failed."
-        ));
-        assert!(!ended("==9572== Possible data race during read of size 8 at 0x4 by thread #1"));
-        assert!(!ended("assertion `left == right` failed"));
+        let own = "Helgrind: hg_main.c:308 (lockN_acquire_reader): Assertion 'lk->kind == LK_rdwr' failed.";
+        let report = "==9572== Possible data race during read of size 8 at 0x4 by thread #1";
+        assert!(ended(&["running 1 test", own, "==9572==    at 0x5802666A: ??? (in helgrind-amd64-linux)"]));
+        assert!(!ended(&[report]));
+        assert!(!ended(&[report, own]), "what was reported before stays a failure");
+        assert!(!ended(&["assertion `left == right` failed"]));
     }
 
     #[test]

@@ -33,7 +33,7 @@ const YIELD: Duration = Duration::from_millis(1);
 /// A question that comes this late found the processor with somebody else: a turn of the scheduler is longer.
 const LATE: Duration = Duration::from_micros(500);
 /// How long a machine is taken to be busy that was found so for the first time; each further time in a row doubles it,
-/// since finding out costs a turn or two of the scheduler.
+/// since finding out costs some turns of the scheduler.
 const FIRST_BUSY: Duration = Duration::from_millis(16);
 const LONGEST_BUSY: Duration = Duration::from_millis(512);
 /// One wait of so many measures its first questions too, on a machine that was not found busy.
