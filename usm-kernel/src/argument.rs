@@ -56,8 +56,16 @@ pub trait Parameter: Sealed {
     type Raw: Send + 'static;
     /// What the body receives.
     type View<'v>;
+    /// What the kernel's check is shown beside the length: the value of a [`Value`], `()` of an array.
+    type Value: Copy;
     /// The row of the argument table.
     const INFO: ParameterInfo;
+
+    /// What the check is shown.
+    fn value(view: &Self::View<'_>) -> Self::Value;
+
+    #[doc(hidden)]
+    fn raw_value(raw: &Self::Raw) -> Self::Value;
 
     /// Elements of a view.
     fn view_len(view: &Self::View<'_>) -> usize;
@@ -127,7 +135,12 @@ impl<T> Sealed for Read<T> {}
 impl<T: Pod + Send + Sync> Parameter for Read<T> {
     type Raw = RawSlice<T>;
     type View<'v> = &'v [T];
+    type Value = ();
     const INFO: ParameterInfo = info::<T>(Passing::Read);
+
+    fn value(_: &Self::View<'_>) {}
+
+    fn raw_value(_: &Self::Raw) {}
 
     fn view_len(view: &&[T]) -> usize {
         view.len()
@@ -157,7 +170,12 @@ impl<T> Sealed for Write<T> {}
 impl<T: Pod + Send + Sync> Parameter for Write<T> {
     type Raw = RawSlice<T>;
     type View<'v> = &'v mut [T];
+    type Value = ();
     const INFO: ParameterInfo = info::<T>(Passing::Write);
+
+    fn value(_: &Self::View<'_>) {}
+
+    fn raw_value(_: &Self::Raw) {}
 
     fn view_len(view: &&mut [T]) -> usize {
         view.len()
@@ -187,7 +205,12 @@ impl<T> Sealed for Output<T> {}
 impl<T: Pod + Send + Sync> Parameter for Output<T> {
     type Raw = RawSlice<MaybeUninit<T>>;
     type View<'v> = &'v mut [MaybeUninit<T>];
+    type Value = ();
     const INFO: ParameterInfo = info::<T>(Passing::Output);
+
+    fn value(_: &Self::View<'_>) {}
+
+    fn raw_value(_: &Self::Raw) {}
 
     fn view_len(view: &&mut [MaybeUninit<T>]) -> usize {
         view.len()
@@ -217,7 +240,12 @@ impl<T> Sealed for Atomic<T> {}
 impl<T: AtomicElement> Parameter for Atomic<T> {
     type Raw = RawSlice<T>;
     type View<'v> = &'v [T::Atomic];
+    type Value = ();
     const INFO: ParameterInfo = info::<T>(Passing::Atomic);
+
+    fn value(_: &Self::View<'_>) {}
+
+    fn raw_value(_: &Self::Raw) {}
 
     fn view_len(view: &&[T::Atomic]) -> usize {
         view.len()
@@ -247,7 +275,18 @@ impl<T> Sealed for Value<T> {}
 impl<T: Pod + Send> Parameter for Value<T> {
     type Raw = T;
     type View<'v> = T;
+    type Value = T;
     const INFO: ParameterInfo = info::<T>(Passing::Value);
+
+    #[inline]
+    fn value(view: &T) -> T {
+        *view
+    }
+
+    #[inline]
+    fn raw_value(raw: &T) -> T {
+        *raw
+    }
 
     fn view_len(_: &T) -> usize {
         1
@@ -364,8 +403,16 @@ pub trait Signature: Sealed {
     type Views<'v>;
     /// Elements of each argument, an array.
     type Lengths: AsRef<[usize]>;
+    /// What the check is shown beside the lengths: a tuple of values, `()` for each array.
+    type Values: Copy;
     /// The argument table.
     const TABLE: &'static [ParameterInfo];
+
+    /// What the check is shown.
+    fn view_values(views: &Self::Views<'_>) -> Self::Values;
+
+    #[doc(hidden)]
+    fn raw_values(raw: &Self::Raw) -> Self::Values;
 
     /// Elements of each view; values have one.
     fn view_lengths(views: &Self::Views<'_>) -> Self::Lengths;
@@ -451,7 +498,18 @@ macro_rules! signature {
             type Raw = ($($parameter::Raw,)+);
             type Views<'v> = ($($parameter::View<'v>,)+);
             type Lengths = [usize; $count];
+            type Values = ($($parameter::Value,)+);
             const TABLE: &'static [ParameterInfo] = &[$($parameter::INFO),+];
+
+            #[inline]
+            fn view_values(views: &Self::Views<'_>) -> Self::Values {
+                ($($parameter::value(&views.$index),)+)
+            }
+
+            #[inline]
+            fn raw_values(raw: &Self::Raw) -> Self::Values {
+                ($($parameter::raw_value(&raw.$index),)+)
+            }
 
             fn view_lengths(views: &Self::Views<'_>) -> [usize; $count] {
                 [$($parameter::view_len(&views.$index)),+]

@@ -18,10 +18,15 @@ impl<T, const N: usize> Sealed for Constant<T, N> {}
 impl<T: Pod + Send + Sync, const N: usize> Parameter for Constant<T, N> {
     type Raw = [T; N];
     type View<'v> = &'v [T; N];
+    type Value = ();
     const INFO: ParameterInfo = {
         assert!(size_of::<[T; N]>() <= LIMIT, "a constant table has at most 64 KiB");
         ParameterInfo { passing: Passing::Constant, element_bytes: size_of::<T>() }
     };
+
+    fn value(_: &&[T; N]) {}
+
+    fn raw_value(_: &[T; N]) {}
 
     fn view_len(_: &&[T; N]) -> usize {
         N

@@ -167,7 +167,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         let description = Description::with_lengths(&kernel, range, &lengths)?;
         let raw = arguments.raw();
         let elements = K::Arguments::raw_lengths(&raw);
-        description.admit(&kernel, range, elements.as_ref())?;
+        description.admit(&kernel, range, elements.as_ref(), &K::Arguments::raw_values(&raw))?;
         let numbers = kernel.numbers(range, elements.as_ref());
         let mut call = TypedCall::new(space.queue);
         call.arguments::<K::Arguments>(&raw)?;

@@ -1,21 +1,35 @@
 //! One work-group, as a kernel sees it.
 
+use core::marker::PhantomData;
+
 use crate::barrier::FenceSpace;
 use crate::order::Order;
 use crate::range::{Id, Item, NdRange};
 
-/// One work-group of a launch. A loop over [`items`](Self::items) is a phase; between two phases lies a barrier.
-#[derive(Clone, Copy, Debug)]
-pub struct Group<'r, const D: usize, O: Order> {
+/// One work-group of a launch of kernel `K`. A loop over [`items`](Self::items) is a phase; between two phases lies a barrier.
+///
+/// Nothing but a launch makes one, and it does not outlive the launch. So the body of a kernel cannot run another kernel's body, whose
+/// arguments nobody has checked then.
+#[derive(Debug)]
+pub struct Group<'r, K: ?Sized, const D: usize, O: Order> {
     range: &'r NdRange<D>,
     id: Id<D>,
     order: O,
+    kernel: PhantomData<fn(K)>,
 }
 
-impl<'r, const D: usize, O: Order> Group<'r, D, O> {
+impl<K: ?Sized, const D: usize, O: Order> Clone for Group<'_, K, D, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: ?Sized, const D: usize, O: Order> Copy for Group<'_, K, D, O> {}
+
+impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
     #[inline]
     pub(crate) fn new(range: &'r NdRange<D>, linear: u64, order: O) -> Self {
-        Self { range, id: range.groups().id(linear), order }
+        Self { range, id: range.groups().id(linear), order, kernel: PhantomData }
     }
 
     /// The nd-range that was launched.
@@ -92,7 +106,7 @@ impl<'r, const D: usize, O: Order> Group<'r, D, O> {
     }
 }
 
-impl<O: Order> Group<'_, 1, O> {
+impl<K: ?Sized, O: Order> Group<'_, K, 1, O> {
     /// The elements of `array` that belong to the items of this group, in an array with one element a work-item:
     /// `block[item.local()]` is `array[item.global()]`, without a bounds check that the compiler cannot remove.
     #[inline]

@@ -11,6 +11,8 @@ use crate::range::NdRange;
 
 /// The views of a kernel's arguments.
 pub type Views<'v, S> = <S as Signature>::Views<'v>;
+/// The values among a kernel's arguments: a tuple with what each [`Value`](crate::Value) is, and `()` for each array.
+pub type Values<S> = <S as Signature>::Values;
 /// The views of a kernel's local and private arrays.
 pub type LocalViews<'v, L> = <L as LocalSignature>::Views<'v>;
 /// The lengths of a kernel's local and private arrays, in elements.
@@ -37,7 +39,7 @@ pub type LocalLengths<L> = <L as LocalSignature>::Lengths;
 ///
 ///     fn group<O: Order>(
 ///         &self,
-///         group: &Group<'_, 1, O>,
+///         group: &Group<'_, Self, 1, O>,
 ///         (a,): (&mut [f32],),
 ///         (lm,): (&mut [f32],),
 ///     ) {
@@ -72,19 +74,27 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
         Default::default()
     }
 
-    /// Refuses arguments that are shorter than what the body reaches. `lengths` has the elements of each argument.
+    /// Refuses arguments that are shorter than what the body reaches. `lengths` has the elements of each argument, `values` the values.
     ///
     /// # Errors
     /// [`ArgumentError::at_least`].
-    fn check(&self, range: &NdRange<D>, lengths: &[usize]) -> Result<(), ArgumentError> {
-        let _ = (range, lengths);
+    fn check(
+        &self,
+        range: &NdRange<D>,
+        lengths: &[usize],
+        values: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
+        let _ = (range, lengths, values);
         Ok(())
     }
 
     /// The body, for one group. Groups run in any order.
+    ///
+    /// Only a launch makes a [`Group`], after [`check`](Self::check) has accepted the arguments, and the group is that of one kernel: no
+    /// other code reaches this function, with arguments that nobody checked.
     fn group<O: Order>(
         &self,
-        group: &Group<'_, D, O>,
+        group: &Group<'_, Self, D, O>,
         arguments: Views<'_, Self::Arguments>,
         local: LocalViews<'_, Self::Local>,
     );
@@ -134,6 +144,7 @@ impl<const D: usize> Description<D> {
         kernel: &K,
         range: &NdRange<D>,
         lengths: &[usize],
+        values: &Values<K::Arguments>,
     ) -> Result<(), LaunchError> {
         let local = range.local().sizes();
         if let Some(required) = self.required_group {
@@ -145,7 +156,7 @@ impl<const D: usize> Description<D> {
             }
         }
         kernel
-            .check(range, lengths)
+            .check(range, lengths, values)
             .map_err(|error| LaunchError::Argument { kernel: Name::new(K::NAME), error })
     }
 }

@@ -136,7 +136,8 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         let lengths = kernel.local(&range);
         let description = Description::with_lengths(&kernel, &range, &lengths)?;
         let raw = arguments.raw();
-        description.admit(&kernel, &range, K::Arguments::raw_lengths(&raw).as_ref())?;
+        let elements = K::Arguments::raw_lengths(&raw);
+        description.admit(&kernel, &range, elements.as_ref(), &K::Arguments::raw_values(&raw))?;
         within_limits(info, &range, grouped, &description)?;
         let mut outside = None;
         arguments.for_each_kind(|kind| outside = outside.or((!reachable(info, kind)).then_some(kind)));

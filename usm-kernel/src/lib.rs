@@ -51,7 +51,7 @@ pub use error::{ArgumentError, LaunchError};
 #[cfg(feature = "alloc")]
 pub use executable::{DeviceCode, Executable, has_code};
 pub use group::{Group, Items};
-pub use kernel::{Description, Kernel, LocalLengths, LocalViews, Views};
+pub use kernel::{Description, Kernel, LocalLengths, LocalViews, Values, Views};
 pub use launch::Launch;
 pub use local::{Local, LocalParameter, LocalSignature, LocalSize, Zeroed};
 #[cfg(feature = "alloc")]

@@ -13,8 +13,9 @@ use usm_core::{Device, ErrorKind, Host, Queue, QueueOrder, UsmVec};
 use usm_kernel::host::phased;
 use usm_kernel::sample::Reverse;
 use usm_kernel::{
-    Atomic, Constant, Description, FenceSpace, Group, InOrder, Kernel, Launch, LaunchError, Local, NdRange,
-    Order, Output, Passing, Private, PrivateArrays, Range, Read, Reversed, Shuffled, Value, Write, Zeroed,
+    ArgumentError, Atomic, Constant, Description, FenceSpace, Group, InOrder, Kernel, Launch, LaunchError,
+    Local, NdRange, Order, Output, Passing, Private, PrivateArrays, Range, Read, Reversed, Shuffled, Value,
+    Values, Write, Zeroed,
 };
 
 fn queue() -> Queue<HostHeap> {
@@ -36,7 +37,7 @@ impl Kernel<1> for Filter {
 
     fn group<O: Order>(
         &self,
-        group: &Group<'_, 1, O>,
+        group: &Group<'_, Self, 1, O>,
         (taps, x, y, negative, offset): (&[i64; 3], &[i64], &mut [i64], &[AtomicU32], i64),
         (mut sums, zeros, stage): (PrivateArrays<'_, i64>, &mut [u8], &mut [i64]),
     ) {
@@ -100,7 +101,12 @@ impl Kernel<1> for Doubled {
     type Arguments = (Read<f32>, Output<f32>);
     type Local = ();
 
-    fn group<O: Order>(&self, group: &Group<'_, 1, O>, (x, y): (&[f32], &mut [MaybeUninit<f32>]), (): ()) {
+    fn group<O: Order>(
+        &self,
+        group: &Group<'_, Self, 1, O>,
+        (x, y): (&[f32], &mut [MaybeUninit<f32>]),
+        (): (),
+    ) {
         for item in group.items() {
             y[item.global()].write(2.0 * x[item.global()]);
         }
@@ -142,7 +148,7 @@ impl Kernel<1> for ReadsNoise {
         [1]
     }
 
-    fn group<O: Order>(&self, group: &Group<'_, 1, O>, (sum,): (&mut [u32],), (lm,): (&mut [u32],)) {
+    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (sum,): (&mut [u32],), (lm,): (&mut [u32],)) {
         for _ in group.items() {
             lm[0] = lm[0].wrapping_add(1);
         }
@@ -160,7 +166,7 @@ impl Kernel<1> for MissingBarrier {
     type Arguments = (Write<u32>,);
     type Local = ();
 
-    fn group<O: Order>(&self, group: &Group<'_, 1, O>, (a,): (&mut [u32],), (): ()) {
+    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a,): (&mut [u32],), (): ()) {
         for item in group.items() {
             let before = if item.local() == 0 { 0 } else { a[item.local() - 1] };
             a[item.local()] += before;
@@ -198,7 +204,7 @@ fn lengths_that_cannot_be_counted_are_refused() {
 
         fn group<O: Order>(
             &self,
-            _: &Group<'_, 1, O>,
+            _: &Group<'_, Self, 1, O>,
             _: (&mut [u8],),
             _: (&mut [u64], PrivateArrays<'_, u64>),
         ) {
@@ -226,7 +232,7 @@ impl Kernel<1> for Panics {
     type Arguments = (Write<f32>,);
     type Local = ();
 
-    fn group<O: Order>(&self, group: &Group<'_, 1, O>, (a,): (&mut [f32],), (): ()) {
+    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a,): (&mut [f32],), (): ()) {
         for item in group.items() {
             a[item.global() * 2] = 1.0;
         }
@@ -279,4 +285,40 @@ fn a_late_kernel_that_panics_fails_its_event_and_nothing_else() {
     let _ = Launch::new(&other, range).run(Reverse, (&mut b,)).unwrap();
     mock.finish();
     assert_eq!(b.read().unwrap()[..], [0.0; 4]);
+}
+
+/// Adds a stretch of `stride` elements apart: how many it needs follows from a value.
+struct Strided;
+impl Kernel<1> for Strided {
+    const NAME: &'static str = "strided";
+    type Arguments = (Value<u64>, Write<u32>);
+    type Local = ();
+
+    fn check(
+        &self,
+        range: &NdRange<1>,
+        lengths: &[usize],
+        (stride, ()): &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
+        ArgumentError::at_least(lengths, 1, range.global().items().saturating_mul(*stride))
+    }
+
+    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (stride, a): (u64, &mut [u32]), (): ()) {
+        for item in group.items() {
+            a[item.global() * stride as usize] += 1;
+        }
+    }
+}
+
+#[test]
+fn a_check_sees_the_values_of_the_launch() {
+    let queue = queue();
+    let mut a = UsmVec::<u32, Host, _>::zeroed(&queue, 12).unwrap();
+    let range = NdRange::new([4], [2]).unwrap();
+    let _ = Launch::new(&queue, range).run(Strided, (3, &mut a)).unwrap();
+    assert_eq!(a.read().unwrap()[..], [1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0]);
+    let refused = Launch::new(&queue, range).run(Strided, (4, &mut a)).unwrap_err();
+    assert_eq!(refused.to_string(), "kernel strided: argument 1 has 12 elements, the kernel reaches 16");
+    let refused = phased::run(&Strided, &range, (4, &mut [0; 12]), &mut [], InOrder).unwrap_err();
+    assert_eq!(refused.to_string(), "kernel strided: argument 1 has 12 elements, the kernel reaches 16");
 }

@@ -37,7 +37,8 @@ pub fn run<const D: usize, K: Kernel<D>, O: Order>(
 ) -> Result<(), LaunchError> {
     let lengths = kernel.local(range);
     let description = Description::with_lengths(kernel, range, &lengths)?;
-    description.admit(kernel, range, K::Arguments::view_lengths(&arguments).as_ref())?;
+    let elements = K::Arguments::view_lengths(&arguments);
+    description.admit(kernel, range, elements.as_ref(), &K::Arguments::view_values(&arguments))?;
     let needed = description.local.region as u64;
     let available = region.len() as u64;
     let local =

@@ -4,7 +4,7 @@ use crate::argument::{Read, Write};
 use crate::barrier::FenceSpace;
 use crate::error::ArgumentError;
 use crate::group::Group;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Values};
 use crate::local::Zeroed;
 use crate::order::Order;
 use crate::range::NdRange;
@@ -53,14 +53,19 @@ impl Kernel<1> for Histogram {
         [Self::BINS]
     }
 
-    fn check(&self, _: &NdRange<1>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        _: &NdRange<1>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         ArgumentError::at_least(lengths, 1, Self::BINS as u64)
     }
 
     #[inline]
     fn group<O: Order>(
         &self,
-        group: &Group<'_, 1, O>,
+        group: &Group<'_, Self, 1, O>,
         (values, counts): (&[u8], &mut [u32]),
         (bins,): (&mut [u32],),
     ) {

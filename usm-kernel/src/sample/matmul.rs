@@ -4,7 +4,7 @@ use crate::argument::{Read, Write};
 use crate::barrier::FenceSpace;
 use crate::error::ArgumentError;
 use crate::group::Group;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Values};
 use crate::local::Local;
 use crate::order::Order;
 use crate::private::Private;
@@ -57,7 +57,12 @@ impl Kernel<2> for Matmul {
         [DEPTH * WIDTH, WIDTH]
     }
 
-    fn check(&self, _: &NdRange<2>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        _: &NdRange<2>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         let elements = |rows: usize, columns: usize| (rows as u64).saturating_mul(columns as u64);
         ArgumentError::at_least(lengths, 0, elements(self.rows, self.inner))?;
         ArgumentError::at_least(lengths, 1, elements(self.inner, self.columns))?;
@@ -67,7 +72,7 @@ impl Kernel<2> for Matmul {
     #[inline]
     fn group<O: Order>(
         &self,
-        group: &Group<'_, 2, O>,
+        group: &Group<'_, Self, 2, O>,
         (a, b, c): (&[f32], &[f32], &mut [f32]),
         (tile, mut sums): (&mut [f32], crate::PrivateArrays<'_, f32>),
     ) {

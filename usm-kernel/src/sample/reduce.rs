@@ -4,7 +4,7 @@ use crate::argument::{Read, Write};
 use crate::barrier::FenceSpace;
 use crate::error::ArgumentError;
 use crate::group::Group;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Values};
 use crate::local::Local;
 use crate::order::Order;
 use crate::range::NdRange;
@@ -53,14 +53,19 @@ impl Kernel<1> for Reduce {
         [range.local().items() as usize]
     }
 
-    fn check(&self, range: &NdRange<1>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        range: &NdRange<1>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         ArgumentError::at_least(lengths, 1, range.groups().items())
     }
 
     #[inline]
     fn group<O: Order>(
         &self,
-        group: &Group<'_, 1, O>,
+        group: &Group<'_, Self, 1, O>,
         (a, sums): (&[f32], &mut [f32]),
         (lm,): (&mut [f32],),
     ) {
@@ -102,7 +107,7 @@ impl Kernel<1> for Reduce {
 /// Adds all whole blocks of `ROWS` rows to `sums`, neighbouring items reading neighbouring elements; what is left.
 #[inline]
 fn add_blocks<'a, const SIZE: usize, O: Order>(
-    group: &Group<'_, 1, O>,
+    group: &Group<'_, Reduce, 1, O>,
     sums: &mut [f32],
     part: &'a [f32],
 ) -> &'a [f32] {

@@ -4,7 +4,7 @@ use crate::argument::Write;
 use crate::barrier::FenceSpace;
 use crate::error::ArgumentError;
 use crate::group::Group;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Values};
 use crate::local::Local;
 use crate::order::Order;
 use crate::range::NdRange;
@@ -22,12 +22,17 @@ impl Kernel<1> for Reverse {
         [range.local().items() as usize]
     }
 
-    fn check(&self, range: &NdRange<1>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        range: &NdRange<1>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         ArgumentError::at_least(lengths, 0, range.global().items())
     }
 
     #[inline]
-    fn group<O: Order>(&self, group: &Group<'_, 1, O>, (a,): (&mut [f32],), (lm,): (&mut [f32],)) {
+    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a,): (&mut [f32],), (lm,): (&mut [f32],)) {
         // Slices of the group's size: the compiler then proves the indices of the loops.
         let size = group.size();
         let (a, lm) = (&mut group.block_mut(a)[..size], &mut lm[..size]);
@@ -59,14 +64,19 @@ impl<const N: usize> Kernel<1> for ReverseOneGroup<N> {
         [N]
     }
 
-    fn check(&self, range: &NdRange<1>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        range: &NdRange<1>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         // Of one group only, however many elements there are.
         ArgumentError::at_least(&[N], 0, range.global().items())?;
         ArgumentError::at_least(lengths, 0, range.global().items())
     }
 
     #[inline]
-    fn group<O: Order>(&self, group: &Group<'_, 1, O>, (a,): (&mut [f32],), (lm,): (&mut [f32],)) {
+    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a,): (&mut [f32],), (lm,): (&mut [f32],)) {
         for item in group.items() {
             let i = item.global();
             lm[i] = a[i];

@@ -4,7 +4,7 @@ use crate::argument::{Read, Write};
 use crate::barrier::FenceSpace;
 use crate::error::ArgumentError;
 use crate::group::Group;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Values};
 use crate::local::Local;
 use crate::order::Order;
 use crate::range::NdRange;
@@ -37,7 +37,12 @@ impl Kernel<1> for ScanParts {
         [range.local().items() as usize; 2]
     }
 
-    fn check(&self, range: &NdRange<1>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        range: &NdRange<1>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         let input = lengths.first().map_or(0, |length| *length as u64);
         ArgumentError::at_least(lengths, 1, input)?;
         ArgumentError::at_least(lengths, 2, range.groups().items())
@@ -46,7 +51,7 @@ impl Kernel<1> for ScanParts {
     #[inline]
     fn group<O: Order>(
         &self,
-        group: &Group<'_, 1, O>,
+        group: &Group<'_, Self, 1, O>,
         (input, output, sums): (&[u32], &mut [u32], &mut [u32]),
         (totals, shifted): (&mut [u32], &mut [u32]),
     ) {
@@ -103,12 +108,17 @@ impl Kernel<1> for ScanCarry {
     type Arguments = (Read<u32>, Write<u32>);
     type Local = ();
 
-    fn check(&self, range: &NdRange<1>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        range: &NdRange<1>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         ArgumentError::at_least(lengths, 0, range.groups().items())
     }
 
     #[inline]
-    fn group<O: Order>(&self, group: &Group<'_, 1, O>, (sums, output): (&[u32], &mut [u32]), (): ()) {
+    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (sums, output): (&[u32], &mut [u32]), (): ()) {
         let Some(before) = group.index().checked_sub(1) else { return };
         let output = group.chunk_mut(output, group.size().saturating_mul(ScanParts::PER_ITEM));
         let len = output.len();

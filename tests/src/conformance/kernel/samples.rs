@@ -2,7 +2,7 @@
 
 use usm_kernel::{
     ArgumentError, Atomic, Constant, DeviceCode, FenceSpace, Group, Kernel, Local, NdRange, Order, Private,
-    PrivateArrays, Read, Value, Write, Zeroed,
+    PrivateArrays, Read, Value, Values, Write, Zeroed,
 };
 
 macro_rules! code {
@@ -21,14 +21,19 @@ impl Kernel<1> for Lookup {
     type Arguments = (Constant<f32, 16>, Read<u32>, Write<f32>);
     type Local = ();
 
-    fn check(&self, range: &NdRange<1>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        range: &NdRange<1>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         ArgumentError::at_least(lengths, 1, range.global().items())?;
         ArgumentError::at_least(lengths, 2, range.global().items())
     }
 
     fn group<O: Order>(
         &self,
-        group: &Group<'_, 1, O>,
+        group: &Group<'_, Self, 1, O>,
         (table, places, found): (&[f32; 16], &[u32], &mut [f32]),
         (): (),
     ) {
@@ -56,11 +61,16 @@ impl Kernel<3> for Places {
     type Arguments = (Write<u32>,);
     type Local = ();
 
-    fn check(&self, range: &NdRange<3>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        range: &NdRange<3>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         ArgumentError::at_least(lengths, 0, range.global().items().saturating_mul(4))
     }
 
-    fn group<O: Order>(&self, group: &Group<'_, 3, O>, (found,): (&mut [u32],), (): ()) {
+    fn group<O: Order>(&self, group: &Group<'_, Self, 3, O>, (found,): (&mut [u32],), (): ()) {
         for item in group.items() {
             let ids = item.global_id().indices();
             let place = 4 * item.global();
@@ -94,13 +104,18 @@ impl Kernel<1> for Widths {
     type Arguments = WidthArguments;
     type Local = ();
 
-    fn check(&self, range: &NdRange<1>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        range: &NdRange<1>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         ArgumentError::at_least(lengths, 0, range.global().items())
     }
 
     fn group<O: Order>(
         &self,
-        group: &Group<'_, 1, O>,
+        group: &Group<'_, Self, 1, O>,
         (found, a, b, c, d, e, f, g): (&mut [f64], u8, u16, u32, u64, f32, f64, [f32; 3]),
         (): (),
     ) {
@@ -129,14 +144,19 @@ impl Kernel<1> for CountOdd {
     type Arguments = (Read<u32>, Atomic<u32>);
     type Local = ();
 
-    fn check(&self, range: &NdRange<1>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        range: &NdRange<1>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         ArgumentError::at_least(lengths, 0, range.global().items())?;
         ArgumentError::at_least(lengths, 1, 1)
     }
 
     fn group<O: Order>(
         &self,
-        group: &Group<'_, 1, O>,
+        group: &Group<'_, Self, 1, O>,
         (values, count): (&[u32], &[core::sync::atomic::AtomicU32]),
         (): (),
     ) {
@@ -170,13 +190,18 @@ impl Kernel<1> for Mixed {
         [2 * items + 1, items, 1, 2]
     }
 
-    fn check(&self, range: &NdRange<1>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        range: &NdRange<1>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         ArgumentError::at_least(lengths, 0, range.global().items())
     }
 
     fn group<O: Order>(
         &self,
-        group: &Group<'_, 1, O>,
+        group: &Group<'_, Self, 1, O>,
         (found,): (&mut [u32],),
         (bytes, doubles, zero, mut private): (&mut [u8], &mut [f64], &mut [u32], PrivateArrays<'_, u32>),
     ) {
@@ -215,12 +240,17 @@ impl Kernel<1> for Step {
     type Arguments = (Write<u32>, Read<u32>);
     type Local = ();
 
-    fn check(&self, range: &NdRange<1>, lengths: &[usize]) -> Result<(), ArgumentError> {
+    fn check(
+        &self,
+        range: &NdRange<1>,
+        lengths: &[usize],
+        _: &Values<Self::Arguments>,
+    ) -> Result<(), ArgumentError> {
         ArgumentError::at_least(lengths, 0, range.global().items())?;
         ArgumentError::at_least(lengths, 1, range.global().items())
     }
 
-    fn group<O: Order>(&self, group: &Group<'_, 1, O>, (a, b): (&mut [u32], &[u32]), (): ()) {
+    fn group<O: Order>(&self, group: &Group<'_, Self, 1, O>, (a, b): (&mut [u32], &[u32]), (): ()) {
         for item in group.items() {
             let i = item.global();
             a[i] = a[i].wrapping_mul(3).wrapping_add(b[i]);
@@ -252,7 +282,7 @@ impl Kernel<1> for Hungry {
         [self.bytes]
     }
 
-    fn group<O: Order>(&self, _: &Group<'_, 1, O>, _: (&mut [u32],), _: (&mut [u8],)) {}
+    fn group<O: Order>(&self, _: &Group<'_, Self, 1, O>, _: (&mut [u32],), _: (&mut [u8],)) {}
 }
 
 // SAFETY: nothing is touched.
