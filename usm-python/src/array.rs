@@ -110,7 +110,7 @@ impl Array {
 
     #[getter]
     fn readonly(&self) -> bool {
-        self.0.readonly
+        self.0.is_readonly()
     }
 
     /// Address of the element with all indices 0.
@@ -312,6 +312,16 @@ impl Array {
         dlpack::export(py, &self.side(), &Wishes { stream, max_version, dl_device, copy })
     }
 
+    /// For NumPy; an :class:`usm.AccessError` where the host may not look.
+    #[pyo3(signature = (dtype=None, *, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        export::as_numpy(slf, slf.get().0.kind(), dtype, copy)
+    }
+
     /// `(type, id)`: USM of SYCL is type 14, and its id counts root devices; CUDA's device, host and managed memory are
     /// types 2, 3 and 13; ROCm's page-locked memory is type 11, its other memory 10; the host is `(1, 0)`.
     fn __dlpack_device__(&self) -> (i32, i32) {
@@ -323,9 +333,9 @@ impl Array {
         let array = slf.get();
         transfer::expose_to_host(slf.py(), array.storage())?;
         let pointer = array.pointer() as *mut u8;
-        let Side { view, readonly, .. } = array.side();
+        let readonly = array.0.is_readonly();
         // SAFETY: the structure is Python's; the view's elements are host memory that the object keeps alive.
-        unsafe { crate::buffer::fill(raw, flags, slf.into_any(), pointer, &view, readonly) }
+        unsafe { crate::buffer::fill(raw, flags, slf.clone().into_any(), pointer, array.view(), readonly) }
     }
 
     unsafe fn __releasebuffer__(&self, raw: *mut ffi::Py_buffer) {

@@ -89,7 +89,7 @@ fn new_side(
     let stream = import::stream(py, queue)?;
     let storage =
         py.detach(|| Storage::allocate(stream.context(), kind, view.nbytes(), alignment)).or_raise()?;
-    Ok(Side { storage, stream, view, readonly: false })
+    Ok(Side { storage, stream, view })
 }
 
 /// A new array whose elements are not set; `dtype` is float64 when it is not given.
@@ -120,7 +120,7 @@ pub(crate) fn zeros(
 ) -> PyResult<Array> {
     let side = new_side(py, shape, dtype, kind, queue, alignment)?;
     let len = side.view.nbytes();
-    py.detach(|| side.storage.fill(&side.stream.queue, 0, len, 0)?.wait()).or_raise()?;
+    py.detach(|| side.storage.fill(&side.stream.queue, 0, len, 0)).or_raise()?;
     Ok(Array::new(side))
 }
 
@@ -243,7 +243,7 @@ pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResul
     let view = View::contiguous(dtype, &extents)?;
     let storage = Storage::allocate(stream.context(), AllocKind::Host, bytes.len(), 0).or_raise()?;
     storage.write(&stream.queue, 0, bytes).or_raise()?;
-    Ok(Side { storage, stream, view, readonly: false })
+    Ok(Side { storage, stream, view })
 }
 
 fn flatten<'py>(

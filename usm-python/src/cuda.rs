@@ -197,7 +197,7 @@ pub(crate) fn dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'p
     }
     let dict = export::bytes_dictionary(py, side)?;
     if side.view.nbytes() == 0 {
-        dict.set_item(intern!(py, "data"), (0, side.readonly))?;
+        dict.set_item(intern!(py, "data"), (0, side.storage.is_readonly()))?;
     }
     py.detach(|| side.storage.follow(&side.stream.queue)).or_raise()?;
     dict.set_item(intern!(py, "stream"), handle(&side.stream))?;

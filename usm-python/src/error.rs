@@ -51,8 +51,7 @@ impl Class {
 /// The exception for an error of the model or of a runtime.
 pub(crate) fn core(error: usm_core::Error) -> PyErr {
     let class = match error.kind {
-        ErrorKind::BadAlignment { .. }
-        | ErrorKind::OverMaxAlloc { .. }
+        ErrorKind::OverMaxAlloc { .. }
         | ErrorKind::OverMemory { .. }
         | ErrorKind::OverLaunchMemory { .. }
         | ErrorKind::OutOfMemory { .. }
@@ -76,6 +75,21 @@ pub(crate) fn interface(error: usm_interface::Error) -> PyErr {
     Class::Interface.error(error.to_string())
 }
 
+/// Why a transfer did not happen.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The destination may only be read.
+    ReadOnly,
+    /// The model or the runtime refused.
+    Core(usm_core::Error),
+}
+
+impl<E: Into<usm_core::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Core(error.into())
+    }
+}
+
 /// Shortens `map_err(error::core)`.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
@@ -84,6 +98,15 @@ pub(crate) trait OrRaise<T> {
 impl<T> OrRaise<T> for usm_core::Result<T> {
     fn or_raise(self) -> PyResult<T> {
         self.map_err(core)
+    }
+}
+
+impl<T> OrRaise<T> for Result<T, Failure> {
+    fn or_raise(self) -> PyResult<T> {
+        self.map_err(|failure| match failure {
+            Failure::ReadOnly => Class::Access.error("the memory is read-only; a copy of it can be written"),
+            Failure::Core(error) => core(error),
+        })
     }
 }
 

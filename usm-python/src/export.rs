@@ -6,6 +6,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use usm_core::AllocKind;
 
 use crate::error::Class;
 use crate::runtime::Stream;
@@ -34,7 +35,7 @@ pub(crate) fn sycl_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bou
     };
     transfer::expose(py, &side.storage)?;
     let dict = PyDict::new(py);
-    dict.set_item(intern!(py, "data"), (side.storage.address(), side.readonly))?;
+    dict.set_item(intern!(py, "data"), (side.storage.address(), side.storage.is_readonly()))?;
     dict.set_item(intern!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
     let strides = if view.is_c_contiguous() {
         py.None()
@@ -73,7 +74,7 @@ pub(crate) fn array_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bo
 pub(crate) fn bytes_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
     let view = &side.view;
     let dict = PyDict::new(py);
-    dict.set_item(intern!(py, "data"), (side.storage.address() + view.offset, side.readonly))?;
+    dict.set_item(intern!(py, "data"), (side.storage.address() + view.offset, side.storage.is_readonly()))?;
     dict.set_item(intern!(py, "shape"), PyTuple::new(py, view.shape.iter())?)?;
     let strides = if view.is_c_contiguous() {
         py.None()
@@ -87,6 +88,26 @@ pub(crate) fn bytes_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bo
     }
     dict.set_item(intern!(py, "version"), 3)?;
     Ok(dict)
+}
+
+/// The answer of `__array__`, which NumPy asks for where it finds neither a buffer nor a dictionary.
+pub(crate) fn as_numpy<'py>(
+    object: &Bound<'py, PyAny>,
+    kind: AllocKind,
+    dtype: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    if !kind.is_host_accessible() {
+        return Err(Class::Access.error(format!(
+            "{kind} memory is no array of the host; usm.to_numpy(array) gives a copy of it"
+        )));
+    }
+    let options = PyDict::new(py);
+    options.set_item(intern!(py, "dtype"), dtype)?;
+    options.set_item(intern!(py, "copy"), copy)?;
+    let array = crate::construct::to_numpy(object)?;
+    py.import(intern!(py, "numpy"))?.call_method(intern!(py, "array"), (array,), Some(&options))
 }
 
 /// The members of a structured type as Python's objects. The text is a literal: the codec has read it as one.

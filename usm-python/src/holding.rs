@@ -17,18 +17,17 @@ use crate::storage::Storage;
 use crate::transfer::Side;
 use crate::view::View;
 
-/// Memory with a view of it, the queue that work on it goes to, and whether it may be written.
+/// Memory with a view of it, and the queue that work on it goes to.
 #[derive(Debug)]
 pub(crate) struct Holding {
     memory: Memory,
     pub(crate) stream: Arc<Stream>,
     pub(crate) view: View,
-    pub(crate) readonly: bool,
 }
 
 #[derive(Debug)]
 enum Memory {
-    Storage(Arc<Storage>),
+    Storage(Storage),
     Loan(Loan),
 }
 
@@ -40,7 +39,9 @@ struct Loan {
     size: usize,
     /// Empty once the storage has it.
     owner: Mutex<Owner>,
-    storage: OnceLock<Arc<Storage>>,
+    /// What the storage says once it is there.
+    readonly: bool,
+    storage: OnceLock<Storage>,
 }
 
 // SAFETY: the pointer is only a number here; who reads memory through it has a storage, which is `Send` and `Sync`.
@@ -88,8 +89,8 @@ impl From<Managed<DLManagedTensor>> for Keeper {
 
 impl From<Side> for Holding {
     fn from(side: Side) -> Self {
-        let Side { storage, stream, view, readonly } = side;
-        Self { memory: Memory::Storage(storage), stream, view, readonly }
+        let Side { storage, stream, view } = side;
+        Self { memory: Memory::Storage(storage), stream, view }
     }
 }
 
@@ -107,23 +108,26 @@ impl Holding {
         view: View,
         readonly: bool,
     ) -> Self {
-        let loan = Loan { kind, pointer, size, owner: Mutex::new(owner), storage: OnceLock::new() };
-        Self { memory: Memory::Loan(loan), stream, view, readonly }
+        let (owner, storage) = (Mutex::new(owner), OnceLock::new());
+        let loan = Loan { kind, pointer, size, owner, readonly, storage };
+        Self { memory: Memory::Loan(loan), stream, view }
     }
 
-    pub(crate) fn storage(&self) -> &Arc<Storage> {
+    pub(crate) fn storage(&self) -> &Storage {
         let loan = match &self.memory {
             Memory::Storage(storage) => return storage,
             Memory::Loan(loan) => loan,
         };
         // Nothing in here waits for the interpreter, so a thread that waits for it may hold the interpreter.
         loan.storage.get_or_init(|| {
-            let Loan { kind, pointer, size, owner, .. } = loan;
+            let Loan { kind, pointer, size, owner, readonly, .. } = loan;
             let Owner { object, keeper } =
                 std::mem::take(&mut *owner.lock().unwrap_or_else(PoisonError::into_inner));
             let keeper = Box::new(Mutex::new(keeper));
             // SAFETY: the promise of `lent`, whose keeper the storage has from now on.
-            unsafe { Storage::foreign(self.stream.context(), *kind, *pointer, *size, object, keeper) }
+            let storage =
+                unsafe { Storage::foreign(self.stream.context(), *kind, *pointer, *size, object, keeper) };
+            storage.restricted(*readonly)
         })
     }
 
@@ -134,14 +138,20 @@ impl Holding {
 
     /// Another view of the same memory.
     pub(crate) fn with_view(&self, view: View) -> Side {
-        let (storage, stream) = (Arc::clone(self.storage()), Arc::clone(&self.stream));
-        Side { storage, stream, view, readonly: self.readonly }
+        Side { storage: self.storage().clone(), stream: Arc::clone(&self.stream), view }
     }
 
     pub(crate) fn kind(&self) -> AllocKind {
         match &self.memory {
             Memory::Storage(storage) => storage.kind(),
             Memory::Loan(loan) => loan.kind,
+        }
+    }
+
+    pub(crate) fn is_readonly(&self) -> bool {
+        match &self.memory {
+            Memory::Storage(storage) => storage.is_readonly(),
+            Memory::Loan(loan) => loan.readonly,
         }
     }
 

@@ -73,8 +73,8 @@ pub(crate) fn empty(
     view: View,
     readonly: bool,
 ) -> PyResult<Bound<'_, Array>> {
-    let storage = Storage::allocate(stream.context(), kind, 1, 0).or_raise()?;
-    Bound::new(py, Array::new(Side { storage, stream, view, readonly }))
+    let storage = Storage::allocate(stream.context(), kind, 1, 0).or_raise()?.restricted(readonly);
+    Bound::new(py, Array::new(Side { storage, stream, view }))
 }
 
 /// SYCL memory of another object. `ignore_flag`: read-only or not, as `dpctl.memory` does.

@@ -7,6 +7,7 @@
 )]
 
 mod array;
+mod array_operators;
 mod array_struct;
 mod attribute;
 mod axes;
@@ -39,6 +40,7 @@ mod scalar;
 mod stats;
 mod storage;
 mod sycl;
+mod sycl_seen;
 mod transfer;
 mod view;
 

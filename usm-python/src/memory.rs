@@ -14,6 +14,7 @@ use usm_interface::Dtype;
 use crate::array::Array;
 use crate::buffer::Held;
 use crate::error::{Class, OrRaise};
+use crate::export;
 use crate::import;
 use crate::queue::PyQueue;
 use crate::runtime::Stream;
@@ -26,7 +27,7 @@ use crate::view::View;
 #[pyclass(frozen, subclass, module = "usm.memory", name = "_Memory")]
 #[derive(Debug)]
 pub(crate) struct Memory {
-    storage: Arc<Storage>,
+    storage: Storage,
     stream: Arc<Stream>,
     /// Bytes from the storage's start.
     offset: usize,
@@ -137,18 +138,13 @@ impl Memory {
 
     fn share(&self) -> Self {
         let Self { storage, stream, offset, nbytes } = self;
-        Self { storage: Arc::clone(storage), stream: Arc::clone(stream), offset: *offset, nbytes: *nbytes }
+        Self { storage: storage.clone(), stream: Arc::clone(stream), offset: *offset, nbytes: *nbytes }
     }
 
     pub(crate) fn side(&self) -> PyResult<Side> {
         let mut view = View::contiguous(Dtype::U8, &[self.nbytes as i64])?;
         view.offset = self.offset;
-        Ok(Side {
-            storage: Arc::clone(&self.storage),
-            stream: Arc::clone(&self.stream),
-            view,
-            readonly: false,
-        })
+        Ok(Side { storage: self.storage.clone(), stream: Arc::clone(&self.stream), view })
     }
 
     fn pointer(&self) -> usize {
@@ -305,7 +301,7 @@ impl Memory {
     /// Sets every byte.
     #[pyo3(signature = (val=0))]
     fn memset(&self, py: Python<'_>, val: u8) -> PyResult<()> {
-        py.detach(|| self.storage.fill(&self.stream.queue, self.offset, self.nbytes, val)?.wait()).or_raise()
+        py.detach(|| self.storage.fill(&self.stream.queue, self.offset, self.nbytes, val)).or_raise()
     }
 
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -314,6 +310,16 @@ impl Memory {
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.tobytes(py)
+    }
+
+    /// For NumPy; an :class:`usm.AccessError` where the host may not look.
+    #[pyo3(signature = (dtype=None, *, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        export::as_numpy(slf, slf.get().storage.kind(), dtype, copy)
     }
 
     fn __len__(&self) -> usize {
@@ -339,14 +345,19 @@ impl Memory {
         PyTuple::new(py, [rebuild, arguments.into_any()])
     }
 
-    /// Bytes `|u1`, writable; `syclobj` is the queue. SYCL memory only. Waits for work that is in flight.
+    /// Bytes `|u1`; `syclobj` is the queue. SYCL memory only. Waits for work that is in flight.
     #[getter]
     fn __sycl_usm_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        crate::export::require_sycl(&self.stream)?;
+        export::require_sycl(&self.stream)?;
         transfer::expose(py, &self.storage)?;
         let dict = PyDict::new(py);
-        // dpctl's own memory says True here and means writable; the documents, and dpnp, say True = read-only.
-        dict.set_item(intern!(py, "data"), (self.pointer(), false))?;
+        // dpctl's own memory says True here and means writable; the documents, and dpnp, say True = read-only. With an
+        // offset the dictionary cannot be taken for one of dpctl's own.
+        let readonly = self.storage.is_readonly();
+        dict.set_item(intern!(py, "data"), (self.pointer(), readonly))?;
+        if readonly {
+            dict.set_item(intern!(py, "offset"), 0)?;
+        }
         dict.set_item(intern!(py, "shape"), (self.nbytes,))?;
         dict.set_item(intern!(py, "strides"), py.None())?;
         dict.set_item(intern!(py, "typestr"), "|u1")?;
@@ -359,9 +370,9 @@ impl Memory {
         let memory = slf.get();
         transfer::expose_to_host(slf.py(), &memory.storage)?;
         let pointer = memory.pointer() as *mut u8;
-        let view = memory.side()?.view;
+        let (view, readonly) = (memory.side()?.view, memory.storage.is_readonly());
         // SAFETY: the structure is Python's; the bytes are host memory that the object keeps alive.
-        unsafe { crate::buffer::fill(raw, flags, slf.into_any(), pointer, &view, false) }
+        unsafe { crate::buffer::fill(raw, flags, slf.clone().into_any(), pointer, &view, readonly) }
     }
 
     unsafe fn __releasebuffer__(&self, raw: *mut ffi::Py_buffer) {

@@ -13,8 +13,9 @@ use usm_nrt::{MemInfo, Owner, OwnerTag};
 
 use crate::array::Array;
 use crate::error::Class;
+use crate::export;
 use crate::memory::Memory;
-use crate::nrt_library::{Runtime, check, runtime};
+use crate::nrt_library::{Runtime, check, check_aligned, runtime};
 use crate::nrt_origin;
 use crate::runtime as runtimes;
 use crate::transfer::{self, Side};
@@ -150,7 +151,7 @@ impl PyMemInfo {
         // SAFETY: no destructor, no allocator of its own, and room for the result.
         let status =
             unsafe { (runtime.api.allocate)(size, alignment, 0, None, std::ptr::null_mut(), &raw mut block) };
-        check(status, size)?;
+        check_aligned(status, size, alignment)?;
         nrt_origin::note_block(block, runtime);
         Self::over(block, runtime)
     }
@@ -218,7 +219,7 @@ impl PyMemInfo {
 
     #[getter]
     fn readonly(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.side(py)?.is_some_and(|side| side.readonly))
+        Ok(self.side(py)?.is_some_and(|side| side.storage.is_readonly()))
     }
 
     /// Adds a reference.
@@ -242,6 +243,17 @@ impl PyMemInfo {
         Ok(())
     }
 
+    /// For NumPy; an :class:`usm.AccessError` where the host may not look.
+    #[pyo3(signature = (dtype=None, *, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let side = slf.get().side(slf.py())?;
+        export::as_numpy(slf, side.map_or(AllocKind::Host, |side| side.storage.kind()), dtype, copy)
+    }
+
     fn __len__(&self) -> usize {
         self.size()
     }
@@ -262,7 +274,7 @@ impl PyMemInfo {
         if let Some(side) = &side {
             transfer::expose_to_host(py, &side.storage)?;
         }
-        let readonly = side.is_some_and(|side| side.readonly);
+        let readonly = side.is_some_and(|side| side.storage.is_readonly());
         let extent = i64::try_from(this.size())
             .map_err(|_| Class::Request.error("the size in bytes does not fit 63 bits"))?;
         let view = View::contiguous(byte()?, &[extent])?;

@@ -105,6 +105,16 @@ impl Runtime {
     }
 }
 
+/// As [`check`], of an entry that takes an alignment.
+pub(crate) fn check_aligned(status: Status, size: usize, alignment: usize) -> PyResult<()> {
+    match status {
+        Status::INVALID_ALIGNMENT => {
+            Err(Class::Request.error(format!("alignment {alignment} is not a power of two")))
+        }
+        other => check(other, size),
+    }
+}
+
 /// The exception for an entry that refused; `size` is what was asked for.
 pub(crate) fn check(status: Status, size: usize) -> PyResult<()> {
     match status {
@@ -112,7 +122,6 @@ pub(crate) fn check(status: Status, size: usize) -> PyResult<()> {
         Status::SIZE_OVERFLOW | Status::OUT_OF_MEMORY => {
             Err(Class::Allocation.error(format!("{size} bytes could not be allocated")))
         }
-        Status::INVALID_ALIGNMENT => Err(Class::Request.error("the alignment is not a power of two")),
         Status(code) => Err(Class::Request.error(format!("the runtime refused: status {code}"))),
     }
 }

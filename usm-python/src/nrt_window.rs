@@ -36,5 +36,5 @@ pub(crate) fn _nrt_window(
     if layout.nbytes() != 0 {
         view.offset = start as usize;
     }
-    Ok(Array::new(Side { view, readonly: side.readonly || readonly, ..side }))
+    Ok(Array::new(Side { view, storage: side.storage.restricted(readonly), stream: side.stream }))
 }

@@ -83,6 +83,15 @@ impl PyQueue {
         capsule::of_queue(py, &self.0)
     }
 
+    /// Handles of one queue are equal.
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| Arc::ptr_eq(&self.0, &other.get().0))
+    }
+
+    fn __hash__(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize >> 4
+    }
+
     fn __repr__(&self) -> String {
         let selector = usm_core::Selector::of(self.0.context().info());
         let order = if self.is_in_order() { "in order" } else { "out of order" };

@@ -9,12 +9,26 @@ use pyo3::prelude::*;
 use usm_core::backend::Dyn;
 use usm_core::{
     Access, AllocKind, Allocation, Backend, BackendKind, Block, Context, ErrorKind, Event, MemorySource,
-    Queue, Request, Result, Strided, Usage,
+    Queue, Request, Strided, Usage,
 };
 
-/// Memory that several arrays may look at. The last one gives it back.
-#[derive(Debug)]
+use crate::error::Failure;
+
+type Result<T> = std::result::Result<T, Failure>;
+
+/// A handle to memory that several arrays may look at. The last one gives it back.
+///
+/// Whether the memory may be written is said here and nowhere else, so every conversion that keeps the memory keeps it. A
+/// handle can lose the right to write and never gain it.
+#[derive(Clone, Debug)]
 pub(crate) struct Storage {
+    memory: Arc<Memory>,
+    readonly: bool,
+}
+
+/// The memory behind handles.
+#[derive(Debug)]
+struct Memory {
     allocation: ManuallyDrop<Allocation<Dyn>>,
     /// Held from looking at the uses of the block to noting a new one: handles are shared, so nothing else keeps two
     /// threads from submitting at once and missing each other's event.
@@ -32,12 +46,12 @@ impl Storage {
         kind: AllocKind,
         size: usize,
         alignment: usize,
-    ) -> Result<Arc<Self>> {
+    ) -> usm_core::Result<Self> {
         let request = Request::new(kind, size.max(1)).aligned_to(alignment);
         Ok(Self::over(context.allocate(&request)?, false, None))
     }
 
-    /// Memory of somebody else's. `keeper` keeps it alive until the last operation is done; `owner` is the object it was
+    /// Memory of somebody else's, which may be written. `keeper` keeps it alive until the last operation is done; `owner` is the object it was
     /// imported from.
     ///
     /// # Safety
@@ -49,7 +63,7 @@ impl Storage {
         size: usize,
         owner: Option<Py<PyAny>>,
         keeper: Box<dyn Any + Send + Sync>,
-    ) -> Arc<Self> {
+    ) -> Self {
         let block = Block { pointer, size, alignment: 1, kind };
         // SAFETY: the caller's promise.
         let allocation = unsafe { Allocation::foreign(context.clone(), block, keeper) };
@@ -64,39 +78,68 @@ impl Storage {
         context: &Context<Dyn>,
         (pointer, size): (*mut u8, usize),
         keeper: Box<dyn Any + Send + Sync>,
-    ) -> Result<Arc<Self>> {
+    ) -> usm_core::Result<Self> {
         let pointer = NonNull::new(pointer).ok_or(ErrorKind::ZeroSize)?;
         // SAFETY: the caller's promise.
         Ok(unsafe { Self::foreign(context, AllocKind::Host, pointer, size, None, keeper) })
     }
 
-    fn over(allocation: Allocation<Dyn>, foreign: bool, owner: Option<Py<PyAny>>) -> Arc<Self> {
-        Arc::new(Self { allocation: ManuallyDrop::new(allocation), turn: Mutex::new(()), foreign, owner })
+    fn over(allocation: Allocation<Dyn>, foreign: bool, owner: Option<Py<PyAny>>) -> Self {
+        let allocation = ManuallyDrop::new(allocation);
+        let memory = Memory { allocation, turn: Mutex::new(()), foreign, owner };
+        Self { memory: Arc::new(memory), readonly: false }
+    }
+
+    /// The same memory, only to be read where `readonly` says so.
+    pub(crate) fn restricted(self, readonly: bool) -> Self {
+        Self { readonly: self.readonly || readonly, ..self }
+    }
+
+    pub(crate) fn is_readonly(&self) -> bool {
+        self.readonly
+    }
+
+    /// Refuses memory that may only be read.
+    pub(crate) fn writable(&self) -> Result<()> {
+        if self.readonly { Err(Failure::ReadOnly) } else { Ok(()) }
+    }
+
+    /// Where `len` bytes from `offset` may be written: every write takes its address from here.
+    fn target(&self, offset: usize, len: usize) -> Result<*mut u8> {
+        self.writable()?;
+        self.allocation().check_range(offset, len)?;
+        Ok(self.allocation().as_ptr().wrapping_add(offset))
+    }
+
+    /// Where `len` bytes from `offset` may be read.
+    fn source(&self, offset: usize, len: usize) -> Result<*const u8> {
+        self.allocation().check_range(offset, len)?;
+        Ok(self.allocation().as_ptr().wrapping_add(offset))
     }
 
     pub(crate) fn allocation(&self) -> &Allocation<Dyn> {
-        &self.allocation
+        &self.memory.allocation
     }
 
     pub(crate) fn kind(&self) -> AllocKind {
-        self.allocation.kind()
+        self.allocation().kind()
     }
 
     pub(crate) fn size(&self) -> usize {
-        self.allocation.size()
+        self.allocation().size()
     }
 
     pub(crate) fn address(&self) -> usize {
-        self.allocation.block().address()
+        self.allocation().block().address()
     }
 
     /// The producer of imported memory, `None` for our own.
     pub(crate) fn owner(&self) -> Option<&Py<PyAny>> {
-        self.owner.as_ref()
+        self.memory.owner.as_ref()
     }
 
     pub(crate) fn is_foreign(&self) -> bool {
-        self.foreign
+        self.memory.foreign
     }
 
     pub(crate) fn is_host_accessible(&self) -> bool {
@@ -104,20 +147,20 @@ impl Storage {
     }
 
     fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits, whatever the kind, until the memory may be handed to somebody who knows nothing of our events.
-    pub(crate) fn settle(&self) -> Result<()> {
-        self.allocation.wait_for_uses(Access::Write)
+    pub(crate) fn settle(&self) -> usm_core::Result<()> {
+        self.allocation().wait_for_uses(Access::Write)
     }
 
     /// Makes `queue` wait for the work on this memory, and everything that uses it later wait for what the queue has been
     /// given so far. Does not wait itself. To be called without the interpreter, as [`copy`].
-    pub(crate) fn follow(&self, queue: &Queue<Dyn>) -> Result<()> {
+    pub(crate) fn follow(&self, queue: &Queue<Dyn>) -> usm_core::Result<()> {
         let _turn = self.turn();
         // SAFETY: the operation touches no memory.
-        let event = unsafe { queue.submit(&[Usage::write(&self.allocation)], &[], Dyn::barrier) };
+        let event = unsafe { queue.submit(&[Usage::write(self.allocation())], &[], Dyn::barrier) };
         event.map(drop)
     }
 
@@ -130,7 +173,7 @@ impl Storage {
         len: usize,
         mut target: T,
     ) -> Result<T> {
-        self.allocation.check_range(offset, len)?;
+        let from = self.source(offset, len)?;
         let bytes = target.as_mut();
         let (size, to) = (bytes.len(), bytes.as_mut_ptr());
         if len > size {
@@ -139,10 +182,9 @@ impl Storage {
         if len == 0 {
             return Ok(target);
         }
-        let from = self.allocation.as_ptr().wrapping_add(offset);
         if self.is_host_accessible() {
             let _turn = self.turn();
-            let _guard = self.allocation.wait_for_host(Access::Read)?;
+            let _guard = self.allocation().wait_for_host(Access::Read)?;
             // SAFETY: inside the live block, whose writers have finished; the turn and the guard keep new work away. The target may be a view of the same block.
             unsafe { to.copy_from(from, len) };
             return Ok(target);
@@ -151,13 +193,13 @@ impl Storage {
         // SAFETY: inside the live block, which the usage keeps alive and ordered; the target outlives the copy.
         let copy = |queue: &_, after: &[_]| unsafe { Dyn::copy(queue, to, from, len, after) };
         // SAFETY: the copy reads the block, behind what it is given.
-        let event = unsafe { queue.submit(&[Usage::read(&self.allocation)], &[], copy) }?;
+        let event = unsafe { queue.submit(&[Usage::read(self.allocation())], &[], copy) }?;
         drop(turn);
         match event.wait() {
             Ok(()) => Ok(target),
             Err(error) => {
                 std::mem::forget(target);
-                Err(error)
+                Err(error.into())
             }
         }
     }
@@ -171,14 +213,13 @@ impl Storage {
         source: S,
     ) -> Result<()> {
         let bytes = source.as_ref();
-        self.allocation.check_range(offset, bytes.len())?;
+        let to = self.target(offset, bytes.len())?;
         if bytes.is_empty() {
             return Ok(());
         }
-        let to = self.allocation.as_ptr().wrapping_add(offset);
         let turn = self.turn();
         if self.is_host_accessible() {
-            let _guard = self.allocation.wait_for_host(Access::Write)?;
+            let _guard = self.allocation().wait_for_host(Access::Write)?;
             // SAFETY: inside the live block; everything that used it has finished, and the turn and the guard keep new work away. The
             // source may be a view of the same block.
             unsafe { to.copy_from(bytes.as_ptr(), bytes.len()) };
@@ -188,16 +229,15 @@ impl Storage {
         // SAFETY: inside the live block, which the usage keeps alive and ordered; the source outlives the copy.
         let copy = |queue: &_, after: &[_]| unsafe { Dyn::copy(queue, to, from, len, after) };
         // SAFETY: the copy writes the block, behind what it is given.
-        let event = unsafe { queue.submit(&[Usage::write(&self.allocation)], &[], copy) }?;
+        let event = unsafe { queue.submit(&[Usage::write(self.allocation())], &[], copy) }?;
         drop(turn);
-        event.wait().inspect_err(|_| std::mem::forget(source))
+        Ok(event.wait().inspect_err(|_| std::mem::forget(source))?)
     }
 
-    /// Sets bytes without waiting for it.
-    pub(crate) fn fill(&self, queue: &Queue<Dyn>, offset: usize, len: usize, byte: u8) -> Result<Event<Dyn>> {
-        self.allocation.check_range(offset, len)?;
-        let to = self.allocation.as_ptr().wrapping_add(offset);
-        let _turn = self.turn();
+    /// Sets bytes and waits for it.
+    pub(crate) fn fill(&self, queue: &Queue<Dyn>, offset: usize, len: usize, byte: u8) -> Result<()> {
+        let to = self.target(offset, len)?;
+        let turn = self.turn();
         let fill = |queue: &_, after: &[_]| match len {
             0 => Dyn::barrier(queue, after),
             // SAFETY: the range lies inside a live block, which the usage keeps alive and ordered; the turn keeps other
@@ -205,7 +245,9 @@ impl Storage {
             _ => unsafe { Dyn::fill(queue, to, &[byte], len, after) },
         };
         // SAFETY: the fill writes the block, behind what it is given.
-        unsafe { queue.submit(&[Usage::write(&self.allocation)], &[], fill) }
+        let event = unsafe { queue.submit(&[Usage::write(self.allocation())], &[], fill) }?;
+        drop(turn);
+        Ok(event.wait()?)
     }
 }
 
@@ -217,15 +259,13 @@ pub(crate) fn copy(
     (src, src_offset): (&Storage, usize),
     len: usize,
 ) -> Result<Event<Dyn>> {
-    dst.allocation.check_range(dst_offset, len)?;
-    src.allocation.check_range(src_offset, len)?;
-    let to = dst.allocation.as_ptr().wrapping_add(dst_offset);
-    let from = src.allocation.as_ptr().wrapping_add(src_offset);
+    let to = dst.target(dst_offset, len)?;
+    let from = src.source(src_offset, len)?;
     if (to as usize).abs_diff(from as usize) < len {
         return Err(ErrorKind::Overlap { dst: to as usize, src: from as usize, len }.into());
     }
     let _turns = turns(dst, src);
-    let usages = [Usage::write(&dst.allocation), Usage::read(&src.allocation)];
+    let usages = [Usage::write(dst.allocation()), Usage::read(src.allocation())];
     let copy = |queue: &_, after: &[_]| match len {
         0 => Dyn::barrier(queue, after),
         // SAFETY: both ranges lie inside live blocks of the queue's context (`submit` checks that), do not overlap, and the
@@ -233,7 +273,7 @@ pub(crate) fn copy(
         _ => unsafe { Dyn::copy(queue, to, from, len, after) },
     };
     // SAFETY: the copy touches both blocks as the usages say, behind what it is given.
-    unsafe { queue.submit(&usages, &[], copy) }
+    Ok(unsafe { queue.submit(&usages, &[], copy) }?)
 }
 
 /// Copies between two layouts in blocks of one context, which may overlap; `None` says that it is done. To be called
@@ -243,21 +283,23 @@ pub(crate) fn copy_strided(
     (dst, to): (&Storage, &Strided<'_>),
     (src, from): (&Storage, &Strided<'_>),
 ) -> Result<Option<Event<Dyn>>> {
+    dst.writable()?;
     let _turns = turns(dst, src);
     // SAFETY: the turns keep other submissions and the host's writes over both blocks apart until the call returns; what
     // Python code does through addresses it was shown is between its threads, as with every array.
-    unsafe { queue.copy_strided_shared(&dst.allocation, to, &src.allocation, from) }
+    Ok(unsafe { queue.copy_strided_shared(dst.allocation(), to, src.allocation(), from) }?)
 }
 
 /// The turns of both, one when they are the same: always in the order of addresses, so that two copies the opposite way do
 /// not wait for each other.
 fn turns<'s>(dst: &'s Storage, src: &'s Storage) -> (MutexGuard<'s, ()>, Option<MutexGuard<'s, ()>>) {
-    let (first, second) = if std::ptr::from_ref(dst) <= src { (dst, src) } else { (src, dst) };
+    let is_first = Arc::as_ptr(&dst.memory) <= Arc::as_ptr(&src.memory);
+    let (first, second) = if is_first { (dst, src) } else { (src, dst) };
     let turn = first.turn();
-    (turn, (!std::ptr::eq(first, second)).then(|| second.turn()))
+    (turn, (!Arc::ptr_eq(&first.memory, &second.memory)).then(|| second.turn()))
 }
 
-impl Drop for Storage {
+impl Drop for Memory {
     /// A driver's free may block, and what it waits for may need the interpreter: it is given up meanwhile. Producers are
     /// let go with the interpreter attached, at once. Without an interpreter (the end of the process) the block is freed
     /// all the same.

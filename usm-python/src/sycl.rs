@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -21,6 +21,7 @@ use crate::error::{Class, OrRaise};
 use crate::import;
 use crate::queue::PyQueue;
 use crate::runtime::{self, Scope, Stream};
+use crate::sycl_seen::{remember, seen};
 
 /// dpctl's own classes, when somebody has imported it.
 fn dpctl_class<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyType>> {
@@ -51,24 +52,6 @@ pub(crate) fn looks_like_queue(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.is_instance_of::<PyQueue>()
         || value.is_instance_of::<PyCapsule>()
         || value.hasattr(intern!(value.py(), "_get_capsule"))?)
-}
-
-/// The last few objects of dpctl's and what they mean, so that a queue is unwrapped once. Keeps them alive.
-static SEEN: Mutex<Vec<(Py<PyAny>, Arc<Stream>)>> = Mutex::new(Vec::new());
-const REMEMBERED: usize = 16;
-
-fn seen(value: &Bound<'_, PyAny>) -> Option<Arc<Stream>> {
-    let seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let (_, stream) = seen.iter().rev().find(|(object, _)| object.is(value))?;
-    Some(Arc::clone(stream))
-}
-
-fn remember(value: &Bound<'_, PyAny>, stream: &Arc<Stream>) {
-    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
-    let oldest = (seen.len() == REMEMBERED).then(|| seen.remove(0));
-    seen.push((value.clone().unbind(), Arc::clone(stream)));
-    drop(seen);
-    drop(oldest);
 }
 
 /// The queue that any of the documented `syclobj` variants means; a context or a filter string means the default queue

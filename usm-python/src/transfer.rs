@@ -4,25 +4,26 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use usm_core::backend::Dyn;
-use usm_core::{Access, AllocKind, Error, ErrorKind, Event, Result};
+use usm_core::{Access, AllocKind, Error, ErrorKind, Event};
 use usm_interface::Dtype;
 
 use crate::array::Array;
 use crate::axes::Axes;
-use crate::error::{Class, OrRaise};
+use crate::error::{Class, Failure, OrRaise};
 use crate::import;
 use crate::memory::Memory;
 use crate::runtime::Stream;
 use crate::storage::{self, Storage};
 use crate::view::{View, scatter};
 
+type Result<T> = std::result::Result<T, Failure>;
+
 /// One side of a copy.
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
-    pub(crate) storage: Arc<Storage>,
+    pub(crate) storage: Storage,
     pub(crate) stream: Arc<Stream>,
     pub(crate) view: View,
-    pub(crate) readonly: bool,
 }
 
 impl Side {
@@ -35,10 +36,6 @@ impl Side {
             return memory.get().side();
         }
         import::any(object)
-    }
-
-    fn refuse_readonly(&self) -> PyResult<()> {
-        if self.readonly { Err(Class::Access.error("the destination is read-only")) } else { Ok(()) }
     }
 
     fn same_type(&self, other: Dtype) -> PyResult<()> {
@@ -60,7 +57,7 @@ impl Side {
 
 /// Copies elements; `src` is broadcast to the shape of `dst`. Returns when it is done.
 pub(crate) fn copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
-    dst.refuse_readonly()?;
+    dst.storage.writable().or_raise()?;
     dst.same_type(src.view.dtype)?;
     let view = src.view.broadcast_to(&dst.view.shape)?;
     let src = Side { view, ..src.clone() };
@@ -81,8 +78,10 @@ fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
         })
     });
     match copied {
-        Ok(event) => event.map_or(Ok(()), |event| event.wait()),
-        Err(Error { kind: ErrorKind::DestinationAliases { .. }, .. }) => store_in_order(dst, &packed(src)?),
+        Ok(event) => Ok(event.map_or(Ok(()), |event| event.wait())?),
+        Err(Failure::Core(Error { kind: ErrorKind::DestinationAliases { .. }, .. })) => {
+            store_in_order(dst, &packed(src)?)
+        }
         Err(error) => Err(error),
     }
 }
@@ -120,14 +119,14 @@ fn store(dst: &Side, bytes: Vec<u8>) -> Result<()> {
 }
 
 /// Bytes as memory of the side's context, until the last copy that reads them is done.
-fn of_bytes(side: &Side, mut bytes: Vec<u8>) -> Result<Arc<Storage>> {
+fn of_bytes(side: &Side, mut bytes: Vec<u8>) -> usm_core::Result<Storage> {
     let range = (bytes.as_mut_ptr(), bytes.len());
     // SAFETY: the keeper owns the bytes, which move with it and stay where they are.
     unsafe { Storage::of_process(side.stream.context(), range, Box::new(bytes)) }
 }
 
 /// The elements of `view` in C order, as they lie in `storage`.
-fn dense(side: &Side, storage: Arc<Storage>, view: &View) -> Side {
+fn dense(side: &Side, storage: Storage, view: &View) -> Side {
     let mut strides = Axes::filled(view.ndim(), 0);
     let mut step = view.itemsize() as isize;
     for (stride, extent) in strides.iter_mut().zip(&view.shape).rev() {
@@ -135,7 +134,7 @@ fn dense(side: &Side, storage: Arc<Storage>, view: &View) -> Side {
         step *= *extent;
     }
     let view = View { strides, offset: 0, ..view.clone() };
-    Side { storage, stream: Arc::clone(&side.stream), view, readonly: false }
+    Side { storage, stream: Arc::clone(&side.stream), view }
 }
 
 /// Puts packed elements into a layout where several may share bytes, the last one in C order to stay. Core's copies refuse such
@@ -151,14 +150,14 @@ fn store_in_order(dst: &Side, bytes: &[u8]) -> Result<()> {
 
 /// Sets every element to the same bytes, one element's.
 pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
-    dst.refuse_readonly()?;
+    dst.storage.writable().or_raise()?;
     if dst.view.nbytes() == 0 {
         return Ok(());
     }
     let zero = element.iter().all(|byte| *byte == element[0]);
     if zero && dst.view.is_c_contiguous() {
         let (to, len) = dst.span();
-        return py.detach(|| dst.storage.fill(&dst.stream.queue, to, len, element[0])?.wait()).or_raise();
+        return py.detach(|| dst.storage.fill(&dst.stream.queue, to, len, element[0])).or_raise();
     }
     py.detach(|| {
         if dst.view.is_c_contiguous() {
@@ -196,7 +195,7 @@ pub(crate) fn duplicate(
     let view = View { descr: src.view.descr.clone(), ..View::contiguous(src.view.dtype, &extents)? };
     let storage =
         py.detach(|| Storage::allocate(stream.context(), kind, view.nbytes(), alignment)).or_raise()?;
-    let side = Side { storage, stream: Arc::clone(stream), view, readonly: false };
+    let side = Side { storage, stream: Arc::clone(stream), view };
     copy(py, &side, src)?;
     Ok(side)
 }
@@ -209,7 +208,6 @@ pub(crate) fn copy_async(
     src: &Bound<'_, PyAny>,
 ) -> PyResult<Event<Dyn>> {
     let (dst, src) = (Side::of(dst)?, Side::of(src)?);
-    dst.refuse_readonly()?;
     if !dst.view.is_c_contiguous() || !src.view.is_c_contiguous() {
         return Err(Class::Request.error("a queue copies C-contiguous memory; usm.copy takes any"));
     }

@@ -86,10 +86,10 @@ impl View {
     }
 
     /// Calls `call` with the layout as a copy wants it.
-    pub(crate) fn strided<R>(
+    pub(crate) fn strided<R, E: From<usm_core::Error>>(
         &self,
-        call: impl FnOnce(&Strided<'_>) -> usm_core::Result<R>,
-    ) -> usm_core::Result<R> {
+        call: impl FnOnce(&Strided<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
         let shape: Vec<usize> = self.shape.iter().map(|extent| extent.unsigned_abs()).collect();
         call(&Strided::new(self.offset, self.itemsize(), &shape, &self.strides)?)
     }

@@ -470,3 +470,39 @@ def test_statistics_and_history(queue):
     ]
     assert usm.stats()[queue.device.selector]["sum"]["count"] >= 0
     assert isinstance(usm.history(keep=2), dict)
+
+
+def test_an_array_does_not_compute_and_says_what_does(np):
+    first, second = usm.zeros(3, queue="host"), usm.zeros(3, queue="host")
+    for compute in (
+        lambda: first == second,
+        lambda: first != 1,
+        lambda: first < second,
+        lambda: first + second,
+        lambda: 2 * first,
+        lambda: first @ second,
+        lambda: first**2,
+        lambda: -first,
+        lambda: abs(first),
+        lambda: divmod(first, 2),
+    ):
+        with pytest.raises(TypeError, match=r"usm\.to_numpy"):
+            compute()
+    # NumPy computes, on either side.
+    ones = np.ones(3)
+    assert (first + ones).tolist() == (ones + first).tolist() == [1, 1, 1]
+    assert (first == np.zeros(3)).all() and (np.zeros(3) == first).all()
+    assert {first: 1}[first] == 1 and len({first, second}) == 2
+
+
+def test_numpy_is_refused_device_memory_and_told_why(np, queue):
+    array = usm.zeros(3, "<i4", kind="device", queue=queue)
+    for view in (array, array[1:], usm.memory.as_usm_memory(array)):
+        for convert in (np.asarray, np.array, lambda it: it.__array__(), lambda it: np.add(it, 1)):
+            with pytest.raises(usm.AccessError, match=r"usm\.to_numpy"):
+                convert(view)
+    shared = usm.asarray([1, 2], dtype="<i4", queue=queue)
+    assert shared.__array__().tolist() == [1, 2] and shared.__array__("f8").dtype == np.float64
+    copied = shared.__array__(copy=True)
+    copied[0] = 9
+    assert shared.tolist() == [1, 2]

@@ -3,6 +3,7 @@
 import pytest
 
 import usm
+from conftest import device_of
 from usm.memory import MemoryUSMDevice, MemoryUSMHost, MemoryUSMShared, USMAllocationError, as_usm_memory
 
 CLASSES = {"host": MemoryUSMHost, "device": MemoryUSMDevice, "shared": MemoryUSMShared}
@@ -65,7 +66,7 @@ def test_what_cannot_be_allocated_is_refused(make):
     for nbytes in (1 << 46, 1 << 62, 1 << 70, 1 << 200):
         with pytest.raises(USMAllocationError):
             make(nbytes)
-    with pytest.raises(USMAllocationError, match="alignment 3"):
+    with pytest.raises(usm.RequestError, match="alignment 3"):
         make(16, alignment=3)
     make(16, alignment=-5)
     for wrong in ("16", 1.5, None, object(), [16]):
@@ -115,3 +116,43 @@ def test_the_host_has_no_dictionary_of_sycl():
     assert memory.get_usm_type(syclobj=memory.queue) == "shared"
     with pytest.raises(usm.DeviceError):
         memory.queue._get_capsule()
+
+
+def test_memory_over_a_read_only_array_is_read_only(queue):
+    key = b"key"
+    memory = as_usm_memory(usm.asarray(key))
+    writes = [
+        lambda: memory.memset(65),
+        lambda: memory.copy_from_host(b"abc"),
+        lambda: memory.copy_from_device(memory),
+        lambda: usm.copy(memory, b"abc"),
+        lambda: usm.asarray(memory).fill(65),
+        lambda: memory.queue.copy(memory, memory),
+        lambda: usm.copy(usm.nrt.MemInfo(memory), b"abc"),
+        lambda: type(memory)(memory).memset(65),
+    ]
+    for write in writes:
+        with pytest.raises(usm.AccessError, match="read-only"):
+            write()
+    assert memoryview(memory).readonly and key == b"key"
+    copied = type(memory)(memory, copy=True)
+    copied.memset(65)
+    assert bytes(copied) == b"AAA" and key == b"key"
+
+
+def test_a_read_only_dictionary_of_memory_says_so(dpctl, np):
+    values = np.arange(4, dtype="|u1")
+    values.setflags(write=False)
+    array = usm.asarray(values, queue=usm.Queue(device_of("sycl")), kind="shared")
+    memory = as_usm_memory(array)
+    assert memory.__sycl_usm_array_interface__["data"][1] is False
+
+    class Producer:
+        __sycl_usm_array_interface__ = {**array.__sycl_usm_array_interface__, "data": (array.pointer, True)}
+
+    for restricted in (as_usm_memory(usm.asarray(Producer())), usm.asarray(as_usm_memory(usm.asarray(Producer())))):
+        assert restricted.__sycl_usm_array_interface__["data"][1] is True
+        with pytest.raises(usm.AccessError, match="read-only"):
+            usm.copy(usm.asarray(restricted), bytes(4))
+    # As dpctl, and as the README says: the flag of a dictionary that is given to it directly is not looked at.
+    as_usm_memory(Producer()).memset(1)

@@ -571,3 +571,20 @@ def test_structures_pass_with_their_members(np, sycl):
     assert back.dtype == "|V23"
     assert np.asarray(back).dtype == dtype
     assert np.array_equal(np.asarray(back), data)
+
+
+def test_every_queue_of_a_program_is_remembered(dpctl):
+    """However many there are; those that the program lets go are let go here too."""
+    import gc
+
+    def alive():
+        return sum(type(it) is dpctl.SyclQueue for it in gc.get_objects())
+
+    before = alive()
+    queues = [dpctl.SyclQueue("opencl:cpu") for _ in range(100)]
+    first = [usm.Queue(queue) for queue in queues]
+    assert [usm.Queue(queue) for queue in queues] == first and len(set(first)) == 100
+    del queues, first
+    for _ in range(300):
+        usm.Queue(dpctl.SyclQueue("opencl:cpu"))
+    assert alive() - before < 250

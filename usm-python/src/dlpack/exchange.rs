@@ -129,7 +129,7 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
             array.dims().get_or_init(|| [tensor.shape(), tensor.strides()].concat().into());
             (tensor.dtype(), data)
         };
-        if side.readonly {
+        if side.storage.is_readonly() {
             // The structure has no flag for it.
             return Err(Class::Access.error("a borrowed tensor cannot say that the array is read-only"));
         }
@@ -251,6 +251,6 @@ unsafe fn like(py: Python<'_>, prototype: &DLTensor) -> PyResult<Managed<DLManag
         }
     };
     let storage = py.detach(|| Storage::allocate(stream.context(), kind, view.nbytes(), 0)).or_raise()?;
-    let side = Side { storage, stream, view, readonly: false };
+    let side = Side { storage, stream, view };
     export::managed::<MAX_DIMS>(side, device, 0)
 }

@@ -126,7 +126,7 @@ pub(super) fn tensor<const N: usize>(
         *slot = *step as i64;
     }
     let ndim = view.ndim().min(N);
-    let readonly = if side.readonly { FLAG_READ_ONLY } else { 0 };
+    let readonly = if side.storage.is_readonly() { FLAG_READ_ONLY } else { 0 };
     // Every element of an array starts at a byte; without the flag such elements would be packed.
     let padded = if is_padded(dtype) { FLAG_SUBBYTE_PADDED } else { 0 };
     let data = (side.storage.address() + view.offset) as *mut c_void;
@@ -164,7 +164,7 @@ fn fresh<const N: usize>(
     if versioned {
         return capsule::hand_out(py, managed::<N>(side, device, flags)?);
     }
-    if side.readonly {
+    if side.storage.is_readonly() {
         return Err(Class::Access.error(
             "DLPack cannot say this array: read-only, which the consumer's version of DLPack has no flag for",
         ));
