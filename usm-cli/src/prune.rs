@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::{Serialize, Serializer};
-use usm_nrt::prune::{Method, Options, Passes, PruneStats, prune, prune_llvm};
+use usm_prune::{Method, Options, Passes, PruneStats, prune, prune_llvm};
 
 use crate::error::{Error, Exit, Result, read_file, write_file};
 use crate::input::cfg_json::{self, Function, JsonOp, Record};

@@ -67,15 +67,15 @@ mod allocator;
 pub mod api;
 #[cfg(not(loom))]
 mod block;
-#[cfg(not(loom))]
+#[cfg(all(feature = "capi", not(loom)))]
 pub mod capi;
-#[cfg(not(loom))]
+#[cfg(all(feature = "capi", not(loom)))]
 pub mod container;
 #[cfg(not(loom))]
 mod destructor;
 #[cfg(not(loom))]
 mod error;
-#[cfg(not(loom))]
+#[cfg(all(feature = "capi", not(loom)))]
 mod export;
 #[cfg(not(loom))]
 mod external;
@@ -83,7 +83,7 @@ mod external;
 mod fork;
 #[cfg(not(loom))]
 mod handle;
-#[cfg(all(feature = "std", not(loom)))]
+#[cfg(all(feature = "capi", not(loom)))]
 pub mod helper;
 #[cfg(not(loom))]
 mod local;
@@ -91,8 +91,6 @@ mod local;
 mod meminfo;
 #[cfg(all(feature = "debug", not(loom)))]
 mod misuse;
-#[cfg(not(loom))]
-pub mod prune;
 #[cfg(not(loom))]
 mod source;
 #[cfg(not(loom))]

@@ -132,6 +132,7 @@ pub(crate) fn died(mi: NonNull<MemInfo>) {
 }
 
 /// The memory of a block is about to be freed by hand.
+#[cfg(feature = "capi")]
 pub(crate) fn released(mi: NonNull<MemInfo>) {
     observe(mi, [Event::Free], false);
 }
@@ -154,6 +155,7 @@ pub fn foreign_frees() -> usize {
 }
 
 /// A header was written into memory that was counted already.
+#[cfg(feature = "capi")]
 pub(crate) fn adopted(mi: NonNull<MemInfo>) {
     // Also where the memory is somebody else's: a freed block of ours may have lain there.
     #[cfg(feature = "debug")]

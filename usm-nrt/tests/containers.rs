@@ -1,5 +1,5 @@
 //! Containers of compiled code: programs of bytes beside a model, on memory that ends now and then.
-#![cfg(feature = "std")]
+#![cfg(feature = "capi")]
 
 mod containers_target;
 #[path = "common/skip.rs"]

@@ -1,5 +1,5 @@
 //! Without memory: whatever asks for some is answered, at whichever allocation it fails, and leaves nothing behind.
-#![cfg(feature = "std")]
+#![cfg(feature = "capi")]
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;

@@ -1,6 +1,6 @@
 //! Blocks that another runtime destroys: it goes by the allocator in the header and tells nobody. Books are global, so this
 //! is one test in a process of its own.
-#![cfg(feature = "std")]
+#![cfg(feature = "capi")]
 
 use core::ffi::c_void;
 use core::ptr::NonNull;

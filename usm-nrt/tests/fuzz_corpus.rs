@@ -1,5 +1,5 @@
 //! The corpus of the fuzz target, as an ordinary test.
-#![cfg(feature = "std")]
+#![cfg(feature = "capi")]
 
 #[path = "common/skip.rs"]
 mod skip;

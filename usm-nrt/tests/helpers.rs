@@ -1,5 +1,5 @@
 //! The helpers of compiled code, in the C library.
-#![cfg(feature = "std")]
+#![cfg(feature = "capi")]
 
 mod common;
 

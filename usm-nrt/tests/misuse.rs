@@ -1,6 +1,6 @@
 //! What the feature `debug` refuses, tracked or not: a process for each misuse, which must end with a message that names function and
 //! block. And what it prints.
-#![cfg(feature = "debug")]
+#![cfg(all(feature = "debug", feature = "capi"))]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what is done here is the opposite of safe")]
 
 use core::ptr::{NonNull, null_mut};

@@ -9,8 +9,16 @@ use crate::environment;
 use crate::report::Report;
 
 /// The members that have features of their own. usm-python needs Python and has one form only.
-const PACKAGES: [&str; 7] =
-    ["level-zero-sys", "usm-interface", "usm-core", "usm-pool", "usm-kernel", "usm-nrt", "usm-cli"];
+const PACKAGES: [&str; 8] = [
+    "level-zero-sys",
+    "usm-interface",
+    "usm-core",
+    "usm-pool",
+    "usm-kernel",
+    "usm-nrt",
+    "usm-prune",
+    "usm-cli",
+];
 
 /// `cargo xtask features`.
 pub(crate) fn run_alone() -> Result<(), Failure> {

@@ -8,12 +8,12 @@ use crate::environment;
 
 /// Builds the C library and returns its path.
 pub(crate) fn build() -> Result<PathBuf, String> {
-    build_with("std", &environment::target_dir())
+    build_with("capi", &environment::target_dir())
 }
 
 /// [`build`] with the checks of the feature `debug`: elsewhere, so that nobody ships it by mistake.
 fn build_debug() -> Result<PathBuf, String> {
-    build_with("std,debug", &environment::target_dir().join("nrt-debug"))
+    build_with("capi,debug", &environment::target_dir().join("nrt-debug"))
 }
 
 fn build_with(features: &str, target: &Path) -> Result<PathBuf, String> {

@@ -90,7 +90,10 @@ fn tests(report: &mut Report) {
     let alloc = ["--no-default-features", "--features", "alloc", "--tests"];
     report.command("tests: alloc", &mut test(alloc.into_iter().chain(packages())));
     // What people use: with the feature `debug` of the first run no block is kept, and every check is in the code.
-    report.command("tests: usm-nrt without debug", &mut test(["-p", "usm-nrt", "--tests"].into_iter()));
+    report.command(
+        "tests: usm-nrt without debug",
+        &mut test(["-p", "usm-nrt", "--features", "capi", "--tests"].into_iter()),
+    );
 }
 
 /// Builds the drivers of the tests, which execute on the host.

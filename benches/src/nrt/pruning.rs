@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use serde_json::Value as Json;
-use usm_nrt::prune::{Cfg, CfgBuilder, OpKind, Options, Value, prune};
+use usm_prune::{Cfg, CfgBuilder, OpKind, Options, Value, prune};
 
 use crate::row::Row;
 

@@ -3,12 +3,12 @@
 use core::hint::black_box;
 use std::fmt::Write;
 
-use usm_nrt::prune::{Cfg, Method, Options, prune, prune_llvm};
+use usm_prune::{Cfg, Method, Options, prune, prune_llvm};
 
 use crate::cpu_time::seconds;
 use crate::row::Row;
 
-#[path = "../../../usm-nrt/tests/pruning/shapes.rs"]
+#[path = "../../../usm-prune/tests/common/shapes.rs"]
 mod shapes;
 
 /// Blocks of the small graphs that the others are compared with.

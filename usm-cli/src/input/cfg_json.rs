@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use usm_nrt::prune::{BlockId, Cfg, CfgBuilder, OpKind, Value};
+use usm_prune::{BlockId, Cfg, CfgBuilder, OpKind, Value};
 
 use super::json::Documents;
 use crate::error::Result;

@@ -14,6 +14,7 @@ pub use status::Status;
 
 pub use crate::source::kind_number;
 
+#[cfg(feature = "capi")]
 pub(crate) use block::call_dtor;
 
 use crate::destructor::{Dtor, Owner};

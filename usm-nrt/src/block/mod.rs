@@ -20,6 +20,7 @@ mod raw;
 mod slab;
 
 pub use builtin::BUILTIN;
+#[cfg(feature = "capi")]
 pub(crate) use builtin::{allocate_plain, reallocate_plain};
 pub(crate) use class::{allocate_counted, class_for, keep_counted};
 pub(crate) use kept::Kept;

@@ -1,6 +1,5 @@
 //! The functions of Numba's `nrt.h` by name, for linking.
 
-#[cfg(feature = "std")]
 mod libc;
 
 use core::ffi::{c_uint, c_void};
@@ -59,7 +58,6 @@ export! {
 
     /// Switches statistics on when the environment has `NUMBA_NRT_STATS` set to anything but 0.
     fn NRT_MemSys_init() {
-        #[cfg(feature = "std")]
         if std::env::var_os("NUMBA_NRT_STATS").is_some_and(|value| !value.is_empty() && value != "0") {
             system::set_stats(true);
         }
@@ -212,13 +210,11 @@ export! {
         }
     }
     /// Writes one line about the block to a C `FILE`; nothing for a null file.
-    #[cfg(feature = "std")]
     fn NRT_MemInfo_dump(mi: *mut MemInfo, out: *mut c_void) {
         // SAFETY: null or a live block.
         unsafe { libc::dump(mi, out) }
     }
     /// The C library's `malloc`, `realloc` and `free` as an external allocator.
-    #[cfg(feature = "std")]
     fn _nrt_get_sample_external_allocator() -> *const ExternalAllocator {
         &raw const libc::SAMPLE
     }

@@ -91,7 +91,6 @@ export! {
         unsafe { Keyed::next(it, key_ptr, val_ptr) }
     }
     /// Prints keys, hashes and values to the standard output of C.
-    #[cfg(feature = "std")]
     fn numba_dict_dump(d: *mut Keyed) {
         // SAFETY: the caller's dictionary.
         if let Some(dict) = unsafe { d.as_ref() } {

@@ -269,7 +269,6 @@ impl Keyed {
     }
 
     /// Sizes of a key and a value, and the elements in order: key, hash, value.
-    #[cfg(feature = "std")]
     pub(super) fn elements(&self) -> (Shape, impl Iterator<Item = (*const u8, usize, *const u8)>) {
         let table = &self.table;
         let rows = (0..table.filled()).filter(|&row| table.is_live(row));

@@ -10,7 +10,6 @@
 //! the container that called it but not change it: that is refused as [`DICT_MUTATED`] or [`LIST_MUTATED`].
 
 pub mod dict;
-#[cfg(feature = "std")]
 mod dump;
 mod iterate;
 mod keyed;

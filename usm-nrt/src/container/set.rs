@@ -86,7 +86,6 @@ export! {
         unsafe { Keyed::next(it, key_ptr, ptr::null_mut()) }
     }
     /// Prints keys and hashes to the standard output of C.
-    #[cfg(feature = "std")]
     fn numba_set_dump(setp: *mut Keyed) {
         // SAFETY: the caller's set.
         if let Some(set) = unsafe { setp.as_ref() } {

@@ -181,6 +181,7 @@ impl MemInfo {
     ///
     /// # Safety
     /// As there.
+    #[cfg(feature = "capi")]
     pub(crate) unsafe fn deallocate(mi: NonNull<Self>) {
         track::check(mi, "dealloc");
         track::released(mi);

@@ -54,7 +54,7 @@ pub(crate) fn library() -> &'static Path {
             // A sanitizer of this test must not get into the library: C programs would not find its runtime.
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
-            .args(["rustc", "--release", "--crate-type", "cdylib", "--features", "std", "--target-dir"])
+            .args(["rustc", "--release", "--crate-type", "cdylib", "--features", "capi", "--target-dir"])
             .arg(&target)
             .args(["--", "--cfg", "usm_nrt_export", "-Cpanic=abort"]));
         target.join("release/libusm_nrt.so")

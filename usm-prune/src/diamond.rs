@@ -1,0 +1,280 @@
+//! An increment and a decrement of the same value in two blocks that always run together.
+//!
+//! A pair goes when the increment's block dominates the decrement's, which post-dominates the increment's, no way leads back
+//! to the tail without the head, and nothing is given back on the way. Of all blocks that post-dominate a head, only the
+//! nearest with a busy span can be its tail: before it nothing is given back, and itself it gives back. So increments wait where that block
+//! is, sorted by value, and move up with it; one is looked at when something changed for it, in the order in which passes over all
+//! increments would have come to it.
+//!
+//! Beyond the reference a fan near that block takes the place of its decrement.
+
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+use crate::cfg::{OpKind, Value};
+use crate::dominance::DominatorTree;
+use crate::index::{Index, Pick};
+use crate::loops::Loops;
+use crate::near_fan::NearFan;
+use crate::spans::Spans;
+use crate::walk::Walker;
+
+/// The increments that wait for a decrement.
+pub(crate) struct Diamonds {
+    down: DominatorTree,
+    loops: Loops,
+    /// What goes beyond the reference.
+    extension: Option<Extension>,
+    spans: Spans,
+    /// At each block, the increments whose nearest busy span begins there: value and place in function order.
+    waiting: Vec<BTreeSet<(Value, u32)>>,
+    /// Those of them that no decrement of that block can be for.
+    refused: Vec<Vec<u32>>,
+    /// Increments to look at, in function order.
+    pending: BTreeSet<u32>,
+    /// Blocks whose spans ceased to be busy, with where their increments go.
+    idle: Vec<(u32, u32)>,
+    /// How many of the cleared blocks are accounted for.
+    cleared: usize,
+    /// Blocks that together give back what waits at the block at hand.
+    tails: Vec<u32>,
+}
+
+/// Tails may be fans, and a head must not repeat before its tail, as the reference lets it.
+struct Extension {
+    /// Loops as the exits come to them.
+    back: Loops,
+    fan: NearFan,
+    /// At each block, those whose fan it is a part of.
+    fans: Vec<Vec<u32>>,
+}
+
+impl Diamonds {
+    /// Pairs that are more than the reference finds.
+    pub(crate) fn extended(index: &Index<'_>) -> Self {
+        let extension = Extension {
+            back: Loops::backward(index.cfg),
+            fan: NearFan::new(index.cfg.len()),
+            fans: alloc::vec![Vec::new(); index.cfg.len()],
+        };
+        // Increments wait at their own blocks, which may have fans.
+        let at_home = index.cfg.blocks().map(|block| (block, block));
+        let mut diamonds = Self::new(index);
+        diamonds.idle.splice(0..0, at_home);
+        diamonds.extension = Some(extension);
+        diamonds
+    }
+
+    /// Pairs as the reference finds them.
+    pub(crate) fn new(index: &Index<'_>) -> Self {
+        let mut idle = Vec::new();
+        let spans = Spans::new(index, &DominatorTree::backward(index.cfg), &mut idle);
+        let mut waiting = alloc::vec![BTreeSet::new(); index.cfg.len()];
+        for (place, &(head, inc)) in (0u32..).zip(index.increments()) {
+            if !index.is_removed(inc) {
+                waiting[head as usize].insert((inc.value, place));
+            }
+        }
+        Self {
+            down: DominatorTree::forward(index.cfg),
+            loops: Loops::forward(index.cfg),
+            extension: None,
+            spans,
+            waiting,
+            refused: alloc::vec![Vec::new(); index.cfg.len()],
+            pending: BTreeSet::new(),
+            idle,
+            cleared: index.cleared().len(),
+            tails: Vec::new(),
+        }
+    }
+
+    /// One pass in function order. Returns how many operations were removed.
+    pub(crate) fn prune(&mut self, index: &mut Index<'_>, walker: &mut Walker) -> usize {
+        let mut removed = 0;
+        let mut next = 0;
+        self.follow(index, walker, next);
+        while let Some(&place) = self.pending.range(next..).next() {
+            self.pending.remove(&place);
+            index.step();
+            next = place + 1;
+            let gone = self.remove(index, walker, place);
+            if gone > 0 {
+                removed += gone;
+                self.follow(index, walker, next);
+            }
+            self.ask_again(index, walker, place, next);
+        }
+        removed
+    }
+
+    /// Passes until nothing changes.
+    pub(crate) fn prune_all(&mut self, index: &mut Index<'_>, walker: &mut Walker) -> usize {
+        let mut removed = 0;
+        loop {
+            match self.prune(index, walker) {
+                0 => return removed,
+                more => removed += more,
+            }
+        }
+    }
+
+    /// Removes an increment with its decrement, or those of a fan, if it has them now. Returns how many operations were removed.
+    fn remove(&mut self, index: &mut Index<'_>, walker: &mut Walker, place: u32) -> usize {
+        let (head, inc) = index.increments()[place as usize];
+        let busy = self.spans.busy(head);
+        if !self.waiting[busy as usize].contains(&(inc.value, place)) {
+            return 0;
+        }
+        if index.is_removed(inc) {
+            self.waiting[busy as usize].remove(&(inc.value, place));
+            return 0;
+        }
+        self.find_tails(index, walker, busy);
+        if !all_have(index, &self.tails, inc.value) {
+            return 0;
+        }
+        let repeats = |extension: &Extension| extension.back.returns_over(busy, head) != Some(true);
+        let dominated = self.down.dominates(head, busy) && !self.extension.as_ref().is_some_and(repeats);
+        let together = if head == busy {
+            // Its own decrements are those that the pass over single blocks leaves alone.
+            self.tails.first() != Some(&busy)
+        } else {
+            let over = self.loops.returns_over(head, busy);
+            dominated && over.unwrap_or_else(|| walker.tails_follow_head(index, head, &[busy], &[], None))
+        };
+        self.waiting[busy as usize].remove(&(inc.value, place));
+        if together {
+            index.remove(OpKind::Inc, head, inc.value, Pick::Id(inc.id));
+            for &tail in &self.tails {
+                index.remove(OpKind::Dec, tail, inc.value, Pick::First);
+            }
+            return 1 + self.tails.len();
+        }
+        if dominated {
+            self.refused[busy as usize].push(place);
+        }
+        // A head that does not dominate a tail does not dominate what comes behind it either: a path past the head to
+        // the tail goes on to there, and would have to come back over the head and so to the tail again. Nor does a head that
+        // repeats before a tail stop before what comes behind it.
+        0
+    }
+
+    /// Finds the blocks that together give back what waits at `busy`: itself, or those of its fan.
+    fn find_tails(&mut self, index: &Index<'_>, walker: &mut Walker, busy: u32) {
+        self.tails.clear();
+        if index.has_dec(busy) {
+            self.tails.push(busy);
+        } else if let Some(extension) = &mut self.extension {
+            if extension.fan.is_at(index, walker, busy) {
+                self.tails.extend(extension.fan.tails());
+            }
+        }
+    }
+
+    /// Asks the next increment that waits for a decrement of the same value, behind `place` in this pass.
+    fn ask_again(&mut self, index: &Index<'_>, walker: &mut Walker, place: u32, next: u32) {
+        let (head, inc) = index.increments()[place as usize];
+        let busy = self.spans.busy(head);
+        self.find_tails(index, walker, busy);
+        if all_have(index, &self.tails, inc.value) {
+            self.ask(busy, inc.value, next, u32::MAX);
+        }
+    }
+
+    /// Asks the first increment of `value` that waits at `tail` with a place in a range.
+    fn ask(&mut self, tail: u32, value: Value, from: u32, to: u32) {
+        if let Some(&(_, place)) = self.waiting[tail as usize].range((value, from)..=(value, to)).next() {
+            self.pending.insert(place);
+        }
+    }
+
+    /// Moves increments up behind blocks that were cleared, when the pass will next look at `next`.
+    fn follow(&mut self, index: &Index<'_>, walker: &mut Walker, next: u32) {
+        let mut changed = Vec::new();
+        while let Some(&block) = index.cleared().get(self.cleared) {
+            self.cleared += 1;
+            self.spans.clear(block, &mut self.idle);
+            if let Some(extension) = &mut self.extension {
+                changed.append(&mut extension.fans[block as usize]);
+                changed.push(block);
+            }
+        }
+        let mut idle = core::mem::take(&mut self.idle);
+        for (block, busy) in idle.drain(..) {
+            index.step();
+            self.move_up(index, walker, block, busy, next);
+        }
+        self.idle = idle;
+        // A block is named once for each time that its fan was looked at.
+        changed.sort_unstable();
+        changed.dedup();
+        for block in changed {
+            // What waits at a block whose fan is another one now arrives there anew.
+            if self.spans.busy(block) == block {
+                self.move_up(index, walker, block, block, next);
+            }
+        }
+    }
+
+    fn move_up(&mut self, index: &Index<'_>, walker: &mut Walker, block: u32, busy: u32, next: u32) {
+        let mut new = core::mem::take(&mut self.waiting[block as usize]);
+        for place in core::mem::take(&mut self.refused[block as usize]) {
+            index.step();
+            new.insert((index.increments()[place as usize].1.value, place));
+        }
+        if new.is_empty() {
+            return;
+        }
+        let values = self.values(index, walker, busy, &new);
+        let here = &mut self.waiting[busy as usize];
+        if here.len() < new.len() {
+            core::mem::swap(here, &mut new);
+        }
+        index.steps(new.len() + values.len());
+        here.extend(new);
+        for value in values {
+            self.ask(busy, value, next, u32::MAX);
+            // What the pass has gone past is for the next one.
+            if next > 0 {
+                self.ask(busy, value, 0, next - 1);
+            }
+        }
+    }
+
+    /// The values of increments that come to `busy` and are given back there.
+    fn values(
+        &mut self,
+        index: &Index<'_>,
+        walker: &mut Walker,
+        busy: u32,
+        new: &BTreeSet<(Value, u32)>,
+    ) -> Vec<Value> {
+        self.find_tails(index, walker, busy);
+        if let (false, Some(Extension { fan, fans, .. })) = (index.has_dec(busy), &mut self.extension) {
+            fan.tails().iter().for_each(|&tail| fans[tail as usize].push(busy));
+        }
+        let mut values = Vec::new();
+        let Some(&tail) = self.tails.first() else { return values };
+        if index.is_longer(tail, new.len()) {
+            let mut last = None;
+            for &(value, _) in new {
+                if last.replace(value) != Some(value) && all_have(index, &self.tails, value) {
+                    values.push(value);
+                }
+            }
+        } else {
+            let given = index.live(tail, OpKind::Dec).map(|op| op.value);
+            values.extend(given.filter(|&value| {
+                new.range((value, 0)..=(value, u32::MAX)).next().is_some()
+                    && all_have(index, &self.tails, value)
+            }));
+        }
+        values
+    }
+}
+
+/// Whether there are tails and all of them give `value` back.
+fn all_have(index: &Index<'_>, tails: &[u32], value: Value) -> bool {
+    !tails.is_empty() && tails.iter().all(|&tail| index.has(OpKind::Dec, tail, value))
+}

@@ -1,0 +1,301 @@
+//! Dominator and post-dominator trees (semi-NCA, without recursion).
+
+use alloc::vec::Vec;
+
+use crate::cfg::{Adjacency, Cfg};
+
+/// No number yet, or no such node.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Which blocks lie on all paths to (or from) others.
+pub(crate) struct DominatorTree {
+    /// When the walk of the tree entered and left each block; `NONE` for blocks out of reach.
+    enter: Vec<u32>,
+    leave: Vec<u32>,
+    /// The immediate dominator of each block; `NONE` for roots and blocks out of reach.
+    above: Vec<u32>,
+    /// How many blocks dominate each block, itself included; 0 out of reach.
+    depth: Vec<u32>,
+}
+
+impl DominatorTree {
+    /// Dominance from the entry.
+    pub(crate) fn forward(cfg: &Cfg) -> Self {
+        let entry: &[u32] = if cfg.is_empty() { &[] } else { &[0] };
+        Self::new(cfg.len() as u32, entry, cfg.succ(), cfg.pred())
+    }
+
+    /// Post-dominance, from the exits and from one block of every loop that has no exit.
+    pub(crate) fn backward(cfg: &Cfg) -> Self {
+        Self::new(cfg.len() as u32, &exits(cfg), cfg.pred(), cfg.succ())
+    }
+
+    /// Whether `a` lies on every path from a root to `b`. Blocks out of reach are dominated by all.
+    pub(crate) fn dominates(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (a as usize, b as usize);
+        if a == b || self.enter[b] == NONE {
+            return true;
+        }
+        self.enter[a] != NONE && self.enter[a] <= self.enter[b] && self.leave[b] <= self.leave[a]
+    }
+
+    /// The immediate dominator; `NONE` when there is none.
+    pub(super) fn above(&self, block: u32) -> u32 {
+        self.above[block as usize]
+    }
+
+    /// How many blocks dominate `block`, itself included; 0 out of reach.
+    pub(super) fn depth(&self, block: u32) -> u32 {
+        self.depth[block as usize]
+    }
+
+    /// Blocks in reach, each behind those that dominate it, and each with all that it dominates behind it.
+    pub(super) fn preorder(&self) -> Vec<u32> {
+        let reached = self.enter.iter().filter(|&&enter| enter != NONE).count();
+        let mut order = alloc::vec![0; reached];
+        for (block, &enter) in (0u32..).zip(&self.enter) {
+            if enter != NONE {
+                // The virtual root has number 0.
+                order[enter as usize - 1] = block;
+            }
+        }
+        order
+    }
+
+    fn new(nodes: u32, roots: &[u32], next: &Adjacency, previous: &Adjacency) -> Self {
+        let n = nodes as usize;
+        // Number blocks in preorder of a depth-first walk; 0 is a virtual root above all roots.
+        let mut number = alloc::vec![NONE; n];
+        let mut order: Vec<u32> = alloc::vec![NONE];
+        let mut parent: Vec<u32> = alloc::vec![0];
+        let mut stack: Vec<(u32, u32)> = roots.iter().rev().map(|&root| (root, 0)).collect();
+        while let Some((block, from)) = stack.pop() {
+            if number[block as usize] != NONE {
+                continue;
+            }
+            let own = order.len() as u32;
+            number[block as usize] = own;
+            order.push(block);
+            parent.push(from);
+            stack.extend(
+                next.of(block).iter().rev().filter(|&&to| number[to as usize] == NONE).map(|&to| (to, own)),
+            );
+        }
+        let reached = order.len();
+        let mut is_root = alloc::vec![false; reached];
+        for &root in roots {
+            is_root[number[root as usize] as usize] = true;
+        }
+
+        // Semidominators, from the last number to the first, with path compression.
+        let mut semi: Vec<u32> = (0..reached as u32).collect();
+        let mut label = semi.clone();
+        let mut ancestor = parent.clone();
+        let mut path = Vec::new();
+        for w in (1..reached).rev() {
+            let mut best = if is_root[w] { 0 } else { parent[w] };
+            for &before in previous.of(order[w]) {
+                let v = number[before as usize];
+                if v != NONE {
+                    let u = eval(v, w as u32, &mut ancestor, &semi, &mut label, &mut path);
+                    best = best.min(semi[u as usize]);
+                }
+            }
+            semi[w] = best;
+        }
+        // Immediate dominators: the nearest tree ancestor at or above the semidominator.
+        let mut idom = parent;
+        for w in 1..reached {
+            let mut above = idom[w];
+            while above > semi[w] {
+                above = idom[above as usize];
+            }
+            idom[w] = above;
+        }
+
+        // Intervals: children in preorder come after their parents, so sizes add up backwards.
+        let mut size = alloc::vec![1u32; reached];
+        for w in (1..reached).rev() {
+            size[idom[w] as usize] += size[w];
+        }
+        let mut enter_at = alloc::vec![0u32; reached];
+        let mut free_at: Vec<u32> = alloc::vec![1; reached];
+        let (mut enter, mut leave) = (alloc::vec![NONE; n], alloc::vec![NONE; n]);
+        let (mut above, mut depth) = (alloc::vec![NONE; n], alloc::vec![0u32; n]);
+        for w in 1..reached {
+            let (block, parent) = (order[w] as usize, idom[w] as usize);
+            enter_at[w] = free_at[parent];
+            free_at[parent] += size[w];
+            free_at[w] = enter_at[w] + 1;
+            enter[block] = enter_at[w];
+            leave[block] = enter_at[w] + size[w] - 1;
+            if parent != 0 {
+                above[block] = order[parent];
+            }
+            depth[block] = if parent == 0 { 1 } else { depth[order[parent] as usize] + 1 };
+        }
+        Self { enter, leave, above, depth }
+    }
+}
+
+/// The node with the least semidominator on the tree path from `v` up to, without, the nodes not processed
+/// yet (numbers up to `last`).
+fn eval(
+    v: u32,
+    last: u32,
+    ancestor: &mut [u32],
+    semi: &[u32],
+    label: &mut [u32],
+    path: &mut Vec<u32>,
+) -> u32 {
+    if v <= last {
+        return v;
+    }
+    let mut node = v;
+    while ancestor[node as usize] > last {
+        path.push(node);
+        node = ancestor[node as usize];
+    }
+    // `node` hangs directly below an unprocessed one: its label is settled. Compress the rest onto it.
+    let top = ancestor[node as usize];
+    let mut best = label[node as usize];
+    while let Some(node) = path.pop() {
+        ancestor[node as usize] = top;
+        if semi[best as usize] < semi[label[node as usize] as usize] {
+            label[node as usize] = best;
+        } else {
+            best = label[node as usize];
+        }
+    }
+    best
+}
+
+/// The roots of post-dominance, chosen as LLVM does, since the reference pass answers by them: blocks
+/// without successors; then, for blocks from which none of those is reached, the last block that a walk
+/// along successors numbers; then without those that reach another root.
+pub(super) fn exits(cfg: &Cfg) -> Vec<u32> {
+    let n = cfg.len();
+    let mut roots: Vec<u32> = cfg.blocks().filter(|&block| cfg.succ().of(block).is_empty()).collect();
+    let trivial = roots.len();
+    let mut covered = alloc::vec![false; n];
+    let mut stack = Vec::new();
+    let cover = |root: u32, covered: &mut [bool], stack: &mut Vec<u32>| {
+        stack.push(root);
+        while let Some(block) = stack.pop() {
+            if !core::mem::replace(&mut covered[block as usize], true) {
+                stack.extend(cfg.pred().of(block).iter().filter(|&&from| !covered[from as usize]));
+            }
+        }
+    };
+    for &root in &roots {
+        cover(root, &mut covered, &mut stack);
+    }
+    // Marks of the walk, by its number, so that they need no clearing.
+    let mut seen = alloc::vec![NONE; n];
+    for start in cfg.blocks() {
+        if covered[start as usize] {
+            continue;
+        }
+        let mut furthest = start;
+        stack.push(start);
+        let mut sorted: Vec<u32> = Vec::new();
+        while let Some(block) = stack.pop() {
+            if seen[block as usize] == start || covered[block as usize] {
+                continue;
+            }
+            seen[block as usize] = start;
+            furthest = block;
+            sorted.clear();
+            sorted.extend(cfg.succ().of(block));
+            sorted.sort_unstable();
+            stack.extend(&sorted);
+        }
+        roots.push(furthest);
+        cover(furthest, &mut covered, &mut stack);
+    }
+    if roots.len() == trivial {
+        return roots;
+    }
+    let mut is_root = alloc::vec![false; n];
+    for &root in &roots {
+        is_root[root as usize] = true;
+    }
+    let mut seen = alloc::vec![NONE; n];
+    let mut index = 0;
+    while index < roots.len() {
+        let root = roots[index];
+        let reaches_other = {
+            stack.clear();
+            stack.extend(cfg.succ().of(root));
+            let mut found = false;
+            while let Some(block) = stack.pop() {
+                if block == root || seen[block as usize] == root {
+                    continue;
+                }
+                if is_root[block as usize] {
+                    found = true;
+                    break;
+                }
+                seen[block as usize] = root;
+                stack.extend(cfg.succ().of(block));
+            }
+            found
+        };
+        if reaches_other {
+            is_root[root as usize] = false;
+            roots.swap_remove(index);
+        } else {
+            index += 1;
+        }
+    }
+    roots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// `a` dominates `b` when removing `a` cuts `b` off the roots.
+    fn cut(n: u32, roots: &[u32], next: &Adjacency, a: u32) -> Vec<bool> {
+        let mut seen = alloc::vec![false; n as usize];
+        let mut stack: Vec<u32> = roots.to_vec();
+        while let Some(block) = stack.pop() {
+            if block != a && !core::mem::replace(&mut seen[block as usize], true) {
+                stack.extend(next.of(block));
+            }
+        }
+        seen
+    }
+
+    proptest! {
+        #[test]
+        fn dominance_is_what_the_definition_says(
+            n in 1u32..12,
+            edges in prop::collection::vec((0u32..12, 0u32..12), 0..30),
+        ) {
+            let cfg = Cfg::of_edges(n, &edges);
+            for (tree, roots, next) in [
+                (DominatorTree::forward(&cfg), alloc::vec![0], cfg.succ()),
+                (DominatorTree::backward(&cfg), exits(&cfg), cfg.pred()),
+            ] {
+                let reached = cut(n, &roots, next, NONE);
+                for a in 0..n {
+                    let without = cut(n, &roots, next, a);
+                    for b in 0..n {
+                        let expected = a == b || !reached[b as usize] || (reached[a as usize] && !without[b as usize]);
+                        prop_assert_eq!(tree.dominates(a, b), expected, "{} over {}", a, b);
+                    }
+                }
+            }
+        }
+
+        /// Every block reaches a root of post-dominance.
+        #[test]
+        fn exits_cover_all_blocks(n in 1u32..12, edges in prop::collection::vec((0u32..12, 0u32..12), 0..30)) {
+            let cfg = Cfg::of_edges(n, &edges);
+            let reached = cut(n, &exits(&cfg), cfg.pred(), NONE);
+            prop_assert!(reached.iter().all(|&reached| reached));
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The operations of a graph while passes remove some: what is where.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use hashbrown::HashMap;
+
+use crate::cfg::{BlockId, Cfg, Op, OpKind, Value};
+
+/// Operations of a block above which they are found by a map instead of by looking at all.
+const LARGE: usize = 32;
+
+/// The operations of a graph while passes remove some: what is where.
+pub(crate) struct Index<'a> {
+    pub(crate) cfg: &'a mut Cfg,
+    /// Which operations are gone, by id.
+    removed: Vec<bool>,
+    /// Live decrements of anything, per block.
+    dec_count: Vec<u32>,
+    /// Every increment that there was at the start, in function order.
+    increments: Vec<(u32, Op)>,
+    /// Of each block, the first of them that may be live, and where they end.
+    own: Vec<Range<u32>>,
+    /// Blocks that gave back their last reference, and those that lost an increment, in the order of the removals.
+    cleared: Vec<u32>,
+    changed: Vec<u32>,
+    /// Live operations of large blocks, in order.
+    large: HashMap<(u32, OpKind, Value), VecDeque<u32>>,
+    /// Steps of all passes.
+    #[cfg(test)]
+    pub(super) work: core::cell::Cell<u64>,
+}
+
+/// Which of several equal operations of a block.
+#[derive(Clone, Copy)]
+pub(crate) enum Pick {
+    First,
+    Last,
+    Id(u32),
+}
+
+impl<'a> Index<'a> {
+    pub(crate) fn new(cfg: &'a mut Cfg) -> Self {
+        let all = cfg.blocks().flat_map(|block| cfg.ops(BlockId(block)));
+        let ops = all.map(|op| op.id as usize + 1).max().unwrap_or(0);
+        let (mut increments, mut own) = (Vec::new(), Vec::new());
+        let mut large: HashMap<_, VecDeque<u32>> = HashMap::new();
+        let mut dec_count = alloc::vec![0u32; cfg.len()];
+        for block in cfg.blocks() {
+            let ops = cfg.ops(BlockId(block));
+            let start = increments.len() as u32;
+            for op in ops {
+                if op.kind == OpKind::Dec {
+                    dec_count[block as usize] += 1;
+                } else {
+                    increments.push((block, *op));
+                }
+                if ops.len() > LARGE {
+                    large.entry((block, op.kind, op.value)).or_default().push_back(op.id);
+                }
+            }
+            own.push(start..increments.len() as u32);
+        }
+        let removed = alloc::vec![false; ops];
+        Self {
+            cfg,
+            removed,
+            dec_count,
+            increments,
+            own,
+            cleared: Vec::new(),
+            changed: Vec::new(),
+            large,
+            #[cfg(test)]
+            work: Default::default(),
+        }
+    }
+
+    /// Counts a step of a walk or search, for tests of how the work grows.
+    #[inline]
+    pub(crate) fn step(&self) {
+        self.steps(1);
+    }
+
+    /// Counts steps.
+    #[inline]
+    pub(crate) fn steps(&self, _steps: usize) {
+        #[cfg(test)]
+        self.work.set(self.work.get() + _steps as u64);
+    }
+
+    /// Every increment that there was at the start, with its block, in function order.
+    pub(crate) fn increments(&self) -> &[(u32, Op)] {
+        &self.increments
+    }
+
+    /// The first live increment of a block.
+    pub(crate) fn first_increment(&mut self, block: u32) -> Option<Op> {
+        let own = &mut self.own[block as usize];
+        loop {
+            let &(_, op) = self.increments.get(own.start as usize).filter(|_| own.start < own.end)?;
+            if !self.removed[op.id as usize] {
+                return Some(op);
+            }
+            own.start += 1;
+        }
+    }
+
+    /// Whether no increment, or no decrement, is left: then there is nothing to cancel.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.increments.iter().all(|(_, op)| self.removed[op.id as usize])
+            || self.dec_count.iter().all(|&count| count == 0)
+    }
+
+    /// Whether an operation was removed.
+    pub(crate) fn is_removed(&self, op: Op) -> bool {
+        self.removed[op.id as usize]
+    }
+
+    /// Blocks that gave back their last reference, in the order of the removals.
+    pub(crate) fn cleared(&self) -> &[u32] {
+        &self.cleared
+    }
+
+    /// Blocks that lost an increment, in the order of the removals.
+    pub(crate) fn changed(&self) -> &[u32] {
+        &self.changed
+    }
+
+    /// The live operations of a kind in a block.
+    pub(crate) fn live(&self, block: u32, kind: OpKind) -> impl DoubleEndedIterator<Item = Op> + '_ {
+        let ops = self.cfg.ops(BlockId(block)).iter().copied();
+        ops.filter(move |op| op.kind == kind && !self.removed[op.id as usize])
+    }
+
+    /// Whether a block gives anything back.
+    pub(crate) fn has_dec(&self, block: u32) -> bool {
+        self.dec_count[block as usize] > 0
+    }
+
+    /// Values of all operations that a block had, with the block.
+    pub(crate) fn all(&self, block: u32) -> impl Iterator<Item = (Value, u32)> + '_ {
+        self.cfg.ops(BlockId(block)).iter().map(move |op| (op.value, block))
+    }
+
+    /// Whether looking at all operations of a block is more than looking at `others`.
+    pub(crate) fn is_longer(&self, block: u32, others: usize) -> bool {
+        self.cfg.ops(BlockId(block)).len() > others
+    }
+
+    /// Whether a block has an operation of that kind on `value`.
+    pub(crate) fn has(&self, kind: OpKind, block: u32, value: Value) -> bool {
+        if kind == OpKind::Dec && !self.has_dec(block) {
+            return false;
+        }
+        if self.is_large(block) {
+            return self.large.contains_key(&(block, kind, value));
+        }
+        self.live(block, kind).any(|op| op.value == value)
+    }
+
+    /// Removes an operation on `value` from a block; false when there is none.
+    pub(crate) fn remove(&mut self, kind: OpKind, block: u32, value: Value, pick: Pick) -> bool {
+        let id = if self.is_large(block) {
+            self.take_large((block, kind, value), pick)
+        } else {
+            let mut same = self.live(block, kind).filter(|op| op.value == value).map(|op| op.id);
+            match pick {
+                Pick::First => same.next(),
+                Pick::Last => same.next_back(),
+                Pick::Id(id) => same.find(|&other| other == id),
+            }
+        };
+        let Some(id) = id else { return false };
+        self.removed[id as usize] = true;
+        if kind == OpKind::Inc {
+            self.changed.push(block);
+            return true;
+        }
+        self.dec_count[block as usize] -= 1;
+        if self.dec_count[block as usize] == 0 {
+            self.cleared.push(block);
+        }
+        true
+    }
+
+    fn is_large(&self, block: u32) -> bool {
+        self.cfg.ops(BlockId(block)).len() > LARGE
+    }
+
+    fn take_large(&mut self, key: (u32, OpKind, Value), pick: Pick) -> Option<u32> {
+        let ids = self.large.get_mut(&key)?;
+        let id = match pick {
+            Pick::First => ids.pop_front(),
+            Pick::Last => ids.pop_back(),
+            Pick::Id(id) => ids.iter().position(|&other| other == id).and_then(|at| ids.remove(at)),
+        };
+        if ids.is_empty() {
+            self.large.remove(&key);
+        }
+        id
+    }
+
+    /// Takes the removed operations out of the graph.
+    pub(crate) fn finish(self) {
+        for ops in self.cfg.ops_mut() {
+            ops.retain(|op| !self.removed[op.id as usize]);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A decrement and a later increment of the same value in two blocks that always run together: the object lives on in between instead.
+//!
+//! Unlike for an increment and its decrement it does not matter what is given back on the way, so blocks that always run together, in turns on
+//! every path, form classes, and within a class decrements and increments of a value match like brackets. Once is enough:
+//! what other passes remove leaves no bracket to match that was not there.
+
+use alloc::vec::Vec;
+
+use crate::cfg::{OpKind, Value};
+use crate::dominance::{DominatorTree, NONE};
+use crate::index::{Index, Pick};
+use crate::loops::Loops;
+
+/// Dominators of a block that are looked at for one of its class.
+const MAX_STEPS: usize = 64;
+
+/// Removes such pairs. Returns how many operations were removed.
+pub(crate) fn prune(index: &mut Index<'_>) -> usize {
+    let classes = Classes::new(index);
+    // Value, class, place on the way from the class's first block, then within the block; what it is.
+    let mut ops: Vec<(Value, u32, u32, u32, OpKind, u32)> = Vec::new();
+    for (place, &block) in (0u32..).zip(&classes.order) {
+        for kind in [OpKind::Inc, OpKind::Dec] {
+            for op in index.live(block, kind).filter(|op| op.value != Value::NULL) {
+                index.step();
+                ops.push((op.value, classes.class[block as usize], place, block, kind, op.id));
+            }
+        }
+    }
+    // Stable: increments of a block stay before its decrements.
+    ops.sort_by_key(|&(value, class, place, ..)| (value, class, place));
+    let mut removed = 0;
+    let mut open: Vec<(u32, u32)> = Vec::new();
+    let mut last = None;
+    for (value, class, _, block, kind, id) in ops {
+        if last.replace((value, class)) != Some((value, class)) {
+            open.clear();
+        }
+        if kind == OpKind::Dec {
+            open.push((block, id));
+        } else if let Some((before, dec)) = open.pop() {
+            index.remove(OpKind::Dec, before, value, Pick::Id(dec));
+            index.remove(OpKind::Inc, block, value, Pick::Id(id));
+            removed += 2;
+        }
+    }
+    removed
+}
+
+/// Blocks that run in turns on every path.
+struct Classes {
+    /// Blocks that the entry reaches, each behind its dominators.
+    order: Vec<u32>,
+    /// The first block of each block's class.
+    class: Vec<u32>,
+}
+
+impl Classes {
+    fn new(index: &Index<'_>) -> Self {
+        let (down, up) = (DominatorTree::forward(index.cfg), DominatorTree::backward(index.cfg));
+        let (loops, back) = (Loops::forward(index.cfg), Loops::backward(index.cfg));
+        let numbered = loops.blocks();
+        let order = down.preorder();
+        let mut class: Vec<u32> = index.cfg.blocks().collect();
+        for &block in &order {
+            let mut above = down.above(block);
+            for _ in 0..MAX_STEPS {
+                // Neither holds for a dominator further up when it does not for this one.
+                if above == NONE
+                    || !up.dominates(block, above)
+                    || loops.returns_over(above, block) != Some(true)
+                {
+                    break;
+                }
+                index.step();
+                if back.returns_over(block, above) == Some(true) {
+                    class[block as usize] = class[above as usize];
+                    break;
+                }
+                // It repeats before this block: the next that may not lies before its loop.
+                let header = loops.header(above).map(|header| numbered[header as usize]);
+                let before =
+                    header.filter(|&header| down.dominates(header, above)).map(|header| down.above(header));
+                above = match before {
+                    Some(before) if before == NONE || loops.returns_over(before, block) == Some(true) => {
+                        before
+                    }
+                    _ => down.above(above),
+                };
+            }
+        }
+        Self { order, class }
+    }
+}

@@ -1,0 +1,113 @@
+//! The walk back from tails to their head, with marks that are not cleared between walks.
+
+use alloc::vec::Vec;
+
+use crate::BlockId;
+use crate::cfg::Cfg;
+use crate::index::Index;
+use crate::marks::Marks;
+
+/// Scratch space for walks over one graph.
+pub(crate) struct Walker {
+    seen: Marks,
+    /// Tails, and blocks that raise.
+    ends: Marks,
+    /// Blocks between head and tails, the tails included.
+    between: Marks,
+    stack: Vec<u32>,
+    /// Blocks that the entry reaches, and those that it reaches before anything raises.
+    reached: Vec<bool>,
+    reached_unraised: Vec<bool>,
+}
+
+impl Walker {
+    pub(crate) fn new(cfg: &Cfg) -> Self {
+        let blocks = cfg.len();
+        Self {
+            seen: Marks::new(blocks),
+            ends: Marks::new(blocks),
+            between: Marks::new(blocks),
+            stack: Vec::new(),
+            reached: reached(cfg, |_| true),
+            reached_unraised: reached(cfg, |block| !cfg.is_raising(BlockId(block))),
+        }
+    }
+
+    /// Which blocks the entry reaches.
+    pub(crate) fn reached(&self) -> &[bool] {
+        &self.reached
+    }
+
+    fn begin(&mut self) {
+        self.stack.clear();
+        self.seen.clear();
+        self.ends.clear();
+        self.between.clear();
+    }
+
+    /// Whether every path that comes to a tail comes from `head` and through no other tail: then each tail
+    /// runs at most once for each run of the head, and never without it. `raises`: blocks where
+    /// paths from the head end by raising; when given, what comes to a tail that raises is not looked at.
+    /// `inner`, when given: all other blocks on the paths from the head to tails and raises, with which the walk is no larger than they are.
+    pub(crate) fn tails_follow_head(
+        &mut self,
+        index: &Index<'_>,
+        head: u32,
+        tails: &[u32],
+        raises: &[u32],
+        inner: Option<&[u32]>,
+    ) -> bool {
+        self.begin();
+        for &tail in tails.iter().chain(raises) {
+            self.ends.insert(tail);
+        }
+        for &block in tails.iter().chain(inner.unwrap_or_default()) {
+            self.between.insert(block);
+        }
+        for &tail in tails {
+            self.stack.push(tail);
+            while let Some(block) = self.stack.pop() {
+                if !self.seen.insert(block) {
+                    continue;
+                }
+                index.step();
+                let raising = !raises.is_empty();
+                if raising && index.cfg.is_raising(BlockId(block)) {
+                    continue;
+                }
+                // What never runs leads to none of the blocks that do.
+                if self.reached[head as usize] && !self.reached[block as usize] {
+                    continue;
+                }
+                // The entry comes to a block that is not inner without the head or behind a tail.
+                let reached = if raising { &self.reached_unraised } else { &self.reached };
+                let outside = inner.is_some() && !self.between.contains(block);
+                if block == 0 || outside && reached[block as usize] {
+                    return false;
+                }
+                for &before in index.cfg.pred().of(block) {
+                    if before == head {
+                        continue;
+                    }
+                    if self.ends.contains(before) {
+                        return false;
+                    }
+                    self.stack.push(before);
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Which blocks the entry reaches through blocks that go on.
+fn reached(cfg: &Cfg, goes_on: impl Fn(u32) -> bool) -> Vec<bool> {
+    let mut reached = alloc::vec![false; cfg.len()];
+    let mut stack = alloc::vec![0];
+    while let Some(block) = stack.pop() {
+        if !core::mem::replace(&mut reached[block as usize], true) && goes_on(block) {
+            stack.extend(cfg.succ().of(block));
+        }
+    }
+    reached
+}

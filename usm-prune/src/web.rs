@@ -1,0 +1,313 @@
+//! Sets of increments and decrements that cancel on every path, however they branch and join.
+//!
+//! A *web* of a value is the least set of its operations such that every path leaving one of its sources
+//! meets one of its sinks before anything forbidden, and every path coming to a sink comes from a source.
+//! Sources and sinks then alternate on every path, so removing all of them leaves the net count of every
+//! path as it was. An operation like a source's inside the region stays. Two kinds:
+//!
+//! - increments to decrements: the count is lower in between, so nothing else may be given back there;
+//! - decrements to increments: the count is higher in between, which lets an object live longer, never
+//!   shorter; anything may happen there.
+//!
+//! A web never spans a definition of its value: the definition dominates all operations, so it is reached
+//! for the first time without a source behind it, and the backward search comes to the entry and gives up.
+//! Between the two operations of any path the value is therefore the same object.
+//!
+//! Paths are those from the entry: what leads to a block from code that never runs is no obstacle.
+
+use alloc::vec::Vec;
+
+use hashbrown::HashMap;
+
+use crate::cfg::{BlockId, Op, OpKind, Value};
+use crate::index::{Index, Pick};
+use crate::marks::Marks;
+
+/// Steps of all searches of a graph together, for each of its blocks and operations. Only on large graphs are there more; searches
+/// then end near their source, after `NEAR` blocks each, so that the time stays in proportion to the graph.
+const STEPS: usize = 256;
+const NEAR: usize = 64;
+
+/// Removes webs of both kinds, or, with `raising`, webs from increments to decrements some of whose paths
+/// raise first. Such a path must not give anything back any more: what it kept was leaked. Returns how many operations
+/// were removed.
+pub(crate) fn prune(index: &mut Index<'_>, search: &mut Search, raising: bool) -> usize {
+    search.raises.clear();
+    if raising {
+        search.raises.extend(final_raises(index));
+    }
+    search.count(index);
+    let kinds: &[OpKind] = if raising { &[OpKind::Inc] } else { &[OpKind::Inc, OpKind::Dec] };
+    let mut removed = 0;
+    for &kind in kinds {
+        // A region may be crossed by the same block only within one kind.
+        search.found = false;
+        for block in index.cfg.blocks() {
+            let sources: Vec<Op> = index.live(block, kind).collect();
+            for source in sources {
+                removed += remove_web(index, search, kind, block, source.value);
+            }
+        }
+    }
+    removed
+}
+
+fn opposite(kind: OpKind) -> OpKind {
+    if kind == OpKind::Inc { OpKind::Dec } else { OpKind::Inc }
+}
+
+/// Removes the web with sources of `kind` to which those of `block` belong, if there is one.
+fn remove_web(index: &mut Index<'_>, search: &mut Search, kind: OpKind, block: u32, value: Value) -> usize {
+    let possible = value != Value::NULL
+        && search.live.get(&(value, opposite(kind))).is_some_and(|&live| live > 0)
+        && index.has(kind, block, value);
+    if !possible {
+        return 0;
+    }
+    if !search.is_found_for(index, kind, block, value) {
+        search.found = search.find(index, kind, block, value);
+    }
+    if !search.found {
+        return 0;
+    }
+    // Of several equal operations of a block, those next to the region between.
+    for &block in &search.sources {
+        index.remove(kind, block, value, Pick::Last);
+    }
+    for &block in &search.sinks {
+        index.remove(opposite(kind), block, value, Pick::First);
+    }
+    for (kind, removed) in [(kind, search.sources.len()), (opposite(kind), search.sinks.len())] {
+        search.live.entry((value, kind)).and_modify(|live| *live -= removed);
+    }
+    search.sources.len() + search.sinks.len()
+}
+
+/// Which blocks raise with nothing given back there or later.
+fn final_raises(index: &Index<'_>) -> Vec<bool> {
+    let mut gives_back: Vec<bool> = index.cfg.blocks().map(|block| index.has_dec(block)).collect();
+    let mut stack: Vec<u32> = index.cfg.blocks().filter(|&block| gives_back[block as usize]).collect();
+    while let Some(block) = stack.pop() {
+        for &before in index.cfg.pred().of(block) {
+            if !core::mem::replace(&mut gives_back[before as usize], true) {
+                stack.push(before);
+            }
+        }
+    }
+    index
+        .cfg
+        .blocks()
+        .map(|block| index.cfg.is_raising(BlockId(block)) && !gives_back[block as usize])
+        .collect()
+}
+
+/// What a block is to a web.
+#[derive(PartialEq, Eq)]
+enum Role {
+    Source,
+    Sink,
+    /// No operation that matters: the region goes through.
+    Pass,
+    /// An operation that the region may not contain.
+    Barrier,
+}
+
+fn role(index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> Role {
+    let inc = index.has(OpKind::Inc, block, value);
+    let dec = index.has(OpKind::Dec, block, value);
+    match (kind, inc, dec) {
+        // Within a block decrements come last, so a pair there is not for us.
+        (_, true, true) => Role::Barrier,
+        (OpKind::Inc, true, false) => {
+            if index.has_dec(block) {
+                Role::Barrier
+            } else {
+                Role::Source
+            }
+        }
+        (OpKind::Inc, false, true) => Role::Sink,
+        (OpKind::Inc, false, false) => {
+            if index.has_dec(block) {
+                Role::Barrier
+            } else {
+                Role::Pass
+            }
+        }
+        (OpKind::Dec, false, true) => Role::Source,
+        (OpKind::Dec, true, false) => Role::Sink,
+        (OpKind::Dec, false, false) => Role::Pass,
+    }
+}
+
+/// The search for one web, with marks that are not cleared between searches.
+pub(crate) struct Search {
+    sources: Vec<u32>,
+    sinks: Vec<u32>,
+    /// Blocks whose start, and whose end, the region includes.
+    start: Marks,
+    end: Marks,
+    /// Ends whose successors, and starts whose predecessors, are still to be looked at.
+    forward: Vec<u32>,
+    backward: Vec<u32>,
+    /// Blocks at which a path may end well by raising.
+    raises: Vec<bool>,
+    /// Blocks that the entry reaches.
+    reached: Vec<bool>,
+    /// Whether the last search found a web; its sources, sinks and marks still stand.
+    found: bool,
+    /// The blocks of every value at the start, sorted by value.
+    blocks: Vec<(Value, u32)>,
+    /// How many operations there are.
+    live: HashMap<(Value, OpKind), usize>,
+    /// Blocks for one search, and steps that are left for all of them.
+    limit: usize,
+    left: usize,
+}
+
+impl Search {
+    /// `reached`: which blocks the entry reaches. `limit`: blocks after which the search for one web gives up.
+    pub(crate) fn new(index: &Index<'_>, reached: &[bool], limit: usize) -> Self {
+        let blocks = index.cfg.len();
+        let ops = index.cfg.blocks().map(|block| index.all(block));
+        let mut by_value: Vec<(Value, u32)> = ops.flatten().collect();
+        by_value.sort_unstable();
+        by_value.dedup();
+        Self {
+            sources: Vec::new(),
+            sinks: Vec::new(),
+            start: Marks::new(blocks),
+            end: Marks::new(blocks),
+            forward: Vec::new(),
+            backward: Vec::new(),
+            raises: Vec::new(),
+            reached: reached.to_vec(),
+            found: false,
+            left: STEPS.saturating_mul(blocks.saturating_add(by_value.len())),
+            blocks: by_value,
+            live: HashMap::new(),
+            limit,
+        }
+    }
+
+    /// Counts the operations that are left.
+    fn count(&mut self, index: &Index<'_>) {
+        self.live.clear();
+        for block in index.cfg.blocks() {
+            for kind in [OpKind::Inc, OpKind::Dec] {
+                for op in index.live(block, kind) {
+                    *self.live.entry((op.value, kind)).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    /// Whether the web that was found last is one for `value` too: values come in bundles, and each search may cross the
+    /// whole graph. It is when `value` has the same roles wherever the region is, and nothing was removed since but operations
+    /// of such values.
+    fn is_found_for(&self, index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> bool {
+        if !self.found || self.sources.first() != Some(&block) {
+            return false;
+        }
+        let plays = |blocks: &[u32], expected: Role| {
+            blocks.iter().all(|&block| role(index, kind, block, value) == expected)
+        };
+        let start = self.blocks.partition_point(|entry| entry.0 < value);
+        let own = self.blocks[start..].iter().take_while(|entry| entry.0 == value);
+        let in_region = |block| self.start.contains(block) || self.end.contains(block);
+        let meets = own.filter(|entry| {
+            let live = index.has(OpKind::Inc, entry.1, value) || index.has(OpKind::Dec, entry.1, value);
+            live && in_region(entry.1)
+        });
+        meets.count() == self.sources.len() + self.sinks.len()
+            && plays(&self.sources, Role::Source)
+            && plays(&self.sinks, Role::Sink)
+    }
+
+    /// Whether the operations of `kind` in `block` belong to a web; leaves its members behind.
+    fn find(&mut self, index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> bool {
+        if role(index, kind, block, value) != Role::Source {
+            return false;
+        }
+        self.start.clear();
+        self.end.clear();
+        self.sources.clear();
+        self.sinks.clear();
+        self.forward.clear();
+        self.backward.clear();
+        self.include_end(block);
+        self.sources.push(block);
+        // Near the source there is always something left to try.
+        let limit = self.limit.min(self.left.max(NEAR));
+        let mut steps = 0;
+        loop {
+            if let Some(block) = self.forward.pop() {
+                let next = index.cfg.succ().of(block);
+                // A path that ends inside the region never comes to a sink.
+                if next.is_empty() {
+                    return false;
+                }
+                for &next in next {
+                    if !self.start.contains(next) && !self.include_start(index, kind, next, value) {
+                        return false;
+                    }
+                }
+            } else if let Some(block) = self.backward.pop() {
+                for &before in index.cfg.pred().of(block) {
+                    if self.end.contains(before) {
+                        continue;
+                    }
+                    // No path comes here that way.
+                    if self.reached[block as usize] && !self.reached[before as usize] {
+                        continue;
+                    }
+                    match role(index, kind, before, value) {
+                        Role::Source => {
+                            self.include_end(before);
+                            self.sources.push(before);
+                        }
+                        Role::Pass if self.include_start(index, kind, before, value) => {}
+                        _ => return false,
+                    }
+                }
+            } else {
+                // A source that the region came to from before is not one: the region goes through it.
+                self.sources.retain(|&source| !self.start.contains(source));
+                return !self.sources.is_empty() && !self.sinks.is_empty();
+            }
+            steps += 1;
+            self.left = self.left.saturating_sub(1);
+            index.step();
+            if steps > limit {
+                return false;
+            }
+        }
+    }
+
+    fn include_end(&mut self, block: u32) {
+        if self.end.insert(block) {
+            self.forward.push(block);
+        }
+    }
+
+    /// Takes a block's start into the region; false when it may not be there.
+    fn include_start(&mut self, index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> bool {
+        // The function itself begins at block 0, without a source behind it.
+        if block == 0 {
+            return false;
+        }
+        if !self.start.insert(block) {
+            return true;
+        }
+        // Paths from elsewhere may come here too: nothing of theirs is removed.
+        if self.raises.get(block as usize) == Some(&true) {
+            return true;
+        }
+        match role(index, kind, block, value) {
+            Role::Sink => self.sinks.push(block),
+            Role::Pass | Role::Source => self.include_end(block),
+            Role::Barrier => return false,
+        }
+        self.backward.push(block);
+        true
+    }
+}
