@@ -186,15 +186,10 @@ fn join(
         }
     };
     let begins_here = target.lifetime.lower == op as u64 && !target.from_start;
-    // Another input that lies elsewhere in the same block would be overwritten while it is read.
-    let (low, high) = (delta, delta.saturating_add(target.size));
-    let disturbs = graph.ops()[op].inputs.iter().any(|&other| {
-        other != input
-            && place[other].is_some_and(|(block, at)| {
-                let end = at.saturating_add(graph.tensors()[other].size);
-                block == from && at != delta && at < high && low < end
-            })
-    });
+    // What else is written to the output's block, by operators that nothing puts behind this one, could come too early.
+    let follows =
+        reach.is_none_or(|reach| target.ops.iter().all(|&other| other == op || reach.precedes(op, other)));
+    let disturbs = disturbs(graph, op, (from, delta), to, place);
     // Two outputs over one input, or one beside a view that is made here, would overwrite each other.
     let taken = source.members.iter().any(|&(member, _)| graph.tensors()[member].producer == Some(op));
     let looped = graph.loops().iter().any(|&(first, last)| (first..=last).contains(&op));
@@ -202,6 +197,7 @@ fn join(
         || !fits
         || !ordered
         || !begins_here
+        || !follows
         || disturbs
         || taken
         || looped
@@ -227,4 +223,31 @@ fn join(
     source.ops.sort_unstable();
     source.ops.dedup();
     source.to_end |= target.to_end;
+}
+
+/// Whether `op` would write over an input that it may still read, were the block `to` at `delta` in the block `from`. A permit names
+/// one input: each other one that an output touches needs its own, also a view of the same bytes.
+fn disturbs(
+    graph: &Graph,
+    op: usize,
+    (from, delta): (usize, u64),
+    to: usize,
+    place: &[Option<(usize, u64)>],
+) -> bool {
+    let (node, size) = (&graph.ops()[op], |tensor: usize| graph.tensors()[tensor].size);
+    let within = |tensors: &[usize], block: usize| -> Vec<(usize, u64)> {
+        let here = |&t: &usize| place[t].filter(|&(found, _)| found == block).map(|(_, at)| (t, at));
+        tensors.iter().filter_map(here).collect()
+    };
+    let (read, written) = (within(&node.inputs, from), within(&node.outputs, to));
+    written.iter().any(|&(output, at)| {
+        // The block `to` fits into an input, so no overflow.
+        let low = at.saturating_add(delta);
+        let high = low.saturating_add(size(output));
+        read.iter().any(|&(input, begin)| {
+            let touched = low.max(begin) < high.min(begin.saturating_add(size(input)));
+            let permitted = node.in_place.contains(&(input, output));
+            touched && !(permitted && low == begin && size(output) <= size(input))
+        })
+    })
 }

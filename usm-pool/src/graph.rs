@@ -125,7 +125,8 @@ impl Op {
         self
     }
 
-    /// Permits the operator to write `output` over its dying `input`: same address, same or smaller size.
+    /// Permits the operator to write `output` over its dying `input`: same address, same or smaller size. It speaks for this input only;
+    /// another one whose bytes the output touches needs its own permit, also a view of the same bytes.
     #[must_use]
     pub fn in_place(mut self, input: u64, output: u64) -> Self {
         self.in_place.push((input, output));

@@ -92,9 +92,15 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
             (Some(write), Some(read)) => read <= write && tensors[node.root].producer.is_none(),
             (Some(_), None) => false,
         };
-        if ranges[tensor].is_some() && before_run && !holding.contains(&tensor) {
-            holding.push(tensor);
+        let (true, Some(range)) = (before_run, ranges[tensor]) else { continue };
+        // Who filled them before the run knows no order between them.
+        for &held in &holding {
+            let same = tensors[held].root == node.root;
+            if !same && ranges[held].is_some_and(|with| with.meets(range)) {
+                return Err(overlap(graph, held, tensor, ranges));
+            }
         }
+        holding.push(tensor);
     }
     let mut carried: Vec<(usize, usize)> =
         (0..tensors.len()).filter_map(|tensor| Some((loop_entry(graph, tensor)?, tensor))).collect();
@@ -130,11 +136,8 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
                 if same || !ranges[held].is_some_and(|with| with.meets(range)) {
                     continue;
                 }
-                let allowed = permitted(graph, ranges, op, held, output)
-                    || node.inputs.iter().any(|&input| {
-                        tensors[input].root == tensors[held].root
-                            && permitted(graph, ranges, op, input, output)
-                    });
+                // A permit speaks for one input: whoever else lies under the output needs one of its own.
+                let allowed = permitted(graph, ranges, op, held, output);
                 let reader = pending_read(graph, held, op, allowed);
                 if let Some(reader) = reader {
                     return Err(Violation::Overwritten {
@@ -234,23 +237,36 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
             if !with.meets(range) {
                 continue;
             }
-            let over = |x: usize, y: usize| accesses[x].over_before(&accesses[y], &order, None);
-            let in_place = |x: usize, y: usize| {
-                // Through any member of the block that the operator reads.
-                let op = tensors[y].producer?;
-                let reads = graph.ops()[op]
-                    .inputs
-                    .iter()
-                    .find(|&&t| tensors[t].root == x && permitted(graph, ranges, op, t, y))?;
-                let _ = reads;
-                accesses[x].over_before(&accesses[y], &order, Some(op)).then_some(())
+            let over = |x: usize, y: usize| {
+                accesses[x].over_before(&accesses[y], &order, |op| works_in_place(graph, ranges, op, x, y))
             };
-            if !(over(a, b) || over(b, a) || in_place(a, b).is_some() || in_place(b, a).is_some()) {
+            if !(over(a, b) || over(b, a)) {
                 return Err(overlap(graph, a, b, ranges));
             }
         }
     }
     Ok(())
+}
+
+/// Whether `op`, which uses the roots `x` and `y` and their views, may write what it writes of `y` over what it reads of `x`: it needs
+/// a permit for every such pair with bytes in common, and must not write bytes of both.
+fn works_in_place(graph: &Graph, ranges: &[Option<Range>], op: usize, x: usize, y: usize) -> bool {
+    let node = &graph.ops()[op];
+    let of = |tensors: &[usize], root: usize| -> Vec<usize> {
+        tensors.iter().copied().filter(|&tensor| graph.tensors()[tensor].root == root).collect()
+    };
+    let meets = |a: usize, b: usize| match (ranges[a], ranges[b]) {
+        (Some(a), Some(b)) => a.meets(b),
+        _ => false,
+    };
+    let looped = graph.loops().iter().any(|&(first, last)| first <= op && op <= last);
+    !looped
+        && of(&node.outputs, y).into_iter().all(|output| {
+            of(&node.inputs, x)
+                .into_iter()
+                .all(|input| !meets(input, output) || permitted(graph, ranges, op, input, output))
+                && !of(&node.outputs, x).into_iter().any(|other| meets(other, output))
+        })
 }
 
 /// Who reads and writes a root and its views.
@@ -286,13 +302,9 @@ impl Accesses {
         found
     }
 
-    /// Whether every access is strictly before every access of `other`; `shared` is the one operator that may be in both.
-    fn over_before(&self, other: &Self, order: &Paths, shared: Option<usize>) -> bool {
-        let fits = |a: usize, b: usize| {
-            order.path(a, b)
-                || (Some(a) == shared && (a == b || order.path(a, b)))
-                || (a == b && Some(b) == shared)
-        };
+    /// Whether every access is strictly before every access of `other`, or both are by one operator of which `in_place` is true.
+    fn over_before(&self, other: &Self, order: &Paths, in_place: impl Fn(usize) -> bool) -> bool {
+        let fits = |a: usize, b: usize| if a == b { in_place(a) } else { order.path(a, b) };
         !self.after_run
             && !other.before_run
             && !self.ops.is_empty()

@@ -2,7 +2,11 @@
 //!
 //! A tensor's content is a pattern of its root and position. An operator checks its inputs, spoils its outputs as soon as it starts (it may
 //! write them in any order), checks the inputs again when it ends (it may read them to the last moment) and then fills the outputs.
-//! Whatever has had its last use is poisoned. Shares nothing with planners and checkers but the public graph.
+//! Only the bytes of an output that has a permit for just this input, at the same address and no larger, may differ by then: the operator has
+//! read each of them before it wrote it. Every byte that has had its last use is poisoned. Shares nothing with planners and checkers but
+//! the public graph.
+
+use core::ops::Range;
 
 use usm_pool::graph::Graph;
 use usm_pool::{Row, TensorKind};
@@ -90,32 +94,46 @@ impl<'a> Executor<'a> {
     }
 
     fn check(&mut self, tensor: usize, when: &str) -> Result<(), String> {
+        self.check_but(tensor, &[], when)
+    }
+
+    /// Every byte of the tensor that lies in none of the ranges, which are positions in the tensor.
+    fn check_but(&mut self, tensor: usize, but: &[Range<usize>], when: &str) -> Result<(), String> {
         let (root, at) = (self.graph.tensors()[tensor].root, self.graph.tensors()[tensor].root_offset);
         let id = self.graph.tensors()[tensor].id;
         for (k, byte) in self.bytes(tensor).into_iter().flatten().enumerate() {
-            if *byte != pattern(root, at + k as u64, 0) {
+            let excused = but.iter().any(|range| range.contains(&k));
+            if !excused && *byte != pattern(root, at + k as u64, 0) {
                 return Err(format!("tensor {id}, byte {k}: {byte:#x} {when}"));
             }
         }
         Ok(())
     }
 
-    /// Whether the output's bytes hold something that an input of the operator needs, with permission.
-    fn in_place(&self, op: usize, output: usize) -> bool {
-        let place = |tensor: usize| self.rows[tensor].map(|row| (row.memory, row.offset));
-        self.graph.ops()[op].in_place.iter().any(|&(from, to)| to == output && place(from) == place(to))
+    /// The positions of an input that the operator may have written over by its end: those of outputs with a permit for this very input.
+    fn written_in_place(&self, op: usize, input: usize) -> Vec<Range<usize>> {
+        let Some(from) = self.rows[input] else { return Vec::new() };
+        let permitted = |&&(of, _): &&(usize, usize)| of == input;
+        let permits = self.graph.ops()[op].in_place.iter().filter(permitted);
+        permits
+            .filter_map(|&(_, output)| self.rows[output])
+            .filter(|to| (to.memory, to.offset) == (from.memory, from.offset) && to.size <= from.size)
+            .map(|to| 0..to.size as usize)
+            .collect()
     }
 
+    /// Whether the output's bytes hold content already: the operator reads its block, or another one has written there.
     fn family_written(&self, output: usize, op: usize) -> bool {
         let tensors = self.graph.tensors();
-        let root = tensors[output].root;
-        let reads = self.graph.ops()[op].inputs.iter().any(|&input| tensors[input].root == root);
-        reads
-            || self
-                .graph
-                .family(root)
-                .iter()
-                .any(|&member| member != output && tensors[member].producer.is_some_and(|p| p < op))
+        let node = &tensors[output];
+        let reads = self.graph.ops()[op].inputs.iter().any(|&input| tensors[input].root == node.root);
+        let under = |&&other: &&usize| {
+            let other = &tensors[other];
+            let low = node.root_offset.max(other.root_offset);
+            low < (node.root_offset + node.size).min(other.root_offset + other.size)
+        };
+        let mut family = self.graph.family(node.root).iter().filter(under);
+        reads || family.any(|&member| tensors[member].producer.is_some_and(|p| p < op))
     }
 
     pub(crate) fn start(&mut self, op: usize) -> Result<(), String> {
@@ -123,8 +141,8 @@ impl<'a> Executor<'a> {
             self.check(input, &format!("when op {op} starts to read"))?;
         }
         for output in self.graph.ops()[op].outputs.clone() {
-            // A view of bytes that are there already writes nothing; work in place writes as it reads.
-            if !self.family_written(output, op) && !self.in_place(op, output) {
+            // A view of bytes that are there already writes nothing.
+            if !self.family_written(output, op) {
                 self.bytes(output).into_iter().flatten().for_each(|byte| *byte = POISON);
             }
         }
@@ -133,8 +151,18 @@ impl<'a> Executor<'a> {
 
     /// `again` when a loop will run the operator once more: what it reads has more uses to come then.
     pub(crate) fn finish(&mut self, op: usize, again: bool) -> Result<(), String> {
-        for input in self.graph.ops()[op].inputs.clone() {
-            self.check(input, &format!("when op {op} still reads"))?;
+        let mut inputs = self.graph.ops()[op].inputs.clone();
+        inputs.sort_unstable();
+        inputs.dedup();
+        for &input in &inputs {
+            let written = self.written_in_place(op, input);
+            self.check_but(input, &written, &format!("while op {op} still reads"))?;
+        }
+        for &input in inputs.iter().filter(|_| !again) {
+            self.reads_left[input] -= 1;
+            if self.reads_left[input] == 0 && self.graph.tensors()[input].kind == TensorKind::Activation {
+                self.poison(input);
+            }
         }
         for output in self.graph.ops()[op].outputs.clone() {
             self.fill(output);
@@ -142,25 +170,26 @@ impl<'a> Executor<'a> {
         for output in self.graph.ops()[op].outputs.clone() {
             self.check(output, &format!("after op {op} wrote it"))?;
         }
-        if again {
-            return Ok(());
-        }
-        let mut inputs = self.graph.ops()[op].inputs.clone();
-        inputs.sort_unstable();
-        inputs.dedup();
-        for input in inputs {
-            self.reads_left[input] -= 1;
-            let root = self.graph.tensors()[input].root;
-            let family = self.graph.family(root);
-            let over = family.iter().all(|&member| {
-                self.reads_left[member] == 0 && self.graph.tensors()[member].producer.is_none_or(|p| p <= op)
-            });
-            let reused = self.graph.ops()[op].outputs.iter().any(|&output| self.in_place(op, output));
-            if over && !reused && self.graph.tensors()[root].kind == TensorKind::Activation {
-                self.bytes(root).into_iter().flatten().for_each(|byte| *byte = POISON);
+        Ok(())
+    }
+
+    /// Spoils what no tensor with reads to come needs of a tensor that had its last.
+    fn poison(&mut self, tensor: usize) {
+        let node = &self.graph.tensors()[tensor];
+        let (low, high) = (node.root_offset, node.root_offset + node.size);
+        let needed: Vec<Range<u64>> = self
+            .graph
+            .family(node.root)
+            .iter()
+            .filter(|&&member| self.reads_left[member] > 0)
+            .map(|&member| &self.graph.tensors()[member])
+            .map(|other| other.root_offset..other.root_offset + other.size)
+            .collect();
+        for (position, byte) in (low..high).zip(self.bytes(tensor).into_iter().flatten()) {
+            if !needed.iter().any(|range| range.contains(&position)) {
+                *byte = POISON;
             }
         }
-        Ok(())
     }
 
     /// Before the first iteration somebody has filled what the body reads before it writes it.
