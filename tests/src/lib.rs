@@ -9,6 +9,7 @@ pub mod counting;
 pub mod faults;
 pub mod harness;
 pub mod process;
+pub mod programs;
 pub mod provider;
 pub mod scarce;
 pub mod skip;

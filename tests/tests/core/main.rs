@@ -9,6 +9,7 @@ mod flight;
 mod interleaved;
 mod limits;
 mod order;
+mod programs;
 mod queue_memory;
 mod registry;
 mod selector;

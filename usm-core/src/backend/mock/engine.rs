@@ -258,16 +258,19 @@ impl Engine {
             state.random ^= state.random << 17;
             let pick = ready[(state.random % ready.len() as u64) as usize];
             let next = &mut state.queued[pick];
-            // A failed dependency poisons what waits for it (contract, point 11).
-            let poison = next.after.iter().find_map(|event| event.failure()).or(next.late);
             let in_order_queue = (next.order == QueueOrder::InOrder).then_some(next.queue);
+            // What comes after a failure does not run: by an event, or by the order of a queue (contract, point 11).
+            let after_failure = next.after.iter().find_map(|event| event.failure());
             let (work, event) = (next.work.take(), Arc::clone(&next.event));
+            let late = next.late;
+            let of_queue = state.failed.iter().find(|(queue, _)| Some(*queue) == in_order_queue);
+            let poison = after_failure.or(of_queue.map(|(_, error)| *error)).or(late);
+            // Only what runs touches memory.
             if poison.is_none() {
                 let wrong = state.misused_by(pick);
                 state.violations.extend(wrong);
             }
-            let earlier = state.failed.iter().find(|(queue, _)| Some(*queue) == in_order_queue);
-            (work, event, poison.or(earlier.map(|(_, error)| *error)), in_order_queue)
+            (work, event, poison, in_order_queue)
         };
         let mut running = Running { engine: self, event, in_order_queue, outcome: Ok(()) };
         match (poison, work) {

@@ -195,7 +195,7 @@ impl Engine {
             let live = state.live.iter().position(|live| live.base == start);
             let live = live.map(|index| state.live.swap_remove(index));
             // What has run is taken out of the queue a moment after its event says so.
-            let running = |queued: &Queued| !queued.event.is_complete();
+            let running = |queued: &Queued| queued.event.is_pending();
             let touches =
                 |queued: &Queued| queued.touches.iter().any(|range| range.start < end && start < range.end);
             let in_use = !state.lost && state.queued.iter().any(|queued| touches(queued) && running(queued));
@@ -287,7 +287,7 @@ impl State {
             running.lives.iter().filter(|life| !life.is_on()).map(|life| life.violation()).collect();
         if let Some(ends) = &running.ends {
             let uses = |queued: &Queued| queued.lives.iter().any(|life| Arc::ptr_eq(life, ends));
-            let in_use = self.queued.iter().any(|queued| uses(queued) && !queued.event.is_complete());
+            let in_use = self.queued.iter().any(|queued| uses(queued) && queued.event.is_pending());
             wrong.extend((!ends.begins.is_complete() || in_use).then(|| ends.violation()));
         }
         wrong

@@ -1,0 +1,110 @@
+//! Any program of safe Rust gives what it would give run line by line, however the device orders what it may order, and whatever fails.
+//!
+//! `USM_PROGRAMS` says how many are run (each with faults and without), `USM_PROGRAMS_FROM` from which seed on.
+
+use core::time::Duration;
+
+use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
+use usm_core::{Backend, Context, Error, ErrorKind, Result};
+use usm_tests::programs::{Driver, Random, Tally, run_all};
+
+/// Operations that programs make fail. The last three have no late end.
+const SORTS: [Operation; 8] = [
+    Operation::Copy,
+    Operation::Fill,
+    Operation::Task,
+    Operation::Barrier,
+    Operation::AllocateInOrder,
+    Operation::FreeInOrder,
+    Operation::Allocate,
+    Operation::CreateQueue,
+];
+
+struct OnMock {
+    mock: Mock,
+    progress: Progress,
+}
+
+impl OnMock {
+    /// A mock of one of all sorts.
+    fn of(seed: u64) -> Self {
+        let mut random = Random::new(!seed);
+        let progress =
+            random.of(&[Progress::Immediate, Progress::OnWait, Progress::OnWait, Progress::Manual]);
+        let mut mock = Mock::new(progress);
+        if random.once_in(3) {
+            mock = mock.without_concurrent_access();
+        }
+        if random.once_in(3) {
+            mock = mock.without_queue_memory();
+        }
+        mock.seed(random.number());
+        Self { mock, progress }
+    }
+}
+
+impl Driver<Mock> for OnMock {
+    fn context(&self) -> Result<Context<Mock>> {
+        let mut device = None;
+        self.mock.for_each_device(&mut |found| device = Some(found))?;
+        let context = Context::new(&self.mock, &device.expect("a device"))?;
+        if self.progress == Progress::Manual {
+            context.set_wait_limit(Duration::ZERO);
+        }
+        Ok(context)
+    }
+
+    fn advance(&self, operations: usize) {
+        for _ in 0..operations {
+            if !self.mock.step() {
+                break;
+            }
+        }
+    }
+
+    fn runs_by_itself(&self) -> bool {
+        self.progress != Progress::Manual
+    }
+
+    fn fail(&self, sort: usize, skip: usize, late: bool) -> bool {
+        let error = Error::from(ErrorKind::Native { operation: "an operation of the program" });
+        self.mock.inject(Fault { operation: SORTS[sort], skip, error, late });
+        true
+    }
+
+    fn verdict(&self, tidy: bool) -> core::result::Result<(), String> {
+        let misused = self.mock.violations();
+        if !misused.is_empty() {
+            return Err(format!("memory was misused: {misused:?}"));
+        }
+        let left = (self.mock.live_blocks(), self.mock.contexts(), self.mock.queued());
+        if tidy && left != (0, 0, 0) {
+            return Err(format!("blocks, contexts and operations are left: {left:?}"));
+        }
+        Ok(())
+    }
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
+}
+
+fn programs(faults: bool) -> Tally {
+    let (first, count) = (number("USM_PROGRAMS_FROM", 0), number("USM_PROGRAMS", 300));
+    let tally = run_all(first, count, faults, OnMock::of);
+    println!("{tally:?}");
+    assert_eq!(tally.programs as u64, count);
+    tally
+}
+
+#[test]
+fn programs_give_what_they_say() {
+    let tally = programs(false);
+    assert!(tally.reads > tally.programs * 5, "{tally:?}");
+}
+
+#[test]
+fn programs_with_late_faults_read_the_right_values_or_errors() {
+    let tally = programs(true);
+    assert!(tally.reads > tally.programs && tally.errors > tally.programs && tally.faults > tally.programs);
+}
