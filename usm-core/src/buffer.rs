@@ -3,18 +3,23 @@
 use core::fmt;
 use core::mem::ManuallyDrop;
 
+use bytemuck::Pod;
+
 use crate::access::Access;
 use crate::allocation::Allocation;
 use crate::backend::{Backend, Buffers};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
+use crate::kind::Kind;
 use crate::queue::{Queue, Usage, disjoint, host_side, suits};
 #[cfg(feature = "alloc")]
 use crate::staging::staging;
+use crate::typed::UsmVec;
 use crate::uses::Uses;
 
-/// A memory object without an address: only copies and kernels reach its content.
+/// A memory object without an address: only copies and kernels reach its content. Every byte is zero at first, so
+/// reading one that nobody wrote is safe.
 pub struct Buffer<B: Backend> {
     context: Context<B>,
     raw: ManuallyDrop<<B::Buffers as Buffers<B>>::Raw>,
@@ -42,8 +47,8 @@ impl<B: Backend> Buffer<B> {
     /// in the context's books.
     ///
     /// # Safety
-    /// `raw` is a buffer of `context`'s native context with `size` bytes. Access from elsewhere is the caller's to order, also through
-    /// another object over the same bytes where [`Buffers::place`] does not tell.
+    /// `raw` is a buffer of `context`'s native context with `size` bytes, and every byte has a value. Access from elsewhere is the caller's to
+    /// order, also through another object over the same bytes where [`Buffers::place`] does not tell.
     #[must_use]
     pub unsafe fn foreign(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
         let mut buffer = Self::new(context, raw, size);
@@ -122,11 +127,61 @@ impl<B: Backend> Drop for Buffer<B> {
 }
 
 impl<B: Backend> Queue<B> {
-    /// Copies `len` bytes of an allocation that the host reaches into a buffer.
+    /// Copies `len` bytes of an array that the host reaches into a buffer. Both offsets are in bytes.
+    ///
+    /// ```
+    /// # #[cfg(feature = "mock")] {
+    /// use usm_core::backend::mock::Mock;
+    /// use usm_core::{Fallback, Host, Memory, MemoryType, QueueOrder, UsmVec};
+    ///
+    /// let context = Mock::default().context();
+    /// let queue = context.queue(QueueOrder::InOrder)?;
+    /// let Memory::Buffer(mut buffer) = context.allocate_memory(MemoryType::Buffer, 8, 0, Fallback::Refuse)? else {
+    ///     unreachable!("the mock has buffers")
+    /// };
+    /// let array = UsmVec::<u16, Host, _>::from_slice(&queue, &[1, 2, 3])?;
+    /// let _ = queue.write_buffer(&mut buffer, 4, &array, 2, 4)?;
+    /// let mut bytes = [7; 8];
+    /// queue.read_buffer_to(&buffer, 0, &mut bytes)?;
+    /// assert_eq!(bytes, [0, 0, 0, 0, 2, 0, 3, 0]);
+    /// # }
+    /// # Ok::<(), usm_core::Error>(())
+    /// ```
+    ///
+    /// Memory without a type may have no value yet, so it is no source:
+    ///
+    /// ```compile_fail,E0308
+    /// use usm_core::{Allocation, Backend, Buffer, Host, Queue, UsmVec};
+    ///
+    /// fn publish<B: Backend>(queue: &Queue<B>, buffer: &mut Buffer<B>, memory: &Allocation<B>) {
+    ///     let _ = queue.write_buffer::<u8, Host>(buffer, 0, memory, 0, 8);
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::OutOfBounds`], [`ErrorKind::NotHostAccessible`], [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
-    pub fn write_buffer(
+    pub fn write_buffer<T: Pod, K: Kind>(
+        &self,
+        buffer: &mut Buffer<B>,
+        offset: usize,
+        src: &UsmVec<T, K, B>,
+        src_offset: usize,
+        len: usize,
+    ) -> Result<Event<B>> {
+        src.check_range(src_offset, len)?;
+        // SAFETY: the range lies in the elements, which have values, and `Pod` has no padding.
+        unsafe { self.write_buffer_bytes(buffer, offset, src.allocation(), src_offset, len) }
+    }
+
+    /// Copies `len` bytes of an allocation that the host reaches into a buffer.
+    ///
+    /// # Safety
+    /// Every byte of the source range has a value before the copy runs: written by the host, or by work that this copy is ordered after.
+    /// Whoever reads the buffer reads these bytes as numbers.
+    ///
+    /// # Errors
+    /// As [`write_buffer`](Self::write_buffer).
+    pub unsafe fn write_buffer_bytes(
         &self,
         buffer: &mut Buffer<B>,
         offset: usize,
@@ -166,7 +221,7 @@ impl<B: Backend> Queue<B> {
         let to = dst.as_ptr().wrapping_add(dst_offset);
         let usages = [Usage::buffer(buffer, Access::Read), Usage::write(dst)];
         let read = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: as in `write_buffer`.
+            // SAFETY: as in `write_buffer_bytes`.
             unsafe { B::Buffers::read(queue, buffer.raw(), offset, to, len, after) }
         };
         // SAFETY: it touches what the usages say, and `dst` is borrowed exclusively.
@@ -264,7 +319,8 @@ impl<B: Backend> Queue<B> {
         let staging = unsafe { staging(self.context(), bytes.len()) }?;
         // SAFETY: just made, with as many bytes; nobody else has it yet.
         unsafe { staging.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
-        self.write_buffer(buffer, offset, &staging, 0, bytes.len())
+        // SAFETY: all of it was just written.
+        unsafe { self.write_buffer_bytes(buffer, offset, &staging, 0, bytes.len()) }
     }
 
     /// Copies bytes of a buffer, from `offset` bytes on, to the program, after the work that writes it; also where the runtime has

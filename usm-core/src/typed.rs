@@ -115,6 +115,15 @@ impl<T, K: Kind, B: Backend> UsmVec<T, K, B> {
         self.len * size_of::<T>()
     }
 
+    /// As [`Allocation::check_range`], for the bytes of the elements: what lies behind them has no value.
+    pub(crate) fn check_range(&self, offset: usize, len: usize) -> Result<()> {
+        let size = self.bytes();
+        match offset.checked_add(len) {
+            Some(end) if end <= size => Ok(()),
+            _ => Err(ErrorKind::OutOfBounds { offset, len, size }.into()),
+        }
+    }
+
     /// The memory, without its type.
     #[must_use]
     pub fn into_allocation(self) -> Allocation<B> {

@@ -205,7 +205,7 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
     /// # Safety
     /// With these arguments over this range, the code stays inside the arrays and local memory that it is given, has no data
     /// race, ends, and touches no other USM memory than what [`uses`](Self::uses) names. It leaves no element of an array without a value
-    /// that had one. A shared `&` to an array may be given more than once, and what is given as read is not written.
+    /// that had one: nothing that it writes there depends on memory without a value. A shared `&` to an array may be given more than once, and what is given as read is not written.
     ///
     /// # Errors
     /// [`LaunchError`]; nothing has run then.

@@ -75,7 +75,8 @@ impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> Declared<
     /// # Safety
     /// For every range and all lengths of arguments and local arrays that `check` accepts, the code stays inside its arrays and its
     /// local memory, has no data race, ends, touches no other USM memory, writes only what is declared as written, and leaves
-    /// no element of a [`Write`](crate::Write) array without a value. Without local arrays it may be launched [over items](Launch::over): `check` is then
+    /// no element of a [`Write`](crate::Write) array without a value: nothing that it writes there depends on elements of an
+    /// [`Output`](crate::Output) array or of local memory that it has not written before. Without local arrays it may be launched [over items](Launch::over): `check` is then
     /// shown one group, and the device runs groups of its own choice.
     ///
     /// # Errors

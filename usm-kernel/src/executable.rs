@@ -31,7 +31,8 @@ use crate::range::NdRange;
 /// # Safety
 /// For every range and all lengths that [`check`](Kernel::check) and [`required_group`](Kernel::required_group) accept, the code stays
 /// inside its arrays and the local memory that [`local`](Kernel::local) asks for, has no data race, ends, touches no other memory,
-/// writes only what is declared as written, and leaves no element of a [`Write`](crate::Write) array without a value. A kernel without local arrays may be
+/// writes only what is declared as written, and leaves no element of a [`Write`](crate::Write) array without a value: nothing that it writes
+/// there depends on elements of an [`Output`](crate::Output) array or of local memory that it has not written before. A kernel without local arrays may be
 /// launched [over items](Launch::over): `check` is then shown one group, and the device runs groups of its own choice.
 pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     /// OpenCL C.

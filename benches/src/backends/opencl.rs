@@ -4,13 +4,17 @@ use std::ffi::{c_char, c_void};
 use std::hint::black_box;
 use std::ptr;
 
-use usm_core::Queue;
 use usm_core::backend::opencl::{OpenCl, raw};
+use usm_core::{Fallback, MemoryType, Queue};
 use usm_kernel::Code;
 
 use super::peer::{self, Events, GROUP, ITEMS, OPENCL_C, Peer, Raw, Turn, function};
 use super::strided;
+use crate::pairs::{Clock, pairs};
 use crate::row::Row;
+
+/// Nanoseconds.
+const MICROSECOND: f64 = 1e3;
 
 /// What the peer calls.
 struct Driver {
@@ -32,6 +36,7 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let queue = peer::queue(&context)?;
     let driver = Driver::of(&queue)?;
     let mut rows = peer::memory_rows("OpenCL", &queue, &driver, &());
+    rows.extend(buffer_rows(&queue, &driver)?);
     rows.extend(strided::rows("OpenCL", &queue, &driver));
     rows.extend(peer::busy_rows("OpenCL", &queue, &driver, |event| driver.wait_without_limit(event)));
     let kernel = driver.kernel(&queue)?;
@@ -50,6 +55,50 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let launch = |turn: Turn| kernel.launch(turn.address, &[]);
     let bare = ("no failures, no events", Events::Dropped);
     rows.extend(peer::launch_rows("OpenCL", &queue, code, (&driver, &()), bare, launch)?);
+    Ok(rows)
+}
+
+/// A buffer made and released: ours, which is zero, beside the driver's, whose content is whatever lay there, and beside one that the driver fills
+/// with zeros on a queue.
+fn buffer_rows(queue: &Queue<OpenCl>, driver: &Driver) -> Result<Vec<Row>, String> {
+    let context = queue.context();
+    let find = |name| raw::function(context.raw(), name);
+    let create = function!(find, c"clCreateBuffer", fn(Raw, u64, usize, Raw, *mut i32) -> Raw);
+    let fill = function!(
+        find,
+        c"clEnqueueFillBuffer",
+        fn(Raw, Raw, *const c_void, usize, usize, usize, u32, *const Raw, *mut Raw) -> i32
+    );
+    let finish = function!(find, c"clFinish", fn(Raw) -> i32);
+    let release = function!(find, c"clReleaseMemObject", fn(Raw) -> i32);
+    let mut rows = Vec::new();
+    for size in [4096, 1 << 20] {
+        let make = || {
+            // SAFETY: a live context, no host pointer.
+            unsafe { create(driver.context, 1, size, ptr::null_mut(), ptr::null_mut()) }
+        };
+        let ours = || {
+            let memory = context.allocate_memory(MemoryType::Buffer, size, 0, Fallback::Refuse);
+            drop(black_box(memory.expect("a buffer")));
+        };
+        let theirs = || {
+            // SAFETY: just made, unused.
+            unsafe { release(black_box(make())) };
+        };
+        let filled = || {
+            let (buffer, zero) = (make(), 0_u128);
+            // SAFETY: a live queue and buffer of that size; it is released once nothing uses it.
+            unsafe {
+                let pattern = (&raw const zero).cast();
+                fill(driver.queue, buffer, pattern, 16, 0, size, 0, ptr::null(), ptr::null_mut());
+                finish(driver.queue);
+                release(black_box(buffer));
+            }
+        };
+        let case = format!("OpenCL: create and release a buffer of {size} B");
+        rows.push(pairs(Clock::Thread, ours, theirs).row(&case, "without zeros", "us", MICROSECOND));
+        rows.push(pairs(Clock::Process, ours, filled).row(&case, "zeros by a fill", "us", MICROSECOND));
+    }
     Ok(rows)
 }
 

@@ -63,9 +63,13 @@ pub fn a_buffer_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, 
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
     let (mut near, mut far) =
         (memory(fixture.context, AllocKind::Host), memory(fixture.other, AllocKind::Host));
+    let [near_array, far_array] = [fixture.context, fixture.other].map(|context| {
+        let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+        UsmVec::<u8, Shared, B>::zeroed(&queue, 64).expect("an array")
+    });
     for outcome in [
-        queue.write_buffer(&mut theirs, 0, &near, 0, 64),
-        queue.write_buffer(&mut ours, 0, &far, 0, 64),
+        queue.write_buffer(&mut theirs, 0, &near_array, 0, 64),
+        queue.write_buffer(&mut ours, 0, &far_array, 0, 64),
         queue.read_buffer(&theirs, 0, &mut near, 0, 64),
         queue.read_buffer(&ours, 0, &mut far, 0, 64),
         queue.fill_buffer(&mut theirs, 0, 64, &[1]),

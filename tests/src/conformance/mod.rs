@@ -87,7 +87,7 @@ macro_rules! conformance_cases {
             every_pair_of_kinds_copies ranges_copy_between_offsets a_range_outside_is_refused_with_the_numbers
             overlap_inside_an_allocation_is_refused neighbours_inside_an_allocation_copy
             no_bytes_are_fine_in_every_operation one_byte_too_many_is_refused_by_every_operation
-            fills_of_every_width fills_follow_one_rule a_buffer_round_trip a_buffer_and_bytes_of_the_program a_buffer_range_outside_is_refused
+            fills_of_every_width fills_follow_one_rule a_buffer_round_trip a_buffer_is_zero_before_anybody_writes_it a_buffer_and_bytes_of_the_program a_buffer_range_outside_is_refused
             buffers_are_filled_by_the_same_rule buffers_are_copied_between_and_within buffer_copies_are_checked
             hints_change_nothing);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, order:

@@ -215,12 +215,12 @@ pub fn a_buffer_round_trip<B: Backend>(fixture: &Fixture<'_, B>) {
     let Some(mut opaque) = buffer(fixture.context, 64) else { return };
     let source = array(&queue, AllocKind::Host, &[1, 2, 3, 4]);
     let mut target = array(&queue, AllocKind::Host, &[0; 4]);
-    let _ = queue.write_buffer(&mut opaque, 16, source.allocation(), 4, 12).expect("a write");
+    let _ = queue.write_buffer(&mut opaque, 16, &source, 4, 12).expect("a write");
     // SAFETY: the buffer has a value there, and the memory stays in its place.
     let memory = unsafe { target.allocation_mut() };
     let _ = queue.read_buffer(&opaque, 16, memory, 0, 12).expect("a read");
     let mut empty = allocate(fixture, 8);
-    queue.write_buffer(&mut opaque, 64, &empty, 8, 0).expect("no bytes").wait().expect("done");
+    queue.write_buffer(&mut opaque, 64, &source, 16, 0).expect("no bytes").wait().expect("done");
     queue.read_buffer(&opaque, 64, &mut empty, 8, 0).expect("no bytes").wait().expect("done");
     drop(opaque);
     assert_eq!(target.to_vec(&queue).expect("the content"), [2, 3, 4, 0]);
@@ -351,12 +351,49 @@ pub fn buffer_copies_are_checked<B: Backend>(fixture: &Fixture<'_, B>) {
 pub fn a_buffer_range_outside_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let Some(mut opaque) = buffer(fixture.context, 64) else { return };
-    let source = allocate(fixture, 64);
+    let source = array(&queue, AllocKind::Shared, &[1; 16]);
     let refused = queue.write_buffer(&mut opaque, 60, &source, 0, 8).expect_err("outside").kind;
     assert_eq!(refused, ErrorKind::OutOfBounds { offset: 60, len: 8, size: 64 });
-    let device = fixture.context.allocate(&Request::new(AllocKind::Device, 64)).expect("memory");
+    // The memory of an array may be larger than its elements: what lies behind them has no value.
+    let whole = allocate(fixture, 64);
+    // SAFETY: no element is looked at.
+    let short = unsafe { UsmVec::<u32, AnyKind, B>::from_allocation(whole, 2) }.expect("an array");
+    let refused = queue.write_buffer(&mut opaque, 0, &short, 4, 8).expect_err("behind the elements").kind;
+    assert_eq!(refused, ErrorKind::OutOfBounds { offset: 4, len: 8, size: 8 });
+    let device = array(&queue, AllocKind::Device, &[1; 16]);
     let refused = queue.write_buffer(&mut opaque, 0, &device, 0, 8).expect_err("no host pointer").kind;
     assert_eq!(refused, ErrorKind::NotHostAccessible { kind: AllocKind::Device });
+}
+
+/// Also where the memory was that of a block with other content; and a copy of a part, by whatever way, leaves the rest zero.
+pub fn a_buffer_is_zero_before_anybody_writes_it<B: Backend>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture);
+    for size in [1, 24, 4096, 65_537, 1 << 18] {
+        let mut found = vec![7_u8; size];
+        for round in 0..4 {
+            let Some(mut opaque) = buffer(fixture.context, size) else { return };
+            queue.read_buffer_to(&opaque, 0, &mut found).expect("a read");
+            let dirty = found.iter().position(|byte| *byte != 0);
+            assert_eq!(dirty, None, "buffer {round} of {size} bytes");
+            let part = size / 3;
+            let _ = queue.fill_buffer(&mut opaque, 0, part, &[0xEE]).expect("a fill");
+            let Some(mut other) = buffer(fixture.context, size) else { return };
+            let _ = queue.copy_buffer(&mut other, part, &opaque, 0, size - part).expect("a copy");
+            queue.read_buffer_to(&other, 0, &mut found).expect("a read");
+            assert!(found[..part].iter().chain(&found[2 * part..]).all(|byte| *byte == 0), "{size} bytes");
+            assert!(found[part..2 * part].iter().all(|byte| *byte == 0xEE), "{size} bytes");
+            // What the allocator may give to the next one is not zero.
+            let _ = queue.fill_buffer(&mut other, 0, size, &[0xEE]).expect("a fill");
+            let _ = queue.fill_buffer(&mut opaque, 0, size, &[0xEE]).expect("a fill");
+            drop(UsmVec::<u8, AnyKind, B>::from_slice_any(
+                &queue,
+                fixture.context,
+                AllocKind::Host,
+                &vec![0xEE; size],
+            ));
+            queue.wait().expect("idle");
+        }
+    }
 }
 
 /// Prefetch and every advice, for memory of every kind: hints, or typed refusals; never an error of the runtime, never another content.

@@ -17,7 +17,7 @@ pub trait Buffers<B: Backend> {
     /// The runtime's handle.
     type Raw: Debug + Send + Sync;
 
-    /// A buffer of `size` bytes.
+    /// A buffer of `size` bytes, all zero: safe code reads it back before anybody has written it.
     ///
     /// # Errors
     /// The runtime's, or `Unsupported`.

@@ -21,6 +21,7 @@
 //! 10. With [`Backend::SYNCHRONOUS`] an operation has finished when its call returns.
 //! 11. A failure is not lost: an operation after a failed one, by an event or by the order of its queue, fails too.
 //!     A backend whose driver forgets failures of an in-order queue passes the last event of the queue on.
+//! 12. [`Buffers::create`] gives zeros. What [`Backend::allocate`] gives has no value, and nothing safe above reads it.
 
 mod ability;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]

@@ -105,7 +105,6 @@ macro_rules! synchronous_abilities {
             fn create(context: &<$backend as Backend>::Context, size: usize) -> Result<HostBuffer> {
                 let layout = crate::Request::new(BUFFER_KIND, size).layout()?;
                 let pointer = <$backend>::allocate(context, BUFFER_KIND, layout)?;
-                // An opaque object has defined content from the start: reading it back is safe.
                 // SAFETY: fresh memory of that size.
                 unsafe { pointer.as_ptr().write_bytes(0, size) };
                 Ok(HostBuffer {

@@ -298,6 +298,8 @@ impl Buffers<Mock> for Mock {
     fn create(context: &Counted<MockContext>, size: usize) -> Result<MockBuffer> {
         let layout = crate::Request::new(AllocKind::Device, size).layout()?;
         let pointer = context.engine.allocate(AllocKind::Device, layout, 0)?;
+        // SAFETY: fresh memory of that size.
+        unsafe { pointer.as_ptr().write_bytes(0, size) };
         Ok(MockBuffer { block: Block { pointer, size, alignment: layout.align(), kind: AllocKind::Device } })
     }
 

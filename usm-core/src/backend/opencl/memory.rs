@@ -6,6 +6,7 @@ use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
+use std::sync::OnceLock;
 
 use super::OpenCl;
 use super::device::{self, OpenClDevice};
@@ -32,6 +33,7 @@ mod info {
 
 const CONTEXT_PLATFORM: isize = 0x1084;
 const READ_WRITE: Bits = 1;
+const COPY_HOST_PTR: Bits = 1 << 5;
 
 /// An OpenCL context over one device.
 #[derive(Clone, Debug)]
@@ -205,15 +207,23 @@ impl OpenClContext {
 
     pub(super) fn create_buffer(&self, size: usize) -> Result<OpenClBuffer> {
         let library = self.library();
-        let mut status = error::SUCCESS;
-        // SAFETY: a live context, no host pointer.
-        let raw = unsafe {
-            (library.create_buffer)(self.as_raw(), READ_WRITE, size, ptr::null_mut(), &raw mut status)
+        let exhausted = ErrorKind::OutOfMemory { memory_type: MemoryType::Buffer, requested: size as u64 };
+        // A fill needs a queue, a wait and its limit; the copy is over when the call returns.
+        let out_of_memory = || error::of(exhausted);
+        let own;
+        let zeros = if let Some(kept) = Zeros::kept(size) {
+            kept
+        } else {
+            own = Zeros::new(size).ok_or_else(out_of_memory)?;
+            &own
         };
+        let (flags, from) = (READ_WRITE | COPY_HOST_PTR, zeros.first.as_ptr().cast());
+        let mut status = error::SUCCESS;
+        // SAFETY: a live context, and a host pointer to as many bytes, of which the call makes a copy.
+        let raw = unsafe { (library.create_buffer)(self.as_raw(), flags, size, from, &raw mut status) };
         let Some(raw) = NonNull::new(raw) else {
-            let kind = ErrorKind::OutOfMemory { memory_type: MemoryType::Buffer, requested: size as u64 };
             return Err(if is_exhaustion(status) {
-                error::of(kind).with_native(i64::from(status))
+                out_of_memory().with_native(i64::from(status))
             } else {
                 error::native("clCreateBuffer", status)
             });
@@ -250,6 +260,43 @@ impl OpenClBuffer {
 
     pub(super) fn native(&self) -> &Handle {
         &self.handle
+    }
+}
+
+/// Zeros of the process that buffers are made of. Where the system gives them page by page, reading them takes no memory.
+struct Zeros {
+    first: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: bytes that are only read, and its own.
+unsafe impl Send for Zeros {}
+// SAFETY: as above.
+unsafe impl Sync for Zeros {}
+
+impl Zeros {
+    /// The same ones for buffers up to a size: finding their pages anew takes as long as filling those of the buffer.
+    fn kept(bytes: usize) -> Option<&'static Self> {
+        const KEPT: usize = 1 << 20;
+        static ZEROS: OnceLock<Option<Zeros>> = OnceLock::new();
+        if bytes > KEPT {
+            return None;
+        }
+        ZEROS.get_or_init(|| Self::new(KEPT)).as_ref()
+    }
+
+    fn new(bytes: usize) -> Option<Self> {
+        let layout = Layout::from_size_align(bytes.max(1), align_of::<u128>()).ok()?;
+        // SAFETY: the size is not zero.
+        let first = NonNull::new(unsafe { alloc::alloc::alloc_zeroed(layout) })?;
+        Some(Self { first, layout })
+    }
+}
+
+impl Drop for Zeros {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and the call that read it has returned.
+        unsafe { alloc::alloc::dealloc(self.first.as_ptr(), self.layout) };
     }
 }
 

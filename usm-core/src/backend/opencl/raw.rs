@@ -182,7 +182,7 @@ impl OpenClBuffer {
     /// A foreign buffer, retained, and its bytes: what [`Buffer::foreign`] takes. A part of another buffer is one too.
     ///
     /// # Safety
-    /// `buffer` is a live `cl_mem` of the loader that the context's backend opened.
+    /// `buffer` is a live `cl_mem` of the loader that the context's backend opened, and every byte of it has a value.
     ///
     /// # Errors
     /// [`ErrorKind::WrongContext`] when it belongs to another native context, [`ErrorKind::Unsupported`] when it is an image or a pipe,
