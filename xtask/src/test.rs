@@ -102,21 +102,23 @@ pub(crate) fn drivers(report: &mut Report) {
     report.command("test drivers", cargo(["build", "--quiet"]).args(packages));
 }
 
-/// The command built with `panic = "abort"`, before the runtimes of this machine, one by one, none and broken ones. Without ONNX, which is most of
-/// the build; the tests are those that ran before, with their binary exchanged.
+/// The command built with `panic = "abort"` and with the default features, so without shape inference: before the runtimes of this machine, one by one,
+/// none and broken ones, and on ONNX models. The tests are those that ran before, with their binary exchanged.
 fn without_unwinding(report: &mut Report) {
-    let parts = ["--no-default-features", "--features", "sycl,cuda"];
     let built = report.command(
         "panic=abort: build",
-        cargo(["build", "--quiet", "--profile", "abort", "-p", "usm-cli"]).args(parts),
+        &mut cargo(["build", "--quiet", "--profile", "abort", "-p", "usm-cli"]),
     );
     if !built {
         return;
     }
     let binary = environment::target_dir().join("abort").join(format!("usm{}", std::env::consts::EXE_SUFFIX));
-    let tests =
-        ["test", "--quiet", "--all-features", "--test", "command", "--", "--show-output", "runtimes::"];
-    report.command("panic=abort: runtimes", cargo(tests).env("USM_CLI_BINARY", binary));
+    let tests = ["test", "--quiet", "--all-features", "--test", "command", "--", "--show-output"];
+    let words = ["runtimes::", "onnx_stated::"];
+    report.command(
+        "panic=abort: runtimes, and models without shape inference",
+        cargo(tests).args(words).env("USM_CLI_BINARY", binary),
+    );
 }
 
 /// `cargo test`, with the output of tests that pass: skips are announced there.

@@ -5,7 +5,6 @@ pub(crate) mod cfg_json;
 mod graph_csv;
 pub(crate) mod graph_json;
 mod json;
-#[cfg(feature = "onnx")]
 pub(crate) mod onnx;
 mod table;
 
@@ -45,7 +44,7 @@ pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Input> {
         return Err(Error::bad("only ONNX files have symbolic dimensions").in_field("--dim"));
     }
     if is(".onnx") {
-        onnx_file(path, hints)
+        onnx::read(path, hints).map(Input::Graph)
     } else if is(".json") {
         graph_json::read(path, hints).map(Input::Graph)
     } else if is(".graph.csv") {
@@ -55,14 +54,4 @@ pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Input> {
     } else {
         Err(Error::bad("neither .onnx nor .json nor .graph.csv nor .csv").in_file(path))
     }
-}
-
-#[cfg(feature = "onnx")]
-fn onnx_file(path: &Path, hints: &Hints) -> Result<Input> {
-    onnx::read(path, hints).map(Input::Graph)
-}
-
-#[cfg(not(feature = "onnx"))]
-fn onnx_file(path: &Path, _: &Hints) -> Result<Input> {
-    Err(Error::unable("this build cannot read ONNX: build it with the feature `onnx`").in_file(path))
 }

@@ -8,8 +8,12 @@ mod interface;
 mod onnx;
 #[cfg(feature = "onnx")]
 mod onnx_control;
+mod onnx_files;
+mod onnx_stated;
 mod plan;
 mod plan_parts;
+#[path = "../../src/input/onnx/proto.rs"]
+mod proto;
 mod prune;
 mod run;
 mod run_devices;

@@ -1,103 +1,16 @@
-//! `usm plan model.onnx`: small models made here, real ones from a folder, broken ones.
+//! `usm plan model.onnx` with shape inference: small models made here, real ones from a folder, broken ones.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use prost::Message as _;
 use serde_json::{Value, json};
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};
-use tract_onnx::pb::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TensorShapeProto,
-    TypeProto, ValueInfoProto, type_proto,
-};
 
+use crate::onnx_files::{FLOAT, INT64, bytes, chain, floats, int64s, node, plan, plan_bytes, value};
+use crate::proto::{AttributeProto, AttributeType, GraphProto, NodeProto, TensorProto};
 use crate::skip::missing;
-use crate::support::{Ran, file, folder, shared, text, usm};
+use crate::support::{file, folder, shared, text, usm};
 
-pub(crate) const FLOAT: i32 = 1;
-pub(crate) const INT64: i32 = 7;
 const STRING: i32 = 8;
-
-/// A value whose dimensions are numbers, symbols, or `-` for nothing.
-pub(crate) fn value(name: &str, data_type: i32, dims: &[&str]) -> ValueInfoProto {
-    let dim = |text: &&str| Dimension {
-        value: match text.parse() {
-            Ok(extent) => Some(dimension::Value::DimValue(extent)),
-            Err(_) if *text == "-" => None,
-            Err(_) => Some(dimension::Value::DimParam((*text).to_owned())),
-        },
-        ..Dimension::default()
-    };
-    let shape = Some(TensorShapeProto { dim: dims.iter().map(dim).collect() });
-    let tensor = type_proto::Value::TensorType(type_proto::Tensor { elem_type: data_type, shape });
-    let r#type = Some(TypeProto { value: Some(tensor), ..TypeProto::default() });
-    ValueInfoProto { name: name.to_owned(), r#type, ..ValueInfoProto::default() }
-}
-
-pub(crate) fn node(op_type: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
-    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    NodeProto {
-        op_type: op_type.to_owned(),
-        input: names(inputs),
-        output: names(outputs),
-        ..NodeProto::default()
-    }
-}
-
-pub(crate) fn floats(name: &str, dims: &[i64]) -> TensorProto {
-    let bytes = dims.iter().product::<i64>() * 4;
-    TensorProto {
-        name: name.to_owned(),
-        data_type: FLOAT,
-        dims: dims.to_vec(),
-        raw_data: vec![0; usize::try_from(bytes).unwrap()],
-        ..TensorProto::default()
-    }
-}
-
-pub(crate) fn int64s(name: &str, values: &[i64]) -> TensorProto {
-    let dims = vec![i64::try_from(values.len()).unwrap()];
-    TensorProto {
-        name: name.to_owned(),
-        data_type: INT64,
-        dims,
-        int64_data: values.to_vec(),
-        ..TensorProto::default()
-    }
-}
-
-pub(crate) fn bytes(graph: GraphProto) -> Vec<u8> {
-    let opset_import = vec![OperatorSetIdProto { domain: String::new(), version: 13 }];
-    ModelProto { ir_version: 8, opset_import, graph: Some(graph), ..ModelProto::default() }.encode_to_vec()
-}
-
-/// x[N, 8] -> MatMul(w[8, 16]) -> Relu -> Reshape(0, 4, 4) -> y: no shape between input and output is stated.
-fn chain() -> GraphProto {
-    GraphProto {
-        name: "chain".to_owned(),
-        node: vec![
-            node("MatMul", &["x", "w"], &["a"]),
-            node("Relu", &["a"], &["b"]),
-            node("Reshape", &["b", "to"], &["y"]),
-        ],
-        input: vec![value("x", FLOAT, &["N", "8"])],
-        output: vec![value("y", FLOAT, &["M", "4", "4"])],
-        initializer: vec![floats("w", &[8, 16]), int64s("to", &[0, 4, 4])],
-        ..GraphProto::default()
-    }
-}
-
-pub(crate) fn plan(name: &str, graph: GraphProto, arguments: &[&str]) -> Ran {
-    plan_bytes(name, &bytes(graph), arguments)
-}
-
-fn plan_bytes(name: &str, model: &[u8], arguments: &[&str]) -> Ran {
-    let path = file(&folder(name), "model.onnx", model);
-    let arguments: Vec<&str> =
-        ["plan", &path, "--json"].into_iter().chain(arguments.iter().copied()).collect();
-    usm(&arguments)
-}
 
 #[test]
 fn missing_shapes_are_inferred_from_the_inputs() {
@@ -107,18 +20,6 @@ fn missing_shapes_are_inferred_from_the_inputs() {
     // Three results of 10 x 16 floats, two of them live at a time.
     assert_eq!((&report["buffers"], &report["naive"]), (&json!(3), &json!(3 * 640)));
     assert_eq!((&report["peak"], &report["lower_bound"]), (&json!(2 * 640), &json!(2 * 640)));
-}
-
-#[test]
-fn shapes_in_the_file_count_and_need_no_inference() {
-    let mut graph = chain();
-    // An operator that nobody knows, with a stated result.
-    graph.node[1] = NodeProto { domain: "example".to_owned(), ..node("Mystery", &["a"], &["b"]) };
-    graph.value_info = vec![value("a", FLOAT, &["2", "3"]), value("b", 10, &["5"])];
-    graph.output = vec![value("y", FLOAT, &["N", "4", "4"])];
-    let ran = plan("onnx_stated", graph, &["--dim", "N=1"]);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(ran.json()["naive"], 2 * 3 * 4 + 5 * 2 + 16 * 4);
 }
 
 #[test]
@@ -200,15 +101,6 @@ fn refusals_name_the_place() {
     graph.initializer[1] = int64s("to", &[0, 5, 5]);
     graph.output[0] = value("y", FLOAT, &["M", "5", "5"]);
     plan("onnx_clash", graph, &["--dim", "N=10"]).refused(&["node 2", "Reshape", "\"y\""]);
-}
-
-#[test]
-fn files_that_are_not_onnx_are_refused() {
-    for (index, content) in
-        [&b""[..], b"hello", b"{\"tensors\": []}", &[0xff; 64], &[0; 64]].into_iter().enumerate()
-    {
-        plan_bytes(&format!("onnx_not_{index}"), content, &[]).refused(&["model.onnx", "ONNX"]);
-    }
 }
 
 /// The models of `USM_ONNX_MODELS` (a folder, or several as in PATH), by file name.

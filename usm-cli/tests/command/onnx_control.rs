@@ -2,10 +2,9 @@
 //! through all of its iterations.
 
 use serde_json::{Value, json};
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, ValueInfoProto};
 
-use crate::onnx::{FLOAT, INT64, int64s, node, plan, value};
+use crate::onnx_files::{FLOAT, INT64, int64s, node, plan, value};
+use crate::proto::{AttributeProto, AttributeType, GraphProto, NodeProto, ValueInfoProto};
 use crate::support::{Ran, folder, text};
 
 const BOOL: i32 = 9;
@@ -245,7 +244,7 @@ fn control_flow_that_cannot_be_planned_is_refused_by_name() {
     let mut branch = body_of(&mut graph, 1, 0);
     branch.node = vec![node("Neg", &["w"], &["t"])];
     graph.node[1].attribute[0].g = Some(branch);
-    graph.initializer = vec![crate::onnx::floats("w", &[8])];
+    graph.initializer = vec![crate::onnx_files::floats("w", &[8])];
     refused("onnx_branch_sizes", graph, &["choose", "32", "256"]);
 
     // Each iteration hands on twice as much as it was given.

@@ -14,9 +14,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto};
-
+use super::proto::{AttributeProto, AttributeType, GraphProto, NodeProto, TensorProto};
 use super::{is_standard, shape, title};
 use crate::error::{Error, Result};
 
@@ -48,8 +46,8 @@ struct Choice {
     results: [HashSet<String>; 2],
 }
 
-/// Whether nothing was flattened.
 impl Control {
+    /// Whether nothing was flattened.
     pub(crate) fn is_empty(&self) -> bool {
         self.loops.is_empty() && self.same.is_empty()
     }

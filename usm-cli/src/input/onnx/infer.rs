@@ -13,12 +13,11 @@ use std::time::Instant;
 
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
-use tract_onnx::pb::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, attribute_proto::AttributeType,
-};
 use tract_onnx::prelude::{DatumType, InferenceModelExt as _, Tensor, TractResult};
 use tract_onnx::tract_hir::internal::Factoid as _;
 
+use super::control::{self, Control};
+use super::proto::{AttributeProto, AttributeType, GraphProto, ModelProto, NodeProto, TensorProto};
 use super::shape::{self, Shape};
 use super::{is_constant, is_standard};
 use crate::error::{Error, Exit, Result};
@@ -39,14 +38,45 @@ const MEMORY: u64 = 2 << 30;
 /// Time that the child has.
 const TIME: Duration = Duration::from_secs(120);
 
+/// Inference is asked again at most so often, each time without the branches that cannot run.
+const ROUNDS: usize = 8;
+
+/// Adds the shapes that can be inferred to those that the file states, and takes the branches that cannot run out of the graph. Answers why
+/// inference stopped, if it did. `frame` is the model without its graph.
+pub(super) fn complete(
+    frame: &ModelProto,
+    graph: &mut GraphProto,
+    control: &mut Control,
+    shapes: &mut HashMap<String, Shape>,
+) -> Option<String> {
+    // Weights are done with: inference needs a handful of values.
+    let mut light = light(graph);
+    let flattened = !control.is_empty();
+    // As often as branches turn out to be dead: what follows may depend on it.
+    for _ in 0..ROUNDS {
+        let mut standard = light.clone();
+        if flattened {
+            control::standard(&mut standard);
+        }
+        let inferred = infer_shapes(ModelProto { graph: Some(standard), ..frame.clone() });
+        if !control.settle(&inferred.truths, [graph, &mut light]) {
+            for (name, shape) in inferred.shapes {
+                shapes.entry(name).or_insert(shape);
+            }
+            return inferred.complaint;
+        }
+    }
+    None
+}
+
 /// What inference found.
 #[derive(Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Inferred {
-    pub(crate) shapes: HashMap<String, Shape>,
+struct Inferred {
+    shapes: HashMap<String, Shape>,
     /// Truth values that do not depend on the data.
-    pub(crate) truths: HashMap<String, bool>,
+    truths: HashMap<String, bool>,
     /// Why it stopped, or the first operator that it could not understand.
-    pub(crate) complaint: Option<String>,
+    complaint: Option<String>,
 }
 
 impl Inferred {
@@ -56,7 +86,7 @@ impl Inferred {
 }
 
 /// Infers shapes of what the operators give. Dimensions of the inputs have values already.
-pub(crate) fn shapes(mut model: ModelProto) -> Inferred {
+fn infer_shapes(mut model: ModelProto) -> Inferred {
     if let Some(graph) = &mut model.graph {
         if let Some(complaint) = beyond(graph) {
             return Inferred::nothing(complaint);
@@ -68,7 +98,7 @@ pub(crate) fn shapes(mut model: ModelProto) -> Inferred {
 }
 
 /// A graph without its weights: what inference needs.
-pub(crate) fn light(graph: &GraphProto) -> GraphProto {
+fn light(graph: &GraphProto) -> GraphProto {
     let bare = |tensor: &TensorProto| {
         if keep(tensor) {
             tensor.clone()
@@ -99,7 +129,6 @@ pub(crate) fn light(graph: &GraphProto) -> GraphProto {
             op_type: node.op_type.clone(),
             domain: node.domain.clone(),
             attribute: node.attribute.iter().map(attribute).collect(),
-            ..NodeProto::default()
         }
     };
     GraphProto {
@@ -215,13 +244,13 @@ pub(crate) fn run_child() -> Result<Exit> {
     }
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes).map_err(Error::bad)?;
-    let model = ModelProto::decode(&*bytes).map_err(Error::bad)?;
+    let model = tract_onnx::pb::ModelProto::decode(&*bytes).map_err(Error::bad)?;
     let inferred = infer(&model).unwrap_or_else(|error| Inferred::nothing(format!("{error:#}")));
     crate::output::json(&inferred)?;
     Ok(Exit::Done)
 }
 
-fn infer(model: &ModelProto) -> TractResult<Inferred> {
+fn infer(model: &tract_onnx::pb::ModelProto) -> TractResult<Inferred> {
     let mut parsed = tract_onnx::onnx().parse(model, None)?;
     // Obstinate: what follows an operator that it does not know may still be known from elsewhere.
     let complaint = parsed.model.analyse(true).err().map(|error| format!("{error:#}"));

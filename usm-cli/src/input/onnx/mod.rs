@@ -1,20 +1,23 @@
 //! `model.onnx`: topology from the file, sizes from the model's own shapes, the rest by shape inference.
 
+#[cfg_attr(not(feature = "onnx"), allow(dead_code, reason = "some of it serves shape inference alone"))]
 mod control;
 mod element;
+#[cfg(feature = "onnx")]
 pub(crate) mod infer;
+mod proto;
 mod shape;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto};
-use tract_onnx::prelude::Framework as _;
+use prost::Message as _;
 use usm_pool::{Graph, Op, Tensor, TensorKind};
 
 use super::{GRAPH_ALIGNMENT, Hints};
 use crate::error::{Error, Result, read_file};
 use control::Control;
+use proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 use shape::Shape;
 
 /// Reads a file.
@@ -22,46 +25,23 @@ pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Graph> {
     parse(&read_file(path)?, hints).map_err(|error| error.in_file(path))
 }
 
-/// Inference is asked again at most so often, each time without the branches that cannot run.
-const ROUNDS: usize = 8;
-
 /// Reads the bytes of a file. Ids of activations count in the order of their production, those of inputs and constants follow.
 pub(crate) fn parse(bytes: &[u8], hints: &Hints) -> Result<Graph> {
-    let mut model: ModelProto = tract_onnx::onnx()
-        .proto_model_for_read(&mut &*bytes)
-        .map_err(|error| Error::bad(format!("not an ONNX file: {error:#}")))?;
+    let mut model =
+        ModelProto::decode(bytes).map_err(|error| Error::bad(format!("not an ONNX file: {error}")))?;
     let graph = model.graph.take();
     let Some(graph) = &mut graph.map(Box::new) else {
         return Err(Error::bad("not an ONNX file: there is no graph in it"));
     };
-    let frame = model;
     let mut control = control::flatten(graph)?;
     let names = Names::of(graph)?;
     shape::bind(graph, &names.inputs, &hints.dims)?;
     let outside = outside(graph, &names)?;
     let mut shapes = stated(graph);
-    // Weights are done with; the planner needs their sizes only, and inference a handful of values.
-    let mut light = infer::light(graph);
-    let flattened = !control.is_empty();
     let mut complaint = None;
     let mut described = Description::of(graph, &control);
     if described.activations().any(|name| !shapes.contains_key(name)) {
-        // As often as branches turn out to be dead: what follows may depend on it.
-        for _ in 0..ROUNDS {
-            let mut standard = light.clone();
-            if flattened {
-                control::standard(&mut standard);
-            }
-            let inferred = infer::shapes(ModelProto { graph: Some(standard), ..frame.clone() });
-            let settled = control.settle(&inferred.truths, [graph, &mut light]);
-            if !settled {
-                complaint = inferred.complaint;
-                for (name, shape) in inferred.shapes {
-                    shapes.entry(name).or_insert(shape);
-                }
-                break;
-            }
-        }
+        complaint = infer::complete(&model, graph, &mut control, &mut shapes);
         described = Description::of(graph, &control);
     }
     control.check(|name| shapes.get(name)?.bytes().ok())?;
@@ -272,7 +252,32 @@ fn outputs(node: &NodeProto) -> impl Iterator<Item = &str> {
     node.output.iter().map(String::as_str).filter(|name| !name.is_empty())
 }
 
+/// Shape inference is most of the time that the command takes to compile.
+#[cfg(not(feature = "onnx"))]
+mod infer {
+    use super::{Control, GraphProto, HashMap, ModelProto, Shape};
+
+    pub(super) fn complete(
+        _: &ModelProto,
+        _: &mut GraphProto,
+        _: &mut Control,
+        _: &mut HashMap<String, Shape>,
+    ) -> Option<String> {
+        None
+    }
+}
+
 /// Nobody knows the shape of an activation.
+#[cfg(not(feature = "onnx"))]
+fn unknown(name: &str, _: Option<&str>) -> Error {
+    Error::unable(format!(
+        "the shape of its output {name:?} is not in the file, and this build does not infer shapes; this one does: \
+         cargo run --release --features onnx --bin usm -- plan model.onnx"
+    ))
+}
+
+/// Nobody knows the shape of an activation.
+#[cfg(feature = "onnx")]
 fn unknown(name: &str, complaint: Option<&str>) -> Error {
     let reason = format!("the shape of its output {name:?} is not in the file and could not be inferred");
     Error::bad(match complaint {

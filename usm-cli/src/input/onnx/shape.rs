@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension::Value as Dim};
-use tract_onnx::pb::type_proto::Value as Type;
-use tract_onnx::pb::{GraphProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto};
 
 use super::element;
+use super::proto::{
+    Dim, Dimension, GraphProto, TensorShapeProto, TensorType, Type, TypeProto, ValueInfoProto,
+};
 use crate::error::{Error, Result};
 
 /// Element type and extents of a tensor.
@@ -40,9 +40,9 @@ impl Shape {
 }
 
 /// The tensor type of a value; `None` for sequences, maps and values without a type.
-pub(crate) fn tensor_type(value: &ValueInfoProto) -> Option<&type_proto::Tensor> {
+pub(crate) fn tensor_type(value: &ValueInfoProto) -> Option<&TensorType> {
     match value.r#type.as_ref()?.value.as_ref()? {
-        Type::TensorType(tensor) => Some(tensor),
+        Type::Tensor(tensor) => Some(tensor),
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn tensor_type(value: &ValueInfoProto) -> Option<&type_proto::Tensor>
 pub(crate) fn known(value: &ValueInfoProto) -> Option<Shape> {
     let tensor = tensor_type(value)?;
     let extent = |dim: &Dimension| match dim.value {
-        Some(Dim::DimValue(extent)) => Some(extent),
+        Some(Dim::Value(extent)) => Some(extent),
         _ => None,
     };
     let dims: Option<Vec<i64>> = tensor.shape.as_ref()?.dim.iter().map(extent).collect();
@@ -59,11 +59,11 @@ pub(crate) fn known(value: &ValueInfoProto) -> Option<Shape> {
 
 /// A value of a known shape, for shape inference.
 pub(crate) fn value_info(name: &str, data_type: i32, dims: &[i64]) -> ValueInfoProto {
-    let dim = |&extent: &i64| Dimension { value: Some(Dim::DimValue(extent)), ..Dimension::default() };
+    let dim = |&extent: &i64| Dimension { value: Some(Dim::Value(extent)) };
     let shape = Some(TensorShapeProto { dim: dims.iter().map(dim).collect() });
-    let tensor = type_proto::Tensor { elem_type: data_type, shape };
-    let r#type = Some(TypeProto { value: Some(Type::TensorType(tensor)), ..TypeProto::default() });
-    ValueInfoProto { name: name.to_owned(), r#type, ..ValueInfoProto::default() }
+    let tensor = TensorType { elem_type: data_type, shape };
+    let r#type = Some(TypeProto { value: Some(Type::Tensor(tensor)) });
+    ValueInfoProto { name: name.to_owned(), r#type }
 }
 
 /// Gives every symbolic dimension the value that the user says.
@@ -86,13 +86,13 @@ pub(crate) fn bind(graph: &mut GraphProto, inputs: &[String], values: &[(String,
         input.iter_mut().map(|v| (true, v)).chain(output.iter_mut().chain(value_info).map(|v| (false, v)))
     {
         let must_be_known = is_input && inputs.contains(&value.name);
-        let Some(Type::TensorType(tensor)) = value.r#type.as_mut().and_then(|t| t.value.as_mut()) else {
+        let Some(Type::Tensor(tensor)) = value.r#type.as_mut().and_then(|t| t.value.as_mut()) else {
             continue;
         };
         for (axis, dim) in tensor.shape.iter_mut().flat_map(|shape| &mut shape.dim).enumerate() {
             let symbol = match &dim.value {
-                Some(Dim::DimValue(extent)) if *extent >= 0 => continue,
-                Some(Dim::DimParam(symbol)) if !symbol.is_empty() => Some(symbol.clone()),
+                Some(Dim::Value(extent)) if *extent >= 0 => continue,
+                Some(Dim::Param(symbol)) if !symbol.is_empty() => Some(symbol.clone()),
                 _ => None,
             };
             let position = format!("{}.{axis}", value.name);
@@ -101,7 +101,7 @@ pub(crate) fn bind(graph: &mut GraphProto, inputs: &[String], values: &[(String,
             match found {
                 Some((name, &extent)) => {
                     used.insert(*name);
-                    dim.value = Some(Dim::DimValue(extent));
+                    dim.value = Some(Dim::Value(extent));
                 }
                 None if must_be_known => {
                     let name = symbol.filter(|symbol| symbol != "?").unwrap_or(position);
