@@ -5,7 +5,7 @@
 //! tens of instructions, a driver's own call for hundreds.
 
 #[cfg(feature = "alloc")]
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 
 use crate::MemoryType;
 #[cfg(feature = "alloc")]
@@ -67,6 +67,15 @@ impl Account {
             books: Mutex::new(Books { levels: None, pages: Pages::new(), serial: 0 }),
             gate: Gate::new(),
         }
+    }
+
+    /// The books of a device, which a fork leaves whole.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn shared() -> Arc<Self> {
+        let account = Arc::new(Self::new());
+        #[cfg(feature = "std")]
+        crate::process::fork::guard(&account);
+        account
     }
 
     /// What keeps host views and launches on the device apart.
@@ -247,6 +256,18 @@ impl Account {
     #[cfg(feature = "cuda")]
     pub(crate) fn find_any(&self, address: usize) -> Option<PointerInfo> {
         self.books.lock().pages.pages.iter().find_map(|page| page.blocks.find(address))
+    }
+}
+
+#[cfg(all(feature = "std", unix, not(any(loom, miri, usm_valgrind))))]
+impl crate::process::fork::Held for Account {
+    fn hold(&self) {
+        self.books.hold();
+    }
+
+    unsafe fn let_go(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.books.let_go() };
     }
 }
 

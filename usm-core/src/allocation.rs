@@ -228,6 +228,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     fn wait_within(&self, access: Access, limit: Duration) -> Result<()> {
+        let _entered = self.context.shared().ask()?;
         #[cfg_attr(not(usm_valgrind), allow(unused_variables, reason = "what helgrind is told"))]
         let waited = self.held.uses.wait(access, limit)?;
         #[cfg(usm_valgrind)]
@@ -327,6 +328,7 @@ impl<B: Backend> Allocation<B> {
 /// As [`Backend::free`].
 #[inline]
 unsafe fn free_now<B: Backend>(context: &Context<B>, block: &Block, serial: u64) -> bool {
+    let Ok(_entered) = context.shared().ask() else { return false };
     // SAFETY: the caller's promise.
     let free = || unsafe { B::free(context.raw(), block) };
     let memory_type = MemoryType::of(block.kind);
@@ -336,6 +338,11 @@ unsafe fn free_now<B: Backend>(context: &Context<B>, block: &Block, serial: u64)
 /// Releases at once when nothing is in flight, otherwise when it is done.
 #[cfg(feature = "alloc")]
 pub(crate) fn settle<B: Backend>(context: &Context<B>, what: Release<B>, pending: Pending<B>) {
+    let Ok(_entered) = context.shared().ask() else {
+        // There is no runtime to give it back to.
+        core::mem::forget(what);
+        return;
+    };
     if pending.is_done() {
         // SAFETY: the owner is being dropped, so nobody else releases it, and nothing uses it any more.
         unsafe { crate::deferred::release(context.raw(), what) };

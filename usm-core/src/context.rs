@@ -117,6 +117,11 @@ impl<B: Backend> Context<B> {
     /// # Errors
     /// The runtime's.
     pub fn queue(&self, order: QueueOrder) -> Result<Queue<B>> {
+        let _entered = self.shared().work()?;
+        #[cfg(feature = "std")]
+        if !B::SYNCHRONOUS {
+            crate::process::exit::register_again();
+        }
         Queue::new(self, order)
     }
 
@@ -134,6 +139,7 @@ impl<B: Backend> Context<B> {
         alignment: usize,
         fallback: Fallback,
     ) -> Result<Memory<B>> {
+        let _entered = self.shared().work()?;
         let Some(kind) = memory_type.kind() else {
             return match self.reserve(memory_type, size, fallback)? {
                 MemoryType::Buffer => self.create_buffer(size).map(Memory::Buffer),
@@ -230,6 +236,7 @@ impl<B: Backend> Context<B> {
     /// # Errors
     /// As [`query`](Self::query).
     pub fn query_runtime(&self, address: usize) -> Result<PointerInfo> {
+        let _entered = self.shared().ask()?;
         B::query(&self.raw, address)
     }
 
@@ -269,6 +276,7 @@ impl<B: Backend> Context<B> {
     /// # Errors
     /// [`ErrorKind::Unsupported`] where the runtime has no such thing or the devices cannot; the runtime's.
     pub fn enable_peer_access(&self, peer: &Self) -> Result<()> {
+        let _entered = self.shared().work()?;
         B::Peer::enable(&self.raw, &peer.raw).map_err(|error| error.in_backend(self.info().backend))
     }
 
@@ -277,6 +285,7 @@ impl<B: Backend> Context<B> {
     /// # Errors
     /// As there.
     pub fn disable_peer_access(&self, peer: &Self) -> Result<()> {
+        let _entered = self.shared().work()?;
         B::Peer::disable(&self.raw, &peer.raw).map_err(|error| error.in_backend(self.info().backend))
     }
 
@@ -297,6 +306,7 @@ impl<B: Backend> Context<B> {
     /// # Errors
     /// [`ErrorKind::Timeout`], or a failed operation's: the first of several, which are told together.
     pub fn synchronize(&self, limit: Duration) -> Result<()> {
+        let _entered = self.shared().ask()?;
         B::settle(&self.raw, limit)?;
         self.collect();
         Ok(())
@@ -310,6 +320,7 @@ impl<B: Backend> Context<B> {
     /// The runtime's, or [`ErrorKind::Timeout`].
     #[cfg(feature = "alloc")]
     pub fn pending(&self, limit: Duration) -> Result<Pending<B>> {
+        let _entered = self.shared().ask()?;
         let mut events = alloc::vec::Vec::new();
         B::for_each_pending(&self.raw, limit, &mut |event| events.push(event))?;
         Ok(Pending::of(events))
@@ -338,6 +349,7 @@ impl<B: Backend> MemorySource<B> for Context<B> {
     fn allocate(&self, request: &Request) -> Result<Allocation<B>> {
         let layout = request.layout()?;
         let (shared, kind) = (self.shared(), request.kind);
+        let _entered = shared.work()?;
         let owned = |(block, serial)| Allocation::owned(self.counted(), block, serial);
         if !shared.has_room(layout.size()) || kind == AllocKind::Unknown {
             return self.allocate_reserved(request, layout).map(owned);

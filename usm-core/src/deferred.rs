@@ -97,6 +97,7 @@ impl<B: Backend> Deferred<B> {
 
     #[cold]
     fn collect_finished(&self, context: &B::Context) {
+        let Ok(_entered) = B::shared(context).ask() else { return };
         // Drivers are asked, and foreign owners dropped, without the lock held.
         let entries = self.take();
         let (done, waiting): (Vec<_>, Vec<_>) =
@@ -123,6 +124,8 @@ impl<B: Backend> Deferred<B> {
         mut free: impl FnMut(&Block),
         mut destroy: impl FnMut(<B::Buffers as Buffers<B>>::Raw),
     ) {
+        // Nothing is given back to a runtime that is gone; its list may be locked by a thread that is gone too.
+        let Ok(_entered) = shared.ask() else { return };
         let mut deadline = Deadline::after(limit);
         let leak = |entries: IntoIter<Entry<B>>| entries.for_each(|_| shared.leaked());
         let mut rest = Unsettled { entries: self.take().into_iter(), otherwise: leak };

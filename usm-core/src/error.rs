@@ -172,6 +172,10 @@ pub enum ErrorKind {
     },
     /// The device went away; nothing on it can be relied on.
     DeviceLost,
+    /// The process ends: its exit handlers run. Nothing new is begun on a runtime that works beside the program.
+    ProcessEnds,
+    /// The process is a copy, by `fork`, of one that had a runtime open, which does not survive that. Plain host memory does.
+    Forked,
     /// The runtime refused a call; the native code says why.
     Native {
         /// The call.
@@ -296,6 +300,10 @@ impl fmt::Display for ErrorKind {
             Self::NoDevice => f.write_str("no such device"),
             Self::TooManyBlocks { limit } => write!(f, "the arena's table of {limit} blocks is full"),
             Self::DeviceLost => f.write_str("the device is lost"),
+            Self::ProcessEnds => f.write_str("the process ends, no runtime is entered any more"),
+            Self::Forked => f.write_str(
+                "this process was forked from one that had a runtime open, and runtimes do not survive a fork",
+            ),
             Self::Native { operation } => write!(f, "{operation} failed"),
         }
     }

@@ -57,19 +57,47 @@ pub type Observer = fn(&Record);
 pub(crate) struct History {
     /// Whether anybody wants records; most of the time nobody does, and then an event costs one load.
     active: AtomicBool,
+    #[cfg(feature = "alloc")]
+    kept: alloc::sync::Arc<Kept>,
+    #[cfg(not(feature = "alloc"))]
+    kept: Kept,
+}
+
+/// What is behind locks.
+#[derive(Debug)]
+struct Kept {
     observer: Mutex<Option<Observer>>,
     #[cfg(feature = "alloc")]
     ring: Mutex<ring::Ring>,
 }
 
+#[cfg(all(feature = "std", unix, not(any(loom, miri, usm_valgrind))))]
+impl crate::process::fork::Held for Kept {
+    fn hold(&self) {
+        self.observer.hold();
+        self.ring.hold();
+    }
+
+    unsafe fn let_go(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.ring.let_go() };
+        // SAFETY: as the caller promises.
+        unsafe { self.observer.let_go() };
+    }
+}
+
 impl History {
-    pub(crate) const fn new() -> Self {
-        Self {
-            active: AtomicBool::new(false),
+    pub(crate) fn new() -> Self {
+        let kept = Kept {
             observer: Mutex::new(None),
             #[cfg(feature = "alloc")]
             ring: Mutex::new(ring::Ring::new()),
-        }
+        };
+        #[cfg(feature = "alloc")]
+        let kept = alloc::sync::Arc::new(kept);
+        #[cfg(feature = "std")]
+        crate::process::fork::guard(&kept);
+        Self { active: AtomicBool::new(false), kept }
     }
 
     /// With `std`, the environment variable `USM_VERBOSE=2` (or above) prints every event to standard error.
@@ -83,16 +111,16 @@ impl History {
     }
 
     pub(crate) fn set_observer(&self, observer: Option<Observer>) {
-        *self.observer.lock() = observer;
+        *self.kept.observer.lock() = observer;
         self.activate();
     }
 
     fn activate(&self) {
         #[cfg(feature = "alloc")]
-        let keeps = self.ring.lock().keeps();
+        let keeps = self.kept.ring.lock().keeps();
         #[cfg(not(feature = "alloc"))]
         let keeps = false;
-        self.active.store(keeps || self.observer.lock().is_some(), Ordering::Release);
+        self.active.store(keeps || self.kept.observer.lock().is_some(), Ordering::Release);
     }
 
     /// Whether anybody wants records.
@@ -103,9 +131,9 @@ impl History {
 
     pub(crate) fn record(&self, record: Record) {
         #[cfg(feature = "alloc")]
-        self.ring.lock().push(record);
+        self.kept.ring.lock().push(record);
         // The lock is released before the call, so that an observer may be changed from inside one.
-        let observer = *self.observer.lock();
+        let observer = *self.kept.observer.lock();
         if let Some(observer) = observer {
             observer(&record);
         }
@@ -113,13 +141,13 @@ impl History {
 
     #[cfg(feature = "alloc")]
     pub(crate) fn set_capacity(&self, records: usize) {
-        self.ring.lock().set_capacity(records);
+        self.kept.ring.lock().set_capacity(records);
         self.activate();
     }
 
     #[cfg(feature = "alloc")]
     pub(crate) fn records(&self) -> alloc::vec::Vec<Record> {
-        self.ring.lock().records()
+        self.kept.ring.lock().records()
     }
 }
 

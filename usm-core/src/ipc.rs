@@ -145,6 +145,7 @@ impl<B: Backend> Allocation<B> {
             core::num::NonZero::new(info.base).unwrap_or(address)
         });
         let whole = Block { pointer: base, size: info.size, ..*self.block() };
+        let _entered = context.shared().work()?;
         // SAFETY: the books of the context have it, and this allocation keeps it.
         let exported = unsafe { B::Ipc::export(context.raw(), &whole) };
         let (native, offset) = exported.map_err(|error| error.in_backend(backend))?;
@@ -170,6 +171,7 @@ impl<B: Backend> Context<B> {
             let operation = "opening an IPC handle of another runtime";
             return Err(crate::Error::from(ErrorKind::Unsupported { operation }).in_backend(backend));
         }
+        let _entered = self.shared().work()?;
         // SAFETY: the caller's promise.
         let opened = unsafe { B::Ipc::open(self.raw(), handle.kind, &handle.native) };
         let (base, owner) = opened.map_err(|error| error.in_backend(backend))?;

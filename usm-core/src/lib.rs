@@ -29,6 +29,9 @@ pub mod history;
 pub mod ipc;
 pub mod kind;
 pub mod limits;
+#[cfg(feature = "std")]
+#[allow(dead_code, reason = "without a backend of a runtime nothing is entered")]
+mod process;
 mod queue;
 mod queue_memory;
 #[cfg(feature = "alloc")]
@@ -53,6 +56,14 @@ mod view;
 #[doc(hidden)]
 pub mod sleeping {
     pub use crate::sync::sleeping::{Mutex, MutexGuard};
+}
+
+/// Whether calls may still enter the runtimes, for usm-kernel, which makes them too, and for usm-python, whose interpreter ends before the process: no
+/// part of the interface.
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub mod ends {
+    pub use crate::process::{Inside, ask, finish_work, work};
 }
 
 /// The lock of the models or of valgrind, for usm-pool: no part of the interface.

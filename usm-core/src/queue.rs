@@ -334,6 +334,7 @@ impl<B: Backend> Queue<B> {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn wait_for(&self, limit: Duration) -> Result<()> {
+        let _entered = self.context.shared().ask()?;
         B::wait(&B::barrier(&self.raw, &[])?, limit)?;
         self.context.collect();
         Ok(())
@@ -349,6 +350,7 @@ impl<B: Backend> Queue<B> {
         if B::SYNCHRONOUS {
             return Ok(Pending::none());
         }
+        let _entered = self.context.shared().ask()?;
         Ok(Pending::of(alloc::vec![B::barrier(&self.raw, &[])?]))
     }
 }

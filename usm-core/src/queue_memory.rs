@@ -209,7 +209,9 @@ pub(crate) mod ordered {
         uses: &mut Uses<B>,
     ) -> bool {
         let submit = || {
-            let (Some(queue), Ok(_gate)) = (&of_queue.queue, context.shared().submit()) else { return false };
+            let (Some(queue), Ok(_admitted)) = (&of_queue.queue, context.shared().submit()) else {
+                return false;
+            };
             // SAFETY: allocated in order, and its one owner is being dropped: freed once, and nobody submits a use any more. Those that were
             // submitted are known to `uses`; what it leaves out was submitted to this in-order queue before.
             let free = |after: &[_]| unsafe { B::QueueMemory::free(queue, &block, after) };

@@ -12,6 +12,8 @@ use crate::error::Result;
 use crate::gate::{Gate, SubmitGuard};
 use crate::history::{History, Observer, Operation, Record};
 use crate::limits::{self, Fallback};
+#[cfg(feature = "std")]
+use crate::process::{self, Inside, exit};
 use crate::stats::Stats;
 use crate::sync::{AtomicU32, Ordering, next_id};
 use crate::{DeviceInfo, MemoryType};
@@ -33,14 +35,30 @@ pub struct Shared {
     gated: bool,
     history: History,
     wait_limit_ms: AtomicU32,
+    /// Of a runtime that works beside the program: what the end of the process waits for.
+    #[cfg(feature = "std")]
+    member: Option<Arc<exit::Member>>,
 }
+
+/// While this lives, the runtime of a context may be called, where there is one.
+#[must_use = "the runtime may be taken apart as soon as it is dropped"]
+pub(crate) struct Entered(
+    #[cfg(feature = "std")]
+    #[expect(dead_code, reason = "kept for its drop")]
+    Option<Inside>,
+);
+
+/// While this lives, work may be submitted.
+#[must_use = "views may begin as soon as it is dropped"]
+#[expect(dead_code, reason = "kept for their drops")]
+pub(crate) struct Admitted<'s>(Entered, Option<SubmitGuard<'s>>);
 
 impl Shared {
     /// Bookkeeping of a new context over the device that `info` describes, with books that no other context sees.
     #[must_use]
     pub fn new(info: DeviceInfo) -> Self {
         #[cfg(feature = "alloc")]
-        return Self::on(info, Arc::new(Account::new()));
+        return Self::on(info, Account::shared());
         #[cfg(not(feature = "alloc"))]
         Self::keeping(info, Account::new())
     }
@@ -64,7 +82,33 @@ impl Shared {
             account,
             history: History::from_environment(),
             wait_limit_ms: AtomicU32::new(DEFAULT_WAIT_LIMIT.as_millis() as u32),
+            #[cfg(feature = "std")]
+            member: None,
         }
+    }
+
+    /// To be called before something new is begun on the context.
+    #[inline]
+    pub(crate) fn work(&self) -> Result<Entered> {
+        #[cfg(feature = "std")]
+        return Ok(Entered(match &self.member {
+            Some(_) => Some(process::work().map_err(|error| error.in_backend(self.info.backend))?),
+            None => None,
+        }));
+        #[cfg(not(feature = "std"))]
+        Ok(Entered())
+    }
+
+    /// To be called before a question, a wait, or what gives something back.
+    #[inline]
+    pub(crate) fn ask(&self) -> Result<Entered> {
+        #[cfg(feature = "std")]
+        return Ok(Entered(match &self.member {
+            Some(_) => Some(process::ask().map_err(|error| error.in_backend(self.info.backend))?),
+            None => None,
+        }));
+        #[cfg(not(feature = "std"))]
+        Ok(Entered())
     }
 
     /// Id of the context, unique in the process.
@@ -86,12 +130,12 @@ impl Shared {
 
     /// Lets work onto the device, as long as the answer lives, or says how many views forbid it.
     #[inline]
-    pub(crate) fn submit(&self) -> Result<Option<SubmitGuard<'_>>> {
-        self.gate().map(Gate::submit).transpose()
+    pub(crate) fn submit(&self) -> Result<Admitted<'_>> {
+        Ok(Admitted(self.work()?, self.gate().map(Gate::submit).transpose()?))
     }
 
-    /// Where host and device must not touch memory at the same time, host views of other contexts on the device wait by `idle` for the work of this one.
-    /// It gets a limit, and must not keep the context alive: it is dropped after it.
+    /// The end of the process waits by `idle` for the work of this context; so do host views of other contexts on the device, where host and device must not
+    /// touch memory at the same time. It gets a limit, and must not keep the context alive: it is dropped after it.
     #[cfg(any(
         feature = "opencl",
         feature = "cuda",
@@ -99,9 +143,13 @@ impl Shared {
         feature = "level-zero",
         feature = "mock"
     ))]
-    pub(crate) fn idle_by(self, idle: impl Fn(Duration) -> Result<()> + Send + Sync + 'static) -> Self {
+    pub(crate) fn idle_by(mut self, idle: impl Fn(Duration) -> Result<()> + Send + Sync + 'static) -> Self {
+        let idle = Arc::new(idle);
         if let Some(gate) = self.gate() {
-            gate.join(self.id, Arc::new(idle));
+            gate.join(self.id, Arc::clone(&idle) as _);
+        }
+        if !cfg!(loom) {
+            self.member = Some(exit::watch(&self.info, self.wait_limit_ms(), idle));
         }
         self
     }
@@ -120,6 +168,10 @@ impl Shared {
     pub(crate) fn set_wait_limit(&self, limit: Duration) {
         let limit_ms = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
         self.wait_limit_ms.store(limit_ms, Ordering::Relaxed);
+        #[cfg(feature = "std")]
+        if let Some(member) = &self.member {
+            member.set_limit_ms(limit_ms);
+        }
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -344,8 +396,12 @@ impl Shared {
 #[cfg(feature = "alloc")]
 impl Drop for Shared {
     fn drop(&mut self) {
-        if let Some(gate) = self.gate() {
+        if let (Some(gate), Ok(_entered)) = (self.gate(), self.ask()) {
             gate.leave(self.id);
+        }
+        #[cfg(feature = "std")]
+        if let Some(member) = self.member.take() {
+            member.leave();
         }
         self.account.close(self.page);
     }

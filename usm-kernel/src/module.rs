@@ -281,6 +281,8 @@ impl<B: Programmable> Module<B> {
             }
             _ => spir_v::Kernels::new(),
         };
+        #[cfg(feature = "std")]
+        let _inside = enter(context)?;
         let raw = B::build(context.raw(), &code, options)?;
         Ok(Self { raw, context: context.clone(), kernels })
     }
@@ -291,6 +293,8 @@ impl<B: Programmable> Module<B> {
     /// [`BuildError::NoFunction`], or the runtime's.
     pub fn function(&self, name: &str) -> Result<Function<B>, BuildError> {
         let native = text("name of the function", name)?;
+        #[cfg(feature = "std")]
+        let _inside = enter(&self.context)?;
         let (raw, mut info) = B::function(&self.raw, &native)?;
         if let Some(known) = self.kernels.get(name) {
             info.parameters = Some(joined(info.parameters, &known.parameters));
@@ -299,6 +303,13 @@ impl<B: Programmable> Module<B> {
         let (name, context) = (name.to_owned(), self.context.clone());
         Ok(Function(Arc::new(Inner { raw, info, name, context })))
     }
+}
+
+/// What is built is a call of the runtime, where there is one.
+#[cfg(feature = "std")]
+fn enter<B: Programmable>(context: &Context<B>) -> usm_core::Result<Option<usm_core::ends::Inside>> {
+    let on_host = context.info().backend == usm_core::BackendKind::Host;
+    (!on_host).then(usm_core::ends::work).transpose()
 }
 
 /// A function of a [`Module`], which it keeps. Cloning it gives another handle to the same function.

@@ -63,6 +63,8 @@ pub(crate) fn core(error: usm_core::Error) -> PyErr {
         | ErrorKind::LibraryVersion { .. }
         | ErrorKind::NoDevice
         | ErrorKind::DeviceLost
+        | ErrorKind::ProcessEnds
+        | ErrorKind::Forked
         | ErrorKind::Native { .. }
         | ErrorKind::Unsupported { .. } => Class::Device,
         _ => Class::Request,

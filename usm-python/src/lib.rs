@@ -20,6 +20,7 @@ mod cuda;
 mod device;
 mod dictionary;
 mod dlpack;
+mod ends;
 mod error;
 mod export;
 mod holding;
@@ -75,6 +76,7 @@ mod _usm {
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        crate::interpreter::claim(module.py())
+        crate::interpreter::claim(module.py())?;
+        crate::ends::register(module)
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn of<L>(backend: BackendKind, library: &'static L, device: usize) ->
     if let Some((_, account)) = accounts.iter().find(|(known, _)| *known == key) {
         return Arc::clone(account);
     }
-    let account = Arc::new(Account::new());
+    let account = Account::shared();
     accounts.push((key, Arc::clone(&account)));
     account
 }

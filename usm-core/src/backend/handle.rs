@@ -45,6 +45,7 @@ impl<L: Counting> Handle<L> {
 
 impl<L: Counting> Drop for Handle<L> {
     fn drop(&mut self) {
+        let Ok(_inside) = crate::process::ask() else { return };
         // SAFETY: owned, given back once, by the function that `new` was promised.
         let _ = unsafe { (self.release)(self.raw()) };
     }

@@ -72,6 +72,9 @@ impl<T> Slots<T> {
 
 impl<T> Drop for Slots<T> {
     fn drop(&mut self) {
+        if crate::process::is_over() {
+            return;
+        }
         let mut free = self.0.free.lock();
         free.closed = true;
         let slots = core::mem::take(&mut free.slots);
@@ -150,6 +153,10 @@ impl<T> Drop for Held<T> {
                 return;
             }
             handles.store(1, Ordering::Relaxed);
+        }
+        if crate::process::is_over() {
+            // The list may be locked by a thread that is gone.
+            return;
         }
         // SAFETY: made by `of`; this was the last handle.
         let slot = unsafe { Box::from_raw(self.slot.as_ptr()) };

@@ -89,6 +89,7 @@ unsafe impl Sync for DpctlFunction {}
 
 impl Drop for Bundle {
     fn drop(&mut self) {
+        let Ok(_inside) = usm_core::ends::ask() else { return };
         // SAFETY: owned, deleted once.
         unsafe { (self.api.bundle_delete)(self.raw) };
     }
@@ -96,6 +97,7 @@ impl Drop for Bundle {
 
 impl Drop for DpctlFunction {
     fn drop(&mut self) {
+        let Ok(_inside) = usm_core::ends::ask() else { return };
         // SAFETY: owned, deleted once; the runtime keeps the kernel while a launch is in flight.
         unsafe { (self.bundle.api.kernel_delete)(self.raw) };
     }

@@ -64,6 +64,7 @@ fn is_running(event: &LevelZeroEvent) -> bool {
 
 impl Drop for Module {
     fn drop(&mut self) {
+        let Ok(_inside) = usm_core::ends::ask() else { return };
         // SAFETY: owned, destroyed once, after its kernels, which keep it. A failure could not be acted on.
         let _ = unsafe { raw::functions(&self.context).zeModuleDestroy(self.raw) };
     }
@@ -71,6 +72,7 @@ impl Drop for Module {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
+        let Ok(_inside) = usm_core::ends::ask() else { return };
         // SAFETY: owned, destroyed once, when it no longer runs. A failure could not be acted on.
         let _ = unsafe { self.functions().zeKernelDestroy(self.raw) };
     }
@@ -78,6 +80,7 @@ impl Drop for Kernel {
 
 impl Drop for LevelZeroFunction {
     fn drop(&mut self) {
+        let Ok(_inside) = usm_core::ends::ask() else { return };
         let Some(kernel) = self.kernel.take() else { return };
         if !*self.launched.get_mut() {
             return drop(kernel);

@@ -118,6 +118,7 @@ unsafe impl Sync for OpenClFunction {}
 
 impl Drop for Program {
     fn drop(&mut self) {
+        let Ok(_inside) = usm_core::ends::ask() else { return };
         // SAFETY: owned, released once. A failure could not be acted on.
         let _ = unsafe { (self.api.release_program)(self.raw) };
     }
@@ -125,6 +126,7 @@ impl Drop for Program {
 
 impl Drop for OpenClFunction {
     fn drop(&mut self) {
+        let Ok(_inside) = usm_core::ends::ask() else { return };
         // SAFETY: owned, released once; the runtime keeps it while a launch is in flight.
         let _ = unsafe { (self.program.api.release_kernel)(self.raw) };
     }

@@ -5,6 +5,7 @@ use core::ffi::CStr;
 use super::error;
 use super::loader::{DeviceId, Driver};
 use crate::error::Result;
+use crate::process;
 use crate::{AccessFlags, Capabilities, DeviceInfo, DeviceType, Name};
 
 /// A device of CUDA, or of HIP.
@@ -30,6 +31,7 @@ impl CudaDevice {
 }
 
 pub(super) fn for_each(driver: &'static Driver, visit: &mut dyn FnMut(CudaDevice)) -> Result<()> {
+    let _inside = process::work()?;
     let names = driver.names();
     let mut count = 0;
     // SAFETY: room for the answer.

@@ -14,6 +14,7 @@ use crate::backend::roster::Completion;
 use crate::backend::slots::{Held, Slots};
 use crate::backend::{EventStatus, poll};
 use crate::error::{Error, Result};
+use crate::process;
 use crate::sync::{AtomicBool, Ordering};
 
 /// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`.
@@ -153,6 +154,7 @@ impl CudaEvent {
         if let Some((operation, code)) = self.0.unrecorded {
             return Err(self.0.driver.native(operation, code));
         }
+        let _inside = process::ask()?;
         // SAFETY: a live event.
         match unsafe { (self.0.driver.query_event)(self.0.raw) } {
             error::SUCCESS => {
@@ -190,6 +192,7 @@ impl Completion for CudaEvent {
 impl Drop for Object {
     /// At the end of the context, or after it.
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         if self.native.is_some() {
             // SAFETY: owned, destroyed once. A failure could not be acted on.
             let _ = unsafe { (self.driver.destroy_event)(self.raw) };

@@ -18,6 +18,7 @@ use super::vendor::{Constants, Vendor};
 use crate::backend::library;
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
+use crate::process::fork::Opening;
 use crate::sync::sleeping::Mutex;
 
 /// `CUresult`, `hipError_t`.
@@ -309,6 +310,7 @@ fn loaded(_: &Vendor) -> Option<&'static str> {
 /// Opens and initialises the driver at `path`, once per path and process. Never closed: it keeps threads.
 pub(super) fn open(vendor: &'static Vendor, path: &Path) -> Result<&'static Driver> {
     static OPENED: Mutex<Vec<&'static Driver>> = Mutex::new(Vec::new());
+    let opening = Opening::begin()?;
     let mut opened = OPENED.lock();
     if let Some(driver) = opened.iter().find(|driver| driver.path == path && driver.is(vendor)) {
         return Ok(driver);
@@ -332,6 +334,7 @@ pub(super) fn open(vendor: &'static Vendor, path: &Path) -> Result<&'static Driv
     driver.handle = Some(handle);
     let driver: &'static Driver = Box::leak(Box::new(driver));
     opened.push(driver);
+    opening.done();
     Ok(driver)
 }
 

@@ -23,6 +23,7 @@ use crate::backend::{Block, Counted, KeepsBooks, PointerInfo, accounts};
 use crate::deadline::Deadline;
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
+use crate::process;
 use crate::shared::Shared;
 use crate::sync::sleeping::Mutex;
 use crate::{AllocKind, MemoryType};
@@ -330,6 +331,7 @@ static GIVEN_UP: Mutex<Vec<(Arc<Native>, Option<Share>)>> = Mutex::new(Vec::new(
 impl Drop for Inner {
     /// Work whose memory goes in the order of its stream is in no list, and the driver's context must outlive it.
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         let mut deadline = Deadline::after(self.shared.wait_limit());
         let idle = deadline.wait(|left| self.synchronize(left));
         // Work that timed out may run for ever, and work after which no event could be recorded goes on unseen. After a fault nothing runs, but the

@@ -7,6 +7,7 @@ use super::device::CudaDevice;
 use super::error;
 use super::loader::{Code, Driver, Raw};
 use crate::error::Result;
+use crate::process;
 
 /// A native context: the primary one of a device, which the CUDA runtime and every library on it use, or a foreign one.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ unsafe impl Sync for Native {}
 
 impl Native {
     pub(super) fn primary(device: &CudaDevice) -> Result<Arc<Self>> {
+        let _inside = process::work()?;
         let raw = device.driver().retain_context(device.id())?;
         Ok(Arc::new(Self { device: *device, raw, primary: true }))
     }
@@ -73,6 +75,7 @@ impl Native {
 
 impl Drop for Native {
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         if self.primary {
             // SAFETY: retained once.
             unsafe { self.driver().release_context(self.device.id()) };

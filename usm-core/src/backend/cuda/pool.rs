@@ -27,6 +27,7 @@ use crate::backend::roster::Roster;
 use crate::backend::{PointerInfo, accounts};
 use crate::deadline::Deadline;
 use crate::error::Result;
+use crate::process;
 use crate::sync::sleeping::Mutex;
 
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`, `hipMemAllocationTypePinned`.
@@ -233,6 +234,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         self.pool.driver.pools.leave(self);
     }
 }

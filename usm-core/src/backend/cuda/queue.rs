@@ -13,6 +13,7 @@ use super::native::Current;
 use crate::AllocKind;
 use crate::backend::{MemAdvice, QueueOrder, Rows};
 use crate::error::{ErrorKind, Result};
+use crate::process;
 use crate::sync::{AtomicUsize, Ordering};
 
 /// A stream is in order by itself. An out-of-order queue deals its work out to this many.
@@ -88,6 +89,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         if self.owned {
             // SAFETY: owned, destroyed once; the driver finishes its work first. A failure could not be acted on.
             let _ = unsafe { (self.events.native().driver().destroy_stream)(self.raw) };
@@ -405,6 +407,7 @@ impl Inner {
 impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for.
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         let last = self.unfinished().unwrap_or_else(|error| {
             let code = error.native.and_then(|code| Code::try_from(code).ok());
             let driver = self.context.driver();

@@ -32,6 +32,7 @@ use crate::allocation::Allocation;
 use crate::backend::{Backend, Block, QueueOrder};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
+use crate::process;
 
 /// `CUdevice`.
 pub type CUdevice = i32;
@@ -71,6 +72,7 @@ impl CudaContext {
     /// # Errors
     /// [`ErrorKind::Native`] naming the call that failed, [`ErrorKind::NoDevice`].
     pub unsafe fn from_raw(backend: &Cuda, context: CUcontext) -> Result<Self> {
+        let _inside = process::work()?;
         let driver = backend.driver;
         let mut id = 0;
         // SAFETY: the caller's promise.

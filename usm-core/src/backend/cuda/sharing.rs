@@ -11,6 +11,7 @@ use crate::AllocKind;
 use crate::backend::{Block, Ipc, Peer};
 use crate::error::Result;
 use crate::ipc::NATIVE_BYTES;
+use crate::process;
 
 /// Memory of another process, mapped here until this is dropped.
 #[derive(Debug)]
@@ -21,6 +22,7 @@ pub struct CudaIpcMemory {
 
 impl Drop for CudaIpcMemory {
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         // A failure could not be acted on: the owner is gone.
         let Ok(_current) = self.native.current() else { return };
         // SAFETY: opened once, closed once, and nothing uses it any more.

@@ -7,6 +7,7 @@ use core::ptr::NonNull;
 use super::error::not_null;
 use super::loader::{Handle, Library, Raw};
 use crate::error::Result;
+use crate::process;
 use crate::{AccessFlags, AllocKind, BackendKind, Capabilities, DeviceInfo, DeviceType, Name};
 
 /// `DPCTL_ALL_BACKENDS | DPCTL_ALL` of the C headers.
@@ -67,6 +68,7 @@ pub(super) fn same(one: &Handle, other: &Handle) -> bool {
 
 /// Calls `visit` with a handle of each root device of every platform, in the runtime's order, until it answers true.
 fn scan(library: &'static Library, mut visit: impl FnMut(Handle) -> Result<bool>) -> Result<()> {
+    let _inside = process::work()?;
     // SAFETY: the mask is made of the headers' own flags.
     let vector = not_null("DPCTLDeviceMgr_GetDevices", unsafe { (library.devices)(EVERY_DEVICE) })?;
     // SAFETY: the vector is the caller's.

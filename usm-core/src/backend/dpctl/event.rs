@@ -16,6 +16,7 @@ use crate::BackendKind;
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, waiter};
 use crate::error::{Error, Result};
+use crate::process;
 
 /// What the library says of an event whose operation has ended well, and of others that did not fail.
 const COMPLETE: c_int = 3;
@@ -59,6 +60,7 @@ impl DpctlEvent {
 
 impl Operation for Handle {
     fn status(&self) -> Result<EventStatus> {
+        let _inside = process::ask()?;
         // SAFETY: only events are tracked, and this one is live.
         match unsafe { (self.library().event_status)(self.raw()) } {
             COMPLETE => Ok(EventStatus::Complete),
@@ -86,6 +88,7 @@ impl Completion for DpctlEvent {
 
 impl waiter::Blocking for Inner<Handle> {
     fn block(&self) {
+        let Ok(_inside) = process::ask() else { return };
         let handle = self.operation();
         // SAFETY: only events are waited for; the function lets no exception out.
         unsafe { (handle.library().event_wait)(handle.raw()) };

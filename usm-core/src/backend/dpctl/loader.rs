@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use super::error;
 use crate::backend::{handle, library};
 use crate::error::{ErrorKind, Result};
+use crate::process::fork::Opening;
 use crate::sync::sleeping::Mutex;
 
 #[cfg(target_os = "windows")]
@@ -157,6 +158,7 @@ impl Library {
 /// Opens the library at `path`, once per path and process.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
     static OPENED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
+    let opening = Opening::begin()?;
     let mut opened = OPENED.lock();
     if let Some(library) = opened.iter().find(|library| library.path == path) {
         return Ok(library);
@@ -176,6 +178,7 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
     library.handle = Some(handle);
     let library: &'static Library = Box::leak(Box::new(library));
     opened.push(library);
+    opening.done();
     Ok(library)
 }
 

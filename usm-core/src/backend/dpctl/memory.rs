@@ -18,6 +18,7 @@ use crate::backend::roster::Roster;
 use crate::backend::{Block, Counted, KeepsBooks, PointerInfo, accounts};
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
+use crate::process;
 use crate::shared::Shared;
 use crate::{AllocKind, BackendKind, MemoryType};
 
@@ -43,6 +44,7 @@ struct Inner {
 impl DpctlContext {
     /// The default context of `device`.
     pub(super) fn over(device: &DpctlDevice) -> Result<Self> {
+        let _inside = process::work()?;
         let library = device.handle().library();
         // SAFETY: a live device reference.
         let raw = unsafe { (library.cached_context)(device.handle().raw()) };

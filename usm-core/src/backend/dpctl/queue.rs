@@ -14,6 +14,7 @@ use super::memory::DpctlContext;
 use crate::backend::QueueOrder;
 use crate::backend::retired::Retired;
 use crate::error::{ErrorKind, Result};
+use crate::process;
 
 /// `DPCTL_IN_ORDER` of the C headers.
 const IN_ORDER: c_int = 1 << 1;
@@ -284,6 +285,7 @@ impl Inner {
 impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         let last = self.barrier(&[]);
         match &last {
             Ok(event) => RETIRED.retire(Arc::clone(&self.handle), event.clone()),

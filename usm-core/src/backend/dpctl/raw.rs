@@ -28,6 +28,7 @@ use crate::allocation::Allocation;
 use crate::backend::{Backend, Block, QueueOrder};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
+use crate::process;
 
 /// `DPCTLSyclDeviceRef`, not NULL.
 pub type DPCTLSyclDeviceRef = NonNull<c_void>;
@@ -81,6 +82,7 @@ impl DpctlContext {
     /// # Errors
     /// [`ErrorKind::Native`] naming the function that failed.
     pub unsafe fn from_raw(backend: &Dpctl, context: DPCTLSyclContextRef) -> Result<Self> {
+        let _inside = process::work()?;
         let library = backend.library;
         // SAFETY: the caller's promise.
         let copy = not_null("DPCTLContext_Copy", unsafe { (library.context_copy)(context.as_ptr()) })?;
@@ -102,6 +104,7 @@ impl DpctlContext {
     /// # Errors
     /// [`ErrorKind::Native`] naming the function that failed.
     pub unsafe fn of_queue(backend: &Dpctl, queue: DPCTLSyclQueueRef) -> Result<Self> {
+        let _inside = process::work()?;
         let library = backend.library;
         // SAFETY: the caller's promise; the reference is ours.
         let device = unsafe { device_of(library, queue.as_ptr()) }?;
@@ -169,6 +172,7 @@ impl DpctlQueue {
     /// [`ErrorKind::WrongContext`] when it belongs to another native context or device than `context`;
     /// [`ErrorKind::Native`] naming the function that failed.
     pub unsafe fn from_raw(context: &DpctlContext, queue: DPCTLSyclQueueRef) -> Result<(Self, QueueOrder)> {
+        let _inside = process::work()?;
         // SAFETY: the caller's promise.
         if !unsafe { context.serves_queue(queue) }? {
             let expected = context.shared().id();
@@ -215,6 +219,7 @@ impl DpctlEvent {
     /// # Errors
     /// [`ErrorKind::Native`] when the runtime cannot copy it.
     pub unsafe fn from_raw(context: &DpctlContext, event: DPCTLSyclEventRef) -> Result<Self> {
+        let _inside = process::work()?;
         let library = context.library();
         // SAFETY: the caller's promise.
         let copy = unsafe { (library.event_copy)(event.as_ptr()) };

@@ -11,6 +11,7 @@ use level_zero_sys::*;
 use super::error;
 use super::loader::Library;
 use crate::error::Result;
+use crate::process;
 use crate::{AccessFlags, BackendKind, Capabilities, DeviceInfo, DeviceType, Name};
 
 /// A Level Zero root device. Devices live as long as the process, so this is plain data.
@@ -72,6 +73,7 @@ fn list<H: Copy + Default>(
 /// another version of the interface, hides itself and not the others.
 pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(LevelZeroDevice)) -> Result<()> {
     let Some(functions) = library.functions() else { return Ok(()) };
+    let _inside = process::work()?;
     // SAFETY: `zeInit` succeeded; count and array agree.
     let drivers: Vec<ze_driver_handle_t> =
         list(|count, found| unsafe { functions.zeDriverGet(count, found) })?;

@@ -17,6 +17,7 @@ use crate::backend::roster::Completion;
 use crate::backend::slots::{Held, Slots};
 use crate::backend::{EventStatus, poll};
 use crate::error::Result;
+use crate::process;
 use crate::sync::{AtomicU32, Ordering, sleeping};
 
 /// Events of one pool of the driver.
@@ -176,6 +177,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         // SAFETY: a live pool whose events, which keep it, are destroyed. A failure could not be acted on.
         let _ = unsafe { self.native.functions().zeEventPoolDestroy(self.raw) };
     }
@@ -187,6 +189,7 @@ impl Drop for Object {
         if matches!(self.place, Place::Elsewhere) {
             return;
         }
+        let Ok(_inside) = process::ask() else { return };
         // SAFETY: owned, destroyed once, and no command refers to it. A failure could not be acted on.
         let _ = unsafe { self.functions.zeEventDestroy(self.raw) };
     }
@@ -244,6 +247,7 @@ impl LevelZeroEvent {
             return Ok(EventStatus::Complete);
         }
         self.check()?;
+        let _inside = process::ask()?;
         // SAFETY: a live event. The wait with a limit would not do: some drivers answer success although nothing ran.
         match unsafe { self.0.functions.zeEventQueryStatus(self.0.raw) }.map_err(error::call)? {
             ZE_RESULT_SUCCESS => {

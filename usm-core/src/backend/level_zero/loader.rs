@@ -14,6 +14,7 @@ use level_zero_sys::{
 use super::error;
 use crate::backend::library;
 use crate::error::{Error, Result};
+use crate::process::fork::Opening;
 use crate::sync::sleeping::Mutex;
 
 /// The environment variable that names another file.
@@ -44,6 +45,7 @@ pub(super) fn open_usual() -> Result<&'static Library> {
 /// Opens and initialises the loader at `path`, once per path and process. Never closed: drivers keep threads.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
     static OPENED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
+    let opening = Opening::begin()?;
     let mut opened = OPENED.lock();
     if let Some(library) = opened.iter().find(|library| library.path == path) {
         return Ok(library);
@@ -61,6 +63,7 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
     };
     let library: &'static Library = Box::leak(Box::new(Library { level_zero, path: path.to_owned() }));
     opened.push(library);
+    opening.done();
     Ok(library)
 }
 

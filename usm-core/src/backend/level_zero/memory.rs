@@ -21,6 +21,7 @@ use crate::backend::{Block, PointerInfo, accounts};
 use crate::deadline::Deadline;
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
+use crate::process;
 use crate::shared::Shared;
 use crate::sync::sleeping::Mutex;
 use crate::{AllocKind, BackendKind, MemoryType};
@@ -66,6 +67,7 @@ impl Native {
 
 impl Drop for Native {
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         if !self.owned {
             return;
         }
@@ -101,6 +103,7 @@ struct Inner {
 
 impl LevelZeroContext {
     pub(super) fn over(device: &LevelZeroDevice) -> Result<Self> {
+        let _inside = process::work()?;
         Ok(Self::new(Native::create(device)?))
     }
 
@@ -340,6 +343,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         let mut deadline = Deadline::after(self.shared.wait_limit());
         // Before an owner of foreign memory may panic: lists of unfinished work must not be destroyed.
         self.parking.finish(&mut deadline, work::give_up);

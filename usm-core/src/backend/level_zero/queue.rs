@@ -17,6 +17,7 @@ use super::memory::LevelZeroContext;
 use super::work::{List, Signal, Work};
 use crate::backend::{MemAdvice, QueueOrder, Rows};
 use crate::error::{ErrorKind, Result};
+use crate::process;
 use crate::sync::sleeping::Mutex;
 
 /// Finished operations are looked for when more than this is kept.
@@ -349,6 +350,7 @@ impl Inner {
 impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for.
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         let last = self.unfinished().unwrap_or_else(|error| {
             Some(LevelZeroEvent::unknown(self.list.native.functions(), error.native))
         });

@@ -13,6 +13,7 @@ use crate::AllocKind;
 use crate::backend::{Block, Ipc, Peer};
 use crate::error::Result;
 use crate::ipc::NATIVE_BYTES;
+use crate::process;
 
 /// Memory of another process, mapped here until this is dropped.
 #[derive(Debug)]
@@ -28,6 +29,7 @@ unsafe impl Sync for LevelZeroIpcMemory {}
 
 impl Drop for LevelZeroIpcMemory {
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         let native = &self.native;
         // SAFETY: opened once, closed once, and nothing uses it any more. A failure could not be acted on.
         let _ = unsafe { native.functions().zeMemCloseIpcHandle(native.context(), self.pointer) };

@@ -13,6 +13,7 @@ use super::event::LevelZeroEvent;
 use super::memory::Native;
 use crate::backend::roster::Completion;
 use crate::deadline::Deadline;
+use crate::process;
 use crate::sync::Mutex;
 
 #[cfg(all(test, loom))]
@@ -179,6 +180,7 @@ impl Drop for List {
         if !self.owned {
             return;
         }
+        let Ok(_inside) = process::ask() else { return };
         // SAFETY: owned, destroyed once, after its work. A failure could not be acted on.
         let _ = unsafe { self.native.functions().zeCommandListDestroy(self.raw) };
     }

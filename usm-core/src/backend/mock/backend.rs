@@ -19,6 +19,7 @@ use crate::backend::{
 use crate::deadline::Deadline;
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
+use crate::process;
 use crate::shared::Shared;
 use crate::sync::next_id;
 use crate::{AllocKind, DeviceInfo};
@@ -54,6 +55,7 @@ unsafe impl KeepsBooks for MockContext {
 
 impl Drop for MockContext {
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         let engine = &self.engine;
         // SAFETY: `drain` hands out blocks of this context whose operations are complete, each once.
         let free = |block: &Block| unsafe { engine.free(block) };
@@ -182,6 +184,7 @@ unsafe impl Backend for Mock {
     }
 
     fn create_context(&self, device: &MockDevice) -> Result<Counted<MockContext>> {
+        let _inside = process::work()?;
         self.engine.call(Operation::CreateContext, 0, 0)?;
         self.engine.opened_context();
         let shared = Shared::on(device.info, self.engine.account(device.info.ordinal));

@@ -108,7 +108,7 @@ impl Engine {
     pub(super) fn account(&self, ordinal: u32) -> Arc<Account> {
         let accounts = &mut self.state.lock().accounts;
         while accounts.len() <= ordinal as usize {
-            accounts.push(Arc::new(Account::new()));
+            accounts.push(Account::shared());
         }
         Arc::clone(&accounts[ordinal as usize])
     }

@@ -76,6 +76,7 @@ impl fmt::Debug for MockEvent {
 
 impl MockEvent {
     pub(super) fn status(&self) -> Result<EventStatus> {
+        let _inside = crate::process::ask()?;
         match self.state.state.load(Ordering::Acquire) {
             COMPLETE => Ok(EventStatus::Complete),
             FAILED => Err(self.state.error.lock().unwrap_or(ErrorKind::DeviceLost.into())),

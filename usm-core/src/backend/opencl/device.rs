@@ -9,6 +9,7 @@ use core::ptr;
 use super::error::{self, check};
 use super::loader::{Bits, Library, Raw, Status, Usm};
 use crate::error::Result;
+use crate::process;
 use crate::sync::sleeping::Mutex;
 use crate::{AccessFlags, BackendKind, Capabilities, DeviceInfo, DeviceType, Name};
 
@@ -92,6 +93,7 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(OpenClDe
 /// One thread at a time: drivers set themselves up at the first question, and not all do it safely.
 fn enumerate(library: &'static Library) -> Result<Vec<OpenClDevice>> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _inside = process::work()?;
     let _guard = ONE_AT_A_TIME.lock();
     // SAFETY: pointer and count agree.
     let platforms = list("clGetPlatformIDs", error::PLATFORM_NOT_FOUND, |count, found, total| unsafe {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use super::error;
 use crate::backend::{handle, library};
 use crate::error::{ErrorKind, Result};
+use crate::process::fork::Opening;
 use crate::sync::sleeping::Mutex;
 
 /// Names of the installable client driver loader, tried in this order.
@@ -179,6 +180,7 @@ pub(super) fn open_usual() -> Result<&'static Library> {
 /// Opens the library at `path`, once per path and process. Never closed: drivers keep threads.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
     static OPENED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
+    let opening = Opening::begin()?;
     let mut opened = OPENED.lock();
     if let Some(library) = opened.iter().find(|library| library.path == path) {
         return Ok(library);
@@ -194,6 +196,7 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
     library.handle = Some(handle);
     let library: &'static Library = Box::leak(Box::new(library));
     opened.push(library);
+    opening.done();
     Ok(library)
 }
 

@@ -18,6 +18,7 @@ use crate::backend::roster::Roster;
 use crate::backend::{Block, Counted, KeepsBooks, PointerInfo, accounts};
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
+use crate::process;
 use crate::shared::Shared;
 use crate::{AllocKind, BackendKind, MemoryType};
 
@@ -59,6 +60,7 @@ pub struct OpenClBuffer {
 
 impl OpenClContext {
     pub(super) fn over(device: &OpenClDevice) -> Result<Self> {
+        let _inside = process::work()?;
         let library = device.library();
         let properties = [CONTEXT_PLATFORM, device::platform(device), 0];
         let id = device.as_raw();

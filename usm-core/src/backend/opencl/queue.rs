@@ -14,6 +14,7 @@ use crate::backend::retired::Retired;
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, QueueOrder, waiter};
 use crate::error::{Error, ErrorKind, Result};
+use crate::process;
 use crate::sync::sleeping::Mutex;
 
 pub(super) const OUT_OF_ORDER: Bits = 1;
@@ -334,6 +335,7 @@ impl Line {
 impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
     fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
         let last = match self.line.get_mut().last.take() {
             Some(event) => Ok(Some(event)),
             None if self.order == QueueOrder::OutOfOrder => self.marker(&[]).map(Some),
@@ -394,6 +396,7 @@ impl OpenClEvent {
     }
 
     pub(super) fn status(&self) -> Result<EventStatus> {
+        let _inside = process::ask()?;
         self.flush()?;
         let mut status: Status = 0;
         let answer = (&raw mut status).cast();
@@ -430,6 +433,7 @@ fn fate<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<Fate> {
 
 impl waiter::Blocking for EventInner {
     fn block(&self) {
+        let Ok(_inside) = process::ask() else { return };
         let event = self.handle.raw();
         // SAFETY: a live event. Whether it failed is asked afterwards.
         let _ = unsafe { (self.handle.library().wait_for_events)(1, &raw const event) };

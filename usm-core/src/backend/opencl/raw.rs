@@ -32,6 +32,7 @@ use crate::backend::{Backend, Block, QueueOrder};
 use crate::buffer::Buffer;
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
+use crate::process;
 
 /// `cl_device_id`.
 pub type cl_device_id = *mut c_void;
@@ -81,6 +82,7 @@ impl OpenClContext {
     /// # Errors
     /// [`ErrorKind::Native`] naming the call that failed, [`ErrorKind::NoDevice`].
     pub unsafe fn from_raw(backend: &OpenCl, context: cl_context) -> Result<Self> {
+        let _inside = process::work()?;
         let library = backend.library;
         let mut bytes = 0;
         // SAFETY: the caller's promise; only the size is asked.
@@ -118,6 +120,7 @@ impl OpenClQueue {
     /// # Errors
     /// [`ErrorKind::Native`] naming the call that failed.
     pub unsafe fn from_raw(context: &OpenClContext, queue: cl_command_queue) -> Result<(Self, QueueOrder)> {
+        let _inside = process::work()?;
         let library = context.library();
         let mut properties = 0_u64;
         let answer = (&raw mut properties).cast();
@@ -150,6 +153,7 @@ impl OpenClEvent {
     /// # Errors
     /// [`ErrorKind::Native`] naming the call that failed.
     pub unsafe fn from_raw(context: &OpenClContext, event: cl_event) -> Result<Self> {
+        let _inside = process::work()?;
         let library = context.library();
         let mut queue: Raw = ptr::null_mut();
         let answer = (&raw mut queue).cast();
@@ -188,6 +192,7 @@ impl OpenClBuffer {
     /// [`ErrorKind::WrongContext`] when it belongs to another native context, [`ErrorKind::Unsupported`] when it is an image or a pipe,
     /// [`ErrorKind::Native`] naming the call that failed.
     pub unsafe fn from_raw(context: &OpenClContext, buffer: cl_mem) -> Result<(Self, usize)> {
+        let _inside = process::work()?;
         // SAFETY: the caller's promise; its context is a pointer.
         let owner = unsafe { mem_info::<usize>(context, buffer, MEM_CONTEXT) }?;
         if owner != context.as_raw() as usize {

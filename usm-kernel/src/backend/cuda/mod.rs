@@ -111,6 +111,7 @@ fn is_running(event: &CudaEvent) -> bool {
 
 impl Drop for Native {
     fn drop(&mut self) {
+        let Ok(_inside) = usm_core::ends::ask() else { return };
         let (unload, module) = (self.api.unload, self.raw);
         // SAFETY: owned, unloaded once, when nothing of it runs. A failure could not be acted on.
         let _ = raw::with_current(&self.context, || unsafe { unload(module) });
@@ -119,6 +120,7 @@ impl Drop for Native {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
+        let Ok(_inside) = usm_core::ends::ask() else { return };
         let Some(native) = self.native.take() else { return };
         if !*self.launched.get_mut() {
             return drop(native);

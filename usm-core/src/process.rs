@@ -1,0 +1,189 @@
+//! Whether calls may still enter the runtimes, and which threads are in one.
+//!
+//! Two things end a runtime beneath the objects of a program. At the end of the process its library is taken apart while other threads may be in it
+//! and work may be in flight, which Intel's CPU runtime answers by a fault: [`exit`] waits for all of it first. After a fork its threads are gone, and its
+//! locks may be held by them for ever: [`fork`] keeps the child out.
+//!
+//! Every call into a runtime is made between [`work`] or [`ask`] and the drop of what they give. Both cost one load of a number that hardly ever changes,
+//! and two plain stores to a line of the calling thread.
+
+pub(crate) mod exit;
+pub(crate) mod fork;
+
+use alloc::boxed::Box;
+use core::cell::Cell;
+use core::marker::PhantomData;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering, compiler_fence};
+use core::time::Duration;
+use std::thread;
+use std::time::Instant;
+
+use crate::error::{ErrorKind, Result};
+
+pub use exit::finish_work;
+
+/// Everything goes.
+const RUNS: u8 = 0;
+/// An interpreter ends, and waits for what is in flight: other threads may go on, but slowly, or their work would never end.
+const WAITS: u8 = 1;
+/// The process ends: what is in flight is waited for, and nothing new is begun.
+const ENDS: u8 = 2;
+/// The runtimes are about to be taken apart.
+const OVER: u8 = 3;
+/// This process is a copy of one that had a runtime open.
+const FORKED: u8 = 4;
+
+static STAGE: AtomicU8 = AtomicU8::new(RUNS);
+
+/// What a thread tells of itself. Never freed: a later thread goes on with that of an ended one.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Place {
+    /// Calls that the thread is in, one inside of the other. Written by the thread alone.
+    depth: AtomicUsize,
+    taken: AtomicBool,
+    /// Set before the place can be found.
+    next: *mut Place,
+}
+
+/// All places. It only grows, by as many as there were threads at once.
+static PLACES: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
+
+std::thread_local! {
+    static HERE: Cell<*const Place> = const { Cell::new(ptr::null()) };
+    /// Its drop gives the place back; beside [`HERE`], which is read without the question whether it was dropped.
+    static LEASE: Lease = const { Lease };
+}
+
+struct Lease;
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let place = HERE.replace(ptr::null());
+        // SAFETY: places are never freed.
+        if let Some(place) = unsafe { place.as_ref() } {
+            place.taken.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// While this lives, the thread may call a runtime.
+#[derive(Debug)]
+#[must_use = "the runtime may be taken apart as soon as it is dropped"]
+pub struct Inside {
+    place: &'static Place,
+    stays_on_its_thread: PhantomData<*const ()>,
+}
+
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        let depth = self.place.depth.load(Ordering::Relaxed);
+        self.place.depth.store(depth.wrapping_sub(1), Ordering::Release);
+    }
+}
+
+/// To be called before something new is begun: an object, an allocation, an operation.
+///
+/// # Errors
+/// [`ErrorKind::ProcessEnds`], [`ErrorKind::Forked`].
+#[inline]
+pub fn work() -> Result<Inside> {
+    enter(RUNS)
+}
+
+/// To be called before a question, a wait, or what gives something back; these go on while the process waits for its work.
+///
+/// # Errors
+/// As [`work`], later.
+#[inline]
+pub fn ask() -> Result<Inside> {
+    enter(ENDS)
+}
+
+/// Whether [`ask`] would refuse, for what calls no runtime and takes a lock that a forked child may find locked.
+#[inline]
+pub(crate) fn is_over() -> bool {
+    STAGE.load(Ordering::Relaxed) > ENDS
+}
+
+#[inline]
+fn enter(last: u8) -> Result<Inside> {
+    let here = HERE.get();
+    // SAFETY: places are never freed.
+    let place = unsafe { here.as_ref() }.unwrap_or_else(|| take_place());
+    place.depth.store(place.depth.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    // Not before the store. The processor may exchange them all the same: see `others_are_out`.
+    compiler_fence(Ordering::SeqCst);
+    let inside = Inside { place, stays_on_its_thread: PhantomData };
+    let stage = STAGE.load(Ordering::Relaxed);
+    if stage > last { later(last, inside) } else { Ok(inside) }
+}
+
+/// For how long new work is put off while the process [waits](WAITS).
+const PUT_OFF: u32 = 100;
+
+#[cold]
+fn later(last: u8, inside: Inside) -> Result<Inside> {
+    for _ in 0..PUT_OFF {
+        if STAGE.load(Ordering::Relaxed) != WAITS {
+            break;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    match STAGE.load(Ordering::Relaxed) {
+        FORKED => Err(ErrorKind::Forked.into()),
+        stage if stage > last.max(WAITS) => Err(ErrorKind::ProcessEnds.into()),
+        _ => Ok(inside),
+    }
+}
+
+#[cold]
+fn take_place() -> &'static Place {
+    let free = all_places().find(|place| !place.taken.swap(true, Ordering::AcqRel));
+    let place = free.unwrap_or_else(|| {
+        let mut next = PLACES.load(Ordering::Acquire);
+        let new = Place { depth: AtomicUsize::new(0), taken: AtomicBool::new(true), next };
+        let place = Box::leak(Box::new(new));
+        loop {
+            place.next = next;
+            let raw = ptr::from_mut(place);
+            match PLACES.compare_exchange_weak(next, raw, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break place,
+                Err(others) => next = others,
+            }
+        }
+    });
+    HERE.set(place);
+    // At the end of a thread, after the lease was dropped, the place stays with the thread: there is no later moment to give it back.
+    let _ = LEASE.try_with(|_| {});
+    place
+}
+
+fn all_places() -> impl Iterator<Item = &'static Place> {
+    // SAFETY: places are never freed.
+    let at = |place: *mut Place| unsafe { place.as_ref() };
+    core::iter::successors(at(PLACES.load(Ordering::Acquire)), move |place| at(place.next))
+}
+
+/// Waits until no other thread is in a call that it began before the stage was changed, at most until `end`; whether that is so.
+fn others_are_out(end: Instant) -> bool {
+    let here = HERE.get();
+    let mut others = all_places().filter(|place| !ptr::eq(*place, here)).peekable();
+    // Helgrind takes the numbers of the others for a race.
+    if others.peek().is_none() || cfg!(usm_valgrind) {
+        return true;
+    }
+    // A thread that read the old stage stored its depth before; a processor keeps a store back for less than a microsecond.
+    thread::sleep(Duration::from_millis(1));
+    for place in others {
+        while place.depth.load(Ordering::Acquire) != 0 {
+            if Instant::now() >= end {
+                return false;
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+    true
+}
