@@ -64,8 +64,8 @@ fn heading(number: u32, title: &str) -> Result<()> {
 
 fn devices(context: &Context<Dyn>) -> Result<()> {
     heading(1, "Devices")?;
-    for runtime in backends::all() {
-        match &runtime.devices {
+    for runtime in usm::runtimes().iter() {
+        match runtime.devices() {
             Ok(devices) => {
                 for device in devices {
                     let info = device.info();
@@ -73,7 +73,7 @@ fn devices(context: &Context<Dyn>) -> Result<()> {
                 }
             }
             // The rest is in `usm devices`.
-            Err(absence) => line(format_args!("   {:<20} not here: {}", runtime.name, absence.in_short()))?,
+            Err(absence) => line(format_args!("   {:<20} not here: {}", runtime.name(), absence.in_short()))?,
         }
     }
     let name = backends::name(context.info());

@@ -2,9 +2,9 @@
 
 use comfy_table::{Table, presets::NOTHING};
 use serde::Serialize;
-use usm_core::{AccessFlags, DeviceInfo};
+use usm::{AccessFlags, DeviceInfo, Runtime};
 
-use crate::backends::{self, Runtime};
+use crate::backends;
 use crate::error::{Exit, Result};
 use crate::output;
 
@@ -18,7 +18,7 @@ struct BackendReport<'a> {
     name: &'a str,
     compiled: bool,
     found: bool,
-    library: Option<&'a str>,
+    library: Option<String>,
     error: Option<String>,
     devices: Vec<DeviceReport>,
 }
@@ -50,13 +50,13 @@ struct CapabilityReport {
 
 impl<'a> BackendReport<'a> {
     fn of(runtime: &'a Runtime) -> Self {
-        let devices = runtime.devices.as_deref().unwrap_or_default();
+        let devices = runtime.devices().unwrap_or_default();
         Self {
-            name: runtime.name,
-            compiled: runtime.compiled,
-            found: runtime.found(),
-            library: runtime.library.as_deref(),
-            error: runtime.devices.as_ref().err().map(ToString::to_string),
+            name: runtime.name(),
+            compiled: runtime.is_compiled(),
+            found: runtime.backend().is_some(),
+            library: runtime.library().map(|path| path.display().to_string()),
+            error: runtime.devices().err().map(ToString::to_string),
             devices: devices.iter().map(|device| DeviceReport::of(&device.info())).collect(),
         }
     }
@@ -90,27 +90,26 @@ impl DeviceReport {
 
 /// Runs the command.
 pub(crate) fn run(json: bool) -> Result<Exit> {
-    let runtimes = backends::all();
     if json {
-        output::json(&Report { backends: runtimes.iter().map(BackendReport::of).collect() })?;
+        output::json(&Report { backends: usm::runtimes().iter().map(BackendReport::of).collect() })?;
     } else {
-        output::text(&describe(&runtimes))?;
+        output::text(&describe())?;
     }
     Ok(Exit::Done)
 }
 
 /// The runtimes and their devices for people.
-pub(crate) fn describe(runtimes: &[Runtime]) -> String {
+fn describe() -> String {
     let mut text = String::new();
-    for runtime in runtimes {
-        let state = match (&runtime.devices, &runtime.library) {
+    for runtime in usm::runtimes().iter() {
+        let state = match (runtime.devices(), runtime.library()) {
             (Err(absence), _) => absence.to_string(),
-            (Ok(_), Some(library)) => format!("found as {library}"),
+            (Ok(_), Some(library)) => format!("found as {}", library.display()),
             (Ok(_), None) => "always there".to_owned(),
         };
-        text += &format!("{:<11} {state}\n", runtime.name);
+        text += &format!("{:<11} {state}\n", runtime.name());
     }
-    for device in runtimes.iter().filter_map(|runtime| runtime.devices.as_ref().ok()).flatten() {
+    for device in usm::runtimes().devices() {
         text += &format!("\n{}\n", device_lines(&device.info()));
     }
     text

@@ -97,7 +97,8 @@ pub(crate) fn stream(py: Python<'_>, backend: BackendKind, id: i32) -> PyResult<
     match runtime::entries(py).find(here) {
         Some(entry) => entry.scope()?.queue(),
         None => {
-            let reason = runtime::why_not(py, backend).unwrap_or("no such device");
+            let reason = runtime::why_not(py, backend);
+            let reason = reason.as_deref().unwrap_or("no such device");
             Err(Class::Device.error(format!("the memory is on the {word} device {id}: {reason}")))
         }
     }

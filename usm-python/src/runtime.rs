@@ -5,13 +5,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use usm_core::backend::cuda::Cuda;
+use usm::{Absence, OpenError, Opened, Runtimes};
 use usm_core::backend::dpctl::{self, Dpctl};
-use usm_core::backend::host::HostHeap;
-use usm_core::backend::level_zero::LevelZero;
-use usm_core::backend::opencl::OpenCl;
 use usm_core::backend::{Dyn, DynDevice};
-use usm_core::{BackendKind, Context, DeviceInfo, DeviceType, ErrorKind, Queue, QueueOrder, Selector};
+use usm_core::{BackendKind, Context, DeviceInfo, ErrorKind, Queue, QueueOrder, Selector};
 
 use crate::error::{Class, OrRaise};
 
@@ -100,24 +97,19 @@ impl Entry {
     }
 }
 
-/// What became of SYCL in this process.
-struct Sycl {
-    library: Result<Dpctl, String>,
+/// The runtimes with SYCL's library as Python finds it, and the devices of each, once they were asked for.
+struct Known {
+    runtimes: Runtimes,
+    /// As the runtimes of [`LISTED`].
+    entries: [OnceLock<Vec<Arc<Entry>>>; LISTED.len()],
 }
 
-/// Every device that was found, best first among equals of a runtime, and the runtimes that are not there. Neither HIP nor the host is among them.
-struct Found {
-    sycl: Sycl,
-    /// Why the others are not there.
-    absent: Vec<(BackendKind, String)>,
-    entries: Vec<Arc<Entry>>,
-}
+/// The runtimes whose devices are listed, in this order; the host follows. HIP has never run on an AMD GPU, so it is opened only for who names it: by a
+/// selector, by memory that says it is ROCm's, or by asking for the list of all devices.
+const LISTED: [BackendKind; 5] =
+    [BackendKind::Sycl, BackendKind::LevelZero, BackendKind::Cuda, BackendKind::OpenCl, BackendKind::Hip];
 
-static FOUND: OnceLock<Found> = OnceLock::new();
-
-/// HIP's devices, or why there are none. It has never run on an AMD GPU, so it is opened only for who names it: by a selector, by memory
-/// that says it is ROCm's, or by asking for the list of all devices.
-static HIP: OnceLock<Result<Vec<Arc<Entry>>, String>> = OnceLock::new();
+static KNOWN: OnceLock<Known> = OnceLock::new();
 
 /// Contexts over native SYCL contexts, so that the same native context is always the same context here. A bounded list:
 /// what falls out lives on in the memory that was allocated or imported through it.
@@ -181,110 +173,91 @@ fn library_path(py: Python<'_>) -> PyResult<Option<PathBuf>> {
     Ok(None)
 }
 
-fn open_sycl(py: Python<'_>) -> Sycl {
-    let library = match library_path(py) {
-        Err(error) => Err(error.to_string()),
-        Ok(None) => Err("the package dpctl is not installed".to_owned()),
-        // Opening runs the initialisers of the SYCL runtime, which take a while.
-        Ok(Some(path)) => {
-            py.detach(|| {
-                Dpctl::open(&path).map_err(|error| match error.kind {
-                    // It says the path itself.
-                    ErrorKind::LibraryNotFound { .. } => error.to_string(),
-                    _ => format!("{}: {error}", path.display()),
-                })
-            })
-        }
+fn open_sycl(path: &Result<Option<PathBuf>, String>) -> Result<Opened, Absence> {
+    let path = match path {
+        Err(error) => return Err(Absence::Other(error.clone())),
+        Ok(None) => return Err(Absence::Other("the package dpctl is not installed".to_owned())),
+        Ok(Some(path)) => path,
     };
-    Sycl { library }
+    // Opening runs the initialisers of the SYCL runtime, which take a while.
+    let library = Dpctl::open(path).map_err(|error| match error.kind {
+        // It says the path itself.
+        ErrorKind::LibraryNotFound { .. } => Absence::Failed(error),
+        _ => Absence::Other(format!("{}: {error}", path.display())),
+    })?;
+    Ok(Opened::new(Dyn::new(library), Some(path)))
 }
 
-fn find(py: Python<'_>) -> Found {
-    let mut sycl = open_sycl(py);
-    let mut found = Vec::new();
-    if let Ok(library) = sycl.library {
-        match py.detach(|| Dyn::new(library).devices()) {
-            Ok(devices) => found.extend(devices),
-            Err(error) => sycl.library = Err(error.to_string()),
-        }
+fn known(py: Python<'_>) -> &'static Known {
+    if let Some(known) = KNOWN.get() {
+        return known;
     }
-    // A native runtime that is not there is no news: SYCL reaches the same devices, and the host is always there.
-    type Devices = fn() -> usm_core::Result<Vec<DynDevice>>;
-    let natives: [(BackendKind, Devices); 3] = [
-        (BackendKind::LevelZero, || Dyn::new(LevelZero::load()?).devices()),
-        (BackendKind::Cuda, || Dyn::new(Cuda::load()?).devices()),
-        (BackendKind::OpenCl, || Dyn::new(OpenCl::load()?).devices()),
-    ];
-    let mut absent = Vec::new();
-    for (kind, devices) in natives {
-        match py.detach(devices) {
-            Ok(devices) => found.extend(devices),
-            Err(error) => absent.push((kind, error.to_string())),
-        }
-    }
-    Found { sycl, absent, entries: found.into_iter().map(Entry::new).collect() }
+    // Not under the cell's lock: looking for a package may give up the interpreter, and a second thread that waited for the lock with the
+    // interpreter held would never let the first come back.
+    let path = library_path(py).map_err(|error| error.to_string());
+    let runtimes = Runtimes::new().opened_by(BackendKind::Sycl, move || open_sycl(&path));
+    KNOWN.get_or_init(|| Known { runtimes, entries: Default::default() })
 }
 
-fn found(py: Python<'_>) -> &'static Found {
-    if let Some(found) = FOUND.get() {
-        return found;
-    }
-    // Not under the cell's lock: finding gives up the interpreter, and a second thread that waited for the lock with
-    // the interpreter held would never let the first come back.
-    let fresh = find(py);
-    FOUND.get_or_init(|| fresh)
+/// The devices of one of the [`LISTED`] runtimes. Opens it.
+fn entries_of(py: Python<'_>, kind: BackendKind) -> &'static [Arc<Entry>] {
+    let known = known(py);
+    let place = LISTED.iter().zip(&known.entries).find(|(listed, _)| **listed == kind);
+    let Some(((_, cell), runtime)) = place.zip(known.runtimes.get(kind)) else { return &[] };
+    // The runtime is opened without the interpreter, and waited for without it.
+    let devices = || runtime.devices().unwrap_or_default().iter().cloned().map(Entry::new).collect();
+    py.detach(|| cell.get_or_init(devices))
+}
+
+/// Those of a runtime that was opened.
+fn open_entries(kind: BackendKind) -> &'static [Arc<Entry>] {
+    let place = LISTED.iter().position(|listed| *listed == kind);
+    let cell = KNOWN.get().zip(place).and_then(|(known, place)| known.entries[place].get());
+    cell.map_or(&[], Vec::as_slice)
 }
 
 /// The devices that are open: SYCL's in the runtime's order, those of Level Zero, CUDA and OpenCL, HIP's once it is opened, then the host, which
-/// is there and cannot fail.
+/// is there and cannot fail. A native runtime that is not there is no news: SYCL reaches the same devices.
 pub(crate) fn entries(py: Python<'_>) -> impl Iterator<Item = &'static Arc<Entry>> {
-    let hip = HIP.get().and_then(|opened| opened.as_deref().ok()).unwrap_or_default();
-    found(py).entries.iter().chain(hip).chain(host().ok())
+    let listed = LISTED.into_iter().flat_map(move |kind| match kind {
+        BackendKind::Hip => open_entries(kind),
+        _ => entries_of(py, kind),
+    });
+    listed.chain(host().ok())
 }
 
 /// Opens HIP, if that has not been done.
 pub(crate) fn open_hip(py: Python<'_>) {
-    if HIP.get().is_some() {
-        return;
-    }
-    // Not under the cell's lock, as above.
-    let devices = py.detach(|| Dyn::new(Cuda::load_hip()?).devices());
-    let fresh = match devices {
-        Ok(devices) => Ok(devices.into_iter().map(Entry::new).collect()),
-        Err(error) => Err(error.to_string()),
-    };
-    let _ = HIP.set(fresh);
+    entries_of(py, BackendKind::Hip);
 }
 
 /// Whether HIP was opened and has a device.
 pub(crate) fn has_hip() -> bool {
-    HIP.get().is_some_and(|opened| opened.as_ref().is_ok_and(|entries| !entries.is_empty()))
+    !open_entries(BackendKind::Hip).is_empty()
 }
 
 /// The opened library.
 pub(crate) fn sycl(py: Python<'_>) -> PyResult<Dpctl> {
-    match &found(py).sycl.library {
-        Ok(library) => Ok(*library),
-        Err(reason) => Err(Class::Device.error(format!("no SYCL runtime: {reason}"))),
-    }
+    entries_of(py, BackendKind::Sycl);
+    sycl_if_open().ok_or_else(|| {
+        let reason = why_not(py, BackendKind::Sycl).unwrap_or_default();
+        Class::Device.error(format!("no SYCL runtime: {reason}"))
+    })
 }
 
 /// The opened library, for destructors: nothing is opened and nothing raised.
 pub(crate) fn sycl_if_open() -> Option<Dpctl> {
-    FOUND.get().and_then(|found| found.sycl.library.as_ref().ok().copied())
+    let known = KNOWN.get()?;
+    known.entries[0].get()?;
+    let runtime = known.runtimes.get(LISTED[0])?;
+    runtime.devices().ok()?;
+    runtime.backend()?.downcast_ref::<Dpctl>().copied()
 }
 
-/// Why there are no devices of SYCL, for messages.
-pub(crate) fn absent(py: Python<'_>) -> Option<&'static str> {
-    found(py).sycl.library.as_ref().err().map(String::as_str)
-}
-
-/// Why a native runtime is not there, for messages.
-pub(crate) fn why_not(py: Python<'_>, kind: BackendKind) -> Option<&'static str> {
-    if kind == BackendKind::Hip {
-        return HIP.get()?.as_ref().err().map(String::as_str);
-    }
-    found(py).absent.iter().find(|(absent, _)| *absent == kind).map(|(_, reason)| reason.as_str())
+/// Why a runtime is not there, for messages.
+pub(crate) fn why_not(py: Python<'_>, kind: BackendKind) -> Option<String> {
+    let runtime = known(py).runtimes.get(kind)?;
+    py.detach(|| runtime.devices().err().map(ToString::to_string))
 }
 
 /// The default queue of the context that a queue belongs to.
@@ -298,8 +271,7 @@ fn host() -> PyResult<&'static Arc<Entry>> {
     if let Some(host) = HOST.get() {
         return Ok(host);
     }
-    let device = Dyn::new(HostHeap::new()).devices().or_raise()?.into_iter().next();
-    let device = device.ok_or_else(|| Class::Device.error("no host backend"))?;
+    let device = usm::runtimes().device("host").map_err(refused)?.clone();
     Ok(HOST.get_or_init(|| Entry::new(device)))
 }
 
@@ -313,57 +285,31 @@ pub(crate) fn host_stream() -> PyResult<&'static Arc<Stream>> {
     Ok(STREAM.get_or_init(|| made))
 }
 
+fn refused(error: OpenError) -> PyErr {
+    Class::Device.error(error.to_string())
+}
+
 /// The device that a selector names.
 pub(crate) fn select(py: Python<'_>, text: &str) -> PyResult<&'static Arc<Entry>> {
-    let selector: Selector =
-        text.parse().map_err(|error| Class::Device.error(format!("device selector {text:?}: {error}")))?;
-    let by_name = !selector.sycl && selector.backend == Some(BackendKind::Hip);
-    if by_name {
-        open_hip(py);
-    }
-    let fits = |entry: &&Arc<Entry>| selector.matches(&entry.info);
-    let mut matches = entries(py).filter(fits).filter(|entry| by_name || is_chosen(entry));
-    matches.nth(selector.index.unwrap_or(0) as usize).ok_or_else(|| {
-        let known: Vec<_> = entries(py).map(|entry| entry.selector()).collect();
-        let sycl = absent(py).map(|reason| format!("; no SYCL runtime: {reason}")).unwrap_or_default();
-        let native = selector.backend.filter(|_| !selector.sycl).and_then(|kind| why_not(py, kind));
-        let reason = native.map_or(sycl, |native| format!("; {native}"));
-        let hidden = entries(py).filter(fits).find(|entry| !by_name && !is_chosen(entry));
-        let hidden = hidden
-            .map(|entry| format!("; {} is used only where it is named", entry.selector()))
-            .unwrap_or_default();
-        let known = known.join(", ");
-        Class::Device.error(format!("no device matches {text:?}; there are {known}{reason}{hidden}"))
-    })
+    let runtimes = &known(py).runtimes;
+    entry(py, py.detach(|| runtimes.device(text)).map_err(refused)?)
 }
 
-/// Whether a device may be chosen by who does not name its runtime.
-fn is_chosen(entry: &Entry) -> bool {
-    entry.info.backend != BackendKind::Hip
-}
-
-/// The device that is used when none is named: `USM_DEVICE`, else the best of the first runtime in this order.
+/// The device that is used when none is named: `USM_DEVICE`, else the best of the first runtime that has one.
 pub(crate) fn default_entry(py: Python<'_>) -> PyResult<&'static Arc<Entry>> {
-    if let Ok(text) = std::env::var("USM_DEVICE") {
-        return select(py, &text);
+    let runtimes = &known(py).runtimes;
+    entry(py, py.detach(|| runtimes.default_device()).map_err(refused)?)
+}
+
+/// The entry of a device that was found.
+fn entry(py: Python<'_>, device: &DynDevice) -> PyResult<&'static Arc<Entry>> {
+    let info = device.info();
+    if info.backend == BackendKind::Host {
+        return host();
     }
-    let rank = |entry: &&Arc<Entry>| {
-        let runtime = match entry.info.backend {
-            BackendKind::Sycl => 0,
-            BackendKind::LevelZero => 1,
-            BackendKind::Cuda => 2,
-            BackendKind::Host => 4,
-            _ => 3,
-        };
-        let device = match entry.info.device_type {
-            DeviceType::Gpu => 0,
-            DeviceType::Accelerator => 1,
-            _ => 2,
-        };
-        (runtime, device)
-    };
-    let chosen = entries(py).filter(|entry| is_chosen(entry));
-    chosen.min_by_key(rank).ok_or_else(|| Class::Device.error("no device"))
+    let name = Selector::of(&info);
+    let here = entries_of(py, info.backend).iter().find(|entry| Selector::of(&entry.info) == name);
+    here.ok_or_else(|| Class::Device.error(format!("device {name} is not listed by its runtime")))
 }
 
 /// Every context that this process has made default or met, for statistics.

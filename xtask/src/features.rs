@@ -9,7 +9,7 @@ use crate::environment;
 use crate::report::Report;
 
 /// The members that have features of their own. usm-python needs Python and has one form only.
-const PACKAGES: [&str; 8] = [
+const PACKAGES: [&str; 9] = [
     "level-zero-sys",
     "usm-interface",
     "usm-core",
@@ -17,6 +17,7 @@ const PACKAGES: [&str; 8] = [
     "usm-kernel",
     "usm-nrt",
     "usm-prune",
+    "usm",
     "usm-cli",
 ];
 
@@ -42,6 +43,7 @@ pub(crate) fn parts(report: &mut Report, depth: Depth) {
     for package in PACKAGES {
         report.check(&format!("{what}: {package}"), || check(package, depth));
     }
+    report.check("features: one runtime alone", runtimes_alone);
 }
 
 fn check(package: &str, depth: Depth) -> Result<(), String> {
@@ -59,6 +61,42 @@ fn check(package: &str, depth: Depth) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A runtime's feature of the facade, and what it turns on in usm-core. `sycl` brings the runtimes that SYCL drives.
+const RUNTIMES: [(&str, &[&str]); 5] = [
+    ("cuda", &["cuda"]),
+    ("hip", &["cuda"]),
+    ("level-zero", &["level-zero"]),
+    ("opencl", &["opencl"]),
+    ("sycl", &["dpctl", "level-zero", "opencl"]),
+];
+
+/// Each runtime's feature brings no other runtime.
+fn runtimes_alone() -> Result<(), String> {
+    for (feature, expected) in RUNTIMES {
+        let mut tree =
+            cargo(["tree", "--quiet", "-p", "usm", "--no-default-features", "--features", feature]);
+        tree.args(["--edges", "normal", "--prefix", "none", "--format", "{p}|{f}"]);
+        let output = tree.output().map_err(|error| format!("{}: {error}", describe(&tree)))?;
+        if !output.status.success() {
+            return Err(format!("{}\n{}", describe(&tree), String::from_utf8_lossy(&output.stderr)));
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let found = runtimes_in(&text);
+        if found != expected {
+            return Err(format!("{}: runtimes {}", describe(&tree), found.join(", ")));
+        }
+    }
+    Ok(())
+}
+
+/// The runtimes that are turned on in usm-core, by the lines of `cargo tree`: `usm-core v0.1.0 (PATH)|alloc,cuda,std`.
+fn runtimes_in(tree: &str) -> Vec<&str> {
+    let line = tree.lines().find(|line| line.starts_with("usm-core v"));
+    let features = line.and_then(|line| line.split_once('|')).map_or("", |(_, features)| features);
+    let known = ["cuda", "dpctl", "level-zero", "opencl", "sycl"];
+    features.split(',').filter(|feature| known.contains(feature)).collect()
 }
 
 /// None, each, every pair where asked for, and all; as the value of `--features`.
@@ -103,6 +141,13 @@ mod tests {
             assert_eq!(found(&names[..2], depth), ["", "a", "b", "a,b"]);
             assert_eq!(found(&[], depth), [""]);
         }
+    }
+
+    #[test]
+    fn a_tree_says_which_runtimes_are_on() {
+        let tree = "usm v0.1.0 (x)|cuda\nusm-core v0.1.0 (x)|alloc,cuda,opencl,std\nother v1.0.0|sycl";
+        assert_eq!(runtimes_in(tree), ["cuda", "opencl"]);
+        assert_eq!(runtimes_alone(), Ok(()));
     }
 
     #[test]

@@ -40,7 +40,7 @@ fn the_tour_runs_in_seconds_on_a_bare_machine_and_leaves_a_picture() {
 fn a_device_that_is_not_there_is_refused_with_what_is() {
     let demo = |selector: &str| usm_with(&["demo"], b"", &[("USM_DEVICE", selector)]);
     demo("host:gpu").refused(&["USM_DEVICE", "host:gpu", "no device matches", "host:host:0"]);
-    demo("host:1").refused(&["USM_DEVICE", "index 1", "1 devices"]);
+    demo("host:1").refused(&["USM_DEVICE", "host:1", "no such device, it has host:host:0"]);
     demo("opencl:toaster").refused(&["USM_DEVICE", "opencl:toaster", "part 2"]);
     demo("host:").refused(&["USM_DEVICE", "part 2 is empty"]);
     demo("host:4294967296").refused(&["USM_DEVICE", "4294967295"]);

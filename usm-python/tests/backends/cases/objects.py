@@ -37,7 +37,7 @@ def a_selector_of_nothing_is_an_error_with_the_choices(b):
         with pytest.raises(usm.DeviceError) as error:
             usm.Device(wrong)
         assert "device" in str(error.value)
-    with pytest.raises(usm.DeviceError, match="77.*host:host:0"):
+    with pytest.raises(usm.DeviceError, match="no device matches .*77.*: no such device, it has "):
         usm.Queue(f"{b.kind}:gpu:77")
     for wrong in (7, 1.5, b"host", object(), [b.device]):
         with pytest.raises(TypeError):

@@ -1,0 +1,25 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+#![allow(clippy::std_instead_of_alloc, clippy::std_instead_of_core, reason = "devices are opened with std")]
+
+mod error;
+mod runtime;
+mod runtimes;
+
+pub use error::{OpenError, Reason, Tried};
+pub use runtime::{Absence, Opened, Runtime};
+pub use runtimes::{DEVICE_VARIABLE, Runtimes, devices, open, open_default, runtimes};
+
+pub use usm_core::*;
+
+#[cfg(feature = "interface")]
+pub use usm_interface as interface;
+#[cfg(feature = "kernel")]
+pub use usm_kernel as kernel;
+#[cfg(feature = "nrt")]
+pub use usm_nrt as nrt;
+#[cfg(feature = "pool")]
+pub use usm_pool as pool;
+#[cfg(feature = "nrt")]
+pub use usm_prune as prune;

@@ -1,0 +1,217 @@
+//! One runtime: how it is opened, and what came of that.
+
+use core::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use usm_core::backend::host::HostHeap;
+use usm_core::backend::{Dyn, DynDevice};
+use usm_core::{BackendKind, ErrorKind};
+
+/// A runtime of this build, or why it is none. Its library is opened when one of its devices is first asked for.
+pub struct Runtime {
+    name: String,
+    /// `None` for a backend of the caller's.
+    pub(crate) kind: Option<BackendKind>,
+    /// `None` when it is not in this build.
+    pub(crate) open: Option<Box<Open>>,
+    state: OnceLock<State>,
+}
+
+pub(crate) type Open = dyn Fn() -> Result<Opened, Absence> + Send + Sync;
+
+/// A backend that was opened.
+#[derive(Debug)]
+pub struct Opened {
+    /// The backend.
+    pub backend: Dyn,
+    /// The file of its library; `None` for a backend that needs no library.
+    pub library: Option<PathBuf>,
+}
+
+impl Opened {
+    /// A backend, and the file of its library where it has one.
+    #[must_use]
+    pub fn new(backend: Dyn, library: Option<&Path>) -> Self {
+        Self { backend, library: library.map(Path::to_path_buf) }
+    }
+}
+
+/// Why a runtime cannot be used. Shown without its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Absence {
+    /// The feature of that name is off.
+    NotInThisBuild,
+    /// Its library, a function in it, or the list of its devices is missing: the error says which.
+    Failed(usm_core::Error),
+    /// What the function that opens it said.
+    Other(String),
+}
+
+struct State {
+    backend: Option<Dyn>,
+    library: Option<PathBuf>,
+    devices: Result<Vec<DynDevice>, Absence>,
+}
+
+impl Runtime {
+    pub(crate) fn new(name: String, kind: Option<BackendKind>, open: Option<Box<Open>>) -> Self {
+        Self { name, kind, open, state: OnceLock::new() }
+    }
+
+    /// The runtime of this kind, opened in the usual way, where it is in this build.
+    pub(crate) fn of(kind: BackendKind) -> Self {
+        Self::new(kind.name().to_owned(), Some(kind), usual(kind))
+    }
+
+    /// The name in selectors.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Which of our runtimes it is; `None` for a backend of the caller's.
+    #[must_use]
+    pub fn kind(&self) -> Option<BackendKind> {
+        self.kind
+    }
+
+    /// Whether this build can use it at all.
+    #[must_use]
+    pub fn is_compiled(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Whether it was asked for its devices already. Every other question but those for its name asks it.
+    #[must_use]
+    pub fn is_opened(&self) -> bool {
+        self.state.get().is_some()
+    }
+
+    /// The backend, if its library was opened. It may still have no devices, or fail to list them.
+    #[must_use]
+    pub fn backend(&self) -> Option<&Dyn> {
+        self.state().backend.as_ref()
+    }
+
+    /// The file that was opened; `None` where none was, or none is needed.
+    #[must_use]
+    pub fn library(&self) -> Option<&Path> {
+        self.state().library.as_deref()
+    }
+
+    /// Its devices in its own order.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn devices(&self) -> Result<&[DynDevice], &Absence> {
+        self.state().devices.as_deref()
+    }
+
+    fn state(&self) -> &State {
+        self.state.get_or_init(|| {
+            let opened = self.open.as_ref().map_or(Err(Absence::NotInThisBuild), |open| open());
+            match opened {
+                Ok(Opened { backend, library }) => {
+                    let devices = backend.devices().map_err(Absence::from);
+                    State { backend: Some(backend), library, devices }
+                }
+                Err(absence) => State { backend: None, library: None, devices: Err(absence) },
+            }
+        })
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("name", &self.name).field("compiled", &self.is_compiled()).finish()
+    }
+}
+
+impl From<usm_core::Error> for Absence {
+    fn from(error: usm_core::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Absence {
+    /// The first half of the sentence: without what was tried and what the system answered.
+    #[must_use]
+    pub fn in_short(&self) -> String {
+        match self {
+            Self::Failed(usm_core::Error { kind: ErrorKind::LibraryNotFound { library, .. }, .. }) => {
+                format!("library {library} could not be opened")
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInThisBuild => f.write_str("not in this build"),
+            Self::Failed(usm_core::Error { kind, native: Some(code), .. }) => {
+                write!(f, "{kind} (native code {code})")
+            }
+            Self::Failed(error) => error.kind.fmt(f),
+            Self::Other(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl core::error::Error for Absence {}
+
+/// How a runtime is opened; `None`: not in this build. The only place that names the types of runtimes.
+fn usual(kind: BackendKind) -> Option<Box<Open>> {
+    #[cfg(any(feature = "cuda", feature = "hip"))]
+    use usm_core::backend::cuda::Cuda;
+    let open: fn() -> Result<Opened, Absence> = match kind {
+        BackendKind::Host => || Ok(Opened::new(Dyn::new(HostHeap::new()), None)),
+        #[cfg(feature = "sycl")]
+        BackendKind::Sycl => || {
+            let backend = usm_core::backend::dpctl::Dpctl::load()?;
+            Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
+        },
+        #[cfg(feature = "level-zero")]
+        BackendKind::LevelZero => || {
+            let backend = usm_core::backend::level_zero::LevelZero::load()?;
+            Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
+        },
+        #[cfg(feature = "cuda")]
+        BackendKind::Cuda => || {
+            let backend = Cuda::load()?;
+            Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
+        },
+        #[cfg(feature = "hip")]
+        BackendKind::Hip => || {
+            let backend = Cuda::load_hip()?;
+            Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
+        },
+        #[cfg(feature = "opencl")]
+        BackendKind::OpenCl => || {
+            let backend = open_cl()?;
+            Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
+        },
+        _ => return None,
+    };
+    Some(Box::new(open))
+}
+
+/// pip installs a loader of OpenCL beside SYCL, where only SYCL finds it. A file that the user names is the only one that counts.
+#[cfg(feature = "opencl")]
+fn open_cl() -> usm_core::Result<usm_core::backend::opencl::OpenCl> {
+    use usm_core::backend::opencl::OpenCl;
+    let loaded = OpenCl::load();
+    #[cfg(feature = "sycl")]
+    let loaded = loaded.or_else(|error| {
+        if std::env::var_os("USM_OPENCL_LIBRARY").is_some_and(|named| !named.is_empty()) {
+            return Err(error);
+        }
+        let sycl = usm_core::backend::dpctl::find_library();
+        let files = sycl.iter().flat_map(|path| path.ancestors()).map(|folder| folder.join("libOpenCL.so.1"));
+        files.filter(|file| file.is_file()).find_map(|file| OpenCl::open(&file).ok()).ok_or(error)
+    });
+    loaded
+}

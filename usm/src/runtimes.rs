@@ -1,0 +1,249 @@
+//! All runtimes, and the device that a selector names.
+
+use std::sync::OnceLock;
+
+use usm_core::backend::{Dyn, DynDevice};
+use usm_core::{BackendKind, Context, DeviceType, Selector};
+
+use crate::runtime::{Absence, Opened, Runtime};
+use crate::{OpenError, Reason, Tried};
+
+/// The environment variable with the selector that is used when none is given.
+pub const DEVICE_VARIABLE: &str = "USM_DEVICE";
+
+/// The order in which a device is looked for.
+const ORDER: [BackendKind; 6] = [
+    BackendKind::Sycl,
+    BackendKind::LevelZero,
+    BackendKind::Cuda,
+    BackendKind::OpenCl,
+    BackendKind::Hip,
+    BackendKind::Host,
+];
+
+/// Runtimes, each opened when it is first asked for a device.
+///
+/// [`runtimes`] has those of this build. A value of one's own has backends of the caller's too:
+///
+/// ```
+/// use usm::backend::{Dyn, host::HostHeap};
+/// use usm::{Opened, Runtimes};
+///
+/// let runtimes = Runtimes::new().with("mine", || Ok(Opened::new(Dyn::new(HostHeap::new()), None)))?;
+/// let context = runtimes.open("mine:host:0")?;
+/// assert_eq!(context.info().name.as_str(), runtimes.open("host")?.info().name.as_str());
+/// # Ok::<(), usm::OpenError>(())
+/// ```
+#[derive(Debug)]
+pub struct Runtimes(Vec<Runtime>);
+
+impl Default for Runtimes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Runtimes {
+    /// The runtimes that this crate knows, those of features that are off too, in the order in which a device is looked for.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(ORDER.map(Runtime::of).into())
+    }
+
+    /// Adds a backend of the caller's. `name` is the first part of its selectors: `mine:gpu:0`. It is used only where it is named.
+    ///
+    /// # Errors
+    /// [`OpenError::Name`] when selectors have that word already, or `name` is empty, a number, or has a colon in it.
+    pub fn with(
+        mut self,
+        name: &str,
+        open: impl Fn() -> Result<Opened, Absence> + Send + Sync + 'static,
+    ) -> Result<Self, OpenError> {
+        let spoken_for = name.parse::<Selector>().is_ok() || name.contains(':') || name.is_empty();
+        if spoken_for || self.0.iter().any(|runtime| runtime.name() == name) {
+            return Err(OpenError::Name { name: name.to_owned() });
+        }
+        self.0.push(Runtime::new(name.to_owned(), None, Some(Box::new(open))));
+        Ok(self)
+    }
+
+    /// Opens the runtime of this kind by a function of the caller's, who knows better where its library is.
+    #[must_use]
+    pub fn opened_by(
+        mut self,
+        kind: BackendKind,
+        open: impl Fn() -> Result<Opened, Absence> + Send + Sync + 'static,
+    ) -> Self {
+        let own = Runtime::new(kind.name().to_owned(), Some(kind), Some(Box::new(open)));
+        match self.0.iter_mut().find(|runtime| runtime.kind == Some(kind)) {
+            Some(runtime) => *runtime = own,
+            None => self.0.push(own),
+        }
+        self
+    }
+
+    /// Every runtime, those that are not there too.
+    pub fn iter(&self) -> impl Iterator<Item = &Runtime> {
+        self.0.iter()
+    }
+
+    /// The runtime of this kind.
+    #[must_use]
+    pub fn get(&self, kind: BackendKind) -> Option<&Runtime> {
+        self.iter().find(|runtime| runtime.kind == Some(kind))
+    }
+
+    /// The devices of all runtimes. Opens every one.
+    pub fn devices(&self) -> impl Iterator<Item = &DynDevice> {
+        self.iter().filter_map(|runtime| runtime.devices().ok()).flatten()
+    }
+
+    /// The device that a selector names. Opens only runtimes that can answer it.
+    ///
+    /// # Errors
+    /// [`OpenError::Selector`] or [`OpenError::NoDevice`].
+    pub fn device(&self, selector: &str) -> Result<&DynDevice, OpenError> {
+        let (asked, wanted) = self.asked(selector)?;
+        // Selectors of the caller's runtimes say nothing of kinds.
+        let matches = |runtime: &Runtime, device: &DynDevice| {
+            let info = device.info();
+            match runtime.kind {
+                Some(_) => wanted.matches(&info),
+                None => wanted.device_type.is_none_or(|device_type| device_type == info.device_type),
+            }
+        };
+        let there = asked.iter().flat_map(|runtime| {
+            runtime.devices().unwrap_or_default().iter().map(move |device| (*runtime, device))
+        });
+        let mut matching = there.filter(|(runtime, device)| matches(runtime, device));
+        match matching.nth(wanted.index.unwrap_or(0) as usize) {
+            Some((_, device)) => Ok(device),
+            None => Err(OpenError::NoDevice {
+                text: selector.to_owned(),
+                tried: asked.into_iter().map(tried).collect(),
+                hidden: self.hidden(&wanted, selector),
+            }),
+        }
+    }
+
+    /// A context over the device that a selector names.
+    ///
+    /// # Errors
+    /// As for [`device`](Self::device), and [`OpenError::Context`].
+    pub fn open(&self, selector: &str) -> Result<Context<Dyn>, OpenError> {
+        context(self.device(selector)?)
+    }
+
+    /// The device that is used when none is named: that of `USM_DEVICE` where it is set and not empty, else the first GPU, accelerator or other device
+    /// of the first runtime that has one, of SYCL, Level Zero, CUDA, OpenCL and the host.
+    ///
+    /// # Errors
+    /// As for [`device`](Self::device), and [`OpenError::NotUnicode`].
+    pub fn default_device(&self) -> Result<&DynDevice, OpenError> {
+        if let Some(selector) = selector_of_environment()? {
+            return self.device(&selector);
+        }
+        let rank = |device: &&DynDevice| match device.info().device_type {
+            DeviceType::Gpu => 0,
+            DeviceType::Accelerator => 1,
+            _ => 2,
+        };
+        let usual = || self.iter().filter(|runtime| !matches!(runtime.kind, None | Some(BackendKind::Hip)));
+        let found = usual().find_map(|runtime| runtime.devices().ok()?.iter().min_by_key(rank));
+        found.ok_or_else(|| OpenError::NoDevice {
+            text: String::new(),
+            tried: usual().map(tried).collect(),
+            hidden: None,
+        })
+    }
+
+    /// A context over the [default device](Self::default_device).
+    ///
+    /// # Errors
+    /// As there, and [`OpenError::Context`].
+    pub fn open_default(&self) -> Result<Context<Dyn>, OpenError> {
+        context(self.default_device()?)
+    }
+
+    /// The runtimes that a selector asks, and what it asks of them.
+    fn asked(&self, text: &str) -> Result<(Vec<&Runtime>, Selector), OpenError> {
+        let refused = |error| OpenError::Selector { text: text.to_owned(), error };
+        let (first, rest) = text.split_once(':').unwrap_or((text, ""));
+        if let Some(own) = self.iter().find(|runtime| runtime.kind.is_none() && runtime.name() == first) {
+            let selector =
+                if rest.is_empty() { Selector::default() } else { rest.parse().map_err(refused)? };
+            return Ok((vec![own], selector));
+        }
+        let selector: Selector = text.parse().map_err(refused)?;
+        let wanted = |kind: BackendKind| match selector.backend {
+            _ if selector.sycl => kind == BackendKind::Sycl,
+            Some(backend) => kind == backend,
+            // HIP has never run on a GPU: who wants it says so.
+            None => !matches!(kind, BackendKind::Sycl | BackendKind::Hip),
+        };
+        Ok((self.iter().filter(|runtime| runtime.kind.is_some_and(wanted)).collect(), selector))
+    }
+
+    /// The first device that a selector would have matched, were it not HIP's. HIP is not opened for that.
+    fn hidden(&self, wanted: &Selector, text: &str) -> Option<String> {
+        let named = wanted.sycl || wanted.backend.is_some();
+        if named || self.iter().any(|runtime| runtime.kind.is_none() && text.starts_with(runtime.name())) {
+            return None;
+        }
+        let devices = self.get(BackendKind::Hip).filter(|hip| hip.is_opened())?.devices().ok()?;
+        let info = devices.iter().map(DynDevice::info).find(|info| wanted.matches(info))?;
+        Some(Selector::of(&info).to_string())
+    }
+}
+
+/// What `USM_DEVICE` says; `None` where it is unset or empty.
+fn selector_of_environment() -> Result<Option<String>, OpenError> {
+    match std::env::var(DEVICE_VARIABLE) {
+        Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(OpenError::NotUnicode),
+    }
+}
+
+fn context(device: &DynDevice) -> Result<Context<Dyn>, OpenError> {
+    let text = || Selector::of(&device.info()).to_string();
+    device.context().map_err(|error| OpenError::Context { text: text(), error })
+}
+
+fn tried(runtime: &Runtime) -> Tried {
+    let selector = |device: &DynDevice| Selector::of(&device.info()).to_string();
+    let reason = match runtime.devices() {
+        Ok(devices) => Reason::NoSuchDevice { has: devices.iter().map(selector).collect() },
+        Err(absence) => Reason::Absent(absence.clone()),
+    };
+    Tried { runtime: runtime.name().to_owned(), reason }
+}
+
+/// The runtimes of this process. Each is opened once, at first need.
+pub fn runtimes() -> &'static Runtimes {
+    static RUNTIMES: OnceLock<Runtimes> = OnceLock::new();
+    RUNTIMES.get_or_init(Runtimes::new)
+}
+
+/// The devices of all runtimes, in the order in which a device is looked for. `Selector::of(&device.info())` names one. Opens every runtime of this
+/// build; [`runtimes`] says why one has no devices.
+#[must_use]
+pub fn devices() -> Vec<DynDevice> {
+    runtimes().devices().cloned().collect()
+}
+
+/// A context over the device that a selector names: `cuda:gpu:0`, `opencl:cpu`, `gpu`, `host`, `sycl:level_zero:gpu:1`.
+///
+/// # Errors
+/// Text that is no selector; a device that is not there, with every runtime tried and its reason; a runtime that makes no context.
+pub fn open(selector: &str) -> Result<Context<Dyn>, OpenError> {
+    runtimes().open(selector)
+}
+
+/// A context over the device that `USM_DEVICE` names, else over the best of the first runtime that has one: see [`Runtimes::default_device`].
+///
+/// # Errors
+/// As for [`open`].
+pub fn open_default() -> Result<Context<Dyn>, OpenError> {
+    runtimes().open_default()
+}

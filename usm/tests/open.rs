@@ -1,0 +1,121 @@
+//! Devices by selector: what is found, what is said of what is not, and backends of the caller's.
+
+use usm::backend::Dyn;
+use usm::backend::host::HostHeap;
+use usm::backend::mock::{Mock, Progress};
+use usm::{Absence, BackendKind, OpenError, Opened, Reason, Runtimes, Selector};
+
+fn mock() -> Result<Opened, Absence> {
+    Ok(Opened::new(Dyn::new(Mock::new(Progress::OnWait)), None))
+}
+
+/// The host alone: no library of this machine is opened.
+fn alone() -> Runtimes {
+    let absent = || Err(Absence::Other("left out".into()));
+    let kinds = [BackendKind::Sycl, BackendKind::LevelZero, BackendKind::Cuda, BackendKind::OpenCl];
+    kinds.into_iter().chain([BackendKind::Hip]).fold(Runtimes::new(), |all, kind| all.opened_by(kind, absent))
+}
+
+#[test]
+fn the_host_is_always_there() {
+    for text in ["host", "host:host", "host:host:0", "host:0"] {
+        let context = usm::open(text).unwrap();
+        assert_eq!(context.info().backend, BackendKind::Host, "{text}");
+    }
+    let names: Vec<String> =
+        usm::devices().iter().map(|device| Selector::of(&device.info()).to_string()).collect();
+    assert!(names.contains(&"host:host:0".to_owned()), "{names:?}");
+    for name in names {
+        let found = usm::runtimes().device(&name).unwrap().info();
+        assert_eq!(Selector::of(&found).to_string(), name, "a device has the selector that names it");
+    }
+}
+
+#[test]
+fn a_runtime_is_in_this_build_exactly_with_its_feature() {
+    let compiled = |kind| usm::runtimes().get(kind).unwrap().is_compiled();
+    assert_eq!(compiled(BackendKind::Sycl), cfg!(feature = "sycl"));
+    assert_eq!(compiled(BackendKind::LevelZero), cfg!(feature = "level-zero"));
+    assert_eq!(compiled(BackendKind::Cuda), cfg!(feature = "cuda"));
+    assert_eq!(compiled(BackendKind::OpenCl), cfg!(feature = "opencl"));
+    assert_eq!(compiled(BackendKind::Hip), cfg!(feature = "hip"));
+    assert!(compiled(BackendKind::Host));
+    if !cfg!(feature = "cuda") {
+        let error = usm::open("cuda:gpu").unwrap_err();
+        assert_eq!(error.to_string(), "no device matches \"cuda:gpu\": cuda: not in this build");
+    }
+}
+
+#[test]
+fn every_runtime_tried_is_listed_with_its_reason() {
+    let missing = usm::ErrorKind::SymbolMissing { library: "libcuda", symbol: "cuInit" };
+    let runtimes = alone().opened_by(BackendKind::Cuda, move || {
+        Err(usm::Error::from(missing).in_backend(BackendKind::Cuda).into())
+    });
+    let error = runtimes.open("gpu").unwrap_err();
+    let expected = "no device matches \"gpu\": level_zero: left out; cuda: library libcuda lacks the function cuInit; \
+                    opencl: left out; host: no such device, it has host:host:0";
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(format!("{error:?}"), expected, "what main prints of an error");
+    let OpenError::NoDevice { tried, .. } = error else { panic!("{error}") };
+    assert_eq!(
+        tried[1].reason,
+        Reason::Absent(Absence::Failed(usm::Error::from(missing).in_backend(BackendKind::Cuda)))
+    );
+    // A runtime that was not asked is not blamed.
+    let error = runtimes.open("host:7").unwrap_err().to_string();
+    assert_eq!(error, "no device matches \"host:7\": host: no such device, it has host:host:0");
+    let error = runtimes.open("sycl:cuda:gpu").unwrap_err().to_string();
+    assert_eq!(error, "no device matches \"sycl:cuda:gpu\": sycl: left out");
+}
+
+#[test]
+fn text_that_is_no_selector_is_refused_with_its_part() {
+    let error = usm::open("host:gup").unwrap_err();
+    assert!(matches!(error, OpenError::Selector { .. }), "{error}");
+    assert!(error.to_string().contains("\"host:gup\": selector part 2"), "{error}");
+}
+
+#[test]
+fn a_backend_of_the_callers_is_used_where_it_is_named() {
+    let runtimes = alone().with("mine", mock).unwrap();
+    for text in ["mine", "mine:0", "mine:gpu:0", "mine:gpu"] {
+        assert_eq!(runtimes.open(text).unwrap().info().backend, BackendKind::Mock, "{text}");
+    }
+    assert!(matches!(runtimes.open("mine:cpu"), Err(OpenError::NoDevice { .. })), "its device is a GPU");
+    assert!(matches!(runtimes.open("mine:gup"), Err(OpenError::Selector { .. })));
+    let error = runtimes.open("mine:77").unwrap_err().to_string();
+    assert!(error.starts_with("no device matches \"mine:77\": mine: no such device, it has "), "{error}");
+    // Nobody gets it who did not ask for it.
+    assert_eq!(runtimes.open_default().unwrap().info().backend, BackendKind::Host);
+    assert_eq!(runtimes.open("0").unwrap().info().backend, BackendKind::Host);
+    for name in ["", "gpu", "host", "sycl", "7", "a:b", "mine"] {
+        let again = alone().with("mine", mock).unwrap().with(name, mock);
+        assert!(matches!(again, Err(OpenError::Name { .. })), "{name:?}");
+    }
+}
+
+#[test]
+fn the_default_is_the_first_runtime_with_a_device() {
+    let heap = || Ok(Opened::new(Dyn::new(HostHeap::new()), None));
+    let none = alone();
+    assert_eq!(none.open_default().unwrap().info().backend, BackendKind::Host);
+    // The mock in the place of runtimes: behind OpenCL comes the host, before it Level Zero.
+    let runtimes = alone().opened_by(BackendKind::OpenCl, mock).opened_by(BackendKind::Hip, heap);
+    assert_eq!(runtimes.open_default().unwrap().info().backend, BackendKind::Mock);
+    let runtimes = runtimes.opened_by(BackendKind::Sycl, heap);
+    assert_eq!(runtimes.open_default().unwrap().info().backend, BackendKind::Host);
+}
+
+#[test]
+fn what_is_used_only_where_it_is_named_is_said() {
+    let runtimes = alone().opened_by(BackendKind::Hip, mock);
+    assert!(!runtimes.open("gpu").unwrap_err().to_string().contains("mock"));
+    assert!(
+        !runtimes.get(BackendKind::Hip).unwrap().is_opened(),
+        "it is not opened for who does not name it"
+    );
+    let _ = runtimes.open("hip:gpu");
+    let error = runtimes.open("gpu").unwrap_err().to_string();
+    assert!(error.ends_with("; mock:gpu:0 is used only where it is named"), "{error}");
+}
