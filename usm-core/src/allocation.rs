@@ -19,6 +19,8 @@ use crate::backend::{Backend, Block};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::gate::ViewGuard;
+#[cfg(feature = "alloc")]
+use crate::queue::same_context;
 use crate::uses::Uses;
 use crate::{AllocKind, MemoryType};
 
@@ -197,16 +199,20 @@ impl<B: Backend> Allocation<B> {
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn pending(&self) -> Pending<B> {
-        self.held.uses.pending()
+        self.held.uses.pending(self.context.id())
     }
 
     /// Makes operations that used a part of this allocation count as uses of the whole: for sources that carve.
     ///
-    /// # Safety
-    /// The operations are of this allocation's context: what uses it next names their events to the runtime, and some crash over those of another.
+    /// # Errors
+    /// [`ErrorKind::WrongContext`] when the operations are of another context; nothing is absorbed then.
     #[cfg(feature = "alloc")]
-    pub unsafe fn absorb(&self, pending: Pending<B>) {
-        self.held.uses.absorb(pending);
+    pub fn absorb(&self, pending: Pending<B>) -> Result<()> {
+        if !pending.events().is_empty() {
+            same_context(self.context.id(), pending.context())?;
+            self.held.uses.absorb(pending);
+        }
+        Ok(())
     }
 
     /// Blocks until the host may access the memory in this way, at most the context's wait limit. It may for as long as the guard lives and nobody
@@ -295,7 +301,7 @@ impl<B: Backend> Allocation<B> {
         if let Owner::Queue(of_queue) = &owner {
             return ordered::free(&self.context, self.block, of_queue, &mut uses);
         }
-        let pending = uses.take();
+        let pending = uses.take(self.context.id());
         match owner {
             #[cfg(feature = "alloc")]
             Owner::Context(serial) if pending.events().is_empty() => {

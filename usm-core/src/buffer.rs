@@ -105,7 +105,7 @@ impl<B: Backend> Buffer<B> {
 
 impl<B: Backend> Drop for Buffer<B> {
     fn drop(&mut self) {
-        let pending = self.uses.take();
+        let pending = self.uses.take(self.context.id());
         // SAFETY: drop runs once, and nothing reads `raw` afterwards.
         let raw = unsafe { ManuallyDrop::take(&mut self.raw) };
         let counted = self.counted.then_some(self.size);

@@ -271,13 +271,26 @@ impl<B: Backend> Context<B> {
         self.shared().history().records()
     }
 
+    /// Whether this context's device can reach the memory of `peer`'s, once that is [enabled](Self::enable_peer_access). A device of
+    /// another library is out of reach.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where the runtime has no such thing; the runtime's.
+    pub fn can_access_peer(&self, peer: &Self) -> Result<bool> {
+        let _entered = self.shared().ask()?;
+        // SAFETY: of one library.
+        self.with_peer(peer, |ours, theirs| unsafe { B::Peer::can_access(ours, theirs) }).unwrap_or(Ok(false))
+    }
+
     /// Lets this context's device reach the memory of `peer`'s. Doing it twice is no error.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the runtime has no such thing or the devices cannot; the runtime's.
+    /// [`ErrorKind::Unsupported`] where the runtime has no such thing, the devices cannot, or are of two libraries; the runtime's.
     pub fn enable_peer_access(&self, peer: &Self) -> Result<()> {
         let _entered = self.shared().work()?;
-        B::Peer::enable(&self.raw, &peer.raw).map_err(|error| error.in_backend(self.info().backend))
+        // SAFETY: of one library.
+        self.with_peer(peer, |ours, theirs| unsafe { B::Peer::enable(ours, theirs) })
+            .unwrap_or_else(|| Err(self.out_of_reach()))
     }
 
     /// Takes back what [`enable_peer_access`](Self::enable_peer_access) allowed. Not having allowed it is no error.
@@ -286,7 +299,25 @@ impl<B: Backend> Context<B> {
     /// As there.
     pub fn disable_peer_access(&self, peer: &Self) -> Result<()> {
         let _entered = self.shared().work()?;
-        B::Peer::disable(&self.raw, &peer.raw).map_err(|error| error.in_backend(self.info().backend))
+        // SAFETY: of one library.
+        self.with_peer(peer, |ours, theirs| unsafe { B::Peer::disable(ours, theirs) })
+            .unwrap_or_else(|| Err(self.out_of_reach()))
+    }
+
+    /// Calls the runtime with two contexts of one library; none where they are of two, each of which knows its own handles alone.
+    fn with_peer<R>(
+        &self,
+        peer: &Self,
+        call: impl FnOnce(&B::Context, &B::Context) -> Result<R>,
+    ) -> Option<Result<R>> {
+        let of_one_library = self.shared().same_library(peer.shared());
+        of_one_library
+            .then(|| call(&self.raw, &peer.raw).map_err(|error| error.in_backend(self.info().backend)))
+    }
+
+    fn out_of_reach(&self) -> Error {
+        let operation = "peer access to a device of another library";
+        Error::from(ErrorKind::Unsupported { operation }).in_backend(self.info().backend)
     }
 
     /// How long waits inside views and drops last at most, each of them with everything that it waits for, and waits for the events of operations
@@ -323,7 +354,7 @@ impl<B: Backend> Context<B> {
         let _entered = self.shared().ask()?;
         let mut events = alloc::vec::Vec::new();
         B::for_each_pending(&self.raw, limit, &mut |event| events.push(event))?;
-        Ok(Pending::of(events))
+        Ok(Pending::of(self.id(), events))
     }
 
     /// Frees blocks whose owners are gone and whose operations have finished since. Allocating does it too.

@@ -115,9 +115,13 @@ impl<B: Backend> Deferred<B> {
     ///
     /// For the `Drop` of a backend's context, where no `B::Context` exists any more.
     ///
+    /// # Safety
+    /// `shared` is the state of the context that this list is of. `free` and `destroy` give what they are given, which nothing uses any
+    /// more, back to that context.
+    ///
     /// # Panics
     /// When an owner of foreign memory panics as it is dropped. What comes after it is leaked and counted then.
-    pub fn drain(
+    pub unsafe fn drain(
         &self,
         shared: &Shared,
         limit: Duration,

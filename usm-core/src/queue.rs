@@ -139,7 +139,8 @@ impl<B: Backend> Queue<B> {
         run: impl FnOnce(&B::Queue, &[B::Event]) -> Result<B::Event>,
     ) -> Result<Event<B>> {
         let run = |queue: &B::Queue, after: &[B::Event]| {
-            if len == 0 { B::barrier(queue, after) } else { run(queue, after) }
+            // SAFETY: `submit` gives events of the queue's context.
+            if len == 0 { unsafe { B::barrier(queue, after) } } else { run(queue, after) }
         };
         // SAFETY: the caller's promise; a barrier touches no memory.
         unsafe { self.submit(usages, &[], run) }
@@ -317,8 +318,19 @@ impl<B: Backend> Queue<B> {
     /// # Errors
     /// [`ErrorKind::WrongContext`], or the runtime's.
     pub fn barrier(&self, after: &[Event<B>]) -> Result<Event<B>> {
+        self.barrier_over(&[], after)
+    }
+
+    /// A [`barrier`](Self::barrier) that also follows earlier work on these objects, as an operation that used them so would, and that
+    /// later work on them follows.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`], or the runtime's.
+    pub fn barrier_over(&self, usages: &[Usage<'_, B>], after: &[Event<B>]) -> Result<Event<B>> {
+        // SAFETY: `submit` gives events of the queue's context.
+        let barrier = |queue: &B::Queue, events: &[B::Event]| unsafe { B::barrier(queue, events) };
         // SAFETY: a barrier touches no memory.
-        unsafe { self.submit(&[], after, |queue, events| B::barrier(queue, events)) }
+        unsafe { self.submit(usages, after, barrier) }
     }
 
     /// Blocks until everything submitted before has finished, at most the context's wait limit.
@@ -335,7 +347,7 @@ impl<B: Backend> Queue<B> {
     /// As [`wait`](Self::wait).
     pub fn wait_for(&self, limit: Duration) -> Result<()> {
         let _entered = self.context.shared().ask()?;
-        B::wait(&B::barrier(&self.raw, &[])?, limit)?;
+        B::wait(&self.end()?, limit)?;
         self.context.collect();
         Ok(())
     }
@@ -351,7 +363,13 @@ impl<B: Backend> Queue<B> {
             return Ok(Pending::none());
         }
         let _entered = self.context.shared().ask()?;
-        Ok(Pending::of(alloc::vec![B::barrier(&self.raw, &[])?]))
+        Ok(Pending::of(self.context.id(), alloc::vec![self.end()?]))
+    }
+
+    /// An event after everything submitted before.
+    fn end(&self) -> Result<B::Event> {
+        // SAFETY: no events are given.
+        unsafe { B::barrier(&self.raw, &[]) }
     }
 }
 

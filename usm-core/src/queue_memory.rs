@@ -197,7 +197,9 @@ pub(crate) mod ordered {
         };
         match free(slice::from_ref(&allocated)) {
             Ok(()) => context.shared().unreserve(memory_type, block.size),
-            Err(_) => settle(context, Release::Retired(block), Pending::of(alloc::vec![allocated])),
+            Err(_) => {
+                settle(context, Release::Retired(block), Pending::of(context.id(), alloc::vec![allocated]))
+            }
         }
     }
 
@@ -220,7 +222,7 @@ pub(crate) mod ordered {
         let memory_type = MemoryType::of(block.kind);
         let retired = context.shared().retire(memory_type, &block, of_queue.serial, B::COUNTED, submit);
         retired.unwrap_or_else(|| {
-            settle(context, Release::Retired(block), uses.take());
+            settle(context, Release::Retired(block), uses.take(context.id()));
             false
         })
     }

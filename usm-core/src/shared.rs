@@ -25,6 +25,8 @@ pub const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Shared {
     id: u64,
+    /// The library behind the native context; 0 where it was not named.
+    library: usize,
     info: DeviceInfo,
     #[cfg(feature = "alloc")]
     account: Arc<Account>,
@@ -76,6 +78,7 @@ impl Shared {
     ) -> Self {
         Self {
             id: next_id(),
+            library: 0,
             gated: info.capabilities.needs_gate(),
             info,
             page: account.open(),
@@ -109,6 +112,20 @@ impl Shared {
         }));
         #[cfg(not(feature = "std"))]
         Ok(Entered())
+    }
+
+    /// Names the library behind the native context by a number that no other library has while the context lives, such as the
+    /// address of its table of functions. The abilities that take two contexts ([`Peer`](crate::backend::Peer)) are given contexts of
+    /// one library only; a context whose library is not named is given with itself alone.
+    #[must_use]
+    pub fn of_library(mut self, library: usize) -> Self {
+        self.library = library;
+        self
+    }
+
+    /// Whether one library understands the native handles of both contexts.
+    pub(crate) fn same_library(&self, other: &Self) -> bool {
+        self.id == other.id || (self.library != 0 && self.library == other.library)
     }
 
     /// Id of the context, unique in the process.

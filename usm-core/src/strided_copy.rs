@@ -115,11 +115,7 @@ impl<B: Backend> Queue<B> {
         ends.dst.check_range(to.range().start, to.range().len())?;
         ends.src.check_range(from.range().start, from.range().len())?;
         let Some(plan) = plan else {
-            // SAFETY: a barrier touches no memory.
-            let event = ends.with_usages(|usages| unsafe {
-                self.submit(usages, &[], |queue, after| B::barrier(queue, after))
-            });
-            return event.map(Some);
+            return ends.with_usages(|usages| self.barrier_over(usages, &[])).map(Some);
         };
         for end in [ends.dst, ends.src] {
             same_context(self.context().id(), end.context().id())?;
@@ -326,6 +322,8 @@ impl<B: Backend> Queue<B> {
         submit_all: impl FnOnce(&mut Part<'_, B>) -> Result<()>,
     ) -> Result<Event<B>> {
         let mut events = alloc::vec::Vec::new();
+        // SAFETY: events of the queue that `submit` gives.
+        let barrier = |queue: &B::Queue, events: &[B::Event]| unsafe { B::barrier(queue, events) };
         // SAFETY: the callers' operations touch what the usages say. What was submitted before a refusal is recorded below.
         let outcome = ends.with_usages(|usages| unsafe {
             self.submit(usages, &[], |queue, after| {
@@ -340,16 +338,14 @@ impl<B: Backend> Queue<B> {
                 })?;
                 match &mut events[..] {
                     [only] => Ok(only.clone()),
-                    all => B::barrier(queue, all),
+                    all => barrier(queue, all),
                 }
             })
         });
         if outcome.is_err() && !B::SYNCHRONOUS {
-            let pending = crate::uses::Pending::of(events);
-            // SAFETY: operations of this queue, which `submit` has found to be of the context of both.
-            unsafe { ends.dst.absorb(pending.clone()) };
-            // SAFETY: as above.
-            unsafe { ends.src.absorb(pending) };
+            let pending = crate::uses::Pending::of(self.context().id(), events);
+            ends.dst.absorb(pending.clone())?;
+            ends.src.absorb(pending)?;
         }
         outcome
     }
@@ -361,11 +357,13 @@ impl<B: Backend> Queue<B> {
         ends: Ends<'_, B>,
         submit_all: impl FnOnce(&mut Part<'_, B>) -> Result<()>,
     ) -> Result<Event<B>> {
+        // SAFETY: no events are given.
+        let end = |queue: &B::Queue| unsafe { B::barrier(queue, &[]) };
         // SAFETY: the callers' operations touch what the usages say.
         ends.with_usages(|usages| unsafe {
             self.submit(usages, &[], |queue, after| {
                 submit_all(&mut |operation| operation(queue, after).map(drop))?;
-                B::barrier(queue, after)
+                end(queue)
             })
         })
     }

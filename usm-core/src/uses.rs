@@ -11,8 +11,11 @@ use crate::error::Result;
 #[cfg(feature = "alloc")]
 use {crate::few::Few, crate::sync::Mutex, crate::sync::helgrind::Told, alloc::vec::Vec, core::slice};
 
-/// The events of unfinished operations on one block.
+/// The events of unfinished operations of one context.
 pub struct Pending<B: Backend> {
+    /// Id of the context; 0 of none.
+    #[cfg(feature = "alloc")]
+    context: u64,
     #[cfg(feature = "alloc")]
     events: Vec<B::Event>,
     #[cfg(not(feature = "alloc"))]
@@ -23,6 +26,8 @@ pub struct Pending<B: Backend> {
 impl<B: Backend> Clone for Pending<B> {
     fn clone(&self) -> Self {
         Self {
+            #[cfg(feature = "alloc")]
+            context: self.context,
             #[cfg(feature = "alloc")]
             events: self.events.clone(),
             #[cfg(not(feature = "alloc"))]
@@ -43,16 +48,27 @@ impl<B: Backend> Pending<B> {
     pub const fn none() -> Self {
         Self {
             #[cfg(feature = "alloc")]
+            context: 0,
+            #[cfg(feature = "alloc")]
             events: Vec::new(),
             #[cfg(not(feature = "alloc"))]
             marker: core::marker::PhantomData,
         }
     }
 
-    /// These events.
+    /// These events of a context.
     #[cfg(feature = "alloc")]
-    pub(crate) fn of(events: Vec<B::Event>) -> Self {
-        Self { events }
+    pub(crate) fn of(context: u64, events: Vec<B::Event>) -> Self {
+        Self { context, events }
+    }
+
+    /// Id of the context that the operations are of; 0 where nothing is in flight.
+    #[must_use]
+    pub fn context(&self) -> u64 {
+        #[cfg(feature = "alloc")]
+        return if self.events.is_empty() { 0 } else { self.context };
+        #[cfg(not(feature = "alloc"))]
+        0
     }
 
     /// The events.
@@ -275,7 +291,7 @@ impl<B: Backend> Uses<B> {
         }
     }
 
-    /// Adds the uses of a part that was carved from this block.
+    /// Adds the uses of a part that was carved from this block, which are of its context.
     pub(crate) fn absorb(&self, pending: Pending<B>) {
         if B::SYNCHRONOUS {
             return;
@@ -326,21 +342,21 @@ impl<B: Backend> Uses<B> {
     pub(crate) fn tell_helgrind(&self, waited: usize, access: Access, base: *const u8, len: usize) {
         let mut events = Vec::new();
         let known = self.dependencies(access, 0, &mut events);
-        if events.len() <= waited && Pending::<B>::of(events).is_done() {
+        if events.len() <= waited && Pending::<B>::of(0, events).is_done() {
             self.list.lock().told.over(waited > 0, access, known, base, len);
         }
     }
 
-    /// Everything unfinished.
-    pub(crate) fn pending(&self) -> Pending<B> {
+    /// Everything unfinished of a block of this context.
+    pub(crate) fn pending(&self, context: u64) -> Pending<B> {
         let list = self.list.lock();
-        Pending { events: list.uses.as_slice().iter().map(|earlier| earlier.event.clone()).collect() }
+        Pending::of(context, list.uses.as_slice().iter().map(|earlier| earlier.event.clone()).collect())
     }
 
-    /// Everything unfinished; the list is empty afterwards.
-    pub(crate) fn take(&mut self) -> Pending<B> {
+    /// Everything unfinished of a block of this context; the list is empty afterwards.
+    pub(crate) fn take(&mut self, context: u64) -> Pending<B> {
         let uses = self.list.get_mut().uses.take();
-        Pending { events: uses.into_iter().map(|earlier| earlier.event).collect() }
+        Pending::of(context, uses.into_iter().map(|earlier| earlier.event).collect())
     }
 
     /// Calls `work` with the events of all uses but those by this queue, which has an id when it is in order.
@@ -373,7 +389,7 @@ impl<B: Backend> Uses<B> {
         Ok(0)
     }
 
-    pub(crate) fn take(&mut self) -> Pending<B> {
+    pub(crate) fn take(&mut self, _: u64) -> Pending<B> {
         Pending::none()
     }
 

@@ -272,7 +272,8 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
             // complete. The function is of the queue's context.
             Some(grid) => unsafe { B::launch(queue, function.raw(), grid, slots, after) },
             // A range without items has nothing to run.
-            None => B::barrier(queue, after),
+            // SAFETY: `submit` gives events of the queue's context.
+            None => unsafe { B::barrier(queue, after) },
         };
         // SAFETY: the caller's promise: the function touches the memory of `usages` only; an error of the backend means that nothing was
         // submitted.

@@ -309,10 +309,7 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
             // What lies inside is this allocation's to remember from now on.
             !range.inside(&self.range)
         });
-        for pending in earlier {
-            // SAFETY: operations that used parts of the same base, or the base itself: of its context, which is the part's.
-            unsafe { allocation.absorb(pending) };
-        }
+        earlier.into_iter().try_for_each(|pending| allocation.absorb(pending))?;
         Ok(allocation)
     }
 
@@ -341,8 +338,8 @@ impl<B: Backend> Reclaim<B> for Part<B> {
         if !pending.is_done() {
             // The base is freed after everything that used a part of it.
             if let Some(base) = self.inner.base(self.range.memory) {
-                // SAFETY: operations that used a part of it, whose context is its own.
-                unsafe { base.absorb(pending.clone()) };
+                // Of one context: the part's is the base's.
+                let _ = base.absorb(pending.clone());
             }
             self.inner.books.lock().released.push((self.range, pending));
         }

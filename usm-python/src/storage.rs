@@ -159,9 +159,7 @@ impl Storage {
     /// given so far. Does not wait itself. To be called without the interpreter, as [`copy`].
     pub(crate) fn follow(&self, queue: &Queue<Dyn>) -> usm_core::Result<()> {
         let _turn = self.turn();
-        // SAFETY: the operation touches no memory.
-        let event = unsafe { queue.submit(&[Usage::write(self.allocation())], &[], Dyn::barrier) };
-        event.map(drop)
+        queue.barrier_over(&[Usage::write(self.allocation())], &[]).map(drop)
     }
 
     /// Copies `len` bytes out into `target` and waits for it. Where the host may not look, the device writes the target
@@ -239,7 +237,8 @@ impl Storage {
         let to = self.target(offset, len)?;
         let turn = self.turn();
         let fill = |queue: &_, after: &[_]| match len {
-            0 => Dyn::barrier(queue, after),
+            // SAFETY: events of the queue's context.
+            0 => unsafe { Dyn::barrier(queue, after) },
             // SAFETY: the range lies inside a live block, which the usage keeps alive and ordered; the turn keeps other
             // submissions over it apart.
             _ => unsafe { Dyn::fill(queue, to, &[byte], len, after) },
@@ -267,7 +266,8 @@ pub(crate) fn copy(
     let _turns = turns(dst, src);
     let usages = [Usage::write(dst.allocation()), Usage::read(src.allocation())];
     let copy = |queue: &_, after: &[_]| match len {
-        0 => Dyn::barrier(queue, after),
+        // SAFETY: events of the queue's context.
+        0 => unsafe { Dyn::barrier(queue, after) },
         // SAFETY: both ranges lie inside live blocks of the queue's context (`submit` checks that), do not overlap, and the
         // usages keep both alive and ordered; the turns keep other submissions over them apart.
         _ => unsafe { Dyn::copy(queue, to, from, len, after) },

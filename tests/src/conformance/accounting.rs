@@ -191,8 +191,7 @@ struct Parent<B: Backend> {
 impl<B: Backend> Reclaim<B> for Parent<B> {
     fn reclaim(&self, block: Block, pending: Pending<B>) {
         self.returned.fetch_add(block.size, Ordering::SeqCst);
-        // SAFETY: operations that used a part of it.
-        unsafe { self.memory.absorb(pending) };
+        self.memory.absorb(pending).expect("operations of one context");
     }
 
     fn is_of_queue(&self) -> bool {

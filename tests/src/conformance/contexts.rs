@@ -1,7 +1,5 @@
 //! Two contexts: what belongs to one is refused by the other, and each works for itself.
 
-use core::time::Duration;
-
 use usm_core::{
     AllocKind, Allocation, Backend, Context, ErrorKind, Event, MemAdvice, MemorySource, Queue, QueueOrder,
     Request, Result, Shared, Strided, Usage, UsmVec,
@@ -78,30 +76,6 @@ pub fn a_buffer_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, 
         queue.copy_buffer_within(&mut theirs, 0, 32, 32),
     ] {
         assert_eq!(outcome.map(drop).expect_err("foreign").kind, ErrorKind::WrongContext { expected, found });
-    }
-}
-
-/// The layer above refuses events of another context. A backend's own functions are safe to call with them all the same: they follow them or refuse, and no
-/// runtime is given an event that it may not look at.
-pub fn events_of_another_context_do_no_harm<B: Backend>(fixture: &Fixture<'_, B>) {
-    for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
-        let [ours, theirs] =
-            [fixture.context, fixture.other].map(|context| context.queue(order).expect("a queue"));
-        let mut busy = UsmVec::<u64, Shared, B>::zeroed(&theirs, 64).expect("an array");
-        for value in 0..20 {
-            between_views(|| theirs.fill(&mut busy, value));
-            let pending = busy.allocation().pending();
-            let followed = B::barrier(ours.raw(), pending.events());
-            match followed.and_then(|event| B::wait(&event, Duration::from_secs(60))) {
-                Ok(()) => assert!(pending.is_done(), "the event is behind theirs"),
-                Err(error) => {
-                    let (expected, found) = (fixture.context.id(), fixture.other.id());
-                    assert_eq!(error.kind, ErrorKind::WrongContext { expected, found }, "{error}");
-                }
-            }
-        }
-        ours.wait().expect("idle");
-        assert_eq!(busy.read().expect("a view")[..], [19; 64]);
     }
 }
 

@@ -100,7 +100,6 @@ macro_rules! conformance_cases {
             a_context_waits_for_the_work_of_queues_that_are_gone);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, contexts:
             memory_of_another_context_is_refused a_buffer_of_another_context_is_refused
-            events_of_another_context_do_no_harm
             memory_goes_back_to_its_own_context two_contexts_work_in_two_threads);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, failure:
             a_failed_event_fails_every_wait a_failure_takes_the_rest_of_an_in_order_queue

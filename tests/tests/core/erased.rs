@@ -1,9 +1,9 @@
 //! The erased backend: handles that can be opened again, and books that are shared.
 
+use usm_core::backend::Dyn;
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Mock, MockQueue, Progress};
-use usm_core::backend::{Dyn, DynEvent, DynQueue};
-use usm_core::{AllocKind, Backend, Context, ErrorKind, MemorySource, QueueOrder, Request};
+use usm_core::{AllocKind, Context, MemorySource, QueueOrder, Request};
 
 #[test]
 fn handles_can_be_opened_again() {
@@ -24,15 +24,4 @@ fn an_erased_context_keeps_the_same_books() {
     let block = erased.allocate(&Request::new(AllocKind::Shared, 64)).expect("memory");
     assert_eq!((plain.id(), plain.stats().sum.current), (erased.id(), 64));
     assert_eq!(plain.query(block.as_ptr()).expect("an answer").kind, AllocKind::Shared);
-}
-
-#[test]
-fn an_event_of_another_backend_is_refused() {
-    let context = Mock::default().context();
-    let raw = Mock::create_queue(context.raw(), QueueOrder::InOrder).expect("a queue");
-    let queue = DynQueue::erase::<Mock>(raw);
-    let host = HostHeap::new().context().queue(QueueOrder::InOrder).expect("a queue");
-    let stranger = DynEvent::erase::<HostHeap>(*host.barrier(&[]).expect("a barrier").raw());
-    let refused = Dyn::barrier(&queue, &[stranger]).expect_err("another backend's").kind;
-    assert!(matches!(refused, ErrorKind::Unsupported { .. }), "{refused:?}");
 }

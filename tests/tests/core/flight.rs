@@ -302,13 +302,31 @@ struct Whole(Allocation<Mock>);
 
 impl Reclaim<Mock> for Whole {
     fn reclaim(&self, _: Block, pending: Pending<Mock>) {
-        // SAFETY: operations that used a part of it.
-        unsafe { self.0.absorb(pending) };
+        self.0.absorb(pending).expect("operations of one context");
     }
 
     fn is_of_queue(&self) -> bool {
         self.0.is_of_queue()
     }
+}
+
+#[test]
+fn work_of_another_context_is_not_absorbed() {
+    let mock = Mock::new(Progress::Manual);
+    let [ours, theirs] = [mock.context(), mock.context()];
+    let queue = theirs.queue(QueueOrder::InOrder).expect("a queue");
+    let mut busy = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
+    let _ = queue.fill(&mut busy, 1).expect("a fill");
+    let whole = ours.allocate(&Request::new(AllocKind::Shared, 64)).expect("memory");
+    let (expected, found) = (ours.id(), theirs.id());
+    for pending in [busy.allocation().pending(), queue.pending().expect("events")] {
+        assert_eq!((pending.context(), pending.is_done()), (found, false));
+        let refused = whole.absorb(pending).expect_err("of another context");
+        assert_eq!(refused.kind, ErrorKind::WrongContext { expected, found });
+    }
+    assert!(whole.pending().is_done());
+    mock.finish();
+    whole.absorb(Pending::none()).expect("nothing in flight is of every context");
 }
 
 #[test]

@@ -20,10 +20,12 @@ fn copy_meanwhile(
     source: &Array,
 ) {
     let mut to = array(reading);
+    // SAFETY: `submit` gives events of the queue's context.
+    let barrier = |queue: &_, after: &[_]| unsafe { Mock::barrier(queue, after) };
     // SAFETY: a barrier touches no memory.
     let named = unsafe {
         naming.submit(usages, &[], |queue, after| {
-            let event = Mock::barrier(queue, after)?;
+            let event = barrier(queue, after)?;
             assert!(mock.step());
             let _ = reading.copy(&mut to, source)?;
             Ok(event)
@@ -81,8 +83,7 @@ fn each_later_use_still_replaces_the_earlier_ones() {
         let mut arrays: Vec<_> = (0..arrays).map(|_| array(&queue)).collect();
         for _ in 0..3 {
             let named: Vec<_> = arrays.iter().map(|array| Usage::read(array.allocation())).collect();
-            // SAFETY: a barrier touches no memory.
-            let _ = unsafe { queue.submit(&named, &[], Mock::barrier) }.expect("a barrier");
+            let _ = queue.barrier_over(&named, &[]).expect("a barrier");
         }
         for array in &mut arrays {
             let _ = other.fill(array, 1).expect("a fill");

@@ -1,8 +1,8 @@
 //! Memory of other processes and devices, on a driver that plays both ends.
 
 use proptest::prelude::*;
+use usm_core::backend::Dyn;
 use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
-use usm_core::backend::{Dyn, Peer};
 use usm_core::ipc::IpcHandle;
 use usm_core::{AllocKind, Context, Device, ErrorKind, MemorySource, QueueOrder, Request, UsmVec};
 
@@ -77,16 +77,20 @@ fn peers_are_told_by_device_and_refused_by_type() {
     ] {
         let erased = Dyn::new(mock);
         let devices = erased.devices().unwrap();
-        assert_eq!(Dyn::can_access(&devices[0], &devices[0]), Ok(true));
-        assert_eq!(Dyn::can_access(&devices[0], &devices[1]), Ok(reach));
         let [one, two]: [Context<Dyn>; 2] = core::array::from_fn(|index| devices[index].context().unwrap());
+        assert_eq!([one.can_access_peer(&one), one.can_access_peer(&two)], [Ok(true), Ok(reach)]);
         assert_eq!(one.enable_peer_access(&one), Ok(()));
         assert_eq!(one.enable_peer_access(&two).is_ok(), reach);
         assert_eq!(one.disable_peer_access(&two).is_ok(), reach);
         let host = Dyn::new(usm_core::backend::host::HostHeap::new()).devices().unwrap();
-        assert_eq!(Dyn::can_access(&devices[0], &host[0]), Ok(false), "another runtime");
-        let refused = one.enable_peer_access(&host[0].context().unwrap()).unwrap_err();
-        assert!(matches!(refused.kind, ErrorKind::Unsupported { .. }));
+        let another_driver = Dyn::new(Mock::default()).devices().unwrap();
+        for other in [&host[0], &another_driver[0]] {
+            let other = other.context().unwrap();
+            assert_eq!(one.can_access_peer(&other), Ok(false));
+            for refused in [one.enable_peer_access(&other), one.disable_peer_access(&other)] {
+                assert!(matches!(refused.unwrap_err().kind, ErrorKind::Unsupported { .. }));
+            }
+        }
     }
 }
 

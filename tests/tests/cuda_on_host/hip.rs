@@ -4,8 +4,8 @@ use core::ffi::{CStr, c_void};
 use std::path::{Path, PathBuf};
 
 use libloading::Library;
+use usm_core::backend::Dyn;
 use usm_core::backend::cuda::{Cuda, raw};
-use usm_core::backend::{Dyn, Peer};
 use usm_core::{
     AccessFlags, AllocKind, Backend, BackendKind, Context, Device, ErrorKind, Host, MemorySource, QueueOrder,
     Request, Selector, Shared, UsmVec,
@@ -226,21 +226,18 @@ fn what_is_of_another_driver_is_refused() {
     let mut devices = Vec::new();
     backend.for_each_device(&mut |device| devices.push(device)).unwrap();
     let same_number = devices.iter().find(|device| device.as_raw() == hip.device.as_raw()).unwrap();
-    assert!(
-        !Cuda::can_access(&hip.device, same_number).unwrap()
-            && !Cuda::can_access(same_number, &hip.device).unwrap()
-    );
     let contexts = [hip.context(), Context::new(&backend, same_number).unwrap()];
     let queues = contexts.each_ref().map(|context| context.queue(QueueOrder::InOrder).unwrap());
     for (own, other) in [(0, 1), (1, 0)] {
         let event = queues[other].barrier(&[]).unwrap();
+        assert!(!contexts[own].can_access_peer(&contexts[other]).unwrap());
         let calls = [Context::enable_peer_access, Context::disable_peer_access];
         let (refused, made) = calls_of(|| {
-            let followed =
-                Cuda::barrier(queues[own].raw(), core::slice::from_ref(event.raw())).unwrap_err().kind;
+            let followed = queues[own].barrier(core::slice::from_ref(&event)).unwrap_err().kind;
             (followed, calls.map(|call| call(&contexts[own], &contexts[other]).unwrap_err().kind))
         });
-        assert_eq!(refused.0, ErrorKind::WrongContext { expected: contexts[own].id(), found: 0 });
+        let [expected, found] = [own, other].map(|index| contexts[index].id());
+        assert_eq!(refused.0, ErrorKind::WrongContext { expected, found });
         assert!(refused.1.iter().all(|kind| matches!(kind, ErrorKind::Unsupported { .. })), "{refused:?}");
         assert!(!made.iter().any(|call| call.contains("Peer") || call.contains("Wait")), "{made:?}");
     }

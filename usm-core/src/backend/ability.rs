@@ -204,24 +204,36 @@ pub trait Ipc<B: Backend> {
 }
 
 /// Access of one device to another's memory.
+///
+/// Each function takes handles of two origins, which drivers do not look at, so each is unsafe; [`Context`](crate::Context) checks the
+/// library of both once.
 pub trait Peer<B: Backend> {
-    /// Whether `device` can reach memory of `peer`, once that is [enabled](Self::enable).
+    /// Whether the device of `context` can reach memory of `peer`'s, once that is [enabled](Self::enable).
+    ///
+    /// # Safety
+    /// Both contexts are of one library: see [`SharedState::of_library`](crate::SharedState::of_library).
     ///
     /// # Errors
     /// The runtime's, or `Unsupported`.
-    fn can_access(device: &B::Device, peer: &B::Device) -> Result<bool>;
+    unsafe fn can_access(context: &B::Context, peer: &B::Context) -> Result<bool>;
 
     /// Lets the device of `context` reach the memory of `peer`'s; again is no error.
     ///
-    /// # Errors
-    /// The runtime's, or `Unsupported`.
-    fn enable(context: &B::Context, peer: &B::Context) -> Result<()>;
-
-    /// Takes that back; not enabled is no error.
+    /// # Safety
+    /// As [`can_access`](Self::can_access).
     ///
     /// # Errors
     /// The runtime's, or `Unsupported`.
-    fn disable(context: &B::Context, peer: &B::Context) -> Result<()>;
+    unsafe fn enable(context: &B::Context, peer: &B::Context) -> Result<()>;
+
+    /// Takes that back; not enabled is no error.
+    ///
+    /// # Safety
+    /// As [`can_access`](Self::can_access).
+    ///
+    /// # Errors
+    /// The runtime's, or `Unsupported`.
+    unsafe fn disable(context: &B::Context, peer: &B::Context) -> Result<()>;
 }
 
 /// Device memory that is allocated and freed in the order of a queue: neither call waits for the device, and the runtime gives memory whose
@@ -348,15 +360,15 @@ impl<B: Backend> Ipc<B> for Unsupported {
 }
 
 impl<B: Backend> Peer<B> for Unsupported {
-    fn can_access(_: &B::Device, _: &B::Device) -> Result<bool> {
+    unsafe fn can_access(_: &B::Context, _: &B::Context) -> Result<bool> {
         unsupported("peer access")
     }
 
-    fn enable(_: &B::Context, _: &B::Context) -> Result<()> {
+    unsafe fn enable(_: &B::Context, _: &B::Context) -> Result<()> {
         unsupported("peer access")
     }
 
-    fn disable(_: &B::Context, _: &B::Context) -> Result<()> {
+    unsafe fn disable(_: &B::Context, _: &B::Context) -> Result<()> {
         unsupported("peer access")
     }
 }

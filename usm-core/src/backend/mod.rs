@@ -22,6 +22,9 @@
 //! 11. A failure is not lost: an operation after a failed one, by an event or by the order of its queue, fails too.
 //!     A backend whose driver forgets failures of an in-order queue passes the last event of the queue on.
 //! 12. [`Buffers::create`] gives zeros. What [`Backend::allocate`] gives has no value, and nothing safe above reads it.
+//! 13. Handles given together are of one context: a queue with its events, memory and buffers. Two contexts are given together only
+//!     where they are of one library, which [`SharedState::of_library`](crate::SharedState::of_library) names. Drivers do not look at
+//!     the handles of others, so the core checks this, once; what takes handles of two origins is `unsafe`, and backends check nothing.
 
 mod ability;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
@@ -227,9 +230,13 @@ pub unsafe trait Backend: Sized {
     /// The bookkeeping that the context carries.
     fn shared(context: &Self::Context) -> &Shared;
 
-    /// Frees that wait for events; `None` where operations are synchronous.
+    /// Frees that wait for events. A backend with asynchronous operations keeps such a list beside its native context; without one, a
+    /// block that is dropped in flight is leaked and counted.
     #[cfg(feature = "alloc")]
-    fn deferred(context: &Self::Context) -> Option<&Deferred<Self>>;
+    fn deferred(context: &Self::Context) -> Option<&Deferred<Self>> {
+        let _ = context;
+        None
+    }
 
     /// A new queue.
     ///
@@ -260,7 +267,8 @@ pub unsafe trait Backend: Sized {
     ///
     /// # Safety
     /// Both ranges are live memory that the device can reach, or host memory where the runtime takes it, do not
-    /// overlap, stay live until the event is complete, and are not accessed in conflict.
+    /// overlap, stay live until the event is complete, and are not accessed in conflict. The events of `after` are of the
+    /// queue's context.
     ///
     /// # Errors
     /// The runtime's.
@@ -302,9 +310,12 @@ pub unsafe trait Backend: Sized {
 
     /// An event after all of `after` and, with none given, after everything submitted to the queue before.
     ///
+    /// # Safety
+    /// The events of `after` are of the queue's context.
+    ///
     /// # Errors
     /// The runtime's.
-    fn barrier(queue: &Self::Queue, after: &[Self::Event]) -> Result<Self::Event>;
+    unsafe fn barrier(queue: &Self::Queue, after: &[Self::Event]) -> Result<Self::Event>;
 
     /// The state of an event, without blocking.
     ///

@@ -103,7 +103,8 @@ fn a_view_gives_up_at_its_limit_while_a_submission_is_under_way() {
     let array = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
     let submission = |queue: &_, after: &[_]| {
         assert_eq!(array.read().expect_err("under way").kind, ErrorKind::Timeout { limit_ms: 10 });
-        Mock::barrier(queue, after)
+        // SAFETY: events of the queue's context.
+        unsafe { Mock::barrier(queue, after) }
     };
     // SAFETY: a barrier touches no memory.
     let _ = unsafe { queue.submit(&[], &[], submission) }.expect("a barrier");

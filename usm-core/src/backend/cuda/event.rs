@@ -139,10 +139,6 @@ impl CudaEvent {
         self.0.unrecorded
     }
 
-    pub(super) fn driver(&self) -> &'static Driver {
-        self.0.driver
-    }
-
     pub(super) fn handle(&self) -> Raw {
         self.0.raw
     }

@@ -70,7 +70,7 @@ impl CudaContext {
         let all = Arc::clone(&roster);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.event_after(&[]));
         Self(Counted::new(Inner {
-            shared: Shared::on(info, account).idle_by(idle),
+            shared: Shared::on(info, account).of_library(ptr::from_ref(native.driver()).addr()).idle_by(idle),
             deferred: Deferred::new(),
             roster,
             placed: Placed::new(),
@@ -339,13 +339,10 @@ impl Drop for Inner {
         if idle.is_err() {
             GIVEN_UP.lock().push((Arc::clone(&self.native), self.share.take()));
         }
-        self.deferred.drain(
-            &self.shared,
-            deadline.left(),
-            // SAFETY: the list hands out blocks of this context, once, after their events.
-            |block| unsafe { self.free(block) },
-            |buffer| match buffer {},
-        );
+        // SAFETY: the list hands out blocks of this context, once, after their events.
+        let free = |block: &Block| unsafe { self.free(block) };
+        // SAFETY: the state of this context, to which blocks go back.
+        unsafe { self.deferred.drain(&self.shared, deadline.left(), free, |buffer| match buffer {}) };
         // The pool may end with it, after all memory and before the driver's context.
         drop(self.share.take());
     }

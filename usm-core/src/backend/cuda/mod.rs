@@ -194,7 +194,7 @@ unsafe impl Backend for Cuda {
         unsafe { queue.fill(dst, pattern, len, after) }
     }
 
-    fn barrier(queue: &CudaQueue, after: &[CudaEvent]) -> Result<CudaEvent> {
+    unsafe fn barrier(queue: &CudaQueue, after: &[CudaEvent]) -> Result<CudaEvent> {
         queue.barrier(after)
     }
 

@@ -75,9 +75,14 @@ impl Stream {
     fn wait(&self, event: &CudaEvent, _: &Current) -> Result<()> {
         event.status()?;
         let driver = self.events.native().driver();
-        // SAFETY: live stream and event, of one driver: `hold_back` refuses others'.
+        // SAFETY: live stream and event, of one context.
         let code = unsafe { (driver.stream_wait)(self.raw, event.handle(), 0) };
         driver.check(driver.names().stream_wait, code)
+    }
+
+    #[inline(never)]
+    fn wait_for(&self, events: &[CudaEvent], current: &Current) -> Result<()> {
+        events.iter().try_for_each(|event| self.wait(event, current))
     }
 
     /// An event after everything that the stream was given up to the end of `work`.
@@ -160,7 +165,7 @@ impl CudaQueue {
         self.0.check()?;
         let current = self.0.context.current()?;
         let stream = self.0.next();
-        self.0.hold_back(stream, after, &current)?;
+        Inner::hold_back(stream, after, &current)?;
         // The guard goes where it lies: to be dropped by name it would be copied.
         stream.record(|| calls(stream.raw)).map(|event| self.0.known(event))
     }
@@ -186,7 +191,7 @@ impl CudaQueue {
             return work(stream);
         }
         let current = self.0.context.current()?;
-        self.0.hold_back(stream, after, &current)?;
+        Inner::hold_back(stream, after, &current)?;
         work(stream)
     }
 
@@ -342,19 +347,8 @@ impl Inner {
 
     /// Has a stream wait for events. Most work waits for nothing but what its stream was given before.
     #[inline]
-    fn hold_back(&self, stream: &Stream, events: &[CudaEvent], current: &Current) -> Result<()> {
-        if events.is_empty() { Ok(()) } else { self.hold_back_behind(stream, events, current) }
-    }
-
-    /// Events of another driver are refused: to this one their handles are anything. Those of another context of the same driver it knows.
-    #[inline(never)]
-    fn hold_back_behind(&self, stream: &Stream, events: &[CudaEvent], current: &Current) -> Result<()> {
-        let driver = self.context.driver();
-        if events.iter().any(|event| !ptr::eq(event.driver(), driver)) {
-            let expected = self.context.shared().id();
-            return Err(driver.error(ErrorKind::WrongContext { expected, found: 0 }));
-        }
-        events.iter().try_for_each(|event| stream.wait(event, current))
+    fn hold_back(stream: &Stream, events: &[CudaEvent], current: &Current) -> Result<()> {
+        if events.is_empty() { Ok(()) } else { stream.wait_for(events, current) }
     }
 
     /// The event of an operation; from now on the queue knows where it stands for nothing that can be known.
@@ -388,7 +382,7 @@ impl Inner {
                 first.wait(&other.record(|| Submitted::All)?, &current)?;
             }
         }
-        self.hold_back(first, after, &current)?;
+        Self::hold_back(first, after, &current)?;
         first.record(|| Submitted::All)
     }
 

@@ -6,7 +6,7 @@ use core::ptr::{self, NonNull};
 use super::error;
 use super::loader::{Address, IpcMemory};
 use super::native::Native;
-use super::{Cuda, CudaContext, CudaDevice};
+use super::{Cuda, CudaContext};
 use crate::AllocKind;
 use crate::backend::{Block, Ipc, Peer};
 use crate::error::Result;
@@ -72,10 +72,8 @@ impl Ipc<Self> for Cuda {
 }
 
 impl Peer<Self> for Cuda {
-    fn can_access(device: &CudaDevice, peer: &CudaDevice) -> Result<bool> {
-        if !ptr::eq(device.driver(), peer.driver()) {
-            return Ok(false); // Numbers of one driver mean nothing to another, as CUDA's to HIP.
-        }
+    unsafe fn can_access(context: &CudaContext, peer: &CudaContext) -> Result<bool> {
+        let (device, peer) = (context.device(), peer.device());
         if device.as_raw() == peer.as_raw() {
             return Ok(true); // The driver says no: it means other devices.
         }
@@ -87,7 +85,7 @@ impl Peer<Self> for Cuda {
         Ok(can != 0)
     }
 
-    fn enable(context: &CudaContext, peer: &CudaContext) -> Result<()> {
+    unsafe fn enable(context: &CudaContext, peer: &CudaContext) -> Result<()> {
         reach(context, peer, |context, peer| {
             let driver = context.driver();
             // SAFETY: live contexts; one is current.
@@ -101,7 +99,7 @@ impl Peer<Self> for Cuda {
         })
     }
 
-    fn disable(context: &CudaContext, peer: &CudaContext) -> Result<()> {
+    unsafe fn disable(context: &CudaContext, peer: &CudaContext) -> Result<()> {
         reach(context, peer, |context, peer| {
             let driver = context.driver();
             // SAFETY: live contexts; one is current.
@@ -113,15 +111,12 @@ impl Peer<Self> for Cuda {
     }
 }
 
-/// Runs `call` with `context` current; a context needs no access to itself, and a driver is given no context of another.
+/// Runs `call` with `context` current; a context needs no access to itself.
 fn reach(
     context: &CudaContext,
     peer: &CudaContext,
     call: impl FnOnce(&CudaContext, &CudaContext) -> Result<()>,
 ) -> Result<()> {
-    if !ptr::eq(context.driver(), peer.driver()) {
-        return Err(context.driver().unsupported("peer access of these devices"));
-    }
     if context.as_raw() == peer.as_raw() {
         return Ok(());
     }

@@ -63,7 +63,9 @@ impl DpctlContext {
         let all = Arc::clone(&roster);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.barrier(&[]));
         Ok(Self(Counted::new(Inner {
-            shared: Shared::on(info, account).idle_by(idle),
+            shared: Shared::on(info, account)
+                .of_library(core::ptr::from_ref(context.library()).addr())
+                .idle_by(idle),
             deferred: Deferred::new(),
             roster,
             placed: Placed::new(),
@@ -222,12 +224,9 @@ unsafe impl KeepsBooks for Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         let limit = self.shared.wait_limit();
-        self.deferred.drain(
-            &self.shared,
-            limit,
-            // SAFETY: the list hands out blocks of this context, once, after their events.
-            |block| unsafe { self.free(block) },
-            |buffer| match buffer {},
-        );
+        // SAFETY: the list hands out blocks of this context, once, after their events.
+        let free = |block: &Block| unsafe { self.free(block) };
+        // SAFETY: the state of this context, to which blocks go back.
+        unsafe { self.deferred.drain(&self.shared, limit, free, |buffer| match buffer {}) };
     }
 }

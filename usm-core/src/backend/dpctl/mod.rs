@@ -169,7 +169,7 @@ unsafe impl Backend for Dpctl {
         unsafe { queue.fill(dst, pattern, len, after) }
     }
 
-    fn barrier(queue: &DpctlQueue, after: &[DpctlEvent]) -> Result<DpctlEvent> {
+    unsafe fn barrier(queue: &DpctlQueue, after: &[DpctlEvent]) -> Result<DpctlEvent> {
         queue.barrier(after)
     }
 

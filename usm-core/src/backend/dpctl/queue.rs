@@ -3,7 +3,6 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
-use core::ptr;
 
 use super::device::DpctlDevice;
 use super::error::{self, not_null};
@@ -15,6 +14,7 @@ use crate::backend::QueueOrder;
 use crate::backend::retired::Retired;
 use crate::error::{ErrorKind, Result};
 use crate::process;
+use crate::sync::{AtomicBool, Ordering};
 
 /// `DPCTL_IN_ORDER` of the C headers.
 const IN_ORDER: c_int = 1 << 1;
@@ -31,6 +31,8 @@ pub(super) struct Inner {
     context: DpctlContext,
     /// Of an in-order queue.
     lane: Option<Lane<Handle>>,
+    /// Whether work may have been submitted through this handle.
+    used: AtomicBool,
 }
 
 pub(super) fn create_native(context: &Handle, device: &DpctlDevice, order: QueueOrder) -> Result<Handle> {
@@ -73,12 +75,19 @@ impl DpctlQueue {
 
     pub(super) fn known(handle: Handle, context: &DpctlContext, order: QueueOrder) -> Self {
         let lane = (order == QueueOrder::InOrder).then(Lane::new);
-        let inner = Arc::new(Inner { handle: Arc::new(handle), context: context.clone(), lane });
+        let (handle, used) = (Arc::new(handle), AtomicBool::new(false));
+        let inner = Arc::new(Inner { handle, context: context.clone(), lane, used });
         context.roster().remember(&inner);
         Self(inner)
     }
 
     pub(super) fn native(&self) -> &Handle {
+        &self.0.handle
+    }
+
+    /// For who may submit work of their own.
+    pub(super) fn native_for_use(&self) -> &Handle {
+        self.0.used.store(true, Ordering::Relaxed);
         &self.0.handle
     }
 
@@ -195,12 +204,17 @@ impl DpctlQueue {
         after: &[DpctlEvent],
         call: impl FnOnce(Raw, *const Raw, usize) -> Raw,
     ) -> Result<DpctlEvent> {
-        let events = self.0.native_events(after)?;
+        let events = native_events(after);
         // SAFETY: the caller's promise.
         unsafe {
             self.0.enter(operation, after, true, |queue| Ok(call(queue, events.as_ptr(), events.len())))
         }
     }
+}
+
+/// The events as the library takes them.
+fn native_events(events: &[DpctlEvent]) -> Vec<Raw> {
+    events.iter().map(|event| event.native().raw()).collect()
 }
 
 impl Inner {
@@ -218,19 +232,9 @@ impl Inner {
             // SAFETY: a live queue.
             return Ok(unsafe { (library.queue_barrier)(queue) });
         }
-        let after = self.native_events(after)?;
+        let after = native_events(after);
         // SAFETY: a live queue and live events.
         Ok(unsafe { (library.queue_barrier_for)(queue, after.as_ptr(), after.len()) })
-    }
-
-    /// The events as the library takes them. Those of another library are refused: their handles are anything to this one.
-    fn native_events(&self, events: &[DpctlEvent]) -> Result<Vec<Raw>> {
-        let library = self.handle.library();
-        if events.iter().any(|event| !ptr::eq(event.native().library(), library)) {
-            let expected = self.context.shared().id();
-            return Err(error::of(ErrorKind::WrongContext { expected, found: 0 }));
-        }
-        Ok(events.iter().map(|event| event.native().raw()).collect())
     }
 
     /// For calls that take no events: a barrier over `after` holds back whatever is submitted next.
@@ -269,6 +273,9 @@ impl Inner {
         call: impl FnOnce(Raw) -> Result<Raw>,
     ) -> Result<DpctlEvent> {
         let follows = after.iter().map(|event| &event.0).filter(|event| !event.is_over()).cloned().collect();
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
         let call = || {
             let raw = call(self.handle.raw())?;
             // SAFETY: the caller's promise.
@@ -283,9 +290,13 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
+    /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it. One that was only
+    /// imported and handed on has none, and is released at once.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
+        if !*self.used.get_mut() {
+            return self.context.roster().leave(self, Ok(None));
+        }
         let last = self.barrier(&[]);
         match &last {
             Ok(event) => RETIRED.retire(Arc::clone(&self.handle), event.clone()),

@@ -159,7 +159,7 @@ impl DpctlQueue {
     /// `DPCTLSyclQueueRef`.
     #[must_use]
     pub fn as_raw(&self) -> DPCTLSyclQueueRef {
-        self.native().not_null()
+        self.native_for_use().not_null()
     }
 
     /// A copy of a foreign `sycl::queue`, and whether it orders its operations: what

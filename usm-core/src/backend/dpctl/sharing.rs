@@ -1,7 +1,6 @@
 //! Access of one device to another's memory. The library has no handles for other processes.
 
 use core::ffi::{CStr, c_int};
-use core::ptr;
 
 use super::device;
 use super::error;
@@ -17,10 +16,8 @@ type CanAccess = unsafe extern "C" fn(Raw, Raw, c_int) -> bool;
 type Change = unsafe extern "C" fn(Raw, Raw);
 
 impl Peer<Self> for Dpctl {
-    fn can_access(device: &DpctlDevice, peer: &DpctlDevice) -> Result<bool> {
-        if !ptr::eq(device.handle().library(), peer.handle().library()) {
-            return Ok(false); // A library is given no handles of another.
-        }
+    unsafe fn can_access(context: &DpctlContext, peer: &DpctlContext) -> Result<bool> {
+        let (device, peer) = (context.device(), peer.device());
         if device::same(device.handle(), peer.handle()) {
             return Ok(true); // The library says no: it means other devices.
         }
@@ -30,22 +27,28 @@ impl Peer<Self> for Dpctl {
         Ok(unsafe { can_access(device.handle().raw(), peer.handle().raw(), ACCESS) })
     }
 
-    fn enable(context: &DpctlContext, peer: &DpctlContext) -> Result<()> {
-        change(context, peer, c"DPCTLDevice_EnablePeerAccess")
+    unsafe fn enable(context: &DpctlContext, peer: &DpctlContext) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { change(context, peer, c"DPCTLDevice_EnablePeerAccess") }
     }
 
-    fn disable(context: &DpctlContext, peer: &DpctlContext) -> Result<()> {
-        change(context, peer, c"DPCTLDevice_DisablePeerAccess")
+    unsafe fn disable(context: &DpctlContext, peer: &DpctlContext) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { change(context, peer, c"DPCTLDevice_DisablePeerAccess") }
     }
 }
 
 /// The library does not say whether it worked, so it is asked before whether it can.
-fn change(context: &DpctlContext, peer: &DpctlContext, name: &CStr) -> Result<()> {
-    let (device, peer) = (context.device(), peer.device());
+///
+/// # Safety
+/// Both contexts are of one library.
+unsafe fn change(context: &DpctlContext, other: &DpctlContext, name: &CStr) -> Result<()> {
+    let (device, peer) = (context.device(), other.device());
     if device::same(device.handle(), peer.handle()) {
         return Ok(());
     }
-    if !Dpctl::can_access(device, peer)? {
+    // SAFETY: the caller's promise.
+    if !unsafe { Dpctl::can_access(context, other) }? {
         return Err(error::of(crate::ErrorKind::Unsupported { operation: "peer access of these devices" }));
     }
     // SAFETY: the signature of the C headers.

@@ -30,7 +30,6 @@ pub(super) trait ErasedBackend: Debug + Send + Sync {
 pub(super) trait ErasedDevice: Debug + Send + Sync {
     fn info(&self) -> DeviceInfo;
     fn create_context(&self) -> Result<Arc<dyn ErasedContext>>;
-    fn can_access_peer(&self, peer: &dyn ErasedDevice) -> Result<bool>;
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -55,8 +54,15 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
     /// # Safety
     /// As [`Ipc::open`].
     unsafe fn open(&self, kind: AllocKind, native: &[u8; NATIVE_BYTES]) -> Result<(NonNull<u8>, DynOpened)>;
-    fn enable_peer(&self, peer: &dyn ErasedContext) -> Result<()>;
-    fn disable_peer(&self, peer: &dyn ErasedContext) -> Result<()>;
+    /// # Safety
+    /// As [`Peer::can_access`].
+    unsafe fn can_access_peer(&self, peer: &dyn ErasedContext) -> Result<bool>;
+    /// # Safety
+    /// As [`Peer::enable`].
+    unsafe fn enable_peer(&self, peer: &dyn ErasedContext) -> Result<()>;
+    /// # Safety
+    /// As [`Peer::disable`].
+    unsafe fn disable_peer(&self, peer: &dyn ErasedContext) -> Result<()>;
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -158,12 +164,6 @@ where
         Ok(Arc::new(Bound::<B, _>::new(context)))
     }
 
-    /// A device of another runtime is out of reach.
-    fn can_access_peer(&self, peer: &dyn ErasedDevice) -> Result<bool> {
-        let peer = peer.as_any().downcast_ref::<B::Device>();
-        peer.map_or(Ok(false), |peer| B::Peer::can_access(&self.device, peer))
-    }
-
     fn as_any(&self) -> &dyn Any {
         &self.device
     }
@@ -231,12 +231,22 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
         Ok((pointer, DynOpened(Box::new(opened))))
     }
 
-    fn enable_peer(&self, peer: &dyn ErasedContext) -> Result<()> {
-        B::Peer::enable(&self.handle, of_same_backend::<B>(peer)?)
+    unsafe fn can_access_peer(&self, peer: &dyn ErasedContext) -> Result<bool> {
+        let peer = of_same_backend::<B>(peer)?;
+        // SAFETY: the caller's promise.
+        unsafe { B::Peer::can_access(&self.handle, peer) }
     }
 
-    fn disable_peer(&self, peer: &dyn ErasedContext) -> Result<()> {
-        B::Peer::disable(&self.handle, of_same_backend::<B>(peer)?)
+    unsafe fn enable_peer(&self, peer: &dyn ErasedContext) -> Result<()> {
+        let peer = of_same_backend::<B>(peer)?;
+        // SAFETY: the caller's promise.
+        unsafe { B::Peer::enable(&self.handle, peer) }
+    }
+
+    unsafe fn disable_peer(&self, peer: &dyn ErasedContext) -> Result<()> {
+        let peer = of_same_backend::<B>(peer)?;
+        // SAFETY: the caller's promise.
+        unsafe { B::Peer::disable(&self.handle, peer) }
     }
 
     fn as_any(&self) -> &dyn Any {

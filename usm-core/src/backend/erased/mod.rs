@@ -81,14 +81,12 @@ struct ContextInner {
 impl Drop for ContextInner {
     fn drop(&mut self) {
         let (context, shared) = (&self.erased, self.erased.shared());
-        self.deferred.drain(
-            shared,
-            shared.wait_limit(),
-            // SAFETY: `drain` hands out blocks of this context whose operations are complete, each once.
-            |block| unsafe { context.free(block) },
-            // SAFETY: as above.
-            |raw| unsafe { context.destroy_buffer(raw.raw) },
-        );
+        // SAFETY: `drain` hands out blocks of this context whose operations are complete, each once.
+        let free = |block: &Block| unsafe { context.free(block) };
+        // SAFETY: as above.
+        let destroy = |raw: DynBuffer| unsafe { context.destroy_buffer(raw.raw) };
+        // SAFETY: the state of this context, and both give back to it.
+        unsafe { self.deferred.drain(shared, shared.wait_limit(), free, destroy) };
     }
 }
 
@@ -269,8 +267,8 @@ unsafe impl Backend for Dyn {
         unsafe { queue.0.submit(Work::Fill(dst, pattern, len), after) }
     }
 
-    fn barrier(queue: &DynQueue, after: &[DynEvent]) -> Result<DynEvent> {
-        // SAFETY: a barrier touches no memory.
+    unsafe fn barrier(queue: &DynQueue, after: &[DynEvent]) -> Result<DynEvent> {
+        // SAFETY: the caller's promise.
         unsafe { queue.0.submit(Work::Barrier, after) }
     }
 
@@ -397,16 +395,19 @@ impl Ipc<Dyn> for Dyn {
 }
 
 impl Peer<Dyn> for Dyn {
-    fn can_access(device: &DynDevice, peer: &DynDevice) -> Result<bool> {
-        device.0.can_access_peer(&*peer.0)
+    unsafe fn can_access(context: &DynContext, peer: &DynContext) -> Result<bool> {
+        // SAFETY: the caller's promise.
+        unsafe { context.0.erased.can_access_peer(&*peer.0.erased) }
     }
 
-    fn enable(context: &DynContext, peer: &DynContext) -> Result<()> {
-        context.0.erased.enable_peer(&*peer.0.erased)
+    unsafe fn enable(context: &DynContext, peer: &DynContext) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { context.0.erased.enable_peer(&*peer.0.erased) }
     }
 
-    fn disable(context: &DynContext, peer: &DynContext) -> Result<()> {
-        context.0.erased.disable_peer(&*peer.0.erased)
+    unsafe fn disable(context: &DynContext, peer: &DynContext) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { context.0.erased.disable_peer(&*peer.0.erased) }
     }
 }
 

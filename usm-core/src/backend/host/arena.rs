@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use super::synchronous::{self, synchronous_abilities, synchronous_backend};
-use super::{BUFFER_KIND, HostBuffer, HostDevice, HostEvent, HostQueue};
+use super::{BUFFER_KIND, HostBuffer, HostDevice, HostEvent, HostQueue, books};
 use crate::backend::{
     Advice, Backend, Block, Buffers, EventStatus, HostTasks, MemAdvice, PointerInfo, QueueOrder,
 };
@@ -84,7 +84,7 @@ impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
             base,
             table: Mutex::new(Table { live: [free; BLOCKS], len: 0 }),
             device,
-            shared: Shared::new(device.info),
+            shared: books(device.info),
             memory: PhantomData,
             len,
         }

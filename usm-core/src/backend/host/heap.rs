@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use super::synchronous::{self, synchronous_abilities, synchronous_backend};
-use super::{BUFFER_KIND, HostBuffer, HostDevice, HostEvent, HostQueue};
+use super::{BUFFER_KIND, HostBuffer, HostDevice, HostEvent, HostQueue, books};
 use crate::backend::{
     Advice, Backend, Block, Buffers, EventStatus, HostTasks, MemAdvice, PointerInfo, QueueOrder,
 };
@@ -49,7 +49,7 @@ impl HostHeap {
     /// A context over the machine.
     #[must_use]
     pub fn context(&self) -> Context<Self> {
-        Context::from_raw(Arc::new(HostContext { shared: Shared::new(self.device.info) }))
+        Context::from_raw(Arc::new(HostContext { shared: books(self.device.info) }))
     }
 }
 
@@ -84,7 +84,7 @@ unsafe impl Backend for HostHeap {
     }
 
     fn create_context(&self, device: &HostDevice) -> Result<Arc<HostContext>> {
-        Ok(Arc::new(HostContext { shared: Shared::new(device.info) }))
+        Ok(Arc::new(HostContext { shared: books(device.info) }))
     }
 
     fn shared(context: &Arc<HostContext>) -> &Shared {

@@ -9,6 +9,7 @@ pub use arena::{Arena, FixedHost};
 #[cfg(feature = "alloc")]
 pub use heap::{HostContext, HostHeap};
 
+use crate::shared::Shared;
 use crate::{AllocKind, BackendKind, DeviceInfo, DeviceType};
 
 /// The one device of a host backend: the machine.
@@ -24,6 +25,14 @@ impl HostDevice {
         info.max_alloc_size = info.max_alloc_size.min(bytes);
         Self { info }
     }
+}
+
+/// What stands for the library of all host contexts.
+static LIBRARY: u8 = 0;
+
+/// The books of a host context.
+fn books(info: DeviceInfo) -> Shared {
+    Shared::new(info).of_library((&raw const LIBRARY).addr())
 }
 
 /// A queue of a host backend: nothing but its type, work is done at once.

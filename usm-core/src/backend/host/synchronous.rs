@@ -44,11 +44,6 @@ macro_rules! synchronous_backend {
         type Peer = Self;
         type QueueMemory = crate::backend::Unsupported;
 
-        #[cfg(feature = "alloc")]
-        fn deferred(_: &Self::Context) -> Option<&crate::deferred::Deferred<Self>> {
-            None
-        }
-
         fn create_queue(_: &Self::Context, _: QueueOrder) -> Result<HostQueue> {
             Ok(HostQueue)
         }
@@ -75,7 +70,7 @@ macro_rules! synchronous_backend {
             Ok(unsafe { synchronous::fill(dst, pattern, len) })
         }
 
-        fn barrier(_: &HostQueue, _: &[HostEvent]) -> Result<HostEvent> {
+        unsafe fn barrier(_: &HostQueue, _: &[HostEvent]) -> Result<HostEvent> {
             Ok(HostEvent)
         }
 
@@ -187,15 +182,24 @@ macro_rules! synchronous_abilities {
 
         /// There is one device, the machine, and all of its memory is its own.
         impl<$($generics)*> crate::backend::Peer<$backend> for $backend {
-            fn can_access(_: &HostDevice, _: &HostDevice) -> Result<bool> {
+            unsafe fn can_access(
+                _: &<$backend as Backend>::Context,
+                _: &<$backend as Backend>::Context,
+            ) -> Result<bool> {
                 Ok(true)
             }
 
-            fn enable(_: &<$backend as Backend>::Context, _: &<$backend as Backend>::Context) -> Result<()> {
+            unsafe fn enable(
+                _: &<$backend as Backend>::Context,
+                _: &<$backend as Backend>::Context,
+            ) -> Result<()> {
                 Ok(())
             }
 
-            fn disable(_: &<$backend as Backend>::Context, _: &<$backend as Backend>::Context) -> Result<()> {
+            unsafe fn disable(
+                _: &<$backend as Backend>::Context,
+                _: &<$backend as Backend>::Context,
+            ) -> Result<()> {
                 Ok(())
             }
         }

@@ -43,6 +43,7 @@ const COMPLETE: u32 = ZE_RESULT_SUCCESS.0;
 
 /// Where an event lies, which is kept as long as the event.
 #[derive(Debug)]
+#[expect(dead_code, reason = "kept for their drop")]
 enum Place {
     Pool(Arc<Pool>),
     Context(Arc<Native>),
@@ -230,16 +231,6 @@ impl LevelZeroEvent {
             PENDING | COMPLETE => Ok(()),
             code => Err(error::native("the operation of an event", ze_result_t(code))),
         }
-    }
-
-    /// The number of the context that it lies in, where that is known to be another one of the driver's, whose commands must not name it.
-    pub(super) fn other_context(&self, native: &Native) -> Option<u64> {
-        let theirs = match &self.0.place {
-            Place::Pool(pool) => &pool.native,
-            Place::Context(native) => native,
-            Place::Elsewhere => return None,
-        };
-        (theirs.context() != native.context()).then(|| theirs.number())
     }
 
     pub(super) fn status(&self) -> Result<EventStatus> {

@@ -56,13 +56,6 @@ impl Native {
     pub(super) fn device(&self) -> ze_device_handle_t {
         self.device.handle()
     }
-
-    /// For errors: the number of a context that lives over it, 0 where none does any more.
-    #[cold]
-    pub(super) fn number(&self) -> u64 {
-        let contexts = living();
-        contexts.iter().find(|known| known.native.raw == self.raw).map_or(0, |known| known.shared.id())
-    }
 }
 
 impl Drop for Native {
@@ -122,7 +115,9 @@ impl LevelZeroContext {
         let all = Arc::clone(&roster);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.barrier(&[]));
         let inner = Arc::new(Inner {
-            shared: Shared::on(native.device.info(), account).idle_by(idle),
+            shared: Shared::on(native.device.info(), account)
+                .of_library(native.device.driver().0.addr())
+                .idle_by(idle),
             deferred: Deferred::new(),
             roster,
             placed: Placed::new(),
@@ -347,12 +342,9 @@ impl Drop for Inner {
         let mut deadline = Deadline::after(self.shared.wait_limit());
         // Before an owner of foreign memory may panic: lists of unfinished work must not be destroyed.
         self.parking.finish(&mut deadline, work::give_up);
-        self.deferred.drain(
-            &self.shared,
-            deadline.left(),
-            // SAFETY: the list hands out blocks of this context, once, after their events.
-            |block| unsafe { self.free(block) },
-            |buffer| match buffer {},
-        );
+        // SAFETY: the list hands out blocks of this context, once, after their events.
+        let free = |block: &Block| unsafe { self.free(block) };
+        // SAFETY: the state of this context, to which blocks go back.
+        unsafe { self.deferred.drain(&self.shared, deadline.left(), free, |buffer| match buffer {}) };
     }
 }

@@ -163,7 +163,7 @@ unsafe impl Backend for LevelZero {
         unsafe { queue.fill(dst, pattern, len, after) }
     }
 
-    fn barrier(queue: &LevelZeroQueue, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+    unsafe fn barrier(queue: &LevelZeroQueue, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
         queue.barrier(after)
     }
 

@@ -16,7 +16,7 @@ use super::event::{Events, LevelZeroEvent, NO_EVENTS};
 use super::memory::LevelZeroContext;
 use super::work::{List, Signal, Work};
 use crate::backend::{MemAdvice, QueueOrder, Rows};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::process;
 use crate::sync::sleeping::Mutex;
 
@@ -313,11 +313,6 @@ impl Inner {
     fn prepare(&self, work: &mut Work<LevelZeroEvent>, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
         if work.kept() > SWEEP_ABOVE {
             work.sweep();
-        }
-        if let Some(found) = after.iter().find_map(|event| event.other_context(&self.list.native)) {
-            // The driver is told of no such event: it does not look, and its answer is undefined.
-            let expected = self.context.shared().id();
-            return Err(error::of(ErrorKind::WrongContext { expected, found }));
         }
         let before = work.last().filter(|_| self.order == QueueOrder::InOrder);
         after.iter().chain(before).try_for_each(LevelZeroEvent::check)?;

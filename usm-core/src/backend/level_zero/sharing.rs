@@ -8,7 +8,7 @@ use level_zero_sys::*;
 
 use super::error;
 use super::memory::Native;
-use super::{LevelZero, LevelZeroContext, LevelZeroDevice};
+use super::{LevelZero, LevelZeroContext};
 use crate::AllocKind;
 use crate::backend::{Block, Ipc, Peer};
 use crate::error::Result;
@@ -92,12 +92,10 @@ fn has_ipc(context: &LevelZeroContext) -> Result<()> {
 }
 
 impl Peer<Self> for LevelZero {
-    fn can_access(device: &LevelZeroDevice, peer: &LevelZeroDevice) -> Result<bool> {
+    unsafe fn can_access(context: &LevelZeroContext, peer: &LevelZeroContext) -> Result<bool> {
+        let (device, peer) = (context.device(), peer.device());
         if device.handle() == peer.handle() {
             return Ok(true);
-        }
-        if device.driver() != peer.driver() {
-            return Ok(false); // Handles of one driver mean nothing to another.
         }
         let mut can: ze_bool_t = 0;
         // SAFETY: two devices of one driver, room for the answer.
@@ -108,19 +106,21 @@ impl Peer<Self> for LevelZero {
 
     /// Nothing needs to be enabled, but memory belongs to its native context: two contexts of ours reach each other's
     /// memory where they are made of one native context.
-    fn enable(context: &LevelZeroContext, peer: &LevelZeroContext) -> Result<()> {
+    unsafe fn enable(context: &LevelZeroContext, peer: &LevelZeroContext) -> Result<()> {
         let (native, other) = (context.native(), peer.native());
         if native.context() != other.context() {
             return Err(error::unsupported("access to memory of another native context"));
         }
-        if Self::can_access(context.device(), peer.device())? {
+        // SAFETY: the caller's promise.
+        if unsafe { Self::can_access(context, peer) }? {
             Ok(())
         } else {
             Err(error::unsupported("peer access of these devices"))
         }
     }
 
-    fn disable(context: &LevelZeroContext, peer: &LevelZeroContext) -> Result<()> {
-        Self::enable(context, peer)
+    unsafe fn disable(context: &LevelZeroContext, peer: &LevelZeroContext) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { Self::enable(context, peer) }
     }
 }

@@ -61,7 +61,8 @@ impl Drop for MockContext {
         let free = |block: &Block| unsafe { engine.free(block) };
         // SAFETY: as above.
         let destroy = |raw: MockBuffer| unsafe { engine.free(&raw.block) };
-        self.deferred.drain(&self.shared, self.shared.wait_limit(), free, destroy);
+        // SAFETY: the books of this context, and blocks go back to its engine.
+        unsafe { self.deferred.drain(&self.shared, self.shared.wait_limit(), free, destroy) };
         engine.closed_context();
     }
 }
@@ -187,7 +188,8 @@ unsafe impl Backend for Mock {
         let _inside = process::work()?;
         self.engine.call(Operation::CreateContext, 0, 0)?;
         self.engine.opened_context();
-        let shared = Shared::on(device.info, self.engine.account(device.info.ordinal));
+        let shared = Shared::on(device.info, self.engine.account(device.info.ordinal))
+            .of_library(Arc::as_ptr(&self.engine).addr());
         // The engine has the gate that this goes to.
         let (engine, id) = (Arc::downgrade(&self.engine), shared.id());
         let idle = move |limit| engine.upgrade().map_or(Ok(()), |engine| synchronize(&engine, id, limit));
@@ -255,7 +257,7 @@ unsafe impl Backend for Mock {
         unsafe { queue.fill(dst, pattern, len, after) }
     }
 
-    fn barrier(queue: &MockQueue, after: &[MockEvent]) -> Result<MockEvent> {
+    unsafe fn barrier(queue: &MockQueue, after: &[MockEvent]) -> Result<MockEvent> {
         let all = if after.is_empty() {
             queue.context.engine.outstanding(queue.context.shared.id(), Some(queue.id))
         } else {

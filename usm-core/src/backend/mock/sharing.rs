@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::ptr::NonNull;
 
 use super::Mock;
-use super::backend::{MockContext, MockDevice};
+use super::backend::MockContext;
 use super::engine::Engine;
 use super::script::Operation;
 use crate::AllocKind;
@@ -53,22 +53,24 @@ impl Ipc<Self> for Mock {
 }
 
 impl Peer<Self> for Mock {
-    fn can_access(device: &MockDevice, peer: &MockDevice) -> Result<bool> {
+    unsafe fn can_access(context: &Counted<MockContext>, peer: &Counted<MockContext>) -> Result<bool> {
+        let (device, peer) = (&context.device, &peer.device);
         Ok(device.peer_access || device.info.ordinal == peer.info.ordinal)
     }
 
-    fn enable(context: &Counted<MockContext>, peer: &Counted<MockContext>) -> Result<()> {
+    unsafe fn enable(context: &Counted<MockContext>, peer: &Counted<MockContext>) -> Result<()> {
         change(context, peer)
     }
 
-    fn disable(context: &Counted<MockContext>, peer: &Counted<MockContext>) -> Result<()> {
+    unsafe fn disable(context: &Counted<MockContext>, peer: &Counted<MockContext>) -> Result<()> {
         change(context, peer)
     }
 }
 
-fn change(context: &MockContext, peer: &MockContext) -> Result<()> {
+fn change(context: &Counted<MockContext>, peer: &Counted<MockContext>) -> Result<()> {
     context.engine.call(Operation::Peer, 0, 0)?;
-    if Mock::can_access(&context.device, &peer.device)? {
+    // SAFETY: numbers of one simulated driver.
+    if unsafe { Mock::can_access(context, peer) }? {
         return Ok(());
     }
     Err(ErrorKind::Unsupported { operation: "peer access of these devices" }.into())

@@ -350,12 +350,9 @@ unsafe impl KeepsBooks for Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.deferred.drain(
-            &self.shared,
-            self.shared.wait_limit(),
-            // SAFETY: the list hands out blocks of this context, once, after their events.
-            |block| unsafe { self.free(block) },
-            drop,
-        );
+        // SAFETY: the list hands out blocks of this context, once, after their events.
+        let free = |block: &Block| unsafe { self.free(block) };
+        // SAFETY: the state of this context, to which blocks go back.
+        unsafe { self.deferred.drain(&self.shared, self.shared.wait_limit(), free, drop) };
     }
 }

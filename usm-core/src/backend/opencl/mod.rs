@@ -147,7 +147,7 @@ unsafe impl Backend for OpenCl {
         unsafe { queue.fill(dst, pattern, len, after) }
     }
 
-    fn barrier(queue: &OpenClQueue, after: &[OpenClEvent]) -> Result<OpenClEvent> {
+    unsafe fn barrier(queue: &OpenClQueue, after: &[OpenClEvent]) -> Result<OpenClEvent> {
         queue.barrier(after)
     }
 

@@ -13,7 +13,7 @@ use crate::BackendKind;
 use crate::backend::retired::Retired;
 use crate::backend::roster::Completion;
 use crate::backend::{EventStatus, QueueOrder, waiter};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::process;
 use crate::sync::sleeping::Mutex;
 
@@ -40,6 +40,8 @@ pub(super) struct Inner {
     order: QueueOrder,
     /// Of an in-order queue. Held over a call of the driver, which may take its time: a lock that sleeps.
     line: Mutex<Line>,
+    /// Whether work may have been submitted to an out-of-order queue through this handle.
+    used: AtomicBool,
 }
 
 /// The end of an in-order queue.
@@ -63,8 +65,6 @@ struct EventInner {
     /// Work that was not flushed may never start; whoever first asks for the event flushes its queue. A foreign event
     /// may have none.
     queue: Option<Arc<Handle>>,
-    /// Number of its context.
-    context: u64,
     flushed: AtomicBool,
     /// Events set by a program that the operation follows, at whatever distance. Intel's CPU runtime forgets that one of them failed: what
     /// waited for it is complete then, whether it ran or not.
@@ -97,12 +97,15 @@ impl OpenClQueue {
             context: context.clone(),
             order,
             line: Mutex::default(),
+            used: AtomicBool::new(false),
         });
         context.roster().remember(&inner);
         Self(inner)
     }
 
-    pub(super) fn native(&self) -> &Handle {
+    /// For who may submit work of their own.
+    pub(super) fn native_for_use(&self) -> &Handle {
+        self.0.used.store(true, Ordering::Relaxed);
         &self.0.handle
     }
 
@@ -263,6 +266,9 @@ impl Inner {
         let in_order = self.order == QueueOrder::InOrder;
         // Held over the call, so that two threads cannot both name the same predecessor.
         let mut line = in_order.then(|| self.line.lock());
+        if !in_order && !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
         let before = line.as_ref().and_then(|line| line.last.as_ref());
         let follows = !after.is_empty() || before.is_some_and(|before| before.0.fate.is_some());
         let fate = if follows { fate(after.iter().chain(before))? } else { None };
@@ -283,24 +289,14 @@ impl Inner {
         let handle = unsafe { Handle::new(library, raw, library.release_event) };
         Ok(match &mut line {
             Some(line) => line.follow(handle, self, fate),
-            None => OpenClEvent::known(handle, Some(Arc::clone(&self.handle)), self.context(), fate),
+            None => OpenClEvent::known(handle, Some(Arc::clone(&self.handle)), fate),
         })
     }
 
-    /// Number of the context.
-    fn context(&self) -> u64 {
-        self.context.shared().id()
-    }
-
-    /// The events as the runtime takes them. Those of other queues are flushed, or they might never come; those of other contexts are refused:
-    /// Intel's CPU runtime may crash over them.
+    /// The events as the runtime takes them. Those of other queues are flushed, or they might never come.
     fn wait_list(&self, after: &[OpenClEvent], before: Option<&OpenClEvent>) -> Result<Vec<Raw>> {
         let mut list = Vec::with_capacity(after.len() + 1);
         for event in after {
-            let (expected, found) = (self.context(), event.0.context);
-            if found != expected {
-                return Err(error::of(ErrorKind::WrongContext { expected, found }));
-            }
             if event.0.queue.as_ref().is_none_or(|queue| !Arc::ptr_eq(queue, &self.handle)) {
                 event.flush()?;
             }
@@ -325,7 +321,7 @@ impl Line {
     fn follow(&mut self, handle: Handle, queue: &Inner, fate: Fate) -> OpenClEvent {
         let event = match self.spare.take() {
             Some(spare) => spare.again(handle, queue, fate),
-            None => OpenClEvent::known(handle, Some(Arc::clone(&queue.handle)), queue.context(), fate),
+            None => OpenClEvent::known(handle, Some(Arc::clone(&queue.handle)), fate),
         };
         self.spare = self.last.replace(event.clone());
         event
@@ -338,7 +334,9 @@ impl Drop for Inner {
         let Ok(_inside) = process::ask() else { return };
         let last = match self.line.get_mut().last.take() {
             Some(event) => Ok(Some(event)),
-            None if self.order == QueueOrder::OutOfOrder => self.marker(&[]).map(Some),
+            None if self.order == QueueOrder::OutOfOrder && *self.used.get_mut() => {
+                self.marker(&[]).map(Some)
+            }
             None => Ok(None),
         };
         match &last {
@@ -353,12 +351,12 @@ impl Drop for Inner {
 
 impl OpenClEvent {
     /// An event of `queue`; `None` for one that no queue runs.
-    pub(super) fn new(handle: Handle, queue: Option<Arc<Handle>>, context: &OpenClContext) -> Self {
-        Self::known(handle, queue, context.shared().id(), None)
+    pub(super) fn new(handle: Handle, queue: Option<Arc<Handle>>) -> Self {
+        Self::known(handle, queue, None)
     }
 
-    fn known(handle: Handle, queue: Option<Arc<Handle>>, context: u64, fate: Fate) -> Self {
-        Self(Arc::new(EventInner { handle, queue, context, flushed: AtomicBool::new(false), fate }))
+    fn known(handle: Handle, queue: Option<Arc<Handle>>, fate: Fate) -> Self {
+        Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false), fate }))
     }
 
     /// Another event of the same queue, in the place of this one where nobody else has that: its reference is given back to the runtime then.
@@ -368,7 +366,7 @@ impl OpenClEvent {
                 (inner.handle, inner.flushed, inner.fate) = (handle, AtomicBool::new(false), fate);
                 self
             }
-            None => Self::known(handle, Some(Arc::clone(&queue.handle)), queue.context(), fate),
+            None => Self::known(handle, Some(Arc::clone(&queue.handle)), fate),
         }
     }
 

@@ -108,7 +108,7 @@ impl OpenClQueue {
     /// `cl_command_queue`, without a reference of its own.
     #[must_use]
     pub fn as_raw(&self) -> cl_command_queue {
-        self.native().raw()
+        self.native_for_use().raw()
     }
 
     /// A foreign queue, retained, and whether it orders its operations: what [`Queue::from_raw`](crate::Queue::from_raw)
@@ -172,7 +172,7 @@ impl OpenClEvent {
         // SAFETY: the caller's promise.
         let event = object("clRetainEvent", event, unsafe { (library.retain_event)(event) })?;
         // SAFETY: the reference was just taken.
-        Ok(Self::new(unsafe { Handle::new(library, event, library.release_event) }, queue, context))
+        Ok(Self::new(unsafe { Handle::new(library, event, library.release_event) }, queue))
     }
 }
 

@@ -1,0 +1,21 @@
+//! What takes handles of two origins is not safe to call, and a list of waiting blocks is not safe to empty: who could do either would give
+//! a runtime handles that it does not know, or take memory away for ever.
+#![forbid(unsafe_code)]
+
+use core::time::Duration;
+
+use usm_core::backend::mock::Mock;
+use usm_core::backend::Peer;
+use usm_core::{Backend, Deferred, QueueOrder};
+
+fn main() {
+    let [ours, theirs] = [Mock::default().context(), Mock::default().context()];
+    let [queue, other] = [&ours, &theirs].map(|context| context.queue(QueueOrder::InOrder).expect("a queue"));
+    let event = other.barrier(&[]).expect("a barrier");
+    let _ = Mock::barrier(queue.raw(), &[event.raw().clone()]);
+    let _ = Mock::can_access(ours.raw(), theirs.raw());
+    let _ = Mock::enable(ours.raw(), theirs.raw());
+    let _ = Mock::disable(ours.raw(), theirs.raw());
+    let list: &Deferred<Mock> = Mock::deferred(ours.raw()).expect("a list");
+    list.drain(Mock::shared(theirs.raw()), Duration::ZERO, |_| {}, |_| {});
+}

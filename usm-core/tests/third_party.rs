@@ -1,0 +1,152 @@
+//! A backend by somebody else: one source, whatever features the build has.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use usm_core::backend::{Backend, Block, EventStatus, PointerInfo, QueueOrder, Unsupported};
+use usm_core::{
+    AllocKind, BackendKind, Context, DeviceInfo, DeviceType, ErrorKind, Host, Result, SharedState, UsmVec,
+};
+
+/// Memory that never goes back, given out from the front.
+#[repr(align(64))]
+struct Region(#[expect(dead_code, reason = "reached by its address")] [u8; 4096]);
+
+struct Bump<'m> {
+    base: NonNull<u8>,
+    used: core::cell::Cell<usize>,
+    state: SharedState,
+    region: core::marker::PhantomData<&'m mut Region>,
+}
+
+#[derive(Clone, Copy)]
+struct Handle<'b>(&'b Bump<'b>);
+
+impl core::fmt::Debug for Handle<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Handle")
+    }
+}
+
+// SAFETY: this test has one thread.
+unsafe impl Send for Handle<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Handle<'_> {}
+
+#[derive(Clone, Debug)]
+struct Done;
+
+impl<'m> Bump<'m> {
+    fn new(region: &'m mut Region) -> Self {
+        let mut info = DeviceInfo::new(BackendKind::Host, DeviceType::Host, "a region");
+        info.global_mem_size = 4096;
+        Self {
+            base: NonNull::from(region).cast(),
+            used: core::cell::Cell::new(0),
+            state: SharedState::new(info),
+            region: core::marker::PhantomData,
+        }
+    }
+}
+
+// SAFETY: blocks are disjoint parts of a region that is borrowed exclusively, aligned by address (2), and never given out again (7);
+// operations run on the calling thread (3 to 6 and 10).
+unsafe impl<'b> Backend for Handle<'b> {
+    const SYNCHRONOUS: bool = true;
+
+    type Device = ();
+    type Context = Self;
+    type Queue = ();
+    type Event = Done;
+    type Buffers = Unsupported;
+    type HostTasks = Unsupported;
+    type Advice = Unsupported;
+    type Ipc = Unsupported;
+    type Peer = Unsupported;
+    type QueueMemory = Unsupported;
+
+    fn for_each_device(&self, visit: &mut dyn FnMut(())) -> Result<()> {
+        visit(());
+        Ok(())
+    }
+
+    fn device_info((): &()) -> DeviceInfo {
+        DeviceInfo::new(BackendKind::Host, DeviceType::Host, "a region")
+    }
+
+    fn create_context(&self, (): &()) -> Result<Self> {
+        Ok(*self)
+    }
+
+    fn shared(context: &Self) -> &SharedState {
+        &context.0.state
+    }
+
+    fn create_queue(_: &Self, _: QueueOrder) -> Result<()> {
+        Ok(())
+    }
+
+    fn allocate(context: &Self, _: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        let start = context.0.used.get().next_multiple_of(layout.align());
+        if layout.align() > align_of::<Region>() || start + layout.size() > size_of::<Region>() {
+            return Err(ErrorKind::TooManyBlocks { limit: 0 }.into());
+        }
+        context.0.used.set(start + layout.size());
+        // SAFETY: inside the region.
+        Ok(unsafe { context.0.base.add(start) })
+    }
+
+    unsafe fn free(_: &Self, _: &Block) {}
+
+    fn query(_: &Self, _: usize) -> Result<PointerInfo> {
+        Ok(PointerInfo::UNKNOWN)
+    }
+
+    unsafe fn copy((): &(), dst: *mut u8, src: *const u8, len: usize, _: &[Done]) -> Result<Done> {
+        // SAFETY: the caller's promise.
+        unsafe { dst.copy_from_nonoverlapping(src, len) };
+        Ok(Done)
+    }
+
+    unsafe fn fill((): &(), dst: *mut u8, pattern: &[u8], len: usize, _: &[Done]) -> Result<Done> {
+        for index in 0..len {
+            // SAFETY: the caller's promise.
+            unsafe { dst.add(index).write(pattern[index % pattern.len()]) };
+        }
+        Ok(Done)
+    }
+
+    unsafe fn barrier((): &(), _: &[Done]) -> Result<Done> {
+        Ok(Done)
+    }
+
+    fn status(_: &Done) -> Result<EventStatus> {
+        Ok(EventStatus::Complete)
+    }
+
+    fn wait(_: &Done, _: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    fn synchronize(_: &Self, _: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    fn for_each_pending(_: &Self, _: Duration, _: &mut dyn FnMut(Done)) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_backend_needs_the_same_items_with_and_without_a_heap() {
+    let mut region = Region([0; 4096]);
+    let bump = Bump::new(&mut region);
+    let context = Context::<Handle<'_>>::new(&Handle(&bump), &()).expect("a context");
+    let queue = context.queue(QueueOrder::InOrder).expect("a queue");
+    let array = UsmVec::<u32, Host, _>::from_slice(&queue, &[1, 2, 3]).expect("an array");
+    let mut copy = UsmVec::<u32, Host, _>::zeroed(&queue, 3).expect("an array");
+    let _ = queue.copy(&mut copy, &array).expect("a copy");
+    assert_eq!(copy.read().expect("a view")[..], [1, 2, 3]);
+    assert_eq!(context.stats().sum.live, 2);
+}
