@@ -276,6 +276,7 @@ impl<B: Backend> Allocation<B> {
 impl<B: Backend> Drop for Allocation<B> {
     #[inline]
     fn drop(&mut self) {
+        let unwinding = Unwinding(&raw mut self.context);
         let Held { uses, owner } = &mut *self.held;
         let with_handle = match owner {
             // SAFETY: the block came from this context's backend, its owner is being dropped, and nothing uses it.
@@ -284,10 +285,24 @@ impl<B: Backend> Drop for Allocation<B> {
             },
             _ => self.drop_in_use(),
         };
+        core::mem::forget(unwinding);
         if !with_handle {
             // SAFETY: drop runs once, and nothing reads the context afterwards.
             unsafe { ManuallyDrop::drop(&mut self.context) };
         }
+    }
+}
+
+/// Drops the handle of the context where an observer or an owner panics.
+struct Unwinding<B: Backend>(*mut ManuallyDrop<Context<B>>);
+
+impl<B: Backend> Drop for Unwinding<B> {
+    #[cold]
+    fn drop(&mut self) {
+        // SAFETY: the allocation, which is being dropped, is alive and reads its context no more.
+        let context = unsafe { &mut *self.0 };
+        // SAFETY: drop runs once, and does not come to the handle itself after a panic.
+        unsafe { ManuallyDrop::drop(context) };
     }
 }
 

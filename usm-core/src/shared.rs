@@ -278,7 +278,9 @@ impl Shared {
     pub(crate) fn created(&self, bytes: usize) {
         let entry = Entry { memory_type: MemoryType::Buffer, bytes };
         let numbers = self.account.enter_buffer(self.page, entry);
+        let lost = AtEnd(|| self.lost(entry, None, false));
         self.tell(Operation::Allocate, entry, 0, numbers);
+        core::mem::forget(lost);
     }
 
     /// `limit` is for bytes that were not reserved.
@@ -295,8 +297,22 @@ impl Shared {
     fn enter_and_tell(&self, block: Block, limit: Option<u64>, owned: bool) -> Option<u64> {
         let (serial, numbers) = self.enter_quietly(&block, limit, owned)?;
         let entry = Entry { memory_type: MemoryType::of(block.kind), bytes: block.size };
+        let lost = AtEnd(|| self.lost(entry, Some((block.address(), serial)), owned));
         self.tell(Operation::Allocate, entry, block.address(), numbers);
+        core::mem::forget(lost);
         Some(serial)
+    }
+
+    /// An observer has panicked over what was just entered, and nobody has it: it leaves the books as a leak, whose bytes stay in use.
+    #[cfg_attr(not(feature = "alloc"), allow(unused_variables, reason = "nothing is counted"))]
+    fn lost(&self, entry: Entry, known: Option<(usize, u64)>, owned: bool) {
+        let _ = self.account.strike(self.page, entry, known);
+        #[cfg(feature = "alloc")]
+        self.leaked();
+        #[cfg(feature = "alloc")]
+        if owned {
+            let _ = self.release();
+        }
     }
 
     #[inline(always)]
@@ -336,9 +352,15 @@ impl Shared {
     #[cold]
     fn free_and_tell(&self, entry: Entry, known: Option<(usize, u64)>, free: impl FnOnce()) {
         let numbers = self.account.strike(self.page, entry, known);
+        let mut free = Some(free);
+        // Also when the observer panics.
+        let _free = AtEnd(|| {
+            if let Some(free) = free.take() {
+                free();
+                self.unreserve(entry.memory_type, entry.bytes);
+            }
+        });
         self.tell(Operation::Free, entry, known.map_or(0, |(address, _)| address), numbers);
-        free();
-        self.unreserve(entry.memory_type, entry.bytes);
     }
 
     /// Takes a block out of the books whatever becomes of it. Where `free` did not give it back, the answer is none, and its bytes are in use
@@ -358,11 +380,17 @@ impl Shared {
         if self.history.is_active() {
             // A free is told before the address can be told of again.
             let numbers = self.account.strike(self.page, entry, known);
-            self.tell(Operation::Free, entry, block.address(), numbers);
-            return free().then(|| {
-                self.unreserve(memory_type, block.size);
-                false
+            let (mut free, mut freed) = (Some(free), false);
+            // Also when the observer panics.
+            let end = AtEnd(|| {
+                freed = free.take().is_some_and(|free| free());
+                if freed {
+                    self.unreserve(memory_type, block.size);
+                }
             });
+            self.tell(Operation::Free, entry, block.address(), numbers);
+            drop(end);
+            return freed.then_some(false);
         }
         if free() {
             return Some(self.account.settle(self.page, entry, known, owned));
@@ -421,5 +449,14 @@ impl Drop for Shared {
             member.leave();
         }
         self.account.close(self.page);
+    }
+}
+
+/// What is done when this is dropped, thus also where an observer panics.
+struct AtEnd<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }

@@ -24,6 +24,8 @@ mod field;
 mod interface;
 mod layout;
 mod loose;
+#[cfg(feature = "alloc")]
+mod panics;
 pub mod pep3118;
 mod policy;
 mod raw;

@@ -11,8 +11,10 @@ use crate::destructor::{Owned, Owner, OwnerTag};
 use crate::error::Error;
 use crate::fallible;
 use crate::meminfo::{MemInfo, Request};
+use crate::panics;
 
-/// One reference to a block: cloning acquires, dropping releases.
+/// One reference to a block: cloning acquires, dropping releases. An owner that panics as the last reference drops it panics here, behind the
+/// block, which is freed.
 ///
 /// The data is raw memory that compiled code, C and Python may use too, so this handle gives its address
 /// and size, not a slice.
@@ -122,7 +124,8 @@ struct Tagged<T> {
 
 unsafe extern "C" fn drop_tagged<T>(object: *mut c_void) {
     // SAFETY: made by `with_owner` for this `T`, dropped once.
-    drop(unsafe { alloc::boxed::Box::from_raw(object.cast::<Tagged<T>>()) });
+    let owner = unsafe { alloc::boxed::Box::from_raw(object.cast::<Tagged<T>>()) };
+    let _ = panics::frame(|| drop(owner));
 }
 
 impl core::ops::Deref for MemRef {
@@ -148,7 +151,10 @@ impl Drop for MemRef {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: `self` owns a reference and is not used again.
-        unsafe { MemInfo::release(self.0) }
+        if unsafe { MemInfo::release_is_last(self.0) } {
+            // SAFETY: that was the last reference.
+            panics::through(|| unsafe { MemInfo::destroy(self.0) });
+        }
     }
 }
 

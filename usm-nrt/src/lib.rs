@@ -49,6 +49,8 @@ mod runtime {
     #[cfg(feature = "std")]
     pub use crate::local::drain_thread_cache;
     pub use crate::meminfo::{MemInfo, Request};
+    /// Rust owners as they are dropped, and the source of a [`SourceAllocator`]: see [`MemRef`].
+    pub use crate::panics::caught_panics;
     pub use crate::source::SourceAllocator;
     pub use crate::stats::Stats;
     pub use crate::system::{
@@ -91,6 +93,8 @@ mod local;
 mod meminfo;
 #[cfg(all(feature = "debug", not(loom)))]
 mod misuse;
+#[cfg(not(loom))]
+mod panics;
 #[cfg(not(loom))]
 mod source;
 #[cfg(not(loom))]

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::external::ExternalAllocator;
 use crate::handle::MemRef;
 use crate::meminfo::MemInfo;
+use crate::panics;
 
 impl MemRef {
     /// A block around an allocation, which lives as long as the block. The header is on the heap, so that
@@ -195,28 +196,31 @@ unsafe extern "C" fn malloc<B: Backend + 'static, S: MemorySource<B>>(
     unsafe { Arc::increment_strong_count(inner) };
     // SAFETY: the count raised above is ours.
     let inner = unsafe { Arc::from_raw(inner) };
+    let block = panics::frame(|| allocate(inner, size));
+    block.flatten().map_or(ptr::null_mut(), |block| block.as_ptr().cast())
+}
+
+/// A block from the source, behind what it keeps. The source, its backend and observers of its context are the program's, and may panic.
+fn allocate<B: Backend, S: MemorySource<B>>(inner: Arc<Inner<B, S>>, size: usize) -> Option<NonNull<u8>> {
     let lead = size_of::<Kept<B, S>>();
-    let Some(total) = size.checked_add(lead) else { return ptr::null_mut() };
+    let total = size.checked_add(lead)?;
     let request = UsmRequest::new(inner.kind, total).aligned_to(align_of::<Kept<B, S>>());
-    let Ok(allocation) = inner.source.allocate(&request) else { return ptr::null_mut() };
-    let base = allocation.as_ptr();
-    if base.is_null() || base.addr() % align_of::<Kept<B, S>>() != 0 || allocation.size() < total {
-        return ptr::null_mut();
+    let allocation = inner.source.allocate(&request).ok()?;
+    let base = NonNull::new(allocation.as_ptr())?;
+    if base.addr().get() % align_of::<Kept<B, S>>() != 0 || allocation.size() < total {
+        return None;
     }
     // A source may give memory of another kind or of another context, and an arena gives bytes that late operations still use.
     let concurrent = allocation.context().info().capabilities.concurrent(inner.kind);
     if allocation.kind() != inner.kind || !concurrent {
-        return ptr::null_mut();
+        return None;
     }
-    match allocation.wait_for_host(Access::Write) {
-        // This memory is concurrent, so the guard guards nothing.
-        Ok(guard) => drop(guard),
-        Err(_) => return ptr::null_mut(),
-    }
+    // This memory is concurrent, so the guard guards nothing.
+    drop(allocation.wait_for_host(Access::Write).ok()?);
     // SAFETY: the allocation is the host's whatever the device does, and used by nobody (both just checked), aligned, and has room for this.
     unsafe { base.cast::<Kept<B, S>>().write(Kept { allocation, inner }) };
     // SAFETY: `lead <= total`.
-    unsafe { base.add(lead) }.cast()
+    Some(unsafe { base.add(lead) })
 }
 
 unsafe extern "C" fn free<B: Backend + 'static, S>(block: *mut c_void, _: *mut c_void) {
@@ -227,7 +231,8 @@ unsafe extern "C" fn free<B: Backend + 'static, S>(block: *mut c_void, _: *mut c
     let kept = unsafe { block.cast::<Kept<B, S>>().sub(1) };
     // SAFETY: written there, and read out once: the memory goes with the allocation, now on our stack.
     let Kept { allocation, inner } = unsafe { kept.read() };
-    drop(allocation);
+    // Each in a frame of its own: both may panic.
+    let _ = panics::frame(|| drop(allocation));
     // Last, because it may hold the table through which we were called.
-    drop(inner);
+    let _ = panics::frame(|| drop(inner));
 }

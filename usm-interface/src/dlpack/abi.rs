@@ -270,7 +270,11 @@ impl<T: Structure> Drop for Managed<T> {
         let deleter = unsafe { self.tensor.as_ref() }.deleter();
         if let Some(deleter) = deleter {
             // SAFETY: ownership was given by `from_raw`, so the deleter is ours to call, once.
-            unsafe { deleter(self.tensor.as_ptr()) };
+            let delete = || unsafe { deleter(self.tensor.as_ptr()) };
+            #[cfg(feature = "alloc")]
+            crate::panics::through(delete);
+            #[cfg(not(feature = "alloc"))]
+            delete();
         }
     }
 }
@@ -382,7 +386,8 @@ mod exporting {
     /// `this` came from [`own`] with the same types, and this is the only call for it.
     unsafe extern "C" fn delete<T, O, const N: usize>(this: *mut T) {
         // SAFETY: `own` made the pointer from a box of this type, whose first field the structure is.
-        drop(unsafe { Box::from_raw(this.cast::<Exported<T, O, N>>()) });
+        let exported = unsafe { Box::from_raw(this.cast::<Exported<T, O, N>>()) };
+        let _ = crate::panics::frame(|| drop(exported));
     }
 
     /// Boxes the structure with its shape, strides and owner.
@@ -411,7 +416,8 @@ mod exporting {
 
     /// Makes a versioned tensor over `data` that keeps `owner` alive until its deleter runs.
     ///
-    /// `data` is the pointer that the tensor's address stands for; it is only stored.
+    /// `data` is the pointer that the tensor's address stands for; it is only stored. An owner that panics as the deleter drops it panics in the drop of a
+    /// [`Managed`]; called by C, the deleter catches and counts it ([`caught_panics`](super::caught_panics)).
     ///
     /// # Errors
     /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) when the number of dimensions does not fit.
@@ -452,4 +458,7 @@ mod exporting {
 }
 
 #[cfg(feature = "alloc")]
-pub use exporting::{export, export_legacy};
+pub use {
+    crate::panics::caught_panics,
+    exporting::{export, export_legacy},
+};

@@ -29,12 +29,22 @@ impl MemInfo {
     /// The caller owns a reference to `mi` and does not use it afterwards.
     #[inline]
     pub unsafe fn release(mi: NonNull<Self>) {
-        track::check_counted(mi, "release");
-        // SAFETY: alive while the caller's reference lasts.
-        if unsafe { mi.as_ref() }.refct.release() == Release::Last {
+        // SAFETY: same contract.
+        if unsafe { Self::release_is_last(mi) } {
             // SAFETY: that was the last reference.
             unsafe { Self::destroy(mi) }
         }
+    }
+
+    /// Gives a reference back; whether it was the last one: the block is then the caller's to destroy.
+    ///
+    /// # Safety
+    /// As for [`release`](Self::release).
+    #[inline(always)]
+    pub(crate) unsafe fn release_is_last(mi: NonNull<Self>) -> bool {
+        track::check_counted(mi, "release");
+        // SAFETY: alive while the caller's reference lasts.
+        unsafe { mi.as_ref() }.refct.release() == Release::Last
     }
 
     /// [`release`](Self::release) for functions of their own, which do not allocate.
@@ -43,9 +53,8 @@ impl MemInfo {
     /// As there.
     #[inline(always)]
     pub(crate) unsafe fn release_here(mi: NonNull<Self>) {
-        track::check_counted(mi, "release");
-        // SAFETY: alive while the caller's reference lasts.
-        if unsafe { mi.as_ref() }.refct.release() == Release::Last {
+        // SAFETY: same contract.
+        if unsafe { Self::release_is_last(mi) } {
             // SAFETY: that was the last reference.
             unsafe { Self::destroy_here(mi) }
         }
