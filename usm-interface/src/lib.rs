@@ -24,6 +24,7 @@ mod field;
 mod interface;
 mod layout;
 mod loose;
+mod names;
 #[cfg(feature = "alloc")]
 mod panics;
 pub mod pep3118;

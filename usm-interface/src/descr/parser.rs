@@ -7,6 +7,7 @@ use crate::error::{
     EntryError, Error, ErrorKind, Key, LayoutError, LimitError, Part, Path, Result, StructureError, TypeError,
 };
 use crate::field::{Field, MAX_SUB_DIMS, Name, SubShape};
+use crate::names;
 use crate::policy::{Mode, Policy};
 use crate::typestr::{self, MAX_TYPESTR};
 use crate::value::{Reader, Source, Str, Token};
@@ -28,13 +29,29 @@ struct Frame {
     items: u32,
     /// A hash set of names in one word: a clear bit proves a new name.
     seen: u64,
+    /// Entries of the table up to the last member that is complete.
+    complete: usize,
     /// An item without a name that is no padding.
     unnamed: Option<u32>,
 }
 
 impl Frame {
-    const NEW: Self =
-        Self { owner: 0, tuples: 0, list: false, first: 0, offset: 0, items: 0, seen: 0, unnamed: None };
+    const NEW: Self = Self {
+        owner: 0,
+        tuples: 0,
+        list: false,
+        first: 0,
+        offset: 0,
+        items: 0,
+        seen: 0,
+        complete: 0,
+        unnamed: None,
+    };
+}
+
+/// Whether the names of so many items are looked at when their structure ends.
+fn is_large(items: u32) -> bool {
+    usize::try_from(items).is_ok_and(|items| items > names::FEW)
 }
 
 struct Parser<'r, 't, 'a, S> {
@@ -109,6 +126,29 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
     }
 
     fn run(&mut self) -> Result<Parsed> {
+        self.structures().map_err(|error| self.repeated_before().unwrap_or(error))
+    }
+
+    /// The names of large structures are looked at when they end, but what is wrong with them came before what is wrong behind them.
+    #[cold]
+    fn repeated_before(&mut self) -> Option<Error> {
+        (0..=self.depth).find_map(|depth| self.repeated_at(depth))
+    }
+
+    /// The first name that is there twice in a large structure, of what is complete of it.
+    fn repeated_at(&mut self, depth: usize) -> Option<Error> {
+        let &Frame { first, complete, items, .. } = self.frames.get(depth)?;
+        if !is_large(items) {
+            return None;
+        }
+        let level = self.table.get_mut(first..complete)?;
+        let (item, part) = names::first_repeated(level, self.mode == Mode::Strict)?;
+        self.depth = depth;
+        self.frames.get_mut(depth)?.items = u32::try_from(item).unwrap_or(u32::MAX).saturating_add(1);
+        Some(self.error(StructureError::DuplicateName, part))
+    }
+
+    fn structures(&mut self) -> Result<Parsed> {
         let mut pending = None;
         loop {
             let token = match pending.take() {
@@ -242,6 +282,9 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
     fn end_of_structure(&mut self) -> Result<Option<Parsed>> {
         let depth = self.depth;
         let count = self.count;
+        if let Some(error) = self.repeated_at(depth) {
+            return Err(error);
+        }
         let frame = *self.frame()?;
         if let Some(unnamed) = frame.unnamed
             && (depth > 0 || frame.items > 1 || !self.table.first().is_some_and(is_plain))
@@ -369,12 +412,14 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         let field = *field;
         let strict = self.mode == Mode::Strict;
         let unnamed = is_unnamed(&field.name);
+        let count = self.count;
         let frame = self.frame()?;
         frame.offset = end;
+        frame.complete = count;
         if unnamed && !field.padding && strict && frame.unnamed.is_none() {
             frame.unnamed = Some(frame.items.saturating_sub(1));
         }
-        if field.padding || (unnamed && strict) {
+        if field.padding || (unnamed && strict) || is_large(frame.items) {
             return Ok(());
         }
         let first = frame.first;

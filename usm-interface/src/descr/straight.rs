@@ -4,6 +4,7 @@ use super::Parsed;
 use super::member::{check_names, check_new, complete, is_plain, is_unnamed};
 use crate::dtype::{Dtype, MAX_ITEMSIZE};
 use crate::field::{Field, Name, SubShape};
+use crate::names;
 use crate::policy::{Mode, Policy};
 use crate::text::{Cursor, MemberSpelling};
 use crate::typestr;
@@ -25,7 +26,9 @@ pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Fi
             Some((name, dtype)) => {
                 let offset = size;
                 let (name, size) = (Name::Given(Str::new(name)), dtype.itemsize());
-                check_new(name, siblings, &mut seen).ok()?;
+                if count < names::FEW {
+                    check_new(name, siblings, &mut seen).ok()?;
+                }
                 *field = Field { name, dtype, offset, size, ..Field::EMPTY };
                 offset.checked_add(size).filter(|&end| end <= MAX_ITEMSIZE)?
             }
@@ -40,7 +43,7 @@ pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Fi
                     if policy.mode == Mode::Numpy {
                         field.name = Name::Numbered(0);
                     }
-                } else if !field.padding {
+                } else if !field.padding && count < names::FEW {
                     check_names(field, siblings, &mut seen).ok()?;
                 }
                 size
@@ -52,6 +55,11 @@ pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Fi
         }
     }
     cursor.take(b']')?;
+    if count > names::FEW
+        && names::first_repeated(table.get_mut(..count)?, policy.mode == Mode::Strict).is_some()
+    {
+        return None;
+    }
     Some(Parsed { count, size })
 }
 

@@ -5,6 +5,7 @@ use crate::error::{
     EntryError, Error, Key, LayoutError, LimitError, Result, StructureError, SyntaxError, TypeError,
 };
 use crate::field::{Field, Name, SubShape};
+use crate::names;
 use crate::value::Str;
 
 /// Structures that can be open at once.
@@ -79,10 +80,24 @@ struct Frame {
     order: u8,
     /// A hash set of names in one word, as in `descr`.
     seen: u64,
+    /// Members with names.
+    names: usize,
+    /// Entries of the table up to the last of those.
+    named: usize,
 }
 
 impl Frame {
-    const NEW: Self = Self { owner: 0, first: 0, offset: 0, align: 1, unnamed: 0, order: b'@', seen: 0 };
+    const NEW: Self = Self {
+        owner: 0,
+        first: 0,
+        offset: 0,
+        align: 1,
+        unnamed: 0,
+        order: b'@',
+        seen: 0,
+        names: 0,
+        named: 0,
+    };
 }
 
 /// A format that is being read.
@@ -169,9 +184,25 @@ impl<'a, 't> Parser<'a, 't> {
     }
 
     fn items(&mut self) -> Result<()> {
+        // The names of large structures are looked at when they end, but what is wrong with them came before what is wrong behind them.
+        self.all_items()
+            .map_err(|error| (0..=self.depth).find_map(|depth| self.repeated_at(depth)).unwrap_or(error))
+    }
+
+    /// A name that is there twice in a large structure, of what was read of it.
+    fn repeated_at(&mut self, depth: usize) -> Option<Error> {
+        let &Frame { first, names, named, .. } = self.frames.get(depth)?;
+        if names <= names::FEW {
+            return None;
+        }
+        let level = self.table.get_mut(first..named)?;
+        names::first_repeated(level, false).map(|_| Key::Format.error(StructureError::DuplicateName))
+    }
+
+    fn all_items(&mut self) -> Result<()> {
         loop {
             match self.peek() {
-                None if self.depth == 0 => return Ok(()),
+                None if self.depth == 0 => return self.repeated_at(0).map_or(Ok(()), Err),
                 None => return Err(self.expected("the closing brace")),
                 Some(b'}') if self.depth > 0 => {
                     self.bump();
@@ -438,6 +469,9 @@ impl<'a, 't> Parser<'a, 't> {
     }
 
     fn end_structure(&mut self) -> Result<()> {
+        if let Some(error) = self.repeated_at(self.depth) {
+            return Err(error);
+        }
         let inner = *self.frame()?;
         // Who writes the padding at the end of an element is not NumPy.
         let entries = self.table.get(inner.first..self.count).unwrap_or_default();
@@ -564,11 +598,14 @@ impl<'a, 't> Parser<'a, 't> {
     #[inline(always)]
     fn check_new(&mut self, index: usize, name: Name<'a>) -> Result<()> {
         let bit = name.bit();
+        let count = self.count;
         let frame = self.frame()?;
         let seen = frame.seen & bit != 0;
         frame.seen |= bit;
+        frame.named = count;
+        frame.names = frame.names.saturating_add(1);
         let first = frame.first;
-        if seen { self.check_taken(first, index, name) } else { Ok(()) }
+        if seen && frame.names <= names::FEW { self.check_taken(first, index, name) } else { Ok(()) }
     }
 
     #[cold]
