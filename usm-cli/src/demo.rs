@@ -17,6 +17,7 @@ use crate::backends;
 use crate::error::{Error, Exit, Result, write_file};
 use crate::input::{Hints, graph_json};
 use crate::output::{self, line};
+use crate::shown::Shown;
 
 /// Topology and sizes of MobileNet v2; data/README.md says where they come from.
 const NETWORK: &[u8] = include_bytes!("../data/mobilenet_v2.graph.json");
@@ -69,11 +70,13 @@ fn devices(context: &Context<Dyn>) -> Result<()> {
             Ok(devices) => {
                 for device in devices {
                     let info = device.info();
-                    line(format_args!("   {:<20} {}", backends::name(&info), info.name))?;
+                    line(format_args!("   {:<20} {}", backends::name(&info), Shown(info.name)))?;
                 }
             }
             // The rest is in `usm devices`.
-            Err(absence) => line(format_args!("   {:<20} not here: {}", runtime.name(), absence.in_short()))?,
+            Err(absence) => {
+                line(format_args!("   {:<20} not here: {}", runtime.name(), Shown(absence.in_short())))?
+            }
         }
     }
     let name = backends::name(context.info());
@@ -254,7 +257,7 @@ fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
 
     let path = arguments.svg.clone().unwrap_or_else(|| std::env::temp_dir().join("usm-demo.svg"));
     write_file(&path, &svg::render(&plan, "MobileNet v2, 224 x 224, batch 1"))?;
-    line(format_args!("   The picture of the plan is in {}", path.display()))
+    line(format_args!("   The picture of the plan is in {}", Shown(path.display())))
 }
 
 /// Runs through the operators: each claims its results, and lets go of what nobody reads any more. The arena refuses bytes that

@@ -7,6 +7,7 @@ use usm::{AccessFlags, DeviceInfo, Runtime};
 use crate::backends;
 use crate::error::{Exit, Result};
 use crate::output;
+use crate::shown::Shown;
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -107,7 +108,7 @@ fn describe() -> String {
             (Ok(_), Some(library)) => format!("found as {}", library.display()),
             (Ok(_), None) => "always there".to_owned(),
         };
-        text += &format!("{:<11} {state}\n", runtime.name());
+        text += &format!("{:<11} {}\n", runtime.name(), Shown(state));
     }
     for device in usm::runtimes().devices() {
         text += &format!("\n{}\n", device_lines(&device.info()));
@@ -119,7 +120,7 @@ fn device_lines(info: &DeviceInfo) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING);
     let mut row = |what: &str, value: String| {
-        table.add_row([what, value.as_str()]);
+        table.add_row([what, &Shown(value).to_string()]);
     };
     row("name", info.name.to_string());
     let said = [("vendor", &info.vendor), ("platform", &info.platform), ("driver", &info.driver_version)];

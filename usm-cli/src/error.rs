@@ -4,6 +4,8 @@ use core::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::shown::{Shown, ShownLines};
+
 pub(crate) type Result<T, E = Error> = core::result::Result<T, E>;
 
 /// How the command ends.
@@ -35,6 +37,8 @@ pub(crate) struct Error {
     line: Option<u64>,
     field: Option<String>,
     reason: String,
+    /// Lines below the reason: what a compiler said.
+    log: String,
 }
 
 impl Error {
@@ -49,7 +53,15 @@ impl Error {
     }
 
     fn new(exit: Exit, reason: impl fmt::Display) -> Self {
-        Self { exit, file: None, line: None, field: None, reason: reason.to_string() }
+        Self { exit, file: None, line: None, field: None, reason: reason.to_string(), log: String::new() }
+    }
+
+    /// What stands below the first line of the reason stays below it.
+    pub(crate) fn with_log(mut self) -> Self {
+        if let Some((reason, log)) = self.reason.split_once('\n') {
+            (self.log, self.reason) = (log.to_owned(), reason.to_owned());
+        }
+        self
     }
 
     pub(crate) fn in_file(mut self, file: &Path) -> Self {
@@ -75,15 +87,16 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, self.line) {
-            (Some(file), Some(line)) => write!(f, "{}:{line}: ", file.display())?,
-            (Some(file), None) => write!(f, "{}: ", file.display())?,
+            (Some(file), Some(line)) => write!(f, "{}:{line}: ", Shown(file.display()))?,
+            (Some(file), None) => write!(f, "{}: ", Shown(file.display()))?,
             (None, Some(line)) => write!(f, "line {line}: ")?,
             (None, None) => {}
         }
         if let Some(field) = &self.field {
-            write!(f, "{field}: ")?;
+            write!(f, "{}: ", Shown(field))?;
         }
-        f.write_str(&self.reason)
+        write!(f, "{}", Shown(&self.reason))?;
+        if self.log.is_empty() { Ok(()) } else { write!(f, "\n{}", ShownLines(&self.log)) }
     }
 }
 

@@ -7,17 +7,21 @@ mod devices;
 mod error;
 mod input;
 mod interface;
+mod memory;
 mod output;
 mod plan;
 mod progress;
 mod prune;
 mod run;
+mod shown;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
 use error::{Error, Exit, Result};
+use shown::Shown;
 
 /// Unified Shared Memory: devices, memory plans, array interfaces.
 #[derive(Debug, Parser)]
@@ -52,14 +56,21 @@ enum Command {
 
 fn main() -> ExitCode {
     backends::prepare();
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| refused(error).exit());
     match run(&cli) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            eprintln!("usm: {error}");
+            output::failure(&error);
             error.exit().into()
         }
     }
+}
+
+/// The same refusal of arguments that are [`Shown`]: its message quotes them.
+fn refused(error: clap::Error) -> clap::Error {
+    let shown = |argument: OsString| Shown(argument.to_string_lossy()).to_string();
+    let shown: Vec<String> = std::env::args_os().map(shown).collect();
+    Cli::try_parse_from(&shown).err().filter(|again| again.kind() == error.kind()).unwrap_or(error)
 }
 
 fn run(cli: &Cli) -> Result<Exit> {

@@ -1,4 +1,5 @@
-//! Standard output and standard error. A reader that went away is no failure.
+//! Standard output and standard error: the one way out. Whatever text of others is in it is [`Shown`], a name with a newline in it by who puts it
+//! in the text. A reader that went away is no failure.
 
 use core::fmt;
 use std::io::{self, Write};
@@ -6,26 +7,46 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::shown::{JsonShown, Shown, ShownLines};
 
-/// Writes text to standard output as it is.
-pub(crate) fn text(text: &str) -> Result<()> {
-    finish(io::stdout().lock().write_all(text.as_bytes()))
+/// Writes a file's bytes to standard output as they are.
+pub(crate) fn raw(bytes: &[u8]) -> Result<()> {
+    finish(io::stdout().lock().write_all(bytes))
 }
 
-/// Writes one line to standard output.
+/// Writes lines to standard output.
+pub(crate) fn text(text: &str) -> Result<()> {
+    finish(write!(io::stdout().lock(), "{}", ShownLines(text)))
+}
+
+/// Writes one line, or lines, to standard output.
 pub(crate) fn line(line: impl fmt::Display) -> Result<()> {
-    finish(writeln!(io::stdout().lock(), "{line}"))
+    finish(writeln!(io::stdout().lock(), "{}", ShownLines(line)))
 }
 
 /// Writes one JSON document on one line to standard output.
 pub(crate) fn json(value: &impl Serialize) -> Result<()> {
-    line(serde_json::to_string(value).map_err(|error| Error::unable(format!("no JSON: {error}")))?)
+    let mut document = Vec::new();
+    json_to(&mut document, value).map_err(|error| Error::unable(format!("no JSON: {error}")))?;
+    finish(io::stdout().lock().write_all(&document))
+}
+
+/// Writes one JSON document on one line.
+pub(crate) fn json_to(mut out: impl Write, value: &impl Serialize) -> io::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, JsonShown))?;
+    out.write_all(b"\n")
 }
 
 /// A remark that does not stop the command, to standard error.
 pub(crate) fn warning(message: impl fmt::Display) {
     // Nobody is left to tell when standard error is closed.
-    let _ = writeln!(io::stderr(), "usm: warning: {message}");
+    let _ = writeln!(io::stderr(), "usm: warning: {}", Shown(message));
+}
+
+/// Why the command failed, to standard error.
+pub(crate) fn failure(error: &Error) {
+    // Its parts are shown already; the lines that it has are a compiler's.
+    let _ = writeln!(io::stderr(), "usm: {}", ShownLines(error));
 }
 
 /// Whether somebody still reads standard output.

@@ -2,11 +2,11 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
-use std::borrow::Cow;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
+use crate::shown::Shown;
 
 /// A spinner, and a bar while a gap closes, that is wiped away when dropped; nothing at all when standard error is no terminal.
 pub(crate) struct Progress {
@@ -21,17 +21,20 @@ const PARTS: u64 = 1000;
 impl Progress {
     pub(crate) fn start(message: impl Into<String>) -> Self {
         // indicatif draws to standard error and stays silent when that is no terminal.
-        let bar = ProgressBar::new_spinner().with_message(message.into());
+        let bar = ProgressBar::new_spinner().with_message(Shown(message.into()).to_string());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
             bar.set_style(style);
         }
-        bar.enable_steady_tick(Duration::from_millis(120));
+        // It has a thread for this, which the system may refuse: indicatif would panic.
+        if std::thread::Builder::new().spawn(|| ()).is_ok() {
+            bar.enable_steady_tick(Duration::from_millis(120));
+        }
         Self { bar, widest: AtomicU64::new(0) }
     }
 
     /// Replaces the message.
-    pub(crate) fn say(&self, message: impl Into<Cow<'static, str>>) {
-        self.bar.set_message(message);
+    pub(crate) fn say(&self, message: impl core::fmt::Display) {
+        self.bar.set_message(Shown(message).to_string());
     }
 
     /// Shows how much of the first gap between `peak` and `bound` (bytes) is closed, and the gap that is left.

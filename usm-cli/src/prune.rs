@@ -180,8 +180,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
             options.subgraph_limit = limit;
         }
         let answer = answer(&mut record, &options);
-        let written = serde_json::to_writer(&mut out, &answer).map_err(io::Error::from);
-        if !output::alive(written.and_then(|()| writeln!(out)))? {
+        if !output::alive(output::json_to(&mut out, &answer))? {
             return Ok(Exit::Done);
         }
     }
@@ -213,7 +212,7 @@ fn module(path: &Path, output: Option<&Path>, options: &Options) -> Result<Exit>
     })?;
     match output {
         Some(file) => write_file(file, &pruned.text)?,
-        None => output::text(&pruned.text)?,
+        None => output::raw(pruned.text.as_bytes())?,
     }
     let functions = pruned.functions.iter();
     let answer = ModuleAnswer {
@@ -223,8 +222,6 @@ fn module(path: &Path, output: Option<&Path>, options: &Options) -> Result<Exit>
             .collect(),
     };
     // Nobody is left to tell when standard error is closed.
-    let _ = serde_json::to_writer(io::stderr(), &answer)
-        .map_err(io::Error::from)
-        .and_then(|()| writeln!(io::stderr()));
+    let _ = output::json_to(io::stderr(), &answer);
     Ok(Exit::Done)
 }

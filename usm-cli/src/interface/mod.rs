@@ -153,8 +153,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
             break;
         }
         let result = answer(&line, arguments).map_or(Ok(()), |answer| {
-            serde_json::to_writer(&mut out, &answer)?;
-            writeln!(out)?;
+            crate::output::json_to(&mut out, &answer)?;
             // Whoever waits for an answer before the next question gets it.
             if input.buffer().is_empty() { out.flush() } else { Ok(()) }
         });

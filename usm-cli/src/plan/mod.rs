@@ -23,6 +23,7 @@ use crate::error::{Error, Exit, Result, write_file};
 use crate::input::{self, Hints, Input, graph_json};
 use crate::output;
 use crate::progress::Progress;
+use crate::shown::Shown;
 
 pub(crate) use arguments::Arguments;
 use arguments::StrategyArgument;
@@ -66,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
     } else {
         output::text(&text::describe(&outcome))?;
         for (what, path) in written {
-            output::line(format_args!("  {what:<12} {}", path.display()))?;
+            output::line(format_args!("  {what:<12} {}", Shown(path.display())))?;
         }
     }
     Ok(if outcome.plan.feasible() { Exit::Done } else { Exit::Unable })

@@ -50,7 +50,7 @@ fn refused(error: LaunchError) -> Error {
 fn not_built(error: BuildError) -> Error {
     match error {
         BuildError::Format { .. } | BuildError::NoCode { .. } => Error::bad(error).in_field("--device"),
-        error => Error::unable(error),
+        error => Error::unable(error).with_log(),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod demo;
 mod devices;
+mod hostile;
 mod interface;
 #[cfg(feature = "onnx")]
 mod onnx;

@@ -1,0 +1,100 @@
+//! How text from outside is shown: names, arguments, paths and what drivers say never steer a terminal.
+
+use core::fmt::{self, Write};
+
+/// Shows what it holds on one line: control characters, ESC and newlines among them, and characters that change the order or hide what
+/// is beside them are written as `\u{1b}`.
+pub(crate) struct Shown<T>(pub(crate) T);
+
+/// The same, but lines stay lines: for text whose lines are ours, or a compiler's.
+pub(crate) struct ShownLines<T>(pub(crate) T);
+
+impl<T: fmt::Display> fmt::Display for Shown<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escaping { out: f, lines: false }, "{}", self.0)
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for ShownLines<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escaping { out: f, lines: true }, "{}", self.0)
+    }
+}
+
+/// Whether a terminal may do something else with this character than to draw it in its place.
+pub(crate) fn is_unsafe(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            // Direction: marks, embeddings, overrides, isolates.
+            '\u{61C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{206F}'
+            // Ends of lines, and what nobody sees.
+            | '\u{2028}' | '\u{2029}' | '\u{AD}' | '\u{180E}' | '\u{200B}' | '\u{2060}'..='\u{2065}' | '\u{FEFF}'
+            | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}'
+        )
+}
+
+/// Passes text on in whole parts, without the characters that are not shown.
+struct Escaping<'a, 'b> {
+    out: &'a mut fmt::Formatter<'b>,
+    lines: bool,
+}
+
+impl Write for Escaping<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        let hidden = |c: char| is_unsafe(c) && !(self.lines && c == '\n');
+        while let Some((at, character)) = rest.char_indices().find(|&(_, character)| hidden(character)) {
+            let (before, after) = rest.split_at(at);
+            self.out.write_str(before)?;
+            write!(self.out, "{}", character.escape_default())?;
+            rest = &after[character.len_utf8()..];
+        }
+        self.out.write_str(rest)
+    }
+}
+
+/// JSON on one line, as serde_json writes it, but with the characters that [`Shown`] escapes as `\u001b`.
+pub(crate) struct JsonShown;
+
+impl serde_json::ser::Formatter for JsonShown {
+    fn write_string_fragment<W: ?Sized + std::io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> std::io::Result<()> {
+        let mut rest = fragment;
+        // What is below 0x20 never comes here.
+        while let Some((at, character)) = rest.char_indices().find(|&(_, character)| is_unsafe(character)) {
+            let (before, after) = rest.split_at(at);
+            writer.write_all(before.as_bytes())?;
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+            rest = &after[character.len_utf8()..];
+        }
+        writer.write_all(rest.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_character_is_shown_as_itself_or_escaped() {
+        for character in ('\0'..='\u{FFFF}').chain('\u{E0000}'..='\u{E1000}') {
+            let text = format!("a{character}b");
+            let (shown, lines) = (Shown(&text).to_string(), ShownLines(&text).to_string());
+            assert_eq!(shown == text, !is_unsafe(character), "{character:?}");
+            assert_eq!(lines == text, !is_unsafe(character) || character == '\n', "{character:?}");
+            assert!(!shown.chars().any(is_unsafe), "{character:?}");
+            let mut json = Vec::new();
+            let mut writer = serde_json::Serializer::with_formatter(&mut json, JsonShown);
+            serde::Serialize::serialize(&text, &mut writer).unwrap();
+            let json = String::from_utf8(json).unwrap();
+            assert!(!json.chars().any(is_unsafe), "{character:?}");
+            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text, "{character:?}");
+        }
+    }
+}

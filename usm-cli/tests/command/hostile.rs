@@ -1,0 +1,244 @@
+//! Text that would steer a terminal, and machines without memory: for every verb.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::support::{Ran, file, folder, usm, usm_with};
+
+/// Ends a line, clears the screen by both spellings of CSI, and turns the rest around.
+const HOSTILE: &str = "a\u{1b}[2J\u{9b}31m\u{202e}b\nINJECTED\r\u{7f}\u{2028}\u{2066}c";
+
+/// Nothing that a terminal obeys, and no line that is the input's; JSON reads as before.
+fn is_clean(ran: &Ran, what: &str) {
+    for text in [&ran.stdout, &ran.stderr] {
+        let obeyed = |c: char| {
+            (c.is_control() && c != '\n') || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        };
+        assert!(!text.contains(obeyed), "{what}: {text:?}");
+        assert!(!text.lines().any(|line| line.starts_with("INJECTED")), "{what}: {text:?}");
+    }
+    assert!(!ran.stderr.contains("panicked"), "{what}: {}", ran.stderr);
+    assert!((0..=2).contains(&ran.code), "{what}: {}", ran.code);
+}
+
+const VERBS: [&str; 6] = ["demo", "devices", "plan", "interface", "prune", "run"];
+
+/// The options of a verb that take a value, as its help lists them.
+fn options(verb: &str) -> Vec<String> {
+    let help = usm(&[verb, "--help"]).stdout;
+    let of_line = |line: &str| {
+        let (name, rest) = line.trim_start().strip_prefix("--")?.split_once(' ')?;
+        rest.starts_with('<').then(|| format!("--{name}"))
+    };
+    help.lines().filter_map(of_line).collect()
+}
+
+#[test]
+fn every_argument_is_shown_escaped() {
+    let folder = folder("hostile_arguments");
+    let graph =
+        file(&folder, "g.json", r#"{"tensors":[{"id":0,"size":4}],"ops":[{"outputs":[0]}],"outputs":[0]}"#);
+    let mut seen = 0;
+    for verb in VERBS {
+        let positional: &[&str] = match verb {
+            "plan" => &[&graph],
+            "run" => &["reduce"],
+            _ => &[],
+        };
+        is_clean(&usm(&[verb, HOSTILE]), verb);
+        is_clean(&usm(&[&[verb][..], positional, &[HOSTILE]].concat()), verb);
+        for option in options(verb) {
+            for value in [HOSTILE.to_owned(), format!("{HOSTILE}=5"), format!("no/such/{HOSTILE}")] {
+                let ran = usm(&[&[verb][..], positional, &[&option, &value]].concat());
+                is_clean(&ran, &format!("{verb} {option}"));
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 60, "{seen} cases: is the help read?");
+    is_clean(&usm(&[HOSTILE]), "no verb");
+    for variable in ["USM_DEVICE", "NUMBA_LLVM_REFPRUNE_PASS"] {
+        for arguments in [&["demo"][..], &["run", "reduce"], &["prune"]] {
+            is_clean(&usm_with(arguments, b"", &[(variable, HOSTILE)]), variable);
+        }
+    }
+}
+
+#[test]
+fn every_name_of_a_graph_is_shown_escaped() {
+    let folder = folder("hostile_graphs");
+    let plan = |name: &str, content: &str, what: &str| {
+        let path = file(&folder, name, content);
+        for more in [&[][..], &["--json"], &["--queue", "out-of-order", "--json"], &["--compare"]] {
+            is_clean(&usm(&[&["plan", &path][..], more].concat()), what);
+        }
+    };
+    let good = json!({"tensors": [{"id": 0, "size": 64}, {"id": 1, "size": 64}],
+        "ops": [{"name": HOSTILE, "outputs": [0]}, {"name": HOSTILE, "inputs": [0], "outputs": [1]}], "outputs": [1]});
+    let reordered = file(&folder, "ordered.json", good.to_string());
+    let ran = usm(&["plan", &reordered, "--reorder", "--json"]);
+    is_clean(&ran, "order");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    plan("good.json", &good.to_string(), "operators");
+    let mut unknown = good.clone();
+    unknown[HOSTILE] = json!(1);
+    plan("unknown.json", &unknown.to_string(), "an unknown key");
+    for pointer in ["/tensors/0/size", "/tensors/0/kind", "/ops/1/inputs/0", "/outputs"] {
+        let mut wrong = good.clone();
+        let slot = wrong.pointer_mut(pointer);
+        match slot {
+            Some(slot) => *slot = json!(HOSTILE),
+            None => wrong["tensors"][0]["kind"] = json!(HOSTILE),
+        }
+        plan("wrong.json", &wrong.to_string(), pointer);
+    }
+    plan("twice.json", &format!("{{{:?}: 1, {:?}: 1}}", "tensors", HOSTILE), "debug spelling is no JSON");
+    plan(&format!("{}.json", HOSTILE.replace('/', "")), &good.to_string(), "a file's name");
+    plan("n.csv", &format!("id,lower,upper,size,\"{HOSTILE}\"\n0,0,1,64,5\n"), "a column");
+    plan("m.csv", &format!("id,lower,upper,\"{HOSTILE}\"\n0,0,1,64\n"), "a missing column");
+    plan("c.csv", &format!("id,lower,upper,size\n0,0,1,\"{HOSTILE}\"\n"), "a cell");
+    plan("g.graph.csv", &format!("op,inputs,outputs,\"{HOSTILE}\"\n\"{HOSTILE}\",,0,\n"), "a graph's column");
+}
+
+#[test]
+fn every_name_of_a_dictionary_is_shown_escaped() {
+    let quoted = serde_json::to_string(HOSTILE).unwrap();
+    let cases = [
+        json!({"shape": [1], "typestr": "|V4", "descr": [[HOSTILE, "<i4"]]}),
+        json!({"shape": [1], "typestr": HOSTILE}),
+        json!({"shape": [1], "typestr": "|u1", HOSTILE: 1}),
+        json!({"shape": HOSTILE, "typestr": "|u1"}),
+        json!({"shape": [1], "typestr": "|u1", "data": HOSTILE, "syclobj": HOSTILE}),
+        json!({"shape": [1], "typestr": "|V4", "descr": [[[HOSTILE, HOSTILE], "<i4"]]}),
+    ];
+    let lines: String = cases.iter().map(|case| format!("{case}\n")).collect();
+    for to in ["array", "cuda", "sycl", "dlpack", "pep3118"] {
+        let ran = usm_with(&["interface", "--to", to], lines.as_bytes(), &[]);
+        is_clean(&ran, to);
+        assert_eq!(ran.stdout.lines().count(), cases.len());
+    }
+    // Raw in a Python literal, whose lines end where the input's do.
+    let raw = format!(
+        "{{'shape': (1,), 'typestr': '|V4', 'descr': [('{}', '<i4')]}}\n{quoted}\n",
+        HOSTILE.replace(['\n', '\r'], " ")
+    );
+    let ran = usm_with(&["interface"], raw.as_bytes(), &[]);
+    is_clean(&ran, "a literal");
+    let first: serde_json::Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        first["fields"][0]["name"],
+        json!(HOSTILE.replace(['\n', '\r'], " ")),
+        "the same name, spelled otherwise"
+    );
+}
+
+#[test]
+fn every_name_of_a_record_is_shown_escaped() {
+    let folder = folder("hostile_records");
+    let record = json!({"case": HOSTILE, "functions": {HOSTILE: [
+        {"name": HOSTILE, "succ": [], "raising": false, "ops": [["inc", HOSTILE], ["dec", HOSTILE]]}]}});
+    let ran = usm_with(&["prune"], record.to_string().as_bytes(), &[]);
+    is_clean(&ran, "a record");
+    assert_eq!((ran.code, ran.json()["case"].as_str()), (0, Some(HOSTILE)));
+    for (pointer, value) in [("/case", json!([HOSTILE])), ("/functions", json!({HOSTILE: HOSTILE}))] {
+        let mut wrong = record.clone();
+        *wrong.pointer_mut(pointer).unwrap() = value;
+        is_clean(&usm_with(&["prune"], wrong.to_string().as_bytes(), &[]), pointer);
+    }
+    let mut wrong = record.clone();
+    wrong["functions"][HOSTILE][0]["succ"] = json!([HOSTILE, "nowhere"]);
+    wrong["functions"][HOSTILE][0]["ops"] = json!([[HOSTILE, HOSTILE]]);
+    is_clean(&usm_with(&["prune"], wrong.to_string().as_bytes(), &[]), "operations");
+    let broken = file(&folder, "broken.ll", format!("define void @f() {{\n {HOSTILE}\n"));
+    let ran = usm(&["prune", "--llvm", &broken]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    is_clean(&ran, "LLVM IR");
+}
+
+#[test]
+fn every_name_of_a_model_is_shown_escaped() {
+    use crate::onnx_files::{FLOAT, bytes, node, value};
+    use crate::proto::GraphProto;
+
+    let folder = folder("hostile_models");
+    let (input, output) = (value(HOSTILE, FLOAT, &[HOSTILE, "4"]), value("y", FLOAT, &[HOSTILE, "4"]));
+    let graph = |node| GraphProto {
+        name: HOSTILE.to_owned(),
+        node: vec![node],
+        input: vec![input.clone()],
+        output: vec![output.clone()],
+        ..GraphProto::default()
+    };
+    let models = [
+        graph(node("Relu", &[HOSTILE], &["y"])),
+        graph(node(HOSTILE, &[HOSTILE], &["y"])),
+        graph(node("Relu", &["no such\u{1b}[2J"], &["y"])),
+        graph(node("Relu", &[HOSTILE], &[HOSTILE])),
+        graph(node("If", &[HOSTILE], &["y"])),
+    ];
+    for (number, model) in models.into_iter().enumerate() {
+        let path = file(&folder, &format!("{number}.onnx"), bytes(model));
+        for more in [&[][..], &["--json"], &["--dim", "x\u{9b}=4"]] {
+            is_clean(&usm(&[&["plan", &path][..], more].concat()), &format!("model {number}"));
+        }
+    }
+}
+
+/// `usm` with a limit for its address space, in KiB, and no runtime to open: what vendors' libraries do without memory is theirs.
+fn limited(kib: u64, arguments: &[&str], input: &str) -> Option<(i32, String)> {
+    let script = format!("ulimit -c 0; ulimit -v {kib} && exec \"$0\" \"$@\" < {input}");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_usm")]).args(arguments).env_remove("USM_DEVICE");
+    for library in ["OPENCL", "DPCTL", "LEVEL_ZERO", "CUDA", "HIP"] {
+        command.env(format!("USM_{library}_LIBRARY"), "/nonexistent");
+    }
+    let output = command.output().expect("a shell");
+    let code = output.status.code()?;
+    Some((code, String::from_utf8_lossy(&output.stderr).into_owned()))
+}
+
+/// Less memory than the work needs is an answer: one line, exit code 1. Below the least that the program starts with, the system answers.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_that_is_not_given_ends_every_verb_with_one_line() {
+    let folder = folder("limited");
+    let names: String = (0..20_000).map(|n| format!("('name{n}', '<i4'), ")).collect();
+    let dictionary = format!("{{'shape': (1,), 'typestr': '|V80000', 'descr': [{names}]}}\n").repeat(2);
+    let dictionaries = file(&folder, "dictionaries", dictionary);
+    let blocks: Vec<_> = (0..20_000)
+        .map(|n| json!({"name": format!("b{n}"), "succ": [], "raising": false, "ops": [["inc", "x"], ["dec", "x"]]}))
+        .collect();
+    let records = file(&folder, "records", json!({"case": "large", "functions": {"f": blocks}}).to_string());
+    let line = "  call void @NRT_incref(ptr %a)\n  call void @NRT_decref(ptr %a)\n";
+    let ir = format!("define void @f(ptr %a) {{\n{}  ret void\n}}\n", line.repeat(20_000));
+    let ir = file(&folder, "large.ll", ir);
+    let none = "/dev/null".to_owned();
+    let cases: [(&[&str], &str); 7] = [
+        (&["devices"], &none),
+        (&["demo", "--svg", "/dev/null"], &none),
+        (&["run", "histogram", "--size", "4000000", "--repeat", "1"], &none),
+        (&["run", "saxpy", "--size", "1000000", "--repeat", "1"], &none),
+        (&["interface"], &dictionaries),
+        (&["prune"], &records),
+        (&["prune", "--llvm", &ir], &none),
+    ];
+    let starts = |kib: &u64| limited(*kib, &["--version"], &none).is_some_and(|(code, _)| code == 0);
+    let first = (1..).map(|step| step * 4096).find(starts).expect("memory enough");
+    let steps: Vec<u64> = (0..5).map(|step| first + first * step * step / 16 + 512 * step).collect();
+    for (arguments, input) in cases {
+        let mut last = None;
+        for &kib in &steps {
+            let what = format!("{arguments:?} in {kib} KiB");
+            let (code, stderr) = limited(kib, arguments, input).unwrap_or_else(|| panic!("{what}: a signal"));
+            let one_line = stderr.lines().count() == 1 && stderr.starts_with("usm: ");
+            assert!(code == 0 || (code == 1 && one_line), "{what}: {code}, {stderr:?}");
+            last = Some(code);
+        }
+        assert!(last.is_some(), "no step");
+    }
+    let (code, stderr) =
+        limited(3_145_728, &["run", "histogram", "--size", "4294967296"], &none).expect("no signal");
+    assert_eq!((code, stderr.lines().count()), (1, 1), "{stderr}");
+    assert!(stderr.contains("4294967296"), "{stderr}");
+}
