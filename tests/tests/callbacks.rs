@@ -1,11 +1,13 @@
 //! A panic in every callback of the program, through every C frame: it reaches the Rust caller behind the frame or becomes an error, ends
 //! nothing else, and the block is counted.
+#![allow(clippy::std_instead_of_alloc, reason = "tests have std")]
 
-use std::any::Any;
-use std::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use core::any::Any;
+use core::ffi::c_void;
+use core::panic::AssertUnwindSafe;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::panic::catch_unwind;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use usm_core::backend::host::HostHeap;
@@ -202,7 +204,7 @@ impl Drop for Angry {
 
 fn block(what: &'static str, has: Vec<MemRef>) -> MemRef {
     // SAFETY: no data.
-    unsafe { MemRef::with_owner(std::ptr::null_mut(), 0, Angry { what, _has: has }) }.expect("a block")
+    unsafe { MemRef::with_owner(core::ptr::null_mut(), 0, Angry { what, _has: has }) }.expect("a block")
 }
 
 fn release_from_c(block: MemRef) {
@@ -271,7 +273,7 @@ fn a_chain_of_owners_that_all_panic_is_as_long_as_one_likes() {
         let mut chain = None;
         for _ in 0..2000 {
             // SAFETY: no data.
-            let link = unsafe { MemRef::with_owner(std::ptr::null_mut(), 0, Link(chain.take())) };
+            let link = unsafe { MemRef::with_owner(core::ptr::null_mut(), 0, Link(chain.take())) };
             chain = Some(link.expect("a block"));
         }
         let chain = chain.expect("a chain");
@@ -307,7 +309,7 @@ fn the_value_of_a_panic_that_ends_may_panic_too() {
     let _alone = alone();
     let count = watch();
     // SAFETY: no data.
-    let block = unsafe { MemRef::with_owner(std::ptr::null_mut(), 0, Throws) }.expect("a block");
+    let block = unsafe { MemRef::with_owner(core::ptr::null_mut(), 0, Throws) }.expect("a block");
     release_from_c(block);
     assert_eq!(count(), (0, 1));
 }
@@ -524,7 +526,7 @@ fn a_panic_passes_the_frames_of_both_crates() {
     let exported = abi::export(&tensor(), core::ptr::without_provenance_mut(4096), Keeps).expect("a tensor");
     // SAFETY: no data.
     let block =
-        unsafe { MemRef::with_owner(std::ptr::null_mut(), 0, Mutex::new(exported)) }.expect("a block");
+        unsafe { MemRef::with_owner(core::ptr::null_mut(), 0, Mutex::new(exported)) }.expect("a block");
     assert_eq!(panic_of(|| drop(block)), "kept by a tensor");
     assert_eq!((count(), abi::caught_panics() - tensors), ((0, 1), 1));
 }
