@@ -8,10 +8,13 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyTuple};
 
+use crate::argument::Kind;
+use crate::array_text;
 use crate::context::PyContext;
 use crate::cuda;
 use crate::device::PyDevice;
 use crate::dlpack::{self, Wishes};
+use crate::dtype::PyDtype;
 use crate::error::OrRaise;
 use crate::export;
 use crate::holding::Holding;
@@ -23,14 +26,14 @@ use crate::transfer::{self, Side};
 use crate::view::View;
 
 /// An n-dimensional array in USM memory: a view of a storage that other arrays may share.
-#[pyclass(frozen, module = "usm", name = "Array")]
+#[pyclass(frozen, weakref, module = "usm", name = "Array")]
 #[derive(Debug)]
-pub(crate) struct Array(Holding, dlpack::Dims);
+pub(crate) struct Array(Holding, dlpack::Dims, bool);
 
 impl Array {
     #[inline]
     pub(crate) fn new(holding: impl Into<Holding>) -> Self {
-        Self(holding.into(), dlpack::Dims::new())
+        Self(holding.into(), dlpack::Dims::new(), false)
     }
 
     /// What consumers in C borrow.
@@ -46,8 +49,9 @@ impl Array {
         self.0.side()
     }
 
+    /// Another array over the same memory, which is not its own.
     pub(crate) fn with_view(&self, view: View) -> Self {
-        Self::new(self.0.with_view(view))
+        Self(self.0.with_view(view).into(), dlpack::Dims::new(), true)
     }
 
     fn view(&self) -> &View {
@@ -73,10 +77,10 @@ impl Array {
         PyTuple::new(py, self.view().strides.iter())
     }
 
-    /// The element type as a type string, which `numpy.dtype` takes.
+    /// The element type, which equals NumPy's and its type string.
     #[getter]
-    fn dtype(&self) -> String {
-        self.view().dtype.to_string()
+    fn dtype(&self) -> PyDtype {
+        PyDtype { dtype: self.view().dtype, descr: self.view().descr.clone() }
     }
 
     #[getter]
@@ -169,14 +173,36 @@ impl Array {
     }
 
     /// A C-contiguous copy, by default in memory of the same kind, device and context.
-    #[pyo3(signature = (*, kind=None, queue=None))]
-    fn copy(&self, py: Python<'_>, kind: Option<&str>, queue: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let kind = kind.map(import::kind).transpose()?.unwrap_or(self.0.kind());
-        let stream = match queue.filter(|queue| !queue.is_none()) {
-            Some(queue) => import::stream(py, Some(queue))?,
-            None => Arc::clone(&self.0.stream),
-        };
+    #[pyo3(signature = (*, kind=None, device=None, queue=None))]
+    fn copy(
+        &self,
+        py: Python<'_>,
+        kind: Option<Kind>,
+        device: Option<&Bound<'_, PyAny>>,
+        queue: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let kind = kind.map_or(self.0.kind(), |kind| kind.0);
+        let place = import::place(py, device, queue)?;
+        let stream = place.unwrap_or_else(|| Arc::clone(&self.0.stream));
         transfer::duplicate(py, &self.side(), &stream, kind, 0).map(Self::new)
+    }
+
+    /// The array in memory of the same kind on a device: itself where it is there already, else a copy. `stream` is a queue of
+    /// that device, whose context the memory is then of.
+    #[pyo3(signature = (device, /, *, stream=None))]
+    fn to_device<'py>(
+        slf: &Bound<'py, Self>,
+        device: &Bound<'py, PyAny>,
+        stream: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let (py, this) = (slf.py(), slf.get());
+        let Some(place) = import::place(py, Some(device), stream)? else { return Ok(slf.clone()) };
+        let (here, there) = (this.0.stream.context(), place.context());
+        let same = (here.info().backend, here.info().ordinal) == (there.info().backend, there.info().ordinal);
+        if here.id() == there.id() || (same && stream.is_none()) {
+            return Ok(slf.clone());
+        }
+        Bound::new(py, Self::new(transfer::duplicate(py, &this.side(), &place, this.0.kind(), 0)?))
     }
 
     /// Sets every element.
@@ -206,7 +232,7 @@ impl Array {
             return self.item(py);
         }
         let bytes = transfer::to_bytes(py, &self.side())?;
-        nested(py, self.view(), &self.view().shape, &bytes)
+        array_text::nested(py, self.view(), &self.view().shape, &bytes)
     }
 
     /// The elements in C order.
@@ -262,17 +288,15 @@ impl Array {
         self.item(py)?.is_truthy()
     }
 
-    fn __repr__(&self) -> String {
-        let view = self.view();
-        let shape: Vec<_> = view.shape.iter().map(ToString::to_string).collect();
-        let comma = if shape.len() == 1 { "," } else { "" };
-        let selector = usm_core::Selector::of(self.0.stream.context().info());
-        format!(
-            "usm.Array(shape=({}{comma}), dtype={:?}, kind={:?}, device=\"{selector}\")",
-            shape.join(", "),
-            view.dtype.to_string(),
-            self.kind()
-        )
+    /// The object's bytes, and the memory's where this array owns it: what is imported, or part of another array, does not
+    /// count.
+    fn __sizeof__(&self) -> usize {
+        let owned = if self.2 || self.0.is_foreign() { 0 } else { self.storage().size() };
+        size_of::<Self>() + owned
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        array_text::describe(py, &self.0)
     }
 
     /// SYCL memory only. Waits for work that is in flight.
@@ -348,16 +372,4 @@ impl Array {
 fn fill(py: Python<'_>, side: &Side, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let bytes = scalar::store(side.view.dtype, value)?;
     transfer::fill(py, side, &bytes[..side.view.itemsize()])
-}
-
-/// Nested lists over elements in C order.
-fn nested<'py>(py: Python<'py>, view: &View, shape: &[isize], bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    let Some((extent, inner)) = shape.split_first() else {
-        return scalar::load(py, view.dtype, bytes);
-    };
-    let extent = extent.unsigned_abs();
-    let step = bytes.len().checked_div(extent).unwrap_or(0);
-    let rows = (0..extent).map(|index| nested(py, view, inner, &bytes[index * step..][..step]));
-    let rows = rows.collect::<PyResult<Vec<_>>>()?;
-    Ok(PyList::new(py, rows)?.into_any())
 }

@@ -1,151 +1,52 @@
-//! `usm.asarray`, `usm.empty`, `usm.zeros`, `usm.copy`, `usm.to_numpy`.
+//! Arrays of what is there: `usm.asarray`, `usm.copy`, `usm.to_numpy`.
 
 use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyTuple};
 use usm_core::AllocKind;
-use usm_interface::{Dtype, Kind, Mode, typestr};
+use usm_interface::Dtype;
 
+use crate::argument::Kind;
 use crate::array::Array;
 use crate::dlpack;
+use crate::dtype::PyDtype;
 use crate::error::{Class, OrRaise};
 use crate::import;
 use crate::memory::Memory;
-use crate::runtime;
+use crate::runtime::{self, Stream};
 use crate::scalar;
 use crate::storage::Storage;
 use crate::transfer::{self, Side};
 use crate::view::{MAX_DIMS, View};
 
-/// An element type from a type string, `numpy.dtype`, or Python's `bool`, `int`, `float`, `complex`.
-fn dtype(value: &Bound<'_, PyAny>) -> PyResult<Dtype> {
-    let py = value.py();
-    let of_class = [
-        (py.get_type::<PyBool>(), "|b1"),
-        (py.get_type::<PyInt>(), "<i8"),
-        (py.get_type::<PyFloat>(), "<f8"),
-        (py.get_type::<PyComplex>(), "<c16"),
-    ];
-    let word = of_class.iter().find(|(class, _)| value.is(class)).map(|(_, word)| *word);
-    let text: String = match word {
-        Some(word) => word.to_owned(),
-        None if value.is_instance_of::<PyString>() => value.extract()?,
-        None => match value.getattr_opt(intern!(py, "str"))? {
-            // A `numpy.dtype` has its type string there; a scalar class such as `numpy.float32` gives one.
-            Some(text) if text.is_instance_of::<PyString>() => text.extract()?,
-            _ => py.import("numpy")?.getattr("dtype")?.call1((value,))?.getattr("str")?.extract()?,
-        },
-    };
-    let named = [
-        ("bool", "|b1"),
-        ("int8", "|i1"),
-        ("int16", "<i2"),
-        ("int32", "<i4"),
-        ("int64", "<i8"),
-        ("uint8", "|u1"),
-        ("uint16", "<u2"),
-        ("uint32", "<u4"),
-        ("uint64", "<u8"),
-        ("float16", "<f2"),
-        ("float32", "<f4"),
-        ("float64", "<f8"),
-        ("complex64", "<c8"),
-        ("complex128", "<c16"),
-    ];
-    let word = named.iter().find(|(name, _)| *name == text).map_or(text.as_str(), |(_, word)| *word);
-    let parsed = typestr::parse(word, Mode::Numpy, None)
-        .map_err(|error| Class::Request.error(format!("dtype {text:?}: {error}")))?;
-    if parsed.kind() == Kind::Object {
-        return Err(Class::Request.error("USM memory cannot hold Python objects"));
-    }
-    Ok(parsed)
-}
-
-fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    if let Ok(extent) = value.extract::<i64>() {
-        return Ok(vec![extent]);
-    }
-    value.extract()
-}
-
-/// A new array without values.
-fn new_side(
-    py: Python<'_>,
-    shape: &Bound<'_, PyAny>,
-    dtype: Option<&Bound<'_, PyAny>>,
-    kind: &str,
-    queue: Option<&Bound<'_, PyAny>>,
-    alignment: usize,
-) -> PyResult<Side> {
-    let dtype = match dtype {
-        Some(dtype) => self::dtype(dtype)?,
-        None => self::dtype(py.get_type::<PyFloat>().as_any())?,
-    };
-    let kind = import::kind(kind)?;
-    let view = View::contiguous(dtype, &self::shape(shape)?)?;
-    let stream = import::stream(py, queue)?;
-    let storage =
-        py.detach(|| Storage::allocate(stream.context(), kind, view.nbytes(), alignment)).or_raise()?;
-    Ok(Side { storage, stream, view })
-}
-
-/// A new array whose elements are not set; `dtype` is float64 when it is not given.
-#[pyfunction]
-#[pyo3(signature = (shape, dtype=None, *, kind="shared", queue=None, alignment=0))]
-pub(crate) fn empty(
-    py: Python<'_>,
-    shape: &Bound<'_, PyAny>,
-    dtype: Option<&Bound<'_, PyAny>>,
-    kind: &str,
-    queue: Option<&Bound<'_, PyAny>>,
-    alignment: usize,
-) -> PyResult<Array> {
-    let side = new_side(py, shape, dtype, kind, queue, alignment)?;
-    Ok(Array::new(side))
-}
-
-/// A new array of zeros; `dtype` is float64 when it is not given.
-#[pyfunction]
-#[pyo3(signature = (shape, dtype=None, *, kind="shared", queue=None, alignment=0))]
-pub(crate) fn zeros(
-    py: Python<'_>,
-    shape: &Bound<'_, PyAny>,
-    dtype: Option<&Bound<'_, PyAny>>,
-    kind: &str,
-    queue: Option<&Bound<'_, PyAny>>,
-    alignment: usize,
-) -> PyResult<Array> {
-    let side = new_side(py, shape, dtype, kind, queue, alignment)?;
-    let len = side.view.nbytes();
-    py.detach(|| side.storage.fill(&side.stream.queue, 0, len, 0)).or_raise()?;
-    Ok(Array::new(side))
-}
-
 /// Anything as an array: without a copy where the object's protocol and the wishes allow it.
 ///
-/// `kind` and `queue` ask for memory of a kind and of a queue's context; what is not there already is copied. `copy`
+/// `kind`, `device` and `queue` ask for memory of a kind, of a device and of a queue's context; what is not there already is copied. `copy`
 /// True always copies, False never: it raises where a copy would be needed.
 #[pyfunction]
-#[pyo3(signature = (obj, *, dtype=None, kind=None, queue=None, copy=None))]
+#[pyo3(signature = (obj, *, dtype=None, kind=None, device=None, queue=None, copy=None))]
 pub(crate) fn asarray<'py>(
     obj: &Bound<'py, PyAny>,
     dtype: Option<&Bound<'py, PyAny>>,
-    kind: Option<&str>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'py, PyAny>>,
     queue: Option<&Bound<'py, PyAny>>,
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, Array>> {
     if dtype.is_none()
         && kind.is_none()
+        && device.is_none()
         && queue.is_none()
         && copy != Some(true)
         && let Some(array) = as_it_is(obj)?
     {
         return Ok(array);
     }
-    asked(obj, dtype, kind, queue, copy).and_then(|array| Bound::new(obj.py(), array))
+    let place = import::place(obj.py(), device, queue)?;
+    asked(obj, dtype, kind, place, copy).and_then(|array| Bound::new(obj.py(), array))
 }
 
 /// Memory that the object holds already; an array is itself.
@@ -164,26 +65,30 @@ fn as_it_is<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>>
 fn asked(
     obj: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
-    kind: Option<&str>,
-    queue: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    place: Option<Arc<Stream>>,
     copy: Option<bool>,
 ) -> PyResult<Array> {
     let py = obj.py();
-    let dtype = dtype.map(self::dtype).transpose()?;
-    let kind = kind.map(import::kind).transpose()?;
-    let queue = queue.filter(|queue| !queue.is_none());
+    let element = dtype.map(PyDtype::of).transpose()?;
+    let dtype = element.as_ref().map(|element| element.dtype);
+    let kind = kind.map(|kind| kind.0);
     let (side, fresh) = match Side::of_existing(obj)? {
         Some(side) => (side, false),
         None => (of_values(obj, dtype)?, true),
     };
-    if let Some(wanted) = dtype.filter(|wanted| *wanted != side.view.dtype) {
+    let same = |wanted: &PyDtype| {
+        wanted.dtype == side.view.dtype && (wanted.descr.is_none() || wanted.descr == side.view.descr)
+    };
+    if let Some(wanted) = element.filter(|wanted| !same(wanted)) {
+        let wanted = wanted.dtype;
         return Err(Class::Request.error(format!(
             "elements are {}, {wanted} was asked for: usm moves memory and does not convert",
             side.view.dtype
         )));
     }
-    let stream = match queue {
-        Some(queue) => Some(import::stream(py, Some(queue))?),
+    let stream = match place {
+        Some(place) => Some(place),
         // Values that are in no USM memory yet go to the default device: numbers always, foreign host memory when it is
         // to become another kind.
         None if fresh => Some(import::stream(py, None)?),
@@ -275,7 +180,7 @@ fn flatten<'py>(
     items.iter().try_for_each(|item| flatten(item, depth + 1, extents, values))
 }
 
-fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
+pub(crate) fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
     let rank = |value: &Bound<'_, PyAny>| -> PyResult<u8> {
         if value.is_instance_of::<PyBool>() {
             Ok(0)
@@ -298,11 +203,12 @@ fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
         .iter()
         .map(rank)
         .try_fold(None, |highest: Option<u8>, rank| Ok::<_, PyErr>(highest.max(Some(rank?))))?;
+    use usm_interface::Kind as Of;
     let (kind, size) = match highest {
-        Some(0) => (Kind::Bool, 1),
-        Some(1) => (Kind::Int, 8),
-        Some(3) => (Kind::Complex, 16),
-        _ => (Kind::Float, 8),
+        Some(0) => (Of::Bool, 1),
+        Some(1) => (Of::Int, 8),
+        Some(3) => (Of::Complex, 16),
+        _ => (Of::Float, 8),
     };
     Dtype::number(kind, size).ok_or_else(|| Class::Request.error("no such element type"))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
+use crate::argument;
 use crate::capsule;
 use crate::device::PyDevice;
 use crate::error::OrRaise;
@@ -14,7 +15,7 @@ use crate::runtime::{self, Scope};
 use crate::stats;
 
 /// The scope of pointers, statistics and limits: a context over one device.
-#[pyclass(frozen, module = "usm", name = "Context")]
+#[pyclass(frozen, weakref, module = "usm", name = "Context")]
 #[derive(Clone, Debug)]
 pub(crate) struct PyContext(pub(crate) Arc<Scope>);
 
@@ -23,7 +24,7 @@ impl PyContext {
     #[new]
     #[pyo3(signature = (device=None))]
     fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let device = device_of(py, device)?;
+        let device = device_of(py, device, ("device", argument::DEVICE))?;
         Ok(Self(Scope::new(device.0.device.context().or_raise()?)))
     }
 
@@ -92,14 +93,18 @@ impl PyContext {
     }
 }
 
-/// A device, a selector, or the default.
-pub(crate) fn device_of(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<PyDevice> {
+/// A device, a selector, or the default. `(name, fits)`: the argument, and what it can be.
+pub(crate) fn device_of(
+    py: Python<'_>,
+    given: Option<&Bound<'_, PyAny>>,
+    (name, fits): (&str, &str),
+) -> PyResult<PyDevice> {
     let Some(given) = given.filter(|given| !given.is_none()) else {
         return runtime::default_entry(py).map(|entry| PyDevice(Arc::clone(entry)));
     };
     if let Ok(device) = given.cast::<PyDevice>() {
         return Ok(device.get().clone());
     }
-    let selector: String = given.extract()?;
+    let selector: String = given.extract().map_err(|_| argument::wrong(name, given, fits))?;
     runtime::select(py, &selector).map(|entry| PyDevice(Arc::clone(entry)))
 }

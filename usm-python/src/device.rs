@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use usm_core::{AccessFlags, Capabilities};
+use pyo3::types::{PyDict, PyList};
+use usm_core::{AccessFlags, Capabilities, DeviceInfo, Selector};
 
-use crate::context::PyContext;
+use crate::argument;
+use crate::context::{PyContext, device_of};
 use crate::runtime::{self, Entry};
 
 /// A device of a runtime.
-#[pyclass(frozen, module = "usm", name = "Device")]
+#[pyclass(frozen, weakref, module = "usm", name = "Device")]
 #[derive(Clone, Debug)]
 pub(crate) struct PyDevice(pub(crate) Arc<Entry>);
 
@@ -18,12 +19,8 @@ pub(crate) struct PyDevice(pub(crate) Arc<Entry>);
 impl PyDevice {
     #[new]
     #[pyo3(signature = (selector=None))]
-    fn new(py: Python<'_>, selector: Option<&str>) -> PyResult<Self> {
-        let entry = match selector {
-            Some(text) => runtime::select(py, text)?,
-            None => runtime::default_entry(py)?,
-        };
-        Ok(Self(Arc::clone(entry)))
+    fn new(py: Python<'_>, selector: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        device_of(py, selector, ("selector", argument::DEVICE))
     }
 
     /// The selector that names exactly this device.
@@ -92,19 +89,7 @@ impl PyDevice {
     /// Bits per kind of memory: access 1, atomic 2, concurrent 4, concurrent atomic 8.
     #[getter]
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let Capabilities { host, device, shared, cross_device_shared, system, .. } = self.0.info.capabilities;
-        let rows: [(&str, AccessFlags); 5] = [
-            ("host", host),
-            ("device", device),
-            ("shared", shared),
-            ("cross_device_shared", cross_device_shared),
-            ("system", system),
-        ];
-        let dict = PyDict::new(py);
-        for (name, flags) in rows {
-            dict.set_item(name, flags.bits())?;
-        }
-        Ok(dict)
+        capabilities_of(py, &self.0.info)
     }
 
     /// The device's default context.
@@ -126,10 +111,67 @@ impl PyDevice {
     }
 }
 
+/// What each runtime says: a dictionary each with the keys of ``usm devices --json``. ``found`` is whether its library was opened,
+/// ``library`` its file, ``error`` why it cannot be used, ``devices`` one dictionary a device. Opens every runtime, as `devices` does.
+#[pyfunction]
+pub(crate) fn backends(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let all = PyList::empty(py);
+    for runtime in runtime::all(py).iter() {
+        let devices = runtime.devices();
+        let row = PyDict::new(py);
+        row.set_item("name", runtime.name())?;
+        row.set_item("compiled", runtime.is_compiled())?;
+        row.set_item("found", runtime.is_opened())?;
+        row.set_item("library", runtime.library().map(|path| path.display().to_string()))?;
+        row.set_item("error", devices.err().map(ToString::to_string))?;
+        let devices = devices.unwrap_or_default().iter();
+        row.set_item(
+            "devices",
+            devices.map(|device| row_of(py, &device.info())).collect::<PyResult<Vec<_>>>()?,
+        )?;
+        all.append(row)?;
+    }
+    Ok(all)
+}
+
 /// All devices: SYCL's in the runtime's order when dpctl is importable, those of Level Zero, CUDA, OpenCL and HIP, then the host. This opens every
 /// runtime, HIP's too; a device of HIP is used only where `hip` is named, because that has never run on an AMD GPU.
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> Vec<PyDevice> {
     runtime::open_hip(py);
     runtime::entries(py).map(|entry| PyDevice(Arc::clone(entry))).collect()
+}
+
+/// A device as `usm devices --json` writes it.
+fn row_of<'py>(py: Python<'py>, info: &DeviceInfo) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("selector", Selector::of(info).to_string())?;
+    row.set_item("name", info.name.as_str())?;
+    row.set_item("vendor", info.vendor.as_str())?;
+    row.set_item("type", info.device_type.name())?;
+    row.set_item("max_alloc_size", info.max_alloc_size)?;
+    row.set_item("global_mem_size", info.global_mem_size)?;
+    row.set_item("local_mem_size", info.local_mem_size)?;
+    row.set_item("max_work_group_size", info.max_work_group_size)?;
+    row.set_item("capabilities", capabilities_of(py, info)?)?;
+    row.set_item("platform", info.platform.as_str())?;
+    row.set_item("driver_version", info.driver_version.as_str())?;
+    row.set_item("queue_memory", info.queue_memory)?;
+    Ok(row)
+}
+
+fn capabilities_of<'py>(py: Python<'py>, info: &DeviceInfo) -> PyResult<Bound<'py, PyDict>> {
+    let Capabilities { host, device, shared, cross_device_shared, system, .. } = info.capabilities;
+    let rows: [(&str, AccessFlags); 5] = [
+        ("host", host),
+        ("device", device),
+        ("shared", shared),
+        ("cross_device_shared", cross_device_shared),
+        ("system", system),
+    ];
+    let dict = PyDict::new(py);
+    for (name, flags) in rows {
+        dict.set_item(name, flags.bits())?;
+    }
+    Ok(dict)
 }

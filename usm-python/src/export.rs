@@ -111,6 +111,6 @@ pub(crate) fn as_numpy<'py>(
 }
 
 /// The members of a structured type as Python's objects. The text is a literal: the codec has read it as one.
-fn literal<'py>(py: Python<'py>, text: &Arc<str>) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn literal<'py>(py: Python<'py>, text: &Arc<str>) -> PyResult<Bound<'py, PyAny>> {
     py.import("ast")?.getattr("literal_eval")?.call1((&**text,))
 }

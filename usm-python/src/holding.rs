@@ -148,6 +148,14 @@ impl Holding {
         }
     }
 
+    /// Whether the memory is somebody else's.
+    pub(crate) fn is_foreign(&self) -> bool {
+        match &self.memory {
+            Memory::Storage(storage) => storage.is_foreign(),
+            Memory::Loan(_) => true,
+        }
+    }
+
     pub(crate) fn is_readonly(&self) -> bool {
         match &self.memory {
             Memory::Storage(storage) => storage.is_readonly(),

@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyString};
 use usm_core::AllocKind;
 use usm_interface::{Extent, Policy, Protocol, SyclObject};
 
+use crate::argument;
 use crate::array::Array;
 use crate::array_struct;
 use crate::attribute;
@@ -199,7 +200,29 @@ pub(crate) fn stream(py: Python<'_>, queue: Option<&Bound<'_, PyAny>>) -> PyResu
     if queue.is_instance_of::<crate::context::PyContext>() || sycl::looks_like_queue(queue)? {
         return sycl::stream_of(queue);
     }
-    crate::context::device_of(py, Some(queue))?.0.scope()?.queue()
+    crate::context::device_of(py, Some(queue), ("queue", argument::QUEUE))?.0.scope()?.queue()
+}
+
+/// The queue that arguments `device=` and `queue=` mean; `None` where neither is given. Both must be of one device.
+pub(crate) fn place(
+    py: Python<'_>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<Arc<Stream>>> {
+    let given = |value: &&Bound<'_, PyAny>| !value.is_none();
+    let queue = queue.filter(given).map(|queue| stream(py, Some(queue))).transpose()?;
+    let Some(device) = device.filter(given) else { return Ok(queue) };
+    let device = crate::context::device_of(py, Some(device), ("device", argument::DEVICE))?.0;
+    let Some(queue) = queue else { return device.scope()?.queue().map(Some) };
+    let there = queue.context().info();
+    if (there.backend, there.ordinal) != (device.info.backend, device.info.ordinal) {
+        let there = usm_core::Selector::of(there);
+        return Err(Class::Request.error(format!(
+            "device is {} and queue is on {there}: one of them is enough",
+            device.selector()
+        )));
+    }
+    Ok(Some(queue))
 }
 
 /// The kind that a word names.

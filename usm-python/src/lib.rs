@@ -6,9 +6,11 @@
     reason = "a Python extension: the standard library is always there"
 )]
 
+mod argument;
 mod array;
 mod array_operators;
 mod array_struct;
+mod array_text;
 mod attribute;
 mod axes;
 mod bounds;
@@ -16,10 +18,12 @@ mod buffer;
 mod capsule;
 mod construct;
 mod context;
+mod create;
 mod cuda;
 mod device;
 mod dictionary;
 mod dlpack;
+mod dtype;
 mod ends;
 mod error;
 mod export;
@@ -51,11 +55,15 @@ mod _usm {
     #[pymodule_export]
     use crate::array::Array;
     #[pymodule_export]
-    use crate::construct::{asarray, copy, empty, from_dlpack, to_numpy, validate, zeros};
+    use crate::construct::{asarray, copy, from_dlpack, to_numpy, validate};
     #[pymodule_export]
     use crate::context::PyContext;
     #[pymodule_export]
-    use crate::device::{PyDevice, devices};
+    use crate::create::{empty, empty_like, full, full_like, zeros, zeros_like};
+    #[pymodule_export]
+    use crate::device::{PyDevice, backends, devices};
+    #[pymodule_export]
+    use crate::dtype::{_rebuild_dtype, PyDtype};
     #[pymodule_export]
     use crate::memory::{_rebuild_memory, Device, Host, Memory, Shared, as_usm_memory};
     #[pymodule_export]
@@ -76,6 +84,8 @@ mod _usm {
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        use pyo3::types::PyModuleMethods;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         crate::interpreter::claim(module.py())?;
         crate::ends::register(module)
     }

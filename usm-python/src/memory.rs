@@ -24,7 +24,7 @@ use crate::transfer::{self, Side};
 use crate::view::View;
 
 /// A run of bytes of USM memory.
-#[pyclass(frozen, subclass, module = "usm.memory", name = "_Memory")]
+#[pyclass(frozen, subclass, weakref, module = "usm.memory", name = "_Memory")]
 #[derive(Debug)]
 pub(crate) struct Memory {
     storage: Storage,

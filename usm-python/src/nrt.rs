@@ -24,7 +24,7 @@ use crate::view::View;
 /// A reference-counted block of the runtime that compiled code, C and Python share. ``MemInfo(obj)`` makes the memory of
 /// ``obj`` (any exporter of an array interface, of DLPack or of a buffer) such a block, without a copy; the block keeps
 /// ``obj`` alive until its last reference goes, and ``parent`` is ``obj``.
-#[pyclass(frozen, module = "usm.nrt", name = "MemInfo")]
+#[pyclass(frozen, weakref, module = "usm.nrt", name = "MemInfo")]
 #[derive(Debug)]
 pub(crate) struct PyMemInfo {
     block: NonNull<MemInfo>,

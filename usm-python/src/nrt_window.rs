@@ -33,6 +33,9 @@ pub(crate) fn _nrt_window(
         return Err(outside());
     }
     let mut view = View::of_layout(&layout);
+    if view.dtype == side.view.dtype {
+        view.descr = side.view.descr.clone();
+    }
     if layout.nbytes() != 0 {
         view.offset = start as usize;
     }

@@ -10,6 +10,7 @@ use pyo3::types::PyCapsule;
 use usm_core::backend::{Dyn, DynEvent};
 use usm_core::{Backend, Context, Error, ErrorKind, Event, EventStatus, Pending, QueueOrder, Result};
 
+use crate::argument;
 use crate::capsule;
 use crate::context::{PyContext, device_of};
 use crate::device::PyDevice;
@@ -19,12 +20,12 @@ use crate::sycl;
 use crate::transfer;
 
 /// Ordered submission of work.
-#[pyclass(frozen, module = "usm", name = "Queue")]
+#[pyclass(frozen, weakref, module = "usm", name = "Queue")]
 #[derive(Clone, Debug)]
 pub(crate) struct PyQueue(pub(crate) Arc<Stream>);
 
 /// The completion of one operation.
-#[pyclass(frozen, module = "usm", name = "Event")]
+#[pyclass(frozen, weakref, module = "usm", name = "Event")]
 #[derive(Clone, Debug)]
 pub(crate) struct PyEvent(pub(crate) Event<Dyn>);
 
@@ -39,7 +40,7 @@ impl PyQueue {
                 Arc::clone(&given.cast::<PyContext>()?.get().0)
             }
             Some(given) if sycl::looks_like_queue(given)? => return sycl::stream_of(given).map(Self),
-            _ => device_of(py, device)?.0.scope()?,
+            _ => device_of(py, device, ("device", argument::QUEUE))?.0.scope()?,
         };
         let order = if in_order { QueueOrder::InOrder } else { QueueOrder::OutOfOrder };
         let queue = py.detach(|| scope.context.queue(order)).or_raise()?;

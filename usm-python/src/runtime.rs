@@ -254,6 +254,13 @@ pub(crate) fn sycl_if_open() -> Option<Dpctl> {
     runtime.backend()?.downcast_ref::<Dpctl>().copied()
 }
 
+/// All runtimes, HIP's too, asked for their devices.
+pub(crate) fn all(py: Python<'_>) -> &'static Runtimes {
+    let runtimes = &known(py).runtimes;
+    py.detach(|| runtimes.devices().count());
+    runtimes
+}
+
 /// Why a runtime is not there, for messages.
 pub(crate) fn why_not(py: Python<'_>, kind: BackendKind) -> Option<String> {
     let runtime = known(py).runtimes.get(kind)?;

@@ -127,6 +127,24 @@ impl View {
         self.shape.iter().zip(&self.strides).map(whole).collect()
     }
 
+    /// `len` elements of the first axis, from `start` on, which must be there.
+    pub(crate) fn part(&self, start: usize, len: usize) -> Self {
+        let mut view = self.clone();
+        view.shape[0] = len as isize;
+        if len > 0 {
+            view.offset = view.offset.wrapping_add_signed(start as isize * view.strides[0]);
+        }
+        view
+    }
+
+    /// One element of the first axis, which must be there.
+    pub(crate) fn row(&self, index: usize) -> Self {
+        let mut view = self.part(index, 1);
+        view.shape = view.shape[1..].into();
+        view.strides = view.strides[1..].into();
+        view
+    }
+
     /// The same storage with axes reversed.
     pub(crate) fn transposed(&self) -> Self {
         let mut view = self.clone();

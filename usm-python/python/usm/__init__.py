@@ -22,20 +22,27 @@ _register_opencl_runtime()
 from ._usm import (  # noqa: E402
     Array,
     Context,
+    DType,
     Device,
     Event,
     Queue,
     asarray,
+    backends,
     copy,
     devices,
     empty,
+    empty_like,
     from_dlpack,
+    full,
+    full_like,
     history,
     stats,
     to_numpy,
     validate,
     zeros,
+    zeros_like,
 )
+from ._usm import __version__ as __version__  # noqa: E402
 from . import memory, nrt  # noqa: E402
 from .errors import (  # noqa: E402
     AccessError,
@@ -52,6 +59,7 @@ __all__ = [
     "AllocationError",
     "Array",
     "Context",
+    "DType",
     "Device",
     "DeviceError",
     "Error",
@@ -61,10 +69,14 @@ __all__ = [
     "RequestError",
     "WaitTimeout",
     "asarray",
+    "backends",
     "copy",
     "devices",
     "empty",
+    "empty_like",
     "from_dlpack",
+    "full",
+    "full_like",
     "history",
     "memory",
     "nrt",
@@ -72,17 +84,27 @@ __all__ = [
     "to_numpy",
     "validate",
     "zeros",
+    "zeros_like",
 ]
 
 
 def __getattr__(name):
-    """``usm.numba`` imports Numba, so it is imported when somebody asks for it."""
+    """``usm.numba`` imports Numba, so it is imported when somebody asks for it; without Numba there is no such attribute."""
     if name == "numba":
         import importlib
 
-        return importlib.import_module(".numba", __name__)
+        try:
+            return importlib.import_module(".numba", __name__)
+        except ModuleNotFoundError as error:
+            raise AttributeError(f"usm.numba needs the package {error.name}: pip install numba") from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted([*__all__, "numba"])
+    import importlib.util
+
+    try:
+        found = importlib.util.find_spec("numba") is not None
+    except (ImportError, ValueError):
+        found = False
+    return sorted([*__all__, "__version__", *(["numba"] if found else [])])

@@ -30,6 +30,8 @@ def devices() -> None:
         assert_type(record["type"], Literal["cl_mem", "usm_host", "usm_shared", "usm_device"])
     context.synchronize(timeout=1.0)
     assert usm.Context(device) != context and hash(context) == hash(device.context)
+    assert_type(usm.backends(), list[dict[str, Any]])
+    assert_type(usm.__version__, str)
     assert_type(usm.stats(), dict[str, dict[str, Any]])
     assert {name: len(records) for name, records in usm.history(keep=0).items()} is not None
 
@@ -54,7 +56,14 @@ def arrays() -> None:
     array = usm.asarray([[1, 2, 3], [4, 5, 6]], dtype="<f4", kind="host", queue="host", copy=None)
     assert_type(array.shape, tuple[int, ...])
     assert_type(array.strides, tuple[int, ...])
-    assert_type(array.dtype, str)
+    assert_type(array.dtype, usm.DType)
+    dtype = usm.DType("float32")
+    assert_type((dtype.str, dtype.name, dtype.kind, dtype.itemsize), tuple[str, str, str, int])
+    assert dtype == array.dtype and hash(dtype) == hash(array.dtype) and dtype.descr == [("", "<f4")] and dtype.dtype == dtype
+    assert_type(usm.full((2, 3), 1.5, device="host"), usm.Array)
+    for like in (usm.empty_like(array), usm.zeros_like(array, "<i4"), usm.full_like(array, 2, kind="host", device="host")):
+        assert_type(like, usm.Array)
+    assert_type(array.to_device("host"), usm.Array)
     assert_type((array.ndim, array.size, array.itemsize, array.nbytes, array.pointer), tuple[int, int, int, int, int])
     assert_type(array.kind, Kind)
     assert_type((array.readonly, array.is_c_contiguous, array.is_f_contiguous), tuple[bool, bool, bool])
@@ -150,7 +159,7 @@ def refused(array: usm.Array) -> None:
     """What the types forbid: each line is an error of mypy's, or the comment on it is."""
     usm.zeros(3, kind="unified")  # type: ignore[arg-type]
     usm.zeros("3")  # type: ignore[arg-type]
-    usm.asarray([1], device="host")  # type: ignore[call-arg]
+    usm.asarray([1], place="host")  # type: ignore[call-arg]
     array.shape = (1,)  # type: ignore[misc]
     array.fill("one")  # type: ignore[arg-type]
     usm.Queue("host").wait("1")  # type: ignore[arg-type]

@@ -1,0 +1,98 @@
+//! Arrays as nested lists and as text.
+
+use std::fmt::Write;
+
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::holding::Holding;
+use crate::scalar;
+use crate::transfer;
+use crate::view::View;
+
+/// Nested lists over elements in C order.
+pub(crate) fn nested<'py>(
+    py: Python<'py>,
+    view: &View,
+    shape: &[isize],
+    bytes: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some((extent, inner)) = shape.split_first() else {
+        return scalar::load(py, view.dtype, bytes);
+    };
+    let extent = extent.unsigned_abs();
+    let step = bytes.len().checked_div(extent).unwrap_or(0);
+    let rows = (0..extent).map(|index| nested(py, view, inner, &bytes[index * step..][..step]));
+    let rows = rows.collect::<PyResult<Vec<_>>>()?;
+    Ok(PyList::new(py, rows)?.into_any())
+}
+
+/// Elements above which only the ends of each axis are shown.
+const SHOWN: usize = 48;
+/// How many of an axis are then shown at each end.
+const EDGE: usize = 3;
+/// Axes above which no elements are shown: their ends alone would be hundreds.
+const AXES: usize = 4;
+
+/// Values, shape, type, kind and device. Of memory that the host does not reach, what is shown is copied; of all memory only
+/// that is read, after the work on it. What cannot be read is not shown.
+pub(crate) fn describe(py: Python<'_>, holding: &Holding) -> String {
+    let view = &holding.view;
+    let mut values = String::new();
+    if view.ndim() > AXES || elements(py, holding, view, &mut values).is_err() {
+        "...".clone_into(&mut values);
+    }
+    let shape: Vec<_> = view.shape.iter().map(ToString::to_string).collect();
+    let comma = if shape.len() == 1 { "," } else { "" };
+    let selector = usm_core::Selector::of(holding.stream.context().info());
+    format!(
+        "usm.Array({values}, shape=({}{comma}), dtype={:?}, kind={:?}, device=\"{selector}\")",
+        shape.join(", "),
+        view.dtype.to_string(),
+        holding.kind().name()
+    )
+}
+
+fn elements(py: Python<'_>, holding: &Holding, view: &View, text: &mut String) -> PyResult<()> {
+    let Some(extent) = view.shape.first().map(|extent| extent.unsigned_abs()) else {
+        let bytes = transfer::to_bytes(py, &holding.with_view(view.clone()))?;
+        let value = scalar::load(py, view.dtype, &bytes)?;
+        // Writing to a string does not fail.
+        let _ = write!(text, "{}", value.repr()?);
+        return Ok(());
+    };
+    text.push('[');
+    if holding.view.len() <= SHOWN || extent <= 2 * EDGE {
+        run(py, holding, view, 0..extent, text)?;
+    } else {
+        run(py, holding, view, 0..EDGE, text)?;
+        text.push_str(", ..., ");
+        run(py, holding, view, extent - EDGE..extent, text)?;
+    }
+    text.push(']');
+    Ok(())
+}
+
+/// Some elements of the first axis.
+fn run(
+    py: Python<'_>,
+    holding: &Holding,
+    view: &View,
+    range: std::ops::Range<usize>,
+    text: &mut String,
+) -> PyResult<()> {
+    let part = view.part(range.start, range.len());
+    if view.ndim() == 1 {
+        let bytes = transfer::to_bytes(py, &holding.with_view(part.clone()))?;
+        let values = nested(py, &part, &part.shape, &bytes)?.repr()?;
+        text.push_str(values.to_str()?.trim_matches(['[', ']']));
+        return Ok(());
+    }
+    for row in 0..range.len() {
+        if row > 0 {
+            text.push_str(", ");
+        }
+        elements(py, holding, &part.row(row), text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,199 @@
+//! New arrays: `usm.empty`, `usm.zeros`, `usm.full` and those like another.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+use usm_core::AllocKind;
+
+use crate::argument::{self, Kind};
+use crate::array::Array;
+use crate::construct;
+use crate::dtype::PyDtype;
+use crate::error::OrRaise;
+use crate::import;
+use crate::memory::Memory;
+use crate::runtime::Stream;
+use crate::scalar;
+use crate::storage::Storage;
+use crate::transfer::{self, Side};
+use crate::view::View;
+
+fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    if let Ok(extent) = value.extract::<i64>() {
+        return Ok(vec![extent]);
+    }
+    let extents = value.extract().ok().filter(|_| !value.is_instance_of::<PyString>());
+    extents.ok_or_else(|| argument::wrong("shape", value, "an integer or a sequence of integers"))
+}
+
+/// Where and how a new array is made.
+struct Place {
+    stream: Arc<Stream>,
+    kind: AllocKind,
+    alignment: usize,
+}
+
+impl Place {
+    fn new(
+        py: Python<'_>,
+        kind: Option<Kind>,
+        device: Option<&Bound<'_, PyAny>>,
+        queue: Option<&Bound<'_, PyAny>>,
+        alignment: usize,
+    ) -> PyResult<Self> {
+        let stream = match import::place(py, device, queue)? {
+            Some(stream) => stream,
+            None => import::stream(py, None)?,
+        };
+        Ok(Self { stream, kind: kind.map_or(AllocKind::Shared, |kind| kind.0), alignment })
+    }
+
+    /// A new array without values.
+    fn make(self, py: Python<'_>, element: PyDtype, extents: &[i64]) -> PyResult<Side> {
+        let PyDtype { dtype, descr } = element;
+        let view = View { descr, ..View::contiguous(dtype, extents)? };
+        let Self { stream, kind, alignment } = self;
+        let storage =
+            py.detach(|| Storage::allocate(stream.context(), kind, view.nbytes(), alignment)).or_raise()?;
+        Ok(Side { storage, stream, view })
+    }
+}
+
+fn zeroed(py: Python<'_>, side: Side) -> PyResult<Array> {
+    let len = side.view.nbytes();
+    py.detach(|| side.storage.fill(&side.stream.queue, 0, len, 0)).or_raise()?;
+    Ok(Array::new(side))
+}
+
+fn filled(py: Python<'_>, side: Side, value: &Bound<'_, PyAny>) -> PyResult<Array> {
+    let bytes = scalar::store(side.view.dtype, value)?;
+    transfer::fill(py, &side, &bytes[..side.view.itemsize()])?;
+    Ok(Array::new(side))
+}
+
+/// A new array whose elements are not set; `dtype` is float64 when it is not given.
+#[pyfunction]
+#[pyo3(signature = (shape, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
+pub(crate) fn empty(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+    alignment: usize,
+) -> PyResult<Array> {
+    let element = dtype.map_or_else(PyDtype::double, PyDtype::of)?;
+    let extents = self::shape(shape)?;
+    Place::new(py, kind, device, queue, alignment)?.make(py, element, &extents).map(Array::new)
+}
+
+/// A new array of zeros; `dtype` is float64 when it is not given.
+#[pyfunction]
+#[pyo3(signature = (shape, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
+pub(crate) fn zeros(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+    alignment: usize,
+) -> PyResult<Array> {
+    let element = dtype.map_or_else(PyDtype::double, PyDtype::of)?;
+    let extents = self::shape(shape)?;
+    let side = Place::new(py, kind, device, queue, alignment)?.make(py, element, &extents)?;
+    zeroed(py, side)
+}
+
+/// A new array with one value everywhere; `dtype` is the value's when it is not given.
+#[pyfunction]
+#[pyo3(signature = (shape, fill_value, dtype=None, *, kind=None, device=None, queue=None, alignment=0))]
+#[expect(clippy::too_many_arguments, reason = "the surface of Python")]
+pub(crate) fn full(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+    alignment: usize,
+) -> PyResult<Array> {
+    let element = match dtype {
+        Some(dtype) => PyDtype::of(dtype)?,
+        None => construct::infer(std::slice::from_ref(fill_value))?.into(),
+    };
+    let extents = self::shape(shape)?;
+    let side = Place::new(py, kind, device, queue, alignment)?.make(py, element, &extents)?;
+    filled(py, side, fill_value)
+}
+
+/// A new array of the shape of `obj`, and of its type, kind, device and context where nothing else is said. Memory of other
+/// libraries on the host has no device, so the default one is taken for it.
+fn like(
+    obj: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Side> {
+    let py = obj.py();
+    let ours = obj.is_instance_of::<Array>() || obj.is_instance_of::<Memory>();
+    let side = Side::of(obj)?;
+    let has_place = ours || !side.stream.is_host();
+    let mut place = Place::new(py, kind, device, queue, 0)?;
+    if has_place && kind.is_none() {
+        place.kind = side.storage.kind();
+    }
+    if has_place && device.is_none() && queue.is_none() {
+        place.stream = Arc::clone(&side.stream);
+    }
+    let element = match dtype {
+        Some(dtype) => PyDtype::of(dtype)?,
+        None => PyDtype { dtype: side.view.dtype, descr: side.view.descr.clone() },
+    };
+    let extents: Vec<i64> = side.view.shape.iter().map(|extent| *extent as i64).collect();
+    place.make(py, element, &extents)
+}
+
+/// A new array like another, whose elements are not set.
+#[pyfunction]
+#[pyo3(signature = (obj, dtype=None, *, kind=None, device=None, queue=None))]
+pub(crate) fn empty_like(
+    obj: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Array> {
+    like(obj, dtype, kind, device, queue).map(Array::new)
+}
+
+/// A new array of zeros like another.
+#[pyfunction]
+#[pyo3(signature = (obj, dtype=None, *, kind=None, device=None, queue=None))]
+pub(crate) fn zeros_like(
+    obj: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Array> {
+    zeroed(obj.py(), like(obj, dtype, kind, device, queue)?)
+}
+
+/// A new array like another, with one value everywhere.
+#[pyfunction]
+#[pyo3(signature = (obj, fill_value, dtype=None, *, kind=None, device=None, queue=None))]
+pub(crate) fn full_like(
+    obj: &Bound<'_, PyAny>,
+    fill_value: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    kind: Option<Kind>,
+    device: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Array> {
+    filled(obj.py(), like(obj, dtype, kind, device, queue)?, fill_value)
+}

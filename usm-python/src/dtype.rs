@@ -1,0 +1,252 @@
+//! `usm.DType`: the type of an array's elements.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyType};
+use usm_interface::text::Lexer;
+use usm_interface::value::Str;
+use usm_interface::{Dtype, Field, Kind, MissingData, Mode, Policy, Protocol, Raw, descr, typestr};
+
+use crate::argument;
+use crate::dictionary::MAX_FIELDS;
+use crate::error::{Class, OrRaise};
+use crate::export;
+
+/// The type of elements. ``DType(value)`` takes a type string such as ``"<f4"``, a name such as ``"float32"``, Python's
+/// ``bool``, ``int``, ``float`` and ``complex``, and what NumPy has for types.
+///
+/// It equals all of these that mean the same, and NumPy takes it wherever it takes a type. Only equal objects of this class
+/// hash alike: the hash of a text is the text's.
+#[pyclass(frozen, weakref, module = "usm", name = "DType")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PyDtype {
+    pub(crate) dtype: Dtype,
+    /// The members of a structured type, as the text of a `descr` that the codec has accepted.
+    pub(crate) descr: Option<Arc<str>>,
+}
+
+/// What an argument `dtype` can be.
+const FITS: &str = "a type string such as \"<f4\", a name such as \"float32\", a usm.DType, a type of NumPy's, or bool, int, float, complex";
+
+/// Names that NumPy has for types, of native byte order.
+const NAMES: [(&str, Kind, u32); 15] = [
+    ("bool", Kind::Bool, 1),
+    ("bool_", Kind::Bool, 1),
+    ("int8", Kind::Int, 1),
+    ("int16", Kind::Int, 2),
+    ("int32", Kind::Int, 4),
+    ("int64", Kind::Int, 8),
+    ("uint8", Kind::Uint, 1),
+    ("uint16", Kind::Uint, 2),
+    ("uint32", Kind::Uint, 4),
+    ("uint64", Kind::Uint, 8),
+    ("float16", Kind::Float, 2),
+    ("float32", Kind::Float, 4),
+    ("float64", Kind::Float, 8),
+    ("complex64", Kind::Complex, 8),
+    ("complex128", Kind::Complex, 16),
+];
+
+impl From<Dtype> for PyDtype {
+    fn from(dtype: Dtype) -> Self {
+        Self { dtype, descr: None }
+    }
+}
+
+impl PyDtype {
+    /// float64, which arrays are of when nothing is said.
+    pub(crate) fn double() -> PyResult<Self> {
+        Self::of_text("float64")
+    }
+
+    /// The type that a value means.
+    ///
+    /// # Errors
+    /// `TypeError` for an object that is no type, [`Class::Request`] for a text or a type that has no elements here.
+    pub(crate) fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(dtype) = value.cast::<Self>() {
+            return Ok(dtype.get().clone());
+        }
+        if let Ok(text) = value.cast::<PyString>() {
+            return Self::of_text(text.to_str()?);
+        }
+        let py = value.py();
+        let classes = [
+            (py.get_type::<PyBool>(), "bool"),
+            (py.get_type::<PyInt>(), "int64"),
+            (py.get_type::<PyFloat>(), "float64"),
+            (py.get_type::<PyComplex>(), "complex128"),
+        ];
+        if let Some((_, name)) = classes.iter().find(|(class, _)| value.is(class)) {
+            return Self::of_text(name);
+        }
+        let numpy = if is_numpys(value)? { numpy(py)? } else { None };
+        match numpy {
+            Some(numpy) => Self::of_numpy(&numpy.getattr(intern!(py, "dtype"))?.call1((value,))?),
+            None => Err(argument::wrong("dtype", value, FITS)),
+        }
+    }
+
+    fn of_text(text: &str) -> PyResult<Self> {
+        if let Some((_, kind, size)) = NAMES.iter().find(|(name, ..)| *name == text)
+            && let Some(dtype) = Dtype::number(*kind, *size)
+        {
+            return Ok(dtype.into());
+        }
+        let dtype = typestr::parse(text, Mode::Numpy, None)
+            .map_err(|error| Class::Request.error(format!("dtype {text:?}: {error}")))?;
+        if dtype.kind() == Kind::Object {
+            return Err(Class::Request.error("USM memory cannot hold Python objects"));
+        }
+        Ok(dtype.into())
+    }
+
+    /// Of an object of `numpy.dtype`.
+    fn of_numpy(dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = dtype.py();
+        let text: String = dtype.getattr(intern!(py, "str"))?.extract()?;
+        let element = Self::of_text(&text)?;
+        if dtype.getattr(intern!(py, "names"))?.is_none() {
+            return Ok(element);
+        }
+        let members = dtype.getattr(intern!(py, "descr"))?.repr()?;
+        Self::structure(&text, members.to_str()?)
+    }
+
+    /// A structure with the members of a `descr`.
+    pub(crate) fn structure(text: &str, members: &str) -> PyResult<Self> {
+        let element = Self::of_text(text)?;
+        let policy = Policy { missing_data: MissingData::Allow, ..Policy::default() };
+        let mut table = vec![Field::EMPTY; MAX_FIELDS];
+        let descr = Some(descr::parse(Lexer::new(members), false, &policy, &mut table).or_raise()?);
+        let raw = Raw { shape: Some(&[]), typestr: Some(Str::new(text)), descr, ..Raw::default() };
+        raw.validate::<1>(Protocol::Array, &policy).or_raise()?;
+        Ok(Self { descr: Some(Arc::from(members)), ..element })
+    }
+}
+
+/// NumPy, if somebody has imported it: who has a type of NumPy's has.
+fn numpy(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    let found = modules.cast::<PyDict>()?.get_item(intern!(py, "numpy"))?;
+    Ok(found.filter(|module| !module.is_none()))
+}
+
+/// Whether a value is a type by NumPy's rules for it: its own, classes of scalars, those of ml_dtypes, or a list of members.
+fn is_numpys(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if value.is_instance_of::<PyList>() {
+        return Ok(true);
+    }
+    let class = match value.cast::<PyType>() {
+        Ok(class) => class.clone(),
+        Err(_) => value.get_type(),
+    };
+    let module = class.getattr(intern!(value.py(), "__module__"))?;
+    let module = module.cast::<PyString>().map(|module| module.to_string()).unwrap_or_default();
+    let module = module.split('.').next().unwrap_or_default();
+    Ok(module == "ml_dtypes" || (module == "numpy" && (value.is_instance_of::<PyType>() || has_str(value)?)))
+}
+
+/// Whether an object of NumPy's is a type and not a value.
+fn has_str(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(value.getattr_opt(intern!(value.py(), "str"))?.is_some_and(|text| text.is_instance_of::<PyString>()))
+}
+
+/// A function and its arguments.
+type Rebuild<'py> = (Bound<'py, PyAny>, (String, Option<String>));
+
+#[pymethods]
+impl PyDtype {
+    #[new]
+    fn new(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::of(value)
+    }
+
+    /// The type string, `"|V12"` and the like for structures.
+    #[getter]
+    pub(crate) fn str(&self) -> String {
+        self.dtype.to_string()
+    }
+
+    /// NumPy's name, the type string where it has none.
+    #[getter]
+    fn name(&self) -> String {
+        let here = (self.dtype.kind(), self.dtype.itemsize());
+        let name = NAMES.iter().find(|(_, kind, size)| (*kind, *size) == here);
+        match name.filter(|_| self.descr.is_none()) {
+            Some((name, ..)) => (*name).to_owned(),
+            None => self.str(),
+        }
+    }
+
+    /// NumPy's letter: `b` bool, `i` and `u` integers, `f`, `c`, `V` structures and raw bytes, and so on.
+    #[getter]
+    fn kind(&self) -> String {
+        self.str().chars().nth(1).map(String::from).unwrap_or_default()
+    }
+
+    /// Bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.dtype.itemsize() as usize
+    }
+
+    /// The members as in `__array_interface__`; for a number one without a name.
+    #[getter]
+    fn descr<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.descr {
+            Some(text) => export::literal(py, text),
+            None => Ok(PyList::new(py, [("", self.str())])?.into_any()),
+        }
+    }
+
+    /// NumPy's object for the type, which imports NumPy; NumPy asks for it.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.descr.is_some() {
+            // It knows that members without a name are padding.
+            let format = py.import("numpy.lib.format")?;
+            return format.getattr("descr_to_dtype")?.call1((self.descr(py)?,));
+        }
+        py.import("numpy")?.getattr("dtype")?.call1((self.str(),))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        // What means no type is unequal, whatever it raises when it is asked.
+        Self::of(other).is_ok_and(|other| other == *self)
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __str__(&self) -> String {
+        self.descr.as_deref().map_or_else(|| self.str(), str::to_owned)
+    }
+
+    fn __repr__(&self) -> String {
+        match &self.descr {
+            Some(members) => format!("usm.DType({members})"),
+            None => format!("usm.DType({:?})", self.str()),
+        }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Rebuild<'py>> {
+        let rebuild = py.import("usm._usm")?.getattr("_rebuild_dtype")?;
+        Ok((rebuild, (self.str(), self.descr.as_deref().map(str::to_owned))))
+    }
+}
+
+/// The other half of `DType.__reduce__`.
+#[pyfunction]
+pub(crate) fn _rebuild_dtype(text: &str, members: Option<&str>) -> PyResult<PyDtype> {
+    match members {
+        Some(members) => PyDtype::structure(text, members),
+        None => PyDtype::of_text(text),
+    }
+}

@@ -1,0 +1,68 @@
+"""`usm.DType`: equal to everything that means the same, with and without NumPy."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+import usm
+
+MEMBERS = [("a", "<i4"), ("b", "<f8", (2,)), ("", "|V4"), ("c", "|u1")]
+
+
+def test_a_type_equals_what_means_the_same(np):
+    dtype = usm.zeros(3, "<f4", queue="host").dtype
+    for same in (np.float32, np.dtype("f4"), "float32", "<f4", "f4", usm.DType("f4"), usm.DType(np.float32)):
+        assert dtype == same and same == dtype and not dtype != same, same
+    for other in (np.float64, np.dtype(">f4"), "<f8", ">f4", "no type", None, 4, 4.0, object(), [], usm.DType("<i4"), np.zeros(1)):
+        assert dtype != other and not dtype == other, other
+    assert usm.DType(float) == "f8" and usm.DType(bool) == np.bool_ and usm.DType(int) == np.int64 and usm.DType(complex) == "c16"
+    assert (dtype.str, dtype.name, dtype.kind, dtype.itemsize, str(dtype)) == ("<f4", "float32", "f", 4, "<f4")
+    assert repr(dtype) == 'usm.DType("<f4")'
+
+
+def test_equal_types_hash_alike_and_make_numpys(np):
+    words = ["<f4", ">f4", "<i8", "|u1", "|b1", "<c16", "<M8[ns]", "|S3", "<U2"]
+    types = {usm.DType(word) for word in words}
+    assert len(types) == len(words) and types == {usm.DType(np.dtype(word)) for word in words}
+    for word in words:
+        assert np.dtype(usm.DType(word)) == np.dtype(word) and np.empty(1, usm.DType(word)).dtype == word
+
+
+def test_a_structure_keeps_its_members(np):
+    packed = np.lib.format.descr_to_dtype(MEMBERS)
+    given = np.zeros(3, packed)
+    given["c"] = 7
+    dtype = usm.asarray(given).dtype
+    assert dtype == packed and np.dtype(dtype) == packed and dtype.descr == MEMBERS and dtype.str == "|V25"
+    assert dtype != np.dtype("V25") and hash(dtype) == hash(usm.DType(packed)) and dtype == usm.DType(packed)
+    made = usm.empty(3, packed, queue="host")
+    usm.copy(made, usm.asarray(given))
+    assert made.dtype == packed and (np.asarray(made)["c"] == 7).all()
+    assert usm.empty_like(made).dtype == packed
+    for way in (copy.copy, copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))):
+        assert way(dtype) == dtype and way(usm.DType("<f4")) == "<f4"
+
+
+def test_what_is_no_type_is_refused():
+    for wrong in (5, 2.5, None, object(), b"<f4", ("<f4",), {}):
+        with pytest.raises(TypeError, match="dtype: an object of type .* fit"):
+            usm.DType(wrong)
+    for text in ("", "<f3", "no", "|O"):
+        with pytest.raises(usm.RequestError):
+            usm.DType(text)
+
+
+def test_numpy_is_not_imported_for_it():
+    program = """
+import sys, usm
+a = usm.zeros(3, "float32", queue="host")
+assert a.dtype == "<f4" and a.dtype == "float32" and a.dtype != float and a.dtype != object() and hash(a.dtype) == hash(usm.DType("f4"))
+class float32: pass
+float32.__module__ = "numpy"
+assert a.dtype != float32
+assert "numpy" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
