@@ -1,0 +1,227 @@
+"""What is done to an object: for each public member of each class a row, and for each public function."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import usm
+from usm import memory, nrt
+
+from .sources import Only
+
+
+@dataclass(frozen=True)
+class Write:
+    """Sets every element to a value."""
+
+    call: Callable
+
+
+@dataclass(frozen=True)
+class Read:
+    """Gives the elements in C order, or all bytes from the first in memory to the last."""
+
+    call: Callable
+    of_span: bool = False
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Gives whether the memory is said to be read-only."""
+
+    call: Callable
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Gives what is not checked, and changes nothing."""
+
+    call: Callable
+
+
+def attributes(names):
+    return {name: [Plain(lambda it, name=name: getattr(it, name))] for name in names.split()}
+
+
+def host(size, value=0):
+    made = memory.MemoryUSMHost(size, queue="host")
+    made.memset(value)
+    return made
+
+
+def put(array, value):
+    array[...] = value
+
+
+def submit(it, value):
+    array = usm.asarray(it)
+    given = usm.asarray(bytes([value]) * array.nbytes, kind="shared", queue=array.queue, copy=True)
+    array.queue.copy(it, given).wait()
+
+
+def taken(it):
+    array = usm.asarray(it)
+    made = usm.empty(array.nbytes, "|u1", queue=array.queue)
+    array.queue.copy(made, it).wait()
+    return made.tobytes()
+
+
+def copied(it):
+    made = usm.empty(usm.asarray(it).shape, "|u1", kind="host", queue="host")
+    usm.copy(made, it)
+    return made.tobytes()
+
+
+def filled(method):
+    """By a method of a memory object that takes from `it`; zeros behind it."""
+
+    def read(it):
+        made = host(64)
+        getattr(made, method)(it)
+        return made.tobytes()
+
+    return read
+
+
+def numpy_of(name):
+    return lambda it: np.asarray(Only(it, **{name: getattr(it, name)}))
+
+
+def tensor(it):
+    """NumPy's view by DLPack, of memory that the host reads."""
+    here = (1, 0)
+    return np.from_dlpack(Only(it, __dlpack_device__=lambda: here, __dlpack__=lambda **more: it.__dlpack__(**{**more, "dl_device": here, "copy": False})))
+
+
+def flat(values):
+    return bytes(np.array(values, "|u1").ravel())
+
+
+def dunders(names):
+    return " ".join(f"__{name}__" for name in names.split())
+
+
+#: Functions of the package, of any object.
+FUNCTIONS = {
+    "copy": [Write(lambda it, value: usm.copy(it, bytes([value]))), Read(copied)],
+    "asarray": [
+        Write(lambda it, value: usm.asarray(it).fill(value)),
+        Read(lambda it: usm.asarray(it).tobytes()),
+        Read(lambda it: usm.asarray(it, copy=True).tobytes()),
+        Read(lambda it: usm.asarray(it, kind="host").tobytes()),
+    ],
+    "from_dlpack": [Write(lambda it, value: usm.from_dlpack(it, copy=False).fill(value)), Read(lambda it: usm.from_dlpack(it).tobytes())],
+    "to_numpy": [Read(lambda it: usm.to_numpy(it).tobytes())],
+    "validate": [Plain(usm.validate)],
+    # New memory, whatever they are like.
+    "empty_like": [Plain(usm.empty_like)],
+    "zeros_like": [Plain(usm.zeros_like)],
+    "full_like": [Plain(lambda it: usm.full_like(it, 1).fill(2))],
+    "Queue.copy": [Write(submit), Read(taken)],
+    "_Memory.copy_from_host": [Read(filled("copy_from_host"))],
+    "_Memory.copy_from_device": [Read(filled("copy_from_device"), of_span=True)],
+    "_Memory.copy_to_host": [Write(lambda it, value: host(usm.asarray(it).nbytes, value).copy_to_host(it))],
+}
+
+BUFFER = [Write(lambda it, value: put(np.asarray(memoryview(it)), value)), Read(lambda it: memoryview(it).tobytes()), Flag(lambda it: memoryview(it).readonly)]
+
+ARITHMETIC = dunders(
+    "abs add and divmod eq floordiv ge gt invert le lshift lt matmul mod mul ne neg or pos pow radd rand rdivmod rfloordiv rlshift rmatmul rmod"
+    " rmul ror rpow rrshift rshift rsub rtruediv rxor sub truediv xor"
+)
+
+MEMBERS = {
+    "Array": {
+        "buffer": BUFFER,
+        "fill": [Write(lambda it, value: it.fill(value))],
+        "__setitem__": [
+            Write(lambda it, value: put(it, value)),
+            Write(lambda it, value: put(it, [value])),
+            Write(lambda it, value: put(it, bytes([value]))),
+            Write(lambda it, value: put(it, usm.asarray(bytes([value])))),
+        ],
+        "__getitem__": [Write(lambda it, value: it[...].fill(value)), Read(lambda it: it[...].tobytes())],
+        "__iter__": [Write(lambda it, value: [row.fill(value) for row in it]), Read(lambda it: b"".join(row.tobytes() for row in it))],
+        "T": [Write(lambda it, value: it.T.fill(value)), Read(lambda it: it.T.T.tobytes())],
+        "reshape": [Write(lambda it, value: it.reshape(-1).fill(value)), Read(lambda it: it.reshape(-1).tobytes())],
+        "copy": [Read(lambda it: it.copy().tobytes()), Read(lambda it: it.copy(kind="device").tobytes())],
+        "to_device": [
+            Write(lambda it, value: it.to_device(it.device).fill(value)),
+            Read(lambda it: it.to_device(it.device).tobytes()),
+            Read(lambda it: it.to_device("host").tobytes()),
+        ],
+        "tobytes": [Read(lambda it: it.tobytes())],
+        "tolist": [Read(lambda it: flat(it.tolist()))],
+        "readonly": [Flag(lambda it: it.readonly)],
+        "__array__": [Write(lambda it, value: put(it.__array__(), value)), Read(lambda it: it.__array__().tobytes())],
+        "__array_interface__": [
+            Write(lambda it, value: put(numpy_of("__array_interface__")(it), value)),
+            Read(lambda it: numpy_of("__array_interface__")(it).tobytes()),
+            Flag(lambda it: it.__array_interface__["data"][1]),
+        ],
+        "__sycl_usm_array_interface__": [Flag(lambda it: it.__sycl_usm_array_interface__["data"][1])],
+        "__cuda_array_interface__": [Flag(lambda it: it.__cuda_array_interface__["data"][1])],
+        "__dlpack__": [Write(lambda it, value: put(tensor(it), value)), Read(lambda it: tensor(it).tobytes())],
+        **{name: [Plain(lambda it, name=name: getattr(it, name)())] for name in ("item", "wait", "__dlpack_device__", *dunders("int float bool len repr hash sizeof").split())},
+        **{name: [Plain(lambda it, name=name: getattr(it, name))] for name in ARITHMETIC.split()},
+        **attributes("base context device dtype is_c_contiguous is_f_contiguous itemsize kind nbytes ndim pointer queue shape size strides"),
+        **attributes("__delitem__ __dlpack_c_exchange_api__"),
+    },
+    "_Memory": {
+        "buffer": BUFFER,
+        "memset": [Write(lambda it, value: it.memset(value))],
+        "copy_from_host": [Write(lambda it, value: it.copy_from_host(bytes([value]) * it.nbytes))],
+        "copy_from_device": [Write(lambda it, value: it.copy_from_device(host(it.nbytes, value)))],
+        "copy_to_host": [Read(lambda it: bytes(it.copy_to_host()))],
+        "tobytes": [Read(lambda it: it.tobytes())],
+        "__bytes__": [Read(bytes)],
+        "__array__": [Write(lambda it, value: put(it.__array__(), value)), Read(lambda it: it.__array__().tobytes())],
+        "__sycl_usm_array_interface__": [Flag(lambda it: it.__sycl_usm_array_interface__["data"][1])],
+        "__reduce__": [Read(lambda it: it.__reduce__()[1][0])],
+        **{name: [Plain(lambda it, name=name: getattr(it, name)())] for name in ("get_usm_type", "get_usm_type_enum", *dunders("len sizeof repr").split())},
+        **attributes("nbytes size queue _queue _context _pointer reference_obj sycl_context sycl_device sycl_queue"),
+    },
+    "MemInfo": {
+        "buffer": BUFFER,
+        "readonly": [Flag(lambda it: it.readonly)],
+        "__array__": [Write(lambda it, value: put(it.__array__(), value)), Read(lambda it: it.__array__().tobytes())],
+        "acquire": [Plain(lambda it: (it.acquire(), it.release()))],
+        "release": [Plain(lambda it: it.release())],
+        "from_address": [Flag(lambda it: nrt.MemInfo.from_address(it.address).readonly)],
+        "allocate": [Plain(lambda it: nrt.MemInfo.allocate(it.size))],
+        **{name: [Plain(lambda it, name=name: getattr(it, name)())] for name in dunders("len repr").split()},
+        **attributes("address data kind parent refcount size"),
+    },
+    "memoryview": {"buffer": BUFFER},
+    "ndarray": {"buffer": BUFFER, "flags": [Flag(lambda it: not it.flags.writeable)]},
+}
+
+#: Members and functions that no memory reaches.
+WITHOUT_MEMORY = {
+    "Queue": set("_get_capsule barrier context device is_in_order wait".split()) | {"copy"},
+    "Context": set("_get_capsule device history keep_history query queue stats synchronize".split()),
+    "Device": set(
+        "backend capabilities context driver_version global_mem_size integrated local_mem_size max_alloc_size max_work_group_size name"
+        " platform selector type vendor".split()
+    ),
+    "Event": {"done", "wait"},
+    "DType": set("str name kind itemsize descr dtype".split()),
+    "MemoryUSMHost": set(),
+    "MemoryUSMDevice": set(),
+    "MemoryUSMShared": set(),
+    "usm": set("backends devices empty full history stats zeros".split()),
+    # Its constructors are conversions.
+    "usm.memory": {"as_usm_memory"},
+    "usm.nrt": set("drain get_allocation_stats get_include get_library leaks track".split()),
+}
+
+
+def rows(it):
+    """`(name, row)` of everything that can be done to an object."""
+    # dpctl's classes have the same names.
+    of_others = type(it).__module__.startswith("dpctl")
+    members = {} if of_others else next((MEMBERS[c.__name__] for c in type(it).__mro__ if c.__name__ in MEMBERS), {})
+    for table, prefix in ((FUNCTIONS, ""), (members, f"{type(it).__name__}.")):
+        for name, found in table.items():
+            yield from ((f"{prefix}{name}/{number}", row) for number, row in enumerate(found))
