@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeSet;
 use core::cell::RefCell;
+use core::mem::ManuallyDrop;
 
 use crate::code::{Answer, CONTEXT_IS_DESTROYED, Code, INVALID_CONTEXT, INVALID_DEVICE};
 use crate::state::State;
@@ -31,7 +32,8 @@ pub(crate) struct Context {
 }
 
 std::thread_local! {
-    static CURRENT: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// Never dropped: exit handlers call a driver too, when the main thread's variables are gone.
+    static CURRENT: ManuallyDrop<RefCell<Vec<usize>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 /// What is done with the contexts of this thread, the current one last.

@@ -1,0 +1,190 @@
+//! The ways in which a program comes to its end.
+
+use std::process::{ExitCode, exit};
+use std::sync::{Barrier, Mutex, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use usm_core::{BackendKind, ErrorKind};
+
+use crate::program::{Lane, Program};
+use crate::runtimes::Runtime;
+use crate::{LINE, forks, signals};
+
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    /// How the process ends, as the system says it.
+    pub(crate) end: &'static str,
+    /// Whether the wait limit is shorter than the work.
+    pub(crate) is_late: bool,
+    /// Lines that the program itself writes to standard error.
+    pub(crate) may_say: fn(&str) -> bool,
+    /// Before a runtime is opened.
+    pub(crate) before: fn(),
+    pub(crate) go: fn(Program) -> ExitCode,
+}
+
+const fn way(name: &'static str, end: &'static str, go: fn(Program) -> ExitCode) -> Way {
+    Way { name, end, is_late: false, may_say: |_| false, before: || {}, go }
+}
+
+const THREE: &str = "exit status: 3";
+
+pub(crate) const WAYS: &[Way] = &[
+    way("return", THREE, |program| {
+        drop(program);
+        ExitCode::from(3)
+    }),
+    way("exit", THREE, |_program| exit(3)),
+    way("static", THREE, |program| {
+        keep(program);
+        ExitCode::from(3)
+    }),
+    way("forget", THREE, |program| {
+        core::mem::forget(program);
+        ExitCode::from(3)
+    }),
+    Way {
+        may_say: |_| true,
+        ..way("panic", "exit status: 101", |_program| panic!("a panic of the program"))
+    },
+    way("exit_in_a_thread", THREE, |program| {
+        keep(program);
+        thread::spawn(|| exit(3));
+        sleep()
+    }),
+    way("exit_in_two_threads", THREE, |program| {
+        keep(program);
+        static BOTH: Barrier = Barrier::new(2);
+        for _ in 0..2 {
+            thread::spawn(|| {
+                BOTH.wait();
+                exit(3)
+            });
+        }
+        sleep()
+    }),
+    Way {
+        is_late: true,
+        ..way("no_time_to_wait", THREE, |program| {
+            program.contexts.iter().for_each(|context| context.set_wait_limit(Duration::ZERO));
+            drop(program);
+            exit(3)
+        })
+    },
+    way("threads_that_submit", THREE, |program| {
+        for mut lane in program.small_lanes(3) {
+            // The simulated driver looks through all that is queued at each step.
+            let is_slow = lane.queue.context().info().backend == BackendKind::Mock;
+            thread::spawn(move || {
+                while lane.copy().is_ok() {
+                    if is_slow {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                }
+            });
+        }
+        keep(program);
+        thread::sleep(Duration::from_millis(20));
+        exit(3)
+    }),
+    way("threads_that_wait", THREE, |program| {
+        for mut lane in program.small_lanes(3) {
+            thread::spawn(move || while lane.copy().and_then(|()| lane.queue.wait()).is_ok() {});
+        }
+        keep(program);
+        thread::sleep(Duration::from_millis(20));
+        exit(3)
+    }),
+    way("threads_that_open_and_drop", THREE, |program| {
+        for _ in 0..2 {
+            let context = program.contexts[0].clone();
+            let order = program.order;
+            thread::spawn(
+                move || while Lane::new(&context, order, 4096).and_then(|mut lane| lane.copy()).is_ok() {},
+            );
+        }
+        keep(program);
+        thread::sleep(Duration::from_millis(20));
+        exit(3)
+    }),
+    Way { before: || at_exit(submit_late), ..way("handler_registered_before", THREE, kept) },
+    way("handler_registered_after", THREE, |program| {
+        at_exit(submit_late);
+        kept(program)
+    }),
+    Way { before: || at_exit(drop_late), ..way("dropped_by_a_handler", THREE, kept) },
+    way("kernel_ends_it", "exit status: 5", |_program| {
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(5) }
+    }),
+    way("terminated", "signal: 15 (SIGTERM)", |program| {
+        keep(program);
+        // SAFETY: nobody handles it.
+        unsafe { libc::raise(libc::SIGTERM) };
+        sleep()
+    }),
+    way("exec", "exit status: 6", |_program| {
+        use std::os::unix::process::CommandExt as _;
+
+        let error = std::process::Command::new("/bin/sh").args(["-c", "exit 6"]).exec();
+        panic!("{error}")
+    }),
+    way("child_of_a_fork", "exit status: 7", forks::child_ends),
+    way("forks", THREE, forks::many),
+    way("signals", THREE, signals::while_waiting),
+];
+
+impl Way {
+    /// Whether it comes to the exit handlers of the process with a runtime: the simulated driver is gone when its last handle is dropped.
+    pub(crate) fn waits(&self) -> bool {
+        let drops = matches!(self.name, "return" | "panic" | "no_time_to_wait" | "handler_registered_after");
+        self.end == THREE && !drops
+    }
+
+    /// Waiting in earnest for what never answers has nothing to say.
+    pub(crate) fn is_for(&self, runtime: &Runtime) -> bool {
+        !(runtime.never_answers && matches!(self.name, "signals" | "threads_that_wait"))
+    }
+}
+
+static KEPT: OnceLock<Mutex<Option<Program>>> = OnceLock::new();
+
+fn keep(program: Program) {
+    assert!(KEPT.set(Mutex::new(Some(program))).is_ok());
+}
+
+fn kept(program: Program) -> ExitCode {
+    keep(program);
+    exit(3)
+}
+
+fn taken() -> Option<Program> {
+    KEPT.get().and_then(|kept| kept.lock().expect("no panic").take())
+}
+
+fn at_exit(handler: extern "C" fn()) {
+    // SAFETY: a function of this program, which stays.
+    assert_eq!(unsafe { libc::atexit(handler) }, 0);
+}
+
+/// Work for a runtime while the process ends: it is done, or refused with words, and the process does not die of it.
+extern "C" fn submit_late() {
+    let Some(mut program) = taken() else { return };
+    if let Err(error) = program.submit() {
+        let is_typed = error.kind == ErrorKind::ProcessEnds && error.to_string().contains("the process ends");
+        if !is_typed {
+            eprintln!("not {LINE}: {error}");
+        }
+    }
+}
+
+extern "C" fn drop_late() {
+    drop(taken());
+}
+
+fn sleep() -> ! {
+    loop {
+        thread::sleep(Duration::from_secs(60));
+    }
+}

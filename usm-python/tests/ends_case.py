@@ -1,0 +1,189 @@
+"""One end of an interpreter, by its name, while work is in flight: `python ends_case.py END ORDER`. `USM_DEVICE` selects the runtime."""
+
+import atexit
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+
+if len(sys.argv) > 1 and sys.argv[1] == "atexit_before":
+    atexit.register(lambda: submit())
+
+import usm
+
+BYTES = 4 << 20
+
+
+class Lane:
+    """A queue with two arrays."""
+
+    def __init__(self, size=BYTES):
+        self.queue = usm.Queue(os.environ["USM_DEVICE"], in_order=sys.argv[2] == "in_order")
+        self.src, self.dst = (usm.empty(size, dtype="u1", queue=self.queue) for _ in range(2))
+
+    def copy(self):
+        return self.queue.copy(self.dst, self.src)
+
+
+def submit():
+    for lane in LANES:
+        lane.copy()
+        lane.copy()
+
+
+def daemon(work):
+    for lane in [Lane(4096) for _ in range(3)]:
+        threading.Thread(target=work, args=(lane,), daemon=True).start()
+    time.sleep(0.03)
+    sys.exit(3)
+
+
+def endless(step):
+    def work(lane):
+        while True:
+            step(lane)
+
+    return lambda: daemon(work)
+
+
+def end_in_a_thread():
+    threading.Thread(target=lambda: os._exit(5)).start()
+    time.sleep(60)
+
+
+def exits_in_c():
+    """As an extension does that knows nothing of the interpreter."""
+    ctypes.PyDLL(None).exit(3)
+
+
+class Late:
+    def __del__(self):
+        submit()
+
+
+def at_del():
+    global LATE
+    LATE = Late()
+    sys.exit(3)
+
+
+def at_exit():
+    atexit.register(submit)
+    sys.exit(3)
+
+
+def terminated():
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+
+
+def executed():
+    os.execv("/bin/sh", ["/bin/sh", "-c", "exit 6"])
+
+
+def refused():
+    """What is asked of a runtime in a child: one clear error, or an answer from plain host memory."""
+    on_host = LANES[0].queue.device.backend == "host"
+    questions = [submit, LANES[0].queue.wait, lambda: memoryview(LANES[0].dst), lambda: Lane(64)]
+    for question in questions:
+        try:
+            question()
+        except usm.errors.DeviceError as error:
+            assert not on_host and "fork" in str(error), error
+        else:
+            assert on_host, question
+
+
+def forked():
+    """Children of a program whose threads are at the books of host memory."""
+    stop = threading.Event()
+    host = usm.Queue("host")
+
+    def on_host():
+        one, two = (usm.zeros(64, dtype="u1", queue=host) for _ in range(2))
+        host.copy(one, two).wait()
+        assert bytes(memoryview(one)) == bytes(64)
+
+    def work():
+        while not stop.is_set():
+            on_host()
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    [thread.start() for thread in threads]
+    died = []
+    for number in range(int(os.environ.get("USM_FORKS", 12))):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            # The parent's wait for its threads is not the child's.
+            stop.set()
+            on_host()
+            refused()
+            os._exit(0) if number % 2 else sys.exit(0)
+        _, status = os.waitpid(child, 0)
+        died += [status] if status else []
+    stop.set()
+    [thread.join() for thread in threads]
+    assert not died, died
+    sys.exit(3)
+
+
+def child_ends():
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        sys.exit(7)
+    _, status = os.waitpid(child, 0)
+    sys.exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def interrupted():
+    """A handler that is called every millisecond does not end a wait."""
+    caught = []
+    signal.signal(signal.SIGALRM, lambda *_: caught.append(1))
+    signal.siginterrupt(signal.SIGALRM, True)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    start = time.monotonic()
+    while time.monotonic() - start < 0.15:
+        submit()
+        for lane in LANES:
+            lane.queue.wait()
+            lane.copy().wait()
+    # The interpreter gives handlers back before the process ends.
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert caught
+    submit()
+    sys.exit(3)
+
+
+def raises():
+    raise ValueError("of the program")
+
+
+ENDS = {
+    # Name: what is done, and the status; negative for a signal.
+    "end_of_script": (lambda: None, 0),
+    "sys_exit": (lambda: sys.exit(3), 3),
+    "exception": (raises, 1),
+    "os_exit": (lambda: os._exit(5), 5),
+    "os_exit_in_a_thread": (end_in_a_thread, 5),
+    "exit_of_c": (exits_in_c, 3),
+    "sigterm": (terminated, -signal.SIGTERM),
+    "exec": (executed, 6),
+    "threads_that_submit": (endless(lambda lane: lane.copy()), 3),
+    "threads_that_wait": (endless(lambda lane: lane.copy().wait()), 3),
+    "threads_that_open_and_drop": (endless(lambda _: Lane(4096).copy()), 3),
+    "atexit_before": (lambda: sys.exit(3), 3),
+    "atexit_after": (at_exit, 3),
+    "del": (at_del, 3),
+    "child_of_a_fork": (child_ends, 7),
+    "forks": (forked, 3),
+    "signals": (interrupted, 3),
+}
+
+if __name__ == "__main__":
+    LANES = [Lane(), Lane()]
+    submit()
+    ENDS[sys.argv[1]][0]()
