@@ -3,7 +3,7 @@
 use core::fmt;
 use core::mem::ManuallyDrop;
 
-use bytemuck::Pod;
+use crate::Element;
 
 use crate::access::Access;
 use crate::allocation::Allocation;
@@ -160,7 +160,7 @@ impl<B: Backend> Queue<B> {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfBounds`], [`ErrorKind::NotHostAccessible`], [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
-    pub fn write_buffer<T: Pod, K: Kind>(
+    pub fn write_buffer<T: Element, K: Kind>(
         &self,
         buffer: &mut Buffer<B>,
         offset: usize,

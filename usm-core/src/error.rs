@@ -183,8 +183,9 @@ pub enum ErrorKind {
     },
 }
 
-/// An error of the crate: [`ErrorKind`], the runtime it came from and that runtime's own code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An error of the crate: [`ErrorKind`], the runtime it came from and that runtime's own code. `Debug` prints the sentence too, because that is what
+/// `fn main() -> Result<(), Error>` shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
     /// What went wrong, with numbers.
@@ -322,7 +323,29 @@ impl fmt::Display for Error {
     }
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl core::error::Error for Error {}
 
 /// The crate's result.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+    use crate::Selector;
+
+    #[test]
+    fn what_main_prints_is_the_sentence() {
+        let error = Error::from(ErrorKind::NoDevice).in_backend(BackendKind::Cuda).with_native(100);
+        assert_eq!(format!("{error:?}"), "cuda: no such device (native code 100)");
+        let error = "opencl:cup".parse::<Selector>().unwrap_err();
+        assert_eq!(format!("{error:?}"), format!("{error}"));
+    }
+}

@@ -156,6 +156,12 @@ pub trait KnownKind: Kind {
 
 /// Kinds whose memory the host may dereference. [`Device`] and [`AnyKind`] do not implement it, so a host view of
 /// device memory does not compile.
+#[diagnostic::on_unimplemented(
+    message = "the host cannot read or write memory of kind `{Self}` in place",
+    label = "no host view of this kind",
+    note = "copy device memory by `to_vec`, `Queue::read_to_slice` or `Queue::copy`; give `AnyKind` its kind by `UsmVec::try_kind`, or allocate \
+            `Shared` or `Host`"
+)]
 pub trait HostAccessible: Kind {}
 
 /// Marker of [`AllocKind::Host`].

@@ -20,6 +20,7 @@ mod deadline;
 #[cfg(feature = "alloc")]
 mod deferred;
 mod device;
+mod element;
 mod error;
 mod event;
 #[cfg(feature = "alloc")]
@@ -76,6 +77,9 @@ pub mod stand_in {
     pub use crate::sync::pthread::{Mutex, MutexGuard};
 }
 
+/// The crate whose [`Pod`](bytemuck::Pod) elements must be.
+pub use bytemuck;
+
 pub use access::{Access, AccessFlags, Capabilities};
 pub use allocation::Allocation;
 pub use backend::{Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder};
@@ -84,6 +88,7 @@ pub use context::{Context, Memory};
 #[cfg(feature = "alloc")]
 pub use deferred::Deferred;
 pub use device::{BackendKind, DeviceInfo, DeviceType, Name};
+pub use element::Element;
 pub use error::{Error, ErrorKind, Result};
 pub use event::Event;
 pub use gate::ViewGuard;

@@ -32,8 +32,8 @@ pub struct Selector {
     pub index: Option<u32>,
 }
 
-/// Why a selector was refused; `part` counts the colon-separated parts from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a selector was refused; `part` counts the colon-separated parts from 1. `Debug` prints the sentence too.
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SelectorError {
     /// Nothing between two colons, or an empty string.
@@ -62,6 +62,12 @@ impl fmt::Display for SelectorError {
             }
             Self::IndexRange { part } => write!(f, "selector part {part} is an index above {}", u32::MAX),
         }
+    }
+}
+
+impl fmt::Debug for SelectorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

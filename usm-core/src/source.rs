@@ -75,6 +75,11 @@ impl Request {
 }
 
 /// Gives out allocations. Contexts implement it, and so do arenas and pools; typed arrays take any source.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` gives out no memory of `{B}`",
+    label = "not a source of memory",
+    note = "sources are `&Context<{B}>`, `&Queue<{B}>` and the arenas of usm-pool, not devices and not backends"
+)]
 pub trait MemorySource<B: Backend> {
     /// An allocation as asked for.
     ///

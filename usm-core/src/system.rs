@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
-use bytemuck::Pod;
+use crate::Element;
 
 use crate::access::{Access, AccessFlags};
 use crate::allocation::Allocation;
@@ -44,7 +44,7 @@ impl<T> Drop for Boxed<T> {
     }
 }
 
-impl<T: Pod + Send + Sync, B: Backend> UsmVec<T, Host, B> {
+impl<T: Element + Send + Sync, B: Backend> UsmVec<T, Host, B> {
     /// Takes memory of the program's allocator as an array, without a copy: copies, fills and kernels of the device use it in place. The
     /// context's books and limits do not count it, and [`Context::query`] answers `Unknown`: it is not the runtime's.
     ///

@@ -3,8 +3,6 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use bytemuck::Pod;
-
 use crate::access::Access;
 use crate::allocation::Allocation;
 use crate::backend::Backend;
@@ -14,7 +12,7 @@ use crate::kind::{AnyKind, HostAccessible, Kind, KnownKind};
 use crate::queue::Queue;
 use crate::source::{MemorySource, Request};
 use crate::view::{ReadView, WriteView};
-use crate::{AllocKind, Context};
+use crate::{AllocKind, Context, Element};
 
 mod copy;
 
@@ -137,7 +135,7 @@ impl<T, K: Kind, B: Backend> UsmVec<T, K, B> {
     }
 }
 
-impl<T: Pod, K: Kind, B: Backend> UsmVec<T, K, B> {
+impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
     /// Takes memory as an array of `len` elements.
     ///
     /// # Safety
@@ -238,12 +236,16 @@ impl<T: Pod, K: Kind, B: Backend> UsmVec<T, K, B> {
     }
 }
 
-impl<T: Pod, K: KnownKind, B: Backend> UsmVec<T, K, B> {
+// The bounds on elements are on the methods, because the compiler then shows the remedy that comes with them.
+impl<T, K: KnownKind, B: Backend> UsmVec<T, K, B> {
     /// `len` zeroed elements from the queue's context.
     ///
     /// # Errors
     /// Those of allocation and fill.
-    pub fn zeroed(queue: &Queue<B>, len: usize) -> Result<Self> {
+    pub fn zeroed(queue: &Queue<B>, len: usize) -> Result<Self>
+    where
+        T: Element,
+    {
         Self::zeroed_in(queue, queue.context(), len)
     }
 
@@ -251,7 +253,10 @@ impl<T: Pod, K: KnownKind, B: Backend> UsmVec<T, K, B> {
     ///
     /// # Errors
     /// As [`zeroed`](Self::zeroed).
-    pub fn zeroed_in<S: MemorySource<B>>(queue: &Queue<B>, source: &S, len: usize) -> Result<Self> {
+    pub fn zeroed_in<S: MemorySource<B>>(queue: &Queue<B>, source: &S, len: usize) -> Result<Self>
+    where
+        T: Element,
+    {
         Self::zeroed_of(queue, source, K::ALLOC, len)
     }
 
@@ -259,7 +264,10 @@ impl<T: Pod, K: KnownKind, B: Backend> UsmVec<T, K, B> {
     ///
     /// # Errors
     /// Those of allocation and copy.
-    pub fn from_slice(queue: &Queue<B>, values: &[T]) -> Result<Self> {
+    pub fn from_slice(queue: &Queue<B>, values: &[T]) -> Result<Self>
+    where
+        T: Element,
+    {
         Self::from_slice_in(queue, queue.context(), values)
     }
 
@@ -267,7 +275,10 @@ impl<T: Pod, K: KnownKind, B: Backend> UsmVec<T, K, B> {
     ///
     /// # Errors
     /// As [`from_slice`](Self::from_slice).
-    pub fn from_slice_in<S: MemorySource<B>>(queue: &Queue<B>, source: &S, values: &[T]) -> Result<Self> {
+    pub fn from_slice_in<S: MemorySource<B>>(queue: &Queue<B>, source: &S, values: &[T]) -> Result<Self>
+    where
+        T: Element,
+    {
         Self::from_slice_of(queue, source, K::ALLOC, values)
     }
 
@@ -275,12 +286,15 @@ impl<T: Pod, K: KnownKind, B: Backend> UsmVec<T, K, B> {
     ///
     /// # Errors
     /// Those of allocation.
-    pub fn uninit<S: MemorySource<B>>(source: &S, len: usize) -> Result<UninitVec<T, K, B>> {
+    pub fn uninit<S: MemorySource<B>>(source: &S, len: usize) -> Result<UninitVec<T, K, B>>
+    where
+        T: Element,
+    {
         Self::allocate(source, K::ALLOC, len)
     }
 }
 
-impl<T: Pod, B: Backend> UsmVec<T, AnyKind, B> {
+impl<T: Element, B: Backend> UsmVec<T, AnyKind, B> {
     /// `len` zeroed elements of a kind chosen at run time.
     ///
     /// # Errors
@@ -338,13 +352,16 @@ impl<T: Pod, B: Backend> UsmVec<T, AnyKind, B> {
     }
 }
 
-impl<T: Pod, K: HostAccessible, B: Backend> UsmVec<T, K, B> {
+impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
     /// Read access of the host: waits for the work that writes the array, at most the context's wait limit. While the
     /// view lives, work that writes the array does not compile.
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`], or the failure of the work that wrote it.
-    pub fn read(&self) -> Result<ReadView<'_, T>> {
+    pub fn read(&self) -> Result<ReadView<'_, T>>
+    where
+        K: HostAccessible,
+    {
         self.host_slice()
     }
 
@@ -353,12 +370,15 @@ impl<T: Pod, K: HostAccessible, B: Backend> UsmVec<T, K, B> {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn write(&mut self) -> Result<WriteView<'_, T>> {
+    pub fn write(&mut self) -> Result<WriteView<'_, T>>
+    where
+        K: HostAccessible,
+    {
         self.host_slice_mut()
     }
 }
 
-impl<T: Pod, K: Kind, B: Backend> UninitVec<T, K, B> {
+impl<T: Element, K: Kind, B: Backend> UninitVec<T, K, B> {
     /// Number of elements.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -475,6 +475,11 @@ pub trait Signature: Sealed {
 /// # Safety
 /// What [`Bind`] asks holds for each of them: a launch makes slices of what [`raw`](Self::raw) gives, and orders and
 /// keeps alive what [`with_usages`](Self::with_usages) names.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` are not the arguments that the kernel declares",
+    label = "expected arguments for `{S}`",
+    note = "arguments are a tuple, one for each parameter and in that order; of one: `(&mut array,)`, with the comma"
+)]
 pub unsafe trait Arguments<S: Signature, B: Backend> {
     /// What travels to where the kernel runs.
     fn raw(&mut self) -> S::Raw;

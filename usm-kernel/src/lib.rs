@@ -35,6 +35,8 @@ pub mod sample;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "level-zero"))]
 mod sync;
 
+pub use usm_core;
+
 pub use argument::{
     Arguments, Atomic, Bind, Output, Parameter, ParameterInfo, Passing, Read, Signature, Value, Write,
 };

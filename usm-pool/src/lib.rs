@@ -43,6 +43,8 @@ pub mod svg;
 mod sync;
 pub mod verify;
 
+pub use usm_core;
+
 pub use error::Error;
 pub use lifetime::{Buffer, Lifetime};
 

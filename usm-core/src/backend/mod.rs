@@ -183,6 +183,11 @@ pub enum EventStatus {
 ///
 /// # Safety
 /// Implementations keep every point of the contract: safe code above turns the pointers into slices.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a backend",
+    label = "not a backend",
+    note = "the parameter `B` is a type such as `HostHeap`, `Cuda`, `OpenCl` or, chosen at run time, `Dyn`; not a context, a queue or a device"
+)]
 pub unsafe trait Backend: Sized {
     /// Whether every operation has finished when its call returns. Tracking of uses then folds away.
     const SYNCHRONOUS: bool;

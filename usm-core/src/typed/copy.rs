@@ -1,6 +1,6 @@
 //! Copies and fills of typed arrays.
 
-use bytemuck::Pod;
+use crate::Element;
 
 use super::UsmVec;
 use crate::access::Access;
@@ -15,7 +15,7 @@ impl<B: Backend> Queue<B> {
     ///
     /// # Errors
     /// [`ErrorKind::LengthMismatch`], and what [`submit`](Self::submit) refuses.
-    pub fn copy<T: Pod, K1: Kind, K2: Kind>(
+    pub fn copy<T: Element, K1: Kind, K2: Kind>(
         &self,
         dst: &mut UsmVec<T, K1, B>,
         src: &UsmVec<T, K2, B>,
@@ -28,7 +28,7 @@ impl<B: Backend> Queue<B> {
     ///
     /// # Errors
     /// [`ErrorKind::BadPattern`], and what [`submit`](Self::submit) refuses.
-    pub fn fill<T: Pod, K: Kind>(&self, array: &mut UsmVec<T, K, B>, value: T) -> Result<Event<B>> {
+    pub fn fill<T: Element, K: Kind>(&self, array: &mut UsmVec<T, K, B>, value: T) -> Result<Event<B>> {
         let bytes = array.bytes();
         self.fill_bytes(&mut array.allocation, 0, bytes, bytemuck::bytes_of(&value))
     }
@@ -40,7 +40,11 @@ impl<B: Backend> Queue<B> {
     /// # Errors
     /// [`ErrorKind::LengthMismatch`], and those of allocation, wait and copy. [`ErrorKind::Unsupported`] for device memory where
     /// the device knows neither host nor shared memory.
-    pub fn write_from_slice<T: Pod, K: Kind>(&self, array: &mut UsmVec<T, K, B>, values: &[T]) -> Result<()> {
+    pub fn write_from_slice<T: Element, K: Kind>(
+        &self,
+        array: &mut UsmVec<T, K, B>,
+        values: &[T],
+    ) -> Result<()> {
         same_length(array.len, values.len())?;
         if array.kind().is_host_accessible() {
             let to = array.as_mut_ptr();
@@ -65,7 +69,11 @@ impl<B: Backend> Queue<B> {
     ///
     /// # Errors
     /// As [`write_from_slice`](Self::write_from_slice).
-    pub fn read_to_slice<T: Pod, K: Kind>(&self, values: &mut [T], array: &UsmVec<T, K, B>) -> Result<()> {
+    pub fn read_to_slice<T: Element, K: Kind>(
+        &self,
+        values: &mut [T],
+        array: &UsmVec<T, K, B>,
+    ) -> Result<()> {
         same_length(values.len(), array.len)?;
         if array.kind().is_host_accessible() {
             values.copy_from_slice(&array.host_slice()?);
