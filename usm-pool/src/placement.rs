@@ -52,8 +52,7 @@ pub fn plan_graph_within(
     if let Some(limit) = limits.device_memory {
         spill_for_operators(graph, &problem, limit, &mut placement);
     }
-    let mut plan = plan_placed(&problem, options, limits, placement)?;
-    plan.ordering_edges = free.ordering_edges;
+    let plan = plan_placed(&problem, options, limits, placement)?;
     Ok((problem, plan))
 }
 
@@ -146,7 +145,12 @@ fn plan_placed(
         let next = if *memory == Memory::Device { from_device.next() } else { from_host.next() };
         *offset = next.copied().unwrap_or(0);
     }
-    let mut whole = Plan::new(problem, offsets, device.strategy, shared_bound(problem)?);
+    let bound = if there.is_empty() || there.len() == placement.len() {
+        crate::planner::bound(problem)?
+    } else {
+        shared_bound(problem)?
+    };
+    let mut whole = Plan::new(problem, offsets, device.strategy, bound);
     whole.spilled = there.iter().map(|&buffer| problem.buffers()[buffer].id).collect();
     whole.placement = placement;
     whole.capacity = capacity;

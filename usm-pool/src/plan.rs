@@ -78,6 +78,15 @@ pub enum Certificate {
     },
 }
 
+impl Certificate {
+    /// Whether the bound rests on somebody's word: that a search tried everything. Other certificates are proofs, which
+    /// [`Plan::verify`] checks.
+    #[must_use]
+    pub const fn is_claim(&self) -> bool {
+        matches!(self, Self::Search { .. })
+    }
+}
+
 /// Use of one memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -103,7 +112,7 @@ pub struct Plan {
     pub placement: Vec<Memory>,
     /// Largest `offset + size`, summed over the memories.
     pub peak: u64,
-    /// Plain sum of the buffers' sizes.
+    /// Plain sum of the tensors' sizes, views apart.
     pub naive: u64,
     /// Best proven lower bound on the peak.
     pub lower_bound: u64,
@@ -146,7 +155,7 @@ impl Plan {
             queue: problem.queue(),
             capacity: None,
             nodes: 0,
-            ordering_edges: Vec::new(),
+            ordering_edges: problem.ordering_edges().to_vec(),
             memories: Vec::new(),
             spilled: Vec::new(),
         };
@@ -195,7 +204,7 @@ impl Plan {
         self.offsets.len()
     }
 
-    /// Whether the peak is proven to be the least possible.
+    /// Whether the peak is the least possible, by the certificate of the bound.
     #[must_use]
     pub fn optimal(&self) -> bool {
         self.peak == self.lower_bound
@@ -213,32 +222,13 @@ impl Plan {
         self.rows.iter().find(|row| row.id == id)
     }
 
-    /// Checks the plan against its problem with the independent checker; answers the peak of each memory, device first.
+    /// Checks all of the plan against its problem with the independent checker; answers the peak of each memory, device first. Afterwards
+    /// the bound is proven, unless its certificate [is a claim](Certificate::is_claim).
     ///
     /// # Errors
     /// The first [`Violation`].
     pub fn verify(&self, problem: &Problem) -> Result<[u64; 2], Violation> {
-        let mut peaks = [0; 2];
-        for (peak, memory) in peaks.iter_mut().zip([Memory::Device, Memory::Host]) {
-            let here: Vec<usize> =
-                (0..self.placement.len()).filter(|&i| self.placement[i] == memory).collect();
-            let buffers: Vec<_> = here.iter().filter_map(|&i| problem.buffers().get(i).copied()).collect();
-            let offsets: Vec<_> = here.iter().map(|&i| self.offsets[i]).collect();
-            *peak = match problem.conflicts() {
-                None => verify::sweep(&buffers, &offsets, u64::MAX)?,
-                Some(graph) if here.len() == graph.len() => {
-                    verify::conflicts(&buffers, &offsets, graph.view(), u64::MAX)?
-                }
-                Some(graph) => verify::conflicts(&buffers, &offsets, graph.induced(&here).view(), u64::MAX)?,
-            };
-        }
-        if problem.buffers().len() != self.offsets.len() {
-            return Err(Violation::LengthMismatch {
-                buffers: problem.buffers().len(),
-                other: self.offsets.len(),
-            });
-        }
-        Ok(peaks)
+        verify::plan(self, problem)
     }
 
     /// The plan as CSV: `id,lower,upper,size,alignment,offset,memory`, one line a tensor, with a header.
@@ -257,7 +247,11 @@ impl Plan {
 impl fmt::Display for Plan {
     /// One line for people: buffers, peak, bound, naive sum, strategy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let proof = if self.optimal() { "optimal" } else { "not proven optimal" };
+        let proof = match self.optimal() {
+            true if self.certificate.is_claim() => "optimal, says the search",
+            true => "optimal",
+            false => "not proven optimal",
+        };
         write!(
             f,
             "{} buffers on an {} queue: peak {} bytes, lower bound {} bytes ({proof}), plain sum {} bytes, by {}",

@@ -19,6 +19,8 @@ pub struct Member {
     pub buffer: usize,
     /// Offset in the buffer in bytes.
     pub offset: u64,
+    /// Whether it is a view of another tensor in the buffer, with no bytes of its own.
+    pub view: bool,
 }
 
 /// A checked planning problem.
@@ -30,6 +32,8 @@ pub struct Problem {
     /// Where lives have gaps: their pieces, each with the size and alignment of its buffer and the buffer's index as id.
     pieces: Vec<Buffer>,
     queue: Queue,
+    /// What the conflicts rest on beside the data dependencies.
+    ordering_edges: Vec<(usize, usize)>,
 }
 
 impl Problem {
@@ -38,8 +42,8 @@ impl Problem {
     /// # Errors
     /// A malformed life or alignment, a repeated id, or sizes whose sum exceeds 64 bits.
     pub fn from_buffers(buffers: Vec<Buffer>) -> Result<Self, Error> {
-        let members =
-            buffers.iter().enumerate().map(|(i, &tensor)| Member { tensor, buffer: i, offset: 0 }).collect();
+        let member = |(buffer, &tensor)| Member { tensor, buffer, offset: 0, view: false };
+        let members = buffers.iter().enumerate().map(member).collect();
         Self::checked(buffers, members, None, Queue::InOrder)
     }
 
@@ -114,6 +118,7 @@ impl Problem {
         let blocks = Blocks::new(graph, in_place, Some(reach))?;
         let conflicts = out_of_order(&blocks, reach)?;
         let mut problem = Self::from_blocks(graph, &blocks, Some(conflicts))?;
+        problem.ordering_edges = reach.edges().to_vec();
         if reach.order().iter().enumerate().any(|(at, &op)| at != op) {
             problem.retime(graph, &blocks, reach);
         }
@@ -167,6 +172,7 @@ impl Problem {
             let Some((buffer, offset)) = blocks.place(i) else {
                 continue;
             };
+            let view = tensor.alias.is_some();
             let family = graph.family(i).iter().map(|&view| graph.lifetime(view));
             let life = family.reduce(|a, b| a.union(b)).unwrap_or_else(|| graph.lifetime(i));
             let tensor = Buffer {
@@ -176,7 +182,7 @@ impl Problem {
                 size: tensor.size,
                 alignment: tensor.alignment,
             };
-            members.push(Member { tensor, buffer, offset });
+            members.push(Member { tensor, buffer, offset, view });
         }
         let queue = if conflicts.is_some() { Queue::OutOfOrder } else { Queue::InOrder };
         Self::checked(buffers.collect(), members, conflicts, queue)
@@ -208,7 +214,7 @@ impl Problem {
                 return Err(Error::DuplicateId { id: member.tensor.id });
             }
         }
-        Ok(Self { buffers, members, conflicts, pieces: Vec::new(), queue })
+        Ok(Self { buffers, members, conflicts, pieces: Vec::new(), queue, ordering_edges: Vec::new() })
     }
 
     /// The problem of some of the buffers (by index, ascending), with the tensors in them.
@@ -227,6 +233,7 @@ impl Problem {
         let buffers = keep.iter().map(|&i| self.buffers[i]).collect();
         let conflicts = self.conflicts.as_ref().map(|graph| graph.induced(keep));
         let mut part = Self::checked(buffers, members, conflicts, self.queue)?;
+        part.ordering_edges.clone_from(&self.ordering_edges);
         let pieces = self.pieces.iter();
         let pieces =
             pieces.filter_map(|piece| Some(Buffer { id: renumber[piece.id as usize]? as u64, ..*piece }));
@@ -273,10 +280,16 @@ impl Problem {
         }
     }
 
-    /// Plain sum of the buffers' sizes in bytes.
+    /// Ordering edges (earlier, later operator) that the conflicts hold under, beside the data dependencies.
+    #[must_use]
+    pub fn ordering_edges(&self) -> &[(usize, usize)] {
+        &self.ordering_edges
+    }
+
+    /// Plain sum of the tensors' sizes in bytes, views apart: what they take where nothing is shared, `u64::MAX` when that is more.
     #[must_use]
     pub fn naive(&self) -> u64 {
-        // Checked when the problem was made.
-        self.buffers.iter().map(|buffer| buffer.size).sum()
+        let own = self.members.iter().filter(|member| !member.view);
+        own.fold(0, |sum, member| sum.saturating_add(member.tensor.size))
     }
 }

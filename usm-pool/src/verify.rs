@@ -1,20 +1,26 @@
 //! The independent checker: shares no code with the planners, and needs no heap.
 //!
 //! [`intervals`] and [`conflicts`] compare every pair; [`sweep`] does the same for large in-order plans in `O(n log n)` with a heap.
-//! [`graph`] recomputes everything from the operator graph.
+//! [`plan`] computes every number of a plan anew, [`graph`] everything from the operator graph.
 
 #[cfg(feature = "alloc")]
 mod graph;
+#[cfg(feature = "alloc")]
+mod plan;
 #[cfg(feature = "alloc")]
 mod sweep;
 
 #[cfg(feature = "alloc")]
 pub use graph::graph;
 #[cfg(feature = "alloc")]
+pub use plan::plan;
+#[cfg(feature = "alloc")]
 pub use sweep::sweep;
 
 use core::fmt;
 
+#[cfg(feature = "alloc")]
+use crate::Queue;
 use crate::{Buffer, ConflictView};
 
 /// What is wrong with a plan. Buffers are named by id; offsets and sizes in bytes.
@@ -36,6 +42,21 @@ pub enum Violation {
     Misplaced { id: u64, offset: u64, expected: u64 },
     /// An operator may read `reader` after `writer` has overwritten it.
     Overwritten { op: usize, reader: u64, writer: u64 },
+    /// A row of the plan with another number than the problem and the offset of its buffer say; memories by number, device 0.
+    Row { index: usize, field: &'static str, said: u64, expected: u64 },
+    /// A number of the plan that is another one when computed anew.
+    Field { field: &'static str, said: u64, expected: u64 },
+    /// A plan for another queue than its problem.
+    #[cfg(feature = "alloc")]
+    Queue { said: Queue, expected: Queue },
+    /// An ordering edge that is not the problem's, that the plan lacks, that names no operator, or that closes a cycle.
+    OrderingEdge { earlier: usize, later: usize },
+    /// A certificate that names a tensor twice.
+    Repeated { id: u64 },
+    /// A certificate with two tensors that need not be live together.
+    NoConflict { first: u64, second: u64 },
+    /// A certificate with a tensor that nothing says is live at its instant.
+    NotLive { id: u64, time: u64 },
 }
 
 impl fmt::Display for Violation {
@@ -54,13 +75,39 @@ impl fmt::Display for Violation {
                 write!(f, "{buffers} buffers, but {other} entries in the plan")
             }
             Self::Missing { id } => {
-                write!(f, "tensor {id}: has no row although it needs one, or one although it needs none")
+                write!(
+                    f,
+                    "tensor {id}: unknown, without a row that it needs, or with one that it does not need"
+                )
             }
             Self::Misplaced { id, offset, expected } => {
                 write!(f, "tensor {id}: the plan says {offset} where {expected} is right")
             }
             Self::Overwritten { op, reader, writer } => {
                 write!(f, "op {op}: reads tensor {reader}, which tensor {writer} may have overwritten")
+            }
+            Self::Row { index, field, said, expected } => {
+                write!(f, "rows[{index}].{field}: the plan says {said} where {expected} is right")
+            }
+            Self::Field { field, said, expected } => {
+                write!(f, "{field}: the plan says {said} where {expected} is right")
+            }
+            #[cfg(feature = "alloc")]
+            Self::Queue { said, expected } => {
+                write!(f, "queue: the plan is for {}, the problem for {}", said.name(), expected.name())
+            }
+            Self::OrderingEdge { earlier, later } => {
+                write!(
+                    f,
+                    "ordering edge from op {earlier} to op {later}: missing, foreign, or it closes a cycle"
+                )
+            }
+            Self::Repeated { id } => write!(f, "certificate: names tensor {id} twice"),
+            Self::NoConflict { first, second } => {
+                write!(f, "certificate: tensors {first} and {second} need not be live together")
+            }
+            Self::NotLive { id, time } => {
+                write!(f, "certificate: nothing says that tensor {id} is live at time {time}")
             }
         }
     }

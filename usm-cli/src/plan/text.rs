@@ -21,7 +21,8 @@ pub(super) fn describe(outcome: &Outcome) -> String {
             _ if plan.memories.len() > 1 => "in two memories".to_owned(),
             peak if plan.optimal() => {
                 let times = plan.naive as f64 / peak.max(1) as f64;
-                format!("optimal, {times:.1} times less than the plain sum")
+                let claim = if plan.certificate.is_claim() { ", says the search" } else { "" };
+                format!("optimal{claim}, {times:.1} times less than the plain sum")
             }
             peak => {
                 let above = 100.0 * (peak as f64 / plan.lower_bound.max(1) as f64 - 1.0);
@@ -83,7 +84,7 @@ fn proof(certificate: &Certificate) -> String {
             format!("{} buffers that may all be live together", buffers.len())
         }
         Certificate::Search { nodes, capacity } => {
-            format!("nothing fits in {capacity} bytes ({nodes} nodes searched)")
+            format!("a claim: the search found nothing in {capacity} bytes ({nodes} nodes)")
         }
         _ => String::new(),
     }

@@ -16,6 +16,7 @@ pub struct Reachability {
     descendants: Vec<u64>,
     /// A topological order of the operators; the processing order unless an edge goes against it.
     order: Vec<usize>,
+    edges: Vec<(usize, usize)>,
 }
 
 impl Reachability {
@@ -73,7 +74,13 @@ impl Reachability {
             }
             descendants[op * width..(op + 1) * width].copy_from_slice(&row);
         }
-        Ok(Self { n, descendants, order })
+        Ok(Self { n, descendants, order, edges: edges.to_vec() })
+    }
+
+    /// The edges (earlier, later operator) that stand beside the data dependencies.
+    #[must_use]
+    pub fn edges(&self) -> &[(usize, usize)] {
+        &self.edges
     }
 
     /// A topological order of the operators, in which they may be submitted: the processing order, unless an edge goes against it.

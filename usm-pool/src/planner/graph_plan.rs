@@ -26,8 +26,8 @@ pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan
     }
 }
 
-/// As [`plan_graph`], with the ordering edges given (operators by index, the earlier one first) instead of looked for. An in-order queue
-/// needs none.
+/// As [`plan_graph`], with the ordering edges given (operators by index, the earlier one first) instead of looked for. A plan for an
+/// in-order queue needs none, and has none.
 ///
 /// # Errors
 /// As [`plan_graph`], and [`Error::OrderingEdge`] for an edge outside of the graph or one that closes a cycle.
@@ -61,10 +61,7 @@ pub fn plan_graph_with(
         let (bytes, certificate) = common_bound(graph, reach.as_ref())?;
         plan.lower_bound = bytes;
         plan.certificate = certificate;
-        // Every tensor counts in the plain sum, also those that found room in another one.
-        plan.naive = plain_sum(graph);
     }
-    plan.ordering_edges = edges.to_vec();
     Ok((problem, plan))
 }
 
@@ -76,12 +73,6 @@ pub(super) fn ordering(graph: &Graph, options: &Options<'_>) -> Result<Ordering,
     lever.keep_critical_path = options.keep_critical_path;
     lever.in_place = InPlace::SameSize;
     ordering_edges(graph, &lever)
-}
-
-fn plain_sum(graph: &Graph) -> u64 {
-    let roots = graph.tensors().iter().filter(|node| node.alias.is_none());
-    let placed = roots.filter(|node| node.kind == crate::graph::TensorKind::Activation);
-    placed.map(|node| node.size).fold(0, u64::saturating_add)
 }
 
 /// A bound for every choice of permits: an output that may take its input's place is not counted beside it.

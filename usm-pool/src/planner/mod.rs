@@ -192,6 +192,12 @@ impl Heaviest {
     }
 }
 
+/// The best bound in bytes that needs no search, and its certificate.
+pub(crate) fn bound(problem: &Problem) -> Result<(u64, Certificate), Error> {
+    let heaviest = Heaviest::of(problem)?;
+    Ok((heaviest.bytes, heaviest.certificate(problem)))
+}
+
 /// Makes a plan for a problem.
 ///
 /// # Errors

@@ -29,6 +29,13 @@ impl Range {
 /// The first [`Violation`] found.
 pub fn graph(graph: &Graph, queue: Queue, edges: &[(usize, usize)], rows: &[Row]) -> Result<(), Violation> {
     let ranges = ranges(graph, rows)?;
+    let n = graph.ops().len();
+    let backwards = |earlier: usize, later: usize| queue == Queue::InOrder && earlier >= later;
+    for &(earlier, later) in edges {
+        if earlier >= n || later >= n || backwards(earlier, later) {
+            return Err(Violation::OrderingEdge { earlier, later });
+        }
+    }
     match queue {
         Queue::InOrder => in_order(graph, &ranges),
         Queue::OutOfOrder => out_of_order(graph, edges, &ranges),
@@ -219,7 +226,7 @@ fn overlap(graph: &Graph, first: usize, second: usize, ranges: &[Option<Range>])
 
 fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>]) -> Result<(), Violation> {
     let tensors = graph.tensors();
-    let order = Paths::new(graph, edges);
+    let order = Paths::new(graph, edges)?;
     let accesses: Vec<Accesses> = (0..tensors.len()).map(|tensor| Accesses::of(graph, tensor)).collect();
     let mut roots: Vec<usize> = (0..tensors.len())
         .filter(|&tensor| {
@@ -319,56 +326,44 @@ struct Paths {
 }
 
 impl Paths {
-    fn new(graph: &Graph, edges: &[(usize, usize)]) -> Self {
+    /// The paths along data and `edges`, which may go against the processing order but close no cycle.
+    fn new(graph: &Graph, edges: &[(usize, usize)]) -> Result<Self, Violation> {
         let n = graph.ops().len();
-        let mut direct: Vec<Vec<usize>> = Vec::with_capacity(n);
-        for (op, node) in graph.ops().iter().enumerate() {
-            let mut mine: Vec<usize> = Vec::new();
-            for &input in &node.inputs {
-                let tensor = &graph.tensors()[input];
-                if let Some(producer) = tensor.producer {
-                    mine.push(producer);
-                    continue;
-                }
-                for &member in graph.family(tensor.root) {
-                    let under = &graph.tensors()[member];
-                    let shares = under.root_offset.max(tensor.root_offset)
-                        < (under.root_offset + under.size).min(tensor.root_offset + tensor.size);
-                    // An operator that makes a view of what it reads writes nothing.
-                    let writes = |op: &usize| {
-                        let inputs = &graph.ops()[*op].inputs;
-                        !inputs.iter().any(|&input| graph.tensors()[input].root == tensor.root)
-                    };
-                    mine.extend(under.producer.filter(|op| shares && writes(op)));
-                }
-            }
-            mine.retain(|&before| before < op);
-            mine.extend(edges.iter().filter(|edge| edge.1 == op && edge.0 < n).map(|edge| edge.0));
-            direct.push(mine);
+        let mut direct: Vec<Vec<usize>> = (0..n).map(|op| data_before(graph, op)).collect();
+        for &(earlier, later) in edges {
+            direct[later].push(earlier);
         }
-        // Edges may go against the processing order: repeat until nothing is new. A cycle makes an operator its own ancestor, which
-        // claims more order than there is; such a claim is taken back below.
-        let mut ancestors = alloc::vec![alloc::vec![0_u64; n.div_ceil(64)]; n];
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for op in 0..n {
-                let mut mine = ancestors[op].clone();
-                for &before in &direct[op] {
-                    mine[before / 64] |= 1 << (before % 64);
-                    for (word, theirs) in mine.iter_mut().zip(&ancestors[before]) {
-                        *word |= theirs;
-                    }
-                }
-                changed |= mine != ancestors[op];
-                ancestors[op] = mine;
+        let mut after: Vec<Vec<usize>> = alloc::vec![Vec::new(); n];
+        let mut waits: Vec<usize> = direct.iter().map(Vec::len).collect();
+        for (op, before) in direct.iter().enumerate() {
+            for &before in before {
+                after[before].push(op);
             }
         }
-        let cyclic = (0..n).any(|op| ancestors[op][op / 64] >> (op % 64) & 1 == 1);
-        if cyclic && !edges.is_empty() {
-            return Self::new(graph, &[]);
+        let mut ancestors = alloc::vec![Vec::new(); n];
+        let mut ready: Vec<usize> = (0..n).filter(|&op| waits[op] == 0).collect();
+        while let Some(op) = ready.pop() {
+            let mut mine = alloc::vec![0_u64; n.div_ceil(64)];
+            for &before in &direct[op] {
+                mine[before / 64] |= 1 << (before % 64);
+                for (word, theirs) in mine.iter_mut().zip(&ancestors[before]) {
+                    *word |= theirs;
+                }
+            }
+            ancestors[op] = mine;
+            for &next in &after[op] {
+                waits[next] -= 1;
+                if waits[next] == 0 {
+                    ready.push(next);
+                }
+            }
         }
-        Self { ancestors }
+        // What is left waits for itself, by way of an edge: data alone only goes forward.
+        let stuck = |&&(earlier, later): &&(usize, usize)| waits[earlier] > 0 && waits[later] > 0;
+        match edges.iter().find(stuck) {
+            Some(&(earlier, later)) => Err(Violation::OrderingEdge { earlier, later }),
+            None => Ok(Self { ancestors }),
+        }
     }
 
     fn path(&self, from: usize, to: usize) -> bool {
@@ -377,4 +372,29 @@ impl Paths {
             .and_then(|row| row.get(from / 64))
             .is_some_and(|word| word >> (from % 64) & 1 == 1)
     }
+}
+
+/// The operators whose results `op` reads, with repetitions.
+fn data_before(graph: &Graph, op: usize) -> Vec<usize> {
+    let mut mine: Vec<usize> = Vec::new();
+    for &input in &graph.ops()[op].inputs {
+        let tensor = &graph.tensors()[input];
+        if let Some(producer) = tensor.producer {
+            mine.push(producer);
+            continue;
+        }
+        for &member in graph.family(tensor.root) {
+            let under = &graph.tensors()[member];
+            let shares = under.root_offset.max(tensor.root_offset)
+                < (under.root_offset + under.size).min(tensor.root_offset + tensor.size);
+            // An operator that makes a view of what it reads writes nothing.
+            let writes = |op: &usize| {
+                let inputs = &graph.ops()[*op].inputs;
+                !inputs.iter().any(|&input| graph.tensors()[input].root == tensor.root)
+            };
+            mine.extend(under.producer.filter(|op| shares && writes(op)));
+        }
+    }
+    mine.retain(|&before| before < op);
+    mine
 }
