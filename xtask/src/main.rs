@@ -15,6 +15,7 @@ mod folder;
 mod fuzz;
 mod images;
 mod loom;
+mod mutants;
 mod nrt;
 mod numba;
 mod python;
@@ -46,6 +47,7 @@ usage: cargo xtask <command>
                         tests under AddressSanitizer: all, or the parts in whose names one of these is, and of those the tests; needs nightly
   races [PART...]       the cases with several threads under valgrind's helgrind
   loom                  the models of lock-free code under all interleavings
+  mutants [--json]      wrong inputs made on purpose for each checker, which must refuse them all
   images                the freestanding and bare-metal images alone
   features              every pair of features of every crate alone
   nrt [--debug]         the C library of usm-nrt, or the one that looks for misuse; prints where it and its header are
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(rest),
         "sanitize" => sanitize::run(rest),
         "races" => races::run(rest),
+        "mutants" => mutants::run(rest),
         "loom" => no_arguments(rest).and_then(|()| loom::run()),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");

@@ -1,0 +1,26 @@
+//! `cargo xtask mutants`: what each checker of the workspace lets through of wrong inputs made on purpose.
+
+use crate::command::cargo;
+use crate::report::Report;
+use crate::{Failure, environment};
+
+/// Runs them all; `--json` prints one document: `{"checkers":[{"name","mutants","killed","alive":[]}]}`.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
+    if let Some(other) = arguments.iter().find(|argument| *argument != "--json") {
+        return Err(Failure::Usage(format!("mutants does not take `{other}`")));
+    }
+    let mut program = program();
+    let status = program.args(arguments).status().map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err(Failure::Reported) }
+}
+
+/// The same as a part of the test run.
+pub(crate) fn part(report: &mut Report) {
+    report.command("mutants of the checkers", &mut program());
+}
+
+fn program() -> std::process::Command {
+    let mut program = cargo(["run", "--quiet", "-p", "usm-tests", "--bin", "mutants", "--"]);
+    program.current_dir(environment::root());
+    program
+}
