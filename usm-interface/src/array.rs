@@ -39,6 +39,7 @@ pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>>
     let readonly = match raw.data {
         Data::Pointer { flag, .. } => flag,
         Data::Buffer { readonly, .. } => readonly,
+        Data::Bytes { .. } => true,
         Data::Absent | Data::Object => false,
     };
     Ok(Terms {

@@ -216,7 +216,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
         if !spelled(dtype) || !members {
             return Err(refuse(Key::Typestr, Reason::Dtype));
         }
-        let absent = matches!(self.data, Data::Absent | Data::Object);
+        let absent = matches!(self.data, Data::Absent | Data::Bytes { .. } | Data::Object);
         // Without an address the offset stays where the target has a key for it.
         let keeps_offset = absent && protocol != Protocol::Cuda && self.layout.offset() != 0;
         let (address, layout) =
@@ -272,7 +272,7 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
             // An array without bytes has no address in DLPack.
             Data::Pointer { .. } | Data::Buffer { .. } if self.layout.nbytes() == 0 => Some(0),
             Data::Pointer { address, .. } | Data::Buffer { address, .. } => Some(address),
-            Data::Absent | Data::Object => None,
+            Data::Absent | Data::Bytes { .. } | Data::Object => None,
         };
         let mut flags = if self.readonly { FLAG_READ_ONLY } else { 0 };
         if code.bits < 8 {

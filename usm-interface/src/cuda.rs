@@ -57,7 +57,7 @@ pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>>
         Data::Pointer { flag, .. } => flag,
         Data::Absent if policy.missing_data == MissingData::Allow => false,
         Data::Absent => return Err(Key::Data.error(EntryError::Missing)),
-        Data::Buffer { .. } | Data::Object => {
+        Data::Buffer { .. } | Data::Bytes { .. } | Data::Object => {
             return Err(Key::Data
                 .error(EntryError::WrongType { expected: "(address, read-only)", found: Found::Object }));
         }

@@ -69,6 +69,11 @@ pub enum Data {
         /// Whether it may not be written.
         readonly: bool,
     },
+    /// Bytes that stand in the text itself, read-only like Python's: they have a length and no address.
+    Bytes {
+        /// Bytes.
+        len: u64,
+    },
     /// An object that text cannot resolve to a buffer.
     Object,
 }
@@ -339,6 +344,7 @@ impl<'a, 'f> Raw<'a, 'f> {
     fn check_data<const N: usize>(&self, layout: &Layout<N>, policy: &Policy) -> Result<()> {
         match self.data {
             Data::Absent | Data::Object => Ok(()),
+            Data::Bytes { len } => layout.check_inside(0, Allocation { base: 0, len }),
             Data::Pointer { address: 0, .. } | Data::Buffer { address: 0, .. } => {
                 if layout.nbytes() == 0 && policy.null == Null::ZeroSize {
                     Ok(())

@@ -52,7 +52,7 @@ pub(crate) fn terms<'a>(
         Data::Pointer { flag, .. } => readonly(flag, raw, dimensions, dtype, syclobj, policy),
         Data::Buffer { readonly, .. } => readonly,
         Data::Absent => false,
-        Data::Object => {
+        Data::Bytes { .. } | Data::Object => {
             return Err(Key::Data
                 .error(EntryError::WrongType { expected: "(address, read-only)", found: Found::Object }));
         }

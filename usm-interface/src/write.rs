@@ -298,7 +298,9 @@ impl<const N: usize> Interface<'_, '_, N> {
         match self.data {
             Data::Absent => Ok(()),
             // Without `data` the producer's buffer stands in.
-            Data::Buffer { .. } | Data::Object if self.protocol() == Protocol::Sycl => Ok(()),
+            Data::Buffer { .. } | Data::Bytes { .. } | Data::Object if self.protocol() == Protocol::Sycl => {
+                Ok(())
+            }
             Data::Pointer { address, flag } => {
                 write!(
                     keys.key("data")?,
@@ -308,7 +310,7 @@ impl<const N: usize> Interface<'_, '_, N> {
                     spelling.close()
                 )
             }
-            Data::Buffer { .. } | Data::Object => {
+            Data::Buffer { .. } | Data::Bytes { .. } | Data::Object => {
                 write!(keys.key("data")?, "{quote}<object>{quote}")
             }
         }

@@ -217,7 +217,10 @@ fn data<'a, S: Source<'a>>(reader: &mut Reader<S>, value: &Token<'a>, policy: &P
         Token::Opaque(Opaque::Buffer { address, len, readonly }) => {
             return Ok(Data::Buffer { address, len, readonly });
         }
-        Token::Opaque(_) | Token::Bytes(_) => return Ok(Data::Object),
+        Token::Bytes(text) => {
+            return Ok(Data::Bytes { len: u64::try_from(text.chars().count()).unwrap_or(u64::MAX) });
+        }
+        Token::Opaque(_) => return Ok(Data::Object),
         Token::Str(text) if is_object(text) => return Ok(Data::Object),
         Token::Tuple | Token::List => {}
         ref other => return Err(wrong_type(key, "(address, flag), a buffer or None", other)),
