@@ -22,6 +22,7 @@ use usm_nrt::{MemRef, SourceAllocator, Stats, caught_panics};
 /// Every function of C type in the sources, and whether code of the program that Rust checked runs below it. Functions of C type that the
 /// program gives (destructors, allocators) are frames themselves: Rust ends the process where a panic would leave one.
 const FRAMES: &[(&str, &str, Below)] = &[
+    ("usm-cli/src/interrupt.rs", "note", Below::OurOwn),
     ("usm-core/src/backend/dpctl/error.rs", "on_async_error", Below::OurOwn),
     // The waits are in a thread of their own, which a panic ends.
     ("usm-core/src/process/exit.rs", "hook hook", Below::OurOwn),

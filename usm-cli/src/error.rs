@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Unable,
     /// 2: bad input or usage.
     Bad,
+    /// 130: what was found when somebody pressed Ctrl-C.
+    Interrupted,
 }
 
 impl From<Exit> for ExitCode {
@@ -25,6 +27,7 @@ impl From<Exit> for ExitCode {
             Exit::Done => Self::SUCCESS,
             Exit::Unable => Self::from(1),
             Exit::Bad => Self::from(2),
+            Exit::Interrupted => Self::from(130),
         }
     }
 }

@@ -7,6 +7,7 @@ mod devices;
 mod error;
 mod input;
 mod interface;
+mod interrupt;
 mod memory;
 mod output;
 mod plan;
@@ -18,7 +19,9 @@ mod shown;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::aot::{Shell, generate};
 
 use error::{Error, Exit, Result};
 use shown::Shown;
@@ -46,12 +49,34 @@ enum Command {
     Interface(interface::Arguments),
     /// Remove reference operations that cancel out, from graphs or from LLVM IR: one JSON answer a record.
     Prune(prune::Arguments),
+    /// Print what makes a shell complete this command's arguments.
+    Completions {
+        /// The shell.
+        #[arg(value_parser = shell())]
+        shell: Shell,
+    },
     /// Run a sample kernel, check it against a plain loop and time both.
     Run(run::Arguments),
     /// Part of `plan model.onnx`; not for use by hand.
     #[cfg(feature = "onnx")]
     #[command(hide = true, name = input::onnx::infer::CHILD)]
     InferShapes,
+}
+
+/// The shells that are documented and tested.
+fn shell() -> impl TypedValueParser<Value = Shell> {
+    PossibleValuesParser::new(["bash", "zsh", "fish"]).map(|name| match name.as_str() {
+        "zsh" => Shell::Zsh,
+        "fish" => Shell::Fish,
+        _ => Shell::Bash,
+    })
+}
+
+fn completions(shell: Shell) -> Result<Exit> {
+    let mut script = Vec::new();
+    generate(shell, &mut Cli::command(), "usm", &mut script);
+    output::raw(&script)?;
+    Ok(Exit::Done)
 }
 
 fn main() -> ExitCode {
@@ -82,6 +107,7 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Interface(arguments) => interface::run(arguments),
         Command::Prune(arguments) => prune::run(arguments),
         Command::Run(arguments) => run::run(arguments, cli.json),
+        Command::Completions { shell } => completions(*shell),
         #[cfg(feature = "onnx")]
         Command::InferShapes => input::onnx::infer::run_child(),
     }

@@ -19,8 +19,9 @@ const OUTPUTS: usize = 2;
 pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Graph> {
     let table = Table::read(path, ["op", "inputs", "outputs"], 3)?;
     let tensors_path = beside(path, "csv");
-    let Buffers { buffers, lines, gaps } =
-        buffers_csv::rows(&tensors_path, hints).map_err(|error| error.in_file(&tensors_path))?;
+    let Buffers { buffers, lines, gaps } = read_file(&tensors_path)
+        .and_then(|text| buffers_csv::rows(&text, hints))
+        .map_err(|error| error.in_file(&tensors_path))?;
     if let Some(&(buffer, ..)) = gaps.first() {
         let error = Error::bad("the lives of a graph's tensors have no gaps").at_line(lines[buffer]);
         return Err(error.in_field("gaps").in_file(&tensors_path));

@@ -8,13 +8,14 @@ mod json;
 pub(crate) mod onnx;
 mod table;
 
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use usm_pool::{Graph, Problem};
 
 use crate::error::{Error, Result};
 
-pub(crate) use table::number;
+pub(crate) use table::{bytes, number};
 
 /// What a file holds.
 pub(crate) enum Input {
@@ -36,6 +37,26 @@ pub(crate) struct Hints {
 /// Alignment in bytes of a tensor of a graph when neither file nor user says one.
 const GRAPH_ALIGNMENT: u64 = 64;
 
+/// What messages call an input: `-` is the standard one.
+pub(crate) fn called(path: &Path) -> &Path {
+    if path.as_os_str() == "-" { Path::new("standard input") } else { path }
+}
+
+/// Reads standard input: a graph.json where it begins with a brace, else buffers as CSV.
+fn read_standard(hints: &Hints) -> Result<Input> {
+    let mut text = Vec::new();
+    io::stdin()
+        .lock()
+        .read_to_end(&mut text)
+        .map_err(|error| Error::bad(format!("cannot be read: {error}")))?;
+    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first == Some(&b'{') {
+        graph_json::parse(&text, hints).map(Input::Graph)
+    } else {
+        buffers_csv::parse(&text, hints).map(Input::Buffers)
+    }
+}
+
 /// Reads a file.
 pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Input> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
@@ -43,7 +64,9 @@ pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Input> {
     if !hints.dims.is_empty() && !is(".onnx") {
         return Err(Error::bad("only ONNX files have symbolic dimensions").in_field("--dim"));
     }
-    if is(".onnx") {
+    if path.as_os_str() == "-" {
+        read_standard(hints).map_err(|error| error.in_file(called(path)))
+    } else if is(".onnx") {
         onnx::read(path, hints).map(Input::Graph)
     } else if is(".json") {
         graph_json::read(path, hints).map(Input::Graph)

@@ -28,7 +28,8 @@ impl<const N: usize> Table<N> {
         Self::parse(&crate::error::read_file(path)?, names, required).map_err(|error| error.in_file(path))
     }
 
-    fn parse(bytes: &[u8], names: [&'static str; N], required: usize) -> Result<Self> {
+    /// [`read`](Self::read) of text that is there already.
+    pub(crate) fn parse(bytes: &[u8], names: [&'static str; N], required: usize) -> Result<Self> {
         let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(bytes);
         let header = reader.headers().map_err(|error| malformed(&error))?.clone();
         let mut columns = [None; N];
@@ -87,6 +88,20 @@ impl<'a, const N: usize> Row<'a, N> {
         let parts = self.text(column).split(';').map(str::trim).filter(|part| !part.is_empty());
         parts.map(|part| number(part).map_err(|reason| self.error(column, reason))).collect()
     }
+}
+
+/// Bytes: a whole number, also in one of the binary units, as `1KiB`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].into_iter().zip(1_u32..);
+    let unit = units.filter_map(|(unit, power)| Some((text.strip_suffix(unit)?, power))).next();
+    let Some((count, power)) = unit else {
+        return number(text).map_err(|reason| match text.ends_with(|c: char| c.is_ascii_digit()) {
+            true => reason,
+            false => format!("{reason} of bytes, and not one with KiB, MiB, GiB, TiB, PiB or EiB behind it"),
+        });
+    };
+    let factor = 1024_u64.pow(power);
+    number(count)?.checked_mul(factor).ok_or_else(|| format!("{text} is above {} bytes", u64::MAX))
 }
 
 /// A whole number of at most 64 bits.

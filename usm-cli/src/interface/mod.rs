@@ -13,7 +13,7 @@ use usm_interface::{
 };
 
 use crate::error::{Error, Exit, Result};
-use crate::input::number;
+use crate::input::{bytes, number};
 use convert::{Converted, To, convert};
 
 /// Dimensions that NumPy has at most.
@@ -72,7 +72,12 @@ fn allocation(text: &str) -> Result<(u64, u64), String> {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).map_err(|error| error.to_string())?,
         None => number(base)?,
     };
-    Ok((base, number(len)?))
+    let len = bytes(len)?;
+    // The last byte has an address.
+    if base.checked_add(len.saturating_sub(1)).is_none() {
+        return Err(format!("{len} bytes at {base} end above {}", u64::MAX));
+    }
+    Ok((base, len))
 }
 
 #[derive(Serialize)]

@@ -7,11 +7,12 @@ use clap::{Args, ValueEnum};
 use usm_pool::{Queue, Strategy};
 
 use crate::error::Result;
-use crate::input::number;
+use crate::input::{bytes, number};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// model.onnx, graph.json, buffers.csv or NAME.graph.csv (with NAME.csv and NAME.outputs beside it).
+    /// model.onnx, graph.json, buffers.csv or NAME.graph.csv (with NAME.csv and NAME.outputs beside it); `-` for a graph.json or CSV on standard
+    /// input.
     pub(super) input: PathBuf,
     /// The queue that will run the plan.
     #[arg(long, value_enum, default_value = "in-order")]
@@ -20,7 +21,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value = "auto")]
     pub(super) strategy: StrategyArgument,
     /// Decide whether a plan fits in so many bytes; exit code 1 when none was found.
-    #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, allow_negative_numbers = true)]
     pub(super) capacity: Option<u64>,
     /// End the search so long after the start of planning; another run may then end with another plan. Without it a count of nodes
     /// ends the search, the same on every machine [default: with --strategy auto also 10 seconds of search].
@@ -33,10 +34,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "BYTES", value_parser = alignment, allow_negative_numbers = true)]
     pub(super) alignment: Option<u64>,
     /// Device memory; what does not fit goes to host memory. Also limits what one operator reads and writes.
-    #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, allow_negative_numbers = true)]
     pub(super) device_memory: Option<u64>,
     /// Largest single allocation in device memory; larger buffers go to host memory.
-    #[arg(long, value_name = "BYTES", value_parser = number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, allow_negative_numbers = true)]
     pub(super) max_alloc: Option<u64>,
     /// On an out-of-order queue: add so many ordering edges at most, where they lower the peak.
     #[arg(long, value_name = "N")]
@@ -122,7 +123,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn alignment(text: &str) -> Result<u64, String> {
-    let bytes = number(text)?;
+    let bytes = bytes(text)?;
     if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is not a power of two")) }
 }
 

@@ -21,6 +21,7 @@ use usm_pool::{Graph, Options, Plan, Problem, Queue, svg, verify};
 
 use crate::error::{Error, Exit, Result, write_file};
 use crate::input::{self, Hints, Input, graph_json};
+use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
 use crate::shown::Shown;
@@ -55,11 +56,13 @@ pub(crate) struct Outcome {
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
     let hints = Hints { alignment: arguments.alignment, dims: arguments.dims.clone() };
     let input = {
-        let _sign_of_life = Progress::start(format!("reading {}", arguments.input.display()));
+        let _sign_of_life = Progress::start(format!("reading {}", input::called(&arguments.input).display()));
         input::read(&arguments.input, &hints)?
     };
     refuse_contradictions(arguments, &input)?;
+    let interrupt = Interrupt::watch();
     let outcome = make(input, arguments)?;
+    drop(interrupt);
     check(&outcome)?;
     let written = write(&outcome, arguments)?;
     if json {
@@ -70,7 +73,11 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
             output::line(format_args!("  {what:<12} {}", Shown(path.display())))?;
         }
     }
-    Ok(if outcome.plan.feasible() { Exit::Done } else { Exit::Unable })
+    Ok(match outcome.plan.feasible() {
+        _ if interrupt::came() => Exit::Interrupted,
+        true => Exit::Done,
+        false => Exit::Unable,
+    })
 }
 
 /// Options that mean nothing for this input or beside each other.
@@ -89,7 +96,7 @@ fn refuse_contradictions(arguments: &Arguments, input: &Input) -> Result<()> {
     }
     if queue == Queue::OutOfOrder {
         let reason = "buffers have lifetimes, which only an in-order queue keeps; give a graph";
-        return Err(Error::bad(reason).in_field("--queue").in_file(&arguments.input));
+        return Err(Error::bad(reason).in_field("--queue").in_file(input::called(&arguments.input)));
     }
     let needs_operators = [
         ("--reorder", arguments.reorder),
@@ -99,7 +106,7 @@ fn refuse_contradictions(arguments: &Arguments, input: &Input) -> Result<()> {
     match needs_operators.into_iter().find(|(_, given)| *given) {
         Some((field, _)) => Err(Error::bad("buffers have no operators; give a graph")
             .in_field(field)
-            .in_file(&arguments.input)),
+            .in_file(input::called(&arguments.input))),
         None => Ok(()),
     }
 }
@@ -123,7 +130,7 @@ fn write<'a>(outcome: &Outcome, arguments: &'a Arguments) -> Result<Vec<(&'stati
     }
     if plan.feasible() {
         file("plan", &arguments.output, &|| Ok(plan.to_csv()))?;
-        file("picture", &arguments.svg, &|| Ok(svg::render(plan, &title(&arguments.input))))?;
+        file("picture", &arguments.svg, &|| Ok(svg::render(plan, &title(input::called(&arguments.input)))))?;
         file("sharing", &arguments.sharing, &|| Ok(sharing_table(problem, plan)))?;
         file("pool dump", &arguments.pool_dump, &|| Ok(pool_dump_csv(plan, graph.as_ref())))?;
     }
@@ -153,6 +160,9 @@ impl Clock {
     }
 
     fn over(&self) -> bool {
+        if interrupt::came() {
+            return true;
+        }
         // The planner asks first when a search begins.
         let start = self.start.get_or_init(Instant::now);
         let over = self.limit.is_some_and(|limit| start.elapsed() >= limit);
@@ -180,7 +190,7 @@ fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {
         options.nodes = u64::MAX;
     }
     let limits = Limits::new(arguments.device_memory, arguments.max_alloc);
-    let named = |error| Error::bad(error).in_file(&arguments.input);
+    let named = |error| Error::bad(error).in_file(input::called(&arguments.input));
     let mut reordered = None;
     let (graph, problem, plan) = match input {
         Input::Buffers(problem) => {

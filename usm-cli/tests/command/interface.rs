@@ -147,6 +147,9 @@ fn numpy_mode_reads_more() {
 #[test]
 fn bad_usage_exits_with_2() {
     usm(&["interface", "--allocation", "12"]).refused(&["BASE:LEN"]);
+    usm(&["interface", "--allocation", "18446744073709551615:2"])
+        .refused(&["--allocation", "18446744073709551615"]);
+    assert_eq!(usm(&["interface", "--allocation", "18446744073709551615:1"]).code, 0);
     usm(&["interface", "--allocation", "1:99999999999999999999"]).refused(&["99999999999999999999"]);
     usm(&["interface", "--protocol", "opencl"]).refused(&["opencl", "sycl"]);
     usm(&["interface", "--to", "opencl"]).refused(&["opencl", "dlpack"]);
@@ -346,4 +349,24 @@ fn every_real_dictionary_is_answered_as_its_producer_says() {
         }
     }
     assert!(checked > 100, "only {checked} records were compared");
+}
+
+/// As Python's `b"12345"`, which is a buffer of five bytes that nobody may write.
+#[test]
+fn bytes_in_the_text_are_a_buffer_of_their_length() {
+    let ask = |data: &str, shape: &str, more: &str| {
+        ask_one(
+            &[],
+            &format!("{{'data': {data}, 'shape': ({shape},), 'typestr': '|u1', 'version': 3{more}}}"),
+        )
+    };
+    let fits = ask("b'12345'", "5", "");
+    assert_eq!((&fits["ok"], &fits["readonly"]), (&true.into(), &true.into()));
+    assert_eq!(ask("b'12345'", "6", "")["error"]["kind"], "outside_allocation");
+    assert_eq!(ask("b'12345'", "4", ", 'offset': 1")["ok"], true);
+    assert_eq!(ask("b'12345'", "4", ", 'offset': 2")["error"]["kind"], "outside_allocation");
+    assert_eq!(ask("b'12345'", "2", ", 'strides': (-1,)")["error"]["kind"], "outside_allocation");
+    assert_eq!(ask(r"b'\x00\xff\n'", "3", "")["ok"], true);
+    assert_eq!(ask(r"b'\x00\xff\n'", "4", "")["ok"], false);
+    assert_eq!(ask("b''", "0", "")["ok"], true);
 }

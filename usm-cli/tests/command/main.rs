@@ -19,6 +19,7 @@ mod prune;
 mod run;
 mod run_devices;
 mod runtimes;
+mod shell;
 mod skip;
 mod support;
 mod usage;

@@ -1,0 +1,68 @@
+//! Ctrl-C in a search: the best plan so far is still printed.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+static CAME: AtomicBool = AtomicBool::new(false);
+
+/// While this lives the first Ctrl-C is noted; the second one ends the process, as each does without it.
+pub(crate) struct Interrupt(());
+
+/// Whether Ctrl-C was pressed.
+pub(crate) fn came() -> bool {
+    CAME.load(Ordering::Relaxed)
+}
+
+#[cfg(unix)]
+mod system {
+    use core::sync::atomic::Ordering;
+
+    const SIGINT: i32 = 2;
+    /// `SIG_DFL`.
+    const USUAL: usize = 0;
+    /// `SIG_IGN`.
+    const IGNORED: usize = 1;
+
+    unsafe extern "C" {
+        fn signal(number: i32, handler: usize) -> usize;
+    }
+
+    extern "C" fn note(_: i32) {
+        super::CAME.store(true, Ordering::Relaxed);
+        end();
+    }
+
+    pub(super) fn watch() {
+        let handler: extern "C" fn(i32) = note;
+        // SAFETY: the handler stores to an atomic and calls `signal`; both are allowed in handlers.
+        let before = unsafe { signal(SIGINT, handler as usize) };
+        if before == IGNORED {
+            // A shell that ran the command in the background wants it so.
+            // SAFETY: no handler of ours.
+            let _ = unsafe { signal(SIGINT, IGNORED) };
+        }
+    }
+
+    pub(super) fn end() {
+        // SAFETY: no handler of ours; one that was ignored stays so.
+        let before = unsafe { signal(SIGINT, USUAL) };
+        if before == IGNORED {
+            // SAFETY: as above.
+            let _ = unsafe { signal(SIGINT, IGNORED) };
+        }
+    }
+}
+
+impl Interrupt {
+    pub(crate) fn watch() -> Self {
+        #[cfg(unix)]
+        system::watch();
+        Self(())
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        system::end();
+    }
+}
