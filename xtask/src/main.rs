@@ -10,6 +10,7 @@ mod command;
 mod cuda;
 mod debian;
 mod environment;
+mod examples;
 mod features;
 mod folder;
 mod fuzz;
@@ -34,7 +35,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   setup                 Python, OpenCL CPU runtime, Level Zero, PoCL, ONNX models and NumPy 1.26 in .setup/
-  test                  set-up, format, lints, features one by one, tests, doctests, the command with panic=abort, images, wheel, Python tests
+  test                  set-up, format, lints, features one by one, tests, doctests, examples, the command with panic=abort, images, wheel, Python tests
   test --cuda           the tests that need an NVIDIA GPU
   test --cuda --prebuilt FOLDER
                         builds them into FOLDER, with a run.sh for a machine without cargo

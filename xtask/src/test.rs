@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::command::{cargo, command, probe};
 use crate::report::Report;
-use crate::{Failure, cuda, environment, features, images, mutants, setup, spirv, wheel};
+use crate::{Failure, cuda, environment, examples, features, images, mutants, setup, spirv, wheel};
 
 /// The crates that work without the standard library; each is linted and tested with no feature and with `alloc`.
 pub(crate) const NO_STD: [&str; 5] = ["usm-core", "usm-interface", "usm-pool", "usm-kernel", "usm-nrt"];
@@ -31,6 +31,7 @@ pub(crate) fn all(report: &mut Report) {
     features::parts(report, features::Depth::Alone);
     spirv::part(report, true);
     tests(report);
+    examples::parts(report);
     mutants::part(report);
     without_unwinding(report);
     images::parts(report);
