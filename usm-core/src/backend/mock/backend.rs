@@ -4,12 +4,11 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::alloc::Layout;
-use core::ops::Range;
 use core::ptr::NonNull;
 use core::time::Duration;
 
 use super::Mock;
-use super::engine::{Engine, Submission};
+use super::engine::{Engine, Submission, Touch};
 use super::event::MockEvent;
 use super::script::Operation;
 use crate::backend::{
@@ -56,11 +55,11 @@ unsafe impl KeepsBooks for MockContext {
 impl Drop for MockContext {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
-        let engine = &self.engine;
+        let (engine, id) = (&self.engine, self.shared.id());
         // SAFETY: `drain` hands out blocks of this context whose operations are complete, each once.
-        let free = |block: &Block| unsafe { engine.free(block) };
+        let free = |block: &Block| unsafe { engine.free(block, id) };
         // SAFETY: as above.
-        let destroy = |raw: MockBuffer| unsafe { engine.free(&raw.block) };
+        let destroy = |raw: MockBuffer| unsafe { engine.free(&raw.block, id) };
         // SAFETY: the books of this context, and blocks go back to its engine.
         unsafe { self.deferred.drain(&self.shared, self.shared.wait_limit(), free, destroy) };
         engine.closed_context();
@@ -101,7 +100,7 @@ impl MockQueue {
         operation: Operation,
         bytes: usize,
         after: &[MockEvent],
-        touches: Vec<Range<usize>>,
+        touches: Vec<Touch>,
         work: impl FnOnce() + Send + 'static,
     ) -> Result<MockEvent> {
         let submission = Submission {
@@ -126,10 +125,16 @@ impl MockQueue {
         after: &[MockEvent],
     ) -> Result<MockEvent> {
         let (to, from) = (Address(dst), Address(src.cast_mut()));
-        self.submit(Operation::Copy, len, after, vec![span(dst, len), span(src, len)], move || {
-            // SAFETY: what the caller promised holds until the event is complete, which is after this.
-            unsafe { core::ptr::copy_nonoverlapping(from.get(), to.get(), len) };
-        })
+        self.submit(
+            Operation::Copy,
+            len,
+            after,
+            vec![Touch::write(dst, len), Touch::read(src, len)],
+            move || {
+                // SAFETY: what the caller promised holds until the event is complete, which is after this.
+                unsafe { core::ptr::copy_nonoverlapping(from.get(), to.get(), len) };
+            },
+        )
     }
 
     /// # Safety
@@ -141,8 +146,13 @@ impl MockQueue {
         len: usize,
         after: &[MockEvent],
     ) -> Result<MockEvent> {
+        let width = pattern.len();
+        if !matches!(width, 1 | 2 | 4 | 8 | 16) || len % width != 0 {
+            self.context.engine.misused(dst, len);
+            return Err(ErrorKind::BadPattern { width, len }.into());
+        }
         let (to, pattern) = (Address(dst), pattern.to_vec());
-        self.submit(Operation::Fill, len, after, vec![span(dst, len)], move || {
+        self.submit(Operation::Fill, len, after, vec![Touch::write(dst, len)], move || {
             for start in (0..len).step_by(pattern.len()) {
                 let place = to.get().wrapping_add(start);
                 // SAFETY: what the caller promised holds until the event is complete, which is after this; `len` is a multiple of the width. No
@@ -151,10 +161,6 @@ impl MockQueue {
             }
         })
     }
-}
-
-fn span(pointer: *const u8, len: usize) -> Range<usize> {
-    pointer as usize..pointer as usize + len
 }
 
 // SAFETY: memory comes from the global allocator (2); the engine runs work only after its events and, in order, after
@@ -218,12 +224,12 @@ unsafe impl Backend for Mock {
         if context.shared.info().capabilities.of(kind).is_empty() {
             return Err(ErrorKind::Unsupported { operation: "this kind of memory on this device" }.into());
         }
-        context.engine.allocate(kind, layout, context.shared.id())
+        context.engine.allocate(kind, layout, context.shared.id(), false)
     }
 
     unsafe fn free(context: &Counted<MockContext>, block: &Block) {
         // SAFETY: the caller's promise.
-        unsafe { context.engine.free(block) };
+        unsafe { context.engine.free(block, context.shared.id()) };
     }
 
     fn query(context: &Counted<MockContext>, address: usize) -> Result<PointerInfo> {
@@ -302,7 +308,7 @@ impl Buffers<Mock> for Mock {
 
     fn create(context: &Counted<MockContext>, size: usize) -> Result<MockBuffer> {
         let layout = crate::Request::new(AllocKind::Device, size).layout()?;
-        let pointer = context.engine.allocate(AllocKind::Device, layout, 0)?;
+        let pointer = context.engine.allocate(AllocKind::Device, layout, context.shared.id(), true)?;
         // SAFETY: fresh memory of that size.
         unsafe { pointer.as_ptr().write_bytes(0, size) };
         Ok(MockBuffer { block: Block { pointer, size, alignment: layout.align(), kind: AllocKind::Device } })
@@ -314,7 +320,7 @@ impl Buffers<Mock> for Mock {
 
     unsafe fn destroy(context: &Counted<MockContext>, raw: MockBuffer) {
         // SAFETY: allocated by `create`; the caller promises that nothing uses it.
-        unsafe { context.engine.free(&raw.block) };
+        unsafe { context.engine.free(&raw.block, context.shared.id()) };
     }
 
     unsafe fn write(
@@ -384,7 +390,7 @@ impl Advice<Mock> for Mock {
         len: usize,
         after: &[MockEvent],
     ) -> Result<MockEvent> {
-        queue.submit(Operation::Advice, len, after, vec![span(pointer, len)], || {})
+        queue.submit(Operation::Advice, len, after, vec![Touch::read(pointer, len)], || {})
     }
 
     unsafe fn advise(
@@ -394,7 +400,7 @@ impl Advice<Mock> for Mock {
         _: MemAdvice,
         after: &[MockEvent],
     ) -> Result<MockEvent> {
-        queue.submit(Operation::Advice, len, after, vec![span(pointer, len)], || {})
+        queue.submit(Operation::Advice, len, after, vec![Touch::read(pointer, len)], || {})
     }
 }
 

@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::Range;
 use core::panic::AssertUnwindSafe;
 use std::panic::{catch_unwind, resume_unwind};
 
@@ -16,8 +15,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{Mutex, take_out};
 
 mod memory;
+mod misuse;
 
-use memory::{Chunk, Life, Live};
+use memory::{Chunk, Freed, Life, Live};
+pub(super) use misuse::Touch;
+use misuse::Violation;
 
 struct Queued {
     queue: u64,
@@ -25,7 +27,7 @@ struct Queued {
     context: u64,
     after: Vec<Arc<EventState>>,
     event: Arc<EventState>,
-    touches: Vec<Range<usize>>,
+    touches: Vec<Touch>,
     /// Blocks of queues that it touches.
     lives: Vec<Arc<Life>>,
     /// The block of a queue that it frees.
@@ -43,7 +45,7 @@ pub(super) struct Submission<'a> {
     pub(super) context: u64,
     pub(super) bytes: usize,
     pub(super) after: &'a [MockEvent],
-    pub(super) touches: Vec<Range<usize>>,
+    pub(super) touches: Vec<Touch>,
 }
 
 #[derive(Default)]
@@ -53,9 +55,10 @@ struct State {
     queued: Vec<Queued>,
     faults: Vec<Fault>,
     calls: Vec<Call>,
-    violations: Vec<(usize, usize)>,
+    violations: Vec<Violation>,
     live: Vec<Live>,
     chunks: Vec<Chunk>,
+    freed: Freed,
     /// Bases of blocks opened by an IPC handle.
     opened: Vec<usize>,
     /// In-order queues whose work failed, with the error that everything after it gets.
@@ -139,7 +142,7 @@ impl Engine {
         self.state.lock().calls.clone()
     }
 
-    pub(super) fn violations(&self) -> Vec<(usize, usize)> {
+    pub(super) fn violations(&self) -> Vec<Violation> {
         self.state.lock().violations.clone()
     }
 
@@ -195,9 +198,19 @@ impl Engine {
         work: impl FnOnce() + Send + 'static,
     ) -> MockEvent {
         let handle = MockEvent { state: Arc::clone(&event), engine: Arc::clone(self) };
+        let mut work = Some(work);
         {
             let mut state = self.state.lock();
-            let lives = state.lives(&submission.touches);
+            let mut wrong = state.misused_as_submitted(&submission);
+            if !self.knows(submission.after) {
+                wrong.push((0, submission.bytes));
+            }
+            let (lives, gone) = state.lives(&submission.touches);
+            wrong.extend(gone);
+            if !wrong.is_empty() {
+                work = None;
+            }
+            state.violations.extend(wrong);
             state.queued.push(Queued {
                 queue: submission.queue,
                 order: submission.order,
@@ -207,7 +220,7 @@ impl Engine {
                 touches: submission.touches,
                 lives,
                 ends,
-                work: Some(Box::new(work)),
+                work: Some(Box::new(move || work.into_iter().for_each(|work| work()))),
                 late,
             });
         }

@@ -30,6 +30,9 @@ impl Ipc<Self> for Mock {
 
     unsafe fn export(context: &Counted<MockContext>, block: &Block) -> Result<([u8; NATIVE_BYTES], usize)> {
         context.engine.call(Operation::Ipc, block.size, 0)?;
+        if !context.engine.is_block(block, context.shared.id()) {
+            return Err(ErrorKind::Native { operation: "exporting a block" }.into());
+        }
         let mut native = [0; NATIVE_BYTES];
         native[..8].copy_from_slice(&(block.pointer.as_ptr().expose_provenance() as u64).to_le_bytes());
         Ok((native, 0))

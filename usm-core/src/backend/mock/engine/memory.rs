@@ -1,11 +1,13 @@
 //! The simulated driver's memory: blocks, when work may touch those of queues, and what was misused.
 
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ops::Range;
 use core::ptr::NonNull;
 
+use super::misuse::{Touch, Violation};
 use super::{Engine, Queued, State, Submission};
 use crate::AllocKind;
 use crate::backend::mock::event::{EventState, MockEvent};
@@ -16,12 +18,38 @@ use crate::sync::Mutex;
 
 /// A block that is allocated and not freed.
 pub(super) struct Live {
-    base: usize,
-    layout: Layout,
-    kind: AllocKind,
-    context: u64,
+    pub(super) base: usize,
+    pub(super) layout: Layout,
+    pub(super) kind: AllocKind,
+    pub(super) context: u64,
+    /// Whether it is that of a buffer, which has no address for the program.
+    opaque: bool,
     /// Of a block that a queue allocated.
     life: Option<Arc<Life>>,
+}
+
+/// Blocks that were freed last: they are not given out again for a while, so that who touches them is found out.
+#[derive(Default)]
+pub(super) struct Freed(VecDeque<(usize, Layout)>);
+
+impl Freed {
+    /// Valgrind keeps what was freed by itself.
+    const MOST: usize = if cfg!(usm_valgrind) { 0 } else { 64 };
+    /// Larger ones go at once. Bytes.
+    const LARGEST: usize = 16 << 10;
+
+    /// Adds a block; gives what is to go back to the allocator instead.
+    fn push(&mut self, base: usize, layout: Layout) -> Option<(usize, Layout)> {
+        if layout.size() > Self::LARGEST {
+            return Some((base, layout));
+        }
+        self.0.push_back((base, layout));
+        if self.0.len() > Self::MOST { self.0.pop_front() } else { None }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(usize, Layout)> {
+        self.0.iter()
+    }
 }
 
 /// From when to when work may touch a block of a queue.
@@ -38,7 +66,7 @@ impl Life {
         self.begins.is_complete() && !self.ends.lock().as_ref().is_some_and(|end| end.is_complete())
     }
 
-    fn violation(&self) -> (usize, usize) {
+    fn violation(&self) -> Violation {
         (self.block.start, self.block.len())
     }
 }
@@ -62,6 +90,10 @@ impl Chunk {
 }
 
 impl Live {
+    pub(super) fn range(&self) -> Range<usize> {
+        self.base..self.base + self.layout.size()
+    }
+
     fn contains(&self, address: usize) -> bool {
         address >= self.base && address - self.base < self.layout.size()
     }
@@ -73,6 +105,7 @@ impl Engine {
         kind: AllocKind,
         layout: Layout,
         context: u64,
+        opaque: bool,
     ) -> Result<NonNull<u8>> {
         self.call(Operation::Allocate, layout.size(), 0)?;
         if layout.size() == 0 {
@@ -91,6 +124,7 @@ impl Engine {
             layout,
             kind,
             context,
+            opaque,
             life: None,
         });
         Ok(pointer)
@@ -127,7 +161,7 @@ impl Engine {
                 ends: Mutex::new(None),
             });
             let kind = AllocKind::Device;
-            state.live.push(Live { base, layout, kind, context, life: Some(life) });
+            state.live.push(Live { base, layout, kind, context, opaque: false, life: Some(life) });
             pointer
         };
         let submission = Submission {
@@ -159,10 +193,12 @@ impl Engine {
         let freed = EventState::pending();
         let life = {
             let mut state = self.state.lock();
-            let live = state.live.iter().position(|live| live.base == block.address() && live.life.is_some());
-            let Some(live) = live.map(|index| state.live.swap_remove(index)) else {
-                state.violations.push((block.address(), block.size));
-                return Ok(());
+            let live = match state.freeable(block, context) {
+                Ok(index) if state.live[index].life.is_some() => state.live.swap_remove(index),
+                _ => {
+                    state.violations.push((block.address(), block.size));
+                    return Ok(());
+                }
             };
             if let Some(life) = &live.life {
                 *life.ends.lock() = Some(Arc::clone(&freed));
@@ -186,37 +222,39 @@ impl Engine {
     }
 
     /// # Safety
-    /// As [`Backend::free`](crate::Backend::free).
-    pub(in crate::backend::mock) unsafe fn free(&self, block: &Block) {
+    /// As [`Backend::free`](crate::Backend::free). What breaks that in a way that can be seen is reported, and frees nothing.
+    pub(in crate::backend::mock) unsafe fn free(&self, block: &Block, context: u64) {
         let _ = self.call(Operation::Free, block.size, 0);
         let (start, end) = (block.address(), block.address() + block.size);
-        let in_use = {
+        let gone = {
             let mut state = self.state.lock();
-            let live = state.live.iter().position(|live| live.base == start);
-            let live = live.map(|index| state.live.swap_remove(index));
+            let touches = |queued: &Queued| {
+                queued.touches.iter().any(|touch| touch.range.start < end && start < touch.range.end)
+            };
             // What has run is taken out of the queue a moment after its event says so.
-            let running = |queued: &Queued| queued.event.is_pending();
-            let touches =
-                |queued: &Queued| queued.touches.iter().any(|range| range.start < end && start < range.end);
-            let in_use = !state.lost && state.queued.iter().any(|queued| touches(queued) && running(queued));
-            if in_use {
-                state.violations.push((start, block.size));
-            } else if let Some(Live { base, layout, life: Some(_), .. }) = live {
+            let used = |queued: &Queued| touches(queued) && queued.event.is_pending();
+            let in_use = !state.lost && state.queued.iter().any(used);
+            let live = match state.freeable(block, context) {
+                Ok(index) if !in_use => state.live.swap_remove(index),
+                _ => {
+                    state.violations.push((start, block.size));
+                    return;
+                }
+            };
+            if live.life.is_some() {
                 // Memory of a queue goes back to where it came from.
-                state.chunks.push(Chunk { base, layout, queue: 0, freed: EventState::complete() });
+                let (base, layout, freed) = (live.base, live.layout, EventState::complete());
+                state.chunks.push(Chunk { base, layout, queue: 0, freed });
                 return;
             }
-            in_use
+            // SAFETY: allocated here, exclusively ours now.
+            unsafe { block.pointer.as_ptr().write_bytes(0xDE, block.size) };
+            state.freed.push(live.base, live.layout)
         };
-        if in_use {
-            return; // Reported; really freeing it would corrupt the test's own process.
+        if let Some((base, layout)) = gone {
+            // SAFETY: allocated here with this layout, and nobody has it any more.
+            unsafe { alloc::alloc::dealloc(core::ptr::with_exposed_provenance_mut(base), layout) };
         }
-        // SAFETY: allocated here, exclusively ours now.
-        unsafe { block.pointer.as_ptr().write_bytes(0xDE, block.size) };
-        // SAFETY: size and alignment are those of the allocation.
-        let layout = unsafe { Layout::from_size_align_unchecked(block.size, block.alignment) };
-        // SAFETY: the caller's promise: from `allocate`, once.
-        unsafe { alloc::alloc::dealloc(block.pointer.as_ptr(), layout) };
     }
 
     /// (base, size, kind) of the live block of `context` that contains `address`.
@@ -226,8 +264,21 @@ impl Engine {
         context: u64,
     ) -> Option<(usize, usize, AllocKind)> {
         let state = self.state.lock();
-        let block = state.live.iter().find(|live| live.context == context && live.contains(address))?;
+        let ours = |live: &&Live| live.context == context && !live.opaque && live.contains(address);
+        let block = state.live.iter().find(ours)?;
         Some((block.base, block.layout.size(), block.kind))
+    }
+
+    /// Whether the whole of a live block of `context` is meant; who names something else is reported.
+    pub(in crate::backend::mock) fn is_block(&self, block: &Block, context: u64) -> bool {
+        let mut state = self.state.lock();
+        match state.freeable(block, context) {
+            Ok(_) => true,
+            Err(wrong) => {
+                state.violations.push(wrong);
+                false
+            }
+        }
     }
 
     /// Opens the live block at `base`, whatever its context; false when there is none.
@@ -260,7 +311,8 @@ impl Drop for Engine {
         state.queued.clear();
         let live = core::mem::take(&mut state.live).into_iter().map(|live| (live.base, live.layout));
         let chunks = core::mem::take(&mut state.chunks).into_iter().map(|chunk| (chunk.base, chunk.layout));
-        for (base, layout) in live.chain(chunks) {
+        let freed = core::mem::take(&mut state.freed).0;
+        for (base, layout) in live.chain(chunks).chain(freed) {
             // SAFETY: allocated here with this layout, not freed, and every context that could name it is gone.
             unsafe { alloc::alloc::dealloc(core::ptr::with_exposed_provenance_mut(base), layout) };
         }
@@ -268,20 +320,21 @@ impl Drop for Engine {
 }
 
 impl State {
-    /// The blocks of queues that work over these ranges touches. Memory that a queue has freed belongs to nobody.
-    pub(super) fn lives(&mut self, touches: &[Range<usize>]) -> Vec<Arc<Life>> {
+    /// The blocks of queues that work over these ranges touches, and memory among them that a queue has freed: that belongs to nobody.
+    pub(super) fn lives(&self, touches: &[Touch]) -> (Vec<Arc<Life>>, Vec<Violation>) {
         let meets = |block: &Range<usize>| {
-            touches.iter().any(|range| range.start < block.end && block.start < range.end)
+            touches.iter().any(|touch| touch.range.start < block.end && block.start < touch.range.end)
         };
-        let lives: Vec<_> =
-            self.live.iter().filter_map(|live| live.life.clone()).filter(|life| meets(&life.block)).collect();
+        let lives = self.live.iter().filter_map(|live| live.life.clone());
         let freed = self.chunks.iter().map(|chunk| chunk.base..chunk.base + chunk.layout.size());
-        self.violations.extend(freed.filter(meets).map(|block| (block.start, block.len())));
-        lives
+        (
+            lives.filter(|life| meets(&life.block)).collect(),
+            freed.filter(meets).map(|block| (block.start, block.len())).collect(),
+        )
     }
 
     /// The blocks of queues that an operation must not touch, or free, now.
-    pub(super) fn misused_by(&self, index: usize) -> Vec<(usize, usize)> {
+    pub(super) fn misused_by(&self, index: usize) -> Vec<Violation> {
         let running = &self.queued[index];
         let mut wrong: Vec<_> =
             running.lives.iter().filter(|life| !life.is_on()).map(|life| life.violation()).collect();
@@ -301,5 +354,7 @@ fn overwrite(pointer: NonNull<u8>, len: usize, byte: u8) -> impl FnOnce() + Send
         let pointer: *mut u8 = core::ptr::with_exposed_provenance_mut(base);
         // SAFETY: memory of that size, which goes with the engine; in the order of its queue nobody else touches it now.
         unsafe { pointer.write_bytes(byte, len) };
+        #[cfg(usm_valgrind)]
+        crate::sync::memcheck::without_values(pointer, len);
     }
 }

@@ -1,0 +1,136 @@
+//! What callers of the driver must not do, and what is reported of those who do: the promises of [`Backend`](crate::Backend)'s unsafe functions.
+//!
+//! Work of a caller who broke one is reported and touches nothing: really doing it would corrupt the test's own process.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::memory::Live;
+use super::{Engine, State, Submission};
+use crate::backend::mock::event::{EventState, MockEvent};
+use crate::backend::{Block, QueueOrder};
+
+/// Address and bytes of what was misused.
+pub(super) type Violation = (usize, usize);
+
+/// A range that an operation touches.
+#[derive(Clone, Debug)]
+pub(in crate::backend::mock) struct Touch {
+    pub(super) range: Range<usize>,
+    writes: bool,
+}
+
+impl Touch {
+    pub(in crate::backend::mock) fn read(pointer: *const u8, len: usize) -> Self {
+        Self { range: pointer.addr()..pointer.addr().saturating_add(len), writes: false }
+    }
+
+    pub(in crate::backend::mock) fn write(pointer: *const u8, len: usize) -> Self {
+        Self { writes: true, ..Self::read(pointer, len) }
+    }
+
+    fn conflicts(&self, other: &Self) -> bool {
+        (self.writes || other.writes) && meets(&self.range, &other.range)
+    }
+
+    fn violation(&self) -> Violation {
+        (self.range.start, self.range.len())
+    }
+}
+
+fn meets(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+fn lies_in(inner: &Range<usize>, outer: &Range<usize>) -> bool {
+    outer.start <= inner.start && inner.end <= outer.end
+}
+
+impl Engine {
+    /// Notes a call that breaks a promise which no range shows.
+    pub(in crate::backend::mock) fn misused(&self, pointer: *const u8, len: usize) {
+        self.state.lock().violations.push((pointer.addr(), len));
+    }
+
+    /// Whether all these events are of this driver.
+    pub(super) fn knows(&self, events: &[MockEvent]) -> bool {
+        events.iter().all(|event| core::ptr::eq(Arc::as_ptr(&event.engine), self))
+    }
+}
+
+impl State {
+    /// The ranges that work must not touch, or not without waiting for more: memory that is gone, beyond the end of its block or of another context;
+    /// what the work itself or others change meanwhile.
+    pub(super) fn misused_as_submitted(&self, submission: &Submission<'_>) -> Vec<Violation> {
+        let mut wrong = Vec::new();
+        let touches = &submission.touches;
+        for (number, touch) in touches.iter().enumerate() {
+            let of_itself = touches[..number].iter().any(|other| touch.conflicts(other));
+            let gone =
+                self.freed.iter().any(|(base, layout)| meets(&touch.range, &(*base..*base + layout.size())));
+            let outside = self.live.iter().any(|live| self.is_outside(live, touch, submission.context));
+            if touch.range.is_empty() || of_itself || gone || outside || self.is_raced(touch, submission) {
+                wrong.push(touch.violation());
+            }
+        }
+        wrong
+    }
+
+    fn is_outside(&self, live: &Live, touch: &Touch, context: u64) -> bool {
+        let block = live.range();
+        // A block that was opened by a handle is memory of those contexts too.
+        let foreign = || live.context != context && !self.opened.contains(&live.base);
+        meets(&touch.range, &block) && (!lies_in(&touch.range, &block) || foreign())
+    }
+
+    /// Whether work that has not ended, and that the submission does not follow, conflicts with it.
+    fn is_raced(&self, touch: &Touch, submission: &Submission<'_>) -> bool {
+        let mut followed = None;
+        self.queued.iter().enumerate().any(|(index, queued)| {
+            queued.event.is_pending()
+                && queued.touches.iter().any(|other| touch.conflicts(other))
+                && !submission.follows(&queued.event, queued.queue)
+                && !followed.get_or_insert_with(|| self.followed(submission))[index]
+        })
+    }
+
+    /// Which of the queued operations end before the submission begins.
+    fn followed(&self, submission: &Submission<'_>) -> Vec<bool> {
+        let mut followed = vec![false; self.queued.len()];
+        let mut new: Vec<usize> = (0..self.queued.len())
+            .filter(|index| submission.follows(&self.queued[*index].event, self.queued[*index].queue))
+            .collect();
+        while let Some(index) = new.pop() {
+            if core::mem::replace(&mut followed[index], true) {
+                continue;
+            }
+            let later = &self.queued[index];
+            new.extend(self.queued[..index].iter().enumerate().filter_map(|(index, earlier)| {
+                let in_turn = later.order == QueueOrder::InOrder && later.queue == earlier.queue;
+                let by_event = || later.after.iter().any(|event| Arc::ptr_eq(event, &earlier.event));
+                (in_turn || by_event()).then_some(index)
+            }));
+        }
+        followed
+    }
+
+    /// The live block that this call of `context` may free; a violation where there is none.
+    pub(super) fn freeable(&self, block: &Block, context: u64) -> Result<usize, Violation> {
+        let same = |live: &Live| {
+            let layout = live.layout;
+            let as_allocated = layout.size() == block.size && layout.align() >= block.alignment;
+            live.base == block.address() && as_allocated && live.kind == block.kind && live.context == context
+        };
+        self.live.iter().position(same).ok_or((block.address(), block.size))
+    }
+}
+
+impl Submission<'_> {
+    /// Whether it says so itself.
+    fn follows(&self, event: &Arc<EventState>, queue: u64) -> bool {
+        let in_turn = self.order == QueueOrder::InOrder && self.queue == queue;
+        in_turn || self.after.iter().any(|after| Arc::ptr_eq(&after.state, event))
+    }
+}
