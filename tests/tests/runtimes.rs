@@ -7,7 +7,8 @@ use usm_core::backend::cuda::Cuda;
 use usm_core::backend::dpctl::Dpctl;
 use usm_core::backend::opencl::OpenCl;
 use usm_core::{AllocKind, Backend, Context, DeviceInfo};
-use usm_tests::{Fixture, Provider, conformance_suite};
+use usm_tests::programs::{Driver, run_all};
+use usm_tests::{Fixture, Provider, conformance_suite, skip};
 
 /// The first device that has USM memory.
 fn usm_device<B: Backend>(backend: &B) -> Result<B::Device, String> {
@@ -109,3 +110,32 @@ conformance_suite!(opencl, OpenClRuntime);
 conformance_suite!(opencl_erased, ErasedOpenCl);
 conformance_suite!(sycl, SyclRuntime);
 conformance_suite!(cuda, CudaRuntime);
+
+struct OnOpenCl {
+    backend: OpenCl,
+    /// A context's first launch compiles its kernel.
+    kernels: bool,
+}
+
+impl Driver<OpenCl> for OnOpenCl {
+    fn context(&self) -> usm_core::Result<Context<OpenCl>> {
+        Context::new(&self.backend, &usm_device(&self.backend).expect("found before"))
+    }
+
+    fn has_kernels(&self) -> bool {
+        self.kernels
+    }
+}
+
+/// `USM_PROGRAMS` says how many.
+#[test]
+fn random_programs_on_opencl() {
+    let found = OpenCl::load().map_err(|error| error.to_string());
+    let backend = match found.and_then(|backend| usm_device(&backend).map(|_| backend)) {
+        Ok(backend) => backend,
+        Err(reason) => return skip::missing("opencl", reason),
+    };
+    let count = std::env::var("USM_PROGRAMS").map_or(40, |count| count.parse().expect("a number"));
+    let tally = run_all(0, count, false, |seed| OnOpenCl { backend, kernels: seed % 8 == 0 });
+    assert!(tally.reads > tally.programs && tally.errors == 0, "{tally:?}");
+}

@@ -381,7 +381,11 @@ impl<B: Backend> MemorySource<B> for Context<B> {
         let layout = request.layout()?;
         let (shared, kind) = (self.shared(), request.kind);
         let _entered = shared.work()?;
-        let owned = |(block, serial)| Allocation::owned(self.counted(), block, serial);
+        let owned = |(block, serial): (Block, u64)| {
+            #[cfg(usm_valgrind)]
+            crate::sync::memcheck::without_values(block.pointer.as_ptr(), block.size);
+            Allocation::owned(self.counted(), block, serial)
+        };
         if !shared.has_room(layout.size()) || kind == AllocKind::Unknown {
             return self.allocate_reserved(request, layout).map(owned);
         }

@@ -67,10 +67,12 @@ pub mod ends {
     pub use crate::process::{Inside, ask, finish_work, work};
 }
 
-/// The lock of the models or of valgrind, for usm-pool: no part of the interface.
+/// The lock of the models or of valgrind, and what memcheck is told, for usm-pool: no part of the interface.
 #[cfg(any(loom, usm_valgrind))]
 #[doc(hidden)]
 pub mod stand_in {
+    #[cfg(usm_valgrind)]
+    pub use crate::sync::memcheck::without_values;
     #[cfg(loom)]
     pub use crate::sync::model::{Mutex, MutexGuard};
     #[cfg(usm_valgrind)]

@@ -3,6 +3,8 @@
 
 #[cfg(feature = "alloc")]
 pub(crate) mod helgrind;
+#[cfg(usm_valgrind)]
+pub(crate) mod memcheck;
 #[cfg(loom)]
 pub(crate) mod model;
 #[cfg(usm_valgrind)]
@@ -14,6 +16,8 @@ pub(crate) mod pthread;
 ))]
 #[allow(dead_code, reason = "a backend alone uses a part")]
 pub(crate) mod sleeping;
+#[cfg(usm_valgrind)]
+mod valgrind;
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};

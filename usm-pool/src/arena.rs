@@ -309,6 +309,11 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
             // What lies inside is this allocation's to remember from now on.
             !range.inside(&self.range)
         });
+        // What is pending may still read what lay here.
+        #[cfg(usm_valgrind)]
+        if earlier.is_empty() {
+            usm_core::stand_in::without_values(allocation.as_ptr(), allocation.size());
+        }
         earlier.into_iter().try_for_each(|pending| allocation.absorb(pending))?;
         Ok(allocation)
     }

@@ -16,6 +16,7 @@ mod folder;
 mod fuzz;
 mod images;
 mod loom;
+mod memcheck;
 mod mutants;
 mod nrt;
 mod numba;
@@ -47,6 +48,7 @@ usage: cargo xtask <command>
   sanitize [PART...] [-- WORD...]
                         tests under AddressSanitizer: all, or the parts in whose names one of these is, and of those the tests; needs nightly
   races [PART...]       the cases with several threads under valgrind's helgrind
+  memcheck [PART...]    safe programs under valgrind's memcheck: memory that nobody wrote, or that is gone
   loom                  the models of lock-free code under all interleavings
   mutants [--json]      wrong inputs made on purpose for each checker, which must refuse them all
   images                the freestanding and bare-metal images alone
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         "sanitize" => sanitize::run(rest),
         "races" => races::run(rest),
         "mutants" => mutants::run(rest),
+        "memcheck" => memcheck::run(rest),
         "loom" => no_arguments(rest).and_then(|()| loom::run()),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");

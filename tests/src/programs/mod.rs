@@ -11,7 +11,8 @@ mod world;
 
 pub use random::Random;
 pub use step::Step;
-use usm_core::{Context, Result};
+use usm_core::backend::mock::{Fault, Mock, Operation};
+use usm_core::{Context, Error, ErrorKind, Result};
 use usm_kernel::Programmable;
 
 use world::World;
@@ -53,6 +54,22 @@ pub trait Driver<B: Programmable> {
         let _ = tidy;
         Ok(())
     }
+}
+
+/// Lets an operation of the mock fail, of one of eight sorts.
+pub fn inject(mock: &Mock, sort: usize, skip: usize, late: bool) {
+    const SORTS: [Operation; 8] = [
+        Operation::Copy,
+        Operation::Fill,
+        Operation::Task,
+        Operation::Barrier,
+        Operation::AllocateInOrder,
+        Operation::FreeInOrder,
+        Operation::Allocate,
+        Operation::CreateQueue,
+    ];
+    let error = Error::from(ErrorKind::Native { operation: "an operation of the program" });
+    mock.inject(Fault { operation: SORTS[sort % SORTS.len()], skip, error, late });
 }
 
 /// What programs did.

@@ -4,21 +4,10 @@
 
 use core::time::Duration;
 
-use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
-use usm_core::{Backend, Context, Error, ErrorKind, Result};
-use usm_tests::programs::{Driver, Random, Tally, run_all};
-
-/// Operations that programs make fail. The last three have no late end.
-const SORTS: [Operation; 8] = [
-    Operation::Copy,
-    Operation::Fill,
-    Operation::Task,
-    Operation::Barrier,
-    Operation::AllocateInOrder,
-    Operation::FreeInOrder,
-    Operation::Allocate,
-    Operation::CreateQueue,
-];
+use usm_core::backend::host::HostHeap;
+use usm_core::backend::mock::{Mock, Progress};
+use usm_core::{Backend, Context, Result};
+use usm_tests::programs::{Driver, Random, Tally, inject, run_all};
 
 struct OnMock {
     mock: Mock,
@@ -67,8 +56,7 @@ impl Driver<Mock> for OnMock {
     }
 
     fn fail(&self, sort: usize, skip: usize, late: bool) -> bool {
-        let error = Error::from(ErrorKind::Native { operation: "an operation of the program" });
-        self.mock.inject(Fault { operation: SORTS[sort], skip, error, late });
+        inject(&self.mock, sort, skip, late);
         true
     }
 
@@ -85,8 +73,24 @@ impl Driver<Mock> for OnMock {
     }
 }
 
+/// Where every operation is done when its call returns.
+struct OnHost(HostHeap);
+
+impl Driver<HostHeap> for OnHost {
+    fn context(&self) -> Result<Context<HostHeap>> {
+        Ok(self.0.context())
+    }
+}
+
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().expect("a number"))
+}
+
+#[test]
+fn programs_on_the_host_give_what_they_say() {
+    let (first, count) = (number("USM_PROGRAMS_FROM", 0), number("USM_PROGRAMS", 300));
+    let tally = run_all(first, count, false, |_| OnHost(HostHeap::new()));
+    assert!(tally.reads > tally.programs * 5 && tally.errors == 0, "{tally:?}");
 }
 
 fn programs(faults: bool) -> Tally {

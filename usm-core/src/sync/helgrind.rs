@@ -76,22 +76,5 @@ impl Told {
 fn forget(base: *const u8, len: usize) {
     /// `VG_USERREQ__HG_CLEAN_MEMORY` of `valgrind/helgrind.h`: `'H'`, `'G'`, 0.
     const CLEAN_MEMORY: usize = 0x4847_0000;
-    let request = [CLEAN_MEMORY, base.addr(), len, 0, 0, 0];
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instructions by which `valgrind/valgrind.h` makes a request of a program on this machine: `rdi` is turned by 128 bits in all and so is as
-    // before, `rbx` is exchanged with itself, and the request, which valgrind reads and which names memory that it only keeps books of, outlives them.
-    unsafe {
-        core::arch::asm!(
-            "rol rdi, 3",
-            "rol rdi, 13",
-            "rol rdi, 61",
-            "rol rdi, 51",
-            "xchg rbx, rbx",
-            in("rax") request.as_ptr(),
-            inout("rdx") 0_usize => _,
-            options(nostack),
-        );
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = request;
+    super::valgrind::request([CLEAN_MEMORY, base.addr(), len, 0, 0, 0]);
 }
