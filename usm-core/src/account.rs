@@ -233,6 +233,15 @@ impl Account {
         self.books.lock().pages.at(page).ledger.snapshot()
     }
 
+    /// The peaks of the page and of the device are what is live now.
+    pub(crate) fn reset_peak(&self, page: PageNumber) {
+        let mut books = self.books.lock();
+        books.pages.at(page).ledger.reset_peak();
+        if let Some(levels) = &mut books.levels {
+            levels.reset_peak();
+        }
+    }
+
     /// All contexts together.
     pub(crate) fn device_stats(&self) -> Stats {
         let books = self.books.lock();

@@ -253,6 +253,11 @@ impl<B: Backend> Context<B> {
         self.shared().device_stats()
     }
 
+    /// Starts the peaks of [`stats`](Self::stats) and of [`device_stats`](Self::device_stats) anew: they are the most bytes live since this call.
+    pub fn reset_peak(&self) {
+        self.shared().reset_peak();
+    }
+
     /// Calls `observer` for each allocation and free from now on; `None` for nobody.
     pub fn set_observer(&self, observer: Option<Observer>) {
         self.shared().set_observer(observer);

@@ -195,6 +195,10 @@ impl Shared {
         self.account.stats(self.page)
     }
 
+    pub(crate) fn reset_peak(&self) {
+        self.account.reset_peak(self.page);
+    }
+
     pub(crate) fn device_stats(&self) -> Stats {
         self.account.device_stats()
     }

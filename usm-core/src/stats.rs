@@ -147,6 +147,12 @@ impl Ledger {
         self.leaked = self.leaked.wrapping_add(1);
     }
 
+    /// The peaks are what is live now.
+    pub(crate) fn reset_peak(&mut self) {
+        self.peak = self.current;
+        self.by_type.iter_mut().for_each(|row| row.peak = row.allocated.wrapping_sub(row.freed));
+    }
+
     pub(crate) fn snapshot(&self) -> Stats {
         let by_type = self.by_type.map(|row| row.counters());
         let mut sum = Counters::default();
@@ -190,6 +196,11 @@ impl Levels {
             let (current, _) = &mut self.rows[row];
             *current = current.wrapping_sub(bytes);
         }
+    }
+
+    /// As [`Ledger::reset_peak`].
+    pub(crate) fn reset_peak(&mut self) {
+        self.rows.iter_mut().for_each(|(current, peak)| *peak = *current);
     }
 
     pub(crate) fn put_into(&self, stats: &mut Stats) {

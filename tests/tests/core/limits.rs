@@ -111,6 +111,25 @@ fn statistics_of_a_device_outlive_its_first_context() {
 }
 
 #[test]
+fn peaks_start_anew_for_a_context_and_its_device() {
+    let (mock, one) = small();
+    let two = mock.context();
+    let other = two.allocate(&Request::new(AllocKind::Shared, 500)).expect("memory");
+    let kept = one.allocate(&Request::new(AllocKind::Device, 1_000)).expect("memory");
+    drop(one.allocate(&Request::new(AllocKind::Device, 3_000)).expect("memory"));
+    assert_eq!((one.stats().sum.peak, one.device_stats().sum.peak), (4_000, 4_500));
+    one.reset_peak();
+    let (own, device) = (one.stats(), one.device_stats());
+    assert_eq!((own.sum.peak, own.of(MemoryType::UsmDevice).peak), (1_000, 1_000));
+    assert_eq!((device.sum.peak, device.of(MemoryType::UsmShared).peak), (1_500, 500));
+    // What was counted stays, and so do the peaks of other contexts.
+    assert_eq!((own.sum.total, own.sum.count, two.stats().sum.peak), (4_000, 2, 500));
+    drop(one.allocate(&Request::new(AllocKind::Device, 200)).expect("memory"));
+    assert_eq!((one.stats().sum.peak, one.device_stats().sum.peak), (1_200, 1_700));
+    drop((kept, other));
+}
+
+#[test]
 fn devices_have_memory_of_their_own() {
     let mock = Mock::default().with_devices(2).with_device(|info| {
         info.global_mem_size = MEMORY;
