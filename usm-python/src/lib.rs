@@ -11,6 +11,7 @@ mod array;
 mod array_operators;
 mod array_struct;
 mod array_text;
+mod array_travel;
 mod attribute;
 mod axes;
 mod bounds;
@@ -46,6 +47,7 @@ mod stats;
 mod storage;
 mod sycl;
 mod sycl_seen;
+mod track;
 mod transfer;
 mod view;
 
@@ -54,6 +56,8 @@ mod view;
 mod _usm {
     #[pymodule_export]
     use crate::array::Array;
+    #[pymodule_export]
+    use crate::array_travel::_rebuild_array;
     #[pymodule_export]
     use crate::construct::{asarray, copy, from_dlpack, to_numpy, validate};
     #[pymodule_export]
@@ -80,7 +84,9 @@ mod _usm {
     #[pymodule_export]
     use crate::queue::{PyEvent, PyQueue};
     #[pymodule_export]
-    use crate::stats::{history, stats};
+    use crate::stats::{history, reset_peak, stats};
+    #[pymodule_export]
+    use crate::track::PyTrack;
 
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

@@ -128,7 +128,7 @@ impl Memory {
     }
 
     /// The bytes that a view spans.
-    fn over(side: Side) -> Self {
+    pub(crate) fn over(side: Side) -> Self {
         let span = side.view.span();
         // A span without bytes still names one: the storage has at least that.
         let nbytes = span.len().max(1).min(side.storage.size());

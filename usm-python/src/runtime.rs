@@ -11,6 +11,7 @@ use usm_core::backend::{Dyn, DynDevice};
 use usm_core::{BackendKind, Context, DeviceInfo, ErrorKind, Queue, QueueOrder, Selector};
 
 use crate::error::{Class, OrRaise};
+use crate::stats;
 
 /// A context with its default queue, made at first need.
 #[derive(Debug)]
@@ -53,6 +54,7 @@ impl Stream {
 
 impl Scope {
     pub(crate) fn new(context: Context<Dyn>) -> Arc<Self> {
+        stats::begin_history(&context);
         Arc::new(Self { context, queue: OnceLock::new() })
     }
 

@@ -1,9 +1,12 @@
 //! `usm.stats` and `usm.history`.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+use usm_core::backend::Dyn;
 use usm_core::history::{Operation, Record};
-use usm_core::{Counters, MemoryType, Stats};
+use usm_core::{Context, Counters, MemoryType, Stats};
 
 use crate::runtime;
 
@@ -63,11 +66,33 @@ pub(crate) fn stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
+/// Records that a context keeps from its beginning: what `history` was told last.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
+/// Starts the history of a new context, if one is kept.
+pub(crate) fn begin_history(context: &Context<Dyn>) {
+    let kept = KEPT.load(Ordering::Relaxed);
+    if kept > 0 {
+        context.keep_history(kept);
+    }
+}
+
+/// Starts the peaks of all contexts in use, and of their devices, anew: from now on they are the most bytes since this call.
+#[pyfunction]
+pub(crate) fn reset_peak(py: Python<'_>) {
+    for scope in runtime::scopes(py) {
+        scope.context.reset_peak();
+    }
+}
+
 /// The kept allocations and frees of the contexts in use, oldest first within each; `keep` sets how many each keeps from
-/// now on.
+/// now on, also those that come later.
 #[pyfunction]
 #[pyo3(signature = (keep=None))]
 pub(crate) fn history(py: Python<'_>, keep: Option<usize>) -> PyResult<Bound<'_, PyDict>> {
+    if let Some(keep) = keep {
+        KEPT.store(keep, Ordering::Relaxed);
+    }
     let all = PyDict::new(py);
     for scope in runtime::scopes(py) {
         if let Some(keep) = keep {

@@ -13,6 +13,7 @@ use usm_core::{
 };
 
 use crate::error::Failure;
+use crate::track::Tracked;
 
 type Result<T> = std::result::Result<T, Failure>;
 
@@ -37,6 +38,7 @@ struct Memory {
     foreign: bool,
     /// The object that foreign memory was imported from.
     owner: Option<Py<PyAny>>,
+    _tracked: Tracked,
 }
 
 impl Storage {
@@ -48,7 +50,9 @@ impl Storage {
         alignment: usize,
     ) -> usm_core::Result<Self> {
         let request = Request::new(kind, size.max(1)).aligned_to(alignment);
-        Ok(Self::over(context.allocate(&request)?, false, None))
+        let allocation = context.allocate(&request)?;
+        let tracked = Tracked::allocation(allocation.size());
+        Ok(Self::over(allocation, false, None, tracked))
     }
 
     /// Memory of somebody else's, which may be written. `keeper` keeps it alive until the last operation is done; `owner` is the object it was
@@ -67,7 +71,7 @@ impl Storage {
         let block = Block { pointer, size, alignment: 1, kind };
         // SAFETY: the caller's promise.
         let allocation = unsafe { Allocation::foreign(context.clone(), block, keeper) };
-        Self::over(allocation, true, owner)
+        Self::over(allocation, true, owner, Tracked::default())
     }
 
     /// Bytes of the process, as host memory of the context: the runtimes' copies take it, and the host.
@@ -84,9 +88,9 @@ impl Storage {
         Ok(unsafe { Self::foreign(context, AllocKind::Host, pointer, size, None, keeper) })
     }
 
-    fn over(allocation: Allocation<Dyn>, foreign: bool, owner: Option<Py<PyAny>>) -> Self {
+    fn over(allocation: Allocation<Dyn>, foreign: bool, owner: Option<Py<PyAny>>, tracked: Tracked) -> Self {
         let allocation = ManuallyDrop::new(allocation);
-        let memory = Memory { allocation, turn: Mutex::new(()), foreign, owner };
+        let memory = Memory { allocation, turn: Mutex::new(()), foreign, owner, _tracked: tracked };
         Self { memory: Arc::new(memory), readonly: false }
     }
 

@@ -30,6 +30,9 @@ def devices() -> None:
         assert_type(record["type"], Literal["cl_mem", "usm_host", "usm_shared", "usm_device"])
     context.synchronize(timeout=1.0)
     assert usm.Context(device) != context and hash(context) == hash(device.context)
+    with usm.track() as tracked:
+        usm.reset_peak()
+    assert_type((tracked.live, tracked.peak, tracked.allocations), tuple[int, int, int])
     assert_type(usm.backends(), list[dict[str, Any]])
     assert_type(usm.__version__, str)
     assert_type(usm.stats(), dict[str, dict[str, Any]])

@@ -1,6 +1,8 @@
 """What turns one object into another: each takes a state and gives the next, or refuses with a typed error."""
 
 import functools
+import pickle
+from dataclasses import replace
 
 import numpy as np
 
@@ -96,6 +98,22 @@ def by_address(state):
     return state.converted(nrt.MemInfo.from_address(block.address), span(state))
 
 
+def pickled(state):
+    """In one piece: a copy, read-only as it was."""
+    array = usm.asarray(state.object)
+    made = pickle.loads(pickle.dumps(array, 4))
+    return replace(state.copied(made, state.bytes()), writable=not array.readonly)
+
+
+def pickled_apart(state):
+    """With the buffer beside it, which is the memory itself where a host array is made of it."""
+    array, buffers = usm.asarray(state.object), []
+    made = pickle.loads(pickle.dumps(array, 5, buffer_callback=buffers.append), buffers=buffers)
+    if made.pointer == array.pointer:
+        return state.converted(made)
+    return replace(state.copied(made, state.bytes()), writable=not array.readonly)
+
+
 CONVERSIONS = {
     "array": lambda state: state.converted(usm.asarray(state.object)),
     "slice": view(lambda it: it[4:-4]),
@@ -119,4 +137,6 @@ CONVERSIONS = {
     "copy on the host": copied(lambda array: array.copy(kind="host")),
     "copy on the device": copied(lambda array: array.copy(kind="device")),
     "copied memory": copied_memory,
+    "pickled": pickled,
+    "pickled apart": pickled_apart,
 }

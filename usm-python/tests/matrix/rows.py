@@ -1,5 +1,6 @@
 """What is done to an object: for each public member of each class a row, and for each public function."""
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -94,6 +95,11 @@ def tensor(it):
     return np.from_dlpack(Only(it, __dlpack_device__=lambda: here, __dlpack__=lambda **more: it.__dlpack__(**{**more, "dl_device": here, "copy": False})))
 
 
+def rebuilt(reduced):
+    function, arguments = reduced
+    return function(*arguments)
+
+
 def flat(values):
     return bytes(np.array(values, "|u1").ravel())
 
@@ -151,6 +157,10 @@ MEMBERS = {
             Read(lambda it: it.to_device(it.device).tobytes()),
             Read(lambda it: it.to_device("host").tobytes()),
         ],
+        "__copy__": [Read(lambda it: copy.copy(it).tobytes())],
+        "__deepcopy__": [Read(lambda it: copy.deepcopy(it).tobytes())],
+        "__reduce__": [Read(lambda it: rebuilt(it.__reduce__()).tobytes()), Flag(lambda it: rebuilt(it.__reduce__()).readonly)],
+        "__reduce_ex__": [Read(lambda it: rebuilt(it.__reduce_ex__(5)).tobytes()), Flag(lambda it: rebuilt(it.__reduce_ex__(5)).readonly)],
         "tobytes": [Read(lambda it: it.tobytes())],
         "tolist": [Read(lambda it: flat(it.tolist()))],
         "readonly": [Flag(lambda it: it.readonly)],
@@ -210,7 +220,8 @@ WITHOUT_MEMORY = {
     "MemoryUSMHost": set(),
     "MemoryUSMDevice": set(),
     "MemoryUSMShared": set(),
-    "usm": set("backends devices empty full history stats zeros".split()),
+    "usm": set("backends devices empty full history reset_peak stats zeros".split()),
+    "track": {"live", "peak", "allocations"},
     # Its constructors are conversions.
     "usm.memory": {"as_usm_memory"},
     "usm.nrt": set("drain get_allocation_stats get_include get_library leaks track".split()),
