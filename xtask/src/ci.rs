@@ -1,9 +1,9 @@
-//! `cargo xtask ci`: the test run, then what is too slow for every change: documentation, models and feature
+//! `cargo xtask ci`: the test run, then what is too slow for every change: documentation, public interfaces, models and feature
 //! combinations.
 
 use crate::command::cargo;
 use crate::report::Report;
-use crate::{Failure, features, loom, test};
+use crate::{Failure, features, loom, public_api, test};
 
 pub(crate) fn run() -> Result<(), Failure> {
     let mut report = Report::new();
@@ -13,6 +13,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         cargo(["doc", "--quiet", "--no-deps", "--workspace", "--all-features"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
+    public_api::parts(&mut report);
     loom::parts(&mut report);
     features::parts(&mut report, features::Depth::Pairs);
     report.finish()

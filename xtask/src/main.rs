@@ -20,6 +20,7 @@ mod memcheck;
 mod mutants;
 mod nrt;
 mod numba;
+mod public_api;
 mod python;
 mod races;
 mod report;
@@ -40,7 +41,7 @@ usage: cargo xtask <command>
   test --cuda           the tests that need an NVIDIA GPU
   test --cuda --prebuilt FOLDER
                         builds them into FOLDER, with a run.sh for a machine without cargo
-  ci                    test, then documentation, models and every pair of features of every crate
+  ci                    test, then documentation, the public interfaces, models and every pair of features of every crate
   bench NAME [--json]   a benchmark of usm-bench, release build
   bench --prebuilt FOLDER  the program alone, for a machine without cargo
   fuzz [TARGET] [--seconds N]
@@ -51,6 +52,7 @@ usage: cargo xtask <command>
   memcheck [PART...]    safe programs under valgrind's memcheck: memory that nobody wrote, or that is gone
   loom                  the models of lock-free code under all interleavings
   mutants [--json]      wrong inputs made on purpose for each checker, which must refuse them all
+  public-api [--write]  the public items of every library beside the lists in public-api/; --write: writes the lists anew
   images                the freestanding and bare-metal images alone
   features              every pair of features of every crate alone
   nrt [--debug]         the C library of usm-nrt, or the one that looks for misuse; prints where it and its header are
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         "features" => no_arguments(rest).and_then(|()| features::run_alone()),
         "nrt" => nrt::run(rest),
         "numba" => numba::run(rest),
+        "public-api" => public_api::run(rest),
         "wheel" => no_arguments(rest).and_then(|()| wheel::run()),
         "spirv" => spirv::run_alone(rest),
         "bench" => bench::run(rest),
