@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use usm_core::backend::DeviceOps;
 use usm_core::backend::opencl::raw::{self, cl_context, cl_event, cl_int};
 use usm_core::backend::opencl::{OpenCl, OpenClEvent};
 use usm_core::{
@@ -109,7 +110,7 @@ fn context() -> Result<Context<OpenCl>, String> {
     let mut found = None;
     backend
         .for_each_device(&mut |device| {
-            let capabilities = OpenCl::device_info(&device).capabilities;
+            let capabilities = device.info().capabilities;
             if AllocKind::ALL.iter().all(|kind| !capabilities.of(*kind).is_empty()) {
                 found.get_or_insert(device);
             }

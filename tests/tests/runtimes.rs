@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use usm_core::backend::DeviceOps;
 use usm_core::backend::Dyn;
 use usm_core::backend::cuda::Cuda;
 use usm_core::backend::dpctl::Dpctl;
@@ -18,7 +19,7 @@ fn usm_device<B: Backend>(backend: &B) -> Result<B::Device, String> {
         |info: &DeviceInfo| AllocKind::ALL.iter().all(|kind| !info.capabilities.of(*kind).is_empty());
     backend
         .for_each_device(&mut |device| {
-            let info = B::device_info(&device);
+            let info = device.info();
             seen.push(info.name.to_string());
             if found.is_none() && usable(&info) {
                 found = Some(device);

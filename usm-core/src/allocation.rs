@@ -15,7 +15,7 @@ use {
 };
 
 use crate::access::Access;
-use crate::backend::{Backend, Block};
+use crate::backend::{Backend, Block, ContextOps};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::gate::ViewGuard;
@@ -147,7 +147,7 @@ impl<B: Backend> Allocation<B> {
     /// allocation. The limits count it and do not refuse it.
     ///
     /// # Safety
-    /// `block` is live USM memory of `context`'s native context that [`Backend::free`] frees as its own of that kind;
+    /// `block` is live USM memory of `context`'s native context that [`ContextOps::free`] frees as its own of that kind;
     /// nobody else uses or frees it any more.
     #[must_use]
     pub unsafe fn taken(context: Context<B>, block: Block) -> Self {
@@ -346,12 +346,12 @@ impl<B: Backend> Allocation<B> {
 /// Whether a handle of the context went with the block: it then must not be dropped.
 ///
 /// # Safety
-/// As [`Backend::free`].
+/// As [`ContextOps::free`].
 #[inline]
 unsafe fn free_now<B: Backend>(context: &Context<B>, block: &Block, serial: u64) -> bool {
     let Ok(_entered) = context.shared().ask() else { return false };
     // SAFETY: the caller's promise.
-    let free = || unsafe { B::free(context.raw(), block) };
+    let free = || unsafe { context.raw().free(block) };
     let memory_type = MemoryType::of(block.kind);
     context.shared().free(memory_type, Some((block, serial)), block.size, B::COUNTED, free)
 }
@@ -367,7 +367,7 @@ pub(crate) fn settle<B: Backend>(context: &Context<B>, what: Release<B>, pending
     if pending.is_done() {
         // SAFETY: the owner is being dropped, so nobody else releases it, and nothing uses it any more.
         unsafe { crate::deferred::release(context.raw(), what) };
-    } else if let Some(deferred) = B::deferred(context.raw()) {
+    } else if let Some(deferred) = context.raw().deferred() {
         deferred.push(pending, what);
     } else {
         // A backend without a list has nothing in flight; should it be wrong, a leak is the safe answer.

@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::allocation::Allocation;
-use crate::backend::{Backend, Block, Buffers, Peer, PointerInfo, QueueOrder};
+use crate::backend::{Backend, Block, Buffers, ContextOps, Peer, PointerInfo, QueueOrder};
 use crate::buffer::Buffer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::Observer;
@@ -88,7 +88,7 @@ impl<B: Backend> Context<B> {
     }
 
     pub(crate) fn shared(&self) -> &Shared {
-        B::shared(&self.raw)
+        self.raw.shared()
     }
 
     /// Id of the context, unique in the process; what [`PointerInfo::context`] reports.
@@ -195,7 +195,7 @@ impl<B: Backend> Context<B> {
     #[cold]
     unsafe fn allocate_again(&self, request: &Request, block: Block) -> Result<(Block, u64)> {
         // SAFETY: the caller's promise.
-        unsafe { B::free(&self.raw, &block) };
+        unsafe { self.raw.free(&block) };
         self.allocate_reserved(request, request.layout()?)
     }
 
@@ -205,7 +205,7 @@ impl<B: Backend> Context<B> {
         let asked = MemoryType::try_from(request.kind)?;
         let memory_type = self.reserve(asked, layout.size(), request.fallback)?;
         let kind = memory_type.kind().unwrap_or(request.kind);
-        match B::allocate(&self.raw, kind, layout) {
+        match self.raw.allocate(kind, layout) {
             Ok(pointer) => {
                 let block = Block { pointer, size: layout.size(), alignment: layout.align(), kind };
                 Ok((block, self.shared().allocated(&block, B::COUNTED)))
@@ -237,7 +237,7 @@ impl<B: Backend> Context<B> {
     /// As [`query`](Self::query).
     pub fn query_runtime(&self, address: usize) -> Result<PointerInfo> {
         let _entered = self.shared().ask()?;
-        B::query(&self.raw, address)
+        self.raw.query(address)
     }
 
     /// Statistics of the context.
@@ -343,7 +343,7 @@ impl<B: Backend> Context<B> {
     /// [`ErrorKind::Timeout`], or a failed operation's: the first of several, which are told together.
     pub fn synchronize(&self, limit: Duration) -> Result<()> {
         let _entered = self.shared().ask()?;
-        B::settle(&self.raw, limit)?;
+        self.raw.settle(limit)?;
         self.collect();
         Ok(())
     }
@@ -358,14 +358,14 @@ impl<B: Backend> Context<B> {
     pub fn pending(&self, limit: Duration) -> Result<Pending<B>> {
         let _entered = self.shared().ask()?;
         let mut events = alloc::vec::Vec::new();
-        B::for_each_pending(&self.raw, limit, &mut |event| events.push(event))?;
+        self.raw.for_each_pending(limit, &mut |event| events.push(event))?;
         Ok(Pending::of(self.id(), events))
     }
 
     /// Frees blocks whose owners are gone and whose operations have finished since. Allocating does it too.
     pub fn collect(&self) {
         #[cfg(feature = "alloc")]
-        if let Some(deferred) = B::deferred(&self.raw) {
+        if let Some(deferred) = self.raw.deferred() {
             deferred.collect(&self.raw);
         }
     }
@@ -374,7 +374,7 @@ impl<B: Backend> Context<B> {
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn deferred_frees(&self) -> usize {
-        B::deferred(&self.raw).map_or(0, crate::deferred::Deferred::len)
+        self.raw.deferred().map_or(0, crate::deferred::Deferred::len)
     }
 }
 
@@ -395,7 +395,7 @@ impl<B: Backend> MemorySource<B> for Context<B> {
             return self.allocate_reserved(request, layout).map(owned);
         }
         self.collect();
-        let pointer = match B::allocate(&self.raw, kind, layout) {
+        let pointer = match self.raw.allocate(kind, layout) {
             Ok(pointer) => pointer,
             Err(error) => return Err(error.in_backend(shared.info().backend)),
         };

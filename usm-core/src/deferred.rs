@@ -8,7 +8,7 @@ use core::mem::ManuallyDrop;
 use core::time::Duration;
 
 use crate::MemoryType;
-use crate::backend::{Backend, Block, Buffers};
+use crate::backend::{Backend, Block, Buffers, ContextOps};
 use crate::deadline::Deadline;
 use crate::shared::Shared;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
@@ -97,7 +97,7 @@ impl<B: Backend> Deferred<B> {
 
     #[cold]
     fn collect_finished(&self, context: &B::Context) {
-        let Ok(_entered) = B::shared(context).ask() else { return };
+        let Ok(_entered) = context.shared().ask() else { return };
         // Drivers are asked, and foreign owners dropped, without the lock held.
         let entries = self.take();
         let (done, waiting): (Vec<_>, Vec<_>) =
@@ -161,10 +161,10 @@ impl<B: Backend, F: FnMut(IntoIter<Entry<B>>)> Drop for Unsettled<B, F> {
 /// No operation uses what is released, and nobody else releases it.
 pub(crate) unsafe fn release<B: Backend>(context: &B::Context, what: Release<B>) {
     settle(
-        B::shared(context),
+        context.shared(),
         what,
         // SAFETY: the caller's promise.
-        |block| unsafe { B::free(context, block) },
+        |block| unsafe { context.free(block) },
         // SAFETY: the caller's promise.
         |raw| unsafe { B::Buffers::destroy(context, raw) },
     );

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::backend::{Backend, EventStatus};
+use crate::backend::{Backend, EventOps, EventStatus};
 use crate::context::Context;
 use crate::error::Result;
 use crate::shared::Shared;
@@ -46,7 +46,7 @@ impl<B: Backend> Event<B> {
     /// # Errors
     /// When the operation failed or the device is lost.
     pub fn status(&self) -> Result<EventStatus> {
-        B::status(&self.raw)
+        self.raw.status()
     }
 
     /// Blocks until the operation has finished, at most the wait limit that the context had when the operation was submitted:
@@ -63,7 +63,7 @@ impl<B: Backend> Event<B> {
     /// # Errors
     /// As [`wait`](Self::wait).
     pub fn wait_for(&self, limit: Duration) -> Result<()> {
-        B::wait(&self.raw, limit)
+        self.raw.wait(limit)
     }
 
     /// The backend's own event.

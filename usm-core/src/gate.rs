@@ -5,7 +5,7 @@ use alloc::{sync::Arc, vec::Vec};
 use core::fmt;
 use core::time::Duration;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, ContextOps};
 use crate::deadline::Deadline;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::Mutex;
@@ -129,10 +129,10 @@ impl Gate {
             }
             crate::sync::spin();
         }
-        deadline.wait(|left| B::synchronize(context, left))?;
+        deadline.wait(|left| context.synchronize(left))?;
         #[cfg(feature = "alloc")]
         {
-            let own = B::shared(context).id();
+            let own = context.shared().id();
             self.wait_for(|member| member.context != own, &mut deadline)?;
         }
         Ok(guard)

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use crate::access::Access;
 use crate::allocation::Allocation;
-use crate::backend::{Advice, Backend, MemAdvice, QueueOrder};
+use crate::backend::{Advice, Backend, ContextOps, EventOps, MemAdvice, QueueOps, QueueOrder};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
@@ -49,7 +49,7 @@ impl<B: Backend> fmt::Debug for Queue<B> {
 
 impl<B: Backend> Queue<B> {
     pub(crate) fn new(context: &Context<B>, order: QueueOrder) -> Result<Self> {
-        let raw = B::create_queue(context.raw(), order)?;
+        let raw = context.raw().create_queue(order)?;
         // SAFETY: created by this context with this order.
         Ok(unsafe { Self::from_raw(context, raw, order) })
     }
@@ -140,7 +140,7 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         let run = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: `submit` gives events of the queue's context.
-            if len == 0 { unsafe { B::barrier(queue, after) } } else { run(queue, after) }
+            if len == 0 { unsafe { queue.barrier(after) } } else { run(queue, after) }
         };
         // SAFETY: the caller's promise; a barrier touches no memory.
         unsafe { self.submit(usages, &[], run) }
@@ -230,7 +230,7 @@ impl<B: Backend> Queue<B> {
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: both ranges lie inside live allocations of the queue's context (checked by `submit`) and are disjoint; the usages keep
             // both alive and ordered until the copy is done.
-            unsafe { B::copy(queue, to, from, len, after) }
+            unsafe { queue.copy(to, from, len, after) }
         };
         // SAFETY: the copy touches what the usages say, of which `dst` is borrowed exclusively; an error of it means that it was not submitted.
         unsafe { self.submit_bytes(len, &usages, copy) }
@@ -256,7 +256,7 @@ impl<B: Backend> Queue<B> {
         let usage = unsafe { Usage::alone(allocation, Access::Write) };
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: as in `copy_bytes`, inside one allocation.
-            unsafe { B::copy(queue, to, from, len, after) }
+            unsafe { queue.copy(to, from, len, after) }
         };
         // SAFETY: as in `copy_bytes`.
         unsafe { self.submit_bytes(len, &[usage], copy) }
@@ -281,7 +281,7 @@ impl<B: Backend> Queue<B> {
         let fill = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: the range lies inside a live allocation of the queue's context, is a multiple of the pattern, and the usage keeps the
             // allocation alive and ordered until the fill is done.
-            unsafe { B::fill(queue, to, pattern, len, after) }
+            unsafe { queue.fill(to, pattern, len, after) }
         };
         // SAFETY: the fill touches what the usage says, which is borrowed exclusively; an error of it means that it was not submitted.
         unsafe { self.submit_bytes(len, &[usage], fill) }
@@ -328,7 +328,7 @@ impl<B: Backend> Queue<B> {
     /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`], or the runtime's.
     pub fn barrier_over(&self, usages: &[Usage<'_, B>], after: &[Event<B>]) -> Result<Event<B>> {
         // SAFETY: `submit` gives events of the queue's context.
-        let barrier = |queue: &B::Queue, events: &[B::Event]| unsafe { B::barrier(queue, events) };
+        let barrier = |queue: &B::Queue, events: &[B::Event]| unsafe { queue.barrier(events) };
         // SAFETY: a barrier touches no memory.
         unsafe { self.submit(usages, after, barrier) }
     }
@@ -347,7 +347,7 @@ impl<B: Backend> Queue<B> {
     /// As [`wait`](Self::wait).
     pub fn wait_for(&self, limit: Duration) -> Result<()> {
         let _entered = self.context.shared().ask()?;
-        B::wait(&self.end()?, limit)?;
+        self.end()?.wait(limit)?;
         self.context.collect();
         Ok(())
     }
@@ -369,7 +369,7 @@ impl<B: Backend> Queue<B> {
     /// An event after everything submitted before.
     fn end(&self) -> Result<B::Event> {
         // SAFETY: no events are given.
-        unsafe { B::barrier(&self.raw, &[]) }
+        unsafe { self.raw.barrier(&[]) }
     }
 }
 

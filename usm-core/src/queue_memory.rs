@@ -15,7 +15,7 @@
 //!   then has an entry with a later number, which the old owner does not touch; that owner is the only one who may still name the old
 //!   memory, and it is being dropped.
 //! - A free that is refused leaves the block as it was. It waits in the [`Deferred`](crate::Deferred) list for all its uses, the allocation among
-//!   them, and goes by [`Backend::free`]. Uses that failed never end there, and the block is leaked and counted, as always.
+//!   them, and goes by [`ContextOps::free`](crate::backend::ContextOps::free). Uses that failed never end there, and the block is leaked and counted, as always.
 //! - Both are work on the device, so neither is submitted while a host view forbids that (`gate.rs`). The allocation is memory of the context
 //!   then; the free is one that is refused, and as the view has waited for all work, it mostly finds its uses finished.
 //! - Only the owner's drop frees. Who forgets it leaks it; an [`Event`](crate::Event) forgotten, or dropped, takes no use out of the list.

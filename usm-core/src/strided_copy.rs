@@ -4,7 +4,7 @@
 use crate::QueueOrder;
 use crate::access::Access;
 use crate::allocation::Allocation;
-use crate::backend::{Backend, HostTasks, Rows};
+use crate::backend::{Backend, HostTasks, QueueOps, Rows};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::queue::{Queue, Usage, same_context};
@@ -157,7 +157,7 @@ impl<B: Backend> Queue<B> {
                 let (to, from) = (dst.wrapping_add(to), src.wrapping_add(from));
                 // SAFETY: every run lies inside its checked range, the two do not overlap, and the usages keep both
                 // allocations alive and ordered.
-                part(&mut |queue, after| unsafe { B::copy(queue, to, from, plan.run, after) })
+                part(&mut |queue, after| unsafe { queue.copy(to, from, plan.run, after) })
             })
         })
     }
@@ -182,7 +182,7 @@ impl<B: Backend> Queue<B> {
                     rows: inner.extent,
                 };
                 // SAFETY: as in `by_runs`, for every row; pitches are not below the width.
-                part(&mut |queue, after| unsafe { B::copy_rows(queue, &rows, after) })?;
+                part(&mut |queue, after| unsafe { queue.copy_rows(&rows, after) })?;
                 none_yet = false;
                 Ok(())
             })
@@ -265,7 +265,7 @@ impl<B: Backend> Queue<B> {
         let (to, from) = (dst.as_ptr().wrapping_add(to), src.as_ptr().wrapping_add(from));
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: ranges inside two live allocations, one of which was just made; the usages keep both alive and ordered.
-            unsafe { B::copy(queue, to, from, len, after) }
+            unsafe { queue.copy(to, from, len, after) }
         };
         // SAFETY: the copy touches what the usages say, of which the caller has the destination for itself.
         unsafe { self.submit(&usages, &[], copy) }
@@ -323,7 +323,7 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         let mut events = alloc::vec::Vec::new();
         // SAFETY: events of the queue that `submit` gives.
-        let barrier = |queue: &B::Queue, events: &[B::Event]| unsafe { B::barrier(queue, events) };
+        let barrier = |queue: &B::Queue, events: &[B::Event]| unsafe { queue.barrier(events) };
         // SAFETY: the callers' operations touch what the usages say. What was submitted before a refusal is recorded below.
         let outcome = ends.with_usages(|usages| unsafe {
             self.submit(usages, &[], |queue, after| {
@@ -358,7 +358,7 @@ impl<B: Backend> Queue<B> {
         submit_all: impl FnOnce(&mut Part<'_, B>) -> Result<()>,
     ) -> Result<Event<B>> {
         // SAFETY: no events are given.
-        let end = |queue: &B::Queue| unsafe { B::barrier(queue, &[]) };
+        let end = |queue: &B::Queue| unsafe { queue.barrier(&[]) };
         // SAFETY: the callers' operations touch what the usages say.
         ends.with_usages(|usages| unsafe {
             self.submit(usages, &[], |queue, after| {

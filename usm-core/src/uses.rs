@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::access::Access;
-use crate::backend::{Backend, EventStatus};
+use crate::backend::{Backend, EventOps};
 use crate::deadline::Deadline;
 use crate::error::Result;
 
@@ -83,7 +83,7 @@ impl<B: Backend> Pending<B> {
     /// Whether all of it has finished. An operation that failed is not: whether it still touches memory is unknown.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.events().iter().all(|event| matches!(B::status(event), Ok(EventStatus::Complete)))
+        self.events().iter().all(EventOps::is_complete)
     }
 
     /// Blocks until all of it has finished, at most `limit`.
@@ -103,7 +103,7 @@ impl<B: Backend> Pending<B> {
 
 /// The answer is how many it waited for.
 fn wait_for<B: Backend>(events: &[B::Event], deadline: &mut Deadline) -> Result<usize> {
-    events.iter().try_fold(0, |waited, event| deadline.wait(|left| B::wait(event, left)).map(|()| waited + 1))
+    events.iter().try_fold(0, |waited, event| deadline.wait(|left| event.wait(left)).map(|()| waited + 1))
 }
 
 #[cfg(feature = "alloc")]
@@ -314,11 +314,8 @@ impl<B: Backend> Uses<B> {
             let list = self.list.lock();
             list.uses.as_slice().iter().map(|earlier| (earlier.serial, earlier.event.clone())).collect()
         };
-        let done: Vec<u64> = snapshot
-            .into_iter()
-            .filter(|(_, event)| matches!(B::status(event), Ok(EventStatus::Complete)))
-            .map(|(serial, _)| serial)
-            .collect();
+        let done: Vec<u64> =
+            snapshot.into_iter().filter(|(_, event)| event.is_complete()).map(|(serial, _)| serial).collect();
         let mut list = self.list.lock();
         list.told.pruned();
         let gone = list.uses.take_out(|earlier| done.contains(&earlier.serial));

@@ -4,7 +4,10 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use usm_core::backend::{Backend, Block, EventStatus, PointerInfo, QueueOrder, Unsupported};
+use usm_core::backend::{
+    Backend, Block, ContextOps, DeviceOps, EventOps, EventStatus, PointerInfo, QueueOps, QueueOrder,
+    Unsupported,
+};
 use usm_core::{
     AllocKind, BackendKind, Context, DeviceInfo, DeviceType, ErrorKind, Host, Result, SharedState, UsmVec,
 };
@@ -35,6 +38,12 @@ unsafe impl Send for Handle<'_> {}
 unsafe impl Sync for Handle<'_> {}
 
 #[derive(Clone, Debug)]
+struct Machine;
+
+#[derive(Clone, Debug)]
+struct Line;
+
+#[derive(Clone, Debug)]
 struct Done;
 
 impl<'m> Bump<'m> {
@@ -55,9 +64,9 @@ impl<'m> Bump<'m> {
 unsafe impl<'b> Backend for Handle<'b> {
     const SYNCHRONOUS: bool = true;
 
-    type Device = ();
+    type Device = Machine;
     type Context = Self;
-    type Queue = ();
+    type Queue = Line;
     type Event = Done;
     type Buffers = Unsupported;
     type HostTasks = Unsupported;
@@ -66,74 +75,83 @@ unsafe impl<'b> Backend for Handle<'b> {
     type Peer = Unsupported;
     type QueueMemory = Unsupported;
 
-    fn for_each_device(&self, visit: &mut dyn FnMut(())) -> Result<()> {
-        visit(());
+    fn for_each_device(&self, visit: &mut dyn FnMut(Machine)) -> Result<()> {
+        visit(Machine);
         Ok(())
     }
 
-    fn device_info((): &()) -> DeviceInfo {
-        DeviceInfo::new(BackendKind::Host, DeviceType::Host, "a region")
-    }
-
-    fn create_context(&self, (): &()) -> Result<Self> {
+    fn create_context(&self, _: &Machine) -> Result<Self> {
         Ok(*self)
     }
+}
 
-    fn shared(context: &Self) -> &SharedState {
-        &context.0.state
+impl DeviceOps for Machine {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo::new(BackendKind::Host, DeviceType::Host, "a region")
+    }
+}
+
+impl<'b> ContextOps<Handle<'b>> for Handle<'b> {
+    fn shared(&self) -> &SharedState {
+        &self.0.state
     }
 
-    fn create_queue(_: &Self, _: QueueOrder) -> Result<()> {
-        Ok(())
+    fn create_queue(&self, _: QueueOrder) -> Result<Line> {
+        Ok(Line)
     }
 
-    fn allocate(context: &Self, _: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        let start = context.0.used.get().next_multiple_of(layout.align());
+    fn allocate(&self, _: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        let start = self.0.used.get().next_multiple_of(layout.align());
         if layout.align() > align_of::<Region>() || start + layout.size() > size_of::<Region>() {
             return Err(ErrorKind::TooManyBlocks { limit: 0 }.into());
         }
-        context.0.used.set(start + layout.size());
+        self.0.used.set(start + layout.size());
         // SAFETY: inside the region.
-        Ok(unsafe { context.0.base.add(start) })
+        Ok(unsafe { self.0.base.add(start) })
     }
 
-    unsafe fn free(_: &Self, _: &Block) {}
+    unsafe fn free(&self, _: &Block) {}
 
-    fn query(_: &Self, _: usize) -> Result<PointerInfo> {
+    fn query(&self, _: usize) -> Result<PointerInfo> {
         Ok(PointerInfo::UNKNOWN)
     }
 
-    unsafe fn copy((): &(), dst: *mut u8, src: *const u8, len: usize, _: &[Done]) -> Result<Done> {
+    fn synchronize(&self, _: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    fn for_each_pending(&self, _: Duration, _: &mut dyn FnMut(Done)) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<'b> QueueOps<Handle<'b>> for Line {
+    unsafe fn copy(&self, dst: *mut u8, src: *const u8, len: usize, _: &[Done]) -> Result<Done> {
         // SAFETY: the caller's promise.
         unsafe { dst.copy_from_nonoverlapping(src, len) };
         Ok(Done)
     }
 
-    unsafe fn fill((): &(), dst: *mut u8, pattern: &[u8], len: usize, _: &[Done]) -> Result<Done> {
+    unsafe fn fill(&self, dst: *mut u8, pattern: &[u8], len: usize, _: &[Done]) -> Result<Done> {
         for index in 0..len {
+            let place = dst.wrapping_add(index);
             // SAFETY: the caller's promise.
-            unsafe { dst.add(index).write(pattern[index % pattern.len()]) };
+            unsafe { place.write(pattern[index % pattern.len()]) };
         }
         Ok(Done)
     }
 
-    unsafe fn barrier((): &(), _: &[Done]) -> Result<Done> {
+    unsafe fn barrier(&self, _: &[Done]) -> Result<Done> {
         Ok(Done)
     }
+}
 
-    fn status(_: &Done) -> Result<EventStatus> {
+impl EventOps for Done {
+    fn status(&self) -> Result<EventStatus> {
         Ok(EventStatus::Complete)
     }
 
-    fn wait(_: &Done, _: Duration) -> Result<()> {
-        Ok(())
-    }
-
-    fn synchronize(_: &Self, _: Duration) -> Result<()> {
-        Ok(())
-    }
-
-    fn for_each_pending(_: &Self, _: Duration, _: &mut dyn FnMut(Done)) -> Result<()> {
+    fn wait(&self, _: Duration) -> Result<()> {
         Ok(())
     }
 }
@@ -142,7 +160,7 @@ unsafe impl<'b> Backend for Handle<'b> {
 fn a_backend_needs_the_same_items_with_and_without_a_heap() {
     let mut region = Region([0; 4096]);
     let bump = Bump::new(&mut region);
-    let context = Context::<Handle<'_>>::new(&Handle(&bump), &()).expect("a context");
+    let context = Context::<Handle<'_>>::new(&Handle(&bump), &Machine).expect("a context");
     let queue = context.queue(QueueOrder::InOrder).expect("a queue");
     let array = UsmVec::<u32, Host, _>::from_slice(&queue, &[1, 2, 3]).expect("an array");
     let mut copy = UsmVec::<u32, Host, _>::zeroed(&queue, 3).expect("an array");

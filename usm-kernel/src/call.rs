@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 
 use bytemuck::Pod;
+use usm_core::backend::QueueOps;
 use usm_core::{
     Access, Allocation, Backend, Buffer, ErrorKind, Event, Kind, Queue, UninitVec, Usage, UsmVec,
 };
@@ -273,7 +274,7 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
             Some(grid) => unsafe { B::launch(queue, function.raw(), grid, slots, after) },
             // A range without items has nothing to run.
             // SAFETY: `submit` gives events of the queue's context.
-            None => unsafe { B::barrier(queue, after) },
+            None => unsafe { queue.barrier(after) },
         };
         // SAFETY: the caller's promise: the function touches the memory of `usages` only; an error of the backend means that nothing was
         // submitted.

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use usm_core::backend::EventOps;
 use usm_core::backend::{Dyn, DynEvent};
-use usm_core::{Backend, Context, Error, ErrorKind, Event, EventStatus, Pending, QueueOrder, Result};
+use usm_core::{Context, Error, ErrorKind, Event, EventStatus, Pending, QueueOrder, Result};
 
 use crate::argument;
 use crate::capsule;
@@ -189,7 +190,7 @@ impl Limit {
     fn outcome(&self, py: Python<'_>, events: &[DynEvent]) -> PyResult<Result<()>> {
         let mut outcome = Ok(());
         for event in events {
-            outcome = outcome.and(self.in_slices(py, |limit| Dyn::wait(event, limit))?);
+            outcome = outcome.and(self.in_slices(py, |limit| event.wait(limit))?);
         }
         Ok(outcome)
     }

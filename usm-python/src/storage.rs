@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use usm_core::backend::Dyn;
+use usm_core::backend::{DynEvent, DynQueue, QueueOps};
 use usm_core::{
-    Access, AllocKind, Allocation, Backend, BackendKind, Block, Context, ErrorKind, Event, MemorySource,
-    Queue, Request, Strided, Usage,
+    Access, AllocKind, Allocation, BackendKind, Block, Context, ErrorKind, Event, MemorySource, Queue,
+    Request, Strided, Usage,
 };
 
 use crate::error::Failure;
@@ -193,7 +194,7 @@ impl Storage {
         }
         let turn = self.turn();
         // SAFETY: inside the live block, which the usage keeps alive and ordered; the target outlives the copy.
-        let copy = |queue: &_, after: &[_]| unsafe { Dyn::copy(queue, to, from, len, after) };
+        let copy = |queue: &DynQueue, after: &[DynEvent]| unsafe { queue.copy(to, from, len, after) };
         // SAFETY: the copy reads the block, behind what it is given.
         let event = unsafe { queue.submit(&[Usage::read(self.allocation())], &[], copy) }?;
         drop(turn);
@@ -229,7 +230,7 @@ impl Storage {
         }
         let (from, len) = (bytes.as_ptr(), bytes.len());
         // SAFETY: inside the live block, which the usage keeps alive and ordered; the source outlives the copy.
-        let copy = |queue: &_, after: &[_]| unsafe { Dyn::copy(queue, to, from, len, after) };
+        let copy = |queue: &DynQueue, after: &[DynEvent]| unsafe { queue.copy(to, from, len, after) };
         // SAFETY: the copy writes the block, behind what it is given.
         let event = unsafe { queue.submit(&[Usage::write(self.allocation())], &[], copy) }?;
         drop(turn);
@@ -240,12 +241,12 @@ impl Storage {
     pub(crate) fn fill(&self, queue: &Queue<Dyn>, offset: usize, len: usize, byte: u8) -> Result<()> {
         let to = self.target(offset, len)?;
         let turn = self.turn();
-        let fill = |queue: &_, after: &[_]| match len {
+        let fill = |queue: &DynQueue, after: &[DynEvent]| match len {
             // SAFETY: events of the queue's context.
-            0 => unsafe { Dyn::barrier(queue, after) },
+            0 => unsafe { queue.barrier(after) },
             // SAFETY: the range lies inside a live block, which the usage keeps alive and ordered; the turn keeps other
             // submissions over it apart.
-            _ => unsafe { Dyn::fill(queue, to, &[byte], len, after) },
+            _ => unsafe { queue.fill(to, &[byte], len, after) },
         };
         // SAFETY: the fill writes the block, behind what it is given.
         let event = unsafe { queue.submit(&[Usage::write(self.allocation())], &[], fill) }?;
@@ -269,12 +270,12 @@ pub(crate) fn copy(
     }
     let _turns = turns(dst, src);
     let usages = [Usage::write(dst.allocation()), Usage::read(src.allocation())];
-    let copy = |queue: &_, after: &[_]| match len {
+    let copy = |queue: &DynQueue, after: &[DynEvent]| match len {
         // SAFETY: events of the queue's context.
-        0 => unsafe { Dyn::barrier(queue, after) },
+        0 => unsafe { queue.barrier(after) },
         // SAFETY: both ranges lie inside live blocks of the queue's context (`submit` checks that), do not overlap, and the
         // usages keep both alive and ordered; the turns keep other submissions over them apart.
-        _ => unsafe { Dyn::copy(queue, to, from, len, after) },
+        _ => unsafe { queue.copy(to, from, len, after) },
     };
     // SAFETY: the copy touches both blocks as the usages say, behind what it is given.
     Ok(unsafe { queue.submit(&usages, &[], copy) }?)

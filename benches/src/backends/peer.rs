@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use usm_core::backend::DeviceOps;
 use usm_core::{
     AllocKind, Backend, Context, Device, Event, MemorySource, Queue, QueueOrder, Request, UsmVec,
 };
@@ -103,7 +104,7 @@ pub(super) use function;
 pub(super) fn context<B: Backend>(backend: &B) -> Result<Context<B>, String> {
     let mut device = None;
     let visited = backend.for_each_device(&mut |candidate| {
-        if !B::device_info(&candidate).capabilities.shared.is_empty() {
+        if !candidate.info().capabilities.shared.is_empty() {
             device.get_or_insert(candidate);
         }
     });

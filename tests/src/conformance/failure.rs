@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use usm_core::backend::QueueOps;
 use usm_core::{
     Backend, BackendKind, Error, ErrorKind, Event, EventStatus, Queue, QueueOrder, Result, Shared, Usage,
     UsmVec,
@@ -77,7 +78,7 @@ fn fill_after<B: Backend>(
     // SAFETY: the array is the caller's alone, and has that many bytes.
     unsafe {
         queue.submit(&[Usage::write(array.allocation())], core::slice::from_ref(after), |queue, events| {
-            B::fill(queue, pointer, &value.to_ne_bytes(), bytes, events)
+            queue.fill(pointer, &value.to_ne_bytes(), bytes, events)
         })
     }
 }

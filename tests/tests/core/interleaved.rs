@@ -2,8 +2,10 @@
 
 use core::time::Duration;
 
+use usm_core::backend::QueueOps;
 use usm_core::backend::mock::{Mock, Progress};
-use usm_core::{Backend, Context, Queue, QueueOrder, Shared, Usage, UsmVec};
+use usm_core::backend::mock::{MockEvent, MockQueue};
+use usm_core::{Context, Queue, QueueOrder, Shared, Usage, UsmVec};
 
 type Array = UsmVec<u8, Shared, Mock>;
 
@@ -21,7 +23,7 @@ fn copy_meanwhile(
 ) {
     let mut to = array(reading);
     // SAFETY: `submit` gives events of the queue's context.
-    let barrier = |queue: &_, after: &[_]| unsafe { Mock::barrier(queue, after) };
+    let barrier = |queue: &MockQueue, after: &[MockEvent]| unsafe { queue.barrier(after) };
     // SAFETY: a barrier touches no memory.
     let named = unsafe {
         naming.submit(usages, &[], |queue, after| {

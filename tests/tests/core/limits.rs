@@ -3,9 +3,9 @@
 use core::alloc::Layout;
 use std::sync::Barrier;
 
-use usm_core::backend::QueueMemory;
 use usm_core::backend::host::HostHeap;
 use usm_core::backend::mock::{Mock, Progress};
+use usm_core::backend::{ContextOps, QueueMemory};
 use usm_core::{
     AllocKind, Backend, Context, ErrorKind, Fallback, MemorySource, MemoryType, QueueOrder, Request,
 };
@@ -28,14 +28,8 @@ fn no_backend_of_ours_allocates_no_bytes() {
     let (mock, host) = (Mock::new(Progress::OnWait).context(), HostHeap::new().context());
     let queue = mock.queue(QueueOrder::InOrder).expect("a queue");
     for kind in AllocKind::ALL {
-        assert_eq!(
-            HostHeap::allocate(host.raw(), kind, nothing).expect_err("none").kind,
-            ErrorKind::ZeroSize
-        );
-        assert_eq!(
-            <Mock as Backend>::allocate(mock.raw(), kind, nothing).expect_err("none").kind,
-            ErrorKind::ZeroSize
-        );
+        assert_eq!(host.raw().allocate(kind, nothing).expect_err("none").kind, ErrorKind::ZeroSize);
+        assert_eq!(mock.raw().allocate(kind, nothing).expect_err("none").kind, ErrorKind::ZeroSize);
     }
     let of_queue = <Mock as QueueMemory<Mock>>::allocate(queue.raw(), nothing);
     assert_eq!(of_queue.map(drop).expect_err("none").kind, ErrorKind::ZeroSize);

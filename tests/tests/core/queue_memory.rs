@@ -3,11 +3,12 @@
 use core::alloc::Layout;
 use core::time::Duration;
 
+use usm_core::backend::QueueOps;
 use usm_core::backend::mock::{Fault, Mock, MockEvent, Operation, Progress};
 use usm_core::backend::{Block, QueueMemory};
 use usm_core::{
-    AllocKind, Allocation, Backend, Context, Error, ErrorKind, Event, EventStatus, MemorySource, MemoryType,
-    Queue, QueueOrder, Request, Shared, UsmVec,
+    AllocKind, Allocation, Context, Error, ErrorKind, Event, EventStatus, MemorySource, MemoryType, Queue,
+    QueueOrder, Request, Shared, UsmVec,
 };
 
 mod programs;
@@ -135,7 +136,7 @@ fn work_outside_of_the_time_of_its_memory_is_found() {
     }
     fn touch(queue: &Queue<Mock>, block: &Block, after: &[MockEvent]) -> MockEvent {
         // SAFETY: on this driver memory stays where it is until the driver goes.
-        unsafe { Mock::fill(queue.raw(), block.pointer.as_ptr(), &[1], BYTES, after) }.expect("a fill")
+        unsafe { queue.raw().fill(block.pointer.as_ptr(), &[1], BYTES, after) }.expect("a fill")
     }
     fn free(queue: &Queue<Mock>, block: &Block, after: &[MockEvent]) {
         // SAFETY: as above; that it is misused is the test.

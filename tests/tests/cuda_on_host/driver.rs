@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libloading::Library;
+use usm_core::backend::DeviceOps;
 use usm_core::backend::cuda::{Cuda, CudaDevice};
 use usm_core::{Backend, Context};
 use usm_tests::skip;
@@ -146,7 +147,7 @@ impl Driver {
 
     /// How many there are of something on the device of this turn.
     pub(crate) fn live(&self, what: &str) -> u64 {
-        count(&format!("{what}@{}", Cuda::device_info(&self.device).ordinal))
+        count(&format!("{what}@{}", self.device.info().ordinal))
     }
 
     /// With these settings and no faults, opened in that way.

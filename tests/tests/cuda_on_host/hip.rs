@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use libloading::Library;
 use usm_core::backend::Dyn;
 use usm_core::backend::cuda::{Cuda, raw};
+use usm_core::backend::{ContextOps, DeviceOps};
 use usm_core::{
     AccessFlags, AllocKind, Backend, BackendKind, Context, Device, ErrorKind, Host, MemorySource, QueueOrder,
     Request, Selector, Shared, UsmVec,
@@ -82,7 +83,7 @@ fn current_device(context: &Context<Cuda>) -> i32 {
 #[test]
 fn a_device_says_that_it_is_hip_s() {
     let Some(driver) = driver() else { return };
-    let info = Cuda::device_info(&driver.device);
+    let info = driver.device.info();
     assert_eq!((driver.backend.kind(), info.backend), (BackendKind::Hip, BackendKind::Hip));
     assert_eq!((info.vendor.as_str(), info.platform.as_str()), ("Advanced Micro Devices, Inc.", "AMD HIP"));
     assert_eq!(info.driver_version.as_str(), "HIP 6.2.41134");
@@ -92,7 +93,7 @@ fn a_device_says_that_it_is_hip_s() {
     assert!(info.capabilities.system.is_empty() && info.queue_memory);
     drop(driver);
     // Where host and device take turns, the memory is managed all the same.
-    let apart = Cuda::device_info(&start("exclusive").unwrap().device).capabilities.shared;
+    let apart = start("exclusive").unwrap().device.info().capabilities.shared;
     assert!(apart.contains(AccessFlags::ACCESS) && !apart.contains(AccessFlags::CONCURRENT), "{apart:?}");
 }
 
@@ -107,7 +108,7 @@ fn a_thread_keeps_the_device_that_it_chose() {
     let mut array = UsmVec::<u32, Device, _>::zeroed(&queue, 100).unwrap();
     let _ = queue.fill(&mut array, 7).unwrap();
     assert_eq!(array.to_vec(&queue).unwrap(), [7; 100]);
-    assert_eq!(Cuda::query(context.raw(), array.as_ptr() as usize).unwrap().size, 400);
+    assert_eq!(context.raw().query(array.as_ptr() as usize).unwrap().size, 400);
     assert_eq!(current_device(&context), 0);
     assert_eq!(raw::with_current(context.raw(), || current_device(&context)), Ok(device));
     assert_eq!(current_device(&context), 0);
@@ -294,7 +295,7 @@ fn memory_types_of_hip_5_are_understood() {
     let (backend, path) = older(driver.backend.path(), 50_221_153);
     let mut devices = Vec::new();
     backend.for_each_device(&mut |device| devices.push(device)).unwrap();
-    assert_eq!(Cuda::device_info(&devices[0]).driver_version.as_str(), "HIP 5.2.21153");
+    assert_eq!(devices[0].info().driver_version.as_str(), "HIP 5.2.21153");
     let context = Context::new(&backend, &devices[0]).unwrap();
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     assert_eq!(opens_its_own(&context).native, Some(201));
@@ -308,7 +309,7 @@ fn memory_types_of_hip_5_are_understood() {
         (shared.as_ptr().cast(), AllocKind::Shared),
         (local.as_ptr().cast(), AllocKind::Unknown),
     ] {
-        assert_eq!(Cuda::query(context.raw(), pointer as usize).unwrap().kind, kind);
+        assert_eq!(context.raw().query(pointer as usize).unwrap().kind, kind);
     }
     std::fs::remove_file(path).unwrap();
 }

@@ -4,9 +4,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::time::{Duration, Instant};
 
+use usm_core::backend::DeviceOps;
 use usm_core::backend::level_zero::LevelZero;
 use usm_core::{
-    AllocKind, Backend, Device, ErrorKind, EventStatus, MemAdvice, MemorySource, QueueOrder, Request, UsmVec,
+    AllocKind, Device, ErrorKind, EventStatus, MemAdvice, MemorySource, QueueOrder, Request, UsmVec,
 };
 use usm_kernel::sample::{Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts};
 use usm_kernel::{DeviceCode, Executable, Launch, NdRange, Shape};
@@ -161,7 +162,7 @@ fn says(capabilities: [u32; 5], max_alloc: u64, local_memory: u64) -> Result<(),
     let backend = LevelZero::load().expect("the library");
     let devices = devices(&backend);
     assert_eq!(devices.len(), 1);
-    let info = LevelZero::device_info(&devices[0]);
+    let info = devices[0].info();
     let found = info.capabilities;
     let found = [found.host, found.device, found.shared, found.cross_device_shared, found.system];
     assert_eq!(found.map(|flags| flags.bits()), capabilities);

@@ -1,7 +1,8 @@
 //! What the backend says of machines with several devices, and with none.
 
+use usm_core::backend::DeviceOps;
 use usm_core::backend::level_zero::LevelZero;
-use usm_core::{AllocKind, Backend, BackendKind, DeviceType, MemorySource, QueueOrder, Request, Selector};
+use usm_core::{AllocKind, BackendKind, DeviceType, MemorySource, QueueOrder, Request, Selector};
 
 use crate::Case;
 use crate::suite::{context, devices, first};
@@ -28,7 +29,7 @@ pub(crate) fn three_devices_have_selectors_of_their_own() -> Result<(), String> 
     let devices = devices(&backend);
     assert_eq!(devices.len(), 3);
     for (number, device) in devices.iter().enumerate() {
-        let info = LevelZero::device_info(device);
+        let info = device.info();
         assert_eq!((info.backend, info.device_type), (BackendKind::LevelZero, DeviceType::Gpu));
         assert_eq!((info.index as usize, info.ordinal as usize), (number, number));
         assert_eq!(Selector::of(&info).to_string(), format!("level_zero:gpu:{number}"));

@@ -6,6 +6,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::ptr::{self, NonNull};
 use std::sync::Arc;
 
+use usm_core::backend::DeviceOps;
 use usm_core::backend::opencl::raw::{
     borrow_allocation, cl_command_queue, cl_context, cl_device_id, cl_event, cl_int, cl_uint, submit,
     take_allocation,
@@ -50,7 +51,7 @@ impl Theirs {
         let mut device = None;
         backend
             .for_each_device(&mut |found| {
-                if !OpenCl::device_info(&found).capabilities.shared.is_empty() {
+                if !found.info().capabilities.shared.is_empty() {
                     device = device.or(Some(found.as_raw()));
                 }
             })

@@ -14,6 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use usm_core::backend::dpctl::Dpctl;
+use usm_core::backend::{DeviceOps, QueueOps};
 use usm_core::{
     AllocKind, Backend, Context, Device, ErrorKind, Event, EventStatus, MemorySource, Queue, QueueOrder,
     Request, Shared, UsmVec,
@@ -93,7 +94,7 @@ fn context() -> Result<Context<Dpctl>, String> {
     let mut found = None;
     backend
         .for_each_device(&mut |device| {
-            let capabilities = Dpctl::device_info(&device).capabilities;
+            let capabilities = device.info().capabilities;
             if AllocKind::ALL.iter().all(|kind| !capabilities.of(*kind).is_empty()) {
                 found.get_or_insert(device);
             }
@@ -198,9 +199,8 @@ fn a_chain_of_fills_fails_from_its_start(fixture: &Fixture<'_, Dpctl>) {
     let bytes = array.allocation().as_ptr();
     let usages = [usm_core::Usage::write(array.allocation())];
     // SAFETY: the array is the case's alone and has that many bytes.
-    let first = unsafe {
-        queue.submit(&usages, &[event], |queue, events| Dpctl::fill(queue, bytes, &[3], 512, events))
-    };
+    let first =
+        unsafe { queue.submit(&usages, &[event], |queue, events| queue.fill(bytes, &[3], 512, events)) };
     drop(first.expect("submitted"));
     let mut last = None;
     for value in 0..2000 {

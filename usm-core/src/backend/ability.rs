@@ -256,7 +256,7 @@ pub trait QueueMemory<B: Backend> {
     /// or were submitted to this very in-order queue; none is submitted any more.
     ///
     /// # Errors
-    /// The runtime's. The block is then still allocated, and [`Backend::free`] takes it once nothing uses it.
+    /// The runtime's. The block is then still allocated, and [`ContextOps::free`](super::ContextOps::free) takes it once nothing uses it.
     unsafe fn free(queue: &B::Queue, block: &Block, after: &[B::Event]) -> Result<()>;
 }
 

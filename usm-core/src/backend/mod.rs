@@ -1,27 +1,28 @@
 //! The seam between the model and the runtimes.
 //!
-//! A backend is a value; cargo features only make backends available. [`Backend`] is implemented by handle types that
-//! own what they need (an `Arc` for drivers, a borrow for a caller's arena), so nothing above needs `alloc`.
+//! A backend is a value; cargo features only make backends available. [`Backend`] names the types of its handles, each of which has a trait
+//! ([`DeviceOps`], [`ContextOps`], [`QueueOps`], [`EventOps`]). Handles own what they need (an `Arc` for drivers, a borrow for a
+//! caller's arena), so nothing above needs `alloc`.
 //!
 //! # Contract
 //!
 //! 1. Everything above calls with valid input: sizes are not zero, alignments are powers of two, ranges lie inside
 //!    live allocations of the same context and do not overlap, patterns are 1, 2, 4, 8 or 16 bytes wide. Drivers
 //!    disagree on all of these, so they are checked once, above.
-//! 2. [`Backend::allocate`] gives memory of exactly the kind and at least the alignment asked for, disjoint from every
+//! 2. [`ContextOps::allocate`] gives memory of exactly the kind and at least the alignment asked for, disjoint from every
 //!    live allocation, or an error. A driver that ignores an alignment is found out by the backend, not by the user.
 //! 3. An operation starts after all events in `after` and, on an in-order queue, after everything submitted before.
 //! 4. An operation that returns an error has not started and never will.
-//! 5. [`Backend::status`] never blocks. [`Backend::wait`] returns within about `limit` and flushes first.
+//! 5. [`EventOps::status`] never blocks. [`EventOps::wait`] returns within about `limit` and flushes first.
 //! 6. An event reports `Complete` only when the operation no longer touches memory.
-//! 7. [`Backend::free`] is called when no operation uses the block any more, once, with the block as allocated. A block of
+//! 7. [`ContextOps::free`] is called when no operation uses the block any more, once, with the block as allocated. A block of
 //!    [`QueueMemory`] is freed by that ability, behind its uses, and comes here where that failed.
 //! 8. An unknown pointer is the value [`AllocKind::Unknown`]; a query that failed is an error.
 //! 9. Dropping the last clone of a context frees what its [`Deferred`] list still holds (see [`Deferred::drain`]).
 //! 10. With [`Backend::SYNCHRONOUS`] an operation has finished when its call returns.
 //! 11. A failure is not lost: an operation after a failed one, by an event or by the order of its queue, fails too.
 //!     A backend whose driver forgets failures of an in-order queue passes the last event of the queue on.
-//! 12. [`Buffers::create`] gives zeros. What [`Backend::allocate`] gives has no value, and nothing safe above reads it.
+//! 12. [`Buffers::create`] gives zeros. What [`ContextOps::allocate`] gives has no value, and nothing safe above reads it.
 //! 13. Handles given together are of one context: a queue with its events, memory and buffers. Two contexts are given together only
 //!     where they are of one library, which [`SharedState::of_library`](crate::SharedState::of_library) names. Drivers do not look at
 //!     the handles of others, so the core checks this, once; what takes handles of two origins is `unsafe`, and backends check nothing.
@@ -48,6 +49,7 @@ mod library;
 pub mod mock;
 #[cfg(feature = "opencl")]
 pub mod opencl;
+mod ops;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
 mod placed;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
@@ -61,10 +63,8 @@ mod slots;
 #[cfg(any(feature = "opencl", feature = "dpctl"))]
 mod waiter;
 
-use core::alloc::Layout;
 use core::fmt::Debug;
 use core::ptr::NonNull;
-use core::time::Duration;
 
 pub use ability::{Advice, Buffers, HostTasks, Ipc, MemAdvice, Peer, QueueMemory, Unsupported};
 #[cfg(feature = "alloc")]
@@ -73,12 +73,10 @@ pub use counted::{Counted, KeepsBooks};
 pub use erased::{Dyn, DynBuffer, DynContext, DynDevice, DynEvent, DynOpened, DynQueue};
 #[cfg(feature = "cuda")]
 pub use library::not_opened;
+pub use ops::{ContextOps, DeviceOps, EventOps, QueueOps};
 
-#[cfg(feature = "alloc")]
-use crate::deferred::Deferred;
+use crate::AllocKind;
 use crate::error::Result;
-use crate::shared::Shared;
-use crate::{AllocKind, DeviceInfo};
 
 /// What a pointer query answers. Bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +141,7 @@ unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
-/// Rows of bytes at equal distances on both sides: what [`Backend::copy_rows`] copies. Bytes, except their number.
+/// Rows of bytes at equal distances on both sides: what [`QueueOps::copy_rows`] copies. Bytes, except their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// First row of the destination.
@@ -182,7 +180,8 @@ pub enum EventStatus {
 /// A runtime that manages USM memory. See the [module page](self) for the contract.
 ///
 /// # Safety
-/// Implementations keep every point of the contract: safe code above turns the pointers into slices.
+/// Implementations keep every point of the contract, with the handle types and abilities that they name: safe code above turns the
+/// pointers into slices.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a backend",
     label = "not a backend",
@@ -197,13 +196,13 @@ pub unsafe trait Backend: Sized {
     const COUNTED: bool = false;
 
     /// A device.
-    type Device: Clone + Debug + Send + Sync;
+    type Device: DeviceOps + Clone + Debug + Send + Sync;
     /// A context over one device.
-    type Context: Clone + Debug + Send + Sync;
+    type Context: ContextOps<Self> + Clone + Debug + Send + Sync;
     /// A queue of a context.
-    type Queue: Clone + Debug + Send + Sync;
+    type Queue: QueueOps<Self> + Clone + Debug + Send + Sync;
     /// The completion of one operation.
-    type Event: Clone + Debug + Send + Sync;
+    type Event: EventOps + Clone + Debug + Send + Sync;
     /// Opaque memory objects, or [`Unsupported`].
     type Buffers: Buffers<Self>;
     /// Rust closures run in queue order, or [`Unsupported`].
@@ -223,141 +222,9 @@ pub unsafe trait Backend: Sized {
     /// When the runtime cannot be asked. A runtime without devices is no error.
     fn for_each_device(&self, visit: &mut dyn FnMut(Self::Device)) -> Result<()>;
 
-    /// What the runtime says of a device.
-    fn device_info(device: &Self::Device) -> DeviceInfo;
-
     /// A new context over `device`.
     ///
     /// # Errors
     /// The runtime's.
     fn create_context(&self, device: &Self::Device) -> Result<Self::Context>;
-
-    /// The bookkeeping that the context carries.
-    fn shared(context: &Self::Context) -> &Shared;
-
-    /// Frees that wait for events. A backend with asynchronous operations keeps such a list beside its native context; without one, a
-    /// block that is dropped in flight is leaked and counted.
-    #[cfg(feature = "alloc")]
-    fn deferred(context: &Self::Context) -> Option<&Deferred<Self>> {
-        let _ = context;
-        None
-    }
-
-    /// A new queue.
-    ///
-    /// # Errors
-    /// The runtime's.
-    fn create_queue(context: &Self::Context, order: QueueOrder) -> Result<Self::Queue>;
-
-    /// Memory of `kind` for `layout`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), [`ErrorKind::BadAlignment`](crate::ErrorKind::BadAlignment)
-    /// or the runtime's.
-    fn allocate(context: &Self::Context, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>>;
-
-    /// Gives memory back.
-    ///
-    /// # Safety
-    /// `block` is what [`allocate`](Self::allocate) of this context gave, not yet freed, and no operation uses it.
-    unsafe fn free(context: &Self::Context, block: &Block);
-
-    /// What the runtime itself knows of `address`.
-    ///
-    /// # Errors
-    /// When the query failed; a pointer that is not the context's is no error.
-    fn query(context: &Self::Context, address: usize) -> Result<PointerInfo>;
-
-    /// Copies `len` bytes.
-    ///
-    /// # Safety
-    /// Both ranges are live memory that the device can reach, or host memory where the runtime takes it, do not
-    /// overlap, stay live until the event is complete, and are not accessed in conflict. The events of `after` are of the
-    /// queue's context.
-    ///
-    /// # Errors
-    /// The runtime's.
-    unsafe fn copy(
-        queue: &Self::Queue,
-        dst: *mut u8,
-        src: *const u8,
-        len: usize,
-        after: &[Self::Event],
-    ) -> Result<Self::Event>;
-
-    /// Copies rows, in one operation where the runtime has such a call.
-    ///
-    /// # Safety
-    /// As for [`copy`](Self::copy), for every row. Pitches are not below the width.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where there is none, or not for these numbers: runs are then
-    /// copied one by one. The runtime's.
-    unsafe fn copy_rows(queue: &Self::Queue, rows: &Rows, after: &[Self::Event]) -> Result<Self::Event> {
-        let _ = (queue, rows, after);
-        Err(crate::ErrorKind::Unsupported { operation: "a copy of rows" }.into())
-    }
-
-    /// Repeats `pattern` over `len` bytes; `len` is a multiple of the pattern's width.
-    ///
-    /// # Safety
-    /// As for [`copy`](Self::copy), for the one range.
-    ///
-    /// # Errors
-    /// The runtime's.
-    unsafe fn fill(
-        queue: &Self::Queue,
-        dst: *mut u8,
-        pattern: &[u8],
-        len: usize,
-        after: &[Self::Event],
-    ) -> Result<Self::Event>;
-
-    /// An event after all of `after` and, with none given, after everything submitted to the queue before.
-    ///
-    /// # Safety
-    /// The events of `after` are of the queue's context.
-    ///
-    /// # Errors
-    /// The runtime's.
-    unsafe fn barrier(queue: &Self::Queue, after: &[Self::Event]) -> Result<Self::Event>;
-
-    /// The state of an event, without blocking.
-    ///
-    /// # Errors
-    /// When the operation failed or the device is lost.
-    fn status(event: &Self::Event) -> Result<EventStatus>;
-
-    /// Blocks until the event is complete, at most `limit`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout), or as [`status`](Self::status).
-    fn wait(event: &Self::Event, limit: Duration) -> Result<()>;
-
-    /// Blocks until all queues of the context are idle, at most `limit`. Success means that no work of the context touches memory, so work that
-    /// failed is an error every time.
-    ///
-    /// # Errors
-    /// As [`wait`](Self::wait).
-    fn synchronize(context: &Self::Context, limit: Duration) -> Result<()>;
-
-    /// [`synchronize`](Self::synchronize) for the program: what failed in a queue that is gone is told once. See
-    /// [`Context::synchronize`](crate::Context::synchronize).
-    ///
-    /// # Errors
-    /// As there.
-    fn settle(context: &Self::Context, limit: Duration) -> Result<()> {
-        Self::synchronize(context, limit)
-    }
-
-    /// Calls `visit` with events that are complete once everything is that was submitted to the context's queues before, without those that
-    /// [`settle`](Self::settle) told to have failed. Blocks only while a queue is being dropped, at most `limit`.
-    ///
-    /// # Errors
-    /// The runtime's, or [`ErrorKind::Timeout`](crate::ErrorKind::Timeout).
-    fn for_each_pending(
-        context: &Self::Context,
-        limit: Duration,
-        visit: &mut dyn FnMut(Self::Event),
-    ) -> Result<()>;
 }

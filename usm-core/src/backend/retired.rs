@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use std::time::Instant;
 
-use super::roster::Completion;
+use super::EventOps;
 use crate::sync::Mutex;
 
 /// From the completion of a queue's last event to its release. The runtime needs microseconds, on a machine with many more runnable threads
@@ -24,7 +24,7 @@ struct Retiree<H, E> {
     complete_since: Option<Instant>,
 }
 
-impl<H, E: Completion> Retiree<H, E> {
+impl<H, E: EventOps> Retiree<H, E> {
     fn may_go(&mut self) -> bool {
         if self.complete_since.is_none() && self.last.is_complete() {
             self.complete_since = Some(Instant::now());
@@ -39,7 +39,7 @@ pub(super) struct Retired<H, E> {
     list: Mutex<Vec<Retiree<H, E>>>,
 }
 
-impl<H, E: Completion> Retired<H, E> {
+impl<H, E: EventOps> Retired<H, E> {
     pub(super) const fn new() -> Self {
         Self { list: Mutex::new(Vec::new()) }
     }
@@ -70,18 +70,16 @@ mod models {
     use loom::thread;
 
     use super::*;
+    use crate::backend::EventStatus;
     use crate::error::Result;
 
     #[derive(Clone)]
     struct Work(Arc<AtomicBool>);
 
-    impl Completion for Work {
-        fn is_complete(&self) -> bool {
-            self.0.load(Ordering::Acquire)
-        }
-
-        fn failure(&self) -> Option<crate::Error> {
-            None
+    impl EventOps for Work {
+        fn status(&self) -> Result<EventStatus> {
+            let complete = self.0.load(Ordering::Acquire);
+            Ok(if complete { EventStatus::Complete } else { EventStatus::Pending })
         }
 
         fn wait(&self, _: Duration) -> Result<()> {

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use std::time::Instant;
 
+use crate::backend::EventOps;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{Mutex, give_way, next_id, take_out};
 
@@ -12,19 +13,6 @@ use crate::sync::{Mutex, give_way, next_id, take_out};
 mod models;
 #[cfg(test)]
 mod tests;
-
-/// What a roster needs of a backend's event.
-pub(super) trait Completion: Clone {
-    fn is_complete(&self) -> bool;
-    /// Of work that is known to have failed; never waits.
-    fn failure(&self) -> Option<Error>;
-    fn wait(&self, limit: Duration) -> Result<()>;
-
-    /// Whether the device answers this to everything from then on.
-    fn is_for_good(&self, error: &Error) -> bool {
-        error.kind == ErrorKind::DeviceLost
-    }
-}
 
 /// So many failures of queues that are gone are kept with their events, one of which may yet say that its work has ended: a program whose queues fail
 /// again and again shall not fill memory. What the older ones say is kept as one.
@@ -70,7 +58,7 @@ struct Found<E> {
     queues: Vec<Result<Option<E>>>,
 }
 
-impl<Q, E: Completion> Roster<Q, E> {
+impl<Q, E: EventOps + Clone> Roster<Q, E> {
     pub(super) const fn new() -> Self {
         Self { queues: Mutex::new(Vec::new()), orphans: Mutex::new(Vec::new()), lost: Mutex::new(None) }
     }
@@ -118,7 +106,7 @@ impl<Q, E: Completion> Roster<Q, E> {
         if unfinished.len() <= KEPT {
             return Vec::new();
         }
-        let failures: Vec<_> = unfinished.iter().map(|orphan| orphan.event.failure()).collect();
+        let failures: Vec<_> = unfinished.iter().map(|orphan| orphan.event.status().err()).collect();
         let mut surplus = failures.iter().flatten().count().saturating_sub(KEPT);
         let is_for_good = |index: &usize| {
             failures[*index].is_some_and(|error| unfinished[*index].event.is_for_good(&error))

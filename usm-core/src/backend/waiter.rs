@@ -15,7 +15,6 @@
 
 mod line;
 
-use alloc::sync::Arc;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use std::thread;
@@ -51,11 +50,12 @@ static BUSY: Mutex<Option<(Instant, Duration)>> = Mutex::new(None);
 /// Whether the above says anything: most waits find that it does not, and leave it so.
 static MAY_BE_BUSY: AtomicBool = AtomicBool::new(false);
 
-/// Waits until `status` says that `event` is complete, at most `limit`.
-pub(super) fn until_complete<E: Blocking>(
-    event: &Arc<E>,
+/// Waits until `status` says that an event is complete, at most `limit`. What `blocking` gives waits for it without a limit; none where a program
+/// decides when it ends: such a wait would keep the only thread from all others.
+pub(super) fn until_complete(
     limit: Duration,
     status: impl Fn() -> Result<EventStatus>,
+    blocking: impl FnOnce() -> Option<Blocking>,
 ) -> Result<()> {
     if status()? == EventStatus::Complete {
         return Ok(());
@@ -72,9 +72,8 @@ pub(super) fn until_complete<E: Blocking>(
     if complete_soon(start, limit, &status)? {
         return Ok(());
     }
-    if !event.is_up_to_a_program() {
-        let event: Arc<dyn Blocking> = Arc::<E>::clone(event);
-        LINE.wait(event, || limit.saturating_sub(start.elapsed()), &status, start_thread)?;
+    if let Some(block) = blocking() {
+        LINE.wait(block, || limit.saturating_sub(start.elapsed()), &status, start_thread)?;
     }
     // Where there was no thread to be had this is the wait, else the last word.
     let rest = limit.saturating_sub(start.elapsed());
@@ -131,6 +130,8 @@ fn note(late: Option<Instant>) {
 
 #[cfg(test)]
 mod tests {
+    use alloc::boxed::Box;
+    use alloc::sync::Arc;
     use core::sync::atomic::AtomicUsize;
 
     use super::*;
@@ -141,29 +142,20 @@ mod tests {
     #[derive(Debug, Default)]
     struct NeedsHelp(AtomicBool);
 
-    impl Blocking for NeedsHelp {
+    impl NeedsHelp {
         fn block(&self) {
             self.0.store(true, Ordering::Release);
         }
-    }
 
-    impl NeedsHelp {
         fn status(&self) -> EventStatus {
             if self.0.load(Ordering::Acquire) { EventStatus::Complete } else { EventStatus::Pending }
         }
     }
 
-    #[derive(Debug)]
-    struct Endless;
-
-    impl Blocking for Endless {
-        fn block(&self) {
-            panic!("the thread would never come back");
-        }
-
-        fn is_up_to_a_program(&self) -> bool {
-            true
-        }
+    /// What has a thread wait for an event by `block`.
+    fn by<E: Send + Sync + 'static>(event: &Arc<E>, block: fn(&E)) -> Option<Blocking> {
+        let event = Arc::clone(event);
+        Some(Box::new(move || block(&event)))
     }
 
     /// Keeps the thread until it is opened.
@@ -173,16 +165,14 @@ mod tests {
         open: AtomicBool,
     }
 
-    impl Blocking for Gate {
+    impl Gate {
         fn block(&self) {
             self.taken.store(true, Ordering::Release);
             while !self.open.load(Ordering::Acquire) {
                 thread::sleep(Duration::from_millis(1));
             }
         }
-    }
 
-    impl Gate {
         fn status(&self) -> EventStatus {
             if self.open.load(Ordering::Acquire) { EventStatus::Complete } else { EventStatus::Pending }
         }
@@ -191,7 +181,7 @@ mod tests {
     #[test]
     fn an_operation_that_needs_a_waiting_thread_has_one() {
         let event = Arc::new(NeedsHelp::default());
-        until_complete(&event, LONG, || Ok(event.status())).unwrap();
+        until_complete(LONG, || Ok(event.status()), || by(&event, NeedsHelp::block)).unwrap();
     }
 
     #[test]
@@ -204,7 +194,7 @@ mod tests {
             }
             Ok(event.status())
         };
-        until_complete(&event, LONG, late).unwrap();
+        until_complete(LONG, late, || by(&event, NeedsHelp::block)).unwrap();
     }
 
     /// Each of many callers has its wait, and no two are in the runtime at once.
@@ -216,7 +206,7 @@ mod tests {
         #[derive(Debug, Default)]
         struct Counted(NeedsHelp);
 
-        impl Blocking for Counted {
+        impl Counted {
             fn block(&self) {
                 MOST.fetch_max(INSIDE.fetch_add(1, Ordering::AcqRel) + 1, Ordering::AcqRel);
                 thread::sleep(Duration::from_millis(2));
@@ -229,7 +219,7 @@ mod tests {
             for _ in 0..16 {
                 scope.spawn(|| {
                     let event = Arc::new(Counted::default());
-                    until_complete(&event, LONG, || Ok(event.0.status())).unwrap();
+                    until_complete(LONG, || Ok(event.0.status()), || by(&event, Counted::block)).unwrap();
                 });
             }
         });
@@ -240,10 +230,10 @@ mod tests {
     #[test]
     fn a_wait_for_what_never_ends_names_its_limit_and_keeps_nobody() {
         let limit = Duration::from_millis(5);
-        let endless = || until_complete(&Arc::new(Endless), limit, || Ok(EventStatus::Pending)).unwrap_err();
+        let endless = || until_complete(limit, || Ok(EventStatus::Pending), || None).unwrap_err();
         assert_eq!(endless().kind, ErrorKind::Timeout { limit_ms: 5 });
         let event = Arc::new(NeedsHelp::default());
-        until_complete(&event, LONG, || Ok(event.status())).unwrap();
+        until_complete(LONG, || Ok(event.status()), || by(&event, NeedsHelp::block)).unwrap();
         assert_eq!(endless().kind, ErrorKind::Timeout { limit_ms: 5 });
     }
 
@@ -254,7 +244,7 @@ mod tests {
         let held = Arc::clone(&release);
         thread::scope(|scope| {
             let first = scope.spawn(move || {
-                until_complete(&held, LONG, || Ok(held.status())).unwrap();
+                until_complete(LONG, || Ok(held.status()), || by(&held, Gate::block)).unwrap();
             });
             while !release.taken.load(Ordering::Acquire) {
                 thread::yield_now();
@@ -266,12 +256,12 @@ mod tests {
             };
             let behind = Arc::new(Gate::default());
             let soon = Duration::from_millis(20);
-            let error = until_complete(&behind, soon, by_itself).unwrap_err();
+            let error = until_complete(soon, by_itself, || by(&behind, Gate::block)).unwrap_err();
             assert_eq!(error.kind, ErrorKind::Timeout { limit_ms: 20 });
             assert!(!behind.taken.load(Ordering::Acquire));
             assert_eq!(Arc::strong_count(&behind), 1, "its ticket is still in the line");
             asked.store(usize::MAX / 2, Ordering::Relaxed);
-            until_complete(&behind, LONG, by_itself).unwrap();
+            until_complete(LONG, by_itself, || by(&behind, Gate::block)).unwrap();
             release.open.store(true, Ordering::Release);
             first.join().unwrap();
         });
@@ -284,6 +274,9 @@ mod tests {
             EventStatus::Complete => Err(Error::from(ErrorKind::DeviceLost)),
             pending => Ok(pending),
         };
-        assert_eq!(until_complete(&event, LONG, status).unwrap_err().kind, ErrorKind::DeviceLost);
+        assert_eq!(
+            until_complete(LONG, status, || by(&event, NeedsHelp::block)).unwrap_err().kind,
+            ErrorKind::DeviceLost
+        );
     }
 }

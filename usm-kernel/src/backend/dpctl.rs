@@ -12,6 +12,7 @@ use core::mem::MaybeUninit;
 use core::ptr;
 
 use usm_core::backend::dpctl::{Dpctl, DpctlContext, DpctlEvent, DpctlQueue, raw};
+use usm_core::backend::{ContextOps, DeviceOps};
 use usm_core::{BackendKind, Error, ErrorKind};
 
 use super::table::table;
@@ -208,11 +209,11 @@ fn log_of(context: &DpctlContext, code: &Code<'_>, options: &str) -> String {
         use usm_core::Backend;
         use usm_core::backend::opencl::OpenCl;
 
-        let name = Dpctl::shared(context).info().name;
+        let name = context.shared().info().name;
         let Ok(backend) = OpenCl::load() else { return String::new() };
         let mut same = None;
         let _ = backend.for_each_device(&mut |device| {
-            if OpenCl::device_info(&device).name == name {
+            if device.info().name == name {
                 same = same.or(Some(device));
             }
         });

@@ -5,6 +5,7 @@ use core::ffi::CStr;
 use core::fmt::{self, Debug};
 
 use usm_core::ErrorKind;
+use usm_core::backend::ContextOps;
 use usm_core::backend::{Dyn, DynContext, DynEvent, DynQueue};
 
 use super::{Grid, Programmable, Slot};
@@ -138,7 +139,7 @@ unsafe impl Programmable for Dyn {
             else Err(BuildError::Format {
                 given: code.format(),
                 taken: Formats::empty(),
-                backend: <Self as usm_core::Backend>::shared(context).info().backend,
+                backend: context.shared().info().backend,
             })
         )
     }

@@ -14,7 +14,8 @@ use core::ptr;
 
 use level_zero_sys::*;
 use usm_core::backend::level_zero::{LevelZero, LevelZeroContext, LevelZeroEvent, LevelZeroQueue, raw};
-use usm_core::{Backend, BackendKind, ErrorKind, EventStatus};
+use usm_core::backend::{ContextOps, EventOps};
+use usm_core::{BackendKind, ErrorKind};
 
 use super::retired::Retired;
 use super::{Grid, Programmable, Slot};
@@ -59,7 +60,7 @@ unsafe impl Send for Kernel {}
 unsafe impl Sync for Kernel {}
 
 fn is_running(event: &LevelZeroEvent) -> bool {
-    !matches!(LevelZero::status(event), Ok(EventStatus::Complete))
+    !event.is_complete()
 }
 
 impl Drop for Module {
@@ -287,7 +288,7 @@ impl Kernel {
             ze_kernel_properties_t { pNext: (&raw mut preferred).cast::<c_void>(), ..Default::default() };
         // SAFETY: a live kernel, room for both answers.
         unsafe { self.functions().zeKernelGetProperties(self.raw, &raw mut found) }?;
-        let device = LevelZero::shared(&self.module.context).info();
+        let device = self.module.context.shared().info();
         let mut info = FunctionInfo::new(device.max_work_group_size);
         // Drivers that do not know the second structure leave it alone.
         info.preferred_multiple = u64::from(preferred.preferredMultiple).max(1);

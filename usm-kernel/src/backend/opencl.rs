@@ -12,8 +12,9 @@ use alloc::vec::Vec;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 
+use usm_core::backend::ContextOps;
 use usm_core::backend::opencl::{OpenCl, OpenClContext, OpenClEvent, OpenClQueue, raw};
-use usm_core::{Backend, BackendKind, Error, ErrorKind};
+use usm_core::{BackendKind, Error, ErrorKind};
 
 use super::table::table;
 use super::{Grid, Programmable, Slot};
@@ -336,7 +337,7 @@ impl OpenClFunction {
         };
         let mut answer = FunctionInfo::new(number(
             info::KERNEL_WORK_GROUP_SIZE,
-            OpenCl::shared(&self.program.context).info().max_work_group_size,
+            self.program.context.shared().info().max_work_group_size,
         ));
         answer.preferred_multiple = number(info::KERNEL_PREFERRED_MULTIPLE, 1).max(1);
         answer.local_mem_size = number(info::KERNEL_LOCAL_MEM_SIZE, 0);

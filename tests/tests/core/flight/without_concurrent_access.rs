@@ -1,6 +1,8 @@
 //! Where host and device must not touch shared memory at the same time.
 
 use super::*;
+use usm_core::backend::QueueOps;
+use usm_core::backend::mock::{MockEvent, MockQueue};
 
 #[test]
 fn a_view_waits_for_all_work_and_launches_wait_for_no_view() {
@@ -101,10 +103,10 @@ fn a_view_gives_up_at_its_limit_while_a_submission_is_under_way() {
     context.set_wait_limit(Duration::from_millis(10));
     let queue = context.queue(QueueOrder::InOrder).expect("a queue");
     let array = UsmVec::<u32, Shared, Mock>::zeroed(&queue, 4).expect("memory");
-    let submission = |queue: &_, after: &[_]| {
+    let submission = |queue: &MockQueue, after: &[MockEvent]| {
         assert_eq!(array.read().expect_err("under way").kind, ErrorKind::Timeout { limit_ms: 10 });
         // SAFETY: events of the queue's context.
-        unsafe { Mock::barrier(queue, after) }
+        unsafe { queue.barrier(after) }
     };
     // SAFETY: a barrier touches no memory.
     let _ = unsafe { queue.submit(&[], &[], submission) }.expect("a barrier");

@@ -117,7 +117,7 @@ impl Driver {
     }
 
     /// # Safety
-    /// As [`Backend::copy`](crate::Backend::copy), in stream order.
+    /// As [`QueueOps::copy`](crate::backend::QueueOps::copy), in stream order.
     #[inline]
     pub(super) unsafe fn copy(&self, dst: Address, src: Address, len: usize, stream: Raw) -> Code {
         match &self.own {
@@ -129,7 +129,7 @@ impl Driver {
     }
 
     /// # Safety
-    /// As [`Backend::copy_rows`](crate::Backend::copy_rows), in stream order.
+    /// As [`QueueOps::copy_rows`](crate::backend::QueueOps::copy_rows), in stream order.
     pub(super) unsafe fn copy_rows(&self, rows: &Rows, stream: Raw) -> Code {
         let (dst, src) = (rows.dst as Address, rows.src as Address);
         match &self.own {
@@ -168,7 +168,7 @@ impl Driver {
     /// A pattern of several words.
     ///
     /// # Safety
-    /// As [`Backend::fill`](crate::Backend::fill), in stream order, for a pattern of 8 bytes or a multiple of it.
+    /// As [`QueueOps::fill`](crate::backend::QueueOps::fill), in stream order, for a pattern of 8 bytes or a multiple of it.
     pub(super) unsafe fn fill_words(
         &self,
         dst: Address,

@@ -4,6 +4,7 @@ use core::ffi::CStr;
 
 use super::error;
 use super::loader::{DeviceId, Driver};
+use crate::backend::DeviceOps;
 use crate::error::Result;
 use crate::process;
 use crate::{AccessFlags, Capabilities, DeviceInfo, DeviceType, Name};
@@ -17,16 +18,18 @@ pub struct CudaDevice {
 }
 
 impl CudaDevice {
-    pub(super) fn info(&self) -> DeviceInfo {
-        self.info
-    }
-
     pub(super) fn driver(&self) -> &'static Driver {
         self.driver
     }
 
     pub(super) fn id(&self) -> DeviceId {
         self.id
+    }
+}
+
+impl DeviceOps for CudaDevice {
+    fn info(&self) -> DeviceInfo {
+        self.info
     }
 }
 

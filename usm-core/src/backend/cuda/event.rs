@@ -10,9 +10,8 @@ use core::time::Duration;
 use super::error::{self, is_fault};
 use super::loader::{Code, Driver, Raw};
 use super::native::Native;
-use crate::backend::roster::Completion;
 use crate::backend::slots::{Held, Slots};
-use crate::backend::{EventStatus, poll};
+use crate::backend::{EventOps, EventStatus, poll};
 use crate::error::{Error, Result};
 use crate::process;
 use crate::sync::{AtomicBool, Ordering};
@@ -142,8 +141,10 @@ impl CudaEvent {
     pub(super) fn handle(&self) -> Raw {
         self.0.raw
     }
+}
 
-    pub(super) fn status(&self) -> Result<EventStatus> {
+impl EventOps for CudaEvent {
+    fn status(&self) -> Result<EventStatus> {
         if self.0.complete.load(Ordering::Acquire) {
             return Ok(EventStatus::Complete);
         }
@@ -163,16 +164,6 @@ impl CudaEvent {
             error::NOT_READY => Ok(EventStatus::Pending),
             code => Err(self.0.driver.native("the operation of an event", code)),
         }
-    }
-}
-
-impl Completion for CudaEvent {
-    fn is_complete(&self) -> bool {
-        matches!(self.status(), Ok(EventStatus::Complete))
-    }
-
-    fn failure(&self) -> Option<Error> {
-        self.status().err().map(|error| error.in_backend(self.0.driver.vendor.backend))
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {

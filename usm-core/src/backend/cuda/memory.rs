@@ -16,10 +16,10 @@ use super::event::{CudaEvent, Events};
 use super::loader::{Code, Driver, Raw};
 use super::native::{Current, Native};
 use super::pool::{Pool, Share, Work};
-use super::queue;
+use super::queue::{self, CudaQueue};
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
-use crate::backend::{Block, Counted, KeepsBooks, PointerInfo, accounts};
+use crate::backend::{Block, ContextOps, Counted, DeviceOps, KeepsBooks, PointerInfo, QueueOrder, accounts};
 use crate::deadline::Deadline;
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
@@ -105,14 +105,6 @@ impl CudaContext {
         self.0.native.device()
     }
 
-    pub(super) fn shared(&self) -> &Shared {
-        &self.0.shared
-    }
-
-    pub(super) fn deferred(&self) -> &Deferred<Cuda> {
-        &self.0.deferred
-    }
-
     pub(super) fn roster(&self) -> &Work {
         &self.0.roster
     }
@@ -164,18 +156,6 @@ impl CudaContext {
         &self.0.placed
     }
 
-    pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        let address = self.0.placed.allocate(
-            layout,
-            |bytes| self.allocate_bytes(kind, bytes),
-            // SAFETY: just allocated in this context, used by nobody.
-            |base| unsafe { self.0.free_at(kind, base) },
-        )?;
-        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
-        // `allocate_bytes` never gives 0.
-        pointer.ok_or_else(|| self.driver().error(ErrorKind::SizeOverflow))
-    }
-
     fn allocate_bytes(&self, kind: AllocKind, size: usize) -> Result<usize> {
         let driver = self.driver();
         let names = driver.names();
@@ -216,21 +196,49 @@ impl CudaContext {
         }
     }
 
-    /// May block until the device is idle: the driver says that its own frees may.
-    ///
-    /// # Safety
-    /// As [`Backend::free`](crate::Backend::free).
-    pub(super) unsafe fn free(&self, block: &Block) {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.free(block) };
-    }
-
     /// Where the driver's allocation around a block starts.
     pub(super) fn driver_base(&self, block: &Block) -> usize {
         self.0.placed.base_of(block)
     }
 
-    pub(super) fn query(&self, address: usize) -> Result<PointerInfo> {
+    /// Events after all work that was submitted before.
+    pub(super) fn pending(&self) -> Result<Vec<CudaEvent>> {
+        self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
+    }
+}
+
+impl ContextOps<Cuda> for CudaContext {
+    fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    fn deferred(&self) -> Option<&Deferred<Cuda>> {
+        Some(&self.0.deferred)
+    }
+
+    fn create_queue(&self, order: QueueOrder) -> Result<CudaQueue> {
+        CudaQueue::create(self, order)
+    }
+
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        let address = self.0.placed.allocate(
+            layout,
+            |bytes| self.allocate_bytes(kind, bytes),
+            // SAFETY: just allocated in this context, used by nobody.
+            |base| unsafe { self.0.free_at(kind, base) },
+        )?;
+        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
+        // `allocate_bytes` never gives 0.
+        pointer.ok_or_else(|| self.driver().error(ErrorKind::SizeOverflow))
+    }
+
+    /// May block until the device is idle: the driver says that its own frees may.
+    unsafe fn free(&self, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.free(block) };
+    }
+
+    fn query(&self, address: usize) -> Result<PointerInfo> {
         let driver = self.driver();
         if let Some(ours) = driver.pools.find(address) {
             // What a trim gave back may have become memory of ours that is of no pool.
@@ -270,23 +278,18 @@ impl CudaContext {
         Ok(PointerInfo { kind, base: start, size, device, context: self.0.shared.id() })
     }
 
-    /// Events after all work that was submitted before.
-    pub(super) fn pending(&self) -> Result<Vec<CudaEvent>> {
-        self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
+    fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.0.synchronize(limit)
     }
 
-    /// What [`settle`](Self::settle) would wait for now.
-    pub(super) fn submitted(&self, limit: Duration) -> Result<Vec<CudaEvent>> {
-        self.0.roster.pending_untold(limit, |queue| queue.event_after(&[]).map(Some))
-    }
-
-    /// [`Backend::settle`](crate::Backend::settle).
-    pub(super) fn settle(&self, limit: Duration) -> Result<()> {
+    fn settle(&self, limit: Duration) -> Result<()> {
         self.0.roster.settle(limit, |queue| queue.event_after(&[]))
     }
 
-    pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.0.synchronize(limit)
+    fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(CudaEvent)) -> Result<()> {
+        let events = self.0.roster.pending_untold(limit, |queue| queue.event_after(&[]).map(Some))?;
+        events.into_iter().for_each(visit);
+        Ok(())
     }
 }
 
@@ -296,7 +299,7 @@ impl Inner {
     }
 
     /// # Safety
-    /// As [`Backend::free`](crate::Backend::free).
+    /// As [`ContextOps::free`](crate::backend::ContextOps::free).
     unsafe fn free(&self, block: &Block) {
         let base = self.placed.take(block);
         // SAFETY: the caller's promise.

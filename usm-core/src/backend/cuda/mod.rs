@@ -35,9 +35,6 @@ mod sharing;
 mod territory;
 mod vendor;
 
-use core::alloc::Layout;
-use core::ptr::NonNull;
-use core::time::Duration;
 use std::path::Path;
 
 pub use device::CudaDevice;
@@ -46,14 +43,9 @@ pub use memory::CudaContext;
 pub use queue::CudaQueue;
 pub use sharing::CudaIpcMemory;
 
-use crate::backend::roster::Completion;
-use crate::backend::{
-    Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Rows, Unsupported,
-};
-use crate::deferred::Deferred;
+use crate::BackendKind;
+use crate::backend::{Backend, Unsupported};
 use crate::error::Result;
-use crate::shared::Shared;
-use crate::{AllocKind, BackendKind, DeviceInfo};
 
 /// The backend: the opened driver, of CUDA or of HIP.
 #[derive(Clone, Copy, Debug)]
@@ -134,115 +126,7 @@ unsafe impl Backend for Cuda {
         device::for_each(self.driver, visit)
     }
 
-    fn device_info(device: &CudaDevice) -> DeviceInfo {
-        device.info()
-    }
-
     fn create_context(&self, device: &CudaDevice) -> Result<CudaContext> {
         CudaContext::over(device)
-    }
-
-    fn shared(context: &CudaContext) -> &Shared {
-        context.shared()
-    }
-
-    fn deferred(context: &CudaContext) -> Option<&Deferred<Self>> {
-        Some(context.deferred())
-    }
-
-    fn create_queue(context: &CudaContext, order: QueueOrder) -> Result<CudaQueue> {
-        CudaQueue::create(context, order)
-    }
-
-    fn allocate(context: &CudaContext, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        context.allocate(kind, layout)
-    }
-
-    unsafe fn free(context: &CudaContext, block: &Block) {
-        // SAFETY: the caller's promise.
-        unsafe { context.free(block) };
-    }
-
-    fn query(context: &CudaContext, address: usize) -> Result<PointerInfo> {
-        context.query(address)
-    }
-
-    unsafe fn copy(
-        queue: &CudaQueue,
-        dst: *mut u8,
-        src: *const u8,
-        len: usize,
-        after: &[CudaEvent],
-    ) -> Result<CudaEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.copy(dst, src, len, after) }
-    }
-
-    unsafe fn copy_rows(queue: &CudaQueue, rows: &Rows, after: &[CudaEvent]) -> Result<CudaEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.copy_rows(rows, after) }
-    }
-
-    unsafe fn fill(
-        queue: &CudaQueue,
-        dst: *mut u8,
-        pattern: &[u8],
-        len: usize,
-        after: &[CudaEvent],
-    ) -> Result<CudaEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.fill(dst, pattern, len, after) }
-    }
-
-    unsafe fn barrier(queue: &CudaQueue, after: &[CudaEvent]) -> Result<CudaEvent> {
-        queue.barrier(after)
-    }
-
-    fn status(event: &CudaEvent) -> Result<EventStatus> {
-        event.status()
-    }
-
-    fn wait(event: &CudaEvent, limit: Duration) -> Result<()> {
-        event.wait(limit)
-    }
-
-    fn synchronize(context: &CudaContext, limit: Duration) -> Result<()> {
-        context.synchronize(limit)
-    }
-
-    fn settle(context: &CudaContext, limit: Duration) -> Result<()> {
-        context.settle(limit)
-    }
-
-    fn for_each_pending(
-        context: &CudaContext,
-        limit: Duration,
-        visit: &mut dyn FnMut(CudaEvent),
-    ) -> Result<()> {
-        context.submitted(limit)?.into_iter().for_each(visit);
-        Ok(())
-    }
-}
-
-impl Advice<Self> for Cuda {
-    unsafe fn prefetch(
-        queue: &CudaQueue,
-        pointer: *const u8,
-        len: usize,
-        after: &[CudaEvent],
-    ) -> Result<CudaEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.prefetch(pointer, len, after) }
-    }
-
-    unsafe fn advise(
-        queue: &CudaQueue,
-        pointer: *const u8,
-        len: usize,
-        advice: MemAdvice,
-        after: &[CudaEvent],
-    ) -> Result<CudaEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.advise(pointer, len, advice, after) }
     }
 }

@@ -24,7 +24,7 @@ use super::queue;
 use super::territory::Territory;
 use crate::account::Account;
 use crate::backend::roster::Roster;
-use crate::backend::{PointerInfo, accounts};
+use crate::backend::{DeviceOps, PointerInfo, accounts};
 use crate::deadline::Deadline;
 use crate::error::Result;
 use crate::process;

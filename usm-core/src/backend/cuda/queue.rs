@@ -5,13 +5,14 @@ use alloc::vec::Vec;
 use core::ptr;
 use std::sync::OnceLock;
 
+use super::Cuda;
 use super::error;
 use super::event::{CudaEvent, Events, Submitted};
 use super::loader::{Code, Raw};
 use super::memory::CudaContext;
 use super::native::Current;
 use crate::AllocKind;
-use crate::backend::{MemAdvice, QueueOrder, Rows};
+use crate::backend::{Advice, ContextOps, EventOps, MemAdvice, QueueOps, QueueOrder, Rows};
 use crate::error::{ErrorKind, Result};
 use crate::process;
 use crate::sync::{AtomicUsize, Ordering};
@@ -195,9 +196,17 @@ impl CudaQueue {
         work(stream)
     }
 
-    /// # Safety
-    /// As [`Backend::copy`](crate::Backend::copy).
-    pub(super) unsafe fn copy(
+    /// Hints are for managed memory; the driver calls others invalid.
+    fn migrates(&self, pointer: *const u8, operation: &'static str) -> Result<()> {
+        match self.0.context.query(pointer as usize)?.kind {
+            AllocKind::Shared => Ok(()),
+            _ => Err(self.0.context.driver().unsupported(operation)),
+        }
+    }
+}
+
+impl QueueOps<Cuda> for CudaQueue {
+    unsafe fn copy(
         &self,
         dst: *mut u8,
         src: *const u8,
@@ -210,9 +219,7 @@ impl CudaQueue {
         self.submit(driver.names().copy, after, call)
     }
 
-    /// # Safety
-    /// As [`Backend::copy_rows`](crate::Backend::copy_rows).
-    pub(super) unsafe fn copy_rows(&self, rows: &Rows, after: &[CudaEvent]) -> Result<CudaEvent> {
+    unsafe fn copy_rows(&self, rows: &Rows, after: &[CudaEvent]) -> Result<CudaEvent> {
         if rows.dst_pitch.max(rows.src_pitch) > MOST_PITCH {
             return Err(self.0.context.driver().unsupported("a copy of rows so far apart"));
         }
@@ -222,9 +229,7 @@ impl CudaQueue {
         self.submit(driver.names().copy_rows, after, call)
     }
 
-    /// # Safety
-    /// As [`Backend::fill`](crate::Backend::fill).
-    pub(super) unsafe fn fill(
+    unsafe fn fill(
         &self,
         dst: *mut u8,
         pattern: &[u8],
@@ -260,29 +265,30 @@ impl CudaQueue {
         }
     }
 
-    /// # Safety
-    /// As [`Advice::prefetch`](crate::backend::Advice::prefetch).
-    pub(super) unsafe fn prefetch(
-        &self,
+    unsafe fn barrier(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
+        self.0.barrier(after)
+    }
+}
+
+impl Advice<Self> for Cuda {
+    unsafe fn prefetch(
+        queue: &CudaQueue,
         pointer: *const u8,
         len: usize,
         after: &[CudaEvent],
     ) -> Result<CudaEvent> {
-        let context = &self.0.context;
-        self.migrates(pointer, "prefetch")?;
+        let context = &queue.0.context;
+        queue.migrates(pointer, "prefetch")?;
         let (driver, device) = (context.driver(), context.device().id());
-        self.submit(driver.names().prefetch, after, |stream| {
+        queue.submit(driver.names().prefetch, after, |stream| {
             // SAFETY: the caller's promise; managed memory.
             unsafe { (driver.prefetch)(pointer as usize, len, device, stream) }
         })
     }
 
     /// Takes effect at once, as the driver's call does; the event orders what follows.
-    ///
-    /// # Safety
-    /// As [`Advice::advise`](crate::backend::Advice::advise).
-    pub(super) unsafe fn advise(
-        &self,
+    unsafe fn advise(
+        queue: &CudaQueue,
         pointer: *const u8,
         len: usize,
         advice: MemAdvice,
@@ -293,9 +299,9 @@ impl CudaQueue {
         const UNSET_READ_MOSTLY: i32 = 2;
         const SET_PREFERRED_LOCATION: i32 = 3;
         const UNSET_PREFERRED_LOCATION: i32 = 4;
-        let context = &self.0.context;
+        let context = &queue.0.context;
         let driver = context.driver();
-        self.migrates(pointer, "memory advice")?;
+        queue.migrates(pointer, "memory advice")?;
         let device = context.device().id();
         let steps: &[(i32, i32)] = match advice {
             MemAdvice::Reset => &[(UNSET_READ_MOSTLY, device), (UNSET_PREFERRED_LOCATION, device)],
@@ -310,19 +316,7 @@ impl CudaQueue {
             driver.check(driver.names().advise, code)?;
         }
         drop(current);
-        self.0.barrier(after)
-    }
-
-    /// Hints are for managed memory; the driver calls others invalid.
-    fn migrates(&self, pointer: *const u8, operation: &'static str) -> Result<()> {
-        match self.0.context.query(pointer as usize)?.kind {
-            AllocKind::Shared => Ok(()),
-            _ => Err(self.0.context.driver().unsupported(operation)),
-        }
-    }
-
-    pub(super) fn barrier(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
-        self.0.barrier(after)
+        queue.0.barrier(after)
     }
 }
 

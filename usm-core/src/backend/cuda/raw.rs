@@ -29,7 +29,7 @@ use super::device;
 use super::native::Current;
 use super::{Cuda, CudaContext, CudaDevice, CudaEvent, CudaQueue};
 use crate::allocation::Allocation;
-use crate::backend::{Backend, Block, QueueOrder};
+use crate::backend::{Block, ContextOps, QueueOrder};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::process;
@@ -221,7 +221,7 @@ pub unsafe fn take_allocation(context: &Context<Cuda>, pointer: NonNull<u8>) -> 
 
 fn block_at(context: &Context<Cuda>, pointer: NonNull<u8>) -> Result<Block> {
     let address = pointer.as_ptr() as usize;
-    let info = Cuda::query(context.raw(), address)?;
+    let info = context.raw().query(address)?;
     let elsewhere = ErrorKind::WrongContext { expected: context.id(), found: info.context };
     Block::of_query(&info, pointer).ok_or_else(|| context.raw().driver().error(elsewhere))
 }

@@ -6,6 +6,7 @@ use core::ptr::NonNull;
 
 use super::error::not_null;
 use super::loader::{Handle, Library, Raw};
+use crate::backend::DeviceOps;
 use crate::error::Result;
 use crate::process;
 use crate::{AccessFlags, AllocKind, BackendKind, Capabilities, DeviceInfo, DeviceType, Name};
@@ -45,10 +46,6 @@ impl DpctlDevice {
         Ok(Self { handle, info })
     }
 
-    pub(super) fn info(&self) -> DeviceInfo {
-        self.info
-    }
-
     pub(super) fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -56,6 +53,12 @@ impl DpctlDevice {
     /// Whether memory of `kind` can be asked for without the library throwing.
     pub(super) fn allocates(&self, kind: AllocKind) -> bool {
         self.info.capabilities.of(kind).contains(AccessFlags::ACCESS) && kind != AllocKind::Unknown
+    }
+}
+
+impl DeviceOps for DpctlDevice {
+    fn info(&self) -> DeviceInfo {
+        self.info
     }
 }
 

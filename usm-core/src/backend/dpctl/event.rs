@@ -4,18 +4,18 @@
 //! names as needless, and the runtime below does not end a queue over one operation; a barrier over events is complete once it has asked about them, whatever
 //! the answer. So each operation here is tracked with what it follows, see [`line`](super::line).
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ffi::c_int;
 use core::fmt;
 use core::time::Duration;
 
 use super::error::{self, not_null};
-use super::line::{Inner, Operation, Tracked};
+use super::line::Tracked;
 use super::loader::{Handle, Library, Raw};
 use crate::BackendKind;
-use crate::backend::roster::Completion;
-use crate::backend::{EventStatus, waiter};
-use crate::error::{Error, Result};
+use crate::backend::{EventOps, EventStatus, poll, waiter};
+use crate::error::Result;
 use crate::process;
 
 /// What the library says of an event whose operation has ended well, and of others that did not fail.
@@ -53,12 +53,20 @@ impl DpctlEvent {
         self.0.inner().operation()
     }
 
-    pub(super) fn status(&self) -> Result<EventStatus> {
-        self.0.status()
+    /// What waits for it without a limit.
+    fn blocking(&self) -> waiter::Blocking {
+        let event = self.clone();
+        Box::new(move || {
+            let Ok(_inside) = process::ask() else { return };
+            let handle = event.native();
+            // SAFETY: only events are waited for; the function lets no exception out.
+            unsafe { (handle.library().event_wait)(handle.raw()) };
+        })
     }
 }
 
-impl Operation for Handle {
+/// What the library says of the operation itself, whatever it follows.
+impl EventOps for Handle {
     fn status(&self) -> Result<EventStatus> {
         let _inside = process::ask()?;
         // SAFETY: only events are tracked, and this one is live.
@@ -68,29 +76,20 @@ impl Operation for Handle {
             _ => Err(error::native("DPCTLEvent_GetCommandExecutionStatus")),
         }
     }
+
+    fn wait(&self, limit: Duration) -> Result<()> {
+        poll::until_complete(limit, || self.status())
+    }
 }
 
-impl Completion for DpctlEvent {
-    fn is_complete(&self) -> bool {
-        matches!(self.status(), Ok(EventStatus::Complete))
-    }
-
-    fn failure(&self) -> Option<Error> {
-        self.status().err().map(|error| error.in_backend(BackendKind::Sycl))
+impl EventOps for DpctlEvent {
+    fn status(&self) -> Result<EventStatus> {
+        self.0.status()
     }
 
     /// Submitting has flushed already.
     fn wait(&self, limit: Duration) -> Result<()> {
-        waiter::until_complete(self.0.inner(), limit, || self.status())
+        waiter::until_complete(limit, || self.status(), || Some(self.blocking()))
             .map_err(|error| error.in_backend(BackendKind::Sycl))
-    }
-}
-
-impl waiter::Blocking for Inner<Handle> {
-    fn block(&self) {
-        let Ok(_inside) = process::ask() else { return };
-        let handle = self.operation();
-        // SAFETY: only events are waited for; the function lets no exception out.
-        unsafe { (handle.library().event_wait)(handle.raw()) };
     }
 }

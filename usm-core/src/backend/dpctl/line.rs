@@ -11,7 +11,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::backend::EventStatus;
+use crate::backend::{EventOps, EventStatus};
 use crate::error::{Error, Result};
 use crate::few::Few;
 use crate::sync::sleeping::Mutex;
@@ -22,12 +22,6 @@ mod models;
 
 /// Operations that a line may hold before the oldest are asked for: nobody else may ever.
 const LONG: usize = if cfg!(loom) { 3 } else { 64 };
-
-/// What the runtime has of one operation.
-pub(super) trait Operation {
-    /// Whether it has ended, by itself: what was before it may have failed.
-    fn status(&self) -> Result<EventStatus>;
-}
 
 /// The event of an operation, with what that follows.
 pub(super) struct Tracked<O>(Arc<Inner<O>>);
@@ -75,7 +69,7 @@ impl<O> Inner<O> {
     }
 }
 
-impl<O: Operation> Tracked<O> {
+impl<O: EventOps> Tracked<O> {
     /// Of an operation behind `follows` alone.
     pub(super) fn new(operation: O, follows: Vec<Self>) -> Self {
         Self::known(operation, None, follows)
@@ -208,7 +202,7 @@ impl<O> fmt::Debug for Lane<O> {
     }
 }
 
-impl<O: Operation> Lane<O> {
+impl<O: EventOps> Lane<O> {
     pub(super) fn new() -> Self {
         let state = State { waiting: VecDeque::new(), failed: None };
         let line = Line { failed: AtomicBool::new(false), state: Mutex::new(state) };
@@ -239,7 +233,7 @@ impl<O: Operation> Lane<O> {
     }
 }
 
-impl<O: Operation> Line<O> {
+impl<O: EventOps> Line<O> {
     /// The failure of an operation before whatever is submitted next.
     fn check(&self) -> Result<()> {
         if !self.failed.load(Ordering::Acquire) {
@@ -322,7 +316,7 @@ impl<O: Operation> Line<O> {
     }
 }
 
-impl<O: Operation> State<O> {
+impl<O: EventOps> State<O> {
     /// Those at the front that are over. To be dropped once the lock is released.
     fn take_finished(&mut self) -> Few<Tracked<O>> {
         match self.waiting.iter().take_while(|event| event.is_over()).count() {

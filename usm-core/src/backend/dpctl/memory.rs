@@ -1,7 +1,6 @@
 //! Contexts: allocation, freeing and pointer queries.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -12,10 +11,10 @@ use super::device::{self, DpctlDevice};
 use super::error::{self, not_null};
 use super::event::DpctlEvent;
 use super::loader::{Handle, Library};
-use super::queue;
+use super::queue::{self, DpctlQueue};
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
-use crate::backend::{Block, Counted, KeepsBooks, PointerInfo, accounts};
+use crate::backend::{Block, ContextOps, Counted, DeviceOps, KeepsBooks, PointerInfo, QueueOrder, accounts};
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::process;
@@ -61,7 +60,7 @@ impl DpctlContext {
         let account = accounts::of(BackendKind::Sycl, context.library(), info.ordinal as usize);
         let roster = Arc::new(Roster::new());
         let all = Arc::clone(&roster);
-        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.barrier(&[]));
+        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.end(&[]));
         Ok(Self(Counted::new(Inner {
             shared: Shared::on(info, account)
                 .of_library(core::ptr::from_ref(context.library()).addr())
@@ -88,19 +87,40 @@ impl DpctlContext {
         &self.0.device
     }
 
-    pub(super) fn shared(&self) -> &Shared {
-        &self.0.shared
-    }
-
-    pub(super) fn deferred(&self) -> &Deferred<Dpctl> {
-        &self.0.deferred
-    }
-
     pub(super) fn roster(&self) -> &Roster<queue::Inner, DpctlEvent> {
         &self.0.roster
     }
 
-    pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+    /// Ordinal of the device that owns a pointer whose type is known.
+    fn owner_of(&self, pointer: *const c_void) -> Option<u32> {
+        if self.0.sole_device {
+            return Some(self.0.device.info().ordinal);
+        }
+        let library = self.library();
+        // SAFETY: the type query has just said that the pointer is the context's. Only where contexts have several
+        // devices does it matter that a free by another thread must not come in between; the blocks of this crate are
+        // answered by the registry and never get here.
+        let raw = NonNull::new(unsafe { (library.pointer_device)(pointer, self.0.context.raw()) })?;
+        // SAFETY: the reference is the caller's.
+        let device = unsafe { Handle::new(library, raw, library.device_delete) };
+        device::same(&device, self.0.device.handle()).then(|| self.0.device.info().ordinal)
+    }
+}
+
+impl ContextOps<Dpctl> for DpctlContext {
+    fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    fn deferred(&self) -> Option<&Deferred<Dpctl>> {
+        Some(&self.0.deferred)
+    }
+
+    fn create_queue(&self, order: QueueOrder) -> Result<DpctlQueue> {
+        DpctlQueue::create(self, order)
+    }
+
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
         let library = self.library();
         if !self.0.device.allocates(kind) {
             // The library would throw through C.
@@ -130,58 +150,41 @@ impl DpctlContext {
         pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
     }
 
-    /// # Safety
-    /// As [`Backend::free`](crate::Backend::free).
-    pub(super) unsafe fn free(&self, block: &Block) {
+    unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise; the block is of this context, so that the library does not throw.
         unsafe { self.0.free(block) };
     }
 
     /// Kind and device; SYCL knows no base and no size, so both are 0 here and only the registry has them.
-    pub(super) fn query(&self, address: usize) -> PointerInfo {
+    fn query(&self, address: usize) -> Result<PointerInfo> {
         let library = self.library();
         let pointer = address as *const c_void;
         if pointer.is_null() {
-            return PointerInfo::UNKNOWN;
+            return Ok(PointerInfo::UNKNOWN);
         }
         // SAFETY: a live context; the address is looked up, not dereferenced.
         let kind = match unsafe { (library.pointer_type)(pointer, self.0.context.raw()) } {
             1 => AllocKind::Device,
             2 => AllocKind::Shared,
             3 => AllocKind::Host,
-            _ => return PointerInfo::UNKNOWN,
+            _ => return Ok(PointerInfo::UNKNOWN),
         };
         let device = (kind != AllocKind::Host).then(|| self.owner_of(pointer)).flatten();
-        PointerInfo { kind, base: 0, size: 0, device, context: self.0.shared.id() }
+        Ok(PointerInfo { kind, base: 0, size: 0, device, context: self.0.shared.id() })
     }
 
-    /// Ordinal of the device that owns a pointer whose type is known.
-    fn owner_of(&self, pointer: *const c_void) -> Option<u32> {
-        if self.0.sole_device {
-            return Some(self.0.device.info().ordinal);
-        }
-        let library = self.library();
-        // SAFETY: the type query has just said that the pointer is the context's. Only where contexts have several
-        // devices does it matter that a free by another thread must not come in between; the blocks of this crate are
-        // answered by the registry and never get here.
-        let raw = NonNull::new(unsafe { (library.pointer_device)(pointer, self.0.context.raw()) })?;
-        // SAFETY: the reference is the caller's.
-        let device = unsafe { Handle::new(library, raw, library.device_delete) };
-        device::same(&device, self.0.device.handle()).then(|| self.0.device.info().ordinal)
+    fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.0.roster.synchronize(limit, |queue| queue.end(&[]))
     }
 
-    /// What [`settle`](Self::settle) would wait for now.
-    pub(super) fn submitted(&self, limit: Duration) -> Result<Vec<DpctlEvent>> {
-        self.0.roster.pending_untold(limit, |queue| queue.barrier(&[]).map(Some))
+    fn settle(&self, limit: Duration) -> Result<()> {
+        self.0.roster.settle(limit, |queue| queue.end(&[]))
     }
 
-    /// [`Backend::settle`](crate::Backend::settle).
-    pub(super) fn settle(&self, limit: Duration) -> Result<()> {
-        self.0.roster.settle(limit, |queue| queue.barrier(&[]))
-    }
-
-    pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.0.roster.synchronize(limit, |queue| queue.barrier(&[]))
+    fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(DpctlEvent)) -> Result<()> {
+        let events = self.0.roster.pending_untold(limit, |queue| queue.end(&[]).map(Some))?;
+        events.into_iter().for_each(visit);
+        Ok(())
     }
 }
 
@@ -199,7 +202,7 @@ pub(super) fn devices_of(context: &Handle) -> Result<(Handle, usize)> {
 
 impl Inner {
     /// # Safety
-    /// As [`Backend::free`](crate::Backend::free).
+    /// As [`ContextOps::free`](crate::backend::ContextOps::free).
     unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
         unsafe { self.free_at(self.placed.take(block)) };

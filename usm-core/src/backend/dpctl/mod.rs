@@ -29,9 +29,6 @@ mod queue;
 pub mod raw;
 mod sharing;
 
-use core::alloc::Layout;
-use core::ptr::NonNull;
-use core::time::Duration;
 use std::path::Path;
 
 pub use device::DpctlDevice;
@@ -40,12 +37,8 @@ pub use loader::{find_library, opencl_runtime_beside, use_opencl_runtime_beside}
 pub use memory::DpctlContext;
 pub use queue::DpctlQueue;
 
-use crate::backend::roster::Completion;
-use crate::backend::{Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Unsupported};
-use crate::deferred::Deferred;
+use crate::backend::{Backend, Unsupported};
 use crate::error::{ErrorKind, Result};
-use crate::shared::Shared;
-use crate::{AllocKind, DeviceInfo};
 
 /// The backend: the opened library.
 #[derive(Clone, Copy, Debug)]
@@ -114,114 +107,7 @@ unsafe impl Backend for Dpctl {
         device::for_each(self.library, visit)
     }
 
-    fn device_info(device: &DpctlDevice) -> DeviceInfo {
-        device.info()
-    }
-
     fn create_context(&self, device: &DpctlDevice) -> Result<DpctlContext> {
         DpctlContext::over(device)
-    }
-
-    fn shared(context: &DpctlContext) -> &Shared {
-        context.shared()
-    }
-
-    fn deferred(context: &DpctlContext) -> Option<&Deferred<Self>> {
-        Some(context.deferred())
-    }
-
-    fn create_queue(context: &DpctlContext, order: QueueOrder) -> Result<DpctlQueue> {
-        DpctlQueue::create(context, order)
-    }
-
-    fn allocate(context: &DpctlContext, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        context.allocate(kind, layout)
-    }
-
-    unsafe fn free(context: &DpctlContext, block: &Block) {
-        // SAFETY: the caller's promise.
-        unsafe { context.free(block) };
-    }
-
-    fn query(context: &DpctlContext, address: usize) -> Result<PointerInfo> {
-        Ok(context.query(address))
-    }
-
-    unsafe fn copy(
-        queue: &DpctlQueue,
-        dst: *mut u8,
-        src: *const u8,
-        len: usize,
-        after: &[DpctlEvent],
-    ) -> Result<DpctlEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.copy(dst, src, len, after) }
-    }
-
-    unsafe fn fill(
-        queue: &DpctlQueue,
-        dst: *mut u8,
-        pattern: &[u8],
-        len: usize,
-        after: &[DpctlEvent],
-    ) -> Result<DpctlEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.fill(dst, pattern, len, after) }
-    }
-
-    unsafe fn barrier(queue: &DpctlQueue, after: &[DpctlEvent]) -> Result<DpctlEvent> {
-        queue.barrier(after)
-    }
-
-    fn status(event: &DpctlEvent) -> Result<EventStatus> {
-        event.status()
-    }
-
-    fn wait(event: &DpctlEvent, limit: Duration) -> Result<()> {
-        event.wait(limit)
-    }
-
-    fn synchronize(context: &DpctlContext, limit: Duration) -> Result<()> {
-        context.synchronize(limit)
-    }
-
-    fn settle(context: &DpctlContext, limit: Duration) -> Result<()> {
-        context.settle(limit)
-    }
-
-    fn for_each_pending(
-        context: &DpctlContext,
-        limit: Duration,
-        visit: &mut dyn FnMut(DpctlEvent),
-    ) -> Result<()> {
-        context.submitted(limit)?.into_iter().for_each(visit);
-        Ok(())
-    }
-}
-
-impl Advice<Self> for Dpctl {
-    unsafe fn prefetch(
-        queue: &DpctlQueue,
-        pointer: *const u8,
-        len: usize,
-        after: &[DpctlEvent],
-    ) -> Result<DpctlEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.prefetch(pointer, len, after) }
-    }
-
-    /// SYCL defines no value but 0, back to the default: the others are the device's own and cannot be named portably.
-    unsafe fn advise(
-        queue: &DpctlQueue,
-        pointer: *const u8,
-        len: usize,
-        advice: MemAdvice,
-        after: &[DpctlEvent],
-    ) -> Result<DpctlEvent> {
-        match advice {
-            // SAFETY: the caller's promise.
-            MemAdvice::Reset => unsafe { queue.advise(pointer, len, 0, after) },
-            _ => Err(error::of(ErrorKind::Unsupported { operation: "memory advice other than reset" })),
-        }
     }
 }

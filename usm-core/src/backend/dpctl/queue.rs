@@ -4,14 +4,15 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 
+use super::Dpctl;
 use super::device::DpctlDevice;
 use super::error::{self, not_null};
 use super::event::{self, DpctlEvent};
 use super::line::{Lane, Tracked};
 use super::loader::{Handle, Library, Raw};
 use super::memory::DpctlContext;
-use crate::backend::QueueOrder;
 use crate::backend::retired::Retired;
+use crate::backend::{Advice, MemAdvice, QueueOps, QueueOrder};
 use crate::error::{ErrorKind, Result};
 use crate::process;
 use crate::sync::{AtomicBool, Ordering};
@@ -91,9 +92,26 @@ impl DpctlQueue {
         &self.0.handle
     }
 
+    /// Submits by `call`, which gets the queue and the events to wait for.
+    ///
     /// # Safety
-    /// As [`Backend::copy`](crate::Backend::copy).
-    pub(super) unsafe fn copy(
+    /// `call` passes them on to a function that submits, with valid arguments, and gives its event or NULL.
+    pub(super) unsafe fn submit(
+        &self,
+        operation: &'static str,
+        after: &[DpctlEvent],
+        call: impl FnOnce(Raw, *const Raw, usize) -> Raw,
+    ) -> Result<DpctlEvent> {
+        let events = native_events(after);
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.0.enter(operation, after, true, |queue| Ok(call(queue, events.as_ptr(), events.len())))
+        }
+    }
+}
+
+impl QueueOps<Dpctl> for DpctlQueue {
+    unsafe fn copy(
         &self,
         dst: *mut u8,
         src: *const u8,
@@ -109,9 +127,7 @@ impl DpctlQueue {
         unsafe { self.submit("DPCTLQueue_MemcpyWithEvents", after, call) }
     }
 
-    /// # Safety
-    /// As [`Backend::fill`](crate::Backend::fill).
-    pub(super) unsafe fn fill(
+    unsafe fn fill(
         &self,
         dst: *mut u8,
         pattern: &[u8],
@@ -159,56 +175,41 @@ impl DpctlQueue {
         unsafe { self.0.submit_behind(operation, after, call) }
     }
 
-    /// # Safety
-    /// As [`Advice::prefetch`](crate::backend::Advice::prefetch).
-    pub(super) unsafe fn prefetch(
-        &self,
+    unsafe fn barrier(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
+        self.0.end(after)
+    }
+}
+
+impl Advice<Self> for Dpctl {
+    unsafe fn prefetch(
+        queue: &DpctlQueue,
         pointer: *const u8,
         len: usize,
         after: &[DpctlEvent],
     ) -> Result<DpctlEvent> {
-        let function = self.0.handle.library().queue_prefetch;
+        let function = queue.0.handle.library().queue_prefetch;
         // SAFETY: the caller's promise; a live queue.
-        let call = |queue| unsafe { function(queue, pointer.cast(), len) };
+        let call = |raw| unsafe { function(raw, pointer.cast(), len) };
         // SAFETY: it gives the event of the prefetch.
-        unsafe { self.0.submit_behind("DPCTLQueue_Prefetch", after, call) }
+        unsafe { queue.0.submit_behind("DPCTLQueue_Prefetch", after, call) }
     }
 
-    /// # Safety
-    /// As [`Advice::advise`](crate::backend::Advice::advise).
-    pub(super) unsafe fn advise(
-        &self,
+    /// SYCL defines no value but 0, back to the default: the others are the device's own and cannot be named portably.
+    unsafe fn advise(
+        queue: &DpctlQueue,
         pointer: *const u8,
         len: usize,
-        advice: c_int,
+        advice: MemAdvice,
         after: &[DpctlEvent],
     ) -> Result<DpctlEvent> {
-        let function = self.0.handle.library().queue_advise;
+        let MemAdvice::Reset = advice else {
+            return Err(error::of(ErrorKind::Unsupported { operation: "memory advice other than reset" }));
+        };
+        let function = queue.0.handle.library().queue_advise;
         // SAFETY: the caller's promise; a live queue.
-        let call = |queue| unsafe { function(queue, pointer.cast(), len, advice) };
+        let call = |raw| unsafe { function(raw, pointer.cast(), len, 0) };
         // SAFETY: it gives the event of the advice.
-        unsafe { self.0.submit_behind("DPCTLQueue_MemAdvise", after, call) }
-    }
-
-    pub(super) fn barrier(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
-        self.0.barrier(after)
-    }
-
-    /// Submits by `call`, which gets the queue and the events to wait for.
-    ///
-    /// # Safety
-    /// `call` passes them on to a function that submits, with valid arguments, and gives its event or NULL.
-    pub(super) unsafe fn submit(
-        &self,
-        operation: &'static str,
-        after: &[DpctlEvent],
-        call: impl FnOnce(Raw, *const Raw, usize) -> Raw,
-    ) -> Result<DpctlEvent> {
-        let events = native_events(after);
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.0.enter(operation, after, true, |queue| Ok(call(queue, events.as_ptr(), events.len())))
-        }
+        unsafe { queue.0.submit_behind("DPCTLQueue_MemAdvise", after, call) }
     }
 }
 
@@ -218,8 +219,8 @@ fn native_events(events: &[DpctlEvent]) -> Vec<Raw> {
 }
 
 impl Inner {
-    /// Also where something failed before it: its event then fails.
-    pub(super) fn barrier(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
+    /// An event after these; without any, after everything in the queue. Also where something failed before it: its event then fails.
+    pub(super) fn end(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
         let operation =
             if after.is_empty() { "DPCTLQueue_SubmitBarrier" } else { "DPCTLQueue_SubmitBarrierForEvents" };
         // SAFETY: a barrier touches no memory.
@@ -297,7 +298,7 @@ impl Drop for Inner {
         if !*self.used.get_mut() {
             return self.context.roster().leave(self, Ok(None));
         }
-        let last = self.barrier(&[]);
+        let last = self.end(&[]);
         match &last {
             Ok(event) => RETIRED.retire(Arc::clone(&self.handle), event.clone()),
             // When it may be released is not known any more.

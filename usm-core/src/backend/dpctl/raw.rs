@@ -25,7 +25,7 @@ use super::queue::{context_of, device_of};
 use super::{Dpctl, DpctlContext, DpctlDevice, DpctlEvent, DpctlQueue, device, event};
 use crate::AllocKind;
 use crate::allocation::Allocation;
-use crate::backend::{Backend, Block, QueueOrder};
+use crate::backend::{Block, ContextOps, QueueOrder};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::process;
@@ -303,7 +303,7 @@ pub unsafe fn take_allocation(
 
 fn block_at(context: &Context<Dpctl>, pointer: NonNull<u8>, size: usize) -> Result<Block> {
     let address = pointer.as_ptr() as usize;
-    let info = Dpctl::query(context.raw(), address)?;
+    let info = context.raw().query(address)?;
     if info.kind == AllocKind::Unknown {
         return Err(error::of(ErrorKind::WrongContext { expected: context.id(), found: 0 }));
     }

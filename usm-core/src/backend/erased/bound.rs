@@ -11,8 +11,8 @@ use core::time::Duration;
 
 use super::{DynBuffer, DynDevice, DynEvent, DynOpened};
 use crate::backend::{
-    Advice, Backend, Block, Buffers, EventStatus, HostTasks, Ipc, MemAdvice, Peer, PointerInfo, QueueMemory,
-    QueueOrder, Rows,
+    Advice, Backend, Block, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, Ipc, MemAdvice, Peer,
+    PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows,
 };
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
@@ -38,7 +38,7 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
     fn create_queue(&self, order: QueueOrder) -> Result<Arc<dyn ErasedQueue>>;
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>>;
     /// # Safety
-    /// As [`Backend::free`].
+    /// As [`ContextOps::free`].
     unsafe fn free(&self, block: &Block);
     fn query(&self, address: usize) -> Result<PointerInfo>;
     fn synchronize(&self, limit: Duration) -> Result<()>;
@@ -83,7 +83,7 @@ pub(super) enum Work<'a> {
 
 pub(super) trait ErasedQueue: Debug + Send + Sync {
     /// # Safety
-    /// As the method of [`Backend`], [`Buffers`], [`HostTasks`] or [`Advice`] that the work stands for.
+    /// As the method of [`QueueOps`], [`Buffers`], [`HostTasks`] or [`Advice`] that the work stands for.
     unsafe fn submit(&self, work: Work<'_>, after: &[DynEvent]) -> Result<DynEvent>;
     fn allocate(&self, layout: Layout) -> Result<(NonNull<u8>, DynEvent)>;
     /// # Safety
@@ -92,10 +92,15 @@ pub(super) trait ErasedQueue: Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-pub(super) trait ErasedEvent: Debug + Send + Sync {
-    fn status(&self) -> Result<EventStatus>;
-    fn wait(&self, limit: Duration) -> Result<()>;
+/// An event of some backend, which knows its type.
+pub(super) trait AnyEvent: EventOps + Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
+}
+
+impl<E: EventOps + Debug + Send + Sync + 'static> AnyEvent for E {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
 }
 
 /// A handle bound to the backend type that understands it.
@@ -156,7 +161,7 @@ where
     B: Backend + Send + Sync + 'static,
 {
     fn info(&self) -> DeviceInfo {
-        B::device_info(&self.device)
+        self.device.info()
     }
 
     fn create_context(&self) -> Result<Arc<dyn ErasedContext>> {
@@ -174,37 +179,37 @@ pub(super) type ContextOf<B> = Bound<B, <B as Backend>::Context>;
 
 impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
     fn shared(&self) -> &Shared {
-        B::shared(&self.handle)
+        self.handle.shared()
     }
 
     fn create_queue(&self, order: QueueOrder) -> Result<Arc<dyn ErasedQueue>> {
-        let queue = B::create_queue(&self.handle, order)?;
+        let queue = self.handle.create_queue(order)?;
         Ok(Arc::new(QueueOf::<B>(Bound::new(queue))))
     }
 
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        B::allocate(&self.handle, kind, layout)
+        self.handle.allocate(kind, layout)
     }
 
     unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
-        unsafe { B::free(&self.handle, block) };
+        unsafe { self.handle.free(block) };
     }
 
     fn query(&self, address: usize) -> Result<PointerInfo> {
-        B::query(&self.handle, address)
+        self.handle.query(address)
     }
 
     fn synchronize(&self, limit: Duration) -> Result<()> {
-        B::synchronize(&self.handle, limit)
+        self.handle.synchronize(limit)
     }
 
     fn settle(&self, limit: Duration) -> Result<()> {
-        B::settle(&self.handle, limit)
+        self.handle.settle(limit)
     }
 
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(DynEvent)) -> Result<()> {
-        B::for_each_pending(&self.handle, limit, &mut |event| visit(DynEvent::erase::<B>(event)))
+        self.handle.for_each_pending(limit, &mut |event| visit(DynEvent::erase::<B>(event)))
     }
 
     fn create_buffer(&self, size: usize) -> Result<DynBuffer> {
@@ -290,10 +295,10 @@ impl<B: Backend + 'static> ErasedQueue for QueueOf<B> {
         // SAFETY: each arm passes on the caller's promise for the same operation.
         let event = unsafe {
             match work {
-                Work::Copy(dst, src, len) => B::copy(queue, dst, src, len, &after),
-                Work::Rows(rows) => B::copy_rows(queue, rows, &after),
-                Work::Fill(dst, pattern, len) => B::fill(queue, dst, pattern, len, &after),
-                Work::Barrier => B::barrier(queue, &after),
+                Work::Copy(dst, src, len) => queue.copy(dst, src, len, &after),
+                Work::Rows(rows) => queue.copy_rows(rows, &after),
+                Work::Fill(dst, pattern, len) => queue.fill(dst, pattern, len, &after),
+                Work::Barrier => queue.barrier(&after),
                 Work::Task(task) => B::HostTasks::run(queue, &after, task),
                 Work::Prefetch(pointer, len) => B::Advice::prefetch(queue, pointer, len, &after),
                 Work::Advise(pointer, len, advice) => B::Advice::advise(queue, pointer, len, advice, &after),
@@ -333,26 +338,4 @@ impl<B: Backend + 'static> ErasedQueue for QueueOf<B> {
 
 fn events_of<B: Backend + 'static>(events: &[DynEvent]) -> Result<Vec<B::Event>> {
     events.iter().map(DynEvent::downcast::<B>).collect()
-}
-
-pub(super) struct EventOf<B: Backend>(pub(super) Bound<B, B::Event>);
-
-impl<B: Backend> Debug for EventOf<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl<B: Backend + 'static> ErasedEvent for EventOf<B> {
-    fn status(&self) -> Result<EventStatus> {
-        B::status(&self.0.handle)
-    }
-
-    fn wait(&self, limit: Duration) -> Result<()> {
-        B::wait(&self.0.handle, limit)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        &self.0.handle
-    }
 }

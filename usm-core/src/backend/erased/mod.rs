@@ -15,13 +15,13 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use bound::{
-    Bound, BoundBackend, ContextOf, ErasedBackend, ErasedContext, ErasedDevice, ErasedEvent, ErasedQueue,
-    EventOf, QueueOf, Work,
+    AnyEvent, Bound, BoundBackend, ContextOf, ErasedBackend, ErasedContext, ErasedDevice, ErasedQueue,
+    QueueOf, Work,
 };
 
 use crate::backend::{
-    Advice, Backend, Block, Buffers, EventStatus, HostTasks, Ipc, MemAdvice, Peer, PointerInfo, QueueMemory,
-    QueueOrder, Rows,
+    Advice, Backend, Block, Buffers, ContextOps, DeviceOps, EventOps, EventStatus, HostTasks, Ipc, MemAdvice,
+    Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows,
 };
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
@@ -47,7 +47,7 @@ pub struct DynQueue(Arc<dyn ErasedQueue>);
 
 /// An event of [`Dyn`].
 #[derive(Clone, Debug)]
-pub struct DynEvent(Arc<dyn ErasedEvent>);
+pub struct DynEvent(Arc<dyn AnyEvent>);
 
 /// A buffer of [`Dyn`].
 pub struct DynBuffer {
@@ -177,7 +177,7 @@ impl DynEvent {
     /// Erases a backend's own event.
     #[must_use]
     pub fn erase<B: Backend + 'static>(event: B::Event) -> Self {
-        Self(Arc::new(EventOf::<B>(Bound::new(event))))
+        Self(Arc::new(event))
     }
 
     fn downcast<B: Backend + 'static>(&self) -> Result<B::Event> {
@@ -206,94 +206,86 @@ unsafe impl Backend for Dyn {
         Arc::clone(&self.0).for_each_device(visit)
     }
 
-    fn device_info(device: &DynDevice) -> DeviceInfo {
-        device.info()
-    }
-
     fn create_context(&self, device: &DynDevice) -> Result<DynContext> {
         let erased = device.0.create_context()?;
         Ok(DynContext(Arc::new(ContextInner { erased, deferred: Deferred::new() })))
     }
+}
 
-    fn shared(context: &DynContext) -> &Shared {
-        context.0.erased.shared()
+impl DeviceOps for DynDevice {
+    fn info(&self) -> DeviceInfo {
+        self.0.info()
+    }
+}
+
+impl ContextOps<Dyn> for DynContext {
+    fn shared(&self) -> &Shared {
+        self.0.erased.shared()
     }
 
-    fn deferred(context: &DynContext) -> Option<&Deferred<Self>> {
-        Some(&context.0.deferred)
+    fn deferred(&self) -> Option<&Deferred<Dyn>> {
+        Some(&self.0.deferred)
     }
 
-    fn create_queue(context: &DynContext, order: QueueOrder) -> Result<DynQueue> {
-        context.0.erased.create_queue(order).map(DynQueue)
+    fn create_queue(&self, order: QueueOrder) -> Result<DynQueue> {
+        self.0.erased.create_queue(order).map(DynQueue)
     }
 
-    fn allocate(context: &DynContext, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        context.0.erased.allocate(kind, layout)
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        self.0.erased.allocate(kind, layout)
     }
 
-    unsafe fn free(context: &DynContext, block: &Block) {
+    unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
-        unsafe { context.0.erased.free(block) };
+        unsafe { self.0.erased.free(block) };
     }
 
-    fn query(context: &DynContext, address: usize) -> Result<PointerInfo> {
-        context.0.erased.query(address)
+    fn query(&self, address: usize) -> Result<PointerInfo> {
+        self.0.erased.query(address)
     }
 
-    unsafe fn copy(
-        queue: &DynQueue,
-        dst: *mut u8,
-        src: *const u8,
-        len: usize,
-        after: &[DynEvent],
-    ) -> Result<DynEvent> {
+    fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.0.erased.synchronize(limit)
+    }
+
+    fn settle(&self, limit: Duration) -> Result<()> {
+        self.0.erased.settle(limit)
+    }
+
+    fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(DynEvent)) -> Result<()> {
+        self.0.erased.for_each_pending(limit, visit)
+    }
+}
+
+impl QueueOps<Dyn> for DynQueue {
+    unsafe fn copy(&self, dst: *mut u8, src: *const u8, len: usize, after: &[DynEvent]) -> Result<DynEvent> {
         // SAFETY: the caller's promise.
-        unsafe { queue.0.submit(Work::Copy(dst, src, len), after) }
+        unsafe { self.0.submit(Work::Copy(dst, src, len), after) }
     }
 
-    unsafe fn copy_rows(queue: &DynQueue, rows: &Rows, after: &[DynEvent]) -> Result<DynEvent> {
+    unsafe fn copy_rows(&self, rows: &Rows, after: &[DynEvent]) -> Result<DynEvent> {
         // SAFETY: the caller's promise.
-        unsafe { queue.0.submit(Work::Rows(rows), after) }
+        unsafe { self.0.submit(Work::Rows(rows), after) }
     }
 
-    unsafe fn fill(
-        queue: &DynQueue,
-        dst: *mut u8,
-        pattern: &[u8],
-        len: usize,
-        after: &[DynEvent],
-    ) -> Result<DynEvent> {
+    unsafe fn fill(&self, dst: *mut u8, pattern: &[u8], len: usize, after: &[DynEvent]) -> Result<DynEvent> {
         // SAFETY: the caller's promise.
-        unsafe { queue.0.submit(Work::Fill(dst, pattern, len), after) }
+        unsafe { self.0.submit(Work::Fill(dst, pattern, len), after) }
     }
 
-    unsafe fn barrier(queue: &DynQueue, after: &[DynEvent]) -> Result<DynEvent> {
+    unsafe fn barrier(&self, after: &[DynEvent]) -> Result<DynEvent> {
         // SAFETY: the caller's promise.
-        unsafe { queue.0.submit(Work::Barrier, after) }
+        unsafe { self.0.submit(Work::Barrier, after) }
+    }
+}
+
+impl EventOps for DynEvent {
+    fn status(&self) -> Result<EventStatus> {
+        self.0.status()
     }
 
-    fn status(event: &DynEvent) -> Result<EventStatus> {
-        event.0.status()
-    }
-
-    fn wait(event: &DynEvent, limit: Duration) -> Result<()> {
-        event.0.wait(limit)
-    }
-
-    fn synchronize(context: &DynContext, limit: Duration) -> Result<()> {
-        context.0.erased.synchronize(limit)
-    }
-
-    fn settle(context: &DynContext, limit: Duration) -> Result<()> {
-        context.0.erased.settle(limit)
-    }
-
-    fn for_each_pending(
-        context: &DynContext,
-        limit: Duration,
-        visit: &mut dyn FnMut(DynEvent),
-    ) -> Result<()> {
-        context.0.erased.for_each_pending(limit, visit)
+    fn wait(&self, limit: Duration) -> Result<()> {
+        self.0.wait(limit)
     }
 }
 

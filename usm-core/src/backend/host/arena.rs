@@ -7,16 +7,14 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use super::synchronous::{self, synchronous_abilities, synchronous_backend};
-use super::{BUFFER_KIND, HostBuffer, HostDevice, HostEvent, HostQueue, books};
-use crate::backend::{
-    Advice, Backend, Block, Buffers, EventStatus, HostTasks, MemAdvice, PointerInfo, QueueOrder,
-};
+use super::synchronous::Synchronous;
+use super::{HostDevice, HostEvent, HostQueue, books};
+use crate::backend::{Backend, Block, ContextOps, PointerInfo, QueueOrder, Unsupported};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
 use crate::sync::Mutex;
-use crate::{AllocKind, DeviceInfo, MemoryType};
+use crate::{AllocKind, MemoryType};
 
 #[derive(Clone, Copy, Debug)]
 struct Live {
@@ -171,39 +169,55 @@ impl<'a, const BLOCKS: usize> FixedHost<'a, BLOCKS> {
 // SAFETY: blocks are disjoint parts of a region that the arena borrows exclusively, aligned by address (2); a block
 // leaves the table only when it is freed (7); operations run on the calling thread (3 to 6 and 10).
 unsafe impl<'a, const BLOCKS: usize> Backend for FixedHost<'a, BLOCKS> {
+    const SYNCHRONOUS: bool = true;
+
     type Device = HostDevice;
     type Context = &'a Arena<'a, BLOCKS>;
-
-    synchronous_backend!();
+    type Queue = HostQueue;
+    type Event = HostEvent;
+    type Buffers = Synchronous;
+    type HostTasks = Synchronous;
+    type Advice = Synchronous;
+    type Ipc = Unsupported;
+    type Peer = Synchronous;
+    type QueueMemory = Unsupported;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(HostDevice)) -> Result<()> {
         visit(self.0.device);
         Ok(())
     }
 
-    fn device_info(device: &HostDevice) -> DeviceInfo {
-        device.info
-    }
-
     fn create_context(&self, _: &HostDevice) -> Result<&'a Arena<'a, BLOCKS>> {
         Ok(self.0)
     }
-
-    fn shared<'c>(context: &'c &'a Arena<'a, BLOCKS>) -> &'c Shared {
-        &context.shared
-    }
-
-    fn allocate(context: &Self::Context, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        context.place(layout, kind)
-    }
-
-    unsafe fn free(context: &Self::Context, block: &Block) {
-        context.give_back(block);
-    }
-
-    fn query(context: &Self::Context, address: usize) -> Result<PointerInfo> {
-        Ok(context.find(address))
-    }
 }
 
-synchronous_abilities!(('a, const BLOCKS: usize) FixedHost<'a, BLOCKS>);
+impl<'a, const BLOCKS: usize> ContextOps<FixedHost<'a, BLOCKS>> for &'a Arena<'a, BLOCKS> {
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    fn create_queue(&self, _: QueueOrder) -> Result<HostQueue> {
+        Ok(HostQueue)
+    }
+
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        self.place(layout, kind)
+    }
+
+    unsafe fn free(&self, block: &Block) {
+        self.give_back(block);
+    }
+
+    fn query(&self, address: usize) -> Result<PointerInfo> {
+        Ok(self.find(address))
+    }
+
+    fn synchronize(&self, _: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    fn for_each_pending(&self, _: Duration, _: &mut dyn FnMut(HostEvent)) -> Result<()> {
+        Ok(())
+    }
+}

@@ -5,15 +5,13 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use super::synchronous::{self, synchronous_abilities, synchronous_backend};
-use super::{BUFFER_KIND, HostBuffer, HostDevice, HostEvent, HostQueue, books};
-use crate::backend::{
-    Advice, Backend, Block, Buffers, EventStatus, HostTasks, MemAdvice, PointerInfo, QueueOrder,
-};
+use super::synchronous::Synchronous;
+use super::{HostDevice, HostEvent, HostQueue, books};
+use crate::backend::{Backend, Block, ContextOps, PointerInfo, QueueOrder, Unsupported};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
-use crate::{AllocKind, DeviceInfo, MemoryType};
+use crate::{AllocKind, MemoryType};
 
 /// Host memory from the global allocator. All three kinds are plain memory; device memory still has no host view.
 #[derive(Clone, Copy, Debug)]
@@ -69,29 +67,39 @@ fn physical_memory() -> Option<u64> {
 // SAFETY: memory comes from the global allocator with the layout asked for, which keeps points 2 and 7; operations run
 // on the calling thread and have finished when they return (3 to 6 and 10); the rest holds trivially.
 unsafe impl Backend for HostHeap {
+    const SYNCHRONOUS: bool = true;
+
     type Device = HostDevice;
     type Context = Arc<HostContext>;
-
-    synchronous_backend!();
+    type Queue = HostQueue;
+    type Event = HostEvent;
+    type Buffers = Synchronous;
+    type HostTasks = Synchronous;
+    type Advice = Synchronous;
+    type Ipc = Unsupported;
+    type Peer = Synchronous;
+    type QueueMemory = Unsupported;
 
     fn for_each_device(&self, visit: &mut dyn FnMut(HostDevice)) -> Result<()> {
         visit(self.device);
         Ok(())
     }
 
-    fn device_info(device: &HostDevice) -> DeviceInfo {
-        device.info
-    }
-
     fn create_context(&self, device: &HostDevice) -> Result<Arc<HostContext>> {
         Ok(Arc::new(HostContext { shared: books(device.info) }))
     }
+}
 
-    fn shared(context: &Arc<HostContext>) -> &Shared {
-        &context.shared
+impl ContextOps<HostHeap> for Arc<HostContext> {
+    fn shared(&self) -> &Shared {
+        &self.shared
     }
 
-    fn allocate(_: &Arc<HostContext>, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+    fn create_queue(&self, _: QueueOrder) -> Result<HostQueue> {
+        Ok(HostQueue)
+    }
+
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
         if layout.size() == 0 {
             // The contract excludes it, but this function is safe and anybody may call it.
             return Err(ErrorKind::ZeroSize.into());
@@ -103,17 +111,23 @@ unsafe impl Backend for HostHeap {
             .ok_or_else(|| ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested }.into())
     }
 
-    unsafe fn free(_: &Arc<HostContext>, block: &Block) {
+    unsafe fn free(&self, block: &Block) {
         // SAFETY: size and alignment are those of the allocation, which succeeded with this layout.
         let layout = unsafe { Layout::from_size_align_unchecked(block.size, block.alignment) };
         // SAFETY: the caller's promise: from `allocate`, once, unused.
         unsafe { alloc::alloc::dealloc(block.pointer.as_ptr(), layout) };
     }
 
-    fn query(context: &Arc<HostContext>, address: usize) -> Result<PointerInfo> {
+    fn query(&self, address: usize) -> Result<PointerInfo> {
         // The heap cannot be asked about a pointer: the books are the only answer.
-        Ok(context.shared.find(address).unwrap_or(PointerInfo::UNKNOWN))
+        Ok(self.shared.find(address).unwrap_or(PointerInfo::UNKNOWN))
+    }
+
+    fn synchronize(&self, _: Duration) -> Result<()> {
+        Ok(())
+    }
+
+    fn for_each_pending(&self, _: Duration, _: &mut dyn FnMut(HostEvent)) -> Result<()> {
+        Ok(())
     }
 }
-
-synchronous_abilities!(() HostHeap);

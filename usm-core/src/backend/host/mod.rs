@@ -8,6 +8,7 @@ mod synchronous;
 pub use arena::{Arena, FixedHost};
 #[cfg(feature = "alloc")]
 pub use heap::{HostContext, HostHeap};
+pub use synchronous::Synchronous;
 
 use crate::shared::Shared;
 use crate::{AllocKind, BackendKind, DeviceInfo, DeviceType};

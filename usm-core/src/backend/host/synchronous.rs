@@ -1,225 +1,176 @@
 //! What both host backends share: operations done at once by the calling thread.
 
 use core::ptr;
+use core::time::Duration;
 
-use super::HostEvent;
+use super::{BUFFER_KIND, HostBuffer, HostDevice, HostEvent, HostQueue};
+use crate::DeviceInfo;
+use crate::backend::{
+    Advice, Backend, Block, Buffers, ContextOps, DeviceOps, EventOps, EventStatus, HostTasks, MemAdvice,
+    Peer, QueueOps,
+};
+use crate::error::Result;
 
-/// # Safety
-/// As [`Backend::copy`](crate::backend::Backend::copy).
-pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, len: usize) -> HostEvent {
-    // SAFETY: the caller's promise: live, disjoint, no conflicting access.
-    unsafe { ptr::copy_nonoverlapping(src, dst, len) };
-    HostEvent
+/// The abilities of a host backend.
+#[derive(Clone, Copy, Debug)]
+pub struct Synchronous;
+
+impl DeviceOps for HostDevice {
+    fn info(&self) -> DeviceInfo {
+        self.info
+    }
 }
 
-/// # Safety
-/// As [`Backend::fill`](crate::backend::Backend::fill).
-pub(super) unsafe fn fill(dst: *mut u8, pattern: &[u8], len: usize) -> HostEvent {
-    if let [byte] = pattern {
+impl EventOps for HostEvent {
+    fn status(&self) -> Result<EventStatus> {
+        Ok(EventStatus::Complete)
+    }
+
+    fn wait(&self, _: Duration) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<B: Backend<Queue = Self, Event = HostEvent>> QueueOps<B> for HostQueue {
+    unsafe fn copy(&self, dst: *mut u8, src: *const u8, len: usize, _: &[HostEvent]) -> Result<HostEvent> {
+        // SAFETY: the caller's promise: live, disjoint, no conflicting access.
+        unsafe { ptr::copy_nonoverlapping(src, dst, len) };
+        Ok(HostEvent)
+    }
+
+    unsafe fn fill(&self, dst: *mut u8, pattern: &[u8], len: usize, _: &[HostEvent]) -> Result<HostEvent> {
+        if let [byte] = pattern {
+            // SAFETY: the caller's promise.
+            unsafe { dst.write_bytes(*byte, len) };
+            return Ok(HostEvent);
+        }
+        for start in (0..len).step_by(pattern.len()) {
+            let place = dst.wrapping_add(start);
+            // SAFETY: `len` is a multiple of the width, so each copy stays inside the caller's range; a pattern is the caller's own bytes,
+            // which no device memory has.
+            unsafe { ptr::copy_nonoverlapping(pattern.as_ptr(), place, pattern.len()) };
+        }
+        Ok(HostEvent)
+    }
+
+    unsafe fn barrier(&self, _: &[HostEvent]) -> Result<HostEvent> {
+        Ok(HostEvent)
+    }
+}
+
+impl<B: Backend<Queue = HostQueue, Event = HostEvent>> Buffers<B> for Synchronous {
+    type Raw = HostBuffer;
+
+    fn create(context: &B::Context, size: usize) -> Result<HostBuffer> {
+        let layout = crate::Request::new(BUFFER_KIND, size).layout()?;
+        let pointer = context.allocate(BUFFER_KIND, layout)?;
+        // An opaque object has defined content from the start: reading it back is safe.
+        // SAFETY: fresh memory of that size.
+        unsafe { pointer.as_ptr().write_bytes(0, size) };
+        Ok(HostBuffer { block: Block { pointer, size, alignment: layout.align(), kind: BUFFER_KIND } })
+    }
+
+    fn place(raw: &HostBuffer) -> (usize, usize) {
+        (raw.block.address(), 0)
+    }
+
+    unsafe fn destroy(context: &B::Context, raw: HostBuffer) {
+        // SAFETY: allocated by `create`; the caller promises that nothing uses it.
+        unsafe { context.free(&raw.block) };
+    }
+
+    unsafe fn write(
+        queue: &HostQueue,
+        raw: &HostBuffer,
+        offset: usize,
+        src: *const u8,
+        len: usize,
+        after: &[HostEvent],
+    ) -> Result<HostEvent> {
         // SAFETY: the caller's promise.
-        unsafe { dst.write_bytes(*byte, len) };
-        return HostEvent;
+        unsafe { QueueOps::<B>::copy(queue, raw.at(offset), src, len, after) }
     }
-    for start in (0..len).step_by(pattern.len()) {
-        let place = dst.wrapping_add(start);
-        // SAFETY: `len` is a multiple of the width, so each copy stays inside the caller's range; a pattern is the caller's own bytes, which
-        // no device memory has.
-        unsafe { ptr::copy_nonoverlapping(pattern.as_ptr(), place, pattern.len()) };
+
+    unsafe fn read(
+        queue: &HostQueue,
+        raw: &HostBuffer,
+        offset: usize,
+        dst: *mut u8,
+        len: usize,
+        after: &[HostEvent],
+    ) -> Result<HostEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { QueueOps::<B>::copy(queue, dst, raw.at(offset), len, after) }
     }
-    HostEvent
+
+    unsafe fn fill(
+        queue: &HostQueue,
+        raw: &HostBuffer,
+        offset: usize,
+        pattern: &[u8],
+        len: usize,
+        after: &[HostEvent],
+    ) -> Result<HostEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { QueueOps::<B>::fill(queue, raw.at(offset), pattern, len, after) }
+    }
+
+    unsafe fn copy(
+        queue: &HostQueue,
+        (dst, to): (&HostBuffer, usize),
+        (src, from): (&HostBuffer, usize),
+        len: usize,
+        after: &[HostEvent],
+    ) -> Result<HostEvent> {
+        // SAFETY: the caller's promise.
+        unsafe { QueueOps::<B>::copy(queue, dst.at(to), src.at(from), len, after) }
+    }
 }
 
-/// The parts of [`Backend`](crate::backend::Backend) and of its abilities that do not depend on where host memory comes
-/// from.
-macro_rules! synchronous_backend {
-    () => {
-        const SYNCHRONOUS: bool = true;
-
-        type Queue = HostQueue;
-        type Event = HostEvent;
-        type Buffers = Self;
-        type HostTasks = Self;
-        type Advice = Self;
-        type Ipc = crate::backend::Unsupported;
-        type Peer = Self;
-        type QueueMemory = crate::backend::Unsupported;
-
-        fn create_queue(_: &Self::Context, _: QueueOrder) -> Result<HostQueue> {
-            Ok(HostQueue)
-        }
-
-        unsafe fn copy(
-            _: &HostQueue,
-            dst: *mut u8,
-            src: *const u8,
-            len: usize,
-            _: &[HostEvent],
-        ) -> Result<HostEvent> {
-            // SAFETY: the caller's promise.
-            Ok(unsafe { synchronous::copy(dst, src, len) })
-        }
-
-        unsafe fn fill(
-            _: &HostQueue,
-            dst: *mut u8,
-            pattern: &[u8],
-            len: usize,
-            _: &[HostEvent],
-        ) -> Result<HostEvent> {
-            // SAFETY: the caller's promise.
-            Ok(unsafe { synchronous::fill(dst, pattern, len) })
-        }
-
-        unsafe fn barrier(_: &HostQueue, _: &[HostEvent]) -> Result<HostEvent> {
-            Ok(HostEvent)
-        }
-
-        fn status(_: &HostEvent) -> Result<EventStatus> {
-            Ok(EventStatus::Complete)
-        }
-
-        fn wait(_: &HostEvent, _: Duration) -> Result<()> {
-            Ok(())
-        }
-
-        fn synchronize(_: &Self::Context, _: Duration) -> Result<()> {
-            Ok(())
-        }
-
-        fn for_each_pending(_: &Self::Context, _: Duration, _: &mut dyn FnMut(HostEvent)) -> Result<()> {
-            Ok(())
-        }
-    };
+impl HostBuffer {
+    fn at(&self, offset: usize) -> *mut u8 {
+        self.block.pointer.as_ptr().wrapping_add(offset)
+    }
 }
 
-macro_rules! synchronous_abilities {
-    (($($generics:tt)*) $backend:ty) => {
-        impl<$($generics)*> Buffers<$backend> for $backend {
-            type Raw = HostBuffer;
-
-            fn create(context: &<$backend as Backend>::Context, size: usize) -> Result<HostBuffer> {
-                let layout = crate::Request::new(BUFFER_KIND, size).layout()?;
-                let pointer = <$backend>::allocate(context, BUFFER_KIND, layout)?;
-                // SAFETY: fresh memory of that size.
-                unsafe { pointer.as_ptr().write_bytes(0, size) };
-                Ok(HostBuffer {
-                    block: Block { pointer, size, alignment: layout.align(), kind: BUFFER_KIND },
-                })
-            }
-
-            fn place(raw: &HostBuffer) -> (usize, usize) {
-                (raw.block.address(), 0)
-            }
-
-            unsafe fn destroy(context: &<$backend as Backend>::Context, raw: HostBuffer) {
-                // SAFETY: allocated by `create`; the caller promises that nothing uses it.
-                unsafe { <$backend>::free(context, &raw.block) };
-            }
-
-            unsafe fn write(
-                _: &HostQueue,
-                raw: &HostBuffer,
-                offset: usize,
-                src: *const u8,
-                len: usize,
-                _: &[HostEvent],
-            ) -> Result<HostEvent> {
-                let dst = raw.block.pointer.as_ptr().wrapping_add(offset);
-                // SAFETY: the caller's promise.
-                Ok(unsafe { synchronous::copy(dst, src, len) })
-            }
-
-            unsafe fn read(
-                _: &HostQueue,
-                raw: &HostBuffer,
-                offset: usize,
-                dst: *mut u8,
-                len: usize,
-                _: &[HostEvent],
-            ) -> Result<HostEvent> {
-                let src = raw.block.pointer.as_ptr().wrapping_add(offset);
-                // SAFETY: the caller's promise.
-                Ok(unsafe { synchronous::copy(dst, src, len) })
-            }
-
-            unsafe fn fill(
-                _: &HostQueue,
-                raw: &HostBuffer,
-                offset: usize,
-                pattern: &[u8],
-                len: usize,
-                _: &[HostEvent],
-            ) -> Result<HostEvent> {
-                let dst = raw.block.pointer.as_ptr().wrapping_add(offset);
-                // SAFETY: the caller's promise.
-                Ok(unsafe { synchronous::fill(dst, pattern, len) })
-            }
-
-            unsafe fn copy(
-                _: &HostQueue,
-                (dst, to): (&HostBuffer, usize),
-                (src, from): (&HostBuffer, usize),
-                len: usize,
-                _: &[HostEvent],
-            ) -> Result<HostEvent> {
-                let dst = dst.block.pointer.as_ptr().wrapping_add(to);
-                let src = src.block.pointer.as_ptr().wrapping_add(from);
-                // SAFETY: the caller's promise.
-                Ok(unsafe { synchronous::copy(dst, src, len) })
-            }
-        }
-
-        impl<$($generics)*> HostTasks<$backend> for $backend {
-            unsafe fn run<F: FnOnce() + Send + 'static>(
-                _: &HostQueue,
-                _: &[HostEvent],
-                task: F,
-            ) -> Result<HostEvent> {
-                task();
-                Ok(HostEvent)
-            }
-        }
-
-        /// There is one device, the machine, and all of its memory is its own.
-        impl<$($generics)*> crate::backend::Peer<$backend> for $backend {
-            unsafe fn can_access(
-                _: &<$backend as Backend>::Context,
-                _: &<$backend as Backend>::Context,
-            ) -> Result<bool> {
-                Ok(true)
-            }
-
-            unsafe fn enable(
-                _: &<$backend as Backend>::Context,
-                _: &<$backend as Backend>::Context,
-            ) -> Result<()> {
-                Ok(())
-            }
-
-            unsafe fn disable(
-                _: &<$backend as Backend>::Context,
-                _: &<$backend as Backend>::Context,
-            ) -> Result<()> {
-                Ok(())
-            }
-        }
-
-        impl<$($generics)*> Advice<$backend> for $backend {
-            unsafe fn prefetch(_: &HostQueue, _: *const u8, _: usize, _: &[HostEvent]) -> Result<HostEvent> {
-                Ok(HostEvent)
-            }
-
-            unsafe fn advise(
-                _: &HostQueue,
-                _: *const u8,
-                _: usize,
-                _: MemAdvice,
-                _: &[HostEvent],
-            ) -> Result<HostEvent> {
-                Ok(HostEvent)
-            }
-        }
-    };
+impl<B: Backend<Queue = HostQueue, Event = HostEvent>> HostTasks<B> for Synchronous {
+    unsafe fn run<F: FnOnce() + Send + 'static>(
+        _: &HostQueue,
+        _: &[HostEvent],
+        task: F,
+    ) -> Result<HostEvent> {
+        task();
+        Ok(HostEvent)
+    }
 }
 
-pub(super) use {synchronous_abilities, synchronous_backend};
+/// There is one device, the machine, and all of its memory is its own.
+impl<B: Backend> Peer<B> for Synchronous {
+    unsafe fn can_access(_: &B::Context, _: &B::Context) -> Result<bool> {
+        Ok(true)
+    }
+
+    unsafe fn enable(_: &B::Context, _: &B::Context) -> Result<()> {
+        Ok(())
+    }
+
+    unsafe fn disable(_: &B::Context, _: &B::Context) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<B: Backend<Queue = HostQueue, Event = HostEvent>> Advice<B> for Synchronous {
+    unsafe fn prefetch(_: &HostQueue, _: *const u8, _: usize, _: &[HostEvent]) -> Result<HostEvent> {
+        Ok(HostEvent)
+    }
+
+    unsafe fn advise(
+        _: &HostQueue,
+        _: *const u8,
+        _: usize,
+        _: MemAdvice,
+        _: &[HostEvent],
+    ) -> Result<HostEvent> {
+        Ok(HostEvent)
+    }
+}

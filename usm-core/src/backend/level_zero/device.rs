@@ -10,6 +10,7 @@ use level_zero_sys::*;
 
 use super::error;
 use super::loader::Library;
+use crate::backend::DeviceOps;
 use crate::error::Result;
 use crate::process;
 use crate::{AccessFlags, BackendKind, Capabilities, DeviceInfo, DeviceType, Name};
@@ -34,10 +35,6 @@ pub(super) struct Engine {
 }
 
 impl LevelZeroDevice {
-    pub(super) fn info(&self) -> DeviceInfo {
-        self.info
-    }
-
     pub(super) fn library(&self) -> &'static Library {
         self.library
     }
@@ -52,6 +49,12 @@ impl LevelZeroDevice {
 
     pub(super) fn handle(&self) -> ze_device_handle_t {
         self.raw
+    }
+}
+
+impl DeviceOps for LevelZeroDevice {
+    fn info(&self) -> DeviceInfo {
+        self.info
     }
 }
 

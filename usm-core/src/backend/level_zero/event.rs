@@ -11,11 +11,9 @@ use level_zero_sys::*;
 
 use super::error;
 use super::memory::Native;
-use super::work::Signal;
 use crate::BackendKind;
-use crate::backend::roster::Completion;
 use crate::backend::slots::{Held, Slots};
-use crate::backend::{EventStatus, poll};
+use crate::backend::{EventOps, EventStatus, poll};
 use crate::error::Result;
 use crate::process;
 use crate::sync::{AtomicU32, Ordering, sleeping};
@@ -233,8 +231,19 @@ impl LevelZeroEvent {
         }
     }
 
-    pub(super) fn status(&self) -> Result<EventStatus> {
-        if self.is_known_complete() {
+    pub(super) fn handle(&self) -> ze_event_handle_t {
+        self.0.raw
+    }
+
+    /// What a command that follows it waits for; none where the driver was seen to say that it is complete.
+    pub(super) fn awaited(&self) -> Option<ze_event_handle_t> {
+        (self.0.state.load(Ordering::Acquire) != COMPLETE).then_some(self.0.raw)
+    }
+}
+
+impl EventOps for LevelZeroEvent {
+    fn status(&self) -> Result<EventStatus> {
+        if self.awaited().is_none() {
             return Ok(EventStatus::Complete);
         }
         self.check()?;
@@ -247,28 +256,6 @@ impl LevelZeroEvent {
             }
             _ => Ok(EventStatus::Pending),
         }
-    }
-}
-
-impl Signal for LevelZeroEvent {
-    type Raw = ze_event_handle_t;
-
-    fn handle(&self) -> ze_event_handle_t {
-        self.0.raw
-    }
-
-    fn is_known_complete(&self) -> bool {
-        self.0.state.load(Ordering::Acquire) == COMPLETE
-    }
-}
-
-impl Completion for LevelZeroEvent {
-    fn is_complete(&self) -> bool {
-        matches!(self.status(), Ok(EventStatus::Complete))
-    }
-
-    fn failure(&self) -> Option<crate::Error> {
-        self.status().err().map(|error| error.in_backend(BackendKind::LevelZero))
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {

@@ -13,11 +13,11 @@ use super::LevelZero;
 use super::device::{self, LevelZeroDevice};
 use super::error;
 use super::event::{Events, LevelZeroEvent};
-use super::queue;
+use super::queue::{self, LevelZeroQueue};
 use super::work::{self, List, Parking};
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
-use crate::backend::{Block, PointerInfo, accounts};
+use crate::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder, accounts};
 use crate::deadline::Deadline;
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
@@ -88,7 +88,7 @@ struct Inner {
     roster: Arc<Roster<queue::Inner, LevelZeroEvent>>,
     placed: Placed,
     /// What queues that are gone left behind.
-    parking: Parking<List, LevelZeroEvent>,
+    parking: Parking<List, LevelZeroEvent, ze_event_handle_t>,
     pooled: Arc<Events>,
     counting: Option<Arc<Events>>,
     native: Arc<Native>,
@@ -113,7 +113,7 @@ impl LevelZeroContext {
         let account = accounts::of(BackendKind::LevelZero, native.device.library(), device.0.addr());
         let roster = Arc::new(Roster::new());
         let all = Arc::clone(&roster);
-        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.barrier(&[]));
+        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.end(&[]));
         let inner = Arc::new(Inner {
             shared: Shared::on(native.device.info(), account)
                 .of_library(native.device.driver().0.addr())
@@ -147,14 +147,6 @@ impl LevelZeroContext {
         &self.0.native.device
     }
 
-    pub(super) fn shared(&self) -> &Shared {
-        &self.0.shared
-    }
-
-    pub(super) fn deferred(&self) -> &Deferred<LevelZero> {
-        &self.0.deferred
-    }
-
     pub(super) fn roster(&self) -> &Roster<queue::Inner, LevelZeroEvent> {
         &self.0.roster
     }
@@ -169,21 +161,8 @@ impl LevelZeroContext {
         self.0.counting.as_ref()
     }
 
-    pub(super) fn parking(&self) -> &Parking<List, LevelZeroEvent> {
+    pub(super) fn parking(&self) -> &Parking<List, LevelZeroEvent, ze_event_handle_t> {
         &self.0.parking
-    }
-
-    pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        // The alignment is asked for, but success does not mean that it was honoured.
-        let address = self.0.placed.allocate(
-            layout,
-            |bytes| self.allocate_bytes(kind, bytes, layout.align()),
-            // SAFETY: just allocated in this context, used by nobody.
-            |base| unsafe { self.0.free_at(base) },
-        )?;
-        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
-        // `allocate_bytes` never gives 0.
-        pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
     }
 
     fn allocate_bytes(&self, kind: AllocKind, size: usize, alignment: usize) -> Result<usize> {
@@ -237,19 +216,49 @@ impl LevelZeroContext {
         Ok(pointer)
     }
 
-    /// # Safety
-    /// As [`Backend::free`](crate::Backend::free).
-    pub(super) unsafe fn free(&self, block: &Block) {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.free(block) };
-    }
-
     /// Where the driver's allocation around a block starts.
     pub(super) fn driver_base(&self, block: &Block) -> usize {
         self.0.placed.base_of(block)
     }
 
-    pub(super) fn query(&self, address: usize) -> Result<PointerInfo> {
+    /// Events after all work that was submitted before.
+    pub(super) fn pending(&self) -> Result<Vec<LevelZeroEvent>> {
+        self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
+    }
+}
+
+impl ContextOps<LevelZero> for LevelZeroContext {
+    fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    fn deferred(&self) -> Option<&Deferred<LevelZero>> {
+        Some(&self.0.deferred)
+    }
+
+    fn create_queue(&self, order: QueueOrder) -> Result<LevelZeroQueue> {
+        LevelZeroQueue::create(self, order)
+    }
+
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        // The alignment is asked for, but success does not mean that it was honoured.
+        let address = self.0.placed.allocate(
+            layout,
+            |bytes| self.allocate_bytes(kind, bytes, layout.align()),
+            // SAFETY: just allocated in this context, used by nobody.
+            |base| unsafe { self.0.free_at(base) },
+        )?;
+        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
+        // `allocate_bytes` never gives 0.
+        pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
+    }
+
+    unsafe fn free(&self, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.free(block) };
+    }
+
+    fn query(&self, address: usize) -> Result<PointerInfo> {
         if address == 0 {
             // The validation layer calls a question about NULL an error.
             return Ok(PointerInfo::UNKNOWN);
@@ -295,33 +304,28 @@ impl LevelZeroContext {
         Ok(PointerInfo { kind, base, size, device, context: self.0.shared.id() })
     }
 
-    /// Events after all work that was submitted before.
-    pub(super) fn pending(&self) -> Result<Vec<LevelZeroEvent>> {
-        self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
-    }
-
-    /// What [`settle`](Self::settle) would wait for now.
-    pub(super) fn submitted(&self, limit: Duration) -> Result<Vec<LevelZeroEvent>> {
-        self.0.roster.pending_untold(limit, |queue| queue.barrier(&[]).map(Some))
-    }
-
-    /// [`Backend::settle`](crate::Backend::settle).
-    pub(super) fn settle(&self, limit: Duration) -> Result<()> {
-        self.0.roster.settle(limit, |queue| queue.barrier(&[]))?;
+    fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.0.roster.synchronize(limit, |queue| queue.end(&[]))?;
         self.0.parking.sweep();
         Ok(())
     }
 
-    pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.0.roster.synchronize(limit, |queue| queue.barrier(&[]))?;
+    fn settle(&self, limit: Duration) -> Result<()> {
+        self.0.roster.settle(limit, |queue| queue.end(&[]))?;
         self.0.parking.sweep();
+        Ok(())
+    }
+
+    fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(LevelZeroEvent)) -> Result<()> {
+        let events = self.0.roster.pending_untold(limit, |queue| queue.end(&[]).map(Some))?;
+        events.into_iter().for_each(visit);
         Ok(())
     }
 }
 
 impl Inner {
     /// # Safety
-    /// As [`Backend::free`](crate::Backend::free).
+    /// As [`ContextOps::free`](crate::backend::ContextOps::free).
     unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
         unsafe { self.free_at(self.placed.take(block)) };

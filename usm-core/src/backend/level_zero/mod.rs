@@ -23,9 +23,6 @@ pub mod raw;
 mod sharing;
 mod work;
 
-use core::alloc::Layout;
-use core::ptr::NonNull;
-use core::time::Duration;
 use std::path::Path;
 
 pub use device::LevelZeroDevice;
@@ -34,14 +31,8 @@ pub use memory::LevelZeroContext;
 pub use queue::LevelZeroQueue;
 pub use sharing::LevelZeroIpcMemory;
 
-use crate::backend::roster::Completion;
-use crate::backend::{
-    Advice, Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder, Rows, Unsupported,
-};
-use crate::deferred::Deferred;
+use crate::backend::{Backend, Unsupported};
 use crate::error::Result;
-use crate::shared::Shared;
-use crate::{AllocKind, DeviceInfo};
 
 /// The backend: the opened loader.
 #[derive(Clone, Copy, Debug)]
@@ -99,119 +90,7 @@ unsafe impl Backend for LevelZero {
         device::for_each(self.library, visit)
     }
 
-    fn device_info(device: &LevelZeroDevice) -> DeviceInfo {
-        device.info()
-    }
-
     fn create_context(&self, device: &LevelZeroDevice) -> Result<LevelZeroContext> {
         LevelZeroContext::over(device)
-    }
-
-    fn shared(context: &LevelZeroContext) -> &Shared {
-        context.shared()
-    }
-
-    fn deferred(context: &LevelZeroContext) -> Option<&Deferred<Self>> {
-        Some(context.deferred())
-    }
-
-    fn create_queue(context: &LevelZeroContext, order: QueueOrder) -> Result<LevelZeroQueue> {
-        LevelZeroQueue::create(context, order)
-    }
-
-    fn allocate(context: &LevelZeroContext, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        context.allocate(kind, layout)
-    }
-
-    unsafe fn free(context: &LevelZeroContext, block: &Block) {
-        // SAFETY: the caller's promise.
-        unsafe { context.free(block) };
-    }
-
-    fn query(context: &LevelZeroContext, address: usize) -> Result<PointerInfo> {
-        context.query(address)
-    }
-
-    unsafe fn copy(
-        queue: &LevelZeroQueue,
-        dst: *mut u8,
-        src: *const u8,
-        len: usize,
-        after: &[LevelZeroEvent],
-    ) -> Result<LevelZeroEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.copy(dst, src, len, after) }
-    }
-
-    unsafe fn copy_rows(
-        queue: &LevelZeroQueue,
-        rows: &Rows,
-        after: &[LevelZeroEvent],
-    ) -> Result<LevelZeroEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.copy_rows(rows, after) }
-    }
-
-    unsafe fn fill(
-        queue: &LevelZeroQueue,
-        dst: *mut u8,
-        pattern: &[u8],
-        len: usize,
-        after: &[LevelZeroEvent],
-    ) -> Result<LevelZeroEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.fill(dst, pattern, len, after) }
-    }
-
-    unsafe fn barrier(queue: &LevelZeroQueue, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
-        queue.barrier(after)
-    }
-
-    fn status(event: &LevelZeroEvent) -> Result<EventStatus> {
-        event.status()
-    }
-
-    fn wait(event: &LevelZeroEvent, limit: Duration) -> Result<()> {
-        event.wait(limit)
-    }
-
-    fn synchronize(context: &LevelZeroContext, limit: Duration) -> Result<()> {
-        context.synchronize(limit)
-    }
-
-    fn settle(context: &LevelZeroContext, limit: Duration) -> Result<()> {
-        context.settle(limit)
-    }
-
-    fn for_each_pending(
-        context: &LevelZeroContext,
-        limit: Duration,
-        visit: &mut dyn FnMut(LevelZeroEvent),
-    ) -> Result<()> {
-        context.submitted(limit)?.into_iter().for_each(visit);
-        Ok(())
-    }
-}
-
-impl Advice<Self> for LevelZero {
-    unsafe fn prefetch(
-        queue: &LevelZeroQueue,
-        pointer: *const u8,
-        len: usize,
-        after: &[LevelZeroEvent],
-    ) -> Result<LevelZeroEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.prefetch(pointer, len, after) }
-    }
-
-    unsafe fn advise(
-        queue: &LevelZeroQueue,
-        pointer: *const u8,
-        len: usize,
-        advice: MemAdvice,
-        after: &[LevelZeroEvent],
-    ) -> Result<LevelZeroEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.advise(pointer, len, advice, after) }
     }
 }

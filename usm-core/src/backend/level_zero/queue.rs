@@ -11,11 +11,12 @@ use core::mem::ManuallyDrop;
 
 use level_zero_sys::*;
 
+use super::LevelZero;
 use super::error;
 use super::event::{Events, LevelZeroEvent, NO_EVENTS};
 use super::memory::LevelZeroContext;
-use super::work::{List, Signal, Work};
-use crate::backend::{MemAdvice, QueueOrder, Rows};
+use super::work::List;
+use crate::backend::{Advice, MemAdvice, QueueOps, QueueOrder, Rows};
 use crate::error::Result;
 use crate::process;
 use crate::sync::sleeping::Mutex;
@@ -36,7 +37,7 @@ pub(super) struct Inner {
     events: Arc<Events>,
     list: ManuallyDrop<List>,
     /// Held over each call: the driver takes one thread at a time for a list, and the order of calls is the queue's.
-    work: Mutex<Work<LevelZeroEvent>>,
+    work: Mutex<Work>,
 }
 
 /// Where a command goes: the list, the event that it signals and those that it waits for.
@@ -47,6 +48,9 @@ pub(super) struct Command<'c> {
     pub(super) count: u32,
     pub(super) waits: *mut ze_event_handle_t,
 }
+
+/// What a queue of the driver keeps.
+pub(super) type Work = super::work::Work<LevelZeroEvent, ze_event_handle_t>;
 
 pub(super) type Answer = core::result::Result<ze_result_t, Error>;
 
@@ -118,10 +122,10 @@ impl LevelZeroQueue {
     ) -> Result<LevelZeroEvent> {
         self.0.submit(after, append)
     }
+}
 
-    /// # Safety
-    /// As [`Backend::copy`](crate::Backend::copy).
-    pub(super) unsafe fn copy(
+impl QueueOps<LevelZero> for LevelZeroQueue {
+    unsafe fn copy(
         &self,
         dst: *mut u8,
         src: *const u8,
@@ -135,9 +139,7 @@ impl LevelZeroQueue {
         })
     }
 
-    /// # Safety
-    /// As [`Backend::copy_rows`](crate::Backend::copy_rows).
-    pub(super) unsafe fn copy_rows(&self, rows: &Rows, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+    unsafe fn copy_rows(&self, rows: &Rows, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
         let numbers = [rows.width, rows.rows, rows.dst_pitch, rows.src_pitch].map(u32::try_from);
         let [Ok(width), Ok(height), Ok(dst_pitch), Ok(src_pitch)] = numbers else {
             return Err(error::unsupported("a copy of rows with these numbers"));
@@ -171,9 +173,7 @@ impl LevelZeroQueue {
         })
     }
 
-    /// # Safety
-    /// As [`Backend::fill`](crate::Backend::fill).
-    pub(super) unsafe fn fill(
+    unsafe fn fill(
         &self,
         dst: *mut u8,
         pattern: &[u8],
@@ -192,24 +192,26 @@ impl LevelZeroQueue {
         })
     }
 
-    /// # Safety
-    /// As [`Advice::prefetch`](crate::backend::Advice::prefetch).
-    pub(super) unsafe fn prefetch(
-        &self,
+    unsafe fn barrier(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+        self.0.end(after)
+    }
+}
+
+impl Advice<Self> for LevelZero {
+    unsafe fn prefetch(
+        queue: &LevelZeroQueue,
         pointer: *const u8,
         len: usize,
         after: &[LevelZeroEvent],
     ) -> Result<LevelZeroEvent> {
-        self.0.hint("prefetch", after, |functions, list| {
+        queue.0.hint("prefetch", after, |functions, list| {
             // SAFETY: the caller's promise.
             unsafe { functions.zeCommandListAppendMemoryPrefetch(list, pointer.cast(), len) }
         })
     }
 
-    /// # Safety
-    /// As [`Advice::advise`](crate::backend::Advice::advise).
-    pub(super) unsafe fn advise(
-        &self,
+    unsafe fn advise(
+        queue: &LevelZeroQueue,
         pointer: *const u8,
         len: usize,
         advice: MemAdvice,
@@ -223,8 +225,8 @@ impl LevelZeroQueue {
             MemAdvice::PreferDevice => &[ZE_MEMORY_ADVICE_SET_PREFERRED_LOCATION],
             MemAdvice::PreferHost => &[ZE_MEMORY_ADVICE_SET_SYSTEM_MEMORY_PREFERRED_LOCATION],
         };
-        let device = self.0.context.native().device();
-        self.0.hint("memory advice", after, |functions, list| {
+        let device = queue.0.context.native().device();
+        queue.0.hint("memory advice", after, |functions, list| {
             let mut answer = Ok(ZE_RESULT_SUCCESS);
             for (index, step) in steps.iter().enumerate() {
                 // SAFETY: the caller's promise.
@@ -241,10 +243,6 @@ impl LevelZeroQueue {
             }
             answer
         })
-    }
-
-    pub(super) fn barrier(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
-        self.0.barrier(after)
     }
 }
 
@@ -263,7 +261,7 @@ impl Inner {
     ) -> Result<LevelZeroEvent> {
         let mut work = self.work.lock();
         let event = self.prepare(&mut work, after)?;
-        let appended = work.append(&event, after, self.follows(), |waits| {
+        let appended = work.append(&event, after, self.follows(), LevelZeroEvent::awaited, |waits| {
             append(&Command {
                 functions: self.list.native.functions(),
                 list: self.list.raw,
@@ -286,7 +284,7 @@ impl Inner {
         let event = self.prepare(&mut work, after)?;
         let (functions, list) = (self.list.native.functions(), self.list.raw);
         // A hint that is refused once the first barrier is under way is no error of the whole.
-        let appended = work.append(&event, after, self.follows(), |waits| {
+        let appended = work.append(&event, after, self.follows(), LevelZeroEvent::awaited, |waits| {
             let (count, waits) = (waits.len() as u32, waits.as_mut_ptr());
             if count > 0 {
                 let no_event = ze_event_handle_t::NULL;
@@ -310,7 +308,7 @@ impl Inner {
     }
 
     /// An event for the next operation, unless what it would follow has failed.
-    fn prepare(&self, work: &mut Work<LevelZeroEvent>, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+    fn prepare(&self, work: &mut Work, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
         if work.kept() > SWEEP_ABOVE {
             work.sweep();
         }
@@ -319,8 +317,8 @@ impl Inner {
         self.events.take()
     }
 
-    /// Without events, a barrier stands after everything in the list.
-    pub(super) fn barrier(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+    /// An event after these; without any, after everything in the list.
+    pub(super) fn end(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
         self.submit(after, |&Command { functions, list, signal, count, waits }| {
             // SAFETY: a live list and live events; a barrier touches no memory.
             unsafe { functions.zeCommandListAppendBarrier(list, signal, count, waits) }
@@ -336,7 +334,7 @@ impl Inner {
             (Some(last), QueueOrder::InOrder) => Ok(Some(last.clone())),
             _ => {
                 drop(work);
-                self.barrier(&[]).map(Some)
+                self.end(&[]).map(Some)
             }
         }
     }

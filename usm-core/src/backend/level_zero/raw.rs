@@ -26,10 +26,9 @@ use level_zero_sys::{
 };
 
 use super::error;
-use super::work::Signal;
 use super::{LevelZero, LevelZeroContext, LevelZeroDevice, LevelZeroEvent, LevelZeroQueue};
 use crate::allocation::Allocation;
-use crate::backend::{Backend, Block, QueueOrder};
+use crate::backend::{Block, ContextOps, QueueOrder};
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
 
@@ -198,7 +197,7 @@ pub unsafe fn take_allocation(
 
 fn block_at(context: &Context<LevelZero>, pointer: NonNull<u8>) -> Result<Block> {
     let address = pointer.as_ptr() as usize;
-    let info = LevelZero::query(context.raw(), address)?;
+    let info = context.raw().query(address)?;
     Block::of_query(&info, pointer)
         .ok_or_else(|| error::of(ErrorKind::WrongContext { expected: context.id(), found: info.context }))
 }

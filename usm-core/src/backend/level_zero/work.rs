@@ -5,13 +5,12 @@
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::fmt;
 
 use level_zero_sys::*;
 
 use super::event::LevelZeroEvent;
 use super::memory::Native;
-use crate::backend::roster::Completion;
+use crate::backend::EventOps;
 use crate::deadline::Deadline;
 use crate::process;
 use crate::sync::Mutex;
@@ -19,25 +18,14 @@ use crate::sync::Mutex;
 #[cfg(all(test, loom))]
 mod models;
 
-/// What a queue needs of an event.
-pub(super) trait Signal: Completion {
-    /// What a command refers to.
-    type Raw: fmt::Debug;
-
-    fn handle(&self) -> Self::Raw;
-
-    /// Whether the driver was seen to say that it is complete; does not ask.
-    fn is_known_complete(&self) -> bool;
-}
-
 #[derive(Debug)]
-pub(super) struct Work<E: Signal> {
+pub(super) struct Work<E, R> {
     /// In the order of submission.
     kept: VecDeque<Kept<E>>,
     /// Event of the last operation.
     last: Option<E>,
     /// The wait list of the call under way; empty in between.
-    waits: Vec<E::Raw>,
+    waits: Vec<R>,
 }
 
 #[derive(Debug)]
@@ -49,19 +37,19 @@ enum Kept<E> {
 
 /// What a queue left behind: its list, and the events that commands of it may still refer to.
 #[derive(Debug)]
-pub(super) struct Parked<L, E: Signal> {
-    work: Work<E>,
+pub(super) struct Parked<L, E, R> {
+    work: Work<E, R>,
     /// Destroyed after the events were given back.
     _list: L,
 }
 
 /// What the queues of a context left behind.
 #[derive(Debug)]
-pub(super) struct Parking<L, E: Signal> {
-    parked: Mutex<Vec<Parked<L, E>>>,
+pub(super) struct Parking<L, E, R> {
+    parked: Mutex<Vec<Parked<L, E, R>>>,
 }
 
-impl<E: Signal> Work<E> {
+impl<E: EventOps + Clone, R> Work<E, R> {
     pub(super) const fn new() -> Self {
         Self { kept: VecDeque::new(), last: None, waits: Vec::new() }
     }
@@ -76,21 +64,25 @@ impl<E: Signal> Work<E> {
         self.last.as_ref()
     }
 
-    /// Has `append` append commands that signal `event` and wait for what it is given: `after`, and with `follows` the operation before.
+    /// Has `append` append commands that signal `event` and wait for what it is given: what is `awaited` of `after` and, with `follows`, of the
+    /// operation before.
     /// Nothing was appended where it answers with an error; nothing is kept of that.
     pub(super) fn append<T, X>(
         &mut self,
         event: &E,
         after: &[E],
         follows: bool,
-        append: impl FnOnce(&mut [E::Raw]) -> Result<T, X>,
+        awaited: impl Fn(&E) -> Option<R>,
+        append: impl FnOnce(&mut [R]) -> Result<T, X>,
     ) -> Result<T, X> {
         let kept = self.kept.len();
         let last = self.last.take();
         let before = last.as_ref().filter(|_| follows);
-        for awaited in after.iter().chain(before).filter(|event| !event.is_known_complete()) {
-            self.waits.push(awaited.handle());
-            self.kept.push_back(Kept::Awaited(awaited.clone()));
+        for event in after.iter().chain(before) {
+            if let Some(raw) = awaited(event) {
+                self.waits.push(raw);
+                self.kept.push_back(Kept::Awaited(event.clone()));
+            }
         }
         let answer = append(&mut self.waits);
         self.waits.clear();
@@ -125,7 +117,7 @@ impl<E: Signal> Work<E> {
     }
 }
 
-impl<L, E: Signal> Parked<L, E> {
+impl<L, E: EventOps + Clone, R> Parked<L, E, R> {
     /// Itself, unless nothing refers to its list any more, which is destroyed then.
     fn unfinished(mut self) -> Option<Self> {
         self.work.sweep();
@@ -133,13 +125,13 @@ impl<L, E: Signal> Parked<L, E> {
     }
 }
 
-impl<L, E: Signal> Parking<L, E> {
+impl<L, E: EventOps + Clone, R> Parking<L, E, R> {
     pub(super) const fn new() -> Self {
         Self { parked: Mutex::new(Vec::new()) }
     }
 
     /// Takes what a queue leaves behind.
-    pub(super) fn park(&self, list: L, work: Work<E>) {
+    pub(super) fn park(&self, list: L, work: Work<E, R>) {
         self.parked.lock().push(Parked { work, _list: list });
         self.sweep();
     }
@@ -156,7 +148,7 @@ impl<L, E: Signal> Parking<L, E> {
     }
 
     /// Blocks until all is done or the time is over; the lists of what is not done go to `give_up`, and must never be destroyed.
-    pub(super) fn finish(&mut self, deadline: &mut Deadline, mut give_up: impl FnMut(Parked<L, E>)) {
+    pub(super) fn finish(&mut self, deadline: &mut Deadline, mut give_up: impl FnMut(Parked<L, E, R>)) {
         for parked in core::mem::take(self.parked.get_mut()) {
             parked.work.wait(deadline);
             if let Some(parked) = parked.unfinished() {
@@ -186,10 +178,13 @@ impl Drop for List {
     }
 }
 
+/// What a queue of the driver left behind.
+type Left = Parked<List, LevelZeroEvent, ze_event_handle_t>;
+
 /// What may run for ever. In sight, so that a search for leaks finds others.
-static GIVEN_UP: Mutex<Vec<Parked<List, LevelZeroEvent>>> = Mutex::new(Vec::new());
+static GIVEN_UP: Mutex<Vec<Left>> = Mutex::new(Vec::new());
 
 /// Keeps for ever what is not done.
-pub(super) fn give_up(parked: Parked<List, LevelZeroEvent>) {
+pub(super) fn give_up(parked: Left) {
     GIVEN_UP.lock().push(parked);
 }

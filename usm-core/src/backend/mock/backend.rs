@@ -12,8 +12,8 @@ use super::engine::{Engine, Submission, Touch};
 use super::event::MockEvent;
 use super::script::Operation;
 use crate::backend::{
-    Advice, Backend, Block, Buffers, Counted, EventStatus, HostTasks, KeepsBooks, MemAdvice, PointerInfo,
-    QueueMemory, QueueOrder,
+    Advice, Backend, Block, Buffers, ContextOps, Counted, DeviceOps, EventOps, HostTasks, KeepsBooks,
+    MemAdvice, PointerInfo, QueueMemory, QueueOps, QueueOrder,
 };
 use crate::deadline::Deadline;
 use crate::deferred::Deferred;
@@ -114,9 +114,9 @@ impl MockQueue {
         };
         self.context.engine.submit(submission, work)
     }
+}
 
-    /// # Safety
-    /// As [`Backend::copy`].
+impl QueueOps<Mock> for MockQueue {
     unsafe fn copy(
         &self,
         dst: *mut u8,
@@ -137,8 +137,6 @@ impl MockQueue {
         )
     }
 
-    /// # Safety
-    /// As [`Backend::fill`].
     unsafe fn fill(
         &self,
         dst: *mut u8,
@@ -160,6 +158,15 @@ impl MockQueue {
                 unsafe { core::ptr::copy_nonoverlapping(pattern.as_ptr(), place, pattern.len()) };
             }
         })
+    }
+
+    unsafe fn barrier(&self, after: &[MockEvent]) -> Result<MockEvent> {
+        let all = if after.is_empty() {
+            self.context.engine.outstanding(self.context.shared.id(), Some(self.id))
+        } else {
+            after.to_vec()
+        };
+        self.submit(Operation::Barrier, 0, &all, Vec::new(), || {})
     }
 }
 
@@ -186,10 +193,6 @@ unsafe impl Backend for Mock {
         Ok(())
     }
 
-    fn device_info(device: &MockDevice) -> DeviceInfo {
-        device.info
-    }
-
     fn create_context(&self, device: &MockDevice) -> Result<Counted<MockContext>> {
         let _inside = process::work()?;
         self.engine.call(Operation::CreateContext, 0, 0)?;
@@ -206,90 +209,55 @@ unsafe impl Backend for Mock {
             deferred: Deferred::new(),
         }))
     }
+}
 
-    fn shared(context: &Counted<MockContext>) -> &Shared {
-        &context.shared
+impl DeviceOps for MockDevice {
+    fn info(&self) -> DeviceInfo {
+        self.info
+    }
+}
+
+impl ContextOps<Mock> for Counted<MockContext> {
+    fn shared(&self) -> &Shared {
+        &self.shared
     }
 
-    fn deferred(context: &Counted<MockContext>) -> Option<&Deferred<Self>> {
-        Some(&context.deferred)
+    fn deferred(&self) -> Option<&Deferred<Mock>> {
+        Some(&self.deferred)
     }
 
-    fn create_queue(context: &Counted<MockContext>, order: QueueOrder) -> Result<MockQueue> {
-        context.engine.call(Operation::CreateQueue, 0, 0)?;
-        Ok(MockQueue { context: context.clone(), id: next_id(), order })
+    fn create_queue(&self, order: QueueOrder) -> Result<MockQueue> {
+        self.engine.call(Operation::CreateQueue, 0, 0)?;
+        Ok(MockQueue { context: self.clone(), id: next_id(), order })
     }
 
-    fn allocate(context: &Counted<MockContext>, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        if context.shared.info().capabilities.of(kind).is_empty() {
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        if self.shared.info().capabilities.of(kind).is_empty() {
             return Err(ErrorKind::Unsupported { operation: "this kind of memory on this device" }.into());
         }
-        context.engine.allocate(kind, layout, context.shared.id(), false)
+        self.engine.allocate(kind, layout, self.shared.id(), false)
     }
 
-    unsafe fn free(context: &Counted<MockContext>, block: &Block) {
+    unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
-        unsafe { context.engine.free(block, context.shared.id()) };
+        unsafe { self.engine.free(block, self.shared.id()) };
     }
 
-    fn query(context: &Counted<MockContext>, address: usize) -> Result<PointerInfo> {
-        context.engine.call(Operation::Query, 0, 0)?;
-        let shared = &context.shared;
-        Ok(context.engine.find(address, shared.id()).map_or(PointerInfo::UNKNOWN, |(base, size, kind)| {
+    fn query(&self, address: usize) -> Result<PointerInfo> {
+        self.engine.call(Operation::Query, 0, 0)?;
+        let shared = &self.shared;
+        Ok(self.engine.find(address, shared.id()).map_or(PointerInfo::UNKNOWN, |(base, size, kind)| {
             let device = (kind != AllocKind::Host).then_some(shared.info().ordinal);
             PointerInfo { kind, base, size, device, context: shared.id() }
         }))
     }
 
-    unsafe fn copy(
-        queue: &MockQueue,
-        dst: *mut u8,
-        src: *const u8,
-        len: usize,
-        after: &[MockEvent],
-    ) -> Result<MockEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.copy(dst, src, len, after) }
+    fn synchronize(&self, limit: Duration) -> Result<()> {
+        synchronize(&self.engine, self.shared.id(), limit)
     }
 
-    unsafe fn fill(
-        queue: &MockQueue,
-        dst: *mut u8,
-        pattern: &[u8],
-        len: usize,
-        after: &[MockEvent],
-    ) -> Result<MockEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.fill(dst, pattern, len, after) }
-    }
-
-    unsafe fn barrier(queue: &MockQueue, after: &[MockEvent]) -> Result<MockEvent> {
-        let all = if after.is_empty() {
-            queue.context.engine.outstanding(queue.context.shared.id(), Some(queue.id))
-        } else {
-            after.to_vec()
-        };
-        queue.submit(Operation::Barrier, 0, &all, Vec::new(), || {})
-    }
-
-    fn status(event: &MockEvent) -> Result<EventStatus> {
-        event.status()
-    }
-
-    fn wait(event: &MockEvent, limit: Duration) -> Result<()> {
-        event.wait(limit)
-    }
-
-    fn synchronize(context: &Counted<MockContext>, limit: Duration) -> Result<()> {
-        synchronize(&context.engine, context.shared.id(), limit)
-    }
-
-    fn for_each_pending(
-        context: &Counted<MockContext>,
-        _: Duration,
-        visit: &mut dyn FnMut(MockEvent),
-    ) -> Result<()> {
-        context.engine.outstanding(context.shared.id(), None).into_iter().for_each(visit);
+    fn for_each_pending(&self, _: Duration, visit: &mut dyn FnMut(MockEvent)) -> Result<()> {
+        self.engine.outstanding(self.shared.id(), None).into_iter().for_each(visit);
         Ok(())
     }
 }

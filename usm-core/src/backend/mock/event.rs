@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use super::engine::Engine;
-use crate::backend::EventStatus;
+use crate::backend::{EventOps, EventStatus};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{AtomicU32, Mutex, Ordering};
 
@@ -74,8 +74,8 @@ impl fmt::Debug for MockEvent {
     }
 }
 
-impl MockEvent {
-    pub(super) fn status(&self) -> Result<EventStatus> {
+impl EventOps for MockEvent {
+    fn status(&self) -> Result<EventStatus> {
         let _inside = crate::process::ask()?;
         match self.state.state.load(Ordering::Acquire) {
             COMPLETE => Ok(EventStatus::Complete),
@@ -85,7 +85,7 @@ impl MockEvent {
         }
     }
 
-    pub(super) fn wait(&self, limit: Duration) -> Result<()> {
+    fn wait(&self, limit: Duration) -> Result<()> {
         let start = Instant::now();
         while self.status()? == EventStatus::Pending {
             let moved = self.engine.step_for_a_wait();

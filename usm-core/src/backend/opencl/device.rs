@@ -8,6 +8,7 @@ use core::ptr;
 
 use super::error::{self, check};
 use super::loader::{Bits, Library, Raw, Status, Usm};
+use crate::backend::DeviceOps;
 use crate::error::Result;
 use crate::process;
 use crate::sync::sleeping::Mutex;
@@ -53,16 +54,18 @@ unsafe impl Send for OpenClDevice {}
 unsafe impl Sync for OpenClDevice {}
 
 impl OpenClDevice {
-    pub(super) fn info(&self) -> DeviceInfo {
-        self.info
-    }
-
     pub(super) fn library(&self) -> &'static Library {
         self.library
     }
 
     pub(super) fn native(&self) -> Raw {
         self.raw
+    }
+}
+
+impl DeviceOps for OpenClDevice {
+    fn info(&self) -> DeviceInfo {
+        self.info
     }
 }
 

@@ -1,21 +1,19 @@
-//! Contexts: allocation, freeing, pointer queries, buffers.
+//! Contexts: allocation, freeing, pointer queries.
 
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
-use std::sync::OnceLock;
 
 use super::OpenCl;
 use super::device::{self, OpenClDevice};
 use super::error::{self, check, object};
-use super::loader::{Bits, Handle, Library, Status, Usm};
-use super::queue::{self, OpenClEvent};
+use super::loader::{Handle, Library, Status, Usm};
+use super::queue::{self, OpenClEvent, OpenClQueue};
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
-use crate::backend::{Block, Counted, KeepsBooks, PointerInfo, accounts};
+use crate::backend::{Block, ContextOps, Counted, DeviceOps, KeepsBooks, PointerInfo, QueueOrder, accounts};
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::process;
@@ -33,8 +31,6 @@ mod info {
 }
 
 const CONTEXT_PLATFORM: isize = 0x1084;
-const READ_WRITE: Bits = 1;
-const COPY_HOST_PTR: Bits = 1 << 5;
 
 /// An OpenCL context over one device.
 #[derive(Clone, Debug)]
@@ -48,14 +44,6 @@ struct Inner {
     placed: Placed,
     device: OpenClDevice,
     context: Handle,
-}
-
-/// An OpenCL memory object.
-#[derive(Debug)]
-pub struct OpenClBuffer {
-    handle: Handle,
-    /// Of [`Buffers::place`](crate::backend::Buffers::place): a part of another object is at an offset in that.
-    pub(super) place: (usize, usize),
 }
 
 impl OpenClContext {
@@ -102,37 +90,12 @@ impl OpenClContext {
         &self.0.device
     }
 
-    pub(super) fn shared(&self) -> &Shared {
-        &self.0.shared
-    }
-
-    pub(super) fn deferred(&self) -> &Deferred<OpenCl> {
-        &self.0.deferred
-    }
-
     pub(super) fn roster(&self) -> &Roster<queue::Inner, OpenClEvent> {
         &self.0.roster
     }
 
     pub(super) fn usm(&self) -> Result<&Usm> {
         self.0.device.usm.as_ref().ok_or_else(|| error::unsupported("unified shared memory on this platform"))
-    }
-
-    pub(super) fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        let usm = self.usm()?;
-        let Ok(alignment) = u32::try_from(layout.align()) else {
-            return Err(error::of(ErrorKind::BadAlignment { alignment: layout.align() }));
-        };
-        // The alignment is asked for, but success does not mean that it was honoured.
-        let address = self.0.placed.allocate(
-            layout,
-            |bytes| self.allocate_bytes(usm, kind, bytes, alignment),
-            // SAFETY: just allocated in this context, used by nobody.
-            |base| unsafe { self.0.free_at(base) },
-        )?;
-        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
-        // `allocate_bytes` never gives 0.
-        pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
     }
 
     #[inline]
@@ -155,14 +118,61 @@ impl OpenClContext {
         if raw.is_null() { refused(kind, size, status) } else { Ok(raw.expose_provenance()) }
     }
 
-    /// # Safety
-    /// As [`Backend::free`](crate::Backend::free).
-    pub(super) unsafe fn free(&self, block: &Block) {
+    fn alloc_info<T: bytemuck::Pod>(&self, usm: &Usm, address: usize, query: u32) -> Result<T> {
+        let mut value = T::zeroed();
+        let answer = (&raw mut value).cast();
+        // SAFETY: a live context, room for the answer; the address is looked up, not dereferenced.
+        let status = unsafe {
+            (usm.alloc_info)(
+                self.as_raw(),
+                address as *const c_void,
+                query,
+                size_of::<T>(),
+                answer,
+                ptr::null_mut(),
+            )
+        };
+        check("clGetMemAllocInfoINTEL", status)?;
+        Ok(value)
+    }
+}
+
+impl ContextOps<OpenCl> for OpenClContext {
+    fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    fn deferred(&self) -> Option<&Deferred<OpenCl>> {
+        Some(&self.0.deferred)
+    }
+
+    fn create_queue(&self, order: QueueOrder) -> Result<OpenClQueue> {
+        OpenClQueue::create(self, order)
+    }
+
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        let usm = self.usm()?;
+        let Ok(alignment) = u32::try_from(layout.align()) else {
+            return Err(error::of(ErrorKind::BadAlignment { alignment: layout.align() }));
+        };
+        // The alignment is asked for, but success does not mean that it was honoured.
+        let address = self.0.placed.allocate(
+            layout,
+            |bytes| self.allocate_bytes(usm, kind, bytes, alignment),
+            // SAFETY: just allocated in this context, used by nobody.
+            |base| unsafe { self.0.free_at(base) },
+        )?;
+        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
+        // `allocate_bytes` never gives 0.
+        pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
+    }
+
+    unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
         unsafe { self.0.free(block) };
     }
 
-    pub(super) fn query(&self, address: usize) -> Result<PointerInfo> {
+    fn query(&self, address: usize) -> Result<PointerInfo> {
         let Some(usm) = &self.0.device.usm else { return Ok(PointerInfo::UNKNOWN) };
         if address == 0 {
             // Some drivers call a question about NULL an error.
@@ -189,120 +199,22 @@ impl OpenClContext {
         })
     }
 
-    fn alloc_info<T: bytemuck::Pod>(&self, usm: &Usm, address: usize, query: u32) -> Result<T> {
-        let mut value = T::zeroed();
-        let answer = (&raw mut value).cast();
-        // SAFETY: a live context, room for the answer; the address is looked up, not dereferenced.
-        let status = unsafe {
-            (usm.alloc_info)(
-                self.as_raw(),
-                address as *const c_void,
-                query,
-                size_of::<T>(),
-                answer,
-                ptr::null_mut(),
-            )
-        };
-        check("clGetMemAllocInfoINTEL", status)?;
-        Ok(value)
+    fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.0.roster.synchronize(limit, |queue| queue.marker(&[]))
     }
 
-    pub(super) fn create_buffer(&self, size: usize) -> Result<OpenClBuffer> {
-        let library = self.library();
-        let exhausted = ErrorKind::OutOfMemory { memory_type: MemoryType::Buffer, requested: size as u64 };
-        // A fill needs a queue, a wait and its limit; the copy is over when the call returns.
-        let out_of_memory = || error::of(exhausted);
-        let own;
-        let zeros = if let Some(kept) = Zeros::kept(size) {
-            kept
-        } else {
-            own = Zeros::new(size).ok_or_else(out_of_memory)?;
-            &own
-        };
-        let (flags, from) = (READ_WRITE | COPY_HOST_PTR, zeros.first.as_ptr().cast());
-        let mut status = error::SUCCESS;
-        // SAFETY: a live context, and a host pointer to as many bytes, of which the call makes a copy.
-        let raw = unsafe { (library.create_buffer)(self.as_raw(), flags, size, from, &raw mut status) };
-        let Some(raw) = NonNull::new(raw) else {
-            return Err(if is_exhaustion(status) {
-                out_of_memory().with_native(i64::from(status))
-            } else {
-                error::native("clCreateBuffer", status)
-            });
-        };
-        // SAFETY: the reference is the caller's.
-        Ok(OpenClBuffer::whole(unsafe { Handle::new(library, raw, library.release_buffer) }))
-    }
-
-    /// What [`settle`](Self::settle) would wait for now.
-    pub(super) fn submitted(&self, limit: Duration) -> Result<Vec<OpenClEvent>> {
-        self.0.roster.pending_untold(limit, |queue| queue.marker(&[]).map(Some))
-    }
-
-    /// [`Backend::settle`](crate::Backend::settle).
-    pub(super) fn settle(&self, limit: Duration) -> Result<()> {
+    fn settle(&self, limit: Duration) -> Result<()> {
         self.0.roster.settle(limit, |queue| queue.marker(&[]))
     }
 
-    pub(super) fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.0.roster.synchronize(limit, |queue| queue.marker(&[]))
+    fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(OpenClEvent)) -> Result<()> {
+        let events = self.0.roster.pending_untold(limit, |queue| queue.marker(&[]).map(Some))?;
+        events.into_iter().for_each(visit);
+        Ok(())
     }
 }
 
-impl OpenClBuffer {
-    /// A buffer that is no part of another.
-    fn whole(handle: Handle) -> Self {
-        let place = (handle.raw() as usize, 0);
-        Self { handle, place }
-    }
-
-    pub(super) fn part(handle: Handle, place: (usize, usize)) -> Self {
-        Self { handle, place }
-    }
-
-    pub(super) fn native(&self) -> &Handle {
-        &self.handle
-    }
-}
-
-/// Zeros of the process that buffers are made of. Where the system gives them page by page, reading them takes no memory.
-struct Zeros {
-    first: NonNull<u8>,
-    layout: Layout,
-}
-
-// SAFETY: bytes that are only read, and its own.
-unsafe impl Send for Zeros {}
-// SAFETY: as above.
-unsafe impl Sync for Zeros {}
-
-impl Zeros {
-    /// The same ones for buffers up to a size: finding their pages anew takes as long as filling those of the buffer.
-    fn kept(bytes: usize) -> Option<&'static Self> {
-        const KEPT: usize = 1 << 20;
-        static ZEROS: OnceLock<Option<Zeros>> = OnceLock::new();
-        if bytes > KEPT {
-            return None;
-        }
-        ZEROS.get_or_init(|| Self::new(KEPT)).as_ref()
-    }
-
-    fn new(bytes: usize) -> Option<Self> {
-        let layout = Layout::from_size_align(bytes.max(1), align_of::<u128>()).ok()?;
-        // SAFETY: the size is not zero.
-        let first = NonNull::new(unsafe { alloc::alloc::alloc_zeroed(layout) })?;
-        Some(Self { first, layout })
-    }
-}
-
-impl Drop for Zeros {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and the call that read it has returned.
-        unsafe { alloc::alloc::dealloc(self.first.as_ptr(), self.layout) };
-    }
-}
-
-fn is_exhaustion(status: Status) -> bool {
+pub(super) fn is_exhaustion(status: Status) -> bool {
     matches!(
         status,
         error::OUT_OF_HOST_MEMORY | error::OUT_OF_RESOURCES | error::MEM_OBJECT_ALLOCATION_FAILURE
@@ -325,7 +237,7 @@ fn refused(kind: AllocKind, size: usize, status: Status) -> Result<usize> {
 
 impl Inner {
     /// # Safety
-    /// As [`Backend::free`](crate::Backend::free).
+    /// As [`ContextOps::free`](crate::backend::ContextOps::free).
     unsafe fn free(&self, block: &Block) {
         // SAFETY: the caller's promise.
         unsafe { self.free_at(self.placed.take(block)) };

@@ -12,6 +12,7 @@
 //!   such events, and what comes after a failed one is refused.
 //! - Building contexts and queues blocks for as long as the driver takes.
 
+mod buffer;
 mod device;
 mod error;
 mod loader;
@@ -19,23 +20,15 @@ mod memory;
 mod queue;
 pub mod raw;
 
-use core::alloc::Layout;
-use core::ptr::NonNull;
-use core::time::Duration;
 use std::path::Path;
 
+pub use buffer::OpenClBuffer;
 pub use device::OpenClDevice;
-pub use memory::{OpenClBuffer, OpenClContext};
+pub use memory::OpenClContext;
 pub use queue::{OpenClEvent, OpenClQueue};
 
-use crate::backend::roster::Completion;
-use crate::backend::{
-    Advice, Backend, Block, Buffers, EventStatus, MemAdvice, PointerInfo, QueueOrder, Unsupported,
-};
-use crate::deferred::Deferred;
+use crate::backend::{Backend, Unsupported};
 use crate::error::Result;
-use crate::shared::Shared;
-use crate::{AllocKind, DeviceInfo};
 
 /// The backend: the opened loader.
 #[derive(Clone, Copy, Debug)]
@@ -92,177 +85,7 @@ unsafe impl Backend for OpenCl {
         device::for_each(self.library, visit)
     }
 
-    fn device_info(device: &OpenClDevice) -> DeviceInfo {
-        device.info()
-    }
-
     fn create_context(&self, device: &OpenClDevice) -> Result<OpenClContext> {
         OpenClContext::over(device)
-    }
-
-    fn shared(context: &OpenClContext) -> &Shared {
-        context.shared()
-    }
-
-    fn deferred(context: &OpenClContext) -> Option<&Deferred<Self>> {
-        Some(context.deferred())
-    }
-
-    fn create_queue(context: &OpenClContext, order: QueueOrder) -> Result<OpenClQueue> {
-        OpenClQueue::create(context, order)
-    }
-
-    fn allocate(context: &OpenClContext, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
-        context.allocate(kind, layout)
-    }
-
-    unsafe fn free(context: &OpenClContext, block: &Block) {
-        // SAFETY: the caller's promise.
-        unsafe { context.free(block) };
-    }
-
-    fn query(context: &OpenClContext, address: usize) -> Result<PointerInfo> {
-        context.query(address)
-    }
-
-    unsafe fn copy(
-        queue: &OpenClQueue,
-        dst: *mut u8,
-        src: *const u8,
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.copy(dst, src, len, after) }
-    }
-
-    unsafe fn fill(
-        queue: &OpenClQueue,
-        dst: *mut u8,
-        pattern: &[u8],
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.fill(dst, pattern, len, after) }
-    }
-
-    unsafe fn barrier(queue: &OpenClQueue, after: &[OpenClEvent]) -> Result<OpenClEvent> {
-        queue.barrier(after)
-    }
-
-    fn status(event: &OpenClEvent) -> Result<EventStatus> {
-        event.status()
-    }
-
-    fn wait(event: &OpenClEvent, limit: Duration) -> Result<()> {
-        event.wait(limit)
-    }
-
-    fn synchronize(context: &OpenClContext, limit: Duration) -> Result<()> {
-        context.synchronize(limit)
-    }
-
-    fn settle(context: &OpenClContext, limit: Duration) -> Result<()> {
-        context.settle(limit)
-    }
-
-    fn for_each_pending(
-        context: &OpenClContext,
-        limit: Duration,
-        visit: &mut dyn FnMut(OpenClEvent),
-    ) -> Result<()> {
-        context.submitted(limit)?.into_iter().for_each(visit);
-        Ok(())
-    }
-}
-
-impl Buffers<Self> for OpenCl {
-    type Raw = OpenClBuffer;
-
-    fn create(context: &OpenClContext, size: usize) -> Result<OpenClBuffer> {
-        context.create_buffer(size)
-    }
-
-    fn argument(raw: &OpenClBuffer) -> Option<usize> {
-        Some(raw.as_raw() as usize)
-    }
-
-    fn place(raw: &OpenClBuffer) -> (usize, usize) {
-        raw.place
-    }
-
-    unsafe fn destroy(_: &OpenClContext, raw: OpenClBuffer) {
-        drop(raw);
-    }
-
-    unsafe fn write(
-        queue: &OpenClQueue,
-        raw: &OpenClBuffer,
-        offset: usize,
-        src: *const u8,
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.write_buffer(raw.as_raw(), offset, src, len, after) }
-    }
-
-    unsafe fn read(
-        queue: &OpenClQueue,
-        raw: &OpenClBuffer,
-        offset: usize,
-        dst: *mut u8,
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.read_buffer(raw.as_raw(), offset, dst, len, after) }
-    }
-
-    unsafe fn fill(
-        queue: &OpenClQueue,
-        raw: &OpenClBuffer,
-        offset: usize,
-        pattern: &[u8],
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.fill_buffer(raw.as_raw(), offset, pattern, len, after) }
-    }
-
-    unsafe fn copy(
-        queue: &OpenClQueue,
-        (dst, to): (&OpenClBuffer, usize),
-        (src, from): (&OpenClBuffer, usize),
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.copy_buffer((dst.as_raw(), to), (src.as_raw(), from), len, after) }
-    }
-}
-
-impl Advice<Self> for OpenCl {
-    unsafe fn prefetch(
-        queue: &OpenClQueue,
-        pointer: *const u8,
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        // SAFETY: the caller's promise.
-        unsafe { queue.migrate(pointer, len, after) }
-    }
-
-    /// The extension names no advice: values are the vendor's own, and drivers disagree on 0.
-    unsafe fn advise(
-        _: &OpenClQueue,
-        _: *const u8,
-        _: usize,
-        _: MemAdvice,
-        _: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        Err(error::unsupported("memory advice"))
     }
 }

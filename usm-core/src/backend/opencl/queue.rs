@@ -1,19 +1,20 @@
 //! Queues and events.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
+use super::OpenCl;
 use super::error::{self, check, object};
-use super::loader::{Bits, Handle, Raw, Status, Usm};
+use super::loader::{Bits, Handle, Library, Raw, Status, Usm};
 use super::memory::OpenClContext;
 use crate::BackendKind;
 use crate::backend::retired::Retired;
-use crate::backend::roster::Completion;
-use crate::backend::{EventStatus, QueueOrder, waiter};
-use crate::error::{Error, Result};
+use crate::backend::{Advice, EventOps, EventStatus, MemAdvice, QueueOps, QueueOrder, waiter};
+use crate::error::Result;
 use crate::process;
 use crate::sync::sleeping::Mutex;
 
@@ -23,7 +24,7 @@ const COMPLETE: Status = 0;
 /// No `CL_MIGRATE_MEM_OBJECT_*` flag: to the queue's device.
 const TO_DEVICE: Bits = 0;
 /// `CL_FALSE`: the call does not wait.
-const NON_BLOCKING: u32 = 0;
+pub(super) const NON_BLOCKING: u32 = 0;
 
 static RETIRED: Retired<Arc<Handle>, OpenClEvent> = Retired::new();
 
@@ -103,6 +104,10 @@ impl OpenClQueue {
         Self(inner)
     }
 
+    pub(super) fn library(&self) -> &'static Library {
+        self.0.handle.library()
+    }
+
     /// For who may submit work of their own.
     pub(super) fn native_for_use(&self) -> &Handle {
         self.0.used.store(true, Ordering::Relaxed);
@@ -130,14 +135,10 @@ impl OpenClQueue {
     ) -> Result<OpenClEvent> {
         self.0.submit(operation, after, call)
     }
+}
 
-    pub(super) fn barrier(&self, after: &[OpenClEvent]) -> Result<OpenClEvent> {
-        self.0.marker(after)
-    }
-
-    /// # Safety
-    /// As [`Backend::copy`](crate::Backend::copy).
-    pub(super) unsafe fn copy(
+impl QueueOps<OpenCl> for OpenClQueue {
+    unsafe fn copy(
         &self,
         dst: *mut u8,
         src: *const u8,
@@ -150,9 +151,7 @@ impl OpenClQueue {
         })
     }
 
-    /// # Safety
-    /// As [`Backend::fill`](crate::Backend::fill).
-    pub(super) unsafe fn fill(
+    unsafe fn fill(
         &self,
         dst: *mut u8,
         pattern: &[u8],
@@ -166,10 +165,14 @@ impl OpenClQueue {
         })
     }
 
-    /// # Safety
-    /// As [`Advice::prefetch`](crate::backend::Advice::prefetch).
-    pub(super) unsafe fn migrate(
-        &self,
+    unsafe fn barrier(&self, after: &[OpenClEvent]) -> Result<OpenClEvent> {
+        self.0.marker(after)
+    }
+}
+
+impl Advice<Self> for OpenCl {
+    unsafe fn prefetch(
+        queue: &OpenClQueue,
         pointer: *const u8,
         len: usize,
         after: &[OpenClEvent],
@@ -178,7 +181,7 @@ impl OpenClQueue {
             // SAFETY: the caller's promise for the range.
             unsafe { (usm.migrate)(queue, pointer.cast(), len, TO_DEVICE, count, list, event) }
         };
-        let migrated = self.submit_usm("clEnqueueMigrateMemINTEL", after, call);
+        let migrated = queue.submit_usm("clEnqueueMigrateMemINTEL", after, call);
         // Intel's CPU runtime knows no migration without a flag.
         migrated.map_err(|error| match error.native {
             Some(code) if code == i64::from(error::INVALID_VALUE) => error::unsupported("prefetch"),
@@ -186,72 +189,15 @@ impl OpenClQueue {
         })
     }
 
-    /// # Safety
-    /// As [`Buffers::write`](crate::backend::Buffers::write).
-    pub(super) unsafe fn write_buffer(
-        &self,
-        buffer: Raw,
-        offset: usize,
-        src: *const u8,
-        len: usize,
-        after: &[OpenClEvent],
+    /// The extension names no advice: values are the vendor's own, and drivers disagree on 0.
+    unsafe fn advise(
+        _: &OpenClQueue,
+        _: *const u8,
+        _: usize,
+        _: MemAdvice,
+        _: &[OpenClEvent],
     ) -> Result<OpenClEvent> {
-        let call = self.0.handle.library().write_buffer;
-        self.submit("clEnqueueWriteBuffer", after, |queue, count, list, event| {
-            // SAFETY: the caller's promise for both ranges.
-            unsafe { call(queue, buffer, NON_BLOCKING, offset, len, src.cast(), count, list, event) }
-        })
-    }
-
-    /// # Safety
-    /// As [`Buffers::read`](crate::backend::Buffers::read).
-    pub(super) unsafe fn read_buffer(
-        &self,
-        buffer: Raw,
-        offset: usize,
-        dst: *mut u8,
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        let call = self.0.handle.library().read_buffer;
-        self.submit("clEnqueueReadBuffer", after, |queue, count, list, event| {
-            // SAFETY: the caller's promise for both ranges.
-            unsafe { call(queue, buffer, NON_BLOCKING, offset, len, dst.cast(), count, list, event) }
-        })
-    }
-
-    /// # Safety
-    /// As [`Buffers::fill`](crate::backend::Buffers::fill).
-    pub(super) unsafe fn fill_buffer(
-        &self,
-        buffer: Raw,
-        offset: usize,
-        pattern: &[u8],
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        let call = self.0.handle.library().fill_buffer;
-        let (value, width) = (pattern.as_ptr().cast(), pattern.len());
-        self.submit("clEnqueueFillBuffer", after, |queue, count, list, event| {
-            // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
-            unsafe { call(queue, buffer, value, width, offset, len, count, list, event) }
-        })
-    }
-
-    /// # Safety
-    /// As [`Buffers::copy`](crate::backend::Buffers::copy).
-    pub(super) unsafe fn copy_buffer(
-        &self,
-        (dst, to): (Raw, usize),
-        (src, from): (Raw, usize),
-        len: usize,
-        after: &[OpenClEvent],
-    ) -> Result<OpenClEvent> {
-        let call = self.0.handle.library().copy_buffer;
-        self.submit("clEnqueueCopyBuffer", after, |queue, count, list, event| {
-            // SAFETY: the caller's promise for both ranges.
-            unsafe { call(queue, src, dst, from, to, len, count, list, event) }
-        })
+        Err(error::unsupported("memory advice"))
     }
 }
 
@@ -379,6 +325,19 @@ impl OpenClEvent {
         }
     }
 
+    /// What waits for it without a limit; none where a program decides when it ends.
+    fn blocking(&self) -> Option<waiter::Blocking> {
+        let is_up_to_a_program = self.0.queue.is_none() || self.0.fate.is_some();
+        let event = self.clone();
+        let block = move || {
+            let Ok(_inside) = process::ask() else { return };
+            let raw = event.as_raw();
+            // SAFETY: a live event. Whether it failed is asked afterwards.
+            let _ = unsafe { (event.0.handle.library().wait_for_events)(1, &raw const raw) };
+        };
+        (!is_up_to_a_program).then(|| Box::new(block) as waiter::Blocking)
+    }
+
     pub(super) fn native(&self) -> &Handle {
         &self.0.handle
     }
@@ -392,8 +351,22 @@ impl OpenClEvent {
         }
         Ok(())
     }
+}
 
-    pub(super) fn status(&self) -> Result<EventStatus> {
+/// What an operation behind these events follows of those that programs set, or the error of one that failed already.
+fn fate<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<Fate> {
+    let mut pending: Vec<OpenClEvent> = Vec::new();
+    for event in events.flat_map(OpenClEvent::set_by_programs) {
+        let known = pending.iter().any(|known| Arc::ptr_eq(&known.0, &event.0));
+        if !known && event.status()? == EventStatus::Pending {
+            pending.push(event.clone());
+        }
+    }
+    Ok((!pending.is_empty()).then(|| pending.into()))
+}
+
+impl EventOps for OpenClEvent {
+    fn status(&self) -> Result<EventStatus> {
         let _inside = process::ask()?;
         self.flush()?;
         let mut status: Status = 0;
@@ -415,44 +388,9 @@ impl OpenClEvent {
             failed => Err(error::native("the operation of an event", failed)),
         }
     }
-}
-
-/// What an operation behind these events follows of those that programs set, or the error of one that failed already.
-fn fate<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<Fate> {
-    let mut pending: Vec<OpenClEvent> = Vec::new();
-    for event in events.flat_map(OpenClEvent::set_by_programs) {
-        let known = pending.iter().any(|known| Arc::ptr_eq(&known.0, &event.0));
-        if !known && event.status()? == EventStatus::Pending {
-            pending.push(event.clone());
-        }
-    }
-    Ok((!pending.is_empty()).then(|| pending.into()))
-}
-
-impl waiter::Blocking for EventInner {
-    fn block(&self) {
-        let Ok(_inside) = process::ask() else { return };
-        let event = self.handle.raw();
-        // SAFETY: a live event. Whether it failed is asked afterwards.
-        let _ = unsafe { (self.handle.library().wait_for_events)(1, &raw const event) };
-    }
-
-    fn is_up_to_a_program(&self) -> bool {
-        self.queue.is_none() || self.fate.is_some()
-    }
-}
-
-impl Completion for OpenClEvent {
-    fn is_complete(&self) -> bool {
-        matches!(self.status(), Ok(EventStatus::Complete))
-    }
-
-    fn failure(&self) -> Option<Error> {
-        self.status().err().map(|error| error.in_backend(BackendKind::OpenCl))
-    }
 
     fn wait(&self, limit: Duration) -> Result<()> {
-        waiter::until_complete(&self.0, limit, || self.status())
+        waiter::until_complete(limit, || self.status(), || self.blocking())
             .map_err(|error| error.in_backend(BackendKind::OpenCl))
     }
 }

@@ -28,7 +28,7 @@ use super::loader::{Handle, Raw};
 use super::queue::OUT_OF_ORDER;
 use super::{OpenCl, OpenClBuffer, OpenClContext, OpenClDevice, OpenClEvent, OpenClQueue};
 use crate::allocation::Allocation;
-use crate::backend::{Backend, Block, QueueOrder};
+use crate::backend::{Block, ContextOps, QueueOrder};
 use crate::buffer::Buffer;
 use crate::context::Context;
 use crate::error::{ErrorKind, Result};
@@ -330,7 +330,7 @@ pub unsafe fn take_buffer(context: &Context<OpenCl>, buffer: cl_mem) -> Result<B
 
 fn block_at(context: &Context<OpenCl>, pointer: NonNull<u8>) -> Result<Block> {
     let address = pointer.as_ptr() as usize;
-    let info = OpenCl::query(context.raw(), address)?;
+    let info = context.raw().query(address)?;
     Block::of_query(&info, pointer)
         .ok_or_else(|| error::of(ErrorKind::WrongContext { expected: context.id(), found: info.context }))
 }

@@ -4,6 +4,7 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
 use super::*;
+use crate::backend::EventStatus;
 
 /// Work that somebody may finish.
 #[derive(Clone)]
@@ -19,13 +20,10 @@ impl Work {
     }
 }
 
-impl Completion for Work {
-    fn is_complete(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-
-    fn failure(&self) -> Option<Error> {
-        None
+impl EventOps for Work {
+    fn status(&self) -> Result<EventStatus> {
+        let complete = self.0.load(Ordering::Acquire);
+        Ok(if complete { EventStatus::Complete } else { EventStatus::Pending })
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {
@@ -108,13 +106,9 @@ fn what_is_forgotten_is_what_has_finished() {
 #[derive(Clone)]
 struct Failed;
 
-impl Completion for Failed {
-    fn is_complete(&self) -> bool {
-        false
-    }
-
-    fn failure(&self) -> Option<Error> {
-        Some(ErrorKind::NoDevice.into())
+impl EventOps for Failed {
+    fn status(&self) -> Result<EventStatus> {
+        Err(ErrorKind::NoDevice.into())
     }
 
     fn wait(&self, _: Duration) -> Result<()> {

@@ -4,18 +4,19 @@ use alloc::rc::Rc;
 use core::cell::Cell;
 
 use super::*;
+use crate::backend::EventStatus;
 
 /// An event that stands for how many steps its work still needs.
 #[derive(Clone)]
 struct Steps(Rc<Cell<u32>>);
 
-impl Completion for Steps {
-    fn is_complete(&self) -> bool {
-        self.0.get() == 0
-    }
+fn pending_unless(complete: bool) -> Result<EventStatus> {
+    Ok(if complete { EventStatus::Complete } else { EventStatus::Pending })
+}
 
-    fn failure(&self) -> Option<Error> {
-        None
+impl EventOps for Steps {
+    fn status(&self) -> Result<EventStatus> {
+        pending_unless(self.0.get() == 0)
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {
@@ -31,13 +32,12 @@ fn a_failure_does_not_cut_the_wait_for_the_others_short() {
         Waited(Rc<Cell<bool>>),
     }
 
-    impl Completion for Event {
-        fn is_complete(&self) -> bool {
-            false
-        }
-
-        fn failure(&self) -> Option<Error> {
-            matches!(self, Self::Failed).then(|| ErrorKind::DeviceLost.into())
+    impl EventOps for Event {
+        fn status(&self) -> Result<EventStatus> {
+            match self {
+                Self::Failed => Err(ErrorKind::DeviceLost.into()),
+                Self::Waited(_) => Ok(EventStatus::Pending),
+            }
         }
 
         fn wait(&self, _: Duration) -> Result<()> {
@@ -92,13 +92,9 @@ fn without_an_event_the_others_are_waited_for_and_nothing_is_said_to_be_done() {
 #[derive(Clone)]
 struct Failed(ErrorKind);
 
-impl Completion for Failed {
-    fn is_complete(&self) -> bool {
-        false
-    }
-
-    fn failure(&self) -> Option<Error> {
-        Some(self.0.into())
+impl EventOps for Failed {
+    fn status(&self) -> Result<EventStatus> {
+        Err(self.0.into())
     }
 
     fn wait(&self, _: Duration) -> Result<()> {
@@ -167,13 +163,12 @@ enum Either {
     Failed,
 }
 
-impl Completion for Either {
-    fn is_complete(&self) -> bool {
-        matches!(self, Self::Work(work) if work.is_complete())
-    }
-
-    fn failure(&self) -> Option<Error> {
-        matches!(self, Self::Failed).then(|| FAILURE.into())
+impl EventOps for Either {
+    fn status(&self) -> Result<EventStatus> {
+        match self {
+            Self::Work(work) => work.status(),
+            Self::Failed => Err(FAILURE.into()),
+        }
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {

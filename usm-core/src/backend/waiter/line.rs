@@ -1,8 +1,8 @@
 //! The line before the one thread that waits in the runtime for all callers of the process.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-use core::fmt::Debug;
 use core::time::Duration;
 
 use crate::backend::EventStatus;
@@ -17,16 +17,8 @@ mod models;
 const TURN: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_millis(2) };
 const LONGEST_TURN: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_millis(16) };
 
-/// What a thread can wait for without a limit.
-pub(in crate::backend) trait Blocking: Debug + Send + Sync + 'static {
-    /// Comes back when the operation has ended, however it has.
-    fn block(&self);
-
-    /// Whether a program decides when it ends: such a wait would keep the only thread from all others.
-    fn is_up_to_a_program(&self) -> bool {
-        false
-    }
-}
+/// Waits for an operation without a limit, and comes back when that has ended, however it has.
+pub(in crate::backend) type Blocking = Box<dyn Fn() + Send + Sync>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -36,22 +28,19 @@ enum Stage {
 }
 
 /// What a caller and the thread share.
-#[derive(Debug)]
 struct Ticket {
-    event: Arc<dyn Blocking>,
+    block: Blocking,
     stage: Mutex<Stage>,
     signal: Condvar,
 }
 
 /// Callers whose turn has not come, and whether there is a thread.
-#[derive(Debug)]
 pub(super) struct Line {
     callers: Mutex<Callers>,
     /// A ticket has come into an empty line.
     come: Condvar,
 }
 
-#[derive(Debug)]
 struct Callers {
     tickets: VecDeque<Arc<Ticket>>,
     has_thread: bool,
@@ -63,16 +52,16 @@ impl Line {
         Self { callers: Mutex::new(callers), come: Condvar::new() }
     }
 
-    /// Has the thread wait for `event` and comes back when it has, when `status` says that there is nothing to wait for, when `rest` says
+    /// Has the thread wait by `block` and comes back when it has, when `status` says that there is nothing to wait for, when `rest` says
     /// that no time is left, or at once where `start` cannot have a thread [serve](Self::serve) the line.
     pub(super) fn wait(
         &self,
-        event: Arc<dyn Blocking>,
+        block: Blocking,
         rest: impl Fn() -> Duration,
         status: impl Fn() -> Result<EventStatus>,
         start: impl FnOnce() -> bool,
     ) -> Result<()> {
-        let ticket = Arc::new(Ticket { event, stage: Mutex::new(Stage::InLine), signal: Condvar::new() });
+        let ticket = Arc::new(Ticket { block, stage: Mutex::new(Stage::InLine), signal: Condvar::new() });
         if !self.stand(&ticket, start) {
             return Ok(());
         }
@@ -129,7 +118,7 @@ impl Line {
         };
         drop(callers);
         *ticket.stage.lock() = Stage::WaitedFor;
-        ticket.event.block();
+        (ticket.block)();
         *ticket.stage.lock() = Stage::Done;
         ticket.signal.notify_one();
     }

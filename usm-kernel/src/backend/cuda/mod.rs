@@ -19,7 +19,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use usm_core::backend::cuda::{Cuda, CudaContext, CudaEvent, CudaQueue, raw};
-use usm_core::{Backend, Error, ErrorKind, EventStatus};
+use usm_core::backend::{ContextOps, EventOps};
+use usm_core::{Error, ErrorKind};
 
 use self::vendor::Vendor;
 use super::retired::Retired;
@@ -106,7 +107,7 @@ unsafe impl Send for CudaFunction {}
 unsafe impl Sync for CudaFunction {}
 
 fn is_running(event: &CudaEvent) -> bool {
-    !matches!(Cuda::status(event), Ok(EventStatus::Complete))
+    !event.is_complete()
 }
 
 impl Drop for Native {
@@ -222,7 +223,7 @@ unsafe impl Programmable for Cuda {
         after: &[CudaEvent],
     ) -> usm_core::Result<CudaEvent> {
         let Some(module) = &function.module.native else { return Err(ErrorKind::DeviceLost.into()) };
-        let shape = Shape3::of(grid, Cuda::shared(&module.context).info().max_work_group_size)?;
+        let shape = Shape3::of(grid, module.context.shared().info().max_work_group_size)?;
         let mut parameters = Parameters::new();
         let (pointers, shared) = parameters.point_to(arguments)?;
         let (launch, raw_function) = (module.api.launch, function.raw);

@@ -2,8 +2,9 @@
 //!
 //! From the headers `cuda.h`, `hip_runtime_api.h` and `hiprtc.h`. Error codes and attributes of functions are the same in both.
 
-use usm_core::backend::cuda::{Cuda, CudaContext};
-use usm_core::{Backend, BackendKind, Error, ErrorKind};
+use usm_core::backend::ContextOps;
+use usm_core::backend::cuda::CudaContext;
+use usm_core::{BackendKind, Error, ErrorKind};
 
 use super::compiler::{self, Compiler};
 use crate::module::Formats;
@@ -51,7 +52,7 @@ static AMD: Vendor = Vendor {
 
 impl Vendor {
     pub(super) fn of(context: &CudaContext) -> &'static Self {
-        match Cuda::shared(context).info().backend {
+        match context.shared().info().backend {
             BackendKind::Hip => &AMD,
             _ => &NVIDIA,
         }

@@ -59,7 +59,7 @@ impl Native {
     }
 }
 
-impl Operation for Native {
+impl EventOps for Native {
     fn status(&self) -> Result<EventStatus> {
         self.call();
         match self.job.state.load(Ordering::Acquire) {
@@ -67,6 +67,10 @@ impl Operation for Native {
             ENDED => Ok(EventStatus::Complete),
             _ => Err(failure()),
         }
+    }
+
+    fn wait(&self, _: core::time::Duration) -> Result<()> {
+        unreachable!("nobody waits here")
     }
 }
 

@@ -7,6 +7,7 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
 use super::*;
+use crate::backend::EventStatus;
 use crate::backend::slots::{Held, Slots};
 use crate::error::Error;
 
@@ -30,13 +31,9 @@ impl Place {
 #[derive(Clone, Debug)]
 struct Event(Held<Arc<Place>>);
 
-impl Completion for Event {
-    fn is_complete(&self) -> bool {
-        self.0.is_complete()
-    }
-
-    fn failure(&self) -> Option<crate::Error> {
-        None
+impl EventOps for Event {
+    fn status(&self) -> crate::error::Result<EventStatus> {
+        Ok(if self.0.is_complete() { EventStatus::Complete } else { EventStatus::Pending })
     }
 
     fn wait(&self, limit: Duration) -> crate::error::Result<()> {
@@ -44,17 +41,17 @@ impl Completion for Event {
     }
 }
 
-impl Signal for Event {
-    type Raw = Arc<Place>;
-
+impl Event {
     fn handle(&self) -> Arc<Place> {
         Arc::clone(&self.0)
     }
 
-    fn is_known_complete(&self) -> bool {
-        self.is_complete()
+    fn awaited(&self) -> Option<Arc<Place>> {
+        (!self.is_complete()).then(|| self.handle())
     }
 }
+
+type Work = super::Work<Event, Arc<Place>>;
 
 struct Command {
     signal: Arc<Place>,
@@ -110,11 +107,11 @@ impl Device {
 }
 
 /// An operation as `queue.rs` submits it.
-fn submit(device: &Device, work: &mut Work<Event>, after: &[Event], follows: bool) -> Event {
+fn submit(device: &Device, work: &mut Work, after: &[Event], follows: bool) -> Event {
     work.sweep();
     let event = device.event();
     let signal = event.handle();
-    let appended = work.append(&event, after, follows, |waits| {
+    let appended = work.append(&event, after, follows, Event::awaited, |waits| {
         device.append(signal, waits.to_vec());
         Ok::<_, ()>(())
     });
@@ -223,7 +220,7 @@ fn a_refused_operation_leaves_everything_as_it_was() {
         let runner = thread::spawn(move || running.step());
         let event = device.event();
         let kept = work.kept();
-        assert_eq!(work.append(&event, &[], true, |_| Err::<(), _>(7)), Err(7));
+        assert_eq!(work.append(&event, &[], true, Event::awaited, |_| Err::<(), _>(7)), Err(7));
         assert_eq!((work.kept(), work.last().is_some()), (kept, true));
         drop(event);
         drop(submit(&device, &mut work, &[], true));
@@ -245,7 +242,7 @@ impl Drop for List {
 }
 
 /// Of a queue that is gone: its list, its work, whose one operation is under way.
-fn left(device: &Device, destroyed: &Arc<AtomicUsize>) -> (List, Work<Event>) {
+fn left(device: &Device, destroyed: &Arc<AtomicUsize>) -> (List, Work) {
     let mut work = Work::new();
     let event = submit(device, &mut work, &[], false);
     (List(event.handle(), Arc::clone(destroyed)), work)

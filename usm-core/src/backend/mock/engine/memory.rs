@@ -222,7 +222,7 @@ impl Engine {
     }
 
     /// # Safety
-    /// As [`Backend::free`](crate::Backend::free). What breaks that in a way that can be seen is reported, and frees nothing.
+    /// As [`ContextOps::free`](crate::backend::ContextOps::free). What breaks that in a way that can be seen is reported, and frees nothing.
     pub(in crate::backend::mock) unsafe fn free(&self, block: &Block, context: u64) {
         let _ = self.call(Operation::Free, block.size, 0);
         let (start, end) = (block.address(), block.address() + block.size);

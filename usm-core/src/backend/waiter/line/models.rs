@@ -32,7 +32,17 @@ unsafe impl Sync for Operation {}
 // SAFETY: as above.
 unsafe impl Send for Operation {}
 
-impl Blocking for Operation {
+/// What the thread calls.
+trait Block: Send + Sync + 'static {
+    fn block(&self);
+}
+
+fn blocking(event: &Arc<impl Block>) -> Blocking {
+    let event = Arc::clone(event);
+    Box::new(move || event.block())
+}
+
+impl Block for Operation {
     fn block(&self) {
         assert_eq!(self.runtime.inside.fetch_add(1, Ordering::AcqRel), 0, "two threads in the runtime");
         let mut may_end = self.may_end.lock();
@@ -67,7 +77,7 @@ impl Operation {
 #[derive(Debug)]
 struct End(AtomicBool);
 
-impl Blocking for End {
+impl Block for End {
     fn block(&self) {
         self.0.store(true, Ordering::Release);
     }
@@ -116,9 +126,8 @@ impl Office {
     }
 
     /// A wait that only its end ends.
-    fn wait(self: &Arc<Self>, event: &Arc<impl Blocking>) -> Result<()> {
-        let event: Arc<dyn Blocking> = Arc::clone(event) as Arc<dyn Blocking>;
-        self.line.wait(event, || Duration::MAX, || Ok(EventStatus::Pending), || self.start())
+    fn wait(self: &Arc<Self>, event: &Arc<impl Block>) -> Result<()> {
+        self.line.wait(blocking(event), || Duration::MAX, || Ok(EventStatus::Pending), || self.start())
     }
 
     /// A wait whose time is over after so many looks at the clock.
@@ -136,9 +145,10 @@ impl Office {
                 Duration::from_secs(1)
             }
         };
-        let dynamic: Arc<dyn Blocking> = Arc::clone(event) as Arc<dyn Blocking>;
-        let outcome = self.line.wait(dynamic, rest, status, || self.start());
-        let stays = |ticket: &Arc<Ticket>| core::ptr::addr_eq(Arc::as_ptr(&ticket.event), Arc::as_ptr(event));
+        let block = blocking(event);
+        let ours = &raw const *block;
+        let outcome = self.line.wait(block, rest, status, || self.start());
+        let stays = |ticket: &Arc<Ticket>| core::ptr::addr_eq(&raw const *ticket.block, ours);
         assert!(!self.line.callers.lock().tickets.iter().any(stays), "its ticket is still in the line");
         outcome
     }

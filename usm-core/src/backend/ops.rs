@@ -1,0 +1,146 @@
+//! What a backend does, by handle. The promises are those of the [contract](super), which the `unsafe impl` of [`Backend`] gives.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+use core::time::Duration;
+
+use super::{Backend, Block, EventStatus, PointerInfo, QueueOrder, Rows};
+#[cfg(feature = "alloc")]
+use crate::deferred::Deferred;
+use crate::error::{Error, ErrorKind, Result};
+use crate::shared::Shared;
+use crate::{AllocKind, DeviceInfo};
+
+/// A device.
+pub trait DeviceOps {
+    /// What the runtime says of it.
+    fn info(&self) -> DeviceInfo;
+}
+
+/// A context over one device.
+pub trait ContextOps<B: Backend> {
+    /// The bookkeeping that the context carries.
+    fn shared(&self) -> &Shared;
+
+    /// Frees that wait for events. A backend with asynchronous operations keeps such a list beside its native context; without one, a
+    /// block that is dropped in flight is leaked and counted.
+    #[cfg(feature = "alloc")]
+    fn deferred(&self) -> Option<&Deferred<B>> {
+        None
+    }
+
+    /// A new queue.
+    ///
+    /// # Errors
+    /// The runtime's.
+    fn create_queue(&self, order: QueueOrder) -> Result<B::Queue>;
+
+    /// Memory of `kind` for `layout`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`], [`ErrorKind::BadAlignment`] or the runtime's.
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>>;
+
+    /// Gives memory back.
+    ///
+    /// # Safety
+    /// `block` is what [`allocate`](Self::allocate) of this context gave, not yet freed, and no operation uses it.
+    unsafe fn free(&self, block: &Block);
+
+    /// What the runtime itself knows of `address`.
+    ///
+    /// # Errors
+    /// When the query failed; a pointer that is not the context's is no error.
+    fn query(&self, address: usize) -> Result<PointerInfo>;
+
+    /// Blocks until all queues of the context are idle, at most `limit`. Success means that no work of the context touches memory, so work
+    /// that failed is an error every time.
+    ///
+    /// # Errors
+    /// As [`EventOps::wait`].
+    fn synchronize(&self, limit: Duration) -> Result<()>;
+
+    /// [`synchronize`](Self::synchronize) for the program: what failed in a queue that is gone is told once. See
+    /// [`Context::synchronize`](crate::Context::synchronize).
+    ///
+    /// # Errors
+    /// As there.
+    fn settle(&self, limit: Duration) -> Result<()> {
+        self.synchronize(limit)
+    }
+
+    /// Calls `visit` with events that are complete once everything is that was submitted to the context's queues before, without those
+    /// that [`settle`](Self::settle) told to have failed. Blocks only while a queue is being dropped, at most `limit`.
+    ///
+    /// # Errors
+    /// The runtime's, or [`ErrorKind::Timeout`].
+    fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(B::Event)) -> Result<()>;
+}
+
+/// A queue of a context.
+pub trait QueueOps<B: Backend> {
+    /// Copies `len` bytes.
+    ///
+    /// # Safety
+    /// Both ranges are live memory that the device can reach, or host memory where the runtime takes it, do not overlap, stay live until
+    /// the event is complete, and are not accessed in conflict. The events of `after` are of the queue's context.
+    ///
+    /// # Errors
+    /// The runtime's.
+    unsafe fn copy(&self, dst: *mut u8, src: *const u8, len: usize, after: &[B::Event]) -> Result<B::Event>;
+
+    /// Copies rows, in one operation where the runtime has such a call.
+    ///
+    /// # Safety
+    /// As for [`copy`](Self::copy), for every row. Pitches are not below the width.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where there is none, or not for these numbers: runs are then copied one by one. The runtime's.
+    unsafe fn copy_rows(&self, rows: &Rows, after: &[B::Event]) -> Result<B::Event> {
+        let _ = (rows, after);
+        Err(ErrorKind::Unsupported { operation: "a copy of rows" }.into())
+    }
+
+    /// Repeats `pattern` over `len` bytes; `len` is a multiple of the pattern's width.
+    ///
+    /// # Safety
+    /// As for [`copy`](Self::copy), for the one range.
+    ///
+    /// # Errors
+    /// The runtime's.
+    unsafe fn fill(&self, dst: *mut u8, pattern: &[u8], len: usize, after: &[B::Event]) -> Result<B::Event>;
+
+    /// An event after all of `after` and, with none given, after everything submitted to the queue before.
+    ///
+    /// # Safety
+    /// The events of `after` are of the queue's context.
+    ///
+    /// # Errors
+    /// The runtime's.
+    unsafe fn barrier(&self, after: &[B::Event]) -> Result<B::Event>;
+}
+
+/// The completion of one operation.
+pub trait EventOps {
+    /// The state of the operation, without blocking.
+    ///
+    /// # Errors
+    /// When the operation failed or the device is lost.
+    fn status(&self) -> Result<EventStatus>;
+
+    /// Blocks until the operation is complete, at most `limit`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`], or as [`status`](Self::status).
+    fn wait(&self, limit: Duration) -> Result<()>;
+
+    /// Whether the operation has ended well; never blocks. One that failed may touch memory still.
+    fn is_complete(&self) -> bool {
+        matches!(self.status(), Ok(EventStatus::Complete))
+    }
+
+    /// Whether `error`, which the operation failed with, is what the device answers to everything from then on.
+    fn is_for_good(&self, error: &Error) -> bool {
+        error.kind == ErrorKind::DeviceLost
+    }
+}
