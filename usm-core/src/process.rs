@@ -161,6 +161,12 @@ fn take_place() -> &'static Place {
     place
 }
 
+/// Whether this thread is in a call.
+fn is_inside() -> bool {
+    // SAFETY: places are never freed.
+    unsafe { HERE.get().as_ref() }.is_some_and(|place| place.depth.load(Ordering::Relaxed) > 0)
+}
+
 fn all_places() -> impl Iterator<Item = &'static Place> {
     // SAFETY: places are never freed.
     let at = |place: *mut Place| unsafe { place.as_ref() };

@@ -5,6 +5,7 @@ use std::sync::{Barrier, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use usm_core::backend::{Dyn, EventOps as _, HostTasks as _};
 use usm_core::{BackendKind, ErrorKind};
 
 use crate::program::{Lane, Program};
@@ -114,6 +115,18 @@ pub(crate) const WAYS: &[Way] = &[
         kept(program)
     }),
     Way { before: || at_exit(drop_late), ..way("dropped_by_a_handler", THREE, kept) },
+    Way {
+        is_late: true,
+        ..way("exit_in_a_host_task", THREE, |program| {
+            let lane = &program.lanes[0];
+            // SAFETY: the task touches no memory.
+            let task = unsafe { Dyn::run(lane.queue.raw(), &[], || exit(3)) };
+            if let Ok(task) = task {
+                let _ = task.wait(Duration::from_secs(1));
+            }
+            exit(3)
+        })
+    },
     way("kernel_ends_it", "exit status: 5", |_program| {
         // SAFETY: ends the process.
         unsafe { libc::_exit(5) }
@@ -138,7 +151,10 @@ pub(crate) const WAYS: &[Way] = &[
 impl Way {
     /// Whether it comes to the exit handlers of the process with a runtime: the simulated driver is gone when its last handle is dropped.
     pub(crate) fn waits(&self) -> bool {
-        let drops = matches!(self.name, "return" | "panic" | "no_time_to_wait" | "handler_registered_after");
+        let drops = matches!(
+            self.name,
+            "return" | "panic" | "exit_in_a_host_task" | "no_time_to_wait" | "handler_registered_after"
+        );
         self.end == THREE && !drops
     }
 

@@ -52,6 +52,8 @@ static GAVE_UP: AtomicBool = AtomicBool::new(false);
 
 /// How long threads are waited for that are in a call, where the wait limits leave less.
 const GRACE: Duration = Duration::from_millis(200);
+/// How long the work of all contexts is waited for where `exit` is called in a call of a runtime, by a host task.
+const FROM_INSIDE: Duration = Duration::from_secs(1);
 /// What a thread that waits for the end does between two questions.
 const SLICE: Duration = Duration::from_millis(100);
 
@@ -107,21 +109,21 @@ struct Answer {
     come: Condvar,
 }
 
-/// Waits for the work of all contexts, each at most its wait limit, and calls `may_go_on` now and then: whether there is time left, as it says.
+/// Waits for the work of all contexts, each at most its wait limit and none longer than `most`. Calls `may_go_on` now and then: whether there is time left, as it says.
 /// The answer is those whose work has not finished.
-fn wait_for_all(start: Instant, mut may_go_on: impl FnMut() -> bool) -> Vec<Arc<Member>> {
+fn wait_for_all(start: Instant, most: Duration, mut may_go_on: impl FnMut() -> bool) -> Vec<Arc<Member>> {
     let all = members().clone();
-    let Some(limit) = all.iter().map(|member| member.limit()).max() else { return Vec::new() };
+    let Some(limit) = all.iter().map(|member| member.limit().min(most)).max() else { return Vec::new() };
     let answer = Arc::new(Answer { late: Mutex::new(None), come: Condvar::new() });
     let (to_wait_for, told) = (all.clone(), Arc::clone(&answer));
     let wait = move || {
-        let late = to_wait_for.into_iter().filter(|member| !finishes(member, start)).collect();
+        let late = to_wait_for.into_iter().filter(|member| !finishes(member, start, limit)).collect();
         *told.late.lock().unwrap_or_else(PoisonError::into_inner) = Some(late);
         told.come.notify_one();
     };
     let started = thread::Builder::new().name("usm-exit".into()).spawn(wait);
     if started.is_err() {
-        return all.into_iter().filter(|member| !finishes(member, start)).collect();
+        return all.into_iter().filter(|member| !finishes(member, start, limit)).collect();
     }
     let mut late = answer.late.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
@@ -137,9 +139,9 @@ fn wait_for_all(start: Instant, mut may_go_on: impl FnMut() -> bool) -> Vec<Arc<
 }
 
 /// A host task that panics meanwhile ends the wait for nothing else.
-fn finishes(member: &Member, start: Instant) -> bool {
+fn finishes(member: &Member, start: Instant, most: Duration) -> bool {
     loop {
-        let left = member.limit().saturating_sub(start.elapsed());
+        let left = member.limit().min(most).saturating_sub(start.elapsed());
         match catch_unwind(AssertUnwindSafe(|| (member.idle)(left))) {
             Ok(waited) => return has_ended(&waited),
             Err(_) if left.is_zero() => return false,
@@ -156,7 +158,7 @@ pub fn finish_work(may_go_on: impl FnMut() -> bool) {
     if !change(RUNS, WAITS) {
         return;
     }
-    let late = wait_for_all(Instant::now(), may_go_on);
+    let late = wait_for_all(Instant::now(), Duration::MAX, may_go_on);
     if late.is_empty() {
         let _ = change(WAITS, RUNS);
     } else if change(WAITS, OVER) {
@@ -178,12 +180,17 @@ fn end(status: Option<c_int>) {
     STAGE.store(ENDS, Ordering::SeqCst);
     let start = Instant::now();
     let limit = members().iter().map(|member| member.limit()).max().unwrap_or(DEFAULT_WAIT_LIMIT);
-    let late = wait_for_all(start, || true);
+    // A host task that calls `exit` is a part of the work, which does not finish before this returns.
+    let is_inside = super::is_inside();
+    let most = if is_inside { FROM_INSIDE } else { Duration::MAX };
+    let late = wait_for_all(start, most, || true);
     STAGE.store(OVER, Ordering::SeqCst);
-    let last = start.checked_add(limit).unwrap_or(start).max(Instant::now() + GRACE);
+    let last = start.checked_add(limit.min(most)).unwrap_or(start).max(Instant::now() + GRACE);
     let are_out = others_are_out(last);
     if !late.is_empty() || !are_out {
         complain(&late);
+    }
+    if !late.is_empty() || !are_out || is_inside {
         leave(status);
     }
 }

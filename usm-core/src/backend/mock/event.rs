@@ -86,6 +86,8 @@ impl EventOps for MockEvent {
     }
 
     fn wait(&self, limit: Duration) -> Result<()> {
+        // Host tasks run in here, and may end the process.
+        let _inside = crate::process::ask()?;
         let start = Instant::now();
         while self.status()? == EventStatus::Pending {
             let moved = self.engine.step_for_a_wait();
