@@ -11,6 +11,8 @@ mod time_cut;
 #[cfg(feature = "alloc")]
 pub use antichain::antichain;
 #[cfg(feature = "alloc")]
+pub(crate) use antichain::antichain_until;
+#[cfg(feature = "alloc")]
 pub use time_cut::{TimeCut, time_cut};
 
 use crate::Buffer;

@@ -210,19 +210,22 @@ impl ConflictGraph {
             }
             bits
         };
-        for row in 0..width {
-            for column in 0..=row {
-                let mut lower = square(&self.words, row, column);
-                let mut upper = square(&self.words, column, row);
-                transpose(&mut lower);
-                transpose(&mut upper);
-                for k in 0..64 {
-                    if let Some(word) = self.words.get_mut((column * 64 + k) * width + row) {
-                        *word |= lower[k];
-                    }
-                    if let Some(word) = self.words.get_mut((row * 64 + k) * width + column) {
-                        *word |= upper[k];
-                    }
+        // Eight rows of squares at a time: a cache line of the columns' side holds eight words.
+        let pairs = (0..width).step_by(8).flat_map(|rows| {
+            let end = (rows + 8).min(width);
+            (0..end).flat_map(move |column| (rows.max(column)..end).map(move |row| (row, column)))
+        });
+        for (row, column) in pairs {
+            let mut lower = square(&self.words, row, column);
+            let mut upper = square(&self.words, column, row);
+            transpose(&mut lower);
+            transpose(&mut upper);
+            for k in 0..64 {
+                if let Some(word) = self.words.get_mut((column * 64 + k) * width + row) {
+                    *word |= lower[k];
+                }
+                if let Some(word) = self.words.get_mut((row * 64 + k) * width + column) {
+                    *word |= upper[k];
                 }
             }
         }

@@ -146,7 +146,7 @@ fn plan_placed(
         *offset = next.copied().unwrap_or(0);
     }
     let bound = if there.is_empty() || there.len() == placement.len() {
-        crate::planner::bound(problem)?
+        crate::planner::bound(problem, &options)?
     } else {
         shared_bound(problem)?
     };

@@ -242,3 +242,27 @@ fn the_rest_of_a_result_does_not_come_before_its_input_is_over() {
         assert_eq!(peak(&both, queue), 256, "the second half has no permit");
     }
 }
+
+/// A clock that has run out before anything began costs quality, nothing else.
+#[test]
+fn a_plan_that_is_stopped_early_is_right() {
+    let mut random = Random(9);
+    for _ in 0..count() / 4 {
+        let graph = views::graph(&mut random, 12);
+        for queue in [Queue::InOrder, Queue::OutOfOrder] {
+            let asked = core::sync::atomic::AtomicU64::new(random.below(6));
+            // Runs out after a few questions.
+            let stop = || asked.fetch_sub(1, core::sync::atomic::Ordering::Relaxed) as i64 <= 0;
+            let mut options = Options::default();
+            options.queue = queue;
+            options.ordering_edges = if queue == Queue::OutOfOrder { 3 } else { 0 };
+            options.stop = Some(&stop);
+            options.stop_early = true;
+            let (problem, plan) = plan_graph(&graph, &options).expect("plan");
+            plan.verify(&problem).expect("verified");
+            verify::graph(&graph, queue, &plan.ordering_edges, &plan.rows)
+                .expect("verified against the graph");
+            runs(&graph, queue, &plan.ordering_edges, &plan.rows, &mut random).expect("runs");
+        }
+    }
+}

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// Decide whether a plan fits in so many bytes; exit code 1 when none was found.
     #[arg(long, value_name = "BYTES", value_parser = bytes, allow_negative_numbers = true)]
     pub(super) capacity: Option<u64>,
-    /// End the search so long after the start of planning; another run may then end with another plan. Without it a count of nodes
+    /// End the search, and what comes before it, so long after the start of the command; another run may then end with another plan. Without it a count of nodes
     /// ends the search, the same on every machine [default: with --strategy auto also 10 seconds of search].
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) time_limit: Option<Duration>,

@@ -54,6 +54,7 @@ pub(crate) struct Outcome {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
+    let clock = Clock::new(arguments);
     let hints = Hints { alignment: arguments.alignment, dims: arguments.dims.clone() };
     let input = {
         let _sign_of_life = Progress::start(format!("reading {}", input::called(&arguments.input).display()));
@@ -61,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
     };
     refuse_contradictions(arguments, &input)?;
     let interrupt = Interrupt::watch();
-    let outcome = make(input, arguments)?;
+    let outcome = make(input, arguments, clock)?;
     drop(interrupt);
     check(&outcome)?;
     let written = write(&outcome, arguments)?;
@@ -171,11 +172,10 @@ impl Clock {
     }
 }
 
-fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {
+fn make(input: Input, arguments: &Arguments, clock: Clock) -> Result<Outcome> {
     let start = Instant::now();
     let sign_of_life = Progress::start("planning");
     let better = |found: SearchProgress| sign_of_life.gap(found.peak, found.bound, found.nodes);
-    let clock = Clock::new(arguments);
     let stop = || clock.over();
     let mut options = Options::default();
     options.strategy = arguments.strategy.into();
@@ -188,6 +188,7 @@ fn make(input: Input, arguments: &Arguments) -> Result<Outcome> {
     if arguments.time_limit.is_some() {
         // The clock decides, not the count.
         options.nodes = u64::MAX;
+        options.stop_early = true;
     }
     let limits = Limits::new(arguments.device_memory, arguments.max_alloc);
     let named = |error| Error::bad(error).in_file(input::called(&arguments.input));

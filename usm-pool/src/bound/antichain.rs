@@ -19,20 +19,36 @@ use crate::{Buffer, Error};
 /// # Errors
 /// [`Error::LengthMismatch`] when the relation is of another size, [`Error::OutOfMemory`].
 pub fn antichain(buffers: &[Buffer], conflicts: &ConflictGraph) -> Result<(u64, Vec<usize>), Error> {
+    antichain_until(buffers, conflicts, &|| false)
+}
+
+/// As [`antichain`]; the largest buffer alone when `stop` says so before the end.
+pub(crate) fn antichain_until(
+    buffers: &[Buffer],
+    conflicts: &ConflictGraph,
+    stop: &dyn Fn() -> bool,
+) -> Result<(u64, Vec<usize>), Error> {
     if conflicts.len() != buffers.len() {
         return Err(Error::LengthMismatch { buffers: buffers.len(), other: conflicts.len() });
     }
     let mut order: Vec<usize> = (0..buffers.len()).filter(|&i| buffers[i].size > 0).collect();
     order.sort_by_key(|&i| (buffers[i].lower, buffers[i].upper, i));
-    antichain_of(buffers, conflicts, &order)
+    match antichain_of(buffers, conflicts, &order, stop)? {
+        Some(found) => Ok(found),
+        None => {
+            let largest = (0..buffers.len()).max_by_key(|&i| buffers[i].size);
+            Ok((largest.map_or(0, |i| buffers[i].size), largest.into_iter().collect()))
+        }
+    }
 }
 
-/// As [`antichain`], over the buffers of `order`, a linear extension of the partial order.
-pub(crate) fn antichain_of(
+/// As [`antichain`], over the buffers of `order`, a linear extension of the partial order; `None` when `stop` said so.
+fn antichain_of(
     buffers: &[Buffer],
     conflicts: &ConflictGraph,
     order: &[usize],
-) -> Result<(u64, Vec<usize>), Error> {
+    stop: &dyn Fn() -> bool,
+) -> Result<Option<(u64, Vec<usize>)>, Error> {
     let n = order.len();
     let unit = order.iter().map(|&i| buffers[i].alignment).min().unwrap_or(1);
     let weights: Vec<u64> =
@@ -45,12 +61,15 @@ pub(crate) fn antichain_of(
         // A chain may pass through a buffer that another chain covers: this is what lets the cover relation stand for the order.
         network.edge(n + k, k, u64::MAX);
     }
-    for (k, covers) in cover_relation(conflicts, order)?.into_iter().enumerate() {
+    let Some(covers) = cover_relation(conflicts, order, stop)? else { return Ok(None) };
+    for (k, covers) in covers.into_iter().enumerate() {
         for next in covers {
             network.edge(k, n + next as usize, u64::MAX);
         }
     }
-    network.maximise(source, sink);
+    if !network.maximise(source, sink, stop) {
+        return Ok(None);
+    }
     let reached = network.reachable(source);
     let mut set: Vec<usize> = (0..n).filter(|&k| reached[k] && !reached[n + k]).map(|k| order[k]).collect();
     // A relation that is no order could give a set with holes: drop what does not conflict with all before it.
@@ -62,22 +81,42 @@ pub(crate) fn antichain_of(
     }
     kept.sort_unstable();
     let bytes = super::stacked(kept.iter().map(|&i| &buffers[i])).unwrap_or(0);
-    Ok((bytes, kept))
+    Ok(Some((bytes, kept)))
 }
 
-/// For each buffer of `order` (by position) those that follow it with nothing in between.
-fn cover_relation(conflicts: &ConflictGraph, order: &[usize]) -> Result<Vec<Vec<u32>>, Error> {
+/// For each buffer of `order` (by position) those that follow it with nothing in between; `None` when `stop` said so.
+fn cover_relation(
+    conflicts: &ConflictGraph,
+    order: &[usize],
+    stop: &dyn Fn() -> bool,
+) -> Result<Option<Vec<Vec<u32>>>, Error> {
     let n = order.len();
     // `after` row `k`, by position: all that begin after buffer `k` is over.
     let mut after = ConflictGraph::new(n)?;
+    let as_given = n == conflicts.len() && order.iter().enumerate().all(|(k, &i)| k == i);
     for k in 0..n {
+        if k % 64 == 63 && stop() {
+            return Ok(None);
+        }
         let row = after.row_mut(k);
+        if as_given {
+            // 64 at a time: all that have no conflict, without those up to `k` and beyond `n`.
+            for (word, (mine, theirs)) in row.iter_mut().zip(conflicts.row(k)).enumerate().skip(k / 64) {
+                let above = if word == k / 64 { u64::MAX << (k % 64) << 1 } else { u64::MAX };
+                let below = if word == n / 64 { (1 << (n % 64)) - 1 } else { u64::MAX };
+                *mine = !theirs & above & below;
+            }
+            continue;
+        }
         for next in k + 1..n {
             row[next / 64] |= u64::from(!conflicts.contains(order[k], order[next])) << (next % 64);
         }
     }
     let mut covers = Vec::with_capacity(n);
     for k in 0..n {
+        if k % 64 == 63 && stop() {
+            return Ok(None);
+        }
         let mut left: Vec<u64> = after.row(k).to_vec();
         let mut found = Vec::new();
         loop {
@@ -91,7 +130,7 @@ fn cover_relation(conflicts: &ConflictGraph, order: &[usize]) -> Result<Vec<Vec<
         }
         covers.push(found);
     }
-    Ok(covers)
+    Ok(Some(covers))
 }
 
 /// Flow network in adjacency lists; edge `e ^ 1` is the reverse of edge `e`.
@@ -114,19 +153,24 @@ impl Network {
         }
     }
 
-    /// Dinic's algorithm with explicit stacks. Deterministic.
-    fn maximise(&mut self, source: usize, sink: usize) {
+    /// Dinic's algorithm with explicit stacks. Deterministic. False when `stop` said so.
+    fn maximise(&mut self, source: usize, sink: usize, stop: &dyn Fn() -> bool) -> bool {
+        let mut steps = 0_u32;
         let nodes = self.heads.len();
         let mut next = alloc::vec![0_u32; nodes];
         loop {
             let level = self.levels(source);
             if level[sink] == u32::MAX {
-                return;
+                return true;
             }
             next.fill(0);
             let mut path: Vec<u32> = Vec::new();
             let mut at = source;
             loop {
+                steps = steps.wrapping_add(1);
+                if steps % (1 << 16) == 0 && stop() {
+                    return false;
+                }
                 if at == sink {
                     let flow = path.iter().map(|&e| self.room[e as usize]).min().unwrap_or(0);
                     let mut back = 0;

@@ -157,6 +157,7 @@ pub(crate) fn strictly_before(blocks: &Blocks, reach: &Reachability) -> Result<C
     let mut before = ConflictGraph::new(blocks.len())?;
     // Most blocks have one first access; the bit test is then all there is to do.
     let firsts: Vec<Vec<usize>> = blocks.iter().map(|block| first_accesses(block, reach)).collect();
+    let spans: Vec<Span> = firsts.chunks(64).map(Span::of).collect();
     let width = words_per_row(reach.len());
     let mut common = zeroed_words(width)?;
     for (i, block) in blocks.iter().enumerate() {
@@ -172,13 +173,40 @@ pub(crate) fn strictly_before(blocks: &Blocks, reach: &Reachability) -> Result<C
         if common.iter().all(|&word| word == 0) {
             continue;
         }
-        let row = before.row_mut(i);
-        for (j, other) in firsts.iter().enumerate() {
-            let after = !other.is_empty() && other.iter().all(|&op| common[op / 64] >> (op % 64) & 1 == 1);
-            row[j / 64] |= u64::from(after) << (j % 64);
+        let after = |other: &Vec<usize>| {
+            !other.is_empty() && other.iter().all(|&op| common[op / 64] >> (op % 64) & 1 == 1)
+        };
+        for (word, (others, span)) in before.row_mut(i).iter_mut().zip(firsts.chunks(64).zip(&spans)) {
+            // Blocks that lie side by side mostly begin side by side: all of the 64 after this one, or none.
+            let near = &common[span.words.clone()];
+            *word = if near.iter().all(|&bits| bits == u64::MAX) {
+                span.begun
+            } else if near.iter().all(|&bits| bits == 0) {
+                0
+            } else {
+                others.iter().enumerate().fold(0, |bits, (k, other)| bits | u64::from(after(other)) << k)
+            };
         }
     }
     Ok(before)
+}
+
+/// Where the first accesses of 64 blocks lie among the operators.
+struct Span {
+    /// Words of a row of operators that hold them all.
+    words: core::ops::Range<usize>,
+    /// The blocks that have any.
+    begun: u64,
+}
+
+impl Span {
+    fn of(firsts: &[Vec<usize>]) -> Self {
+        let words = || firsts.iter().flatten().map(|op| op / 64);
+        let words = words().min().unwrap_or(0)..words().max().map_or(0, |last| last + 1);
+        let begun =
+            firsts.iter().enumerate().fold(0, |bits, (k, first)| bits | u64::from(!first.is_empty()) << k);
+        Self { words, begun }
+    }
 }
 
 /// Accesses that no other access of the block leads to; none when the content is there before the run.

@@ -1,6 +1,6 @@
 //! Plans of graphs: in-place permits used as far as they help, ordering edges where they are allowed, one bound for all of it.
 
-use super::order::{Lever, Ordering, ordering_edges};
+use super::order::{Lever, Ordering, ordering_edges_until};
 use super::{Options, plan};
 use crate::Error;
 use crate::alias::InPlace;
@@ -45,6 +45,9 @@ pub fn plan_graph_with(
     };
     let mut best: Option<(Problem, Plan)> = None;
     for &choice in choices {
+        if best.is_some() && options.over() {
+            break;
+        }
         let problem = match &reach {
             Some(reach) => Problem::with_reachability(graph, reach, choice)?,
             None => Problem::from_graph(graph, Queue::InOrder, choice)?,
@@ -58,7 +61,7 @@ pub fn plan_graph_with(
     let (problem, mut plan) = best.ok_or(Error::OutOfMemory { bytes: 0 })?;
     if permits {
         // A bound proven for one choice of permits says nothing about the others.
-        let (bytes, certificate) = common_bound(graph, reach.as_ref())?;
+        let (bytes, certificate) = common_bound(graph, reach.as_ref(), options)?;
         plan.lower_bound = bytes;
         plan.certificate = certificate;
     }
@@ -72,11 +75,15 @@ pub(super) fn ordering(graph: &Graph, options: &Options<'_>) -> Result<Ordering,
     let mut lever = Lever::new(options.ordering_edges, target);
     lever.keep_critical_path = options.keep_critical_path;
     lever.in_place = InPlace::SameSize;
-    ordering_edges(graph, &lever)
+    ordering_edges_until(graph, &lever, &|| options.over())
 }
 
 /// A bound for every choice of permits: an output that may take its input's place is not counted beside it.
-fn common_bound(graph: &Graph, reach: Option<&Reachability>) -> Result<(u64, Certificate), Error> {
+fn common_bound(
+    graph: &Graph,
+    reach: Option<&Reachability>,
+    options: &Options<'_>,
+) -> Result<(u64, Certificate), Error> {
     let problem = match reach {
         Some(reach) => Problem::with_reachability(graph, reach, InPlace::Never)?,
         None => Problem::from_graph(graph, Queue::InOrder, InPlace::Never)?,
@@ -104,7 +111,7 @@ fn common_bound(graph: &Graph, reach: Option<&Reachability>) -> Result<(u64, Cer
             for (input, output) in pairs {
                 relaxed.remove(input, output);
             }
-            let (_, set) = bound::antichain(&buffers, &relaxed)?;
+            let (_, set) = bound::antichain_until(&buffers, &relaxed, &|| options.over())?;
             let bytes = bound::stacked(set.iter().map(|&i| &buffers[i])).unwrap_or(0);
             let buffers = set.into_iter().map(|i| buffers[i].id).collect();
             Ok((bytes, Certificate::Antichain { buffers }))

@@ -92,6 +92,9 @@ pub struct Options<'a> {
     pub nodes: u64,
     /// Asked now and then; `true` ends the search with the best plan so far. This is how a time limit works without a clock.
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
+    /// Whether `stop` is asked before the search too: while a bound, ordering edges and simple plans are made. What is left out then
+    /// is worse and still right: the bound of one buffer, fewer edges, the first simple plan.
+    pub stop_early: bool,
     /// Told about every better plan and every better bound that the search finds.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
 }
@@ -106,6 +109,7 @@ impl fmt::Debug for Options<'_> {
             .field("capacity", &self.capacity)
             .field("nodes", &self.nodes)
             .field("stop", &self.stop.is_some())
+            .field("stop_early", &self.stop_early)
             .field("progress", &self.progress.is_some())
             .finish()
     }
@@ -121,8 +125,16 @@ impl Default for Options<'_> {
             capacity: None,
             nodes: 1 << 21,
             stop: None,
+            stop_early: false,
             progress: None,
         }
+    }
+}
+
+impl Options<'_> {
+    /// Whether what comes before the search is to end too.
+    pub(crate) fn over(&self) -> bool {
+        self.stop_early && self.stop.is_some_and(|stop| stop())
     }
 }
 
@@ -166,10 +178,10 @@ struct Heaviest {
 }
 
 impl Heaviest {
-    fn of(problem: &Problem) -> Result<Self, Error> {
+    fn of(problem: &Problem, stop: &dyn Fn() -> bool) -> Result<Self, Error> {
         let buffers = problem.buffers();
         if let (Some(conflicts), Queue::OutOfOrder) = (problem.conflicts(), problem.queue()) {
-            let (bytes, buffers) = bound::antichain(buffers, conflicts)?;
+            let (bytes, buffers) = bound::antichain_until(buffers, conflicts, stop)?;
             return Ok(Self { bytes, time: None, buffers });
         }
         // Lives with gaps: a cut through the hulls would count what is not needed, so it goes through the pieces.
@@ -193,8 +205,8 @@ impl Heaviest {
 }
 
 /// The best bound in bytes that needs no search, and its certificate.
-pub(crate) fn bound(problem: &Problem) -> Result<(u64, Certificate), Error> {
-    let heaviest = Heaviest::of(problem)?;
+pub(crate) fn bound(problem: &Problem, options: &Options<'_>) -> Result<(u64, Certificate), Error> {
+    let heaviest = Heaviest::of(problem, &|| options.over())?;
     Ok((heaviest.bytes, heaviest.certificate(problem)))
 }
 
@@ -203,7 +215,7 @@ pub(crate) fn bound(problem: &Problem) -> Result<(u64, Certificate), Error> {
 /// # Errors
 /// [`Error::OutOfMemory`] when the planner's tables do not fit.
 pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
-    let heaviest = Heaviest::of(problem)?;
+    let heaviest = Heaviest::of(problem, &|| options.over())?;
     let bound = heaviest.bytes;
     let (strategy, offsets, outcome) = solve(Instance::of(problem), options, &heaviest);
     let proof = match outcome.infeasible {
@@ -227,11 +239,12 @@ fn solve(
     options: &Options<'_>,
     heaviest: &Heaviest,
 ) -> (Strategy, Vec<u64>, search::Outcome) {
-    if let Some(offsets) = portfolio::single(instance, options.strategy) {
+    let early = || options.over();
+    if let Some(offsets) = portfolio::single(instance, options.strategy, &early) {
         return (options.strategy, offsets, search::Outcome::default());
     }
     let target = options.capacity.unwrap_or(0).max(heaviest.bytes);
-    let (strategy, offsets) = portfolio::simple(instance, &heaviest.buffers, target);
+    let (strategy, offsets) = portfolio::simple(instance, &heaviest.buffers, target, &early);
     let mut outcome = search::search(instance, options, heaviest.bytes, &offsets);
     let (strategy, offsets) = match outcome.offsets.take() {
         Some(offsets) => (Strategy::Search, offsets),

@@ -98,18 +98,32 @@ pub fn critical_path_bound(graph: &Graph, in_place: InPlace) -> Result<bound::Ti
 /// # Errors
 /// As for an out-of-order plan: tables that do not fit.
 pub fn ordering_edges(graph: &Graph, lever: &Lever) -> Result<Ordering, Error> {
-    let free = take_apart(graph, lever, false)?;
+    ordering_edges_until(graph, lever, &|| false)
+}
+
+/// As [`ordering_edges`]; those found so far when `stop` says so.
+pub(super) fn ordering_edges_until(
+    graph: &Graph,
+    lever: &Lever,
+    stop: &dyn Fn() -> bool,
+) -> Result<Ordering, Error> {
+    let free = take_apart(graph, lever, false, stop)?;
     let bound = |found: &Ordering| found.curve.last().map_or(u64::MAX, |point| point.bound);
-    if bound(&free) <= lever.target {
+    if bound(&free) <= lever.target || stop() {
         return Ok(free);
     }
     // An edge against the processing order can lead into a corner; edges along it never do.
-    let forward = take_apart(graph, lever, true)?;
+    let forward = take_apart(graph, lever, true, stop)?;
     let better = (bound(&forward), forward.edges.len()) < (bound(&free), free.edges.len());
     Ok(if better { forward } else { free })
 }
 
-fn take_apart(graph: &Graph, lever: &Lever, forward: bool) -> Result<Ordering, Error> {
+fn take_apart(
+    graph: &Graph,
+    lever: &Lever,
+    forward: bool,
+    stop: &dyn Fn() -> bool,
+) -> Result<Ordering, Error> {
     let mut found = Ordering { edges: Vec::new(), curve: Vec::new() };
     let budget = critical_path(graph, &[]);
     loop {
@@ -117,7 +131,11 @@ fn take_apart(graph: &Graph, lever: &Lever, forward: bool) -> Result<Ordering, E
         let problem = Problem::with_reachability(graph, &reach, lever.in_place)?;
         let blocks = Blocks::new(graph, lever.in_place, Some(&reach))?;
         let Some(conflicts) = problem.conflicts() else { break };
-        let (bytes, set) = bound::antichain(problem.buffers(), conflicts)?;
+        let (bytes, set) = bound::antichain_until(problem.buffers(), conflicts, stop)?;
+        if stop() {
+            // That was not the heaviest.
+            break;
+        }
         found.curve.push(Point { edges: found.edges.len(), bound: bytes });
         if bytes <= lever.target || found.edges.len() >= lever.limit {
             break;
@@ -128,6 +146,9 @@ fn take_apart(graph: &Graph, lever: &Lever, forward: bool) -> Result<Ordering, E
         let before = found.edges.len();
         let mut cut = Cut::new(graph, &reach, &set);
         for _ in 0..batch {
+            if stop() {
+                return Ok(found);
+            }
             let depths = Depths::new(graph, &found.edges, reach.order());
             let room = lever.limit - found.edges.len();
             let strict = Rule { budget: Some(budget), forward };

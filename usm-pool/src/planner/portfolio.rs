@@ -94,27 +94,40 @@ const ALWAYS: Until<'static> = Until { limit: u64::MAX, work: u64::MAX, stop: &|
 /// Steps that each strategy by name may take on a large instance, whatever the budget: some tenths of a second.
 const WORK: u64 = 1 << 24;
 
-/// The plan of one strategy, without any other.
-pub(super) fn single(instance: Instance<'_>, strategy: Strategy) -> Option<Vec<u64>> {
+/// The plan of one strategy, without any other; of several orders the first alone when `stop` says so.
+pub(super) fn single(
+    instance: Instance<'_>,
+    strategy: Strategy,
+    stop: &dyn Fn() -> bool,
+) -> Option<Vec<u64>> {
     let attempts: &[Attempt] = match strategy {
         Strategy::GreedyBySize => &[Attempt::SizeFirst],
         Strategy::BestFit => &[Attempt::SizeBest, Attempt::BeginBest],
         Strategy::WholeBuffer => &[Attempt::WholeBySize],
         Strategy::Auto | Strategy::Search => return None,
     };
-    Some(best_of(instance, &[], 0, ALWAYS, attempts.iter().copied()).1)
+    let until = Until { stop, ..ALWAYS };
+    let (_, offsets) = best_of(instance, &[], 0, until, attempts.iter().copied());
+    Some(offsets)
 }
 
 /// The best plan without search; stops at the first that reaches `target`. `heaviest` are the buffers that make the bound.
 /// From [`MANY`] buffers on the skyline goes first: it takes milliseconds, and what is worse is left as soon as it shows.
 /// Large instances get the skyline, and of the strategies by name what can be had with little work.
-pub(super) fn simple(instance: Instance<'_>, heaviest: &[usize], target: u64) -> (Strategy, Vec<u64>) {
+/// `stop` ends all but the first.
+pub(super) fn simple(
+    instance: Instance<'_>,
+    heaviest: &[usize],
+    target: u64,
+    stop: &dyn Fn() -> bool,
+) -> (Strategy, Vec<u64>) {
+    let always = Until { stop, ..ALWAYS };
     if is_large(instance) {
         let huge = instance.buffers.len() > HUGE;
         let orders: &[First] = if huge { &[First::Area] } else { &[First::Area, First::Tall] };
         let valleys = orders.iter().copied().map(Attempt::Valley);
         let named = NAMED.into_iter().filter(|_| !huge);
-        let until = Until { work: WORK, ..ALWAYS };
+        let until = Until { work: WORK, ..always };
         return best_of(instance, &[], target, until, valleys.chain(named));
     }
     let mut marked = alloc::vec![false; instance.buffers.len()];
@@ -124,9 +137,9 @@ pub(super) fn simple(instance: Instance<'_>, heaviest: &[usize], target: u64) ->
     let pairs = usual.iter().copied().chain(peak_first).chain(last.iter().copied());
     let valleys = First::ALL.into_iter().map(Attempt::Valley);
     if instance.buffers.len() >= MANY {
-        best_of(instance, &marked, target, ALWAYS, valleys.chain(pairs))
+        best_of(instance, &marked, target, always, valleys.chain(pairs))
     } else {
-        best_of(instance, &marked, target, ALWAYS, pairs.chain(valleys))
+        best_of(instance, &marked, target, always, pairs.chain(valleys))
     }
 }
 
@@ -150,9 +163,15 @@ fn best_of(
 ) -> (Strategy, Vec<u64>) {
     let mut best = (u64::MAX, Strategy::GreedyBySize, Vec::new());
     for attempt in attempts {
+        if !best.2.is_empty() && (until.stop)() {
+            break;
+        }
         // Only what is lower counts, so that a worse plan is left as soon as it shows.
         let limit = if best.2.is_empty() { until.limit } else { best.0.saturating_sub(1) };
-        let Some(offsets) = attempt.run(instance, target, heaviest, Until { limit, ..until }) else {
+        // Without a plan there is nothing to compare with: the first one is made in any case.
+        let first = best.2.is_empty() && until.limit == u64::MAX;
+        let until = if first { Until { stop: &|| false, ..until } } else { Until { limit, ..until } };
+        let Some(offsets) = attempt.run(instance, target, heaviest, until) else {
             continue;
         };
         let peak = instance.peak(&offsets);

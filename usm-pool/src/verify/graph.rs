@@ -1,5 +1,6 @@
 //! Checks a plan against the operator graph: what every operator reads must still be there, whatever the queue may do.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::Violation;
@@ -224,33 +225,41 @@ fn overlap(graph: &Graph, first: usize, second: usize, ranges: &[Option<Range>])
     Violation::Overlap { first: id(first), second: id(second), offset: low(first).max(low(second)) }
 }
 
+/// One pass over the addresses. Roots that hold the same byte must come one after the other: being over before another begins is
+/// transitive, so a root that begins to hold a byte is compared with those next to it in time.
 fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>]) -> Result<(), Violation> {
     let tensors = graph.tensors();
     let order = Paths::new(graph, edges)?;
     let accesses: Vec<Accesses> = (0..tensors.len()).map(|tensor| Accesses::of(graph, tensor)).collect();
-    let mut roots: Vec<usize> = (0..tensors.len())
-        .filter(|&tensor| {
-            tensors[tensor].root == tensor && ranges[tensor].is_some_and(|range| range.low < range.high)
-        })
-        .collect();
-    roots.sort_by_key(|&tensor| ranges[tensor].map(|range| range.low));
-    for (rank, &a) in roots.iter().enumerate() {
-        let Some(range) = ranges[a] else { continue };
-        for &b in &roots[rank + 1..] {
-            let Some(with) = ranges[b] else { continue };
-            if with.low >= range.high {
-                break;
-            }
-            if !with.meets(range) {
-                continue;
-            }
-            let over = |x: usize, y: usize| {
-                accesses[x].over_before(&accesses[y], &order, |op| works_in_place(graph, ranges, op, x, y))
-            };
-            if !(over(a, b) || over(b, a)) {
-                return Err(overlap(graph, a, b, ranges));
-            }
+    // At equal addresses ends (false) come before begins (true).
+    let mut events: Vec<(crate::plan::Memory, u64, bool, usize)> = Vec::new();
+    for (tensor, node) in tensors.iter().enumerate() {
+        if let (Some(range), true) = (ranges[tensor], node.alias.is_none() && node.size > 0) {
+            events.push((range.memory, range.low, true, tensor));
+            events.push((range.memory, range.high, false, tensor));
         }
+    }
+    events.sort_unstable();
+    let mut holding: BTreeSet<(usize, usize, usize)> = BTreeSet::new();
+    for (_, _, begins, root) in events {
+        // What is over first has begun first; an operator that works in place ends the one and begins the other.
+        let place = |op: &usize| order.position[*op] + 1;
+        let all = || accesses[root].ops.iter().map(place);
+        let first = if accesses[root].before_run { 0 } else { all().min().unwrap_or(0) };
+        let key = (first, all().max().unwrap_or(0), root);
+        if !begins {
+            holding.remove(&key);
+            continue;
+        }
+        let over = |x: usize, y: usize| {
+            accesses[x].over_before(&accesses[y], &order, |op| works_in_place(graph, ranges, op, x, y))
+        };
+        let before = holding.range(..key).next_back().filter(|before| !over(before.2, root));
+        let after = holding.range(key..).next().filter(|after| !over(root, after.2));
+        if let Some(&(_, _, other)) = before.or(after) {
+            return Err(overlap(graph, other, root, ranges));
+        }
+        holding.insert(key);
     }
     Ok(())
 }
@@ -323,6 +332,8 @@ impl Accesses {
 /// Ancestors of every operator, one bit each.
 struct Paths {
     ancestors: Vec<Vec<u64>>,
+    /// Of each operator in an order that all paths keep to.
+    position: Vec<usize>,
 }
 
 impl Paths {
@@ -341,6 +352,8 @@ impl Paths {
             }
         }
         let mut ancestors = alloc::vec![Vec::new(); n];
+        let mut position = alloc::vec![0; n];
+        let mut placed = 0;
         let mut ready: Vec<usize> = (0..n).filter(|&op| waits[op] == 0).collect();
         while let Some(op) = ready.pop() {
             let mut mine = alloc::vec![0_u64; n.div_ceil(64)];
@@ -351,6 +364,8 @@ impl Paths {
                 }
             }
             ancestors[op] = mine;
+            position[op] = placed;
+            placed += 1;
             for &next in &after[op] {
                 waits[next] -= 1;
                 if waits[next] == 0 {
@@ -362,7 +377,7 @@ impl Paths {
         let stuck = |&&(earlier, later): &&(usize, usize)| waits[earlier] > 0 && waits[later] > 0;
         match edges.iter().find(stuck) {
             Some(&(earlier, later)) => Err(Violation::OrderingEdge { earlier, later }),
-            None => Ok(Self { ancestors }),
+            None => Ok(Self { ancestors, position }),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::{Violation, conflicts, sweep};
+use super::{Violation, each, sweep};
+use crate::ConflictGraph;
 use crate::plan::{Certificate, Memory, MemoryUse, Plan, Row};
 use crate::problem::{Member, Problem};
 
@@ -40,13 +41,48 @@ fn peaks(plan: &Plan, problem: &Problem) -> Result<[u64; 2], Violation> {
         let offsets: Vec<_> = here.iter().map(|&i| plan.offsets[i]).collect();
         *peak = match problem.conflicts() {
             None => sweep(&buffers, &offsets, u64::MAX)?,
-            Some(graph) if here.len() == graph.len() => {
-                conflicts(&buffers, &offsets, graph.view(), u64::MAX)?
+            Some(relation) => {
+                let peak = each(&buffers, &offsets, u64::MAX)?;
+                apart_where_in_conflict(plan, problem, relation, &here)?;
+                peak
             }
-            Some(graph) => conflicts(&buffers, &offsets, graph.induced(&here).view(), u64::MAX)?,
         };
     }
     Ok(peaks)
+}
+
+/// One pass over the addresses: a buffer that begins must not be in conflict with any that holds the byte, 64 of them at a time.
+fn apart_where_in_conflict(
+    plan: &Plan,
+    problem: &Problem,
+    relation: &ConflictGraph,
+    here: &[usize],
+) -> Result<(), Violation> {
+    let buffers = problem.buffers();
+    // At equal addresses ends (false) come before begins (true).
+    let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(2 * here.len());
+    for &i in here.iter().filter(|&&i| buffers[i].size > 0) {
+        // The ends were checked not to overflow.
+        events.push((plan.offsets[i], true, i));
+        events.push((plan.offsets[i] + buffers[i].size, false, i));
+    }
+    events.sort_unstable();
+    let mut holding = alloc::vec![0_u64; relation.len().div_ceil(64)];
+    for (offset, begins, i) in events {
+        let bit = 1 << (i % 64);
+        if !begins {
+            holding[i / 64] &= !bit;
+            continue;
+        }
+        for (word, (&held, &row)) in holding.iter().zip(relation.row(i)).enumerate() {
+            if held & row != 0 {
+                let other = word * 64 + (held & row).trailing_zeros() as usize;
+                return Err(Violation::Overlap { first: buffers[other].id, second: buffers[i].id, offset });
+            }
+        }
+        holding[i / 64] |= bit;
+    }
+    Ok(())
 }
 
 /// One row for each tensor, and in it what the problem, the offset of its buffer and its memory say.
