@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use usm_core::AllocKind;
@@ -10,7 +11,7 @@ use crate::argument::{self, Kind};
 use crate::array::Array;
 use crate::construct;
 use crate::dtype::PyDtype;
-use crate::error::OrRaise;
+use crate::error::{Class, OrRaise};
 use crate::import;
 use crate::memory::Memory;
 use crate::runtime::Stream;
@@ -20,11 +21,16 @@ use crate::transfer::{self, Side};
 use crate::view::View;
 
 fn shape(value: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    if let Ok(extent) = value.extract::<i64>() {
-        return Ok(vec![extent]);
+    let refused = |error: PyErr| match error.is_instance_of::<PyOverflowError>(value.py()) {
+        true => Class::Request.error("shape: an extent does not fit 63 bits"),
+        false => argument::wrong("shape", value, "an integer or a sequence of integers"),
+    };
+    match value.extract::<i64>() {
+        Ok(extent) => Ok(vec![extent]),
+        Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => Err(refused(error)),
+        Err(error) if value.is_instance_of::<PyString>() => Err(refused(error)),
+        Err(_) => value.extract().map_err(refused),
     }
-    let extents = value.extract().ok().filter(|_| !value.is_instance_of::<PyString>());
-    extents.ok_or_else(|| argument::wrong("shape", value, "an integer or a sequence of integers"))
 }
 
 /// Where and how a new array is made.

@@ -66,6 +66,12 @@ def test_a_wrong_type_is_named_with_what_fits(name, call):
         call()
 
 
+def test_an_extent_that_no_array_has_is_a_bad_request():
+    for shape in (1 << 100, (1 << 100,), (2, -(1 << 70)), (1 << 62, 1 << 62)):
+        with pytest.raises(ValueError, match="shape"):
+            usm.empty(shape, device="host")
+
+
 def test_objects_can_be_referred_to_weakly():
     array = usm.zeros(3, queue="host")
     objects = [array, usm.memory.as_usm_memory(array), array.queue, array.context, usm.Device("host"), array.queue.barrier(), array.dtype]

@@ -21,8 +21,8 @@ from conftest import lacking, require
 from matrix.rows import FUNCTIONS, MEMBERS, WITHOUT_MEMORY
 
 WORKER = Path(__file__).with_name("matrix") / "worker.py"
-# One in so many of the cases two conversions deep.
-PARTS = int(os.environ.get("USM_MATRIX", "8"))
+# One in so many of the cases two conversions deep; a prime, because kinds of sources come in turns.
+PARTS = int(os.environ.get("USM_MATRIX", "7"))
 
 
 def run(backend, environment, place, parts=PARTS):

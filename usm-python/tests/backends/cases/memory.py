@@ -87,11 +87,11 @@ def memory_is_aligned_as_asked(b):
             assert MEMORY[kind](100, alignment=alignment, queue=b.device)._pointer % alignment == 0
             assert usm.empty(100, "|u1", kind=kind, queue=b.device, alignment=alignment).pointer % alignment == 0
         for wrong in (3, 48):
-            with pytest.raises(usm.AllocationError, match=str(wrong)):
+            with pytest.raises(usm.RequestError, match=str(wrong)):
                 usm.empty(100, "|u1", kind=kind, queue=b.device, alignment=wrong)
         with pytest.raises(usm.Error):
             usm.empty(100, "|u1", kind=kind, queue=b.device, alignment=1 << 63)
-        with pytest.raises(USMAllocationError, match="alignment 3"):
+        with pytest.raises(usm.RequestError, match="alignment 3"):
             MEMORY[kind](16, alignment=3, queue=b.device)
         with pytest.raises(OverflowError):
             usm.empty(100, "|u1", kind=kind, queue=b.device, alignment=-1)
