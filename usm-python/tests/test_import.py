@@ -119,6 +119,27 @@ def test_a_runtime_that_cannot_be_opened_says_which_file_and_why():
         assert not sys.platform.startswith("linux") or "No such file" in line, line
 
 
+def test_every_runtime_that_could_have_the_device_is_listed_with_its_reason():
+    nowhere = "/nonexistent/library.so"
+    out = run(
+        """
+        import usm
+        try:
+            usm.Device("gpu")
+        except usm.DeviceError as error:
+            print(error)
+        """,
+        USM_OPENCL_LIBRARY=nowhere,
+        USM_LEVEL_ZERO_LIBRARY=nowhere,
+        USM_CUDA_LIBRARY=nowhere,
+    )
+    start, *reasons = out.split(": ", 1)[1].split("; ")
+    assert out.startswith('no device matches "gpu": level_zero: ') and nowhere in start, out
+    assert [reason.split(":")[0] for reason in reasons] == ["cuda", "opencl", "host"], out
+    assert all(nowhere in reason for reason in reasons[:2]), out
+    assert reasons[2] == "host: no such device, it has host:host:0"
+
+
 def test_usm_device_names_the_default():
     out = run("import usm; print(usm.Device().selector)", USM_DEVICE="host")
     assert out == "host:host:0"

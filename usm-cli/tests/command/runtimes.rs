@@ -76,7 +76,12 @@ fn a_machine_without_any_runtime_has_the_host_and_a_reason_for_each_other_one() 
     let ran = usm_with(&["run", "reverse", "--size", "64"], b"", &environment);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let ran = usm_with(&["run", "reverse", "--device", "opencl:cpu"], b"", &environment);
-    ran.refused(&["opencl:cpu", "opencl"]);
+    ran.refused(&["no device matches \"opencl:cpu\": opencl: library", NOWHERE]);
+    // Each runtime that could have the device, with its own reason.
+    let ran = usm_with(&["run", "reverse", "--device", "gpu"], b"", &environment);
+    let host = "; host: no such device, it has host:host:0";
+    ran.refused(&["\"gpu\": level_zero: ", "; cuda: library", "; opencl: library", host]);
+    assert_eq!(ran.stderr.matches(NOWHERE).count(), 3, "{}", ran.stderr);
 }
 
 #[test]
