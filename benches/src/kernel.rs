@@ -1,5 +1,7 @@
 //! Phased kernels beside the loops one would write by hand, in the cache (n = 65,536) where the difference shows.
 
+mod one_source;
+
 use core::hint::black_box;
 
 use usm_core::backend::host::HostHeap;
@@ -15,7 +17,9 @@ const PEER: &str = "hand-written loop";
 
 pub(crate) fn rows() -> Vec<Row> {
     let queue = HostHeap::new().context().queue(QueueOrder::InOrder).expect("the host has queues");
-    vec![reverse(&queue), reduce(&queue), saxpy(&queue), histogram(&queue)]
+    let mut rows = vec![reverse(&queue), reduce(&queue), saxpy(&queue), histogram(&queue)];
+    rows.extend(one_source::rows(&queue));
+    rows
 }
 
 fn row(name: &str, (ours, theirs): (f64, f64)) -> Row {

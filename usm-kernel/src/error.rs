@@ -103,6 +103,24 @@ pub enum LaunchError {
         /// What is wrong.
         error: ArgumentError,
     },
+    /// Two work-items may touch one element between two barriers, and one of them writes.
+    Race {
+        /// Name of the kernel.
+        kernel: &'static str,
+        /// The array.
+        array: &'static str,
+        /// Where it is written: `file:line:column`.
+        write: &'static str,
+        /// Where it is read or written too.
+        other: &'static str,
+    },
+    /// An index of device code that range, lengths and values do not prove to be inside.
+    Unproven {
+        /// Name of the kernel.
+        kernel: &'static str,
+        /// The index: `file:line:column`.
+        index: &'static str,
+    },
     /// Another number of arguments than the function has parameters, local arrays included.
     ArgumentCount {
         /// Parameters of the function, or the most that a call may have.
@@ -166,6 +184,14 @@ impl fmt::Display for LaunchError {
                 write!(f, "argument {argument} has {found} bytes, the function's parameter has {needed}")
             }
             Self::Argument { kernel, error } => write!(f, "kernel {kernel}: {error}"),
+            Self::Race { kernel, array, write, other } => write!(
+                f,
+                "kernel {kernel}: two work-items of this range may touch one element of `{array}`, at {write} and at {other}"
+            ),
+            Self::Unproven { kernel, index } => write!(
+                f,
+                "kernel {kernel}: for this range and these arguments the index at {index} may be outside of its array, and the device does not check"
+            ),
             Self::Memory(error) => error.fmt(f),
         }
     }

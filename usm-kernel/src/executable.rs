@@ -11,14 +11,14 @@ use crate::argument::{Arguments, Signature};
 use crate::backend::{Programmable, Slot};
 use crate::call::{Slots, local_slot};
 use crate::error::LaunchError;
-use crate::kernel::{Description, Kernel};
+use crate::kernel::{Description, Kernel, Proof};
 use crate::launch::{Launch, LaunchSpace};
 use crate::local::LocalSignature;
 use crate::module::{BuildError, Code, Formats, Function, Module};
 use crate::order::Order;
 use crate::range::NdRange;
 
-/// A kernel with code for devices beside its host body. The code has a function of the kernel's [`NAME`](Kernel::NAME), with these
+/// A kernel with code for devices beside its host body. The code has a function called [`FUNCTION`](Self::FUNCTION), with these
 /// parameters, in this order:
 ///
 /// 1. the arguments: a pointer for each array and each [`Constant`](crate::Constant) (to its elements), a value for each [`Value`](crate::Value);
@@ -29,12 +29,17 @@ use crate::range::NdRange;
 /// The fastest dimension, the last one of the range, is `get_global_id(0)` and `x`.
 ///
 /// # Safety
-/// For every range and all lengths that [`check`](Kernel::check) and [`required_group`](Kernel::required_group) accept, the code stays
+/// For every range and all lengths that [`check`](Kernel::check) and [`required_group`](Kernel::required_group) accept, and for which
+/// [`proof`](Kernel::proof) says `None` or `Proven`, the code stays
 /// inside its arrays and the local memory that [`local`](Kernel::local) asks for, has no data race, ends, touches no other memory,
 /// writes only what is declared as written, and leaves no element of a [`Write`](crate::Write) array without a value: nothing that it writes
 /// there depends on elements of an [`Output`](crate::Output) array or of local memory that it has not written before. A kernel without local arrays may be
 /// launched [over items](Launch::over): `check` is then shown one group, and the device runs groups of its own choice.
 pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
+    /// The name of the function in the code.
+    const FUNCTION: &'static str = Self::NAME;
+    /// The text form of usm-kernel-ir, of kernels that the attribute `kernel` made.
+    const IR: Option<&'static str> = None;
     /// OpenCL C.
     const OPENCL_C: Option<&'static str> = None;
     /// CUDA C++.
@@ -114,7 +119,7 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
             .flatten()
             .find(|code| taken.contains(code.format()));
         let code = code.ok_or(BuildError::NoCode { kernel: K::NAME, taken, backend })?;
-        let function = Module::build(context, code)?.function(K::NAME)?;
+        let function = Module::build(context, code)?.function(K::FUNCTION)?;
         Ok(Self { function: Some(function), kernel: PhantomData })
     }
 
@@ -168,7 +173,13 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         let description = Description::with_lengths(&kernel, range, &lengths)?;
         let raw = arguments.raw();
         let elements = K::Arguments::raw_lengths(&raw);
-        description.admit(&kernel, range, elements.as_ref(), &K::Arguments::raw_values(&raw))?;
+        let proof = description.admit(&kernel, range, elements.as_ref(), &K::Arguments::raw_values(&raw))?;
+        if let Proof::Unproven { index } = proof {
+            return Err(LaunchError::Unproven { kernel: K::NAME, index });
+        }
+        if K::NEEDS_GROUPS && !space.grouped {
+            return Err(LaunchError::NoGroups);
+        }
         let numbers = kernel.numbers(range, elements.as_ref());
         let mut call = TypedCall::new(space.queue);
         call.arguments::<K::Arguments>(&raw)?;

@@ -15,6 +15,7 @@ pub struct Group<'r, K: ?Sized, const D: usize, O: Order> {
     range: &'r NdRange<D>,
     id: Id<D>,
     order: O,
+    proven: bool,
     kernel: PhantomData<fn(K)>,
 }
 
@@ -28,8 +29,23 @@ impl<K: ?Sized, const D: usize, O: Order> Copy for Group<'_, K, D, O> {}
 
 impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
     #[inline]
-    pub(crate) fn new(range: &'r NdRange<D>, linear: u64, order: O) -> Self {
-        Self { range, id: range.groups().id(linear), order, kernel: PhantomData }
+    pub(crate) fn new(range: &'r NdRange<D>, linear: u64, order: O, proven: bool) -> Self {
+        Self { range, id: range.groups().id(linear), order, proven, kernel: PhantomData }
+    }
+
+    /// Whether the launch found [`Proof::Proven`](crate::Proof).
+    #[inline]
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.proven
+    }
+
+    /// The places from `from` up to `to`, without it, in a dimension of the group, in the launch's order.
+    #[doc(hidden)]
+    #[inline]
+    pub fn axis(&self, from: u64, to: u64) -> Axis<O> {
+        let count = to.saturating_sub(from);
+        Axis { steps: 0..count, from, count, order: self.order }
     }
 
     /// The nd-range that was launched.
@@ -120,6 +136,26 @@ impl<K: ?Sized, O: Order> Group<'_, K, 1, O> {
     #[must_use]
     pub fn block_mut<'a, T>(&self, array: &'a mut [T]) -> &'a mut [T] {
         self.chunk_mut(array, self.size())
+    }
+}
+
+/// Places in one dimension of a group.
+#[doc(hidden)]
+#[derive(Clone, Debug)]
+pub struct Axis<O: Order> {
+    steps: core::ops::Range<u64>,
+    from: u64,
+    count: u64,
+    order: O,
+}
+
+impl<O: Order> Iterator for Axis<O> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let step = self.steps.next()?;
+        Some(self.from + self.order.place(step, self.count))
     }
 }
 

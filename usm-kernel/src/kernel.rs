@@ -56,6 +56,14 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     /// Name, as device code and messages use it.
     const NAME: &'static str;
 
+    /// Whether it means something only where the range is cut into groups, even without local memory: such a kernel is not launched
+    /// [over items](crate::Launch::over).
+    const NEEDS_GROUPS: bool = false;
+
+    /// Whether the body may be given the whole range as one group, however the range is cut, because it asks for no group.
+    #[doc(hidden)]
+    const WHOLE: bool = false;
+
     /// The parameters, a tuple.
     type Arguments: Signature;
 
@@ -88,6 +96,13 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
         Ok(())
     }
 
+    /// What range, lengths and values prove, after `check` has accepted them. Kernels written as [`kernel`](crate#one-source) answer; one
+    /// that is written by hand proves nothing, and checks its indices itself.
+    fn proof(&self, range: &NdRange<D>, lengths: &[usize], values: &Values<Self::Arguments>) -> Proof {
+        let _ = (range, lengths, values);
+        Proof::None
+    }
+
     /// The body, for one group. Groups run in any order.
     ///
     /// Only a launch makes a [`Group`], after [`check`](Self::check) has accepted the arguments, and the group is that of one kernel: no
@@ -98,6 +113,30 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
         arguments: Views<'_, Self::Arguments>,
         local: LocalViews<'_, Self::Local>,
     );
+}
+
+/// What a launch found out about a kernel's indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Proof {
+    /// Nothing was asked: the body is written by hand and checks its indices itself.
+    None,
+    /// Every index is inside, and no two items touch one element between two barriers, unless both read or both are atomic. Unchecked code runs.
+    Proven,
+    /// Items do not race, but an index may be outside: checked code runs.
+    Unproven {
+        /// The first such index: `file:line:column`.
+        index: &'static str,
+    },
+    /// Two items may touch one element: such a launch is refused.
+    Race {
+        /// The array.
+        array: &'static str,
+        /// Where it is written: `file:line:column`.
+        write: &'static str,
+        /// Where it is read or written too.
+        other: &'static str,
+    },
 }
 
 /// What is known of a kernel and a range before anything runs.
@@ -138,14 +177,14 @@ impl<const D: usize> Description<D> {
         })
     }
 
-    /// Checks what the kernel itself asks for: its local size and its arguments' lengths.
+    /// Checks what the kernel itself asks for: its local size, its arguments' lengths, and that items do not race. Says what is proven.
     pub(crate) fn admit<K: Kernel<D>>(
         &self,
         kernel: &K,
         range: &NdRange<D>,
         lengths: &[usize],
         values: &Values<K::Arguments>,
-    ) -> Result<(), LaunchError> {
+    ) -> Result<Proof, LaunchError> {
         let local = range.local().sizes();
         if let Some(required) = self.required_group {
             for dimension in 0..D {
@@ -157,6 +196,12 @@ impl<const D: usize> Description<D> {
         }
         kernel
             .check(range, lengths, values)
-            .map_err(|error| LaunchError::Argument { kernel: Name::new(K::NAME), error })
+            .map_err(|error| LaunchError::Argument { kernel: Name::new(K::NAME), error })?;
+        match kernel.proof(range, lengths, values) {
+            Proof::Race { array, write, other } => {
+                Err(LaunchError::Race { kernel: K::NAME, array, write, other })
+            }
+            proof => Ok(proof),
+        }
     }
 }

@@ -8,7 +8,7 @@ use usm_core::{AllocKind, Backend, BackendKind, DeviceInfo, ErrorKind, Event, Qu
 use crate::argument::{Arguments, RawSlice, Signature};
 use crate::error::LaunchError;
 use crate::host::phased;
-use crate::kernel::{Description, Kernel};
+use crate::kernel::{Description, Kernel, Proof};
 use crate::order::{InOrder, Order};
 use crate::range::{NdRange, Range};
 
@@ -137,7 +137,10 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         let description = Description::with_lengths(&kernel, &range, &lengths)?;
         let raw = arguments.raw();
         let elements = K::Arguments::raw_lengths(&raw);
-        description.admit(&kernel, &range, elements.as_ref(), &K::Arguments::raw_values(&raw))?;
+        let proof = description.admit(&kernel, &range, elements.as_ref(), &K::Arguments::raw_values(&raw))?;
+        if K::NEEDS_GROUPS && !grouped {
+            return Err(LaunchError::NoGroups);
+        }
         within_limits(info, &range, grouped, &description)?;
         let mut outside = None;
         arguments.for_each_kind(|kind| outside = outside.or((!reachable(info, kind)).then_some(kind)));
@@ -156,7 +159,7 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             let views = unsafe { K::Arguments::views(&raw) };
             let local = phased::carve::<D, K>(&range, memory.region(), &lengths);
             let local = local.expect("the same region was cut into the same lengths before");
-            phased::groups(&kernel, &range, views, local, order);
+            phased::groups(&kernel, &range, views, local, order, proof == Proof::Proven);
         };
         let submit = |usages: &[Usage<'_, B>]| {
             #[cfg(feature = "alloc")]

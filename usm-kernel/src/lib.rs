@@ -21,6 +21,8 @@ mod declared;
 mod error;
 #[cfg(feature = "alloc")]
 mod executable;
+#[doc(hidden)]
+pub mod generated;
 mod group;
 pub mod host;
 mod kernel;
@@ -29,6 +31,8 @@ mod local;
 #[cfg(feature = "alloc")]
 mod module;
 mod order;
+#[cfg(feature = "macros")]
+pub mod prelude;
 mod private;
 mod range;
 pub mod sample;
@@ -52,8 +56,10 @@ pub use declared::{Check, Declared};
 pub use error::{ArgumentError, LaunchError};
 #[cfg(feature = "alloc")]
 pub use executable::{DeviceCode, Executable, has_code};
+#[doc(hidden)]
+pub use group::Axis;
 pub use group::{Group, Items};
-pub use kernel::{Description, Kernel, LocalLengths, LocalViews, Values, Views};
+pub use kernel::{Description, Kernel, LocalLengths, LocalViews, Proof, Values, Views};
 pub use launch::Launch;
 pub use local::{Local, LocalParameter, LocalSignature, LocalSize, Zeroed};
 #[cfg(feature = "alloc")]
@@ -61,3 +67,5 @@ pub use module::{BuildError, Code, Formats, Function, FunctionInfo, Module, Shap
 pub use order::{InOrder, Order, Reversed, Shuffled};
 pub use private::{Private, PrivateArrays};
 pub use range::{Id, Item, NdRange, Range, RangeError};
+#[cfg(feature = "macros")]
+pub use usm_kernel_macros::kernel;

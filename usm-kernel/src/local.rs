@@ -118,7 +118,7 @@ impl LocalSize {
     }
 }
 
-/// All arrays of a group's memory: a tuple of none to four [`LocalParameter`]s.
+/// All arrays of a group's memory: a tuple of none to eight [`LocalParameter`]s.
 pub trait LocalSignature: Sealed {
     /// What the body receives: a tuple of views.
     type Views<'v>;
@@ -246,3 +246,7 @@ local_signature!(1: P0 0);
 local_signature!(2: P0 0, P1 1);
 local_signature!(3: P0 0, P1 1, P2 2);
 local_signature!(4: P0 0, P1 1, P2 2, P3 3);
+local_signature!(5: P0 0, P1 1, P2 2, P3 3, P4 4);
+local_signature!(6: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5);
+local_signature!(7: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6);
+local_signature!(8: P0 0, P1 1, P2 2, P3 3, P4 4, P5 5, P6 6, P7 7);

@@ -23,7 +23,15 @@ pub struct PrivateArrays<'v, T> {
     len: usize,
 }
 
-impl<T> PrivateArrays<'_, T> {
+impl<'v, T> PrivateArrays<'v, T> {
+    /// The arrays of all items, one behind the other.
+    #[doc(hidden)]
+    #[inline]
+    #[must_use]
+    pub fn into_slice(self) -> &'v mut [T] {
+        self.arrays
+    }
+
     /// The array of one item.
     #[inline]
     #[must_use]

@@ -9,11 +9,12 @@ use crate::environment;
 use crate::report::Report;
 
 /// The members that have features of their own. usm-python needs Python and has one form only.
-const PACKAGES: [&str; 9] = [
+const PACKAGES: [&str; 10] = [
     "level-zero-sys",
     "usm-interface",
     "usm-core",
     "usm-pool",
+    "usm-kernel-ir",
     "usm-kernel",
     "usm-nrt",
     "usm-prune",

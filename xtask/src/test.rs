@@ -7,7 +7,8 @@ use crate::report::Report;
 use crate::{Failure, cuda, environment, examples, features, images, mutants, setup, spirv, wheel};
 
 /// The crates that work without the standard library; each is linted and tested with no feature and with `alloc`.
-pub(crate) const NO_STD: [&str; 5] = ["usm-core", "usm-interface", "usm-pool", "usm-kernel", "usm-nrt"];
+pub(crate) const NO_STD: [&str; 6] =
+    ["usm-core", "usm-interface", "usm-pool", "usm-kernel-ir", "usm-kernel", "usm-nrt"];
 
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {

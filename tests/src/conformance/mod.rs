@@ -130,6 +130,8 @@ macro_rules! conformance_cases {
             an_arena_in_memory_of_a_queue threads_take_memory_of_one_queue
             a_host_view_lives_across_memory_of_a_queue);
         $crate::conformance_cases!(@group [$($each)::+] $module $provider, kernel:
+            one_source_in_one_dimension one_source_with_atomics one_source_in_two_dimensions one_source_has_one_arithmetic
+            one_source_refuses_what_is_not_proven
             reverse_is_the_plain_loop reduce_is_the_plain_loop matmul_is_the_plain_loop histogram_is_the_plain_loop
             saxpy_is_the_plain_loop scan_is_the_plain_loop a_kernel_over_a_plain_range_is_in_one_group constant_memory_belongs_to_its_launch
             local_arrays_are_apart_and_aligned ids_in_three_dimensions_are_row_major values_of_every_width_arrive

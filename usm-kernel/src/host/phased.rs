@@ -6,7 +6,7 @@
 use crate::argument::Signature;
 use crate::error::LaunchError;
 use crate::group::Group;
-use crate::kernel::{Description, Kernel, LocalLengths, LocalViews, Views};
+use crate::kernel::{Description, Kernel, LocalLengths, LocalViews, Proof, Views};
 use crate::local::LocalSignature;
 use crate::order::Order;
 use crate::range::NdRange;
@@ -38,12 +38,13 @@ pub fn run<const D: usize, K: Kernel<D>, O: Order>(
     let lengths = kernel.local(range);
     let description = Description::with_lengths(kernel, range, &lengths)?;
     let elements = K::Arguments::view_lengths(&arguments);
-    description.admit(kernel, range, elements.as_ref(), &K::Arguments::view_values(&arguments))?;
+    let proof =
+        description.admit(kernel, range, elements.as_ref(), &K::Arguments::view_values(&arguments))?;
     let needed = description.local.region as u64;
     let available = region.len() as u64;
     let local =
         carve::<D, K>(range, region, &lengths).ok_or(LaunchError::ArenaTooSmall { needed, available })?;
-    groups(kernel, range, arguments, local, order);
+    groups(kernel, range, arguments, local, order, proof == Proof::Proven);
     Ok(())
 }
 
@@ -57,17 +58,20 @@ pub(crate) fn carve<'v, const D: usize, K: Kernel<D>>(
     K::Local::carve(region, lengths, group)
 }
 
-/// The loop over the groups.
+/// The loop over the groups. `proven` is what the launch found for these very arguments.
 pub(crate) fn groups<const D: usize, K: Kernel<D>, O: Order>(
     kernel: &K,
     range: &NdRange<D>,
     mut arguments: Views<'_, K::Arguments>,
     mut local: LocalViews<'_, K::Local>,
     order: O,
+    proven: bool,
 ) {
+    let whole = NdRange::whole(*range.global());
+    let range = if K::WHOLE { &whole } else { range };
     let count = range.groups().items();
     for step in 0..count {
-        let group = Group::new(range, order.place(step, count), order);
+        let group = Group::new(range, order.place(step, count), order, proven);
         K::Local::prepare(&mut local, O::NOISE);
         kernel.group(&group, K::Arguments::reborrow(&mut arguments), K::Local::reborrow(&mut local));
     }

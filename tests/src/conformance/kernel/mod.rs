@@ -4,6 +4,7 @@ mod binary;
 mod code;
 mod codes;
 mod contexts;
+mod one_source;
 mod order;
 mod results;
 mod samples;
@@ -19,6 +20,7 @@ use usm_kernel::{
 pub use binary::*;
 pub use code::*;
 pub use contexts::*;
+pub use one_source::*;
 pub use order::*;
 pub use results::*;
 

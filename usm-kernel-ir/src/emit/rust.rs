@@ -1,0 +1,998 @@
+//! Rust for the host: a group's phases as loops over its items.
+//!
+//! The forms are those that compile to the loop one would write by hand: one function a group with the arrays as separate parameters, which
+//! tells the compiler that they do not overlap; a loop for each dimension, the last one innermost; conditions on ids as bounds of these loops.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::{cuda_c, opencl_c};
+use crate::kernel::{
+    ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt, StmtKind, VarId, for_each,
+};
+use crate::operator::{Binary, Math, Unary};
+use crate::phase::{Home, Part, Phases, definition, phases};
+use crate::proof::{Claims, Condition, Number};
+use crate::scalar::{Literal, Scalar};
+
+/// Implementations of usm-kernel's `Kernel` and `DeviceCode` for a unit structure. `name` is the structure, `path` the path of the crate
+/// usm-kernel, `spir_v` a module for devices.
+#[must_use]
+pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&[u8]>) -> String {
+    let phases = phases(kernel);
+    let mut writer =
+        Writer { kernel, phases: &phases, path, text: String::new(), labels: 0, loops: Vec::new() };
+    writer.implementation(claims, name, spir_v);
+    writer.text
+}
+
+struct Writer<'k> {
+    kernel: &'k Kernel,
+    phases: &'k Phases<'k>,
+    path: &'k str,
+    text: String,
+    labels: u32,
+    /// For each loop around: whether the group runs it.
+    loops: Vec<bool>,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, line: &str) {
+        self.text += line;
+        self.text += "\n";
+    }
+
+    fn array(&self, id: ArrayId) -> String {
+        format!("__a{}", id.0)
+    }
+
+    fn variable(&self, id: VarId) -> String {
+        format!("__v{}", id.0)
+    }
+
+    /// Variables and private arrays that outlive a phase.
+    fn kept(&self) -> (Vec<VarId>, Vec<ArrayId>) {
+        let homes = self.phases.homes.iter().enumerate();
+        let variables = homes.filter(|(_, home)| **home == Home::Kept).map(|(index, _)| VarId(index as u32));
+        let arrays = (0..self.kernel.arrays.len() as u32).map(ArrayId);
+        (variables.collect(), arrays.filter(|id| self.is_kept(*id)).collect())
+    }
+
+    fn is_kept(&self, id: ArrayId) -> bool {
+        if !matches!(self.kernel.array(id).space, Space::Private(_)) {
+            return false;
+        }
+        let mut users = 0;
+        count_users(&self.phases.parts, id, &mut users);
+        users > 1
+    }
+
+    fn implementation(&mut self, claims: &Claims, name: &str, spir_v: Option<&[u8]>) {
+        let (kernel, path) = (self.kernel, self.path);
+        let d = kernel.dimensions;
+        let (kept, kept_arrays) = self.kept();
+        let mut arguments = String::new();
+        let mut views = String::new();
+        let mut names = String::new();
+        let mut parameters = String::new();
+        for parameter in &kernel.parameters {
+            let (name, passing, view) = match parameter {
+                Parameter::Array(id) => {
+                    let array = kernel.array(*id);
+                    let element = array.element.name();
+                    let (passing, view) = match &array.space {
+                        Space::Write => (format!("Write<{element}>"), format!("&mut [{element}]")),
+                        Space::Atomic => {
+                            let atomic = format!("&[<{element} as {path}::AtomicElement>::Atomic]");
+                            (format!("Atomic<{element}>"), atomic)
+                        }
+                        Space::Constant(len) => {
+                            (format!("Constant<{element}, {len}>"), format!("&[{element}; {len}]"))
+                        }
+                        _ => (format!("Read<{element}>"), format!("&[{element}]")),
+                    };
+                    (self.array(*id), passing, view)
+                }
+                Parameter::Value(id) => {
+                    let ty = kernel.value(*id).ty.name();
+                    (format!("__p{}", id.0), format!("Value<{ty}>"), ty.to_string())
+                }
+            };
+            arguments += &format!("{path}::{passing}, ");
+            views += &format!("{view}, ");
+            names += &format!("{name}, ");
+            parameters += &format!("{name}: {view}, ");
+        }
+        let (mut locals, mut local_views, mut local_names, mut lengths) =
+            (String::new(), String::new(), String::new(), String::new());
+        let mut count = 0;
+        for (index, array) in kernel.arrays.iter().enumerate() {
+            let id = ArrayId(index as u32);
+            let Space::Local(len) = &array.space else { continue };
+            let element = stored(array.element);
+            locals += &format!("{path}::Local<{element}>, ");
+            local_views += &format!("&mut [{element}], ");
+            local_names += &format!("{}, ", self.array(id));
+            lengths += &format!("{} as usize, ", self.launch_number(len));
+            // Indices into an array of constant size need no proof.
+            match len.kind {
+                ExprKind::Literal(literal) => {
+                    parameters += &format!("{}: &mut [{element}; {}], ", self.array(id), literal.bits);
+                    names += &format!(
+                        "(&mut {0}[..{1}]).try_into().expect(\"as many were asked for\"), ",
+                        self.array(id),
+                        literal.bits
+                    );
+                }
+                _ => {
+                    parameters += &format!("{}: &mut [{element}], ", self.array(id));
+                    names += &format!("{}, ", self.array(id));
+                }
+            }
+            count += 1;
+        }
+        let privates = kept.iter().map(|id| (self.variable(*id), stored(kernel.variable(*id).ty), 1)).chain(
+            kept_arrays.iter().map(|id| {
+                let array = kernel.array(*id);
+                let len = if let Space::Private(len) = array.space { len } else { 0 };
+                (self.array(*id), stored(array.element), len)
+            }),
+        );
+        for (name, element, len) in privates {
+            locals += &format!("{path}::Private<{element}>, ");
+            local_views += &format!("{path}::PrivateArrays<'_, {element}>, ");
+            local_names += &format!("__kept_{name}, ");
+            lengths += &format!("{len}, ");
+            parameters += &format!("__kept_{name}: &mut [{element}], ");
+            names += &format!("__kept_{name}.into_slice(), ");
+            count += 1;
+        }
+        let needs_groups = kernel.needs_groups();
+        self.line(&format!("impl {path}::Kernel<{d}> for {name} {{"));
+        self.line(&format!("const NAME: &'static str = {:?};", kernel.name));
+        self.line(&format!("const NEEDS_GROUPS: bool = {needs_groups};"));
+        self.line(&format!("const WHOLE: bool = {};", !needs_groups));
+        self.line(&format!("type Arguments = ({arguments});"));
+        self.line(&format!("type Local = ({locals});"));
+        if let Some(group) = &kernel.group {
+            self.line(&format!("fn required_group(&self) -> ::core::option::Option<[u64; {d}]> {{ ::core::option::Option::Some({group:?}) }}"));
+        }
+        if count > 0 {
+            self.line("#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
+            self.line(&format!("fn local(&self, __range: &{path}::NdRange<{d}>) -> [usize; {count}] {{"));
+            self.sizes();
+            self.line(&format!("[{lengths}]\n}}"));
+        }
+        self.proof(claims);
+        self.line("#[inline]\n#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
+        self.line(&format!(
+            "fn group<O: {path}::Order>(&self, __group: &{path}::Group<'_, Self, {d}, O>, ({}): ({views}), ({local_names}): ({local_views})) {{",
+            kernel.parameters.iter().fold(String::new(), |all, parameter| match parameter {
+                Parameter::Array(id) => format!("{all}{}, ", self.array(*id)),
+                Parameter::Value(id) => format!("{all}__p{}, ", id.0),
+            })
+        ));
+        self.line(&format!(
+            "#[inline(never)]\nfn body<const PROVEN: bool, O: {path}::Order>(__group: &{path}::Group<'_, {name}, {d}, O>, {parameters}) {{"
+        ));
+        self.line("let __range = __group.range();");
+        self.sizes();
+        for dimension in 0..d {
+            self.line(&format!("let __group_id_{dimension}: u64 = __group.id().numbers()[{dimension}];"));
+            self.line(&format!(
+                "let __base_{dimension}: u64 = __group_id_{dimension} * __local_size_{dimension};"
+            ));
+        }
+        for (index, home) in self.phases.homes.iter().enumerate() {
+            if *home == Home::Group {
+                let ty = kernel.variables[index].ty;
+                self.line(&format!("let mut __v{index}: {} = {};", ty.name(), zero(ty)));
+            }
+        }
+        let phases = self.phases;
+        self.parts(&phases.parts);
+        self.line("}");
+        self.line(&format!(
+            "if __group.is_proven() {{ body::<true, O>(__group, {names}) }} else {{ body::<false, O>(__group, {names}) }}\n}}\n}}"
+        ));
+        self.device_code(name, spir_v);
+    }
+
+    fn device_code(&mut self, name: &str, spir_v: Option<&[u8]>) {
+        let (kernel, path) = (self.kernel, self.path);
+        let d = kernel.dimensions;
+        let lengths = kernel.lengths();
+        let positions = lengths.iter().map(|id| format!("__lengths[{}] as u64", self.position(*id)));
+        let numbers = positions.collect::<Vec<_>>().join(", ");
+        let some = |text: String| format!("::core::option::Option::Some({text})");
+        let bytes = |bytes: &[u8]| {
+            let escaped = bytes.iter().flat_map(|byte| core::ascii::escape_default(*byte)).map(char::from);
+            format!("b\"{}\"", escaped.collect::<String>())
+        };
+        let spir_v = spir_v.map_or("::core::option::Option::None".to_string(), |module| some(bytes(module)));
+        let why = if kernel.trusted {
+            "whoever wrote `unsafe fn` vouches for it"
+        } else {
+            "a launch proves that indices are inside and that items do not race, or is refused; the text is made of the same source"
+        };
+        let (opencl_c, cuda_c) = (opencl_c(kernel), cuda_c(kernel));
+        self.line(&format!("{path}::device_code! {{"));
+        self.line(&format!("// SAFETY: {why}."));
+        self.line("#[allow(clippy::undocumented_unsafe_blocks)]");
+        self.line(&format!("unsafe impl {path}::DeviceCode<{d}> for {name} {{"));
+        self.line(&format!("const FUNCTION: &'static str = {:?};", super::function(kernel)));
+        self.line(&format!(
+            "const IR: ::core::option::Option<&'static str> = {};",
+            some(format!("{:?}", crate::text::write(kernel)))
+        ));
+        self.line(&format!(
+            "const OPENCL_C: ::core::option::Option<&'static str> = {};",
+            some(format!("{opencl_c:?}"))
+        ));
+        self.line(&format!(
+            "const CUDA_C: ::core::option::Option<&'static str> = {};",
+            some(format!("{cuda_c:?}"))
+        ));
+        self.line(&format!("const SPIR_V: ::core::option::Option<&'static [u8]> = {spir_v};"));
+        self.line(&format!("type Numbers = [u64; {}];", lengths.len()));
+        self.line(&format!(
+            "fn numbers(&self, _: &{path}::NdRange<{d}>, __lengths: &[usize]) -> [u64; {}] {{ let _ = __lengths; [{numbers}] }}\n}}\n}}",
+            lengths.len()
+        ));
+    }
+
+    /// Sizes of the range, as variables.
+    fn sizes(&mut self) {
+        for dimension in 0..self.kernel.dimensions {
+            self.line(&format!(
+                "let __global_size_{dimension}: u64 = __range.global().sizes()[{dimension}];"
+            ));
+            let said = self.kernel.group.as_ref().map_or(0, |group| group[usize::from(dimension)]);
+            if said == 0 {
+                self.line(&format!(
+                    "let __local_size_{dimension}: u64 = __range.local().sizes()[{dimension}];"
+                ));
+            } else {
+                self.line(&format!("let __local_size_{dimension}: u64 = {said};"));
+            }
+            self.line(&format!("let __groups_{dimension}: u64 = __range.groups().sizes()[{dimension}];"));
+        }
+    }
+
+    /// Where an array stands among the parameters.
+    fn position(&self, id: ArrayId) -> usize {
+        self.kernel.parameters.iter().position(|parameter| *parameter == Parameter::Array(id)).unwrap_or(0)
+    }
+
+    /// A number of the launch as an expression over the variables of [`sizes`](Self::sizes).
+    fn launch_number(&mut self, expr: &Expr) -> String {
+        self.expr(expr)
+    }
+
+    // The proof.
+
+    fn proof(&mut self, claims: &Claims) {
+        let (kernel, path) = (self.kernel, self.path);
+        let d = kernel.dimensions;
+        self.line("#[inline]\n#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
+        self.line(&format!(
+            "fn proof(&self, __range: &{path}::NdRange<{d}>, __lengths: &[usize], __values: &{path}::Values<Self::Arguments>) -> {path}::Proof {{"
+        ));
+        if kernel.trusted || (claims.bounds.is_empty() && claims.races.is_empty()) {
+            self.line(&format!("{path}::Proof::Proven\n}}"));
+            return;
+        }
+        self.line(&format!("if __range.global().items() == 0 {{ return {path}::Proof::Proven; }}"));
+        self.line("let (__global, __local, __groups) = (__range.global().sizes(), __range.local().sizes(), __range.groups().sizes());");
+        for race in &claims.races {
+            let condition =
+                race.condition.as_ref().map_or("false".to_string(), |condition| self.condition(condition));
+            let (array, write, other) =
+                (&kernel.array(race.array).name, kernel.locate(race.write), kernel.locate(race.other));
+            self.line(&format!(
+                "if !{condition} {{ return {path}::Proof::Race {{ array: {array:?}, write: {write:?}, other: {other:?} }}; }}"
+            ));
+        }
+        for bound in &claims.bounds {
+            let conditions = match &bound.conditions {
+                Some(conditions) => {
+                    let all: Vec<String> =
+                        conditions.iter().map(|condition| self.condition(condition)).collect();
+                    if all.is_empty() { "true".to_string() } else { all.join(" && ") }
+                }
+                None => "false".to_string(),
+            };
+            let index = kernel.locate(bound.place);
+            self.line(&format!(
+                "if !({conditions}) {{ return {path}::Proof::Unproven {{ index: {index:?} }}; }}"
+            ));
+        }
+        self.line(&format!("{path}::Proof::Proven\n}}"));
+    }
+
+    fn condition(&self, condition: &Condition) -> String {
+        let path = self.path;
+        let inner = match condition {
+            Condition::AtMost(low, high) => format!("{} <= {}", self.number(low), self.number(high)),
+            Condition::Distinct(digits, shift) => {
+                let digits = digits
+                    .iter()
+                    .map(|digit| format!("({}, {})", self.number(&digit.weight), self.number(&digit.extent)))
+                    .collect::<Vec<_>>();
+                format!("{path}::generated::distinct(&mut [{}], {})", digits.join(", "), self.number(shift))
+            }
+            Condition::Any(lists) => {
+                let lists = lists.iter().map(|list| {
+                    let all: Vec<String> = list.iter().map(|one| self.condition(one)).collect();
+                    if all.is_empty() { "true".to_string() } else { format!("({})", all.join(" && ")) }
+                });
+                return format!("({})", lists.collect::<Vec<_>>().join(" || "));
+            }
+        };
+        format!(
+            "(|| -> ::core::option::Option<bool> {{ ::core::option::Option::Some({inner}) }})().unwrap_or(false)"
+        )
+    }
+
+    /// A number as an `i64`, in a function that ends with nothing where it does not fit.
+    fn number(&self, number: &Number) -> String {
+        let two = |pair: &(Number, Number)| (self.number(&pair.0), self.number(&pair.1));
+        let checked = |name: &str, pair: &(Number, Number)| {
+            let (one, two) = two(pair);
+            format!("i64::checked_{name}({one}, {two})?")
+        };
+        match number {
+            Number::Constant(value) => format!("({value}_i64)"),
+            // Ranges that cannot be counted in an `isize` are refused when they are made.
+            Number::GlobalSize(dimension) => format!("(__global[{dimension}] as i64)"),
+            Number::LocalSize(dimension) => format!("(__local[{dimension}] as i64)"),
+            Number::Groups(dimension) => format!("(__groups[{dimension}] as i64)"),
+            Number::Len(id) => format!("(__lengths[{}] as i64)", self.position(*id)),
+            Number::Value(id) => {
+                let place =
+                    self.kernel.parameters.iter().position(|parameter| *parameter == Parameter::Value(*id));
+                format!("i64::try_from(__values.{}).ok()?", place.unwrap_or(0))
+            }
+            Number::Add(pair) => checked("add", pair),
+            Number::Sub(pair) => checked("sub", pair),
+            Number::Mul(pair) => checked("mul", pair),
+            Number::Div(pair) => {
+                let (one, two) = two(pair);
+                format!("{}::generated::quotient({one}, {two})?", self.path)
+            }
+            Number::Min(pair) => {
+                let (one, two) = two(pair);
+                format!("i64::min({one}, {two})")
+            }
+            Number::Max(pair) => {
+                let (one, two) = two(pair);
+                format!("i64::max({one}, {two})")
+            }
+        }
+    }
+
+    // The body.
+
+    fn parts(&mut self, parts: &[Part<'_>]) {
+        for part in parts {
+            match part {
+                Part::Items(body) => self.items(body),
+                Part::Set(variable, value) => {
+                    let line = format!("{} = {};", self.variable(*variable), self.expr(value));
+                    self.line(&line);
+                }
+                Part::If(condition, then, other) => {
+                    let condition = self.expr(condition);
+                    self.line(&format!("if {condition} {{"));
+                    self.parts(then);
+                    self.line("} else {");
+                    self.parts(other);
+                    self.line("}");
+                }
+                Part::While(condition, body) => {
+                    let condition = self.expr(condition);
+                    self.line(&format!("while {condition} {{"));
+                    self.parts(body);
+                    self.line("}");
+                }
+                Part::For(variable, [start, end, step], body) => {
+                    self.counting(*variable, [start, end, step]);
+                    self.parts(body);
+                    self.line("}");
+                }
+                Part::Break => self.line("break;"),
+                Part::Continue => self.line("continue;"),
+                Part::Return => self.line("return;"),
+            }
+        }
+    }
+
+    /// The head of a counting loop.
+    fn counting(&mut self, variable: VarId, [start, end, step]: [&Expr; 3]) {
+        let ty = self.kernel.variable(variable).ty.name();
+        let (name, start, end) = (self.variable(variable), self.expr(start), self.expr(end));
+        if matches!(step.kind, ExprKind::Literal(literal) if literal.bits <= 1) {
+            self.line(&format!("for __count in ({start} as {ty})..({end} as {ty}) {{ {name} = __count;"));
+        } else {
+            let (step, unsigned) = (self.expr(step), self.kernel.variable(variable).ty.unsigned().name());
+            self.line(&format!(
+                "for __count in (({start} as {ty})..({end} as {ty})).step_by(::core::cmp::max({step} as {unsigned} as usize, 1)) {{ {name} = __count;"
+            ));
+        }
+    }
+
+    /// A phase.
+    fn items(&mut self, body: &[&Stmt]) {
+        let kernel = self.kernel;
+        let d = kernel.dimensions;
+        let used = variables_of(body);
+        let (narrow, prelude, rest) = self.narrowed(body);
+        self.line("{");
+        for dimension in 0..d {
+            self.line(&format!("let (mut __from, mut __to): (u64, u64) = (0, __local_size_{dimension});"));
+            for (of, is_low, bound, is_global) in &narrow {
+                if of == &dimension {
+                    let shift = if *is_global {
+                        format!(".saturating_sub(__base_{dimension})")
+                    } else {
+                        String::new()
+                    };
+                    self.line(&if *is_low {
+                        format!("__from = ::core::cmp::max(__from, ({bound}){shift});")
+                    } else {
+                        format!("__to = ::core::cmp::min(__to, ({bound}){shift});")
+                    });
+                }
+            }
+            self.line(&format!("let __axis_{dimension} = __group.axis(__from, __to);"));
+        }
+        for dimension in 0..d {
+            let label = if dimension + 1 == d { format!("'item_{}: ", self.labels) } else { String::new() };
+            self.line(&format!("{label}for __local_id_{dimension} in __axis_{dimension}.clone() {{"));
+            self.line(&format!(
+                "let __global_id_{dimension}: u64 = __base_{dimension}.wrapping_add(__local_id_{dimension});"
+            ));
+        }
+        self.line(&format!("let __item: usize = ({}) as usize;", self.linear()));
+        for id in &used {
+            let ty = kernel.variable(*id).ty;
+            match self.phases.homes[id.0 as usize] {
+                Home::Group | Home::Kept => {}
+                Home::Phase | Home::Again => {
+                    let name = self.variable(*id);
+                    self.line(&format!("let mut {name}: {} = {};", ty.name(), zero(ty)));
+                }
+            }
+        }
+        // What other phases set and this one reads is computed anew, in the order of the variables.
+        let set_here = sets_of(body);
+        let mut again = Vec::new();
+        for id in &used {
+            self.again(*id, &set_here, &mut again);
+        }
+        let declared: Vec<VarId> = again.iter().copied().filter(|id| !used.contains(id)).collect();
+        for id in declared {
+            let ty = kernel.variable(id).ty;
+            let name = self.variable(id);
+            self.line(&format!("let mut {name}: {} = {};", ty.name(), zero(ty)));
+        }
+        for id in again {
+            if let Some(value) = definition(&kernel.body, id) {
+                let line = format!("{} = {};", self.variable(id), self.expr(value));
+                self.line(&line);
+            }
+        }
+        for (index, array) in kernel.arrays.iter().enumerate() {
+            let id = ArrayId(index as u32);
+            if let Space::Private(len) = array.space {
+                if !self.is_kept(id) {
+                    let element = array.element;
+                    self.line(&format!(
+                        "let mut __a{index}: [{}; {len}] = [{}; {len}];",
+                        stored(element),
+                        zero_stored(element)
+                    ));
+                }
+            }
+        }
+        let label = self.labels;
+        self.labels += 1;
+        for stmt in prelude {
+            self.stmt(stmt, label);
+        }
+        match rest {
+            Rest::All(rest) => rest.into_iter().for_each(|stmt| self.stmt(stmt, label)),
+            Rest::If(conditions, then) => {
+                let conditions: Vec<String> =
+                    conditions.into_iter().map(|condition| self.expr(condition)).collect();
+                if !conditions.is_empty() {
+                    self.line(&format!("if {} {{", conditions.join(" && ")));
+                }
+                for stmt in then {
+                    self.stmt(stmt, label);
+                }
+                if !conditions.is_empty() {
+                    self.line("}");
+                }
+            }
+        }
+        for _ in 0..d {
+            self.line("}");
+        }
+        self.line("}");
+    }
+
+    /// Place of the item in its group, the last dimension fastest.
+    fn linear(&self) -> String {
+        (1..self.kernel.dimensions).fold("__local_id_0".to_string(), |all, dimension| {
+            format!("({all}) * __local_size_{dimension} + __local_id_{dimension}")
+        })
+    }
+
+    fn again(&self, id: VarId, set_here: &[VarId], again: &mut Vec<VarId>) {
+        if self.phases.homes[id.0 as usize] != Home::Again || set_here.contains(&id) || again.contains(&id) {
+            return;
+        }
+        if let Some(value) = definition(&self.kernel.body, id) {
+            let mut needs = Vec::new();
+            value.for_each(&mut |expr| {
+                if let ExprKind::Variable(id) = expr.kind {
+                    needs.push(id);
+                }
+            });
+            for need in needs {
+                self.again(need, &[], again);
+            }
+        }
+        again.push(id);
+    }
+
+    /// Takes conditions on ids out of a phase: they become bounds of its loops.
+    fn narrowed<'s>(&mut self, body: &[&'s Stmt]) -> (Bounds, Vec<&'s Stmt>, Rest<'s>) {
+        let mut bounds = Vec::new();
+        let mut prelude = Vec::new();
+        let mut rest = body;
+        while let Some((first, others)) = rest.split_first() {
+            match &first.kind {
+                StmtKind::Set(_, value) if is_place(value) => prelude.push(*first),
+                StmtKind::If(condition, then, other)
+                    if other.is_empty() && matches!(then[..], [Stmt { kind: StmtKind::Return, .. }]) =>
+                {
+                    match self.bound(condition, false) {
+                        Some(bound) => bounds.push(bound),
+                        None => break,
+                    }
+                }
+                StmtKind::If(condition, then, other) if other.is_empty() && others.is_empty() => {
+                    let mut conditions = Vec::new();
+                    self.conjunction(condition, &mut bounds, &mut conditions);
+                    return (bounds, prelude, Rest::If(conditions, then.iter().collect()));
+                }
+                _ => break,
+            }
+            rest = others;
+        }
+        (bounds, prelude, Rest::All(rest.to_vec()))
+    }
+
+    fn conjunction<'s>(&mut self, condition: &'s Expr, bounds: &mut Bounds, others: &mut Vec<&'s Expr>) {
+        if let ExprKind::Binary(Binary::AndThen, left, right) = &condition.kind {
+            self.conjunction(left, bounds, others);
+            self.conjunction(right, bounds, others);
+            return;
+        }
+        match self.bound(condition, true) {
+            // What stands behind a condition that stays may be evaluated only where that one is true; bounds read no memory.
+            Some(bound) => bounds.push(bound),
+            None => others.push(condition),
+        }
+    }
+
+    /// A comparison of an id with something that is the same for all items and reads no memory.
+    fn bound(&mut self, condition: &Expr, truth: bool) -> Option<(u8, bool, String, bool)> {
+        let ExprKind::Binary(operator, left, right) = &condition.kind else { return None };
+        let (id, limit, flipped) = match (self.place_of(left), self.place_of(right)) {
+            (Some(id), None) => (id, right, false),
+            (None, Some(id)) => (id, left, true),
+            _ => return None,
+        };
+        if !self.is_of_launch(limit) {
+            return None;
+        }
+        let operator = match (operator, truth) {
+            (Binary::Lt, true) | (Binary::Ge, false) => Binary::Lt,
+            (Binary::Le, true) | (Binary::Gt, false) => Binary::Le,
+            (Binary::Gt, true) | (Binary::Le, false) => Binary::Gt,
+            (Binary::Ge, true) | (Binary::Lt, false) => Binary::Ge,
+            _ => return None,
+        };
+        let operator = match (operator, flipped) {
+            (Binary::Lt, true) => Binary::Gt,
+            (Binary::Le, true) => Binary::Ge,
+            (Binary::Gt, true) => Binary::Lt,
+            (Binary::Ge, true) => Binary::Le,
+            (other, _) => other,
+        };
+        let limit = self.expr(limit);
+        let (is_global, dimension) = id;
+        Some(match operator {
+            Binary::Lt => (dimension, false, limit, is_global),
+            Binary::Le => (dimension, false, format!("u64::saturating_add({limit}, 1)"), is_global),
+            Binary::Gt => (dimension, true, format!("u64::saturating_add({limit}, 1)"), is_global),
+            _ => (dimension, true, limit, is_global),
+        })
+    }
+
+    /// The id that an expression is: whether it is the global one, and its dimension.
+    fn place_of(&self, expr: &Expr) -> Option<(bool, u8)> {
+        match &expr.kind {
+            ExprKind::Query(Query::GlobalId, dimension) => Some((true, *dimension)),
+            ExprKind::Query(Query::LocalId, dimension) => Some((false, *dimension)),
+            ExprKind::Variable(id) if sets_count(&self.kernel.body, *id) == 1 => {
+                let value = definition(&self.kernel.body, *id)?;
+                if matches!(value.kind, ExprKind::Query(..)) { self.place_of(value) } else { None }
+            }
+            _ => None,
+        }
+    }
+
+    fn is_of_launch(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Load(..) | ExprKind::Query(Query::LocalId | Query::GlobalId, _) => false,
+            ExprKind::Variable(id) => self.phases.homes[id.0 as usize] == Home::Group,
+            _ => expr.operands().into_iter().all(|operand| self.is_of_launch(operand)),
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, item: u32) {
+        match &stmt.kind {
+            StmtKind::Set(variable, value) => {
+                let value = self.expr(value);
+                self.set(*variable, &value);
+            }
+            StmtKind::Store(array, index, value) => {
+                let element = self.kernel.array(*array).element;
+                let (index, value) = (self.expr(index), self.expr(value));
+                let value = if element == Scalar::Bool { format!("({value}) as u8") } else { value };
+                let line = self.store(*array, &index, &value, stmt.place);
+                self.line(&line);
+            }
+            StmtKind::Atomic(operation, array, index, value, old) => {
+                let (index, value) = (self.expr(index), self.expr(value));
+                self.atomic(*operation, *array, &index, &value, *old, stmt.place);
+            }
+            StmtKind::If(condition, then, other) => {
+                let condition = self.expr(condition);
+                self.line(&format!("if {condition} {{"));
+                then.iter().for_each(|stmt| self.stmt(stmt, item));
+                if !other.is_empty() {
+                    self.line("} else {");
+                    other.iter().for_each(|stmt| self.stmt(stmt, item));
+                }
+                self.line("}");
+            }
+            StmtKind::While(condition, body) => {
+                let condition = self.expr(condition);
+                self.line(&format!("while {condition} {{"));
+                self.inner(body, item);
+            }
+            StmtKind::For(variable, start, end, step, body) => {
+                self.counting(*variable, [start, end, step]);
+                self.inner(body, item);
+            }
+            StmtKind::Break => self.line("break;"),
+            StmtKind::Continue if self.loops.is_empty() => self.line(&format!("continue 'item_{item};")),
+            StmtKind::Continue => self.line("continue;"),
+            StmtKind::Return => self.line(&format!("continue 'item_{item};")),
+            StmtKind::Barrier { .. } => {}
+        }
+    }
+
+    fn inner(&mut self, body: &[Stmt], item: u32) {
+        self.loops.push(false);
+        body.iter().for_each(|stmt| self.stmt(stmt, item));
+        self.loops.pop();
+        self.line("}");
+    }
+
+    fn set(&mut self, variable: VarId, value: &str) {
+        let name = self.variable(variable);
+        if self.phases.homes[variable.0 as usize] == Home::Kept {
+            let ty = self.kernel.variable(variable).ty;
+            let value = if ty == Scalar::Bool { format!("({value}) as u8") } else { value.to_string() };
+            self.line(&format!("__kept_{name}[__item] = {value};"));
+        } else {
+            self.line(&format!("{name} = {value};"));
+        }
+    }
+
+    /// The slice and the index in it.
+    fn element(&self, array: ArrayId, index: &str) -> (String, String) {
+        match self.kernel.array(array).space {
+            Space::Private(len) if self.is_kept(array) => {
+                (format!("__kept_{}[__item * {len}..][..{len}]", self.array(array)), index.to_string())
+            }
+            _ => (self.array(array), index.to_string()),
+        }
+    }
+
+    fn at(&self, array: ArrayId, place: Place) -> String {
+        let kernel = self.kernel;
+        format!(
+            "&{}::generated::Place {{ kernel: {:?}, place: {:?}, array: {:?} }}",
+            self.path,
+            kernel.name,
+            kernel.locate(place),
+            kernel.array(array).name
+        )
+    }
+
+    fn store(&self, array: ArrayId, index: &str, value: &str, place: Place) -> String {
+        let (slice, index) = self.element(array, index);
+        let at = self.at(array, place);
+        format!(
+            "{{ let (__index, __value) = ({index}, {value}); unsafe {{ {}::generated::store::<PROVEN, _>(&mut {slice}[..], __index, __value, {at}) }} }}",
+            self.path
+        )
+    }
+
+    fn load(&self, array: ArrayId, index: &str, place: Place) -> String {
+        let (slice, index) = self.element(array, index);
+        let at = self.at(array, place);
+        let path = self.path;
+        if self.kernel.array(array).space == Space::Atomic {
+            let atomic =
+                format!("unsafe {{ {path}::generated::element::<PROVEN, _>(&{slice}[..], {index}, {at}) }}");
+            return format!("({atomic}).load(::core::sync::atomic::Ordering::Relaxed)");
+        }
+        format!("(unsafe {{ *{path}::generated::element::<PROVEN, _>(&{slice}[..], {index}, {at}) }})")
+    }
+
+    fn atomic(
+        &mut self,
+        operation: Atomic,
+        array: ArrayId,
+        index: &str,
+        value: &str,
+        old: Option<VarId>,
+        place: Place,
+    ) {
+        let path = self.path;
+        if self.kernel.array(array).space == Space::Atomic {
+            let name = match operation {
+                Atomic::Exchange => "swap".to_string(),
+                other => format!("fetch_{}", other.name()),
+            };
+            let at = self.at(array, place);
+            let slice = self.array(array);
+            let call = format!(
+                "(unsafe {{ {path}::generated::element::<PROVEN, _>(&{slice}[..], {index}, {at}) }}).{name}({value}, ::core::sync::atomic::Ordering::Relaxed)"
+            );
+            match old {
+                Some(old) => self.set(old, &call),
+                None => self.line(&format!("{call};")),
+            }
+            return;
+        }
+        // The items of a group run in turn: plain operations are atomic.
+        let new = match operation {
+            Atomic::Add => "__before.wrapping_add(__by)",
+            Atomic::Sub => "__before.wrapping_sub(__by)",
+            Atomic::Min => "::core::cmp::min(__before, __by)",
+            Atomic::Max => "::core::cmp::max(__before, __by)",
+            Atomic::And => "__before & __by",
+            Atomic::Or => "__before | __by",
+            Atomic::Xor => "__before ^ __by",
+            Atomic::Exchange => "__by",
+        };
+        self.line(&format!("let (__at, __by) = ({index}, {value});"));
+        let load = self.load(array, "__at", place);
+        self.line(&format!("let __before = {load};"));
+        let store = self.store(array, "__at", new, place);
+        self.line(&store);
+        if let Some(old) = old {
+            self.set(old, "__before");
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) -> String {
+        let ty = expr.ty.name();
+        match &expr.kind {
+            ExprKind::Literal(literal) => rust_literal(*literal),
+            ExprKind::Variable(id) => {
+                let name = self.variable(*id);
+                match (self.phases.homes[id.0 as usize], expr.ty) {
+                    (Home::Kept, Scalar::Bool) => format!("(__kept_{name}[__item] != 0)"),
+                    (Home::Kept, _) => format!("__kept_{name}[__item]"),
+                    _ => name,
+                }
+            }
+            ExprKind::Value(id) => format!("__p{}", id.0),
+            ExprKind::Len(array) => match &self.kernel.array(*array).space {
+                Space::Constant(len) | Space::Private(len) => format!("{len}_u64"),
+                Space::Local(len) => self.expr(&len.clone()),
+                _ => format!("({}.len() as u64)", self.array(*array)),
+            },
+            ExprKind::Query(query, dimension) => {
+                let name = match query {
+                    Query::GlobalId => "__global_id",
+                    Query::LocalId => "__local_id",
+                    Query::GroupId => "__group_id",
+                    Query::GlobalSize => "__global_size",
+                    Query::LocalSize => "__local_size",
+                    Query::Groups => "__groups",
+                };
+                format!("{name}_{dimension}")
+            }
+            ExprKind::Load(array, index) => {
+                let index = self.expr(index);
+                let load = self.load(*array, &index, expr.place);
+                if expr.ty == Scalar::Bool { format!("({load} != 0)") } else { load }
+            }
+            ExprKind::Unary(Unary::Not, operand) => format!("(!{})", self.expr(operand)),
+            ExprKind::Unary(Unary::Neg, operand) if expr.ty.is_float() => {
+                format!("(-{})", self.expr(operand))
+            }
+            ExprKind::Unary(Unary::Neg, operand) => format!("({}).wrapping_neg()", self.expr(operand)),
+            ExprKind::Binary(operator, left, right) => {
+                let (one, two) = (self.expr(left), self.expr(right));
+                self.binary(*operator, left.ty, &one, &two, right)
+            }
+            ExprKind::Cast(operand) => format!("({} as {ty})", self.expr(operand)),
+            ExprKind::Select(condition, one, two) => {
+                format!(
+                    "(if {} {{ {} }} else {{ {} }})",
+                    self.expr(condition),
+                    self.expr(one),
+                    self.expr(two)
+                )
+            }
+            ExprKind::Math(function, arguments) => {
+                let arguments: Vec<String> = arguments.iter().map(|argument| self.expr(argument)).collect();
+                let name = match function {
+                    Math::Pow => "powf",
+                    other => other.name(),
+                };
+                format!("{ty}::{name}({})", arguments.join(", "))
+            }
+        }
+    }
+
+    fn binary(&self, operator: Binary, ty: Scalar, one: &str, two: &str, right: &Expr) -> String {
+        let name = ty.name();
+        let plain = |symbol: &str| format!("({one} {symbol} {two})");
+        let is_float = ty.is_float();
+        match operator {
+            Binary::Add if is_float => plain("+"),
+            Binary::Sub if is_float => plain("-"),
+            Binary::Mul if is_float => plain("*"),
+            Binary::Div if is_float => plain("/"),
+            Binary::Rem if is_float => plain("%"),
+            Binary::Add | Binary::Sub | Binary::Mul => {
+                format!("{name}::wrapping_{}({one}, {two})", operator.name())
+            }
+            Binary::Div | Binary::Rem => {
+                let known = matches!(right.kind, ExprKind::Literal(literal) if literal.bits != 0 && (literal.bits as i64) > 0);
+                if known {
+                    return plain(if operator == Binary::Div { "/" } else { "%" });
+                }
+                format!(
+                    "{name}::checked_{0}({one}, {two}).unwrap_or({1})",
+                    operator.name(),
+                    if operator == Binary::Div { one } else { "0" }
+                )
+            }
+            Binary::And => plain("&"),
+            Binary::Or => plain("|"),
+            Binary::Xor => plain("^"),
+            Binary::Shl => format!("{name}::wrapping_shl({one}, ({two}) as u32)"),
+            Binary::Shr => format!("{name}::wrapping_shr({one}, ({two}) as u32)"),
+            Binary::Min | Binary::Max if is_float => format!("{name}::{}({one}, {two})", operator.name()),
+            Binary::Min | Binary::Max => format!("::core::cmp::{}({one}, {two})", operator.name()),
+            Binary::Eq => plain("=="),
+            Binary::Ne => plain("!="),
+            Binary::Lt => format!("(({one}) < {two})"),
+            Binary::Le => plain("<="),
+            Binary::Gt => plain(">"),
+            Binary::Ge => plain(">="),
+            Binary::AndThen => plain("&&"),
+            Binary::OrElse => plain("||"),
+        }
+    }
+}
+
+/// Bounds of a phase's loops: dimension, whether from below, the number, whether it is of the global id.
+type Bounds = Vec<(u8, bool, String, bool)>;
+
+/// What is left of a phase.
+enum Rest<'s> {
+    All(Vec<&'s Stmt>),
+    If(Vec<&'s Expr>, Vec<&'s Stmt>),
+}
+
+fn is_place(value: &Expr) -> bool {
+    matches!(value.kind, ExprKind::Query(..))
+}
+
+fn rust_literal(literal: Literal) -> String {
+    match literal.ty {
+        Scalar::Bool => (literal.bits != 0).to_string(),
+        Scalar::F32 if literal.to_f32().is_finite() => format!("({:?}_f32)", literal.to_f32()),
+        Scalar::F64 if literal.to_f64().is_finite() => format!("({:?}_f64)", literal.to_f64()),
+        Scalar::F32 => format!("f32::from_bits(0x{:x})", literal.bits),
+        Scalar::F64 => format!("f64::from_bits(0x{:x})", literal.bits),
+        ty if ty.is_signed() => format!("({}_{})", literal.bits as i64, ty.name()),
+        ty => format!("{}_{}", literal.bits, ty.name()),
+    }
+}
+
+fn stored(ty: Scalar) -> &'static str {
+    if ty == Scalar::Bool { "u8" } else { ty.name() }
+}
+
+fn zero(ty: Scalar) -> String {
+    rust_literal(Literal::integer(ty, 0))
+}
+
+fn zero_stored(ty: Scalar) -> String {
+    zero(if ty == Scalar::Bool { Scalar::U8 } else { ty })
+}
+
+fn variables_of(body: &[&Stmt]) -> Vec<VarId> {
+    let mut found = sets_of(body);
+    for stmt in body {
+        for_each(core::slice::from_ref(*stmt), &mut |_| (), &mut |expr| {
+            if let ExprKind::Variable(id) = expr.kind {
+                found.push(id);
+            }
+        });
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn sets_of(body: &[&Stmt]) -> Vec<VarId> {
+    let mut found = Vec::new();
+    for stmt in body {
+        for_each(core::slice::from_ref(*stmt), &mut |stmt| found.extend(stmt.sets()), &mut |_| ());
+    }
+    found
+}
+
+fn sets_count(body: &[Stmt], id: VarId) -> usize {
+    let mut count = 0;
+    for_each(body, &mut |stmt| count += usize::from(stmt.sets() == Some(id)), &mut |_| ());
+    count
+}
+
+fn count_users(parts: &[Part<'_>], id: ArrayId, users: &mut usize) {
+    for part in parts {
+        match part {
+            Part::Items(body) => {
+                let mut uses = false;
+                for stmt in body {
+                    let stmts = core::slice::from_ref(*stmt);
+                    let stores = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Store(array, ..) | StmtKind::Atomic(_, array, ..) if array == id);
+                    for_each(stmts, &mut |stmt| uses |= stores(stmt), &mut |_| ());
+                    for_each(stmts, &mut |_| (), &mut |expr| {
+                        uses |= matches!(expr.kind, ExprKind::Load(array, _) if array == id)
+                    });
+                }
+                *users += usize::from(uses);
+            }
+            Part::If(_, then, other) => {
+                count_users(then, id, users);
+                count_users(other, id, users);
+            }
+            // A loop comes back to its phases.
+            Part::While(_, body) | Part::For(.., body) => {
+                let mut inside = 0;
+                count_users(body, id, &mut inside);
+                *users += 2 * inside;
+            }
+            _ => {}
+        }
+    }
+}

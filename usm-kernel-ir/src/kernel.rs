@@ -1,0 +1,399 @@
+//! The nodes. A kernel is a tree: statements hold expressions, expressions have no effects but reading memory.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::operator::{Binary, Math, Unary, named};
+use crate::scalar::{Literal, Scalar};
+
+/// Where something was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Position in [`Kernel::files`].
+    pub file: u32,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
+}
+
+/// A kernel: parameters, arrays, variables and a body that each work-item runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// Name, as messages use it.
+    pub name: String,
+    /// Dimensions of its ranges, 1 to 3; dimension 0 is the slowest.
+    pub dimensions: u8,
+    /// The only local size that it may run with, one number a dimension; 0 where any will do.
+    pub group: Option<Vec<u64>>,
+    /// Somebody vouches that indices are inside and items do not race.
+    pub trusted: bool,
+    /// Files that [`Place`]s name.
+    pub files: Vec<String>,
+    /// Where its name stands.
+    pub place: Place,
+    /// Parameters in order.
+    pub parameters: Vec<Parameter>,
+    /// Arrays: those of parameters, local and private ones.
+    pub arrays: Vec<Array>,
+    /// Parameters that are scalars.
+    pub values: Vec<Value>,
+    /// Variables of an item.
+    pub variables: Vec<Variable>,
+    /// What an item runs.
+    pub body: Vec<Stmt>,
+}
+
+/// Position in [`Kernel::arrays`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArrayId(pub u32);
+
+/// Position in [`Kernel::values`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ValueId(pub u32);
+
+/// Position in [`Kernel::variables`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VarId(pub u32);
+
+/// A parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parameter {
+    /// An array in global or constant memory.
+    Array(ArrayId),
+    /// A scalar.
+    Value(ValueId),
+}
+
+/// An array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// Name.
+    pub name: String,
+    /// Type of the elements.
+    pub element: Scalar,
+    /// Which memory it lies in.
+    pub space: Space,
+    /// Where it is declared.
+    pub place: Place,
+}
+
+/// Which memory an array lies in, and what may be done with it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Space {
+    /// Global memory, read. As long as the launch says.
+    Read,
+    /// Global memory, read and written. As long as the launch says.
+    Write,
+    /// Global memory, changed by atomic operations only. As long as the launch says.
+    Atomic,
+    /// A table of this many elements in constant memory.
+    Constant(u64),
+    /// Local memory of a group, of a length that range and scalars say. Elements have no value when a group starts.
+    Local(Expr),
+    /// Private memory of an item, of this many elements. Elements have no value when an item starts.
+    Private(u64),
+}
+
+impl Space {
+    /// Whether it is a parameter.
+    #[must_use]
+    pub const fn is_parameter(&self) -> bool {
+        matches!(self, Self::Read | Self::Write | Self::Atomic | Self::Constant(_))
+    }
+}
+
+/// A parameter that is a scalar.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub ty: Scalar,
+    /// Where it is declared.
+    pub place: Place,
+}
+
+/// A variable of an item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variable {
+    /// Name; not unique.
+    pub name: String,
+    /// Type.
+    pub ty: Scalar,
+    /// Where it is declared.
+    pub place: Place,
+}
+
+/// A value to compute.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Its type.
+    pub ty: Scalar,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// What an expression is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// A literal.
+    Literal(Literal),
+    /// A variable.
+    Variable(VarId),
+    /// A parameter that is a scalar.
+    Value(ValueId),
+    /// Elements of an array; `u64`.
+    Len(ArrayId),
+    /// An id or size in a dimension; `u64`.
+    Query(Query, u8),
+    /// An element of an array at a `u64`. Of an atomic array it is a relaxed load.
+    Load(ArrayId, Box<Expr>),
+    /// One operand.
+    Unary(Unary, Box<Expr>),
+    /// Two operands.
+    Binary(Binary, Box<Expr>, Box<Expr>),
+    /// A conversion to the expression's type, as Rust's `as`: integers are cut, floats saturate and a NaN becomes 0.
+    Cast(Box<Expr>),
+    /// The second where the first is true, else the third; the other is not evaluated.
+    Select(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// A function of floating point numbers.
+    Math(Math, Vec<Expr>),
+}
+
+named! {
+    /// An id or a size.
+    Query {
+        /// Place of the item in the range.
+        GlobalId = "global-id",
+        /// Place of the item in its group.
+        LocalId = "local-id",
+        /// Place of the group.
+        GroupId = "group-id",
+        /// Items of the range.
+        GlobalSize = "global-size",
+        /// Items of a group.
+        LocalSize = "local-size",
+        /// Groups.
+        Groups = "groups",
+    }
+}
+
+impl Query {
+    /// Whether the answer depends on how the range is cut into groups.
+    #[must_use]
+    pub const fn needs_groups(self) -> bool {
+        !matches!(self, Self::GlobalId | Self::GlobalSize)
+    }
+}
+
+named! {
+    /// An atomic operation: relaxed, of the device's scope. It has the old value as result.
+    Atomic {
+        /// Sum; wraps.
+        Add = "add",
+        /// Difference; wraps.
+        Sub = "sub",
+        /// The smaller one.
+        Min = "min",
+        /// The greater one.
+        Max = "max",
+        /// Bits in both.
+        And = "and",
+        /// Bits in either.
+        Or = "or",
+        /// Bits in one of them.
+        Xor = "xor",
+        /// The new value.
+        Exchange = "exchange",
+    }
+}
+
+/// Something to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stmt {
+    /// What.
+    pub kind: StmtKind,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// What a statement does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StmtKind {
+    /// Gives a variable a value.
+    Set(VarId, Expr),
+    /// Gives an element a value.
+    Store(ArrayId, Expr, Expr),
+    /// Changes an element, a 32 or 64-bit integer, atomically; the variable gets the old value.
+    Atomic(Atomic, ArrayId, Expr, Expr, Option<VarId>),
+    /// Runs the first where the condition is true, else the second.
+    If(Expr, Vec<Stmt>, Vec<Stmt>),
+    /// Runs the body as long as the condition is true.
+    While(Expr, Vec<Stmt>),
+    /// Runs the body with an integer from the start up to the end, without it, in steps. A step of zero counts as one; an overflow ends it.
+    For(VarId, Expr, Expr, Expr, Vec<Stmt>),
+    /// Leaves the innermost loop.
+    Break,
+    /// Goes on with the innermost loop's next round.
+    Continue,
+    /// Ends the item.
+    Return,
+    /// Waits for all items of the group. Both flags may be set: local memory, global memory.
+    Barrier {
+        /// Orders accesses to local memory.
+        local: bool,
+        /// Orders accesses to global memory of the group's items.
+        global: bool,
+    },
+}
+
+impl Kernel {
+    /// An array of the kernel.
+    ///
+    /// # Panics
+    /// Where there is none, which [`verify`](crate::verify) refuses.
+    #[must_use]
+    pub fn array(&self, id: ArrayId) -> &Array {
+        &self.arrays[id.0 as usize]
+    }
+
+    /// A variable of the kernel.
+    ///
+    /// # Panics
+    /// As [`array`](Self::array).
+    #[must_use]
+    pub fn variable(&self, id: VarId) -> &Variable {
+        &self.variables[id.0 as usize]
+    }
+
+    /// A scalar of the kernel.
+    ///
+    /// # Panics
+    /// As [`array`](Self::array).
+    #[must_use]
+    pub fn value(&self, id: ValueId) -> &Value {
+        &self.values[id.0 as usize]
+    }
+
+    /// Whether it means something only where the range is cut into groups: barriers, local memory, ids in groups.
+    #[must_use]
+    pub fn needs_groups(&self) -> bool {
+        let mut needs = self.arrays.iter().any(|array| matches!(array.space, Space::Local(_)));
+        needs |= self.body.iter().any(Stmt::has_barrier);
+        self.for_each(&mut |_| (), &mut |expr| {
+            needs |= matches!(expr.kind, ExprKind::Query(query, _) if query.needs_groups());
+        });
+        needs
+    }
+
+    /// Arrays whose lengths the body asks for, in order.
+    #[must_use]
+    pub fn lengths(&self) -> Vec<ArrayId> {
+        let mut found = Vec::new();
+        self.for_each(&mut |_| (), &mut |expr| {
+            if let ExprKind::Len(array) = expr.kind {
+                if self.array(array).space.is_parameter() && !found.contains(&array) {
+                    found.push(array);
+                }
+            }
+        });
+        found.sort_unstable();
+        found
+    }
+
+    /// The place with its file: `file:line:column`.
+    #[must_use]
+    pub fn locate(&self, place: Place) -> String {
+        let file = self.files.get(place.file as usize).map_or("?", String::as_str);
+        alloc::format!("{file}:{}:{}", place.line, place.column)
+    }
+
+    /// Visits all statements and expressions of the body.
+    pub fn for_each(&self, stmt: &mut dyn FnMut(&Stmt), expr: &mut dyn FnMut(&Expr)) {
+        for_each(&self.body, stmt, expr);
+    }
+}
+
+/// Visits statements and expressions, outer ones first.
+pub(crate) fn for_each(body: &[Stmt], stmt: &mut dyn FnMut(&Stmt), expr: &mut dyn FnMut(&Expr)) {
+    for one in body {
+        stmt(one);
+        one.for_each_expr(&mut |outer| outer.for_each(expr));
+        for block in one.blocks() {
+            for_each(block, stmt, expr);
+        }
+    }
+}
+
+impl Stmt {
+    /// The blocks inside.
+    #[must_use]
+    pub fn blocks(&self) -> Vec<&[Stmt]> {
+        match &self.kind {
+            StmtKind::If(_, then, other) => alloc::vec![then, other],
+            StmtKind::While(_, body) | StmtKind::For(.., body) => alloc::vec![body],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Visits the outermost expressions.
+    pub fn for_each_expr<'s>(&'s self, visit: &mut dyn FnMut(&'s Expr)) {
+        match &self.kind {
+            StmtKind::Set(_, value) => visit(value),
+            StmtKind::Store(_, index, value) | StmtKind::Atomic(_, _, index, value, _) => {
+                visit(index);
+                visit(value);
+            }
+            StmtKind::If(condition, ..) | StmtKind::While(condition, _) => visit(condition),
+            StmtKind::For(_, start, end, step, _) => {
+                visit(start);
+                visit(end);
+                visit(step);
+            }
+            StmtKind::Break | StmtKind::Continue | StmtKind::Return | StmtKind::Barrier { .. } => {}
+        }
+    }
+
+    /// The variable that it gives a value, where it does.
+    #[must_use]
+    pub const fn sets(&self) -> Option<VarId> {
+        match self.kind {
+            StmtKind::Set(variable, _) | StmtKind::For(variable, ..) => Some(variable),
+            StmtKind::Atomic(.., variable) => variable,
+            _ => None,
+        }
+    }
+
+    /// Whether a barrier lies inside.
+    #[must_use]
+    pub fn has_barrier(&self) -> bool {
+        matches!(self.kind, StmtKind::Barrier { .. })
+            || self.blocks().into_iter().flatten().any(Self::has_barrier)
+    }
+}
+
+impl Expr {
+    /// The operands.
+    #[must_use]
+    pub fn operands(&self) -> Vec<&Expr> {
+        match &self.kind {
+            ExprKind::Load(_, one) | ExprKind::Unary(_, one) | ExprKind::Cast(one) => alloc::vec![&**one],
+            ExprKind::Binary(_, one, two) => alloc::vec![&**one, &**two],
+            ExprKind::Select(one, two, three) => alloc::vec![&**one, &**two, &**three],
+            ExprKind::Math(_, arguments) => arguments.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Visits it and all operands, outer ones first.
+    pub fn for_each(&self, visit: &mut dyn FnMut(&Expr)) {
+        visit(self);
+        for operand in self.operands() {
+            operand.for_each(visit);
+        }
+    }
+}

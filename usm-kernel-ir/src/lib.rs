@@ -1,0 +1,31 @@
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![doc = include_str!("../README.md")]
+
+extern crate alloc;
+
+mod build;
+pub mod emit;
+mod error;
+mod interpret;
+mod kernel;
+mod operator;
+mod phase;
+pub mod proof;
+mod scalar;
+pub mod text;
+mod uniform;
+mod verify;
+
+pub use error::Refusal;
+pub use interpret::{Fault, Input, Interpreter, Order};
+pub use kernel::{
+    Array, ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt, StmtKind, Value,
+    ValueId, VarId, Variable,
+};
+pub use operator::{Binary, Math, Unary};
+pub use phase::{Home, Part, Phases, needs_item, phases};
+pub use scalar::{Literal, Scalar};
+pub use uniform::Uniformity;
+pub use verify::verify;

@@ -1,0 +1,153 @@
+//! Operators, with one meaning on every target.
+
+use crate::scalar::Scalar;
+
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident { $($(#[$item_doc:meta])* $item:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $name { $($(#[$item_doc])* $item),+ }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$item),+];
+
+            /// Its name in the text form.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$item => $text),+ }
+            }
+
+            /// The one of this name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($text => Some(Self::$item),)+ _ => None }
+            }
+        }
+    };
+}
+pub(crate) use named;
+
+named! {
+    /// An operator with two operands of one type.
+    Binary {
+        /// Sum; integers wrap.
+        Add = "add",
+        /// Difference; integers wrap.
+        Sub = "sub",
+        /// Product; integers wrap.
+        Mul = "mul",
+        /// Quotient, towards zero. A divisor of zero, and of -1 under the least value, counts as one.
+        Div = "div",
+        /// Remainder with the sign of the dividend; of floats too. Divisors as there.
+        Rem = "rem",
+        /// Bits in both.
+        And = "and",
+        /// Bits in either.
+        Or = "or",
+        /// Bits in one of them.
+        Xor = "xor",
+        /// Shift to the left by the low bits of the right operand.
+        Shl = "shl",
+        /// Shift to the right by the low bits of the right operand; signed integers keep their sign.
+        Shr = "shr",
+        /// The smaller one; of a NaN and a number the number.
+        Min = "min",
+        /// The greater one; of a NaN and a number the number.
+        Max = "max",
+        /// Equal.
+        Eq = "eq",
+        /// Not equal.
+        Ne = "ne",
+        /// Less.
+        Lt = "lt",
+        /// Less or equal.
+        Le = "le",
+        /// Greater.
+        Gt = "gt",
+        /// Greater or equal.
+        Ge = "ge",
+        /// Both; the second is not evaluated where the first is false.
+        AndThen = "and-then",
+        /// Either; the second is not evaluated where the first is true.
+        OrElse = "or-else",
+    }
+}
+
+named! {
+    /// An operator with one operand.
+    Unary {
+        /// The negative; integers wrap.
+        Neg = "neg",
+        /// All bits inverted; of `bool` the other value.
+        Not = "not",
+    }
+}
+
+named! {
+    /// A function of floating point numbers of one type.
+    Math {
+        /// Absolute value.
+        Abs = "abs",
+        /// Square root.
+        Sqrt = "sqrt",
+        /// To the next integer below.
+        Floor = "floor",
+        /// To the next integer above.
+        Ceil = "ceil",
+        /// Towards zero.
+        Trunc = "trunc",
+        /// `e` to this power.
+        Exp = "exp",
+        /// Natural logarithm.
+        Ln = "ln",
+        /// Sine of radians.
+        Sin = "sin",
+        /// Cosine of radians.
+        Cos = "cos",
+        /// The first to the power of the second.
+        Pow = "pow",
+    }
+}
+
+impl Binary {
+    /// Whether the result is a `bool` whatever the operands are.
+    #[must_use]
+    pub const fn compares(self) -> bool {
+        matches!(self, Self::Eq | Self::Ne | Self::Lt | Self::Le | Self::Gt | Self::Ge)
+    }
+
+    /// Whether operands of this type have the operator.
+    #[must_use]
+    pub const fn takes(self, ty: Scalar) -> bool {
+        match self {
+            Self::Add | Self::Sub | Self::Mul | Self::Div | Self::Rem | Self::Min | Self::Max => {
+                !matches!(ty, Scalar::Bool)
+            }
+            Self::Lt | Self::Le | Self::Gt | Self::Ge => !matches!(ty, Scalar::Bool),
+            Self::And | Self::Or | Self::Xor => !ty.is_float(),
+            Self::Shl | Self::Shr => ty.is_integer(),
+            Self::Eq | Self::Ne => true,
+            Self::AndThen | Self::OrElse => matches!(ty, Scalar::Bool),
+        }
+    }
+}
+
+impl Unary {
+    /// Whether an operand of this type has the operator.
+    #[must_use]
+    pub const fn takes(self, ty: Scalar) -> bool {
+        match self {
+            Self::Neg => ty.is_signed() || ty.is_float(),
+            Self::Not => !ty.is_float(),
+        }
+    }
+}
+
+impl Math {
+    /// The number of its arguments.
+    #[must_use]
+    pub const fn arguments(self) -> usize {
+        if matches!(self, Self::Pow) { 2 } else { 1 }
+    }
+}

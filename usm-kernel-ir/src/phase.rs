@@ -1,0 +1,260 @@
+//! Splitting at barriers: what a group does once, and the phases that its items run through one after the other.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::kernel::{Expr, ExprKind, Kernel, Query, Stmt, StmtKind, VarId, for_each};
+use crate::uniform::Uniformity;
+
+/// A part of what a group does.
+#[derive(Clone, Debug)]
+pub enum Part<'k> {
+    /// A phase: each item runs these; the end is a barrier.
+    Items(Vec<&'k Stmt>),
+    /// Once a group.
+    Set(VarId, &'k Expr),
+    /// Once a group: a branch with phases inside.
+    If(&'k Expr, Vec<Part<'k>>, Vec<Part<'k>>),
+    /// Once a group: a loop with phases inside.
+    While(&'k Expr, Vec<Part<'k>>),
+    /// Once a group: a counting loop with phases inside.
+    For(VarId, [&'k Expr; 3], Vec<Part<'k>>),
+    /// Leaves the innermost loop of the group.
+    Break,
+    /// Goes on with the innermost loop of the group.
+    Continue,
+    /// Ends the group.
+    Return,
+}
+
+/// Where a variable lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// In one phase.
+    Phase,
+    /// In the group: the same for all items.
+    Group,
+    /// In every phase that reads it, computed anew: a function of ids alone.
+    Again,
+    /// In memory of the item, because it outlives a barrier.
+    Kept,
+}
+
+/// The parts of a kernel, and where its variables live.
+#[derive(Clone, Debug)]
+pub struct Phases<'k> {
+    /// What a group does.
+    pub parts: Vec<Part<'k>>,
+    /// For each variable of the kernel.
+    pub homes: Vec<Home>,
+}
+
+/// Splits a verified kernel.
+#[must_use]
+pub fn phases(kernel: &Kernel) -> Phases<'_> {
+    let uniformity = Uniformity::of(kernel);
+    let mut splitter = Splitter {
+        kernel,
+        grouped: vec![false; kernel.variables.len()],
+        barriers: kernel.body.iter().any(Stmt::has_barrier),
+        uniformity,
+    };
+    // Which variables the group has, depends on what is split, which depends on which variables the group has.
+    loop {
+        let parts = splitter.block(&kernel.body, false);
+        let mut users = vec![Vec::new(); kernel.variables.len()];
+        let mut phase = 0;
+        let mut fresh = Vec::new();
+        uses(&parts, &mut phase, &mut users, &mut fresh);
+        for (index, users) in users.iter().enumerate() {
+            let variable = VarId(index as u32);
+            if users.len() > 1 && splitter.uniformity.is_uniform(variable) && !splitter.is_again(variable) {
+                fresh.push(variable);
+            }
+        }
+        fresh.retain(|variable| !splitter.grouped[variable.0 as usize]);
+        if fresh.is_empty() {
+            let homes = users.iter().enumerate().map(|(index, users)| {
+                let variable = VarId(index as u32);
+                match () {
+                    () if splitter.grouped[index] => Home::Group,
+                    () if users.len() <= 1 => Home::Phase,
+                    () if splitter.is_again(variable) => Home::Again,
+                    () => Home::Kept,
+                }
+            });
+            return Phases { homes: homes.collect(), parts };
+        }
+        for variable in fresh {
+            splitter.grouped[variable.0 as usize] = true;
+        }
+    }
+}
+
+struct Splitter<'k> {
+    kernel: &'k Kernel,
+    uniformity: Uniformity,
+    grouped: Vec<bool>,
+    barriers: bool,
+}
+
+impl<'k> Splitter<'k> {
+    fn block(&self, body: &'k [Stmt], in_loop: bool) -> Vec<Part<'k>> {
+        let mut parts = Vec::new();
+        let mut items = Vec::new();
+        for stmt in body {
+            if !self.is_of_group(stmt, in_loop) {
+                items.push(stmt);
+                continue;
+            }
+            if !items.is_empty() {
+                parts.push(Part::Items(core::mem::take(&mut items)));
+            }
+            parts.push(match &stmt.kind {
+                StmtKind::Barrier { .. } => continue,
+                StmtKind::Set(variable, value) => Part::Set(*variable, value),
+                StmtKind::If(condition, then, other) => {
+                    Part::If(condition, self.block(then, in_loop), self.block(other, in_loop))
+                }
+                StmtKind::While(condition, body) => Part::While(condition, self.block(body, true)),
+                StmtKind::For(variable, start, end, step, body) => {
+                    Part::For(*variable, [start, end, step], self.block(body, true))
+                }
+                StmtKind::Break => Part::Break,
+                StmtKind::Continue => Part::Continue,
+                StmtKind::Return => Part::Return,
+                StmtKind::Store(..) | StmtKind::Atomic(..) => {
+                    items.push(stmt);
+                    continue;
+                }
+            });
+        }
+        if !items.is_empty() {
+            parts.push(Part::Items(items));
+        }
+        parts
+    }
+
+    /// Whether the group does it, and not each item.
+    fn is_of_group(&self, stmt: &Stmt, in_loop: bool) -> bool {
+        if stmt.has_barrier() || self.sets_grouped(stmt) {
+            return true;
+        }
+        let uniform = |expr: &Expr| self.uniformity.varies(self.kernel, expr).is_none();
+        match &stmt.kind {
+            StmtKind::Return => self.barriers,
+            StmtKind::Break | StmtKind::Continue => in_loop,
+            StmtKind::If(condition, ..) if self.barriers => uniform(condition) && exits(stmt, in_loop),
+            _ => false,
+        }
+    }
+
+    fn sets_grouped(&self, stmt: &Stmt) -> bool {
+        let mut sets = false;
+        for_each(
+            core::slice::from_ref(stmt),
+            &mut |stmt| sets |= stmt.sets().is_some_and(|variable| self.grouped[variable.0 as usize]),
+            &mut |_| (),
+        );
+        sets
+    }
+
+    /// Whether a variable can be computed anew from ids wherever it is read.
+    fn is_again(&self, variable: VarId) -> bool {
+        let mut count = 0;
+        self.kernel.for_each(&mut |stmt| count += u32::from(stmt.sets() == Some(variable)), &mut |_| ());
+        // One value only: it cannot be made of itself, because it would have none at first.
+        count == 1 && definition(&self.kernel.body, variable).is_some_and(|value| self.is_pure(value))
+    }
+
+    fn is_pure(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Load(..) => false,
+            ExprKind::Variable(variable) => self.is_again(*variable),
+            _ => expr.operands().into_iter().all(|operand| self.is_pure(operand)),
+        }
+    }
+}
+
+/// What a variable is set to first.
+pub(crate) fn definition(body: &[Stmt], id: VarId) -> Option<&Expr> {
+    body.iter().find_map(|stmt| match &stmt.kind {
+        StmtKind::Set(variable, value) if *variable == id => Some(value),
+        _ => stmt.blocks().into_iter().find_map(|block| definition(block, id)),
+    })
+}
+
+/// Whether a way out of the enclosing loop or the kernel lies inside.
+fn exits(stmt: &Stmt, in_loop: bool) -> bool {
+    match &stmt.kind {
+        StmtKind::Return => true,
+        StmtKind::Break | StmtKind::Continue => in_loop,
+        StmtKind::If(_, then, other) => then.iter().chain(other).any(|stmt| exits(stmt, in_loop)),
+        StmtKind::While(_, body) | StmtKind::For(.., body) => body.iter().any(|stmt| exits(stmt, false)),
+        _ => false,
+    }
+}
+
+/// Notes for each variable the phases that name it, and the variables that the group reads or sets.
+fn uses(parts: &[Part<'_>], phase: &mut u32, users: &mut Vec<Vec<u32>>, grouped: &mut Vec<VarId>) {
+    for part in parts {
+        match part {
+            Part::Items(body) => {
+                let mut used = Vec::new();
+                for stmt in body {
+                    let stmts = core::slice::from_ref(*stmt);
+                    for_each(stmts, &mut |stmt| used.extend(stmt.sets()), &mut |_| ());
+                    for_each(stmts, &mut |_| (), &mut |expr| {
+                        if let ExprKind::Variable(variable) = expr.kind {
+                            used.push(variable);
+                        }
+                    });
+                }
+                for variable in used {
+                    let users = &mut users[variable.0 as usize];
+                    if users.last() != Some(phase) {
+                        users.push(*phase);
+                    }
+                }
+                *phase += 1;
+            }
+            Part::Set(variable, value) => {
+                of_group(value, grouped);
+                grouped.push(*variable);
+            }
+            Part::If(condition, then, other) => {
+                of_group(condition, grouped);
+                uses(then, phase, users, grouped);
+                uses(other, phase, users, grouped);
+            }
+            Part::While(condition, body) => {
+                of_group(condition, grouped);
+                uses(body, phase, users, grouped);
+            }
+            Part::For(variable, bounds, body) => {
+                bounds.iter().for_each(|bound| of_group(bound, grouped));
+                grouped.push(*variable);
+                uses(body, phase, users, grouped);
+            }
+            Part::Break | Part::Continue | Part::Return => {}
+        }
+    }
+}
+
+fn of_group(expr: &Expr, grouped: &mut Vec<VarId>) {
+    expr.for_each(&mut |expr| {
+        if let ExprKind::Variable(variable) = expr.kind {
+            grouped.push(variable);
+        }
+    });
+}
+
+/// Whether an expression needs the place of the item.
+#[must_use]
+pub fn needs_item(expr: &Expr) -> bool {
+    let mut needs = false;
+    expr.for_each(&mut |expr| {
+        needs |= matches!(expr.kind, ExprKind::Query(Query::LocalId | Query::GlobalId, _));
+    });
+    needs
+}

@@ -1,0 +1,181 @@
+//! What is claimed of a launch.
+
+use alloc::vec::Vec;
+
+use super::number::Number;
+use crate::kernel::{ArrayId, Place};
+use crate::scalar::Literal;
+
+/// What a launch knows: sizes of the range in each dimension, lengths of all arrays, values of all scalars.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape<'s> {
+    /// Items of the range.
+    pub global: &'s [u64],
+    /// Items of a group.
+    pub local: &'s [u64],
+    /// Elements of each array, in the order of [`Kernel::arrays`](crate::Kernel).
+    pub lengths: &'s [u64],
+    /// Each scalar, in the order of [`Kernel::values`](crate::Kernel).
+    pub values: &'s [Literal],
+}
+
+/// Something that a launch can find true. A number that does not fit 64 bits makes it false.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// The first is not above the second.
+    AtMost(Number, Number),
+    /// Sums of digits by their weights, and of a shift from zero up to the number, are equal for equal items only: in the order of their
+    /// weights, each weight exceeds all that lies below it.
+    Distinct(Vec<Digit>, Number),
+    /// One of these lists holds.
+    Any(Vec<Vec<Condition>>),
+}
+
+/// A part of an index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Digit {
+    /// What a step adds to the index.
+    pub weight: Number,
+    /// Values that it has.
+    pub extent: Number,
+}
+
+/// That an index is inside its array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// The array.
+    pub array: ArrayId,
+    /// Where the index stands.
+    pub place: Place,
+    /// What has to hold; `None` where nothing that a launch knows says it.
+    pub conditions: Option<Vec<Condition>>,
+}
+
+/// That two accesses do not meet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Race {
+    /// The array.
+    pub array: ArrayId,
+    /// Where it is written.
+    pub write: Place,
+    /// Where it is read or written too.
+    pub other: Place,
+    /// What has to hold; `None` where it never does.
+    pub condition: Option<Condition>,
+}
+
+/// All that is claimed of a kernel.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Claims {
+    /// Indices, apart from those that are always inside.
+    pub bounds: Vec<Bound>,
+    /// Pairs of accesses, apart from those that never meet.
+    pub races: Vec<Race>,
+}
+
+impl Condition {
+    /// Whether it holds for a launch.
+    #[must_use]
+    pub fn holds(&self, shape: &Shape<'_>) -> bool {
+        match self {
+            Self::AtMost(low, high) => {
+                matches!((low.of(shape), high.of(shape)), (Some(low), Some(high)) if low <= high)
+            }
+            Self::Distinct(digits, shift) => {
+                let values =
+                    digits.iter().map(|digit| Some((digit.weight.of(shape)?, digit.extent.of(shape)?)));
+                let (Some(mut values), Some(shift)) = (values.collect::<Option<Vec<_>>>(), shift.of(shape))
+                else {
+                    return false;
+                };
+                distinct(&mut values, shift)
+            }
+            Self::Any(lists) => lists.iter().any(|list| list.iter().all(|one| one.holds(shape))),
+        }
+    }
+
+    /// Whether it is known without a launch.
+    pub(super) fn known(&self) -> Option<bool> {
+        match self {
+            Self::AtMost(low, high) => {
+                if let (Some(low), Some(high)) = (low.constant(), high.constant()) {
+                    return Some(low <= high);
+                }
+                let room = high.clone().sub(low.clone());
+                let least = room.least().or_else(|| match (low.constant(), high.least()) {
+                    (Some(low), Some(high)) => high.checked_sub(low),
+                    _ => None,
+                });
+                least.is_some_and(|least| least >= 0).then_some(true)
+            }
+            Self::Distinct(digits, shift) => {
+                // One item only, whatever the launch is.
+                let open: Vec<_> = digits.iter().filter(|digit| digit.extent.constant() != Some(1)).collect();
+                let shift = shift.constant()?;
+                match open[..] {
+                    [] => Some(true),
+                    [one] if one.weight.constant().is_some() => {
+                        let weight = one.weight.constant()?;
+                        if weight.checked_abs()? > shift {
+                            return Some(true);
+                        }
+                        // Two items or more meet.
+                        (one.extent.constant()? > 1).then_some(false)
+                    }
+                    _ => {
+                        let values = digits
+                            .iter()
+                            .map(|digit| Some((digit.weight.constant()?, digit.extent.constant()?)));
+                        values.collect::<Option<Vec<_>>>().map(|mut values| distinct(&mut values, shift))
+                    }
+                }
+            }
+            Self::Any(lists) => {
+                let known = |list: &Vec<Self>| list.iter().all(|one| one.known() == Some(true));
+                lists.iter().any(known).then_some(true)
+            }
+        }
+    }
+}
+
+/// Whether digits, each a weight and how many values it has, are told apart by their sum and a shift from zero up to `shift`.
+pub(crate) fn distinct(digits: &mut [(i64, i64)], shift: i64) -> bool {
+    digits.sort_unstable_by_key(|(weight, _)| weight.unsigned_abs());
+    let mut below = shift;
+    for (weight, extent) in digits {
+        if *extent <= 1 {
+            continue;
+        }
+        let Some(weight) = weight.checked_abs().filter(|weight| *weight > below) else { return false };
+        let Some(reach) = weight.checked_mul(*extent - 1).and_then(|reach| reach.checked_add(below)) else {
+            return false;
+        };
+        below = reach;
+    }
+    true
+}
+
+impl Claims {
+    /// The first index that is not proven to be inside, where there is one.
+    #[must_use]
+    pub fn unproven(&self, shape: &Shape<'_>) -> Option<&Bound> {
+        self.bounds.iter().find(|bound| {
+            let conditions = bound.conditions.as_deref();
+            !conditions.is_some_and(|conditions| conditions.iter().all(|one| one.holds(shape)))
+        })
+    }
+
+    /// The first pair of accesses that may meet, where there is one.
+    #[must_use]
+    pub fn race(&self, shape: &Shape<'_>) -> Option<&Race> {
+        self.races
+            .iter()
+            .find(|race| !race.condition.as_ref().is_some_and(|condition| condition.holds(shape)))
+    }
+
+    /// Whether everything is proven for a launch. A range without items proves everything.
+    #[must_use]
+    pub fn holds(&self, shape: &Shape<'_>) -> bool {
+        shape.global.contains(&0) || (self.unproven(shape).is_none() && self.race(shape).is_none())
+    }
+}

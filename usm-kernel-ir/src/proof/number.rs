@@ -1,0 +1,168 @@
+//! Numbers that a launch knows.
+
+use alloc::rc::Rc;
+
+use super::claim::Shape;
+use crate::kernel::{ArrayId, ValueId};
+
+/// A number that follows from range, lengths and scalars. All arithmetic is that of `i64` and gives nothing where it overflows, so nothing
+/// that holds of such numbers is an artefact of wrapping.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Number {
+    /// This number.
+    Constant(i64),
+    /// Items of the range in a dimension.
+    GlobalSize(u8),
+    /// Items of a group in a dimension.
+    LocalSize(u8),
+    /// Groups in a dimension.
+    Groups(u8),
+    /// Elements of an array.
+    Len(ArrayId),
+    /// An integer parameter.
+    Value(ValueId),
+    /// Sum.
+    Add(Rc<(Number, Number)>),
+    /// Difference.
+    Sub(Rc<(Number, Number)>),
+    /// Product.
+    Mul(Rc<(Number, Number)>),
+    /// Quotient of two numbers, the second above zero, rounded down; nothing elsewhere.
+    Div(Rc<(Number, Number)>),
+    /// The smaller one.
+    Min(Rc<(Number, Number)>),
+    /// The greater one.
+    Max(Rc<(Number, Number)>),
+}
+
+impl Number {
+    pub(super) const ZERO: Self = Self::Constant(0);
+    pub(super) const ONE: Self = Self::Constant(1);
+
+    pub(super) const fn constant(&self) -> Option<i64> {
+        match self {
+            Self::Constant(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    fn both(
+        self,
+        other: Self,
+        fold: fn(i64, i64) -> Option<i64>,
+        node: fn(Rc<(Self, Self)>) -> Self,
+    ) -> Self {
+        if let (Some(one), Some(two)) = (self.constant(), other.constant()) {
+            if let Some(value) = fold(one, two) {
+                return Self::Constant(value);
+            }
+        }
+        node(Rc::new((self, other)))
+    }
+
+    pub(super) fn add(self, other: Self) -> Self {
+        match (&self, &other) {
+            (Self::Mul(pair), one) | (one, Self::Mul(pair))
+                if pair.1 == Self::Constant(-1) && pair.0 == *one =>
+            {
+                Self::ZERO
+            }
+            (Self::Constant(0), _) => other,
+            (_, Self::Constant(0)) => self,
+            // Constants move to the right and meet there.
+            (Self::Add(pair), Self::Constant(two)) | (Self::Constant(two), Self::Add(pair))
+                if pair.1.constant().is_some_and(|one| one.checked_add(*two).is_some()) =>
+            {
+                let sum = pair.1.constant().unwrap_or(0) + two;
+                pair.0.clone().add(Self::Constant(sum))
+            }
+            (Self::Constant(_), _) => other.both(self, i64::checked_add, Self::Add),
+            _ => self.both(other, i64::checked_add, Self::Add),
+        }
+    }
+
+    pub(super) fn sub(self, other: Self) -> Self {
+        match other.constant() {
+            Some(value) if value != i64::MIN => self.add(Self::Constant(-value)),
+            _ if self == other => Self::ZERO,
+            _ => self.both(other, i64::checked_sub, Self::Sub),
+        }
+    }
+
+    pub(super) fn mul(self, other: Self) -> Self {
+        match (&self, &other) {
+            (Self::Constant(0), _) | (_, Self::Constant(1)) => self,
+            (_, Self::Constant(0)) | (Self::Constant(1), _) => other,
+            // Constants move to the right and meet there.
+            (Self::Mul(pair), Self::Constant(two)) | (Self::Constant(two), Self::Mul(pair))
+                if pair.1.constant().is_some_and(|one| one.checked_mul(*two).is_some()) =>
+            {
+                let product = pair.1.constant().unwrap_or(1) * two;
+                pair.0.clone().mul(Self::Constant(product))
+            }
+            (Self::Constant(_), _) => other.both(self, i64::checked_mul, Self::Mul),
+            _ => self.both(other, i64::checked_mul, Self::Mul),
+        }
+    }
+
+    pub(super) fn div(self, other: Self) -> Self {
+        if other == Self::ONE {
+            return self;
+        }
+        self.both(other, |one, two| (two > 0).then(|| one.div_euclid(two)), Self::Div)
+    }
+
+    pub(super) fn min(self, other: Self) -> Self {
+        if self == other { self } else { self.both(other, |one, two| Some(one.min(two)), Self::Min) }
+    }
+
+    pub(super) fn max(self, other: Self) -> Self {
+        if self == other { self } else { self.both(other, |one, two| Some(one.max(two)), Self::Max) }
+    }
+
+    pub(super) fn neg(self) -> Self {
+        Self::ZERO.sub(self)
+    }
+
+    /// A lower bound that needs no launch; `None` where there is none.
+    pub(super) fn least(&self) -> Option<i64> {
+        match self {
+            Self::Constant(value) => Some(*value),
+            // A range without items proves everything, and is never asked.
+            Self::GlobalSize(_) | Self::LocalSize(_) | Self::Groups(_) => Some(1),
+            Self::Len(_) => Some(0),
+            Self::Value(_) | Self::Sub(_) => None,
+            Self::Add(pair) => pair.0.least()?.checked_add(pair.1.least()?),
+            Self::Mul(pair) => match (pair.0.least()?, pair.1.least()?) {
+                (one @ 0.., two @ 0..) => one.checked_mul(two),
+                _ => None,
+            },
+            Self::Div(pair) => (pair.0.least()? >= 0).then_some(0),
+            Self::Min(pair) => Some(pair.0.least()?.min(pair.1.least()?)),
+            Self::Max(pair) => pair.0.least().max(pair.1.least()),
+        }
+    }
+
+    /// The number of a launch; nothing where it does not fit.
+    #[must_use]
+    pub fn of(&self, shape: &Shape<'_>) -> Option<i64> {
+        let size = |sizes: &[u64], dimension: u8| i64::try_from(*sizes.get(usize::from(dimension))?).ok();
+        let pair = |pair: &(Self, Self)| Some((pair.0.of(shape)?, pair.1.of(shape)?));
+        match self {
+            Self::Constant(value) => Some(*value),
+            Self::GlobalSize(dimension) => size(shape.global, *dimension),
+            Self::LocalSize(dimension) => size(shape.local, *dimension),
+            Self::Groups(dimension) => {
+                size(shape.global, *dimension)?.checked_div(size(shape.local, *dimension)?)
+            }
+            Self::Len(array) => i64::try_from(*shape.lengths.get(array.0 as usize)?).ok(),
+            Self::Value(value) => shape.values.get(value.0 as usize)?.to_i64(),
+            Self::Add(both) => pair(both).and_then(|(one, two)| one.checked_add(two)),
+            Self::Sub(both) => pair(both).and_then(|(one, two)| one.checked_sub(two)),
+            Self::Mul(both) => pair(both).and_then(|(one, two)| one.checked_mul(two)),
+            Self::Div(both) => pair(both).and_then(|(one, two)| (two > 0).then(|| one.div_euclid(two))),
+            Self::Min(both) => pair(both).map(|(one, two)| one.min(two)),
+            Self::Max(both) => pair(both).map(|(one, two)| one.max(two)),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Accesses of two items that may meet.
+//!
+//! To a global array all accesses of a launch are compared, because groups are not ordered. To a local array those between two barriers.
+
+use alloc::format;
+use alloc::vec::Vec;
+
+use super::claim::{Condition, Digit, Race};
+use super::linear::{Atom, Linear};
+use super::number::Number;
+use super::walk::{Access, Guard, Info, Kind, Walker, unknown};
+use crate::error::Refusal;
+use crate::kernel::Space;
+
+pub(super) fn races(walker: &mut Walker<'_>) -> Result<Vec<Race>, Refusal> {
+    let mut pairs = Vec::new();
+    for one in 0..walker.accesses.len() {
+        if !matches!(walker.kernel.array(walker.accesses[one].array).space, Space::Local(_)) {
+            pairs.extend((one..walker.accesses.len()).map(|two| (one, two)));
+        }
+    }
+    let of_groups =
+        walker.pairs.iter().copied().filter(|(one, _)| {
+            matches!(walker.kernel.array(walker.accesses[*one].array).space, Space::Local(_))
+        });
+    pairs.extend(of_groups);
+    pairs.sort_unstable();
+    pairs.dedup();
+    let mut races: Vec<Race> = Vec::new();
+    for (one, two) in pairs {
+        let (one, two) = (walker.accesses[one].clone(), walker.accesses[two].clone());
+        let harmless = one.kind == two.kind && one.kind != Kind::Write;
+        if one.array != two.array || harmless {
+            continue;
+        }
+        let grouped = matches!(walker.kernel.array(one.array).space, Space::Local(_));
+        let (write, other) = if one.kind == Kind::Read { (&two, &one) } else { (&one, &two) };
+        let Some(condition) = apart(walker, write, other, grouped) else {
+            let name = &walker.kernel.array(one.array).name;
+            return Err(Refusal::with(
+                write.place,
+                other.place,
+                format!(
+                    "two work-items may touch one element of `{name}` here and at {}; write elements that follow from the item's \
+                     ids, use `Atomic`, put a barrier between, or vouch for it by `unsafe fn`",
+                    walker.kernel.locate(other.place)
+                ),
+            ));
+        };
+        if condition.known() != Some(true)
+            && !races.iter().any(|race| race.condition.as_ref() == Some(&condition))
+        {
+            races.push(Race {
+                array: one.array,
+                write: write.place,
+                other: other.place,
+                condition: Some(condition),
+            });
+        }
+    }
+    Ok(races)
+}
+
+/// When two items never touch one element; nothing where they always may.
+fn apart(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Condition> {
+    let mut ways = Vec::new();
+    for way in [
+        distinct(walker, one, two, grouped),
+        parted(walker, one, two, grouped),
+        parted(walker, two, one, grouped),
+    ] {
+        let Some(conditions) = way else { continue };
+        let conditions = unknown(conditions);
+        if conditions.is_empty() {
+            return Some(Condition::Any(alloc::vec![Vec::new()]));
+        }
+        if conditions.iter().all(|one| one.known() != Some(false)) && !ways.contains(&conditions) {
+            ways.push(conditions);
+        }
+    }
+    (!ways.is_empty()).then_some(Condition::Any(ways))
+}
+
+/// The digits of an index: loops that count are their start and a number of steps.
+fn opened(walker: &mut Walker<'_>, index: &Linear, names: &mut Vec<(Atom, Atom)>) -> Linear {
+    let mut index = index.clone();
+    // A start may have loops of its own.
+    for _ in 0..8 {
+        let next = index.terms.iter().find_map(|(atom, _)| match atom {
+            Atom::Other(number, _) => {
+                walker.infos[*number as usize].steps.clone().map(|steps| (*atom, steps))
+            }
+            _ => None,
+        });
+        let Some((atom, (start, step))) = next else { break };
+        let known = names.iter().find(|(from, _)| *from == atom).map(|(_, to)| *to);
+        let rounds = known.unwrap_or_else(|| {
+            let (low, high) = walker.limits(atom);
+            let high = high.zip(low).map(|(high, low)| high.sub(low).div(step.clone()));
+            let rounds = walker.fresh(Info { low: Some(Number::ZERO), high, shared: false, steps: None });
+            names.push((atom, rounds));
+            rounds
+        });
+        index = index.replace(atom, &start.add(&Linear::atom(rounds).scale(&step)));
+    }
+    index
+}
+
+/// Equal indices mean equal items.
+fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Vec<Condition>> {
+    let mut requires = [one.requires.clone(), two.requires.clone()].concat();
+    // The guards of a loop that counts say how far it goes; its steps are numbered anew, so what they say is taken first.
+    let mut names = Vec::new();
+    let (first_extents, second_extents) = (loop_limits(walker, one), loop_limits(walker, two));
+    let mut first = opened(walker, &one.index, &mut names);
+    let mut second = opened(walker, &two.index, &mut names);
+    for (from, to) in &names {
+        let limits = |extents: &[(Atom, Option<Number>, Option<Number>)]| {
+            extents.iter().find(|(atom, ..)| atom == from).map(|(_, low, high)| (low.clone(), high.clone()))
+        };
+        let (Atom::Other(number, _), Atom::Other(loop_number, _)) = (to, from) else { continue };
+        let step = walker.infos[*loop_number as usize].steps.clone()?.1;
+        let highs: Vec<_> = [limits(&first_extents), limits(&second_extents)].into_iter().flatten().collect();
+        let mut most = None;
+        for (low, high) in highs {
+            let steps = high?.sub(low?).div(step.clone());
+            most = Some(match most {
+                Some(most) => Number::max(most, steps),
+                None => steps,
+            });
+        }
+        walker.infos[*number as usize].high = most;
+    }
+    let dimensions = walker.kernel.dimensions;
+    let mut digits = Vec::new();
+    for dimension in 0..dimensions {
+        let (global, local, group) =
+            (Atom::Global(dimension), Atom::Local(dimension), Atom::Group(dimension));
+        let names = |atom: Atom| first.weight(atom) != Number::ZERO || second.weight(atom) != Number::ZERO;
+        let as_local = Linear::atom(group).scale(&walker.local_size(dimension)).add(&Linear::atom(local));
+        let coordinates: &[Atom] = if grouped {
+            (first, second) = (first.replace(global, &as_local), second.replace(global, &as_local));
+            &[local]
+        } else if names(local) || names(group) || guarded(one, local) || guarded(two, local) {
+            (first, second) = (first.replace(global, &as_local), second.replace(global, &as_local));
+            &[local, group]
+        } else {
+            &[global]
+        };
+        for coordinate in coordinates {
+            let sum = Linear::atom(*coordinate);
+            let (of_one, of_two) = (walker.interval(&sum, &one.guards), walker.interval(&sum, &two.guards));
+            requires.extend([of_one.requires, of_two.requires].concat());
+            let low = of_one.low?.min(of_two.low?);
+            let high = of_one.high?.max(of_two.high?);
+            if low == high {
+                // One item only, whose place is a number.
+                let fixed = Linear::number(low);
+                (first, second) = (first.replace(*coordinate, &fixed), second.replace(*coordinate, &fixed));
+                continue;
+            }
+            let weight = first.weight(*coordinate);
+            let extent = high.sub(low).add(Number::ONE);
+            if weight != second.weight(*coordinate) {
+                return None;
+            }
+            if weight == Number::ZERO {
+                // All these items have one index: one of them only, which a fixed group may say.
+                if extent.constant() == Some(1) {
+                    continue;
+                }
+                return None;
+            }
+            digits.push(Digit { weight, extent });
+        }
+    }
+    let mut others: Vec<Atom> = first.terms.iter().chain(&second.terms).map(|(atom, _)| *atom).collect();
+    others.sort_unstable();
+    others.dedup();
+    for atom in others {
+        let (weight, same) = (first.weight(atom), second.weight(atom));
+        match atom {
+            Atom::Other(number, _) => {
+                if weight != same {
+                    return None;
+                }
+                if grouped && walker.infos[number as usize].shared {
+                    continue;
+                }
+                let (low, high) = walker.limits(atom);
+                let extent = high?.sub(low?).add(Number::ONE);
+                digits.push(Digit { weight, extent });
+            }
+            // Of the same group, where groups are not told apart by the index.
+            Atom::Group(_) if grouped && weight != same => return None,
+            _ => {}
+        }
+    }
+    let difference = first.constant.clone().sub(second.constant.clone());
+    let shift = difference.clone().max(difference.neg());
+    let claim = Condition::Distinct(digits, shift);
+    if claim.known() == Some(false) {
+        return None;
+    }
+    requires.push(claim);
+    Some(requires)
+}
+
+/// What the guards of an access say of the loops in its index.
+fn loop_limits(walker: &Walker<'_>, access: &Access) -> Vec<(Atom, Option<Number>, Option<Number>)> {
+    let mut found = Vec::new();
+    for (atom, _) in &access.index.terms {
+        if matches!(atom, Atom::Other(number, _) if walker.infos[*number as usize].steps.is_some()) {
+            let interval = walker.interval(&Linear::atom(*atom), &access.guards);
+            found.push((*atom, interval.low, interval.high));
+        }
+    }
+    found
+}
+
+fn guarded(access: &Access, atom: Atom) -> bool {
+    access.guards.iter().any(|guard| guard.sum.weight(atom) != Number::ZERO)
+}
+
+/// All indices of the one lie below all of the other.
+fn parted(walker: &mut Walker<'_>, low: &Access, high: &Access, grouped: bool) -> Option<Vec<Condition>> {
+    // The other item has its own ids, and is in its own rounds.
+    let mut names: Vec<(Atom, Atom)> = Vec::new();
+    let of_guards = high.guards.iter().flat_map(|guard| guard.sum.terms.iter());
+    let atoms: Vec<Atom> = high.index.terms.iter().chain(of_guards).map(|(atom, _)| *atom).collect();
+    for atom in atoms {
+        let is_shared = match atom {
+            Atom::Other(number, _) => grouped && walker.infos[number as usize].shared,
+            Atom::Group(_) => grouped,
+            _ => false,
+        };
+        if is_shared || names.iter().any(|(from, _)| *from == atom) {
+            continue;
+        }
+        let (least, most) = walker.limits(atom);
+        let other = walker.fresh(Info { low: least, high: most, shared: false, steps: None });
+        names.push((atom, other));
+    }
+    let rename = |sum: &Linear| {
+        sum.rename(|atom| names.iter().find(|(from, _)| *from == atom).map_or(atom, |(_, to)| *to))
+    };
+    let renamed =
+        high.guards.iter().map(|guard| Guard { sum: rename(&guard.sum), requires: guard.requires.clone() });
+    let guards: Vec<Guard> = low.guards.iter().cloned().chain(renamed).collect();
+    let room = rename(&high.index).sub(&low.index);
+    let interval = walker.interval(&room, &guards);
+    let mut conditions = [low.requires.clone(), high.requires.clone(), interval.requires].concat();
+    conditions.push(Condition::AtMost(Number::ONE, interval.low?));
+    Some(conditions)
+}

@@ -1,0 +1,317 @@
+//! A kernel from text.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::tree::{Tree, TreeKind, read};
+use crate::error::Refusal;
+use crate::kernel::{
+    Array, ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt, StmtKind, Value,
+    ValueId, VarId, Variable,
+};
+use crate::operator::{Binary, Math, Unary};
+use crate::scalar::{Literal, Scalar};
+
+/// Reads the text form. The kernel is not [verified](crate::verify) yet.
+///
+/// # Errors
+/// What is wrong, with its place in the text.
+pub fn parse(text: &str) -> Result<Kernel, Refusal> {
+    kernel(&read(text)?)
+}
+
+/// What is left of a list.
+struct Items<'t> {
+    items: core::slice::Iter<'t, Tree>,
+    place: Place,
+}
+
+impl<'t> Items<'t> {
+    fn of(tree: &'t Tree) -> Result<Self, Refusal> {
+        match &tree.kind {
+            TreeKind::List(items) => Ok(Self { items: items.iter(), place: tree.place }),
+            _ => Err(Refusal::new(tree.place, "a list `(..)` is needed here")),
+        }
+    }
+
+    fn headed(tree: &'t Tree) -> Result<(&'t str, Self), Refusal> {
+        let mut items = Self::of(tree)?;
+        Ok((items.word()?, items))
+    }
+
+    fn next(&mut self) -> Result<&'t Tree, Refusal> {
+        self.items.next().ok_or_else(|| Refusal::new(self.place, "this list is too short"))
+    }
+
+    fn peek(&self) -> Option<&'t Tree> {
+        self.items.as_slice().first()
+    }
+
+    fn word(&mut self) -> Result<&'t str, Refusal> {
+        let tree = self.next()?;
+        match &tree.kind {
+            TreeKind::Word(word) => Ok(word),
+            _ => Err(Refusal::new(tree.place, "a word is needed here")),
+        }
+    }
+
+    fn text(&mut self) -> Result<String, Refusal> {
+        let tree = self.next()?;
+        match &tree.kind {
+            TreeKind::Text(text) => Ok(text.clone()),
+            _ => Err(Refusal::new(tree.place, "a text in quotes is needed here")),
+        }
+    }
+
+    fn number(&mut self) -> Result<u64, Refusal> {
+        let place = self.peek().map_or(self.place, |tree| tree.place);
+        let word = self.word()?;
+        let parsed = match word.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
+            None => word.parse(),
+        };
+        parsed.map_err(|_| Refusal::new(place, format!("`{word}` is no number of 64 bits")))
+    }
+
+    /// A position behind a sign such as `#`.
+    fn position(&mut self, sign: char, what: &str) -> Result<u32, Refusal> {
+        let place = self.peek().map_or(self.place, |tree| tree.place);
+        let word = self.word()?;
+        let number = word.strip_prefix(sign).and_then(|digits| digits.parse().ok());
+        number.ok_or_else(|| Refusal::new(place, format!("`{word}` is no {what}: write `{sign}0`")))
+    }
+
+    fn array(&mut self) -> Result<ArrayId, Refusal> {
+        self.position('#', "array").map(ArrayId)
+    }
+
+    fn variable(&mut self) -> Result<VarId, Refusal> {
+        self.position('$', "variable").map(VarId)
+    }
+
+    fn scalar(&mut self) -> Result<Scalar, Refusal> {
+        let place = self.peek().map_or(self.place, |tree| tree.place);
+        let word = self.word()?;
+        Scalar::from_name(word).ok_or_else(|| Refusal::new(place, format!("`{word}` is no type")))
+    }
+
+    fn expr(&mut self) -> Result<Expr, Refusal> {
+        expr(self.next()?)
+    }
+
+    fn block(&mut self) -> Result<Vec<Stmt>, Refusal> {
+        let tree = self.next()?;
+        let (head, items) = Items::headed(tree)?;
+        if head != "do" {
+            return Err(Refusal::new(tree.place, "a block `(do ..)` is needed here"));
+        }
+        items.items.map(stmt).collect()
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        matches!(self.peek(), Some(Tree { kind: TreeKind::Word(found), .. }) if found == word)
+    }
+
+    /// Takes the word where it comes next.
+    fn takes(&mut self, word: &str) -> bool {
+        let is = self.is_word(word);
+        if is {
+            self.items.next();
+        }
+        is
+    }
+
+    fn place(&mut self) -> Result<Place, Refusal> {
+        let place = self.peek().map_or(self.place, |tree| tree.place);
+        let word = self.word()?;
+        let wrong = || Refusal::new(place, format!("`{word}` is no place: write `@file:line:column`"));
+        let mut numbers =
+            word.strip_prefix('@').ok_or_else(wrong)?.split(':').map(|number| number.parse().ok());
+        let mut one = || numbers.next().flatten().ok_or_else(wrong);
+        let found = Place { file: one()?, line: one()?, column: one()? };
+        if numbers.next().is_some() { Err(wrong()) } else { Ok(found) }
+    }
+
+    fn end(mut self) -> Result<(), Refusal> {
+        match self.items.next() {
+            None => Ok(()),
+            Some(tree) => Err(Refusal::new(tree.place, "this list is too long")),
+        }
+    }
+}
+
+fn kernel(tree: &Tree) -> Result<Kernel, Refusal> {
+    let (head, mut items) = Items::headed(tree)?;
+    if head != "kernel" {
+        return Err(Refusal::new(tree.place, "`(kernel ..)` is needed here"));
+    }
+    let name = items.text()?;
+    let dimensions = items.number()?;
+    let dimensions = u8::try_from(dimensions).unwrap_or(u8::MAX);
+    let place = items.place()?;
+    let mut kernel = Kernel {
+        name,
+        dimensions,
+        group: None,
+        trusted: false,
+        files: Vec::new(),
+        place,
+        parameters: Vec::new(),
+        arrays: Vec::new(),
+        values: Vec::new(),
+        variables: Vec::new(),
+        body: Vec::new(),
+    };
+    let mut has_body = false;
+    for section in items.items {
+        let (head, mut items) = Items::headed(section)?;
+        match head {
+            _ if has_body => return Err(Refusal::new(section.place, "something after the body")),
+            "trusted" => {
+                kernel.trusted = true;
+                items.end()?;
+            }
+            "group" => {
+                let mut sizes = Vec::new();
+                while items.peek().is_some() {
+                    sizes.push(items.number()?);
+                }
+                kernel.group = Some(sizes);
+            }
+            "files" => {
+                while items.peek().is_some() {
+                    kernel.files.push(items.text()?);
+                }
+            }
+            "array" => {
+                let (name, element, space) = (items.text()?, items.scalar()?, space(items.next()?)?);
+                kernel.arrays.push(Array { name, element, space, place: items.place()? });
+                items.end()?;
+            }
+            "value" => {
+                kernel.values.push(Value { name: items.text()?, ty: items.scalar()?, place: items.place()? });
+                items.end()?;
+            }
+            "variable" => {
+                kernel.variables.push(Variable {
+                    name: items.text()?,
+                    ty: items.scalar()?,
+                    place: items.place()?,
+                });
+                items.end()?;
+            }
+            "parameters" => {
+                while let Some(next) = items.peek() {
+                    let is_array = matches!(&next.kind, TreeKind::Word(word) if word.starts_with('#'));
+                    kernel.parameters.push(if is_array {
+                        Parameter::Array(items.array()?)
+                    } else {
+                        Parameter::Value(ValueId(items.position('%', "parameter")?))
+                    });
+                }
+            }
+            "do" => {
+                kernel.body = items.items.map(stmt).collect::<Result<_, _>>()?;
+                has_body = true;
+            }
+            other => return Err(Refusal::new(section.place, format!("`{other}` is no part of a kernel"))),
+        }
+    }
+    if has_body { Ok(kernel) } else { Err(Refusal::new(tree.place, "a kernel without a body `(do ..)`")) }
+}
+
+fn space(tree: &Tree) -> Result<Space, Refusal> {
+    if let TreeKind::Word(word) = &tree.kind {
+        return match word.as_str() {
+            "read" => Ok(Space::Read),
+            "write" => Ok(Space::Write),
+            "atomic" => Ok(Space::Atomic),
+            other => Err(Refusal::new(tree.place, format!("`{other}` is no memory"))),
+        };
+    }
+    let (head, mut items) = Items::headed(tree)?;
+    let space = match head {
+        "constant" => Space::Constant(items.number()?),
+        "private" => Space::Private(items.number()?),
+        "local" => Space::Local(items.expr()?),
+        other => return Err(Refusal::new(tree.place, format!("`{other}` is no memory"))),
+    };
+    items.end()?;
+    Ok(space)
+}
+
+fn stmt(tree: &Tree) -> Result<Stmt, Refusal> {
+    let (head, mut items) = Items::headed(tree)?;
+    let kind = match head {
+        "set" => StmtKind::Set(items.variable()?, items.expr()?),
+        "store" => StmtKind::Store(items.array()?, items.expr()?, items.expr()?),
+        "atomic" => {
+            let word = items.word()?;
+            let operation = Atomic::from_name(word);
+            let operation = operation
+                .ok_or_else(|| Refusal::new(tree.place, format!("`{word}` is no atomic operation")))?;
+            let (array, index, value) = (items.array()?, items.expr()?, items.expr()?);
+            let has_old = matches!(items.peek(), Some(Tree { kind: TreeKind::Word(word), .. }) if word.starts_with('$'));
+            let old = if has_old { Some(items.variable()?) } else { None };
+            StmtKind::Atomic(operation, array, index, value, old)
+        }
+        "if" => StmtKind::If(items.expr()?, items.block()?, items.block()?),
+        "while" => StmtKind::While(items.expr()?, items.block()?),
+        "for" => {
+            StmtKind::For(items.variable()?, items.expr()?, items.expr()?, items.expr()?, items.block()?)
+        }
+        "break" => StmtKind::Break,
+        "continue" => StmtKind::Continue,
+        "return" => StmtKind::Return,
+        "barrier" => StmtKind::Barrier { local: items.takes("local"), global: items.takes("global") },
+        other => return Err(Refusal::new(tree.place, format!("`{other}` is no statement"))),
+    };
+    let place = items.place()?;
+    items.end()?;
+    Ok(Stmt { kind, place })
+}
+
+fn expr(tree: &Tree) -> Result<Expr, Refusal> {
+    let (head, mut items) = Items::headed(tree)?;
+    let ty = items.scalar()?;
+    let boxed = |items: &mut Items<'_>| items.expr().map(Box::new);
+    let kind = match head {
+        "lit" => {
+            let bits = items.number()?;
+            let literal = if ty == Scalar::Bool && bits > 1 {
+                Literal { ty, bits }
+            } else {
+                Literal::integer(ty, bits)
+            };
+            if literal.bits != bits || (ty == Scalar::Bool && bits > 1) {
+                return Err(Refusal::new(tree.place, format!("0x{bits:x} is no {ty}")));
+            }
+            ExprKind::Literal(literal)
+        }
+        "var" => ExprKind::Variable(items.variable()?),
+        "val" => ExprKind::Value(ValueId(items.position('%', "parameter")?)),
+        "len" => ExprKind::Len(items.array()?),
+        "load" => ExprKind::Load(items.array()?, boxed(&mut items)?),
+        "cast" => ExprKind::Cast(boxed(&mut items)?),
+        "select" => ExprKind::Select(boxed(&mut items)?, boxed(&mut items)?, boxed(&mut items)?),
+        head => {
+            if let Some(query) = Query::from_name(head) {
+                ExprKind::Query(query, u8::try_from(items.number()?).unwrap_or(u8::MAX))
+            } else if let Some(operator) = Unary::from_name(head) {
+                ExprKind::Unary(operator, boxed(&mut items)?)
+            } else if let Some(operator) = Binary::from_name(head) {
+                ExprKind::Binary(operator, boxed(&mut items)?, boxed(&mut items)?)
+            } else if let Some(function) = Math::from_name(head) {
+                let arguments = (0..function.arguments()).map(|_| items.expr());
+                ExprKind::Math(function, arguments.collect::<Result<_, _>>()?)
+            } else {
+                return Err(Refusal::new(tree.place, format!("`{head}` is no expression")));
+            }
+        }
+    };
+    let place = items.place()?;
+    items.end()?;
+    Ok(Expr { kind, ty, place })
+}

@@ -1,0 +1,124 @@
+//! Lists of lists of words, which is all that the text form is made of.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::error::Refusal;
+use crate::kernel::Place;
+
+/// Nested lists in a text. Readers, writers and passes go down recursively, so deeper text is refused.
+pub(crate) const DEPTH: usize = 96;
+
+/// A word, a text in quotes, or a list; with its place in the text.
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub(super) kind: TreeKind,
+    pub(super) place: Place,
+}
+
+#[derive(Debug)]
+pub(super) enum TreeKind {
+    Word(String),
+    Text(String),
+    List(Vec<Tree>),
+}
+
+struct Reader<'t> {
+    rest: core::iter::Peekable<core::str::Chars<'t>>,
+    place: Place,
+}
+
+pub(super) fn read(text: &str) -> Result<Tree, Refusal> {
+    let mut reader = Reader { rest: text.chars().peekable(), place: Place { file: 0, line: 1, column: 1 } };
+    reader.skip();
+    let tree = reader.tree(0)?;
+    reader.skip();
+    match reader.rest.peek() {
+        None => Ok(tree),
+        Some(_) => Err(Refusal::new(reader.place, "text after the end of the kernel")),
+    }
+}
+
+impl Reader<'_> {
+    fn next(&mut self) -> Option<char> {
+        let character = self.rest.next()?;
+        if character == '\n' {
+            self.place.line = self.place.line.saturating_add(1);
+            self.place.column = 1;
+        } else {
+            self.place.column = self.place.column.saturating_add(1);
+        }
+        Some(character)
+    }
+
+    /// White space, and comments from `;` to the end of the line.
+    fn skip(&mut self) {
+        while let Some(&character) = self.rest.peek() {
+            if character == ';' {
+                while self.rest.peek().is_some_and(|character| *character != '\n') {
+                    self.next();
+                }
+            } else if character.is_whitespace() {
+                self.next();
+            } else {
+                break;
+            }
+        }
+    }
+
+    fn tree(&mut self, depth: usize) -> Result<Tree, Refusal> {
+        let place = self.place;
+        let kind = match self.rest.peek() {
+            None => return Err(Refusal::new(place, "the text ends in the middle")),
+            Some(')') => return Err(Refusal::new(place, "`)` without `(`")),
+            Some('(') if depth >= DEPTH => {
+                return Err(Refusal::new(place, alloc::format!("more than {DEPTH} nested lists")));
+            }
+            Some('(') => {
+                self.next();
+                let mut items = Vec::new();
+                loop {
+                    self.skip();
+                    if self.rest.peek() == Some(&')') {
+                        self.next();
+                        break TreeKind::List(items);
+                    }
+                    items.push(self.tree(depth + 1)?);
+                }
+            }
+            Some('"') => {
+                self.next();
+                let mut text = String::new();
+                loop {
+                    match self.next() {
+                        None => return Err(Refusal::new(place, "a text without end")),
+                        Some('"') => break TreeKind::Text(text),
+                        Some('\\') => match self.next() {
+                            Some('n') => text.push('\n'),
+                            Some(character @ ('"' | '\\')) => text.push(character),
+                            _ => {
+                                return Err(Refusal::new(
+                                    place,
+                                    "a `\\` that is not followed by `\"`, `\\` or `n`",
+                                ));
+                            }
+                        },
+                        Some(character) => text.push(character),
+                    }
+                }
+            }
+            Some(_) => {
+                let mut word = String::new();
+                while let Some(&character) = self.rest.peek() {
+                    if character.is_whitespace() || matches!(character, '(' | ')' | '"' | ';') {
+                        break;
+                    }
+                    word.push(character);
+                    self.next();
+                }
+                TreeKind::Word(word)
+            }
+        };
+        Ok(Tree { kind, place })
+    }
+}

@@ -1,0 +1,182 @@
+//! A kernel as text.
+
+use alloc::string::String;
+use core::fmt::{self, Write as _};
+
+use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Place, Space, Stmt, StmtKind};
+
+/// The text form of a kernel.
+#[must_use]
+pub fn write(kernel: &Kernel) -> String {
+    let mut text = String::new();
+    // A `String` takes all that is written.
+    let _ = kernel_text(&mut text, kernel);
+    text
+}
+
+fn at(to: &mut String, Place { file, line, column }: Place) -> fmt::Result {
+    write!(to, " @{file}:{line}:{column}")
+}
+
+fn quoted(to: &mut String, text: &str) -> fmt::Result {
+    to.write_char('"')?;
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => write!(to, "\\{character}")?,
+            '\n' => to.write_str("\\n")?,
+            other => to.write_char(other)?,
+        }
+    }
+    to.write_char('"')
+}
+
+fn kernel_text(to: &mut String, kernel: &Kernel) -> fmt::Result {
+    to.write_str("(kernel ")?;
+    quoted(to, &kernel.name)?;
+    write!(to, " {}", kernel.dimensions)?;
+    at(to, kernel.place)?;
+    if kernel.trusted {
+        to.write_str("\n  (trusted)")?;
+    }
+    if let Some(group) = &kernel.group {
+        to.write_str("\n  (group")?;
+        group.iter().try_for_each(|size| write!(to, " {size}"))?;
+        to.write_str(")")?;
+    }
+    to.write_str("\n  (files")?;
+    for file in &kernel.files {
+        to.write_char(' ')?;
+        quoted(to, file)?;
+    }
+    to.write_str(")")?;
+    for array in &kernel.arrays {
+        to.write_str("\n  (array ")?;
+        quoted(to, &array.name)?;
+        write!(to, " {} ", array.element)?;
+        match &array.space {
+            Space::Read => to.write_str("read")?,
+            Space::Write => to.write_str("write")?,
+            Space::Atomic => to.write_str("atomic")?,
+            Space::Constant(len) => write!(to, "(constant {len})")?,
+            Space::Private(len) => write!(to, "(private {len})")?,
+            Space::Local(len) => {
+                to.write_str("(local ")?;
+                expr(to, len)?;
+                to.write_str(")")?;
+            }
+        }
+        at(to, array.place)?;
+        to.write_str(")")?;
+    }
+    for (head, name, ty, place) in
+        (kernel.values.iter().map(|value| ("value", &value.name, value.ty, value.place))).chain(
+            kernel.variables.iter().map(|variable| ("variable", &variable.name, variable.ty, variable.place)),
+        )
+    {
+        write!(to, "\n  ({head} ")?;
+        quoted(to, name)?;
+        write!(to, " {ty}")?;
+        at(to, place)?;
+        to.write_str(")")?;
+    }
+    to.write_str("\n  (parameters")?;
+    for parameter in &kernel.parameters {
+        match parameter {
+            Parameter::Array(array) => write!(to, " #{}", array.0)?,
+            Parameter::Value(value) => write!(to, " %{}", value.0)?,
+        }
+    }
+    to.write_str(")\n  ")?;
+    block(to, &kernel.body, 1)?;
+    to.write_str(")\n")
+}
+
+fn block(to: &mut String, body: &[Stmt], depth: usize) -> fmt::Result {
+    to.write_str("(do")?;
+    for one in body {
+        write!(to, "\n{:1$}", "", 2 * depth + 2)?;
+        stmt(to, one, depth + 1)?;
+    }
+    to.write_str(")")
+}
+
+fn stmt(to: &mut String, stmt: &Stmt, depth: usize) -> fmt::Result {
+    let spaced = |to: &mut String, one: &Expr| {
+        to.write_char(' ')?;
+        expr(to, one)
+    };
+    match &stmt.kind {
+        StmtKind::Set(variable, value) => {
+            write!(to, "(set ${}", variable.0)?;
+            spaced(to, value)?;
+        }
+        StmtKind::Store(array, index, value) => {
+            write!(to, "(store #{}", array.0)?;
+            spaced(to, index)?;
+            spaced(to, value)?;
+        }
+        StmtKind::Atomic(operation, array, index, value, old) => {
+            write!(to, "(atomic {} #{}", operation.name(), array.0)?;
+            spaced(to, index)?;
+            spaced(to, value)?;
+            if let Some(old) = old {
+                write!(to, " ${}", old.0)?;
+            }
+        }
+        StmtKind::If(condition, then, other) => {
+            to.write_str("(if")?;
+            spaced(to, condition)?;
+            for one in [then, other] {
+                to.write_char(' ')?;
+                block(to, one, depth)?;
+            }
+        }
+        StmtKind::While(condition, body) => {
+            to.write_str("(while")?;
+            spaced(to, condition)?;
+            to.write_char(' ')?;
+            block(to, body, depth)?;
+        }
+        StmtKind::For(variable, start, end, step, body) => {
+            write!(to, "(for ${}", variable.0)?;
+            for one in [start, end, step] {
+                spaced(to, one)?;
+            }
+            to.write_char(' ')?;
+            block(to, body, depth)?;
+        }
+        StmtKind::Break => to.write_str("(break")?,
+        StmtKind::Continue => to.write_str("(continue")?,
+        StmtKind::Return => to.write_str("(return")?,
+        StmtKind::Barrier { local, global } => {
+            to.write_str("(barrier")?;
+            to.write_str(if *local { " local" } else { "" })?;
+            to.write_str(if *global { " global" } else { "" })?;
+        }
+    }
+    at(to, stmt.place)?;
+    to.write_char(')')
+}
+
+fn expr(to: &mut String, one: &Expr) -> fmt::Result {
+    let ty = one.ty;
+    match &one.kind {
+        ExprKind::Literal(literal) => write!(to, "(lit {ty} 0x{:x}", literal.bits)?,
+        ExprKind::Variable(variable) => write!(to, "(var {ty} ${}", variable.0)?,
+        ExprKind::Value(value) => write!(to, "(val {ty} %{}", value.0)?,
+        ExprKind::Len(array) => write!(to, "(len {ty} #{}", array.0)?,
+        ExprKind::Query(query, dimension) => write!(to, "({} {ty} {dimension}", query.name())?,
+        ExprKind::Load(array, _) => write!(to, "(load {ty} #{}", array.0)?,
+        ExprKind::Unary(operator, _) => write!(to, "({} {ty}", operator.name())?,
+        ExprKind::Binary(operator, ..) => write!(to, "({} {ty}", operator.name())?,
+        ExprKind::Cast(_) => write!(to, "(cast {ty}")?,
+        ExprKind::Select(..) => write!(to, "(select {ty}")?,
+        ExprKind::Math(function, _) => write!(to, "({} {ty}", function.name())?,
+    }
+    for operand in one.operands() {
+        to.write_char(' ')?;
+        expr(to, operand)?;
+    }
+    at(to, one.place)?;
+    to.write_char(')')
+}

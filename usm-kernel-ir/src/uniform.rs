@@ -1,0 +1,175 @@
+//! What is the same for all items of a group.
+
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::error::Refusal;
+use crate::kernel::{Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind};
+
+/// Which variables may differ between the items of a group.
+#[derive(Clone, Debug)]
+pub struct Uniformity {
+    /// For each variable where it began to differ.
+    varying: Vec<Option<Place>>,
+}
+
+/// Where items part: some of them do not come to what follows.
+#[derive(Clone, Copy, Default)]
+struct Parted {
+    /// Until the end of the innermost loop's body.
+    round: Option<Place>,
+    /// Until the end of the innermost loop.
+    of_loop: Option<Place>,
+    /// Until the end of the kernel.
+    kernel: Option<Place>,
+}
+
+impl Parted {
+    fn any(self) -> Option<Place> {
+        self.kernel.or(self.of_loop).or(self.round)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.round = self.round.or(other.round);
+        self.of_loop = self.of_loop.or(other.of_loop);
+        self.kernel = self.kernel.or(other.kernel);
+    }
+}
+
+impl Uniformity {
+    /// Finds what differs.
+    #[must_use]
+    pub fn of(kernel: &Kernel) -> Self {
+        let mut found = Self { varying: vec![None; kernel.variables.len()] };
+        // A round adds a variable or is the last one.
+        loop {
+            let before = found.varying.iter().flatten().count();
+            let _ = found.block(kernel, &kernel.body, None, &mut |_, _| ());
+            if found.varying.iter().flatten().count() == before {
+                return found;
+            }
+        }
+    }
+
+    /// Whether the variable is the same for all items of a group.
+    #[must_use]
+    pub fn is_uniform(&self, variable: crate::VarId) -> bool {
+        self.varying.get(variable.0 as usize).is_some_and(Option::is_none)
+    }
+
+    /// Where the value begins to differ between the items of a group; `None` where it does not.
+    #[must_use]
+    pub fn varies(&self, kernel: &Kernel, expr: &Expr) -> Option<Place> {
+        match &expr.kind {
+            ExprKind::Query(Query::LocalId | Query::GlobalId, _) => Some(expr.place),
+            ExprKind::Variable(variable) => self.varying[variable.0 as usize],
+            ExprKind::Load(array, index) => match kernel.array(*array).space {
+                Space::Read | Space::Constant(_) => self.varies(kernel, index),
+                _ => Some(expr.place),
+            },
+            _ => expr.operands().into_iter().find_map(|operand| self.varies(kernel, operand)),
+        }
+    }
+
+    /// Refuses barriers that not all items of a group reach.
+    pub(crate) fn barriers(&self, kernel: &Kernel) -> Result<(), Refusal> {
+        let mut first = None;
+        let mut again = self.clone();
+        let _ = again.block(kernel, &kernel.body, None, &mut |barrier, parted| {
+            first = first.or(Some((barrier, parted)));
+        });
+        let Some((barrier, parted)) = first else { return Ok(()) };
+        Err(Refusal::with(
+            barrier,
+            parted,
+            format!(
+                "not all work-items of a group reach this barrier: they part at {}; move it out of the condition",
+                kernel.locate(parted)
+            ),
+        ))
+    }
+
+    fn set(&mut self, variable: crate::VarId, reason: Option<Place>) {
+        let varying = &mut self.varying[variable.0 as usize];
+        *varying = varying.or(reason);
+    }
+
+    fn block(
+        &mut self,
+        kernel: &Kernel,
+        body: &[Stmt],
+        mut control: Option<Place>,
+        report: &mut dyn FnMut(Place, Place),
+    ) -> Parted {
+        let mut parted = Parted::default();
+        for stmt in body {
+            let here = self.stmt(kernel, stmt, control, report);
+            parted.add(here);
+            control = control.or(here.any());
+        }
+        parted
+    }
+
+    fn stmt(
+        &mut self,
+        kernel: &Kernel,
+        stmt: &Stmt,
+        control: Option<Place>,
+        report: &mut dyn FnMut(Place, Place),
+    ) -> Parted {
+        match &stmt.kind {
+            StmtKind::Set(variable, value) => {
+                let reason = control.or(self.varies(kernel, value));
+                self.set(*variable, reason);
+            }
+            StmtKind::Store(..) => {}
+            StmtKind::Atomic(.., old) => {
+                if let Some(old) = old {
+                    self.set(*old, Some(stmt.place));
+                }
+            }
+            StmtKind::If(condition, then, other) => {
+                let control = control.or(self.varies(kernel, condition));
+                let mut parted = self.block(kernel, then, control, report);
+                parted.add(self.block(kernel, other, control, report));
+                return parted;
+            }
+            StmtKind::While(condition, body) => {
+                let reason = control.or(self.varies(kernel, condition));
+                return self.rounds(kernel, body, reason, report);
+            }
+            StmtKind::For(variable, start, end, step, body) => {
+                let bounds = [start, end, step].into_iter().find_map(|bound| self.varies(kernel, bound));
+                let reason = control.or(bounds);
+                self.set(*variable, reason);
+                return self.rounds(kernel, body, reason, report);
+            }
+            StmtKind::Break => return Parted { of_loop: control, ..Parted::default() },
+            StmtKind::Continue => return Parted { round: control, ..Parted::default() },
+            StmtKind::Return => return Parted { kernel: control, ..Parted::default() },
+            StmtKind::Barrier { .. } => {
+                if let Some(parted) = control {
+                    report(stmt.place, parted);
+                }
+            }
+        }
+        Parted::default()
+    }
+
+    /// The body of a loop: who left in one round is missing in the next.
+    fn rounds(
+        &mut self,
+        kernel: &Kernel,
+        body: &[Stmt],
+        control: Option<Place>,
+        report: &mut dyn FnMut(Place, Place),
+    ) -> Parted {
+        let first = self.block(kernel, body, control, report);
+        let missing = first.of_loop.or(first.kernel);
+        if control.is_none() && missing.is_some() {
+            let _ = self.block(kernel, body, missing, report);
+        }
+        Parted { kernel: first.kernel, ..Parted::default() }
+    }
+}

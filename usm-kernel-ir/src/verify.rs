@@ -1,0 +1,358 @@
+//! What every kernel must keep, whichever front end made it. All that reads kernels relies on it.
+
+use alloc::format;
+use alloc::vec;
+
+use crate::error::Refusal;
+use crate::kernel::{Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, VarId};
+use crate::operator::Binary;
+use crate::scalar::Scalar;
+use crate::text::DEPTH;
+use crate::uniform::Uniformity;
+
+/// Elements that a private array may have; it lies on the stack of the host.
+const PRIVATE: u64 = 4096;
+/// Bytes of a table in constant memory, which every device has.
+const CONSTANT: u64 = 64 * 1024;
+
+/// Checks a kernel: types, positions, variables with a value wherever they are read, and barriers that all items reach.
+///
+/// # Errors
+/// The first thing that is wrong, with its place.
+pub fn verify(kernel: &Kernel) -> Result<(), Refusal> {
+    let checker = Checker { kernel };
+    checker.head()?;
+    let mut known = vec![false; kernel.variables.len()];
+    checker.block(&kernel.body, &mut known, 0, 0)?;
+    Uniformity::of(kernel).barriers(kernel)
+}
+
+struct Checker<'k> {
+    kernel: &'k Kernel,
+}
+
+impl Checker<'_> {
+    fn head(&self) -> Result<(), Refusal> {
+        let kernel = self.kernel;
+        let refuse = |message| Err(Refusal::new(kernel.place, message));
+        if !(1..=3).contains(&kernel.dimensions) {
+            return refuse(format!("{} dimensions; a range has 1, 2 or 3", kernel.dimensions));
+        }
+        if let Some(group) = &kernel.group {
+            if group.len() != usize::from(kernel.dimensions) {
+                return refuse(format!(
+                    "a group of {} sizes for {} dimensions",
+                    group.len(),
+                    kernel.dimensions
+                ));
+            }
+            if group
+                .iter()
+                .try_fold(1_u64, |all, size| all.checked_mul((*size).max(1)))
+                .is_none_or(|all| all > 1 << 31)
+            {
+                return refuse("a group of more than 2147483648 items".into());
+            }
+        }
+        let mut seen = vec![false; kernel.arrays.len()];
+        let mut values = vec![false; kernel.values.len()];
+        for parameter in &kernel.parameters {
+            let fresh = match parameter {
+                Parameter::Array(id) => kernel.arrays.get(id.0 as usize).is_some_and(|array| {
+                    array.space.is_parameter() && !core::mem::replace(&mut seen[id.0 as usize], true)
+                }),
+                Parameter::Value(id) => {
+                    values.get_mut(id.0 as usize).is_some_and(|seen| !core::mem::replace(seen, true))
+                }
+            };
+            if !fresh {
+                return refuse("a parameter that is none, or is twice there".into());
+            }
+        }
+        if values.contains(&false) {
+            return refuse("a scalar that is no parameter".into());
+        }
+        for (array, seen) in kernel.arrays.iter().zip(seen) {
+            if array.space.is_parameter() != seen {
+                return Err(Refusal::new(array.place, "an array in global memory that is no parameter"));
+            }
+            match &array.space {
+                Space::Constant(len) if len.saturating_mul(array.element.bytes()) > CONSTANT => {
+                    let bytes = len.saturating_mul(array.element.bytes());
+                    return Err(Refusal::new(
+                        array.place,
+                        format!("{bytes} bytes of constant memory, {CONSTANT} are allowed"),
+                    ));
+                }
+                Space::Private(len) if *len > PRIVATE => {
+                    return Err(Refusal::new(
+                        array.place,
+                        format!("{len} elements of private memory, {PRIVATE} are allowed"),
+                    ));
+                }
+                Space::Atomic
+                    if !matches!(array.element, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64) =>
+                {
+                    return Err(Refusal::new(
+                        array.place,
+                        format!(
+                            "atomic operations on {}: only i32, u32, i64 and u64 have them",
+                            array.element
+                        ),
+                    ));
+                }
+                Space::Local(len) => self.length(len)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The length of a local array: known before any item runs.
+    fn length(&self, len: &Expr) -> Result<(), Refusal> {
+        self.expr(len, &[], 0)?;
+        let mut wrong = (len.ty != Scalar::U64).then_some(len.place);
+        len.for_each(&mut |expr| {
+            let known = match expr.kind {
+                ExprKind::Literal(_) | ExprKind::Value(_) | ExprKind::Cast(_) | ExprKind::Binary(..) => true,
+                ExprKind::Query(query, _) => {
+                    matches!(query, Query::GlobalSize | Query::LocalSize | Query::Groups)
+                }
+                _ => false,
+            };
+            if !known {
+                wrong = wrong.or(Some(expr.place));
+            }
+        });
+        match wrong {
+            None => Ok(()),
+            Some(place) => Err(Refusal::new(
+                place,
+                "the length of a local array is a u64 of literals, sizes and scalar parameters",
+            )),
+        }
+    }
+
+    fn block(&self, body: &[Stmt], known: &mut [bool], loops: usize, depth: usize) -> Result<(), Refusal> {
+        body.iter().try_for_each(|stmt| self.stmt(stmt, known, loops, depth))
+    }
+
+    fn stmt(&self, stmt: &Stmt, known: &mut [bool], loops: usize, depth: usize) -> Result<(), Refusal> {
+        let refuse = |message| Err(Refusal::new(stmt.place, message));
+        if depth >= DEPTH {
+            return refuse(format!("more than {DEPTH} nested statements"));
+        }
+        let mut failed = Ok(());
+        stmt.for_each_expr(&mut |expr| {
+            if failed.is_ok() {
+                failed = self.expr(expr, known, depth);
+            }
+        });
+        failed?;
+        let set = stmt.sets().map(|variable| self.variable(variable, stmt)).transpose()?;
+        match &stmt.kind {
+            StmtKind::Set(variable, value) => {
+                self.same(value, self.kernel.variable(*variable).ty)?;
+                known[variable.0 as usize] = true;
+            }
+            StmtKind::Store(array, index, value) => {
+                let Some(to) = self.kernel.arrays.get(array.0 as usize) else {
+                    return refuse("no such array".into());
+                };
+                match to.space {
+                    Space::Read | Space::Constant(_) => {
+                        return refuse(format!("`{}` is only read: take `&mut [{}]`", to.name, to.element));
+                    }
+                    Space::Atomic => {
+                        return refuse(format!("`{}` is atomic: write it by an atomic operation", to.name));
+                    }
+                    Space::Write | Space::Local(_) | Space::Private(_) => {}
+                }
+                self.same(index, Scalar::U64)?;
+                self.same(value, to.element)?;
+            }
+            StmtKind::Atomic(operation, array, index, value, old) => {
+                let Some(to) = self.kernel.arrays.get(array.0 as usize) else {
+                    return refuse("no such array".into());
+                };
+                if !matches!(to.space, Space::Atomic | Space::Local(_)) {
+                    return refuse(format!("`{}` is not atomic: take `&[Atomic<{}>]`", to.name, to.element));
+                }
+                if !matches!(to.element, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64) {
+                    return refuse(format!(
+                        "atomic {} on {}: only i32, u32, i64 and u64 have it",
+                        operation.name(),
+                        to.element
+                    ));
+                }
+                self.same(index, Scalar::U64)?;
+                self.same(value, to.element)?;
+                if let (Some(old), Some(ty)) = (old, set) {
+                    if ty != to.element {
+                        return refuse(format!("the old value is {}, not {ty}", to.element));
+                    }
+                    known[old.0 as usize] = true;
+                }
+                let _: Atomic = *operation;
+            }
+            StmtKind::If(condition, then, other) => {
+                self.same(condition, Scalar::Bool)?;
+                let (mut one, mut two) = (known.to_vec(), known.to_vec());
+                self.block(then, &mut one, loops, depth + 1)?;
+                self.block(other, &mut two, loops, depth + 1)?;
+                // What follows runs only after a branch that does not leave.
+                for (known, (one, two)) in known.iter_mut().zip(one.into_iter().zip(two)) {
+                    *known = (one || leaves(then)) && (two || leaves(other));
+                }
+            }
+            StmtKind::While(condition, body) => {
+                self.same(condition, Scalar::Bool)?;
+                self.block(body, &mut known.to_vec(), loops + 1, depth + 1)?;
+            }
+            StmtKind::For(variable, start, end, step, body) => {
+                let ty = self.kernel.variable(*variable).ty;
+                if !ty.is_integer() {
+                    return refuse(format!("a loop over {ty}: only integers are counted"));
+                }
+                for bound in [start, end, step] {
+                    self.same(bound, ty)?;
+                }
+                let mut inside = known.to_vec();
+                inside[variable.0 as usize] = true;
+                if let Some(place) = sets_inside(body, *variable) {
+                    return Err(Refusal::with(
+                        place,
+                        stmt.place,
+                        "the variable of a loop is set inside of it",
+                    ));
+                }
+                self.block(body, &mut inside, loops + 1, depth + 1)?;
+            }
+            StmtKind::Break | StmtKind::Continue if loops == 0 => {
+                return refuse("`break` and `continue` need a loop".into());
+            }
+            StmtKind::Break | StmtKind::Continue | StmtKind::Return | StmtKind::Barrier { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn variable(&self, variable: VarId, stmt: &Stmt) -> Result<Scalar, Refusal> {
+        let found = self.kernel.variables.get(variable.0 as usize);
+        found.map(|variable| variable.ty).ok_or_else(|| Refusal::new(stmt.place, "no such variable"))
+    }
+
+    fn same(&self, expr: &Expr, ty: Scalar) -> Result<(), Refusal> {
+        if expr.ty == ty {
+            return Ok(());
+        }
+        Err(Refusal::new(expr.place, format!("{} where {ty} is needed: write `as {ty}`", expr.ty)))
+    }
+
+    fn expr(&self, expr: &Expr, known: &[bool], depth: usize) -> Result<(), Refusal> {
+        let refuse = |message| Err(Refusal::new(expr.place, message));
+        if depth >= DEPTH {
+            return refuse(format!("more than {DEPTH} nested expressions"));
+        }
+        expr.operands().into_iter().try_for_each(|operand| self.expr(operand, known, depth + 1))?;
+        let kernel = self.kernel;
+        let ty = match &expr.kind {
+            ExprKind::Literal(literal) => literal.ty,
+            ExprKind::Variable(variable) => {
+                let Some(found) = kernel.variables.get(variable.0 as usize) else {
+                    return refuse("no such variable".into());
+                };
+                if !known.get(variable.0 as usize).copied().unwrap_or(false) {
+                    return refuse(format!("`{}` may have no value here", found.name));
+                }
+                found.ty
+            }
+            ExprKind::Value(value) => match kernel.values.get(value.0 as usize) {
+                Some(value) => value.ty,
+                None => return refuse("no such parameter".into()),
+            },
+            ExprKind::Len(array) => match kernel.arrays.get(array.0 as usize) {
+                Some(_) => Scalar::U64,
+                None => return refuse("no such array".into()),
+            },
+            ExprKind::Query(_, dimension) if *dimension >= kernel.dimensions => {
+                return refuse(format!("dimension {dimension}, the kernel has {}", kernel.dimensions));
+            }
+            ExprKind::Query(..) => Scalar::U64,
+            ExprKind::Load(array, index) => {
+                let Some(array) = kernel.arrays.get(array.0 as usize) else {
+                    return refuse("no such array".into());
+                };
+                self.same(index, Scalar::U64)?;
+                array.element
+            }
+            ExprKind::Unary(operator, operand) if !operator.takes(operand.ty) => {
+                return refuse(format!("{} has no `{}`", operand.ty, operator.name()));
+            }
+            ExprKind::Unary(_, operand) => operand.ty,
+            ExprKind::Binary(operator, left, right) => {
+                if !operator.takes(left.ty) {
+                    return refuse(format!("{} has no `{}`", left.ty, operator.name()));
+                }
+                let shifts = matches!(operator, Binary::Shl | Binary::Shr);
+                if shifts && right.ty.is_integer() {
+                    left.ty
+                } else {
+                    self.same(right, left.ty)?;
+                    if operator.compares() { Scalar::Bool } else { left.ty }
+                }
+            }
+            ExprKind::Cast(operand) => {
+                if expr.ty == Scalar::Bool && operand.ty != Scalar::Bool {
+                    return refuse("a number is no bool: write `!= 0`".into());
+                }
+                if operand.ty == Scalar::Bool && expr.ty.is_float() {
+                    return refuse("a bool is no floating point number: write `if`".into());
+                }
+                expr.ty
+            }
+            ExprKind::Select(condition, one, two) => {
+                self.same(condition, Scalar::Bool)?;
+                self.same(two, one.ty)?;
+                one.ty
+            }
+            ExprKind::Math(function, arguments) => {
+                if arguments.len() != function.arguments() {
+                    return refuse(format!(
+                        "`{}` has {} arguments, {} are given",
+                        function.name(),
+                        function.arguments(),
+                        arguments.len()
+                    ));
+                }
+                let ty = arguments[0].ty;
+                if !ty.is_float() {
+                    return refuse(format!(
+                        "`{}` of {ty}: only floating point numbers have it",
+                        function.name()
+                    ));
+                }
+                arguments.iter().try_for_each(|argument| self.same(argument, ty))?;
+                ty
+            }
+        };
+        if ty == expr.ty { Ok(()) } else { refuse(format!("{} that says it is {}", ty, expr.ty)) }
+    }
+}
+
+/// Whether what follows the block never runs after it.
+pub(crate) fn leaves(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match &stmt.kind {
+        StmtKind::Break | StmtKind::Continue | StmtKind::Return => true,
+        StmtKind::If(_, then, other) => leaves(then) && leaves(other),
+        _ => false,
+    })
+}
+
+fn sets_inside(body: &[Stmt], variable: VarId) -> Option<crate::kernel::Place> {
+    body.iter().find_map(|stmt| {
+        if stmt.sets() == Some(variable) {
+            return Some(stmt.place);
+        }
+        stmt.blocks().into_iter().find_map(|block| sets_inside(block, variable))
+    })
+}

@@ -1,0 +1,232 @@
+//! From the attribute to the generated items.
+
+use core::cell::RefCell;
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::parse::{Parse, ParseStream};
+use syn::spanned::Spanned as _;
+use syn::{Error, Expr, ItemFn, Lit, Path, Result, Token};
+use usm_kernel_ir::{Kernel, Place, emit, proof, verify};
+
+use crate::body;
+use crate::scope::Scope;
+use crate::signature;
+
+/// What stands in the parentheses of the attribute.
+#[derive(Default)]
+struct Arguments {
+    group: Option<(Vec<u64>, Span)>,
+    dimensions: Option<u8>,
+    path: Option<Path>,
+}
+
+impl Parse for Arguments {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut arguments = Self::default();
+        while !input.is_empty() {
+            // `crate` is a word of the language.
+            let key = if input.peek(Token![crate]) {
+                let word: Token![crate] = input.parse()?;
+                syn::Ident::new("krate", word.span)
+            } else {
+                input.parse()?
+            };
+            input.parse::<Token![=]>()?;
+            match key.to_string().as_str() {
+                "krate" => arguments.path = Some(input.parse()?),
+                "group" => {
+                    let value: Expr = input.parse()?;
+                    let sizes = match &value {
+                        Expr::Array(sizes) => sizes.elems.iter().map(number).collect::<Result<_>>()?,
+                        one => vec![number(one)?],
+                    };
+                    arguments.group = Some((sizes, value.span()));
+                }
+                "dimensions" => {
+                    let value: Expr = input.parse()?;
+                    let dimensions = number(&value)?;
+                    if !(1..=3).contains(&dimensions) {
+                        return Err(Error::new(
+                            value.span(),
+                            format!("{dimensions} dimensions; a range has 1, 2 or 3"),
+                        ));
+                    }
+                    arguments.dimensions = Some(dimensions as u8);
+                }
+                _ => {
+                    return Err(Error::new(
+                        key.span(),
+                        "write `group = 256`, `dimensions = 2` or `crate = path::of::usm_kernel`",
+                    ));
+                }
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+fn number(value: &Expr) -> Result<u64> {
+    match value {
+        Expr::Lit(syn::ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse(),
+        other => Err(Error::new(other.span(), "an attribute sees no values of other items: write a number")),
+    }
+}
+
+thread_local! {
+    /// Spans of the places that the kernel's nodes have.
+    static SPANS: RefCell<Vec<(Place, Span)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The place of a token, remembered for errors.
+pub(crate) fn place(span: Span) -> Place {
+    let start = span.start();
+    let place = Place { file: 0, line: start.line as u32, column: start.column as u32 + 1 };
+    SPANS.with_borrow_mut(|spans| {
+        if !spans.iter().any(|(found, _)| *found == place) {
+            spans.push((place, span));
+        }
+    });
+    place
+}
+
+/// An error of the IR on the user's tokens.
+fn refused(refusal: &usm_kernel_ir::Refusal) -> Error {
+    let span = |place| {
+        SPANS.with_borrow(|spans| spans.iter().find(|(found, _)| *found == place).map(|(_, span)| *span))
+    };
+    let first = span(refusal.place).unwrap_or_else(Span::call_site);
+    let mut error = Error::new(first, &refusal.message);
+    if let Some(other) = refusal.other.filter(|other| *other != refusal.place).and_then(span) {
+        error.combine(Error::new(other, "the other place"));
+    }
+    error
+}
+
+pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    SPANS.with_borrow_mut(Vec::clear);
+    let arguments: Arguments = syn::parse2(arguments)?;
+    let item: ItemFn = syn::parse2(item)?;
+    let path = match &arguments.path {
+        Some(path) => quote!(#path).to_string().replace(' ', ""),
+        None => found_crate(),
+    };
+    let kernel = front_end(&item, &arguments)?;
+    verify(&kernel).map_err(|refusal| refused(&refusal))?;
+    let claims = proof::claims(&kernel).map_err(|refusal| refused(&refusal))?;
+    let spir_v = emit::spirv(&kernel);
+    let name = &item.sig.ident;
+    let text = emit::rust(&kernel, &claims, &name.to_string(), &path, Some(&spir_v));
+    let code: TokenStream = text.parse().map_err(|error| {
+        Error::new(
+            name.span(),
+            format!("the generated code is no Rust, which is a defect of usm-kernel-macros: {error}"),
+        )
+    })?;
+    let (visibility, attributes) = (&item.vis, &item.attrs);
+    Ok(quote! {
+        #(#attributes)*
+        #[allow(non_camel_case_types)]
+        #[derive(Clone, Copy, Debug, Default)]
+        #visibility struct #name;
+
+        #code
+    })
+}
+
+fn front_end(item: &ItemFn, arguments: &Arguments) -> Result<Kernel> {
+    let mut scope = Scope::new(item);
+    signature::read(&item.sig, &mut scope)?;
+    let asked = arguments.group.as_ref().map(|(sizes, _)| sizes.len() as u8);
+    if let Some((sizes, span)) = &arguments.group {
+        if !(1..=3).contains(&sizes.len()) {
+            return Err(Error::new(
+                *span,
+                format!("{} sizes; a range has 1, 2 or 3 dimensions", sizes.len()),
+            ));
+        }
+        scope.kernel.group = Some(sizes.clone());
+    }
+    let body = body::block(&item.block, &mut scope)?;
+    scope.kernel.body = body;
+    let dimensions = arguments.dimensions.or(asked).unwrap_or(scope.dimensions.max(1));
+    if let (Some(asked), Some((_, span))) = (asked, &arguments.group) {
+        if asked != dimensions {
+            return Err(Error::new(*span, format!("a group of {asked} sizes for {dimensions} dimensions")));
+        }
+    }
+    scope.kernel.dimensions = dimensions;
+    Ok(scope.kernel)
+}
+
+/// The path of usm-kernel as the user's crate has it: by its own name, or inside of the facade `usm`.
+fn found_crate() -> String {
+    // Inside of usm-kernel and its tests the crate names itself.
+    let manifest =
+        std::env::var("CARGO_MANIFEST_DIR").map(|folder| std::path::PathBuf::from(folder).join("Cargo.toml"));
+    let text =
+        manifest.and_then(|file| std::fs::read_to_string(file).map_err(|_| std::env::VarError::NotPresent));
+    let text = text.unwrap_or_default();
+    dependency(&text).unwrap_or_else(|| "::usm_kernel".into())
+}
+
+/// Looks through the dependencies of a manifest.
+fn dependency(manifest: &str) -> Option<String> {
+    let mut section = String::new();
+    let mut facade = None;
+    for line in manifest.lines().map(str::trim) {
+        if let Some(head) = line.strip_prefix('[') {
+            section = head.trim_end_matches(']').to_string();
+            // `[dependencies.name]`
+            let name =
+                section.rsplit_once("dependencies.").map(|(_, name)| name.trim_matches('"').to_string());
+            if name.as_deref() == Some("usm-kernel") {
+                return Some("::usm_kernel".into());
+            }
+            if name.as_deref() == Some("usm") {
+                facade = Some("::usm::kernel".to_string());
+            }
+            continue;
+        }
+        if !section.ends_with("dependencies") {
+            continue;
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let key = key.trim().split('.').next().unwrap_or("").trim_matches('"');
+        let is = |package: &str| {
+            key == package || value.replace(' ', "").contains(&format!("package=\"{package}\""))
+        };
+        let crate_name = key.replace('-', "_");
+        if is("usm-kernel") {
+            return Some(format!("::{crate_name}"));
+        }
+        if is("usm") {
+            facade = Some(format!("::{crate_name}::kernel"));
+        }
+    }
+    facade
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dependency;
+
+    #[test]
+    fn the_crate_is_found_by_any_name() {
+        let found = |text: &str| dependency(text);
+        assert_eq!(found("[dependencies]\nusm-kernel = \"0.1\"").as_deref(), Some("::usm_kernel"));
+        assert_eq!(found("[dependencies]\nusm-kernel.workspace = true").as_deref(), Some("::usm_kernel"));
+        assert_eq!(found("[dependencies.usm-kernel]\nversion = \"0.1\"").as_deref(), Some("::usm_kernel"));
+        let renamed = "[dev-dependencies]\nkernels = { package = \"usm-kernel\", version = \"0.1\" }";
+        assert_eq!(found(renamed).as_deref(), Some("::kernels"));
+        assert_eq!(found("[dependencies]\nusm = \"0.1\"").as_deref(), Some("::usm::kernel"));
+        assert_eq!(
+            found("[dependencies]\nusm = \"0.1\"\nusm-kernel = \"0.1\"").as_deref(),
+            Some("::usm_kernel")
+        );
+        assert_eq!(found("[package]\nname = \"usm-kernel\""), None);
+    }
+}

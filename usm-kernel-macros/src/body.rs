@@ -1,0 +1,450 @@
+//! Statements.
+
+use proc_macro2::Span;
+use syn::spanned::Spanned as _;
+use syn::{Block, Expr as Rust, ExprAssign, ExprForLoop, ExprIf, Local, Pat, Result, Stmt as RustStmt, Type};
+use usm_kernel_ir::{Array, ArrayId, Atomic, Binary, Expr, Literal, Scalar, Space, Stmt, StmtKind, VarId};
+
+use crate::expression::{self, expr, typed};
+use crate::scope::{Meaning, Scope, refuse, scalar};
+use crate::signature::{here, length};
+
+pub(crate) fn block(block: &Block, scope: &mut Scope) -> Result<Vec<Stmt>> {
+    let mark = scope.mark();
+    let mut out = Vec::new();
+    for stmt in &block.stmts {
+        match stmt {
+            RustStmt::Local(local) => declare(local, scope, &mut out)?,
+            RustStmt::Expr(inner, _) => statement(inner, scope, &mut out)?,
+            RustStmt::Item(item) => {
+                return refuse(item.span(), "a kernel has no items inside: write them beside it");
+            }
+            RustStmt::Macro(call) => return refuse(call.span(), "a kernel calls no macros"),
+        }
+    }
+    scope.forget(mark);
+    Ok(out)
+}
+
+fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    if let Some(attribute) = local.attrs.first() {
+        let space = attribute.path();
+        return if space.is_ident("local") {
+            array(local, true, scope)
+        } else {
+            refuse(attribute.span(), "write `#[local]` for memory of the group")
+        };
+    }
+    let (pattern, ty) = match &local.pat {
+        Pat::Type(typed) => (&*typed.pat, Some(&*typed.ty)),
+        other => (other, None),
+    };
+    if matches!(ty, Some(Type::Array(_))) {
+        array(local, false, scope)?;
+        return private(local, scope, out);
+    }
+    let Some(init) = &local.init else {
+        return refuse(local.span(), "a variable needs a value where it is declared");
+    };
+    if let Some((word, _)) = &init.diverge {
+        return refuse(word.span, "`let .. else` is no part of a kernel: write `if`");
+    }
+    match pattern {
+        Pat::Ident(name) if name.subpat.is_none() && name.by_ref.is_none() => {
+            let ty = ty.map(scalar).transpose()?;
+            let value = expr(&init.expr, ty, scope)?;
+            let variable = scope.variable(&name.ident, value.ty, name.mutability.is_some());
+            out.push(Stmt::new(StmtKind::Set(variable, value), here(name.span())));
+            Ok(())
+        }
+        Pat::Wild(_) => {
+            let _ = expr(&init.expr, None, scope)?;
+            Ok(())
+        }
+        Pat::Tuple(names) => {
+            let Rust::Tuple(values) = &*init.expr else {
+                return refuse(init.expr.span(), "a tuple of as many values is needed here");
+            };
+            if names.elems.len() != values.elems.len() {
+                let (names, found) = (names.elems.len(), values.elems.len());
+                return refuse(values.span(), format!("{names} names for {found} values"));
+            }
+            // All values are computed before the first name is known.
+            let mut known = Vec::new();
+            for value in &values.elems {
+                known.push(expr(value, None, scope)?);
+            }
+            for (name, value) in names.elems.iter().zip(known) {
+                let Pat::Ident(name) = name else {
+                    return refuse(name.span(), "a tuple of names is needed here");
+                };
+                let variable = scope.variable(&name.ident, value.ty, name.mutability.is_some());
+                out.push(Stmt::new(StmtKind::Set(variable, value), here(name.span())));
+            }
+            Ok(())
+        }
+        other => refuse(other.span(), "a name, or a tuple of names, is needed here"),
+    }
+}
+
+/// A local or private array.
+fn array(local: &Local, is_local: bool, scope: &mut Scope) -> Result<()> {
+    let Pat::Type(typed) = &local.pat else {
+        return refuse(local.span(), "an array needs its type: `let mut a: [f32; 16]`");
+    };
+    let (Pat::Ident(name), Type::Array(ty)) = (&*typed.pat, &*typed.ty) else {
+        return refuse(typed.span(), "an array needs its type: `let mut a: [f32; 16]`");
+    };
+    let element = scalar(&ty.elem)?;
+    let space = if is_local {
+        if let Some(init) = &local.init {
+            return refuse(
+                init.expr.span(),
+                "local memory has no value at first: let the items write it, then a barrier",
+            );
+        }
+        let len = match length(&ty.len) {
+            Ok(len) => Expr::literal(Literal::integer(Scalar::U64, len), here(ty.len.span())),
+            Err(_) => expr(&ty.len, Some(Scalar::U64), scope)?,
+        };
+        let mut values = None;
+        len.for_each(&mut |one| {
+            if matches!(one.kind, usm_kernel_ir::ExprKind::Value(_)) {
+                values = Some(());
+            }
+        });
+        if values.is_some() {
+            return refuse(
+                ty.len.span(),
+                "the length of a local array follows from literals and sizes of the range",
+            );
+        }
+        Space::Local(len)
+    } else {
+        Space::Private(length(&ty.len)?)
+    };
+    let id = ArrayId(scope.kernel.arrays.len() as u32);
+    let text = name.ident.to_string();
+    scope.kernel.arrays.push(Array { name: text, element, space, place: here(name.span()) });
+    scope.name(&name.ident, Meaning::Array(id));
+    Ok(())
+}
+
+/// The values of a private array.
+fn private(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    let id = ArrayId(scope.kernel.arrays.len() as u32 - 1);
+    let (element, at) = (scope.kernel.array(id).element, scope.kernel.array(id).place);
+    let Some(init) = &local.init else {
+        return refuse(local.span(), "a private array needs values: `let mut a: [f32; 16] = [0.0; 16];`");
+    };
+    let len = if let Space::Private(len) = scope.kernel.array(id).space { len } else { 0 };
+    match &*init.expr {
+        Rust::Repeat(repeat) => {
+            if length(&repeat.len)? != len {
+                return refuse(repeat.len.span(), format!("the array has {len} elements"));
+            }
+            let value = typed(&repeat.expr, element, scope)?;
+            let variable = VarId(scope.kernel.variables.len() as u32);
+            scope.kernel.variables.push(usm_kernel_ir::Variable {
+                name: "k".into(),
+                ty: Scalar::U64,
+                place: at,
+            });
+            let number = |value| Expr::literal(Literal::integer(Scalar::U64, value), at);
+            let index = Expr::variable(variable, Scalar::U64, at);
+            let store = Stmt::new(StmtKind::Store(id, index, value), at);
+            out.push(Stmt::new(StmtKind::For(variable, number(0), number(len), number(1), vec![store]), at));
+            Ok(())
+        }
+        Rust::Array(values) => {
+            if values.elems.len() as u64 != len {
+                return refuse(values.span(), format!("{} values for {len} elements", values.elems.len()));
+            }
+            for (place, value) in values.elems.iter().enumerate() {
+                let value = typed(value, element, scope)?;
+                let index = Expr::literal(Literal::integer(Scalar::U64, place as u64), value.place);
+                let at = value.place;
+                out.push(Stmt::new(StmtKind::Store(id, index, value), at));
+            }
+            Ok(())
+        }
+        other => refuse(other.span(), "write `[value; length]` or a list of values"),
+    }
+}
+
+fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    match stmt {
+        Rust::Assign(assign) => assignment(assign, scope, out),
+        Rust::Binary(binary) => match expression::assigning(&binary.op) {
+            Some(operator) => update(binary, operator, scope, out),
+            None => refuse(binary.span(), "a value that nothing takes: assign it"),
+        },
+        Rust::If(branch) => {
+            let stmt = conditional(branch, scope)?;
+            out.push(stmt);
+            Ok(())
+        }
+        Rust::While(repeat) => {
+            unlabelled(repeat.label.as_ref())?;
+            let condition = typed(&repeat.cond, Scalar::Bool, scope)?;
+            let body = block(&repeat.body, scope)?;
+            out.push(Stmt::new(StmtKind::While(condition, body), here(repeat.while_token.span)));
+            Ok(())
+        }
+        Rust::Loop(repeat) => {
+            unlabelled(repeat.label.as_ref())?;
+            let at = here(repeat.loop_token.span);
+            let body = block(&repeat.body, scope)?;
+            out.push(Stmt::new(StmtKind::While(Expr::literal(Literal::bool(true), at), body), at));
+            Ok(())
+        }
+        Rust::ForLoop(counted) => counting(counted, scope, out),
+        Rust::Block(inner) => {
+            out.extend(block(&inner.block, scope)?);
+            Ok(())
+        }
+        Rust::Break(word) => {
+            if let Some(more) = word
+                .label
+                .as_ref()
+                .map(syn::spanned::Spanned::span)
+                .or(word.expr.as_ref().map(|value| value.span()))
+            {
+                return refuse(more, "`break` leaves the innermost loop, without a value");
+            }
+            out.push(Stmt::new(StmtKind::Break, here(word.span())));
+            Ok(())
+        }
+        Rust::Continue(word) => {
+            if let Some(label) = &word.label {
+                return refuse(label.span(), "`continue` goes on with the innermost loop");
+            }
+            out.push(Stmt::new(StmtKind::Continue, here(word.span())));
+            Ok(())
+        }
+        Rust::Return(word) => {
+            if let Some(value) = &word.expr {
+                return refuse(value.span(), "a kernel has no result: write it to an array");
+            }
+            out.push(Stmt::new(StmtKind::Return, here(word.span())));
+            Ok(())
+        }
+        Rust::Call(call) => {
+            let Rust::Path(path) = &*call.func else {
+                return refuse(call.func.span(), "only functions by name are called");
+            };
+            if path.path.segments.last().is_some_and(|last| last.ident == "barrier") {
+                out.push(barrier(call, path.span())?);
+                return Ok(());
+            }
+            refuse(call.span(), "an unknown function; a kernel knows `barrier` and what its prelude has")
+        }
+        Rust::MethodCall(call) => {
+            let stmt = atomic(call, None, scope)?;
+            out.push(stmt);
+            Ok(())
+        }
+        Rust::Closure(closure) => refuse(closure.span(), "a kernel has no closures: write the loop"),
+        Rust::Match(word) => refuse(word.match_token.span, "a kernel has no `match`: write `if`"),
+        other => refuse(other.span(), "no statement of a kernel"),
+    }
+}
+
+fn unlabelled(label: Option<&syn::Label>) -> Result<()> {
+    match label {
+        Some(label) => refuse(label.span(), "loops of a kernel have no labels"),
+        None => Ok(()),
+    }
+}
+
+fn conditional(branch: &ExprIf, scope: &mut Scope) -> Result<Stmt> {
+    if let Rust::Let(word) = &*branch.cond {
+        return refuse(word.span(), "a kernel has no patterns: write a comparison");
+    }
+    let condition = typed(&branch.cond, Scalar::Bool, scope)?;
+    let then = block(&branch.then_branch, scope)?;
+    let other = match &branch.else_branch {
+        None => Vec::new(),
+        Some((_, other)) => match &**other {
+            Rust::If(next) => vec![conditional(next, scope)?],
+            Rust::Block(inner) => block(&inner.block, scope)?,
+            other => return refuse(other.span(), "`else` needs a block"),
+        },
+    };
+    Ok(Stmt::new(StmtKind::If(condition, then, other), here(branch.if_token.span)))
+}
+
+fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    unlabelled(counted.label.as_ref())?;
+    let mut of = &*counted.expr;
+    let mut step = None;
+    while let Rust::Paren(inner) = of {
+        of = &inner.expr;
+    }
+    if let Rust::MethodCall(call) = of {
+        if call.method == "step_by" && call.args.len() == 1 {
+            step = call.args.first();
+            of = &call.receiver;
+        } else {
+            return refuse(
+                call.method.span(),
+                "only `step_by` is known of ranges: write a loop over a range",
+            );
+        }
+    }
+    while let Rust::Paren(inner) = of {
+        of = &inner.expr;
+    }
+    let Rust::Range(range) = of else {
+        return refuse(of.span(), "a kernel loops over ranges: write `for i in 0..n` and index the array");
+    };
+    let (Some(start), Some(end)) = (&range.start, &range.end) else {
+        return refuse(range.span(), "a range needs a start and an end");
+    };
+    if matches!(range.limits, syn::RangeLimits::Closed(_)) {
+        return refuse(range.span(), "write the range without its end: `0..n + 1`");
+    }
+    let (start, end) = expression::pair(start, end, None, scope)?;
+    let ty = start.ty;
+    let step = match step {
+        Some(step) => typed(step, ty, scope)?,
+        None => Expr::literal(Literal::integer(ty, 1), start.place),
+    };
+    let mark = scope.mark();
+    let at = here(counted.for_token.span);
+    let variable = match &*counted.pat {
+        Pat::Ident(name) => scope.variable(&name.ident, ty, false),
+        Pat::Wild(wild) => scope.variable(&syn::Ident::new("_count", wild.span()), ty, false),
+        other => return refuse(other.span(), "the variable of a loop is a name"),
+    };
+    let body = block(&counted.body, scope)?;
+    scope.forget(mark);
+    out.push(Stmt::new(StmtKind::For(variable, start, end, step, body), at));
+    Ok(())
+}
+
+fn barrier(call: &syn::ExprCall, at: Span) -> Result<Stmt> {
+    let (mut local, mut global) = (call.args.is_empty(), call.args.is_empty());
+    let mut spaces: Vec<&Rust> = call.args.iter().collect();
+    while let Some(space) = spaces.pop() {
+        match space {
+            Rust::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "LOCAL") => {
+                local = true
+            }
+            Rust::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "GLOBAL") => {
+                global = true
+            }
+            Rust::Binary(both) if matches!(both.op, syn::BinOp::BitOr(_)) => {
+                spaces.extend([&*both.left, &*both.right])
+            }
+            other => {
+                return refuse(
+                    other.span(),
+                    "write `barrier(LOCAL)`, `barrier(GLOBAL)` or `barrier(LOCAL | GLOBAL)`",
+                );
+            }
+        }
+    }
+    Ok(Stmt::new(StmtKind::Barrier { local, global }, here(at)))
+}
+
+fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    let at = here(assign.eq_token.span);
+    match &*assign.left {
+        Rust::Path(path) => {
+            let (variable, ty) = assigned(path, scope)?;
+            if let Rust::MethodCall(call) = &*assign.right {
+                if call.method.to_string().starts_with("fetch_") || call.method == "swap" {
+                    let stmt = atomic(call, Some(variable), scope)?;
+                    out.push(stmt);
+                    return Ok(());
+                }
+            }
+            let value = typed(&assign.right, ty, scope)?;
+            out.push(Stmt::new(StmtKind::Set(variable, value), at));
+            Ok(())
+        }
+        Rust::Index(index) => {
+            let (array, element, index) = expression::element(index, scope)?;
+            let value = typed(&assign.right, element, scope)?;
+            let at = index.place;
+            out.push(Stmt::new(StmtKind::Store(array, index, value), at));
+            Ok(())
+        }
+        other => refuse(other.span(), "only variables and elements are assigned"),
+    }
+}
+
+fn assigned(path: &syn::ExprPath, scope: &Scope) -> Result<(VarId, Scalar)> {
+    let Some(name) = path.path.get_ident() else {
+        return refuse(path.span(), "a kernel sees nothing outside of itself: make it a parameter");
+    };
+    match scope.find(name)? {
+        Meaning::Variable { id, mutable: true } => Ok((id, scope.kernel.variable(id).ty)),
+        Meaning::Variable { mutable: false, .. } => {
+            refuse(name.span(), format!("`{name}` is set once: write `let mut {name}`"))
+        }
+        Meaning::Value(_) => refuse(
+            name.span(),
+            format!("`{name}` is a parameter, the same for all items: write `let mut {name} = {name};`"),
+        ),
+        Meaning::Array(_) => {
+            refuse(name.span(), format!("`{name}` is an array: assign to an element `{name}[i]`"))
+        }
+    }
+}
+
+fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    let at = here(binary.op.span());
+    match &*binary.left {
+        Rust::Path(path) => {
+            let (variable, ty) = assigned(path, scope)?;
+            let right = typed(&binary.right, ty, scope)?;
+            let left = Expr::variable(variable, ty, here(path.span()));
+            out.push(Stmt::new(StmtKind::Set(variable, Expr::binary(operator, left, right, at)), at));
+            Ok(())
+        }
+        Rust::Index(index) => {
+            let (array, element, index) = expression::element(index, scope)?;
+            let right = typed(&binary.right, element, scope)?;
+            let at = index.place;
+            let load = Expr::load(array, element, index.clone(), at);
+            out.push(Stmt::new(StmtKind::Store(array, index, Expr::binary(operator, load, right, at)), at));
+            Ok(())
+        }
+        other => refuse(other.span(), "only variables and elements are assigned"),
+    }
+}
+
+/// `a[i].fetch_add(value)`.
+fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut Scope) -> Result<Stmt> {
+    let operation = match call.method.to_string().as_str() {
+        "fetch_add" => Atomic::Add,
+        "fetch_sub" => Atomic::Sub,
+        "fetch_min" => Atomic::Min,
+        "fetch_max" => Atomic::Max,
+        "fetch_and" => Atomic::And,
+        "fetch_or" => Atomic::Or,
+        "fetch_xor" => Atomic::Xor,
+        "swap" => Atomic::Exchange,
+        _ => {
+            return refuse(
+                call.method.span(),
+                "no statement of a kernel; atomic operations are `a[i].fetch_add(value)`, _sub, _min, _max, _and, _or, _xor and `swap`",
+            );
+        }
+    };
+    let Rust::Index(index) = &*call.receiver else {
+        return refuse(call.receiver.span(), "an atomic operation needs an element: `a[i]`");
+    };
+    let (array, element, index) = expression::element(index, scope)?;
+    let [value] = call.args.iter().collect::<Vec<_>>()[..] else {
+        return refuse(
+            call.method.span(),
+            "an atomic operation has one argument, the value; its order is relaxed",
+        );
+    };
+    let value = typed(value, element, scope)?;
+    let at = index.place;
+    Ok(Stmt::new(StmtKind::Atomic(operation, array, index, value, old), at))
+}

@@ -1,0 +1,400 @@
+//! Expressions and their types. A literal takes the type that is needed of it, or that of the other side.
+
+use proc_macro2::Span;
+use syn::spanned::Spanned as _;
+use syn::{BinOp, Expr as Rust, Lit, Result, UnOp};
+use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Math, Query, Scalar, Unary};
+
+use crate::scope::{Meaning, Scope, refuse, scalar};
+use crate::signature::here;
+
+/// A value of this type.
+pub(crate) fn typed(value: &Rust, ty: Scalar, scope: &mut Scope) -> Result<Expr> {
+    let found = expr(value, Some(ty), scope)?;
+    if found.ty == ty {
+        return Ok(found);
+    }
+    refuse(value.span(), format!("{} where {ty} is needed: write `as {ty}`", found.ty))
+}
+
+/// A value, of the type `hint` where it is a literal.
+pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
+    let at = here(value.span());
+    match value {
+        Rust::Paren(inner) => expr(&inner.expr, hint, scope),
+        Rust::Group(inner) => expr(&inner.expr, hint, scope),
+        Rust::Lit(literal) => {
+            let found = match (self::literal(&literal.lit, false, hint)?, hint) {
+                (Some(found), _) => found,
+                (None, _) => {
+                    return refuse(
+                        literal.span(),
+                        "the type of this number is open: write it, such as `0_u32` or `0.0_f32`",
+                    );
+                }
+            };
+            Ok(Expr::literal(found, at))
+        }
+        Rust::Path(path) => {
+            let Some(name) = path.path.get_ident() else {
+                return refuse(path.span(), "a kernel sees nothing outside of itself: make it a parameter");
+            };
+            match scope.find(name)? {
+                Meaning::Variable { id, .. } => Ok(Expr::variable(id, scope.kernel.variable(id).ty, at)),
+                Meaning::Value(id) => {
+                    Ok(Expr { kind: ExprKind::Value(id), ty: scope.kernel.value(id).ty, place: at })
+                }
+                Meaning::Array(_) => {
+                    refuse(name.span(), format!("`{name}` is an array: write `{name}[i]` or `{name}.len()`"))
+                }
+            }
+        }
+        Rust::Unary(unary) => {
+            let operator = match unary.op {
+                UnOp::Neg(_) => {
+                    if let Rust::Lit(literal) = &*unary.expr {
+                        if let Some(found) = self::literal(&literal.lit, true, hint)? {
+                            return Ok(Expr::literal(found, at));
+                        }
+                    }
+                    Unary::Neg
+                }
+                UnOp::Not(_) => Unary::Not,
+                _ => return refuse(unary.span(), "a kernel has no pointers: index the array"),
+            };
+            let operand = expr(&unary.expr, hint, scope)?;
+            if !operator.takes(operand.ty) {
+                return refuse(unary.span(), format!("{} has no such operator", operand.ty));
+            }
+            Ok(Expr::unary(operator, operand, at))
+        }
+        Rust::Binary(binary) => two(binary, hint, scope),
+        Rust::Index(index) => {
+            let (array, element, index) = element(index, scope)?;
+            let at = index.place;
+            Ok(Expr::load(array, element, index, at))
+        }
+        Rust::Cast(cast) => {
+            let ty = scalar(&cast.ty)?;
+            // A literal has the type that it is cast to.
+            let operand = match expr(&cast.expr, None, scope) {
+                Ok(operand) => operand,
+                Err(error) => expr(&cast.expr, Some(ty), scope).map_err(|_| error)?,
+            };
+            Ok(if operand.ty == ty { operand } else { operand.cast(ty, at) })
+        }
+        Rust::If(branch) => {
+            let condition = typed(&branch.cond, Scalar::Bool, scope)?;
+            let Some((_, other)) = &branch.else_branch else {
+                return refuse(branch.span(), "a value needs `else`");
+            };
+            let single = |block: &syn::Block| match &block.stmts[..] {
+                [syn::Stmt::Expr(value, None)] => Some(value.clone()),
+                _ => None,
+            };
+            let other_value = match &**other {
+                Rust::Block(inner) => single(&inner.block),
+                inner @ Rust::If(_) => Some(inner.clone()),
+                _ => None,
+            };
+            let (Some(one), Some(other)) = (single(&branch.then_branch), other_value) else {
+                return refuse(
+                    branch.span(),
+                    "the branches of a value are one expression each: assign in the branches instead",
+                );
+            };
+            let (one, other) = pair(&one, &other, hint, scope)?;
+            let ty = one.ty;
+            Ok(Expr {
+                kind: ExprKind::Select(Box::new(condition), Box::new(one), Box::new(other)),
+                ty,
+                place: at,
+            })
+        }
+        Rust::Call(call) => function(call, hint, scope),
+        Rust::MethodCall(call) => method(call, hint, scope),
+        Rust::Closure(closure) => refuse(closure.span(), "a kernel has no closures: write the loop"),
+        Rust::Match(word) => refuse(word.match_token.span, "a kernel has no `match`: write `if`"),
+        Rust::Macro(call) => refuse(call.span(), "a kernel calls no macros"),
+        Rust::Field(field) => refuse(field.member.span(), "a kernel has no structures: make it a parameter"),
+        Rust::Reference(reference) => refuse(reference.span(), "a kernel has no references: index the array"),
+        other => refuse(other.span(), "no value of a kernel"),
+    }
+}
+
+/// A number; nothing where its type is open.
+fn literal(literal: &Lit, negative: bool, hint: Option<Scalar>) -> Result<Option<Literal>> {
+    let named = |suffix: &str, span: Span| match suffix {
+        "" => Ok(None),
+        "usize" => Ok(Some(Scalar::U64)),
+        other => match Scalar::from_name(other) {
+            Some(ty) => Ok(Some(ty)),
+            None => refuse(span, format!("a kernel has no {other}")),
+        },
+    };
+    match literal {
+        Lit::Bool(value) => Ok(Some(Literal::bool(value.value))),
+        Lit::Int(number) => {
+            let said = named(number.suffix(), number.span())?;
+            let Some(ty) = said.or(hint) else { return Ok(None) };
+            if ty.is_float() {
+                if said.is_none() {
+                    return refuse(
+                        number.span(),
+                        format!("{ty} is needed: write `{}.0`", number.base10_digits()),
+                    );
+                }
+                return float(number.base10_digits(), negative, ty, number.span()).map(Some);
+            }
+            let value: i128 = number.base10_parse()?;
+            let value = if negative { -value } else { value };
+            let found = Literal::integer(ty, value as u64);
+            let back = if ty.is_signed() { i128::from(found.bits as i64) } else { i128::from(found.bits) };
+            if back != value || ty == Scalar::Bool {
+                return refuse(number.span(), format!("{value} is no {ty}"));
+            }
+            Ok(Some(found))
+        }
+        Lit::Float(number) => {
+            let said = named(number.suffix(), number.span())?;
+            let Some(ty) = said.or(hint) else { return Ok(None) };
+            if !ty.is_float() {
+                return refuse(number.span(), format!("{ty} is needed, not a floating point number"));
+            }
+            float(number.base10_digits(), negative, ty, number.span()).map(Some)
+        }
+        other => refuse(other.span(), "a kernel knows numbers and bools"),
+    }
+}
+
+fn float(digits: &str, negative: bool, ty: Scalar, span: Span) -> Result<Literal> {
+    let sign = if negative { -1.0 } else { 1.0 };
+    let wrong = || syn::Error::new(span, "no number");
+    if ty == Scalar::F32 {
+        let value: f32 = digits.parse().map_err(|_| wrong())?;
+        return Ok(Literal::f32(sign as f32 * value));
+    }
+    let value: f64 = digits.parse().map_err(|_| wrong())?;
+    Ok(Literal::f64(sign * value))
+}
+
+/// Two values of one type. What stands on one side alone gives the other its type.
+pub(crate) fn pair(
+    left: &Rust,
+    right: &Rust,
+    hint: Option<Scalar>,
+    scope: &mut Scope,
+) -> Result<(Expr, Expr)> {
+    match expr(left, None, scope) {
+        Ok(one) => {
+            let two = typed(right, one.ty, scope)?;
+            Ok((one, two))
+        }
+        Err(error) => {
+            // The left side is a literal, or wrong.
+            if let Ok(two) = expr(right, None, scope) {
+                let one = typed(left, two.ty, scope)?;
+                return Ok((one, two));
+            }
+            let Some(hint) = hint else { return Err(error) };
+            Ok((typed(left, hint, scope)?, typed(right, hint, scope)?))
+        }
+    }
+}
+
+fn two(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
+    let at = here(binary.op.span());
+    let operator = match binary.op {
+        BinOp::Add(_) => Binary::Add,
+        BinOp::Sub(_) => Binary::Sub,
+        BinOp::Mul(_) => Binary::Mul,
+        BinOp::Div(_) => Binary::Div,
+        BinOp::Rem(_) => Binary::Rem,
+        BinOp::And(_) => Binary::AndThen,
+        BinOp::Or(_) => Binary::OrElse,
+        BinOp::BitXor(_) => Binary::Xor,
+        BinOp::BitAnd(_) => Binary::And,
+        BinOp::BitOr(_) => Binary::Or,
+        BinOp::Shl(_) => Binary::Shl,
+        BinOp::Shr(_) => Binary::Shr,
+        BinOp::Eq(_) => Binary::Eq,
+        BinOp::Lt(_) => Binary::Lt,
+        BinOp::Le(_) => Binary::Le,
+        BinOp::Ne(_) => Binary::Ne,
+        BinOp::Ge(_) => Binary::Ge,
+        BinOp::Gt(_) => Binary::Gt,
+        _ => return refuse(binary.op.span(), "an assignment is no value"),
+    };
+    let (left, right) = if matches!(operator, Binary::Shl | Binary::Shr) {
+        let left = expr(&binary.left, hint, scope)?;
+        let right = expr(&binary.right, None, scope).or_else(|_| typed(&binary.right, left.ty, scope))?;
+        (left, right)
+    } else {
+        // What a comparison gives says nothing of its operands.
+        pair(&binary.left, &binary.right, if operator.compares() { None } else { hint }, scope)?
+    };
+    if !operator.takes(left.ty) {
+        return refuse(binary.op.span(), format!("{} has no such operator", left.ty));
+    }
+    Ok(Expr::binary(operator, left, right, at))
+}
+
+/// An element: array, type and index.
+pub(crate) fn element(index: &syn::ExprIndex, scope: &mut Scope) -> Result<(ArrayId, Scalar, Expr)> {
+    let Rust::Path(path) = &*index.expr else {
+        return refuse(index.expr.span(), "only arrays by name are indexed, by one number");
+    };
+    let Some(name) = path.path.get_ident() else {
+        return refuse(path.span(), "a kernel sees nothing outside of itself: make it a parameter");
+    };
+    let Meaning::Array(id) = scope.find(name)? else {
+        return refuse(name.span(), format!("`{name}` is no array"));
+    };
+    if let Rust::Range(range) = &*index.index {
+        return refuse(range.span(), "a kernel has no slices: write a loop over the indices");
+    }
+    let place = typed(&index.index, Scalar::U64, scope)?;
+    Ok((id, scope.kernel.array(id).element, place))
+}
+
+/// A call of a function by its name.
+fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
+    let at = here(call.span());
+    let Rust::Path(path) = &*call.func else {
+        return refuse(call.func.span(), "only functions by name are called");
+    };
+    let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+    let arguments: Vec<&Rust> = call.args.iter().collect();
+    let query = match name.as_str() {
+        "global_id" => Some(Query::GlobalId),
+        "local_id" => Some(Query::LocalId),
+        "group_id" => Some(Query::GroupId),
+        "global_size" => Some(Query::GlobalSize),
+        "local_size" => Some(Query::LocalSize),
+        "groups" => Some(Query::Groups),
+        _ => None,
+    };
+    if let Some(query) = query {
+        let [Rust::Lit(syn::ExprLit { lit: Lit::Int(number), .. })] = arguments[..] else {
+            return refuse(
+                call.span(),
+                format!("write the dimension as a number: `{name}(0)`; dimension 0 is the slowest"),
+            );
+        };
+        let dimension: u8 = number.base10_parse()?;
+        if dimension > 2 {
+            return refuse(number.span(), format!("dimension {dimension}; a range has 1, 2 or 3"));
+        }
+        scope.dimensions = scope.dimensions.max(dimension + 1);
+        return Ok(Expr::query(query, dimension, at));
+    }
+    let operator = match name.as_str() {
+        "min" => Binary::Min,
+        "max" => Binary::Max,
+        _ => {
+            return refuse(
+                path.span(),
+                format!(
+                    "`{name}` is unknown here; a kernel calls global_id, local_id, group_id, global_size, local_size, groups, min, max and \
+                     methods of numbers"
+                ),
+            );
+        }
+    };
+    let [left, right] = arguments[..] else {
+        return refuse(call.span(), format!("`{name}` has two arguments"));
+    };
+    let (left, right) = pair(left, right, hint, scope)?;
+    if !operator.takes(left.ty) {
+        return refuse(call.span(), format!("{} has no `{name}`", left.ty));
+    }
+    Ok(Expr::binary(operator, left, right, at))
+}
+
+fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
+    let at = here(call.method.span());
+    let name = call.method.to_string();
+    let arguments: Vec<&Rust> = call.args.iter().collect();
+    if let Rust::Path(path) = &*call.receiver {
+        if let Some(Meaning::Array(id)) = path.path.get_ident().and_then(|name| scope.find(name).ok()) {
+            if name == "len" && arguments.is_empty() {
+                return Ok(Expr { kind: ExprKind::Len(id), ty: Scalar::U64, place: at });
+            }
+            return refuse(call.method.span(), "of an array a kernel knows `len()` and elements");
+        }
+    }
+    if let Rust::Index(index) = &*call.receiver {
+        if name == "load" && arguments.is_empty() {
+            let (array, element, index) = element(index, scope)?;
+            let at = index.place;
+            return Ok(Expr::load(array, element, index, at));
+        }
+        if name.starts_with("fetch_") || name == "swap" {
+            return refuse(
+                call.method.span(),
+                "the old value goes to a variable by an assignment of its own: `old = a[i].fetch_add(1);`",
+            );
+        }
+    }
+    let arithmetic = match name.as_str() {
+        "wrapping_add" => Some(Binary::Add),
+        "wrapping_sub" => Some(Binary::Sub),
+        "wrapping_mul" => Some(Binary::Mul),
+        "min" => Some(Binary::Min),
+        "max" => Some(Binary::Max),
+        _ => None,
+    };
+    if let Some(operator) = arithmetic {
+        let [right] = arguments[..] else {
+            return refuse(call.method.span(), format!("`{name}` has one argument"));
+        };
+        let (left, right) = pair(&call.receiver, right, hint, scope)?;
+        if !operator.takes(left.ty) {
+            return refuse(call.method.span(), format!("{} has no `{name}`", left.ty));
+        }
+        return Ok(Expr::binary(operator, left, right, at));
+    }
+    let function = match name.as_str() {
+        "powf" => Some(Math::Pow),
+        "pow" => None,
+        other => Math::from_name(other),
+    };
+    let Some(function) = function else {
+        return refuse(
+            call.method.span(),
+            format!(
+                "`{name}` is unknown here; numbers have abs, sqrt, floor, ceil, trunc, exp, ln, sin, cos, powf, min, max and wrapping_add, _sub, _mul"
+            ),
+        );
+    };
+    let receiver = expr(&call.receiver, hint, scope)?;
+    if !receiver.ty.is_float() {
+        return refuse(call.method.span(), format!("{} has no `{name}`: write `as f32`", receiver.ty));
+    }
+    let ty = receiver.ty;
+    let mut all = vec![receiver];
+    for argument in arguments {
+        all.push(typed(argument, ty, scope)?);
+    }
+    if all.len() != function.arguments() {
+        return refuse(call.method.span(), format!("`{name}` has {} arguments", function.arguments() - 1));
+    }
+    Ok(Expr { kind: ExprKind::Math(function, all), ty, place: at })
+}
+
+/// The operator of `+=` and its like.
+pub(crate) fn assigning(operator: &BinOp) -> Option<Binary> {
+    Some(match operator {
+        BinOp::AddAssign(_) => Binary::Add,
+        BinOp::SubAssign(_) => Binary::Sub,
+        BinOp::MulAssign(_) => Binary::Mul,
+        BinOp::DivAssign(_) => Binary::Div,
+        BinOp::RemAssign(_) => Binary::Rem,
+        BinOp::BitXorAssign(_) => Binary::Xor,
+        BinOp::BitAndAssign(_) => Binary::And,
+        BinOp::BitOrAssign(_) => Binary::Or,
+        BinOp::ShlAssign(_) => Binary::Shl,
+        BinOp::ShrAssign(_) => Binary::Shr,
+        _ => return None,
+    })
+}

@@ -1,0 +1,146 @@
+//! Parameters.
+
+use proc_macro2::Span;
+use syn::spanned::Spanned as _;
+use syn::{
+    Expr, FnArg, GenericArgument, Ident, Lit, Pat, PathArguments, Result, ReturnType, Signature, Type,
+};
+use usm_kernel_ir::{Array, ArrayId, Parameter, Scalar, Space, Value, ValueId};
+
+use crate::attribute::place;
+use crate::scope::{Meaning, Scope, refuse, scalar};
+
+/// What usm-kernel's launches take.
+const PARAMETERS: usize = 8;
+
+pub(crate) fn read(signature: &Signature, scope: &mut Scope) -> Result<()> {
+    if let Some(word) = &signature.asyncness {
+        return refuse(word.span, "a kernel is no `async fn`: a launch gives an event");
+    }
+    if let Some(word) = &signature.constness {
+        return refuse(word.span, "a kernel is no `const fn`");
+    }
+    if !signature.generics.params.is_empty() || signature.generics.where_clause.is_some() {
+        return refuse(signature.generics.span(), "a kernel has no type parameters: write one for each type");
+    }
+    if let ReturnType::Type(_, ty) = &signature.output {
+        return refuse(ty.span(), "a kernel has no result: write it to an array");
+    }
+    for argument in &signature.inputs {
+        let FnArg::Typed(argument) = argument else {
+            return refuse(argument.span(), "a kernel is no method");
+        };
+        let Pat::Ident(pattern) = &*argument.pat else {
+            return refuse(argument.pat.span(), "a parameter of a kernel is a name");
+        };
+        if pattern.subpat.is_some() || pattern.by_ref.is_some() {
+            return refuse(pattern.span(), "a parameter of a kernel is a name");
+        }
+        if let Some(word) = &pattern.mutability {
+            return refuse(word.span, "a parameter is the same for all items: write `let mut` in the body");
+        }
+        parameter(&pattern.ident, &argument.ty, scope)?;
+    }
+    if scope.kernel.parameters.is_empty() {
+        return refuse(signature.ident.span(), "a kernel without parameters does nothing: give it an array");
+    }
+    if scope.kernel.parameters.len() > PARAMETERS {
+        let given = scope.kernel.parameters.len();
+        return refuse(signature.inputs.span(), format!("{given} parameters, a launch takes {PARAMETERS}"));
+    }
+    Ok(())
+}
+
+fn parameter(name: &Ident, ty: &Type, scope: &mut Scope) -> Result<()> {
+    let text = name.to_string().trim_start_matches("r#").to_string();
+    let at = place(name.span());
+    let Type::Reference(reference) = ty else {
+        if matches!(ty, Type::Path(path) if path.path.is_ident("usize")) {
+            return refuse(ty.span(), "a scalar has the same width everywhere: write `u64`");
+        }
+        let scalar = scalar(ty)?;
+        if scalar == Scalar::Bool {
+            return refuse(ty.span(), "a launch passes no bool: write `u8` and compare with 0");
+        }
+        let id = ValueId(scope.kernel.values.len() as u32);
+        scope.kernel.values.push(Value { name: text, ty: scalar, place: at });
+        scope.kernel.parameters.push(Parameter::Value(id));
+        scope.name(name, Meaning::Value(id));
+        return Ok(());
+    };
+    let is_written = reference.mutability.is_some();
+    let (element, space) = match (&*reference.elem, is_written) {
+        (Type::Slice(slice), true) => (element(&slice.elem)?, Space::Write),
+        (Type::Slice(slice), false) => match atomic(&slice.elem)? {
+            Some(element) => (element, Space::Atomic),
+            None => (element(&slice.elem)?, Space::Read),
+        },
+        (Type::Array(array), false) => (element(&array.elem)?, Space::Constant(length(&array.len)?)),
+        (Type::Array(array), true) => {
+            return refuse(array.span(), "an array of fixed size lies in constant memory: write `&mut [T]`");
+        }
+        (other, _) => {
+            return refuse(other.span(), "write `&[T]`, `&mut [T]`, `&[Atomic<T>]`, `&[T; N]` or a scalar");
+        }
+    };
+    let id = ArrayId(scope.kernel.arrays.len() as u32);
+    scope.kernel.arrays.push(Array { name: text, element, space, place: at });
+    scope.kernel.parameters.push(Parameter::Array(id));
+    scope.name(name, Meaning::Array(id));
+    Ok(())
+}
+
+fn element(ty: &Type) -> Result<Scalar> {
+    if matches!(ty, Type::Path(path) if path.path.is_ident("usize")) {
+        return refuse(ty.span(), "elements have the same width everywhere: write `u64`");
+    }
+    match scalar(ty)? {
+        Scalar::Bool => refuse(ty.span(), "an array of a launch has no bool: write `u8`"),
+        other => Ok(other),
+    }
+}
+
+/// The element of `Atomic<T>`.
+fn atomic(ty: &Type) -> Result<Option<Scalar>> {
+    let Type::Path(path) = ty else { return Ok(None) };
+    let Some(last) = path.path.segments.last().filter(|last| last.ident == "Atomic") else { return Ok(None) };
+    if let PathArguments::AngleBracketed(arguments) = &last.arguments {
+        if let Some(GenericArgument::Type(inner)) = arguments.args.first() {
+            return element(inner).map(Some);
+        }
+    }
+    refuse(last.span(), "write `Atomic<u32>`")
+}
+
+/// A number of elements.
+pub(crate) fn length(expr: &Expr) -> Result<u64> {
+    match literal(expr) {
+        Some(number) => number,
+        None => refuse(expr.span(), "an attribute sees no values of other items: write a number"),
+    }
+}
+
+fn literal(expr: &Expr) -> Option<Result<u64>> {
+    match expr {
+        Expr::Lit(syn::ExprLit { lit: Lit::Int(number), .. }) => Some(number.base10_parse()),
+        Expr::Paren(inner) => literal(&inner.expr),
+        Expr::Binary(binary) => {
+            let (Some(Ok(one)), Some(Ok(two))) = (literal(&binary.left), literal(&binary.right)) else {
+                return None;
+            };
+            let value = match binary.op {
+                syn::BinOp::Add(_) => one.checked_add(two),
+                syn::BinOp::Sub(_) => one.checked_sub(two),
+                syn::BinOp::Mul(_) => one.checked_mul(two),
+                _ => None,
+            };
+            value.map(Ok)
+        }
+        _ => None,
+    }
+}
+
+/// Where all of this ends up.
+pub(crate) fn here(span: Span) -> usm_kernel_ir::Place {
+    place(span)
+}

@@ -1,0 +1,213 @@
+//! Kernels from one source: what the attribute makes of them on the host.
+
+#![cfg(all(feature = "macros", feature = "alloc"))]
+
+use usm_core::backend::host::HostHeap;
+use usm_core::{Host, Queue, QueueOrder, UsmVec};
+use usm_kernel::prelude::*;
+use usm_kernel::{InOrder, Kernel, LaunchError, Proof, Reversed, Shuffled};
+
+#[path = "common/kernels.rs"]
+mod kernels;
+
+use kernels::{histogram, matmul, reduce, reverse, saxpy, scan};
+
+fn queue() -> Queue<HostHeap> {
+    HostHeap::new().context().queue(QueueOrder::InOrder).unwrap()
+}
+
+/// Runs in three orders; the state after each is given to `check`.
+fn in_every_order<T: bytemuck::Pod>(
+    queue: &Queue<HostHeap>,
+    start: &[T],
+    mut run: impl FnMut(usize, &mut UsmVec<T, Host, HostHeap>),
+    check: impl Fn(&[T]),
+) {
+    for order in 0..3 {
+        let mut a = UsmVec::from_slice(queue, start).unwrap();
+        run(order, &mut a);
+        check(&a.read().unwrap());
+    }
+}
+
+macro_rules! launch {
+    ($order:expr, $launch:expr, $kernel:expr, $arguments:expr) => {
+        match $order {
+            0 => $launch.order(InOrder).run($kernel, $arguments),
+            1 => $launch.order(Reversed).run($kernel, $arguments),
+            _ => $launch.order(Shuffled(7)).run($kernel, $arguments),
+        }
+    };
+}
+
+#[test]
+fn reverse_by_groups() {
+    let start: Vec<f32> = (0..40_u8).map(f32::from).collect();
+    let queue = queue();
+    in_every_order(
+        &queue,
+        &start,
+        |order, a| {
+            let range = NdRange::new([40], [10]).unwrap();
+            let _ = launch!(order, Launch::new(&queue, range), reverse, (a,)).unwrap();
+        },
+        |found| {
+            for (i, value) in found.iter().enumerate() {
+                assert_eq!(*value, (2 * (i / 10 * 10) + 9) as f32);
+            }
+        },
+    );
+}
+
+#[test]
+fn saxpy_over_items_and_groups() {
+    let queue = queue();
+    let x = UsmVec::<f32, Host, _>::from_slice(&queue, &[3.0; 100]).unwrap();
+    in_every_order(
+        &queue,
+        &[1.0_f32; 100],
+        |order, y| {
+            let _ = launch!(order, Launch::over(&queue, Range::new([120]).unwrap()), saxpy, (2.0, &x, y))
+                .unwrap();
+        },
+        |found| assert_eq!(found, [7.0; 100]),
+    );
+}
+
+#[test]
+fn reduce_to_one_sum_a_group() {
+    let queue = queue();
+    let values: Vec<f32> = (0..1000_u16).map(|i| f32::from(i % 7)).collect();
+    let a = UsmVec::<f32, Host, _>::from_slice(&queue, &values).unwrap();
+    in_every_order(
+        &queue,
+        &[0.0_f32; 3],
+        |order, sums| {
+            let range = NdRange::new([192], [64]).unwrap();
+            let _ = launch!(order, Launch::new(&queue, range), reduce, (&a, sums)).unwrap();
+        },
+        |found| assert_eq!(found.iter().sum::<f32>(), values.iter().sum::<f32>()),
+    );
+}
+
+#[test]
+fn histogram_by_atomics() {
+    let queue = queue();
+    let values: Vec<u8> = (0..5000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let mut plain = [0_u32; 256];
+    values.iter().for_each(|value| plain[usize::from(*value)] += 1);
+    let a = UsmVec::<u8, Host, _>::from_slice(&queue, &values).unwrap();
+    in_every_order(
+        &queue,
+        &[0_u32; 256],
+        |order, counts| {
+            let range = NdRange::new([512], [256]).unwrap();
+            let _ = launch!(order, Launch::new(&queue, range), histogram, (&a, counts)).unwrap();
+        },
+        |found| assert_eq!(found, plain),
+    );
+}
+
+#[test]
+fn matmul_in_tiles() {
+    let queue = queue();
+    let n = 37_usize;
+    let left: Vec<f32> = (0..n * n).map(|i| (i % 5) as f32).collect();
+    let right: Vec<f32> = (0..n * n).map(|i| (i % 3) as f32 - 1.0).collect();
+    let (a, b) = (
+        UsmVec::<f32, Host, _>::from_slice(&queue, &left).unwrap(),
+        UsmVec::<f32, Host, _>::from_slice(&queue, &right).unwrap(),
+    );
+    in_every_order(
+        &queue,
+        &vec![0.0_f32; n * n],
+        |order, c| {
+            let range = NdRange::covering([n as u64, n as u64], [16, 16]).unwrap();
+            let _ = launch!(order, Launch::new(&queue, range), matmul, (n as u64, &a, &b, c)).unwrap();
+        },
+        |found| {
+            for row in 0..n {
+                for column in 0..n {
+                    let sum: f32 = (0..n).map(|k| left[row * n + k] * right[k * n + column]).sum();
+                    assert_eq!(found[row * n + column], sum);
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn scan_in_groups() {
+    let queue = queue();
+    let values: Vec<u32> = (0..256).map(|i| i % 11).collect();
+    let a = UsmVec::<u32, Host, _>::from_slice(&queue, &values).unwrap();
+    in_every_order(
+        &queue,
+        &[0_u32; 256],
+        |order, out| {
+            let range = NdRange::new([256], [128]).unwrap();
+            let _ = launch!(order, Launch::new(&queue, range), scan, (&a, out)).unwrap();
+        },
+        |found| {
+            for (i, value) in found.iter().enumerate() {
+                assert_eq!(*value, values[i / 128 * 128..=i].iter().sum::<u32>());
+            }
+        },
+    );
+}
+
+#[test]
+fn a_launch_says_what_it_proved() {
+    let range = NdRange::new([40], [10]).unwrap();
+    assert_eq!(reverse.proof(&range, &[40], &((),)), Proof::Proven);
+    let Proof::Unproven { index } = reverse.proof(&range, &[39], &((),)) else {
+        panic!("39 elements are too few")
+    };
+    assert!(index.ends_with("kernels.rs:10:15"), "{index}");
+    assert_eq!(reduce.proof(&NdRange::new([192], [64]).unwrap(), &[1000, 3], &((), ())), Proof::Proven);
+    assert_eq!(scan.proof(&NdRange::new([256], [128]).unwrap(), &[256, 256], &((), ())), Proof::Proven);
+    let range = NdRange::new([48, 48], [16, 16]).unwrap();
+    assert_eq!(matmul.proof(&range, &[1, 37 * 37, 37 * 37, 37 * 37], &(37, (), (), ())), Proof::Proven);
+    assert!(matches!(
+        matmul.proof(&range, &[1, 37 * 37, 37 * 37 - 1, 37 * 37], &(37, (), (), ())),
+        Proof::Unproven { .. }
+    ));
+}
+
+#[test]
+fn an_index_outside_is_a_panic_with_a_place() {
+    let queue = queue();
+    let mut a = UsmVec::<f32, Host, _>::from_slice(&queue, &[0.0; 39]).unwrap();
+    let range = NdRange::new([40], [10]).unwrap();
+    let run = core::panic::AssertUnwindSafe(|| Launch::new(&queue, range).run(reverse, (&mut a,)).map(drop));
+    let panic = std::panic::catch_unwind(run).unwrap_err();
+    let text = panic.downcast_ref::<String>().unwrap();
+    assert!(text.contains("kernels.rs:10:15: index 39 of `a`, which has 39 elements"), "{text}");
+}
+
+/// The range is as wide as it likes: without the condition two items write one element.
+#[kernel]
+fn rows(width: u64, a: &mut [u32]) {
+    let (y, x) = (global_id(0), global_id(1));
+    a[y * width + x] += 1;
+}
+
+#[test]
+fn a_race_of_this_range_is_refused_with_both_places() {
+    let queue = queue();
+    let mut a = UsmVec::<u32, Host, _>::zeroed(&queue, 64).unwrap();
+    let range = NdRange::new([8, 8], [1, 8]).unwrap();
+    let _ = Launch::new(&queue, range).run(rows, (8, &mut a)).unwrap();
+    assert_eq!(a.read().unwrap()[..], [1; 64]);
+    let refused = Launch::new(&queue, range).run(rows, (7, &mut a)).unwrap_err();
+    assert!(matches!(refused, LaunchError::Race { kernel: "rows", array: "a", .. }), "{refused}");
+    assert_eq!(a.read().unwrap()[..], [1; 64], "nothing has run");
+}
+
+#[test]
+fn a_kernel_with_groups_is_not_launched_over_items() {
+    let queue = queue();
+    let mut a = UsmVec::<f32, Host, _>::zeroed(&queue, 10).unwrap();
+    let refused = Launch::over(&queue, Range::new([10]).unwrap()).run(reverse, (&mut a,)).unwrap_err();
+    assert_eq!(refused, LaunchError::NoGroups);
+}
