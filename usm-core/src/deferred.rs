@@ -1,17 +1,15 @@
 //! Blocks whose owner is gone while the device still uses them: freed when their events are done, not before.
 
 use alloc::boxed::Box;
-use alloc::vec::{IntoIter, Vec};
 use core::any::Any;
 use core::fmt;
-use core::mem::ManuallyDrop;
 use core::time::Duration;
 
 use crate::MemoryType;
+use crate::after::After;
 use crate::backend::{Backend, Block, Buffers, ContextOps};
 use crate::deadline::Deadline;
 use crate::shared::Shared;
-use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::uses::Pending;
 
 /// What is given back once the events are done.
@@ -26,19 +24,9 @@ pub(crate) enum Release<B: Backend> {
     Owner(Box<dyn Any + Send + Sync>),
 }
 
-struct Entry<B: Backend> {
-    pending: Pending<B>,
-    /// An entry that is merely dropped releases nothing: an owner among others whose drop panicked must not take their memory along.
-    release: ManuallyDrop<Release<B>>,
-}
-
 /// The list of one context. A backend with asynchronous operations keeps one beside its native context and calls
 /// [`drain`](Self::drain) before it destroys that.
-pub struct Deferred<B: Backend> {
-    entries: Mutex<Vec<Entry<B>>>,
-    /// Length of the list, so that the usual question whether there is anything costs one load.
-    len: AtomicUsize,
-}
+pub struct Deferred<B: Backend>(After<Release<B>, B::Event>);
 
 impl<B: Backend> fmt::Debug for Deferred<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,35 +44,23 @@ impl<B: Backend> Deferred<B> {
     /// An empty list.
     #[must_use]
     pub const fn new() -> Self {
-        Self { entries: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
+        Self(After::new())
     }
 
     /// Blocks that still wait.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len.load(Ordering::Acquire)
+        self.0.len()
     }
 
     /// Whether nothing waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn take(&self) -> Vec<Entry<B>> {
-        let mut entries = self.entries.lock();
-        self.len.store(0, Ordering::Release);
-        core::mem::take(&mut entries)
-    }
-
-    fn extend(&self, more: impl IntoIterator<Item = Entry<B>>) {
-        let mut entries = self.entries.lock();
-        entries.extend(more);
-        self.len.store(entries.len(), Ordering::Release);
+        self.0.is_empty()
     }
 
     pub(crate) fn push(&self, pending: Pending<B>, release: Release<B>) {
-        self.extend([Entry { pending, release: ManuallyDrop::new(release) }]);
+        self.0.push(release, pending.into_events());
     }
 
     /// Frees what has finished; never blocks.
@@ -98,16 +74,8 @@ impl<B: Backend> Deferred<B> {
     #[cold]
     fn collect_finished(&self, context: &B::Context) {
         let Ok(_entered) = context.shared().ask() else { return };
-        // Drivers are asked, and foreign owners dropped, without the lock held.
-        let entries = self.take();
-        let (done, waiting): (Vec<_>, Vec<_>) =
-            entries.into_iter().partition(|entry| entry.pending.is_done());
-        self.extend(waiting);
-        let mut done = Unsettled { entries: done.into_iter(), otherwise: |entries| self.extend(entries) };
-        for entry in done.entries.by_ref() {
-            // SAFETY: the block was handed over by its owner, and all its events are complete.
-            unsafe { release(context, ManuallyDrop::into_inner(entry.release)) };
-        }
+        // SAFETY: the block was handed over by its owner, and all its events are complete.
+        self.0.collect(|what| unsafe { release(context, what) });
     }
 
     /// Waits for everything, at most `limit` in all, and gives it to `free` or `destroy`. What does not finish is
@@ -130,30 +98,8 @@ impl<B: Backend> Deferred<B> {
     ) {
         // Nothing is given back to a runtime that is gone; its list may be locked by a thread that is gone too.
         let Ok(_entered) = shared.ask() else { return };
-        let mut deadline = Deadline::after(limit);
-        let leak = |entries: IntoIter<Entry<B>>| entries.for_each(|_| shared.leaked());
-        let mut rest = Unsettled { entries: self.take().into_iter(), otherwise: leak };
-        for entry in rest.entries.by_ref() {
-            if entry.pending.finish(&mut deadline) {
-                settle(shared, ManuallyDrop::into_inner(entry.release), &mut free, &mut destroy);
-            } else {
-                shared.leaked();
-            }
-        }
-    }
-}
-
-/// Entries that are taken one by one, and what becomes of the rest when an owner panics.
-struct Unsettled<B: Backend, F: FnMut(IntoIter<Entry<B>>)> {
-    entries: IntoIter<Entry<B>>,
-    otherwise: F,
-}
-
-impl<B: Backend, F: FnMut(IntoIter<Entry<B>>)> Drop for Unsettled<B, F> {
-    fn drop(&mut self) {
-        if self.entries.len() > 0 {
-            (self.otherwise)(core::mem::take(&mut self.entries));
-        }
+        let give_back = |what| settle(shared, what, &mut free, &mut destroy);
+        self.0.drain(&mut Deadline::after(limit), give_back, |_leaked| shared.leaked());
     }
 }
 

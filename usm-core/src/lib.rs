@@ -12,6 +12,8 @@ extern crate std;
 
 mod access;
 mod account;
+#[cfg(feature = "alloc")]
+mod after;
 mod allocation;
 pub mod backend;
 mod buffer;
@@ -81,6 +83,11 @@ pub mod stand_in {
 
 /// The crate whose [`Pod`](bytemuck::Pod) elements must be.
 pub use bytemuck;
+
+/// What goes once work has ended, for usm-kernel: no part of the interface.
+#[cfg(feature = "alloc")]
+#[doc(hidden)]
+pub use after::After;
 
 pub use access::{Access, AccessFlags, Capabilities};
 pub use allocation::Allocation;

@@ -55,7 +55,7 @@ mod placed;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
 mod poll;
 #[cfg(any(feature = "opencl", feature = "dpctl"))]
-mod retired;
+mod rested;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
 mod roster;
 #[cfg(any(feature = "cuda", feature = "level-zero"))]

@@ -13,11 +13,10 @@ use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 
 use level_zero_sys::*;
+use usm_core::backend::ContextOps;
 use usm_core::backend::level_zero::{LevelZero, LevelZeroContext, LevelZeroEvent, LevelZeroQueue, raw};
-use usm_core::backend::{ContextOps, EventOps};
-use usm_core::{BackendKind, ErrorKind};
+use usm_core::{After, BackendKind, ErrorKind};
 
-use super::retired::Retired;
 use super::{Grid, Programmable, Slot};
 use crate::module::{BuildError, Code, Formats, FunctionInfo, Shape, text};
 use crate::sync::Mutex;
@@ -48,7 +47,7 @@ struct Kernel {
 }
 
 /// Kernels whose owners are gone and that may still run, with the events to wait for.
-static RETIRED: Retired<Kernel, LevelZeroEvent> = Retired::new(is_running);
+static RETIRED: After<Kernel, LevelZeroEvent> = After::new();
 
 // SAFETY: handles are used from any thread; setting a kernel's arguments is not thread safe, for which a function has its turn.
 unsafe impl Send for Module {}
@@ -58,10 +57,6 @@ unsafe impl Sync for Module {}
 unsafe impl Send for Kernel {}
 // SAFETY: as above.
 unsafe impl Sync for Kernel {}
-
-fn is_running(event: &LevelZeroEvent) -> bool {
-    !event.is_complete()
-}
 
 impl Drop for Module {
     fn drop(&mut self) {
@@ -88,9 +83,10 @@ impl Drop for LevelZeroFunction {
         }
         // Launches are not remembered one by one, so this waits for others' work too. What cannot be known to have finished keeps its kernel.
         match raw::pending(&kernel.module.context) {
-            Ok(running) => RETIRED.retire(kernel, running),
+            Ok(running) => RETIRED.push(kernel, running),
             Err(_) => core::mem::forget(kernel),
         }
+        RETIRED.collect(drop);
     }
 }
 
@@ -132,7 +128,7 @@ unsafe impl Programmable for LevelZero {
         code: &Code<'_>,
         options: &str,
     ) -> Result<LevelZeroModule, BuildError> {
-        RETIRED.sweep();
+        RETIRED.collect(drop);
         let Code::SpirV(words) = *code else { return Err(unsupported("this code").into()) };
         let flags: CString = text("options", options)?;
         let description = ze_module_desc_t {

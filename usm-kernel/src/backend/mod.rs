@@ -15,8 +15,6 @@ mod image;
 mod level_zero;
 #[cfg(feature = "opencl")]
 mod opencl;
-#[cfg(any(feature = "cuda", feature = "level-zero"))]
-mod retired;
 pub(crate) mod spir_v;
 #[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
 mod table;

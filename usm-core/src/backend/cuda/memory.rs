@@ -17,6 +17,7 @@ use super::loader::{Code, Driver, Raw};
 use super::native::{Current, Native};
 use super::pool::{Pool, Share, Work};
 use super::queue::{self, CudaQueue};
+use crate::after;
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
 use crate::backend::{Block, ContextOps, Counted, DeviceOps, KeepsBooks, PointerInfo, QueueOrder, accounts};
@@ -25,7 +26,6 @@ use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::process;
 use crate::shared::Shared;
-use crate::sync::sleeping::Mutex;
 use crate::{AllocKind, MemoryType};
 
 /// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`, `hipHostMallocPortable | hipHostMallocMapped`.
@@ -328,9 +328,6 @@ unsafe impl KeepsBooks for Inner {
     }
 }
 
-/// Contexts whose work is not known to have ended, with their share in a pool: never released. In sight, so that a search for leaks finds others.
-static GIVEN_UP: Mutex<Vec<(Arc<Native>, Option<Share>)>> = Mutex::new(Vec::new());
-
 impl Drop for Inner {
     /// Work whose memory goes in the order of its stream is in no list, and the driver's context must outlive it.
     fn drop(&mut self) {
@@ -340,7 +337,7 @@ impl Drop for Inner {
         // Work that timed out may run for ever, and work after which no event could be recorded goes on unseen. After a fault nothing runs, but the
         // device serves nobody any more either: there is nothing to give back.
         if idle.is_err() {
-            GIVEN_UP.lock().push((Arc::clone(&self.native), self.share.take()));
+            after::give_up((Arc::clone(&self.native), self.share.take()));
         }
         // SAFETY: the list hands out blocks of this context, once, after their events.
         let free = |block: &Block| unsafe { self.free(block) };

@@ -1,6 +1,7 @@
 //! Queues.
 
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 
@@ -11,7 +12,8 @@ use super::event::{self, DpctlEvent};
 use super::line::{Lane, Tracked};
 use super::loader::{Handle, Library, Raw};
 use super::memory::DpctlContext;
-use crate::backend::retired::Retired;
+use crate::after::After;
+use crate::backend::rested::Rested;
 use crate::backend::{Advice, MemAdvice, QueueOps, QueueOrder};
 use crate::error::{ErrorKind, Result};
 use crate::process;
@@ -20,7 +22,8 @@ use crate::sync::{AtomicBool, Ordering};
 /// `DPCTL_IN_ORDER` of the C headers.
 const IN_ORDER: c_int = 1 << 1;
 
-static RETIRED: Retired<Arc<Handle>, DpctlEvent> = Retired::new();
+/// Queues whose handles are gone, for the whole process: one may outlive its context's last handle.
+static RETIRED: After<Arc<Handle>, Rested<DpctlEvent>> = After::new();
 
 /// A SYCL queue.
 #[derive(Clone, Debug)]
@@ -295,12 +298,13 @@ impl Drop for Inner {
     /// imported and handed on has none, and is released at once.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
-        if !*self.used.get_mut() {
+        RETIRED.collect(drop);
+        if !self.used.load(Ordering::Relaxed) {
             return self.context.roster().leave(self, Ok(None));
         }
         let last = self.end(&[]);
         match &last {
-            Ok(event) => RETIRED.retire(Arc::clone(&self.handle), event.clone()),
+            Ok(event) => RETIRED.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())]),
             // When it may be released is not known any more.
             Err(_) => core::mem::forget(Arc::clone(&self.handle)),
         }

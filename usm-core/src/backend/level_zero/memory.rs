@@ -4,6 +4,7 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ffi::c_void;
+use core::mem::ManuallyDrop;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 
@@ -13,8 +14,8 @@ use super::LevelZero;
 use super::device::{self, LevelZeroDevice};
 use super::error;
 use super::event::{Events, LevelZeroEvent};
-use super::queue::{self, LevelZeroQueue};
-use super::work::{self, List, Parking};
+use super::queue::{self, LevelZeroQueue, Parked};
+use crate::after::{self, After};
 use crate::backend::placed::Placed;
 use crate::backend::roster::Roster;
 use crate::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder, accounts};
@@ -88,7 +89,7 @@ struct Inner {
     roster: Arc<Roster<queue::Inner, LevelZeroEvent>>,
     placed: Placed,
     /// What queues that are gone left behind.
-    parking: Parking<List, LevelZeroEvent, ze_event_handle_t>,
+    parking: After<Parked, LevelZeroEvent>,
     pooled: Arc<Events>,
     counting: Option<Arc<Events>>,
     native: Arc<Native>,
@@ -121,7 +122,7 @@ impl LevelZeroContext {
             deferred: Deferred::new(),
             roster,
             placed: Placed::new(),
-            parking: Parking::new(),
+            parking: After::new(),
             pooled: Events::pooled(&native),
             counting: Events::counting(&native),
             native,
@@ -161,7 +162,7 @@ impl LevelZeroContext {
         self.0.counting.as_ref()
     }
 
-    pub(super) fn parking(&self) -> &Parking<List, LevelZeroEvent, ze_event_handle_t> {
+    pub(super) fn parking(&self) -> &After<Parked, LevelZeroEvent> {
         &self.0.parking
     }
 
@@ -306,13 +307,13 @@ impl ContextOps<LevelZero> for LevelZeroContext {
 
     fn synchronize(&self, limit: Duration) -> Result<()> {
         self.0.roster.synchronize(limit, |queue| queue.end(&[]))?;
-        self.0.parking.sweep();
+        self.0.parking.collect(drop);
         Ok(())
     }
 
     fn settle(&self, limit: Duration) -> Result<()> {
         self.0.roster.settle(limit, |queue| queue.end(&[]))?;
-        self.0.parking.sweep();
+        self.0.parking.collect(drop);
         Ok(())
     }
 
@@ -345,7 +346,7 @@ impl Drop for Inner {
         let Ok(_inside) = process::ask() else { return };
         let mut deadline = Deadline::after(self.shared.wait_limit());
         // Before an owner of foreign memory may panic: lists of unfinished work must not be destroyed.
-        self.parking.finish(&mut deadline, work::give_up);
+        self.parking.drain(&mut deadline, drop, |parked| after::give_up(ManuallyDrop::into_inner(parked)));
         // SAFETY: the list hands out blocks of this context, once, after their events.
         let free = |block: &Block| unsafe { self.free(block) };
         // SAFETY: the state of this context, to which blocks go back.

@@ -15,7 +15,7 @@ use super::LevelZero;
 use super::error;
 use super::event::{Events, LevelZeroEvent, NO_EVENTS};
 use super::memory::LevelZeroContext;
-use super::work::List;
+use super::work::{self, List};
 use crate::backend::{Advice, MemAdvice, QueueOps, QueueOrder, Rows};
 use crate::error::Result;
 use crate::process;
@@ -52,11 +52,14 @@ pub(super) struct Command<'c> {
 /// What a queue of the driver keeps.
 pub(super) type Work = super::work::Work<LevelZeroEvent, ze_event_handle_t>;
 
+/// What such a queue left behind.
+pub(super) type Parked = work::Parked<List, LevelZeroEvent, ze_event_handle_t>;
+
 pub(super) type Answer = core::result::Result<ze_result_t, Error>;
 
 impl LevelZeroQueue {
     pub(super) fn create(context: &LevelZeroContext, order: QueueOrder) -> Result<Self> {
-        context.parking().sweep();
+        context.parking().collect(drop);
         let counting = context.counting().filter(|_| order == QueueOrder::InOrder);
         let ordered = counting.is_some();
         let events = counting.unwrap_or(context.pooled());
@@ -352,7 +355,9 @@ impl Drop for Inner {
         let list = unsafe { ManuallyDrop::take(&mut self.list) };
         let roster = self.context.roster();
         if last.is_some() {
-            self.context.parking().park(list, work);
+            let operations = work.operations();
+            self.context.parking().push(Parked { work, list }, operations);
+            self.context.parking().collect(drop);
         }
         roster.leave(self, Ok(last));
     }

@@ -8,12 +8,9 @@ use alloc::vec::Vec;
 
 use level_zero_sys::*;
 
-use super::event::LevelZeroEvent;
 use super::memory::Native;
 use crate::backend::EventOps;
-use crate::deadline::Deadline;
 use crate::process;
-use crate::sync::Mutex;
 
 #[cfg(all(test, loom))]
 mod models;
@@ -37,16 +34,11 @@ enum Kept<E> {
 
 /// What a queue left behind: its list, and the events that commands of it may still refer to.
 #[derive(Debug)]
+#[expect(dead_code, reason = "kept for their drop")]
 pub(super) struct Parked<L, E, R> {
-    work: Work<E, R>,
+    pub(super) work: Work<E, R>,
     /// Destroyed after the events were given back.
-    _list: L,
-}
-
-/// What the queues of a context left behind.
-#[derive(Debug)]
-pub(super) struct Parking<L, E, R> {
-    parked: Mutex<Vec<Parked<L, E, R>>>,
+    pub(super) list: L,
 }
 
 impl<E: EventOps + Clone, R> Work<E, R> {
@@ -109,52 +101,13 @@ impl<E: EventOps + Clone, R> Work<E, R> {
         }
     }
 
-    /// Blocks until the last operation is done or the time is over.
-    fn wait(&self, deadline: &mut Deadline) {
-        if let Some(Kept::Operation(last) | Kept::Awaited(last)) = self.kept.back() {
-            let _ = deadline.wait(|left| last.wait(left));
-        }
-    }
-}
-
-impl<L, E: EventOps + Clone, R> Parked<L, E, R> {
-    /// Itself, unless nothing refers to its list any more, which is destroyed then.
-    fn unfinished(mut self) -> Option<Self> {
-        self.work.sweep();
-        (!self.work.kept.is_empty()).then_some(self)
-    }
-}
-
-impl<L, E: EventOps + Clone, R> Parking<L, E, R> {
-    pub(super) const fn new() -> Self {
-        Self { parked: Mutex::new(Vec::new()) }
-    }
-
-    /// Takes what a queue leaves behind.
-    pub(super) fn park(&self, list: L, work: Work<E, R>) {
-        self.parked.lock().push(Parked { work, _list: list });
-        self.sweep();
-    }
-
-    /// Destroys the lists of queues that are gone and whose work has finished.
-    pub(super) fn sweep(&self) {
-        // The driver is asked, and lists are destroyed, without the lock held.
-        let parked = core::mem::take(&mut *self.parked.lock());
-        if parked.is_empty() {
-            return;
-        }
-        let kept: Vec<_> = parked.into_iter().filter_map(Parked::unfinished).collect();
-        self.parked.lock().extend(kept);
-    }
-
-    /// Blocks until all is done or the time is over; the lists of what is not done go to `give_up`, and must never be destroyed.
-    pub(super) fn finish(&mut self, deadline: &mut Deadline, mut give_up: impl FnMut(Parked<L, E, R>)) {
-        for parked in core::mem::take(self.parked.get_mut()) {
-            parked.work.wait(deadline);
-            if let Some(parked) = parked.unfinished() {
-                give_up(parked);
-            }
-        }
+    /// The events of the operations that were not seen to have ended.
+    pub(super) fn operations(&self) -> Vec<E> {
+        let operation = |kept: &Kept<E>| match kept {
+            Kept::Operation(event) => Some(event.clone()),
+            Kept::Awaited(_) => None,
+        };
+        self.kept.iter().filter_map(operation).collect()
     }
 }
 
@@ -176,15 +129,4 @@ impl Drop for List {
         // SAFETY: owned, destroyed once, after its work. A failure could not be acted on.
         let _ = unsafe { self.native.functions().zeCommandListDestroy(self.raw) };
     }
-}
-
-/// What a queue of the driver left behind.
-type Left = Parked<List, LevelZeroEvent, ze_event_handle_t>;
-
-/// What may run for ever. In sight, so that a search for leaks finds others.
-static GIVEN_UP: Mutex<Vec<Left>> = Mutex::new(Vec::new());
-
-/// Keeps for ever what is not done.
-pub(super) fn give_up(parked: Left) {
-    GIVEN_UP.lock().push(parked);
 }

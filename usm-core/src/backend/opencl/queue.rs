@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,8 @@ use super::error::{self, check, object};
 use super::loader::{Bits, Handle, Library, Raw, Status, Usm};
 use super::memory::OpenClContext;
 use crate::BackendKind;
-use crate::backend::retired::Retired;
+use crate::after::After;
+use crate::backend::rested::Rested;
 use crate::backend::{Advice, EventOps, EventStatus, MemAdvice, QueueOps, QueueOrder, waiter};
 use crate::error::Result;
 use crate::process;
@@ -26,7 +28,8 @@ const TO_DEVICE: Bits = 0;
 /// `CL_FALSE`: the call does not wait.
 pub(super) const NON_BLOCKING: u32 = 0;
 
-static RETIRED: Retired<Arc<Handle>, OpenClEvent> = Retired::new();
+/// Queues whose handles are gone, for the whole process: one may outlive its context's last handle.
+static RETIRED: After<Arc<Handle>, Rested<OpenClEvent>> = After::new();
 
 /// An OpenCL command queue.
 #[derive(Clone, Debug)]
@@ -278,6 +281,7 @@ impl Drop for Inner {
     /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
+        RETIRED.collect(drop);
         let last = match self.line.get_mut().last.take() {
             Some(event) => Ok(Some(event)),
             None if self.order == QueueOrder::OutOfOrder && *self.used.get_mut() => {
@@ -286,7 +290,7 @@ impl Drop for Inner {
             None => Ok(None),
         };
         match &last {
-            Ok(Some(event)) => RETIRED.retire(Arc::clone(&self.handle), event.clone()),
+            Ok(Some(event)) => RETIRED.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())]),
             Ok(None) => {}
             // When it may be released is not known any more.
             Err(_) => core::mem::forget(Arc::clone(&self.handle)),

@@ -18,12 +18,11 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use usm_core::backend::ContextOps;
 use usm_core::backend::cuda::{Cuda, CudaContext, CudaEvent, CudaQueue, raw};
-use usm_core::backend::{ContextOps, EventOps};
-use usm_core::{Error, ErrorKind};
+use usm_core::{After, Error, ErrorKind};
 
 use self::vendor::Vendor;
-use super::retired::Retired;
 use super::table::table;
 use super::{Grid, Programmable, Slot, image};
 use crate::call::MOST_ARGUMENTS;
@@ -95,7 +94,7 @@ struct Native {
 }
 
 /// Modules whose owners are gone and whose functions may still run, with the events to wait for.
-static RETIRED: Retired<Native, CudaEvent> = Retired::new(is_running);
+static RETIRED: After<Native, CudaEvent> = After::new();
 
 // SAFETY: the driver's handles may be used from any thread that has the context current, which every call sees to.
 unsafe impl Send for Native {}
@@ -105,10 +104,6 @@ unsafe impl Sync for Native {}
 unsafe impl Send for CudaFunction {}
 // SAFETY: as above.
 unsafe impl Sync for CudaFunction {}
-
-fn is_running(event: &CudaEvent) -> bool {
-    !event.is_complete()
-}
 
 impl Drop for Native {
     fn drop(&mut self) {
@@ -128,9 +123,10 @@ impl Drop for Loaded {
         }
         // Launches are not remembered one by one, so this waits for others' work too. What cannot be known to have finished keeps its module.
         match raw::pending(&native.context) {
-            Ok(running) => RETIRED.retire(native, running),
+            Ok(running) => RETIRED.push(native, running),
             Err(_) => core::mem::forget(native),
         }
+        RETIRED.collect(drop);
     }
 }
 
@@ -161,7 +157,7 @@ unsafe impl Programmable for Cuda {
     }
 
     fn build(context: &CudaContext, code: &Code<'_>, options: &str) -> Result<CudaModule, BuildError> {
-        RETIRED.sweep();
+        RETIRED.collect(drop);
         let vendor = Vendor::of(context);
         // SAFETY: the signatures are those of `cuda.h` and `hip_runtime_api.h`; a function of CUDA that changed has a new name.
         let api = unsafe { Api::bind(vendor.column, |name| raw::function(context, name)) }?;

@@ -1,15 +1,20 @@
 //! A device that runs commands while queues append them: events are given to other operations, and lists are destroyed, only when no command
 //! refers to them any more. Events are those of [`slots`](crate::backend::slots), as the driver's are.
 
+use core::cell::RefCell;
+use core::mem::ManuallyDrop;
 use core::time::Duration;
 
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
 use super::*;
+use crate::after::After;
 use crate::backend::EventStatus;
 use crate::backend::slots::{Held, Slots};
+use crate::deadline::Deadline;
 use crate::error::Error;
+use crate::sync::Mutex;
 
 /// A place that the device writes to, and how many of its commands refer to it: those that wait for it, and the one that signals it.
 #[derive(Debug)]
@@ -241,6 +246,15 @@ impl Drop for List {
     }
 }
 
+type Left = After<Parked<List, Event, Arc<Place>>, Event>;
+
+/// As a queue does that goes.
+fn park(parking: &Left, list: List, work: Work) {
+    let operations = work.operations();
+    parking.push(Parked { work, list }, operations);
+    parking.collect(drop);
+}
+
 /// Of a queue that is gone: its list, its work, whose one operation is under way.
 fn left(device: &Device, destroyed: &Arc<AtomicUsize>) -> (List, Work) {
     let mut work = Work::new();
@@ -251,8 +265,8 @@ fn left(device: &Device, destroyed: &Arc<AtomicUsize>) -> (List, Work) {
 #[test]
 fn a_list_is_destroyed_once_and_after_its_work() {
     model(3, || {
-        let (device, parking) = (Device::new(), Arc::new(Parking::new()));
-        parking.sweep();
+        let (device, parking) = (Device::new(), Arc::new(Left::new()));
+        parking.drain(&mut Deadline::after(Duration::ZERO), drop, |_| ());
         let destroyed = Arc::new(AtomicUsize::new(0));
         let (list, work) = left(&device, &destroyed);
         let other = left(&device, &destroyed);
@@ -260,13 +274,13 @@ fn a_list_is_destroyed_once_and_after_its_work() {
         let runner = thread::spawn(move || while running.step() {});
         let parker = {
             let parking = Arc::clone(&parking);
-            thread::spawn(move || parking.park(other.0, other.1))
+            thread::spawn(move || park(&parking, other.0, other.1))
         };
-        parking.park(list, work);
+        park(&parking, list, work);
         parker.join().expect("no panic");
         runner.join().expect("no panic");
-        parking.sweep();
-        assert_eq!((destroyed.load(Ordering::Acquire), parking.parked.lock().len()), (2, 0));
+        parking.collect(drop);
+        assert_eq!((destroyed.load(Ordering::Acquire), parking.len()), (2, 0));
     });
 }
 
@@ -274,28 +288,30 @@ fn a_list_is_destroyed_once_and_after_its_work() {
 #[test]
 fn a_list_whose_work_goes_on_is_given_up_with_its_events() {
     model(2, || {
-        let (device, mut parking) = (Device::new(), Parking::new());
+        let (device, parking) = (Device::new(), Left::new());
         let destroyed = Arc::new(AtomicUsize::new(0));
         let (list, work) = left(&device, &destroyed);
-        parking.park(list, work);
+        park(&parking, list, work);
         let running = Arc::clone(&device);
         let runner = thread::spawn(move || running.step());
-        let mut given_up = Vec::new();
-        parking.finish(&mut Deadline::after(Duration::ZERO), |parked| given_up.push(parked));
+        let given_up = RefCell::new(Vec::new());
+        let give_up = |parked| given_up.borrow_mut().push(ManuallyDrop::into_inner(parked));
+        parking.drain(&mut Deadline::after(Duration::ZERO), drop, give_up);
+        let given_up = given_up.into_inner();
         assert_eq!(given_up.len() + destroyed.load(Ordering::Acquire), 1);
         // Another operation does not get the event of one that was given up.
         let next = device.event();
         for parked in &given_up {
-            assert!(!Arc::ptr_eq(&parked._list.0, &next.handle()));
+            assert!(!Arc::ptr_eq(&parked.list.0, &next.handle()));
         }
         assert!(runner.join().expect("no panic"));
         drop(given_up);
         assert_eq!(destroyed.load(Ordering::Acquire), 1);
         // What is done by then is destroyed.
         let (list, work) = left(&device, &destroyed);
-        parking.park(list, work);
+        park(&parking, list, work);
         assert!(device.step());
-        parking.finish(&mut Deadline::after(Duration::ZERO), |_| panic!("it is done"));
+        parking.drain(&mut Deadline::after(Duration::ZERO), drop, |_| panic!("it is done"));
         assert_eq!(destroyed.load(Ordering::Acquire), 2);
     });
 }

@@ -1,0 +1,249 @@
+//! Things that may go once work has ended, with the events of that work.
+//!
+//! Drivers are asked, and things are handed out, without the lock held: it guards moves of a list alone.
+
+use alloc::vec::{IntoIter, Vec};
+use core::fmt;
+use core::mem::ManuallyDrop;
+
+use crate::backend::EventOps;
+use crate::deadline::Deadline;
+use crate::sync::{AtomicUsize, Mutex, Ordering};
+
+#[cfg(all(test, loom))]
+mod models;
+
+/// Things `T` that wait for events `E`. One that is still here when the list is dropped is not dropped with it: its work may go on.
+pub struct After<T, E> {
+    entries: Mutex<Vec<Entry<T, E>>>,
+    /// Length of the list, so that the usual question whether there is anything costs one load.
+    len: AtomicUsize,
+}
+
+struct Entry<T, E> {
+    thing: ManuallyDrop<T>,
+    /// Dropped after the thing has gone: a runtime may look at the last event of a queue that it releases.
+    events: Vec<E>,
+}
+
+impl<T, E> fmt::Debug for After<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("After").field("entries", &self.len()).finish()
+    }
+}
+
+impl<T, E> Default for After<T, E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T, E> After<T, E> {
+    /// An empty list.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { entries: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
+    }
+
+    /// Things that wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Keeps `thing` until all of `events` are complete.
+    pub fn push(&self, thing: T, events: Vec<E>) {
+        self.extend([Entry { thing: ManuallyDrop::new(thing), events }]);
+    }
+
+    fn extend(&self, more: impl IntoIterator<Item = Entry<T, E>>) {
+        let mut entries = self.entries.lock();
+        entries.extend(more);
+        self.len.store(entries.len(), Ordering::Release);
+    }
+
+    fn take(&self) -> Vec<Entry<T, E>> {
+        let mut entries = self.entries.lock();
+        self.len.store(0, Ordering::Release);
+        core::mem::take(&mut entries)
+    }
+}
+
+impl<T, E: EventOps> After<T, E> {
+    /// Gives `take` what waits for nothing any more; never blocks. Where `take` panics, the rest stays.
+    #[inline]
+    pub fn collect(&self, take: impl FnMut(T)) {
+        if !self.is_empty() {
+            self.collect_complete(take);
+        }
+    }
+
+    #[cold]
+    fn collect_complete(&self, take: impl FnMut(T)) {
+        let (done, waiting): (Vec<_>, Vec<_>) = self.take().into_iter().partition(Entry::is_complete);
+        self.extend(waiting);
+        each(done, take, |entry| self.extend([entry]));
+    }
+
+    /// Waits for everything until the time is over, and gives `take` what is done by then. The rest goes to `left`, also where `take` panics:
+    /// work that may go on uses it, so it must not be dropped.
+    pub(crate) fn drain(
+        &self,
+        deadline: &mut Deadline,
+        mut take: impl FnMut(T),
+        left: impl Fn(ManuallyDrop<T>),
+    ) {
+        let finish = |entry: Entry<T, E>| match entry.is_complete_within(deadline) {
+            true => entry.hand_out(&mut take),
+            false => left(entry.thing),
+        };
+        each_entry(self.take(), finish, |entry| left(entry.thing));
+    }
+}
+
+impl<T, E> Entry<T, E> {
+    fn hand_out(self, take: &mut impl FnMut(T)) {
+        let Self { thing, events } = self;
+        take(ManuallyDrop::into_inner(thing));
+        drop(events);
+    }
+}
+
+impl<T, E: EventOps> Entry<T, E> {
+    fn is_complete(&self) -> bool {
+        self.events.iter().all(EventOps::is_complete)
+    }
+
+    fn is_complete_within(&self, deadline: &mut Deadline) -> bool {
+        if deadline.is_over() {
+            return self.is_complete();
+        }
+        self.events.iter().all(|event| deadline.wait(|left| event.wait(left)).is_ok())
+    }
+}
+
+fn each<T, E>(entries: Vec<Entry<T, E>>, mut take: impl FnMut(T), otherwise: impl FnMut(Entry<T, E>)) {
+    each_entry(entries, |entry| entry.hand_out(&mut take), otherwise);
+}
+
+/// Calls `work` with one after the other, and `otherwise` with those that come after a panic.
+fn each_entry<T, E>(
+    entries: Vec<Entry<T, E>>,
+    mut work: impl FnMut(Entry<T, E>),
+    otherwise: impl FnMut(Entry<T, E>),
+) {
+    struct Rest<T, E, F: FnMut(Entry<T, E>)>(IntoIter<Entry<T, E>>, F);
+
+    impl<T, E, F: FnMut(Entry<T, E>)> Drop for Rest<T, E, F> {
+        fn drop(&mut self) {
+            self.0.by_ref().for_each(&mut self.1);
+        }
+    }
+
+    let mut rest = Rest(entries.into_iter(), otherwise);
+    for entry in rest.0.by_ref() {
+        work(entry);
+    }
+}
+
+/// Keeps for ever what may be in use for ever. In sight, so that a search for leaks finds others.
+#[cfg(any(feature = "cuda", feature = "level-zero"))]
+pub(crate) fn give_up<T: Send + 'static>(thing: T) {
+    trait Kept: Send {}
+    impl<T: Send> Kept for T {}
+    static GIVEN_UP: Mutex<Vec<alloc::boxed::Box<dyn Kept>>> = Mutex::new(Vec::new());
+
+    GIVEN_UP.lock().push(alloc::boxed::Box::new(thing));
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use core::cell::{Cell, RefCell};
+    use core::time::Duration;
+
+    use super::*;
+    use crate::backend::EventStatus;
+    use crate::error::{Error, ErrorKind, Result};
+
+    /// Complete, pending, or failed.
+    #[derive(Clone)]
+    struct Work<'w>(&'w Cell<Option<bool>>);
+
+    impl EventOps for Work<'_> {
+        fn status(&self) -> Result<EventStatus> {
+            match self.0.get() {
+                Some(true) => Ok(EventStatus::Complete),
+                Some(false) => Ok(EventStatus::Pending),
+                None => Err(ErrorKind::DeviceLost.into()),
+            }
+        }
+
+        fn wait(&self, limit: Duration) -> Result<()> {
+            if self.status()? == EventStatus::Complete { Ok(()) } else { Err(Error::timeout(limit)) }
+        }
+    }
+
+    #[test]
+    fn a_thing_waits_for_all_of_its_events_and_for_failed_ones_for_ever() {
+        let works = [Some(true), Some(false), None].map(Cell::new);
+        let [done, pending, failed] = works.each_ref().map(Work);
+        let (list, gone) = (After::new(), RefCell::new(Vec::new()));
+        let collect = || list.collect(|thing| gone.borrow_mut().push(thing));
+        list.push(1, alloc::vec![done.clone(), pending.clone()]);
+        list.push(2, Vec::new());
+        list.push(3, alloc::vec![failed]);
+        collect();
+        assert_eq!((gone.take(), list.len()), (alloc::vec![2], 2));
+        pending.0.set(Some(true));
+        collect();
+        assert_eq!((gone.take(), list.len()), (alloc::vec![1], 1));
+        let left = RefCell::new(Vec::new());
+        list.push(4, alloc::vec![done]);
+        let keep = |thing| left.borrow_mut().push(ManuallyDrop::into_inner(thing));
+        list.drain(&mut Deadline::after(Duration::ZERO), |thing| gone.borrow_mut().push(thing), keep);
+        assert_eq!((gone.take(), left.take(), list.len()), (alloc::vec![4], alloc::vec![3], 0));
+    }
+
+    #[test]
+    fn what_comes_after_a_panic_stays_or_is_left() {
+        let done = Cell::new(Some(true));
+        let fill = |list: &After<i32, Work<'_>>| (1..=3).for_each(|thing| list.push(thing, Vec::new()));
+        let panics = |work: &dyn Fn()| {
+            assert!(std::panic::catch_unwind(core::panic::AssertUnwindSafe(work)).is_err());
+        };
+        let second = |thing| assert_ne!(thing, 2, "as asked for");
+        let list = After::new();
+        list.push(0, alloc::vec![Work(&done)]);
+        fill(&list);
+        panics(&|| list.collect(second));
+        assert_eq!(list.len(), 1, "the third");
+        list.collect(drop);
+        fill(&list);
+        let left = Cell::new(0);
+        panics(&|| list.drain(&mut Deadline::after(Duration::ZERO), second, |_| left.set(left.get() + 1)));
+        assert_eq!((left.get(), list.len()), (1, 0), "the third");
+    }
+
+    #[test]
+    fn what_still_waits_is_not_dropped_with_the_list() {
+        struct Bomb;
+
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                unreachable!("its work goes on");
+            }
+        }
+
+        let pending = Cell::new(Some(false));
+        let list = After::new();
+        list.push(Bomb, alloc::vec![Work(&pending)]);
+        list.collect(drop);
+        drop(list);
+    }
+}

@@ -1,0 +1,98 @@
+//! Lists under all interleavings: a thing goes once, and never before its work has ended.
+
+use alloc::sync::Arc;
+use core::cell::Cell;
+use core::time::Duration;
+
+use loom::sync::atomic::{AtomicBool, AtomicUsize};
+use loom::thread;
+
+use super::*;
+use crate::backend::EventStatus;
+use crate::error::{Error, Result};
+
+/// Work that somebody may end.
+#[derive(Clone)]
+struct Work(Arc<AtomicBool>);
+
+impl EventOps for Work {
+    fn status(&self) -> Result<EventStatus> {
+        let complete = self.0.load(Ordering::Acquire);
+        Ok(if complete { EventStatus::Complete } else { EventStatus::Pending })
+    }
+
+    fn wait(&self, limit: Duration) -> Result<()> {
+        if self.is_complete() { Ok(()) } else { Err(Error::timeout(limit)) }
+    }
+}
+
+/// May not go while its work goes on.
+struct Code {
+    work: Work,
+    gone: Arc<AtomicUsize>,
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        assert!(self.work.is_complete(), "it runs");
+        self.gone.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+type List = After<Code, Work>;
+
+/// Its lock was used once: loom's objects are made by this thread.
+fn list() -> (Arc<List>, Arc<AtomicUsize>) {
+    let list = List::new();
+    drop(list.take());
+    (Arc::new(list), Arc::new(AtomicUsize::new(0)))
+}
+
+fn work() -> Work {
+    Work(Arc::new(AtomicBool::new(false)))
+}
+
+fn push(list: &List, work: &Work, gone: &Arc<AtomicUsize>) {
+    list.push(Code { work: work.clone(), gone: Arc::clone(gone) }, alloc::vec![work.clone()]);
+    list.collect(drop);
+}
+
+#[test]
+fn a_thing_goes_once_and_after_its_work() {
+    let mut builder = loom::model::Builder::new();
+    // Three threads: three forced switches show what they can do to each other.
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let ((list, gone), works) = (list(), [work(), work()]);
+        let other = {
+            let (list, work, gone) = (Arc::clone(&list), works[1].clone(), Arc::clone(&gone));
+            thread::spawn(move || push(&list, &work, &gone))
+        };
+        let device = {
+            let works = works.clone();
+            thread::spawn(move || works.iter().for_each(|work| work.0.store(true, Ordering::Release)))
+        };
+        push(&list, &works[0], &gone);
+        other.join().expect("no panic");
+        device.join().expect("no panic");
+        list.collect(drop);
+        assert_eq!((gone.load(Ordering::Acquire), list.len()), (2, 0));
+    });
+}
+
+/// The owner of the list goes while the device works: what is not done by then is left, and nothing is in both hands.
+#[test]
+fn what_is_not_done_in_time_is_left() {
+    loom::model(|| {
+        let ((list, gone), works) = (list(), [work(), work()]);
+        works.iter().for_each(|work| push(&list, work, &gone));
+        let device = {
+            let works = works.clone();
+            thread::spawn(move || works.iter().for_each(|work| work.0.store(true, Ordering::Release)))
+        };
+        let left = Cell::new(0);
+        list.drain(&mut Deadline::after(Duration::ZERO), drop, |_code| left.set(left.get() + 1));
+        assert_eq!((gone.load(Ordering::Acquire) + left.get(), list.len()), (2, 0));
+        device.join().expect("no panic");
+    });
+}
