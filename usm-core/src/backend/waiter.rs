@@ -20,7 +20,7 @@ use core::time::Duration;
 use std::thread;
 use std::time::Instant;
 
-use self::line::Line;
+use self::line::{Line, Ticket};
 use super::{EventStatus, poll};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::sleeping::Mutex;
@@ -73,7 +73,7 @@ pub(super) fn until_complete(
         return Ok(());
     }
     if let Some(block) = blocking() {
-        LINE.wait(block, || limit.saturating_sub(start.elapsed()), &status, start_thread)?;
+        LINE.wait(&Ticket::new(block), || limit.saturating_sub(start.elapsed()), &status, start_thread)?;
     }
     // Where there was no thread to be had this is the wait, else the last word.
     let rest = limit.saturating_sub(start.elapsed());

@@ -28,7 +28,7 @@ enum Stage {
 }
 
 /// What a caller and the thread share.
-struct Ticket {
+pub(super) struct Ticket {
     block: Blocking,
     stage: Mutex<Stage>,
     signal: Condvar,
@@ -46,23 +46,28 @@ struct Callers {
     has_thread: bool,
 }
 
+impl Ticket {
+    pub(super) fn new(block: Blocking) -> Arc<Self> {
+        Arc::new(Self { block, stage: Mutex::new(Stage::InLine), signal: Condvar::new() })
+    }
+}
+
 impl Line {
     pub(super) const fn new() -> Self {
         let callers = Callers { tickets: VecDeque::new(), has_thread: false };
         Self { callers: Mutex::new(callers), come: Condvar::new() }
     }
 
-    /// Has the thread wait by `block` and comes back when it has, when `status` says that there is nothing to wait for, when `rest` says
+    /// Has the thread wait for the ticket's operation and comes back when it has, when `status` says that there is nothing to wait for, when `rest` says
     /// that no time is left, or at once where `start` cannot have a thread [serve](Self::serve) the line.
     pub(super) fn wait(
         &self,
-        block: Blocking,
+        ticket: &Arc<Ticket>,
         rest: impl Fn() -> Duration,
         status: impl Fn() -> Result<EventStatus>,
         start: impl FnOnce() -> bool,
     ) -> Result<()> {
-        let ticket = Arc::new(Ticket { block, stage: Mutex::new(Stage::InLine), signal: Condvar::new() });
-        if !self.stand(&ticket, start) {
+        if !self.stand(ticket, start) {
             return Ok(());
         }
         let mut turn = TURN;
@@ -82,7 +87,7 @@ impl Line {
             turn = turn.saturating_mul(2).min(LONGEST_TURN);
             let answer = status();
             if rest.is_zero() || !matches!(answer, Ok(EventStatus::Pending)) {
-                self.callers.lock().tickets.retain(|other| !Arc::ptr_eq(other, &ticket));
+                self.callers.lock().tickets.retain(|other| !Arc::ptr_eq(other, ticket));
                 return answer.map(drop);
             }
         }

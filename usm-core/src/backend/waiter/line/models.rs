@@ -127,7 +127,12 @@ impl Office {
 
     /// A wait that only its end ends.
     fn wait(self: &Arc<Self>, event: &Arc<impl Block>) -> Result<()> {
-        self.line.wait(blocking(event), || Duration::MAX, || Ok(EventStatus::Pending), || self.start())
+        self.line.wait(
+            &Ticket::new(blocking(event)),
+            || Duration::MAX,
+            || Ok(EventStatus::Pending),
+            || self.start(),
+        )
     }
 
     /// A wait whose time is over after so many looks at the clock.
@@ -145,10 +150,9 @@ impl Office {
                 Duration::from_secs(1)
             }
         };
-        let block = blocking(event);
-        let ours = &raw const *block;
-        let outcome = self.line.wait(block, rest, status, || self.start());
-        let stays = |ticket: &Arc<Ticket>| core::ptr::addr_eq(&raw const *ticket.block, ours);
+        let ours = Ticket::new(blocking(event));
+        let outcome = self.line.wait(&ours, rest, status, || self.start());
+        let stays = |ticket: &Arc<Ticket>| Arc::ptr_eq(ticket, &ours);
         assert!(!self.line.callers.lock().tickets.iter().any(stays), "its ticket is still in the line");
         outcome
     }
