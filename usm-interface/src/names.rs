@@ -10,7 +10,7 @@ use crate::error::Part;
 use crate::field::{Field, Name, members};
 
 /// Members up to which names are compared one by one.
-pub(crate) const FEW: usize = 64;
+pub(crate) const FEW: usize = 16;
 
 /// The first member whose name or title one before it has, or whose title is its own name: its place among the members, and the part
 /// that an error names. `level` are the entries of one structure, complete. With `strict`, members without a name are not asked.
