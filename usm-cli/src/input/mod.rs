@@ -7,6 +7,8 @@ pub(crate) mod graph_json;
 mod json;
 pub(crate) mod onnx;
 mod table;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod target;
 
 use std::io::{self, Read as _};
 use std::path::Path;

@@ -5,7 +5,7 @@ mod control;
 mod element;
 #[cfg(feature = "onnx")]
 pub(crate) mod infer;
-mod proto;
+pub(super) mod proto;
 mod shape;
 
 use std::collections::{HashMap, HashSet};

@@ -1,0 +1,148 @@
+//! What holds for every input of every reader of files: for the tests below, and for `fuzz/fuzz_targets/command_inputs.rs`.
+
+use usm_core::Selector;
+
+use super::{Hints, buffers_csv, cfg_json, graph_json, onnx, table};
+use crate::error::{Error, Exit};
+use crate::shown::is_unsafe;
+
+/// The first byte chooses the reader, the rest is the input. Nothing panics; a refusal is bad input, said in one line that a terminal only
+/// shows; a graph that is read is written, and then reads as itself.
+pub(crate) fn check(data: &[u8]) {
+    let Some((reader, input)) = data.split_first() else { return };
+    let hints = Hints { alignment: (reader & 8 != 0).then_some(64), dims: vec![("N".to_owned(), 3)] };
+    let graph = match reader & 7 {
+        0 => refused(graph_json::parse(input, &hints)),
+        1 => refused(onnx::parse(input, &hints)),
+        2 => {
+            let _ = refused(buffers_csv::parse(input, &hints));
+            None
+        }
+        3 => {
+            let _ = refused(cfg_json::parse(input));
+            None
+        }
+        _ => {
+            let text = String::from_utf8_lossy(input);
+            if let Ok(selector) = text.parse::<Selector>() {
+                assert_eq!(selector.to_string().parse(), Ok(selector), "{text:?}");
+            }
+            if let Ok(bytes) = table::bytes(&text) {
+                assert_eq!(table::bytes(&bytes.to_string()), Ok(bytes), "{text:?}");
+            }
+            None
+        }
+    };
+    if let Some(graph) = graph {
+        let text = graph_json::text(&graph).expect("a graph can be written");
+        let again = graph_json::parse(text.as_bytes(), &hints).expect("what was written can be read");
+        assert_eq!(graph_json::text(&again).expect("a graph can be written"), text);
+    }
+}
+
+fn refused<T>(result: Result<T, Error>) -> Option<T> {
+    result
+        .map_err(|error| {
+            let message = error.to_string();
+            assert!(!message.is_empty() && !message.chars().any(is_unsafe), "{message:?}");
+            assert!(matches!(error.exit(), Exit::Bad | Exit::Unable), "{message}");
+        })
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRAPH: &str = r#"{"tensors":[{"id":0,"size":4096,"alignment":64,"kind":"activation"},{"id":1,"size":4096,"alias_of":0,"alias_offset":0},
+        {"id":2,"size":100,"padding":5}],"ops":[{"name":"a","outputs":[0],"cost":3},{"name":"b","inputs":[0,1],"outputs":[2],
+        "in_place":[[0,2]]}],"outputs":[2],"loops":[[0,1]]}"#;
+    const BUFFERS: &str = "id,lower,upper,size,alignment,gaps\n0,0,9,4096,64,3-5\n1,1,3,100,8,\n";
+    const RECORD: &str = r#"{"case":"fan","subgraph_limit":10,"functions":{"main":[{"name":"head","succ":["left"],"raising":false,
+        "ops":[["inc","a"],["dec",null]]},{"name":"left","succ":[],"raising":true,"ops":[["dec","a"]]}]}}"#;
+    const SELECTOR: &str = "sycl:level_zero:gpu:1";
+
+    /// A model of one operator, in protobuf's bytes.
+    fn model() -> Vec<u8> {
+        use onnx::proto::{GraphProto, ModelProto, NodeProto};
+        use prost::Message as _;
+        let node = NodeProto {
+            op_type: "Relu".to_owned(),
+            input: vec!["x".to_owned()],
+            output: vec!["y".to_owned()],
+            ..NodeProto::default()
+        };
+        let graph = GraphProto { name: "g".to_owned(), node: vec![node], ..GraphProto::default() };
+        ModelProto { graph: Some(graph), ..ModelProto::default() }.encode_to_vec()
+    }
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 >> 20) as usize % bound.max(1)
+        }
+    }
+
+    const PARTS: [&[u8]; 14] = [
+        b"-1",
+        b"18446744073709551616",
+        b"9223372036854775807",
+        b"1e400",
+        b"null",
+        b"[[[[[[[[",
+        b"\"",
+        b",",
+        b"\x00",
+        b"\xff",
+        b"\x1b[2J",
+        b"\n",
+        b"}",
+        b"\xc2\x9b",
+    ];
+
+    /// `USM_CASES`: how many, beyond what every run does.
+    #[test]
+    fn mutations_of_every_format_are_read_or_refused() {
+        let cases = std::env::var("USM_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(3000);
+        let model = model();
+        let seeds = [GRAPH.as_bytes(), &model, BUFFERS.as_bytes(), RECORD.as_bytes(), SELECTOR.as_bytes()];
+        let mut random = Random(0x9E37_79B9_7F4A_7C15);
+        for seed in seeds {
+            assert!(!seed.is_empty());
+        }
+        for case in 0..cases {
+            let reader = case % seeds.len();
+            let mut data = seeds[reader].to_vec();
+            for _ in 0..=random.below(6) {
+                let at = random.below(data.len());
+                let end = (at + random.below(12)).min(data.len());
+                match random.below(5) {
+                    0 if !data.is_empty() => data[at] ^= 1 << random.below(8),
+                    1 => drop(data.drain(at..end)),
+                    2 => drop(data.splice(at..at, PARTS[random.below(PARTS.len())].iter().copied())),
+                    3 => drop(data.splice(at..end, PARTS[random.below(PARTS.len())].iter().copied())),
+                    _ => {
+                        let copy = data[at..end].to_vec();
+                        drop(data.splice(at..at, copy));
+                    }
+                }
+            }
+            data.insert(0, reader as u8 | if random.below(2) == 0 { 8 } else { 0 });
+            check(&data);
+        }
+    }
+
+    #[test]
+    fn the_seeds_are_read() {
+        assert!(graph_json::parse(GRAPH.as_bytes(), &Hints::default()).is_ok());
+        assert!(buffers_csv::parse(BUFFERS.as_bytes(), &Hints::default()).is_ok());
+        assert!(cfg_json::parse(RECORD.as_bytes()).is_ok());
+        assert!(SELECTOR.parse::<Selector>().is_ok());
+        let refused = onnx::parse(&model(), &Hints::default()).expect_err("it states no shape");
+        assert!(!refused.to_string().contains("not an ONNX file"), "{refused}");
+    }
+}
