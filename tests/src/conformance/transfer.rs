@@ -173,7 +173,7 @@ pub fn fills_follow_one_rule<B: Backend>(fixture: &Fixture<'_, B>) {
         for width in (0..=18).chain([32, 64, 96]) {
             let pattern: Vec<u8> = (0..width).map(|index| (width + index) as u8).collect();
             for (offset, len) in
-                [(0, 48), (0, 50), (1, 48), (2, 48), (4, 48), (8, 48), (16, 48), (24, 16), (0, 96)]
+                [(0, 96), (0, 48), (0, 50), (1, 48), (2, 48), (4, 48), (8, 48), (16, 48), (32, 16)]
             {
                 let suits = [1, 2, 4, 8, 16].contains(&width) && len % width == 0 && offset % width == 0;
                 match queue.fill_bytes(memory, offset, len, &pattern) {
@@ -263,7 +263,7 @@ pub fn buffers_are_filled_by_the_same_rule<B: Backend>(fixture: &Fixture<'_, B>)
     for width in (0..=18).chain([32, 64, 96, 128]) {
         let pattern: Vec<u8> = (0..width).map(|index| (width + index) as u8).collect();
         for (offset, len) in
-            [(0, 48), (0, 50), (1, 48), (2, 48), (4, 48), (8, 48), (16, 48), (24, 16), (0, 96), (96, 0)]
+            [(0, 96), (96, 0), (0, 48), (0, 50), (1, 48), (2, 48), (4, 48), (8, 48), (16, 48), (32, 16)]
         {
             let suits = [1, 2, 4, 8, 16].contains(&width) && len % width == 0 && offset % width == 0;
             match queue.fill_buffer(&mut opaque, offset, len, &pattern) {

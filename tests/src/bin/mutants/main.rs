@@ -3,8 +3,11 @@
 
 #![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
 
+mod conformance;
+mod mock;
 mod plans;
 
+use core::any::Any;
 use core::fmt::Display;
 use core::panic::AssertUnwindSafe;
 use std::collections::BTreeSet;
@@ -57,10 +60,13 @@ impl Checker {
 
 fn outcome<T, E: Display>(check: impl FnOnce() -> Result<T, E>) -> Result<Result<(), String>, String> {
     let checked = catch_unwind(AssertUnwindSafe(|| check().map(drop).map_err(|error| error.to_string())));
-    checked.map_err(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
-    })
+    checked.map_err(|panic| message(&*panic))
+}
+
+/// What a panic says.
+pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    text.or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned())).unwrap_or_default()
 }
 
 /// A JSON string.
@@ -85,7 +91,13 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let checkers = [plans::plan_verify(), plans::certificates(), plans::graph()];
+    let checkers = [
+        plans::plan_verify(),
+        plans::certificates(),
+        plans::graph(),
+        mock::violations(),
+        conformance::suite_on_faulty_backends(),
+    ];
     if json {
         let rows: Vec<String> = checkers.iter().map(Checker::json).collect();
         println!("{{\"checkers\":[{}]}}", rows.join(","));
