@@ -66,7 +66,7 @@ pub mod sleeping {
 #[cfg(feature = "std")]
 #[doc(hidden)]
 pub mod ends {
-    pub use crate::process::{Inside, ask, finish_work, work};
+    pub use crate::process::{Inside, ask, finish_work, watch_forks, work};
 }
 
 /// The lock of the models or of valgrind, and what memcheck is told, for usm-pool: no part of the interface.

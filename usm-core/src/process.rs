@@ -22,6 +22,7 @@ use std::time::Instant;
 use crate::error::{ErrorKind, Result};
 
 pub use exit::finish_work;
+pub use fork::watch_forks;
 
 /// Everything goes.
 const RUNS: u8 = 0;

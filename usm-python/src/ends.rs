@@ -18,8 +18,11 @@ fn _finish_work(py: Python<'_>) -> PyResult<()> {
     signal.map_or(Ok(()), Err)
 }
 
-/// Has the interpreter call [`_finish_work`] at its end, after what is registered later.
+/// Has the interpreter call [`_finish_work`] at its end, after what is registered later, and forks wait until no block is in its turn.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // In this order: who has a turn takes locks of the core.
+    usm_core::ends::watch_forks();
+    crate::fork::prepare::<{ crate::fork::TURNS }>();
     let finish = wrap_pyfunction!(_finish_work, module)?;
     module.py().import("atexit")?.call_method1("register", (finish,)).map(drop)
 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use pyo3::prelude::*;
 use usm_nrt::MemInfo;
 
-use crate::nrt_fork;
+use crate::fork;
 use crate::nrt_library::Runtime;
 
 /// Whether origins are noted.
@@ -32,12 +32,13 @@ static ORIGINS: Mutex<Origins> =
 
 /// No fork happens meanwhile; `work` needs neither the interpreter nor the library.
 fn with<T>(work: impl FnOnce(&mut Origins) -> T) -> T {
-    nrt_fork::guarded(|| work(&mut ORIGINS.lock().unwrap_or_else(PoisonError::into_inner)))
+    let _inside = fork::enter::<{ fork::SOURCE }>();
+    work(&mut ORIGINS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Starts or stops noting; what was noted before is forgotten.
 pub(crate) fn set_wanted(on: bool) {
-    nrt_fork::prepare();
+    fork::prepare::<{ fork::SOURCE }>();
     WANTED.store(on, Ordering::Relaxed);
     let _gone = with(|origins| {
         origins.limit = LIMIT;

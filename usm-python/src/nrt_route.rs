@@ -12,8 +12,8 @@ use usm_nrt::api::CLiveBlock;
 use usm_nrt::{ExternalAllocator, FreeFn, MemInfo, SourceAllocator, Stats};
 
 use crate::error::Class;
+use crate::fork;
 use crate::import;
-use crate::nrt_fork;
 use crate::nrt_library::{Runtime, runtime};
 use crate::nrt_origin;
 use crate::nrt_trace;
@@ -40,7 +40,8 @@ fn source() -> Option<Arc<Source>> {
 unsafe extern "C" fn source_malloc(size: usize, _: *mut c_void) -> *mut c_void {
     // Counted before the source is looked at, so that it cannot be given back in between.
     GIVEN.fetch_add(1, Ordering::SeqCst);
-    let block = nrt_fork::guarded(|| {
+    let block = {
+        let _inside = fork::enter::<{ fork::SOURCE }>();
         source().map_or(std::ptr::null_mut(), |source| {
             // SAFETY: lives as long as `source`.
             let table = unsafe { source.allocator.as_table().as_ref() };
@@ -50,7 +51,7 @@ unsafe extern "C" fn source_malloc(size: usize, _: *mut c_void) -> *mut c_void {
                 None => std::ptr::null_mut(),
             }
         })
-    });
+    };
     if block.is_null() {
         GIVEN.fetch_sub(1, Ordering::SeqCst);
     } else {
@@ -67,8 +68,9 @@ unsafe extern "C" fn source_free(block: *mut c_void, _: *mut c_void) {
     nrt_origin::forget(block as usize);
     nrt_trace::died(block as usize);
     if let Some(free) = FREE.get() {
+        let _inside = fork::enter::<{ fork::SOURCE }>();
         // SAFETY: a block of `source_malloc`, once; the function finds the source in the block.
-        nrt_fork::guarded(|| unsafe { free(block, std::ptr::null_mut()) });
+        unsafe { free(block, std::ptr::null_mut()) };
     }
     GIVEN.fetch_sub(1, Ordering::SeqCst);
 }
@@ -116,7 +118,7 @@ pub(crate) fn _nrt_take_source(
     // SAFETY: just allocated there.
     unsafe { free(probe, table.opaque) };
     let _ = FREE.set(free);
-    nrt_fork::prepare();
+    fork::prepare::<{ fork::SOURCE }>();
     let fresh = Arc::new(Source { allocator, kind, stream });
     {
         let mut slot = SOURCE.write().unwrap_or_else(PoisonError::into_inner);

@@ -14,6 +14,7 @@ use usm_core::{
 };
 
 use crate::error::Failure;
+use crate::fork;
 use crate::track::Tracked;
 
 type Result<T> = std::result::Result<T, Failure>;
@@ -151,8 +152,9 @@ impl Storage {
         self.kind().is_host_accessible()
     }
 
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.memory.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn turn(&self) -> Turn<'_> {
+        let inside = fork::enter();
+        Turn(self.memory.turn.lock().unwrap_or_else(PoisonError::into_inner), None, inside)
     }
 
     /// Waits, whatever the kind, until the memory may be handed to somebody who knows nothing of our events.
@@ -297,12 +299,19 @@ pub(crate) fn copy_strided(
 
 /// The turns of both, one when they are the same: always in the order of addresses, so that two copies the opposite way do
 /// not wait for each other.
-fn turns<'s>(dst: &'s Storage, src: &'s Storage) -> (MutexGuard<'s, ()>, Option<MutexGuard<'s, ()>>) {
+fn turns<'s>(dst: &'s Storage, src: &'s Storage) -> Turn<'s> {
     let is_first = Arc::as_ptr(&dst.memory) <= Arc::as_ptr(&src.memory);
     let (first, second) = if is_first { (dst, src) } else { (src, dst) };
-    let turn = first.turn();
-    (turn, (!Arc::ptr_eq(&first.memory, &second.memory)).then(|| second.turn()))
+    let mut turn = first.turn();
+    if !Arc::ptr_eq(&first.memory, &second.memory) {
+        turn.1 = Some(second.memory.turn.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+    turn
 }
+
+/// The turn of a block, or of two. Forks wait until it is over.
+#[expect(dead_code, reason = "kept for their drops, in this order")]
+struct Turn<'s>(MutexGuard<'s, ()>, Option<MutexGuard<'s, ()>>, fork::Inside<{ fork::TURNS }>);
 
 impl Drop for Memory {
     /// A driver's free may block, and what it waits for may need the interpreter: it is given up meanwhile. Producers are

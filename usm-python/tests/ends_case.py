@@ -100,11 +100,14 @@ def forked():
     """Children of a program whose threads are at the books of host memory."""
     stop = threading.Event()
     host = usm.Queue("host")
+    shared = [usm.zeros(1 << 16, dtype="u1", queue=host) for _ in range(2)]
 
     def on_host():
         one, two = (usm.zeros(64, dtype="u1", queue=host) for _ in range(2))
         host.copy(one, two).wait()
         assert bytes(memoryview(one)) == bytes(64)
+        # The children use what the threads are using.
+        host.copy(*shared).wait()
 
     def work():
         while not stop.is_set():

@@ -128,7 +128,7 @@ mod imp {
         }
     }
 
-    fn watch() {
+    pub(super) fn watch() {
         static WATCHED: AtomicBool = AtomicBool::new(false);
         if !WATCHED.load(Ordering::Relaxed) && !WATCHED.swap(true, Ordering::Relaxed) {
             super::super::exit::keep_loaded();
@@ -142,9 +142,16 @@ mod imp {
 #[cfg(not(all(unix, not(any(loom, miri, usm_valgrind)))))]
 mod imp {
     pub(crate) fn guard<H>(_: &alloc::sync::Arc<H>) {}
+
+    pub(super) fn watch() {}
 }
 
 #[cfg(all(unix, not(any(loom, miri, usm_valgrind))))]
 pub(crate) use imp::Held;
+/// From now on forks are watched: to be called before others register handlers for what takes our locks.
+pub fn watch_forks() {
+    imp::watch();
+}
+
 /// From now on forks find this lock free.
 pub(crate) use imp::guard;
