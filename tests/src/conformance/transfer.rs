@@ -175,6 +175,8 @@ pub fn fills_follow_one_rule<B: Backend>(fixture: &Fixture<'_, B>) {
             for (offset, len) in
                 [(0, 96), (0, 48), (0, 50), (1, 48), (2, 48), (4, 48), (8, 48), (16, 48), (32, 16)]
             {
+                // Another one at each place: the same one could lie elsewhere unseen.
+                let pattern: Vec<u8> = pattern.iter().map(|byte| byte.wrapping_add(offset as u8)).collect();
                 let suits = [1, 2, 4, 8, 16].contains(&width) && len % width == 0 && offset % width == 0;
                 match queue.fill_bytes(memory, offset, len, &pattern) {
                     Ok(_) => {
@@ -265,6 +267,8 @@ pub fn buffers_are_filled_by_the_same_rule<B: Backend>(fixture: &Fixture<'_, B>)
         for (offset, len) in
             [(0, 96), (96, 0), (0, 48), (0, 50), (1, 48), (2, 48), (4, 48), (8, 48), (16, 48), (32, 16)]
         {
+            // Another one at each place: the same one could lie elsewhere unseen.
+            let pattern: Vec<u8> = pattern.iter().map(|byte| byte.wrapping_add(offset as u8)).collect();
             let suits = [1, 2, 4, 8, 16].contains(&width) && len % width == 0 && offset % width == 0;
             match queue.fill_buffer(&mut opaque, offset, len, &pattern) {
                 Ok(_) => {
