@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
+use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -25,8 +26,10 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
             bar.set_style(style);
         }
-        // It has a thread for this, which the system may refuse: indicatif would panic.
-        if std::thread::Builder::new().spawn(|| ()).is_ok() {
+        // indicatif starts a thread for this, and panics where the system refuses it. A first thread,
+        // which has ended, shows that there is room for one.
+        let thread = || std::thread::Builder::new().spawn(|| ());
+        if std::io::stderr().is_terminal() && thread().is_ok_and(|ended| ended.join().is_ok()) {
             bar.enable_steady_tick(Duration::from_millis(120));
         }
         Self { bar, widest: AtomicU64::new(0) }

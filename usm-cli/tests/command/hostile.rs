@@ -213,8 +213,18 @@ fn memory_that_is_not_given_ends_every_verb_with_one_line() {
     let line = "  call void @NRT_incref(ptr %a)\n  call void @NRT_decref(ptr %a)\n";
     let ir = format!("define void @f(ptr %a) {{\n{}  ret void\n}}\n", line.repeat(20_000));
     let ir = file(&folder, "large.ll", ir);
+    let rows: String = (0..50_000).map(|n| format!("{n},{},{},64\n", n, n + 3)).collect();
+    let table = file(&folder, "table.csv", format!("id,lower,upper,size\n{rows}"));
+    let ops: Vec<_> = (0..10_000)
+        .map(|n| json!({"inputs": if n > 0 { vec![n - 1] } else { vec![] }, "outputs": [n]}))
+        .collect();
+    let tensors: Vec<_> = (0..10_000).map(|n| json!({"id": n, "size": 64})).collect();
+    let graph = json!({"tensors": tensors, "ops": ops, "outputs": [9_999]}).to_string();
+    let graph = file(&folder, "graph.json", graph);
     let none = "/dev/null".to_owned();
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 9] = [
+        (&["plan", &table, "--time-limit", "1"], &none),
+        (&["plan", &graph, "--queue", "out-of-order", "--time-limit", "1"], &none),
         (&["devices"], &none),
         (&["demo", "--svg", "/dev/null"], &none),
         (&["run", "histogram", "--size", "4000000", "--repeat", "1"], &none),
