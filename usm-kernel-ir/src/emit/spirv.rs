@@ -481,8 +481,12 @@ impl Writer<'_> {
             }
             ExprKind::Unary(operator, operand) => {
                 let value = self.expr(operand);
+                if (*operator, expr.ty) == (Unary::Not, Scalar::Bool) {
+                    // Intel's compiler for GPUs ends the process over `OpLogicalNot`.
+                    let [no, yes] = [false, true].map(|value| self.constant(Literal::bool(value)));
+                    return self.op(Op::Select, ty, &[value, no, yes]);
+                }
                 let op = match (operator, expr.ty) {
-                    (Unary::Not, Scalar::Bool) => Op::LogicalNot,
                     (Unary::Not, _) => Op::Not,
                     (Unary::Neg, ty) if ty.is_float() => Op::FNegate,
                     (Unary::Neg, _) => Op::SNegate,
