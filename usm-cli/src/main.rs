@@ -74,7 +74,11 @@ fn shell() -> impl TypedValueParser<Value = Shell> {
 
 fn completions(shell: Shell) -> Result<Exit> {
     let mut script = Vec::new();
-    generate(shell, &mut Cli::command(), "usm", &mut script);
+    // The generators also list the verbs that the help hides.
+    let all = Cli::command();
+    let shown = all.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    let mut command = clap::Command::new("usm").args(all.get_arguments().cloned()).subcommands(shown);
+    generate(shell, &mut command, "usm", &mut script);
     output::raw(&script)?;
     Ok(Exit::Done)
 }
