@@ -88,7 +88,8 @@ fn definitions(text: &str) -> Vec<(&str, bool)> {
         let is_definition = before.split_whitespace().all(|word| word.starts_with("pub") || word == "unsafe");
         let end = after.find(['(', '<']).unwrap_or(after.len());
         if is_definition && end > 0 {
-            found.push((&after[..end], after[end..].starts_with('<')));
+            let generics = &after[end..];
+            found.push((&after[..end], generics.starts_with('<') && !generics.starts_with("<const ")));
         }
     }
     found
