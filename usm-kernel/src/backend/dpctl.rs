@@ -12,7 +12,6 @@ use core::mem::MaybeUninit;
 use core::ptr;
 
 use usm_core::backend::dpctl::{Dpctl, DpctlContext, DpctlEvent, DpctlQueue, raw};
-use usm_core::backend::{ContextOps, DeviceOps};
 use usm_core::{BackendKind, Error, ErrorKind};
 
 use super::table::table;
@@ -208,6 +207,7 @@ fn log_of(context: &DpctlContext, code: &Code<'_>, options: &str) -> String {
     {
         use usm_core::Backend;
         use usm_core::backend::opencl::OpenCl;
+        use usm_core::backend::{ContextOps, DeviceOps};
 
         let name = context.shared().info().name;
         let Ok(backend) = OpenCl::load() else { return String::new() };
