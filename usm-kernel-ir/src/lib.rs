@@ -19,7 +19,9 @@ mod uniform;
 mod verify;
 
 pub use error::Refusal;
-pub use interpret::{Fault, Input, Interpreter, Order};
+pub use interpret::{
+    Argument, CheckError, Deed, Fault, Input, InputError, Interpreter, Order, Site, WorkItem, check,
+};
 pub use kernel::{
     Array, ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt, StmtKind, Value,
     ValueId, VarId, Variable,

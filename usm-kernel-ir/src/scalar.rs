@@ -195,6 +195,29 @@ impl Literal {
         Self { ty: Scalar::Bool, bits: value as u64 }
     }
 
+    /// The value that these bytes are, in the byte order of this machine. Bytes that are missing are zero; of a `bool` any but zero is true.
+    #[must_use]
+    pub fn from_ne_bytes(ty: Scalar, bytes: &[u8]) -> Self {
+        let mut word = [0; 8];
+        let width = ty.bytes() as usize;
+        let start = if cfg!(target_endian = "big") { 8 - width } else { 0 };
+        for (to, from) in word.iter_mut().skip(start).zip(bytes.iter().take(width)) {
+            *to = *from;
+        }
+        Self::integer(ty, u64::from_ne_bytes(word))
+    }
+
+    /// The value's bytes in the byte order of this machine: the first of the two as many as the second says.
+    #[must_use]
+    pub fn to_ne_bytes(self) -> ([u8; 8], usize) {
+        let width = self.ty.bytes() as usize;
+        let mut word = self.bits.to_ne_bytes();
+        if cfg!(target_endian = "big") {
+            word.rotate_left(8 - width);
+        }
+        (word, width)
+    }
+
     /// The value of a `f32`.
     #[must_use]
     pub const fn to_f32(self) -> f32 {

@@ -20,11 +20,16 @@ const CONSTANT: u64 = 64 * 1024;
 /// # Errors
 /// The first thing that is wrong, with its place.
 pub fn verify(kernel: &Kernel) -> Result<(), Refusal> {
+    verify_items(kernel)?;
+    Uniformity::of(kernel).barriers(kernel)
+}
+
+/// As [`verify`], but not that all items of a group reach its barriers.
+pub(crate) fn verify_items(kernel: &Kernel) -> Result<(), Refusal> {
     let checker = Checker { kernel };
     checker.head()?;
     let mut known = vec![false; kernel.variables.len()];
-    checker.block(&kernel.body, &mut known, 0, 0)?;
-    Uniformity::of(kernel).barriers(kernel)
+    checker.block(&kernel.body, &mut known, 0, 0)
 }
 
 struct Checker<'k> {

@@ -9,7 +9,7 @@ use core::mem::MaybeUninit;
 use core::slice;
 
 use bytemuck::Pod;
-use usm_core::{Access, AllocKind, Allocation, Backend, Kind, UninitVec, Usage, UsmVec};
+use usm_core::{Access, Allocation, Backend, Kind, UninitVec, Usage, UsmVec};
 
 use crate::atomic::AtomicElement;
 #[cfg(feature = "alloc")]
@@ -441,7 +441,7 @@ pub trait Signature: Sealed {
 ///
 /// ```compile_fail,E0200
 /// use usm_core::backend::host::HostHeap;
-/// use usm_core::{AllocKind, Usage};
+/// use usm_core::{Allocation, Usage};
 /// use usm_kernel::argument::RawSlice;
 /// use usm_kernel::{Arguments, Write};
 ///
@@ -452,7 +452,7 @@ pub trait Signature: Sealed {
 ///         (RawSlice::new(self.0 as *mut u8, 1),)
 ///     }
 ///
-///     fn for_each_kind(&self, _: impl FnMut(AllocKind)) {}
+///     fn for_each_allocation(&self, _: impl FnMut(&Allocation<HostHeap>)) {}
 ///
 ///     unsafe fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, HostHeap>]) -> R) -> R {
 ///         receive(&[])
@@ -484,8 +484,8 @@ pub unsafe trait Arguments<S: Signature, B: Backend> {
     /// What travels to where the kernel runs.
     fn raw(&mut self) -> S::Raw;
 
-    /// Calls `visit` with the kind of each allocation.
-    fn for_each_kind(&self, visit: impl FnMut(AllocKind));
+    /// Calls `visit` with each allocation, in the order of the arguments.
+    fn for_each_allocation(&self, visit: impl FnMut(&Allocation<B>));
 
     /// Calls `receive` with the usages of the allocations.
     ///
@@ -555,9 +555,9 @@ macro_rules! signature {
                 ($(self.$index.raw(),)+)
             }
 
-            fn for_each_kind(&self, mut visit: impl FnMut(AllocKind)) {
+            fn for_each_allocation(&self, mut visit: impl FnMut(&Allocation<B>)) {
                 $(if let Some((allocation, _)) = self.$index.usage() {
-                    visit(allocation.kind());
+                    visit(allocation);
                 })+
             }
 

@@ -143,7 +143,10 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         }
         within_limits(info, &range, grouped, &description)?;
         let mut outside = None;
-        arguments.for_each_kind(|kind| outside = outside.or((!reachable(info, kind)).then_some(kind)));
+        arguments.for_each_allocation(|allocation| {
+            let kind = allocation.kind();
+            outside = outside.or((!reachable(info, kind)).then_some(kind));
+        });
         if let Some(kind) = outside {
             return Err(ErrorKind::NotHostAccessible { kind }.into());
         }

@@ -15,6 +15,8 @@ pub mod backend;
 mod barrier;
 #[cfg(feature = "alloc")]
 mod call;
+#[cfg(feature = "alloc")]
+mod checked;
 mod constant;
 #[cfg(feature = "alloc")]
 mod declared;
@@ -40,6 +42,8 @@ pub mod sample;
 mod sync;
 
 pub use usm_core;
+#[cfg(feature = "alloc")]
+pub use usm_kernel_ir::Fault;
 
 pub use argument::{
     Arguments, Atomic, Bind, Output, Parameter, ParameterInfo, Passing, Read, Signature, Value, Write,
@@ -50,6 +54,8 @@ pub use backend::Programmable;
 pub use barrier::FenceSpace;
 #[cfg(feature = "alloc")]
 pub use call::Argument;
+#[cfg(feature = "alloc")]
+pub use checked::CheckError;
 pub use constant::Constant;
 #[cfg(feature = "alloc")]
 pub use declared::{Check, Declared};

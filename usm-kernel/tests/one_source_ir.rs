@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use usm_kernel::{DeviceCode, InOrder, NdRange, host::phased};
 use usm_kernel_ir::proof::{Shape, claims};
 use usm_kernel_ir::text::{parse, write};
-use usm_kernel_ir::{Fault, Input, Interpreter, Kernel, Literal, Order, Scalar, Space, emit, verify};
+use usm_kernel_ir::{
+    Argument, Fault, Input, Interpreter, Kernel, Literal, Order, Parameter, Scalar, Space, emit, verify,
+};
 
 use kernels::{histogram, matmul, reduce, reverse, saxpy, scan};
 
@@ -43,15 +45,23 @@ fn both(
     values: &[Literal],
 ) -> (bool, Result<(), Fault>) {
     let mut all = Vec::new();
-    let mut arrays = Vec::new();
+    let mut memory = Vec::new();
     let mut given = lengths.iter().copied();
     for array in &kernel.arrays {
         let len = if matches!(array.space, Space::Local(_)) { 0 } else { given.next().unwrap_or(0) };
         all.push(len);
-        arrays.push(vec![1; len as usize]);
+        memory.push(vec![1_u8; (len * array.element.bytes()) as usize]);
     }
+    let arguments: Vec<_> = kernel
+        .parameters
+        .iter()
+        .map(|parameter| match parameter {
+            Parameter::Array(id) => Argument::Array(&memory[id.0 as usize]),
+            Parameter::Value(id) => Argument::Value(values[id.0 as usize]),
+        })
+        .collect();
     let proven = claims(kernel).unwrap().holds(&Shape { global, local, lengths: &all, values });
-    let input = Input { global: global.to_vec(), local: local.to_vec(), arrays, values: values.to_vec() };
+    let input = Input::new(kernel, global, local, &arguments).unwrap();
     let found = Interpreter::new(kernel, input, Order::Forwards, 1 << 20).run().map(drop);
     (proven, found)
 }
@@ -76,14 +86,13 @@ fn all_samples_are_proven_and_run_without_fault() {
 fn the_interpreter_is_the_body() {
     let kernel = parse(reverse::IR.unwrap()).unwrap();
     let mut plain: Vec<f32> = (0..40_u8).map(f32::from).collect();
-    let words = plain.iter().map(|value| Literal::f32(*value).bits).collect();
+    let start: Vec<u8> = plain.iter().flat_map(|value| value.to_ne_bytes()).collect();
     phased::run(&reverse, &NdRange::new([40], [10]).unwrap(), (&mut plain,), &mut [0; 64], InOrder).unwrap();
     for order in [Order::Forwards, Order::Backwards, Order::Shuffled(5)] {
-        let input =
-            Input { global: vec![40], local: vec![10], arrays: vec![Vec::clone(&words)], values: Vec::new() };
+        let input = Input::new(&kernel, &[40], &[10], &[Argument::Array(&start)]).unwrap();
         let found = Interpreter::new(&kernel, input, order, 1 << 16).run().unwrap();
-        let found: Vec<f32> = found[0].iter().map(|word| f32::from_bits(*word as u32)).collect();
-        assert_eq!(found, plain, "{order:?}");
+        let plain: Vec<u8> = plain.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        assert_eq!(found[0], plain, "{order:?}");
     }
 }
 

@@ -1,0 +1,222 @@
+//! What a launch is given.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::value::compute;
+use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Query, Space};
+use crate::scalar::Literal;
+
+/// Bytes that a run may take, shadows of the elements included.
+const MEMORY: u64 = 4 << 30;
+/// Bytes of a word and of what is remembered of it.
+const WORD: u64 = 224;
+
+/// An argument: one for each parameter of the kernel.
+#[derive(Clone, Copy, Debug)]
+pub enum Argument<'a> {
+    /// The elements of an array, in the byte order of this machine.
+    Array(&'a [u8]),
+    /// A scalar.
+    Value(Literal),
+}
+
+/// Why arguments and range are no launch of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputError(String);
+
+impl fmt::Display for InputError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for InputError {}
+
+/// A launch: range and arguments that fit a kernel.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Items of the range; three dimensions, of which the last ones may have one item.
+    pub(super) global: [u64; 3],
+    /// Items of a group.
+    pub(super) local: [u64; 3],
+    pub(super) groups: [u64; 3],
+    /// For each array of the kernel, words of [`Literal::bits`]; of local and private ones only as many as there are, all of them 0.
+    pub(super) arrays: Vec<Vec<u64>>,
+    /// Elements of each array.
+    pub(super) lengths: Vec<u64>,
+    pub(super) values: Vec<Literal>,
+}
+
+impl Input {
+    /// A launch of a verified kernel. Sizes are one number for each dimension of the kernel, arguments one for each parameter.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn new(
+        kernel: &Kernel,
+        global: &[u64],
+        local: &[u64],
+        arguments: &[Argument<'_>],
+    ) -> Result<Self, InputError> {
+        let wrong = |text: String| Err(InputError(text));
+        let dimensions = usize::from(kernel.dimensions);
+        if global.len() != dimensions || local.len() != dimensions {
+            return wrong(format!(
+                "a range of {} and groups of {} dimensions, kernel `{}` has {dimensions}",
+                global.len(),
+                local.len(),
+                kernel.name
+            ));
+        }
+        let mut sizes = [[1; 3]; 3];
+        for (place, (whole, group)) in global.iter().zip(local).enumerate() {
+            let asked = kernel.group.as_ref().and_then(|sizes| sizes.get(place)).copied().unwrap_or(0);
+            if asked != 0 && asked != *group {
+                return wrong(format!(
+                    "local size {group} in dimension {place}, the kernel is written for {asked}"
+                ));
+            }
+            if *group == 0 || whole % group != 0 {
+                return wrong(format!("local size {group} does not divide {whole} in dimension {place}"));
+            }
+            sizes[0][place] = *whole;
+            sizes[1][place] = *group;
+            sizes[2][place] = whole / group;
+        }
+        let [global, local, groups] = sizes;
+        let items = global.iter().try_fold(1_u64, |all, size| all.checked_mul(*size));
+        if items.is_none_or(|items| items >= u64::from(u32::MAX)) {
+            return wrong(format!("a range of more than {} items", u32::MAX));
+        }
+        if arguments.len() != kernel.parameters.len() {
+            let (given, needed) = (arguments.len(), kernel.parameters.len());
+            return wrong(format!("{given} arguments for {needed} parameters"));
+        }
+        let count = kernel.arrays.len();
+        let values = kernel.values.iter().map(|value| Literal::integer(value.ty, 0)).collect();
+        let mut input =
+            Self { global, local, groups, arrays: vec![Vec::new(); count], lengths: vec![0; count], values };
+        for (place, (parameter, argument)) in kernel.parameters.iter().zip(arguments).enumerate() {
+            match (parameter, argument) {
+                (Parameter::Value(id), Argument::Value(literal)) => {
+                    let value = kernel.value(*id);
+                    if literal.ty != value.ty {
+                        let (found, needed) = (literal.ty, value.ty);
+                        return wrong(format!(
+                            "argument {place}, `{}`, is {found}, not {needed}",
+                            value.name
+                        ));
+                    }
+                    input.values[id.0 as usize] = Literal::integer(literal.ty, literal.bits);
+                }
+                (Parameter::Array(id), Argument::Array(bytes)) => {
+                    let array = kernel.array(*id);
+                    let size = array.element.bytes() as usize;
+                    if bytes.len() % size != 0 {
+                        return wrong(format!(
+                            "argument {place}, `{}`, has {} bytes, an element has {size}",
+                            array.name,
+                            bytes.len()
+                        ));
+                    }
+                    let found = (bytes.len() / size) as u64;
+                    if let Space::Constant(needed) = array.space {
+                        if found != needed {
+                            return wrong(format!(
+                                "argument {place}, `{}`, has {found} elements, not {needed}",
+                                array.name
+                            ));
+                        }
+                    }
+                    input.lengths[id.0 as usize] = found;
+                    let words = bytes
+                        .chunks_exact(size)
+                        .map(|element| Literal::from_ne_bytes(array.element, element).bits);
+                    input.arrays[id.0 as usize] = words.collect();
+                }
+                (Parameter::Value(id), Argument::Array(_)) => {
+                    return wrong(format!(
+                        "argument {place}, `{}`, is an array, not a scalar",
+                        kernel.value(*id).name
+                    ));
+                }
+                (Parameter::Array(id), Argument::Value(_)) => {
+                    return wrong(format!(
+                        "argument {place}, `{}`, is a scalar, not an array",
+                        kernel.array(*id).name
+                    ));
+                }
+            }
+        }
+        input.own_arrays(kernel)?;
+        Ok(input)
+    }
+
+    /// Lengths of local and private arrays, and whether there is memory for them.
+    fn own_arrays(&mut self, kernel: &Kernel) -> Result<(), InputError> {
+        let group: u64 = self.local.iter().product();
+        let mut words = group.saturating_mul(kernel.variables.len() as u64);
+        for (index, array) in kernel.arrays.iter().enumerate() {
+            let all = match &array.space {
+                Space::Local(len) => {
+                    self.lengths[index] = self.number(len);
+                    self.lengths[index]
+                }
+                // One for each item.
+                Space::Private(len) => {
+                    self.lengths[index] = *len;
+                    len.saturating_mul(group)
+                }
+                _ => self.lengths[index],
+            };
+            words = words.saturating_add(all);
+        }
+        let bytes = words.saturating_mul(WORD);
+        if bytes > MEMORY {
+            return Err(InputError(format!("{bytes} bytes of memory for the check, {MEMORY} are allowed")));
+        }
+        Ok(())
+    }
+
+    /// A number that is known before any item runs.
+    fn number(&self, expr: &Expr) -> u64 {
+        match &expr.kind {
+            ExprKind::Literal(literal) => literal.bits,
+            ExprKind::Value(value) => self.values[value.0 as usize].bits,
+            ExprKind::Query(query, dimension) => {
+                let sizes = match query {
+                    Query::GlobalSize => &self.global,
+                    Query::LocalSize => &self.local,
+                    _ => &self.groups,
+                };
+                sizes[usize::from(*dimension)]
+            }
+            ExprKind::Binary(operator, one, two) => {
+                compute(*operator, one.ty, self.number(one), self.number(two))
+            }
+            ExprKind::Cast(inner) => super::value::cast(inner.ty, expr.ty, self.number(inner)),
+            _ => 0,
+        }
+    }
+
+    /// The bytes of the arrays that are parameters, of the words of all arrays.
+    pub(super) fn bytes(&self, kernel: &Kernel, words: &[Vec<u64>]) -> Vec<Vec<u8>> {
+        let arrays = kernel.parameters.iter().filter_map(|parameter| match parameter {
+            Parameter::Array(id) => Some(*id),
+            Parameter::Value(_) => None,
+        });
+        let of = |id: crate::ArrayId| {
+            let element = kernel.array(id).element;
+            let bytes = words[id.0 as usize].iter().flat_map(move |word| {
+                let (bytes, width) = Literal { ty: element, bits: *word }.to_ne_bytes();
+                bytes.into_iter().take(width)
+            });
+            bytes.collect()
+        };
+        arrays.map(of).collect()
+    }
+}

@@ -1,0 +1,352 @@
+//! Executes the steps of all items.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::Order;
+use super::code::{Code, Step, code};
+use super::fault::{Deed, Fault, Site, WorkItem};
+use super::input::Input;
+use super::shadow::{Element, Touch};
+use super::value::{cast, compute, further, less, math, unary};
+use crate::kernel::{ArrayId, Atomic, Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind};
+use crate::operator::Binary;
+
+pub(super) struct Machine<'k> {
+    kernel: &'k Kernel,
+    input: Input,
+    order: Order,
+    left: u64,
+    words: Vec<Vec<u64>>,
+    /// Of arrays that items share, and of those whose elements have no value at first.
+    shadows: Vec<Vec<Element>>,
+    group: u64,
+    /// Items of a group.
+    items: u64,
+    phase: u32,
+    item: u64,
+    global_ids: [u64; 3],
+    local_ids: [u64; 3],
+    group_ids: [u64; 3],
+}
+
+/// An item between two barriers.
+#[derive(Clone)]
+struct Item {
+    variables: Vec<u64>,
+    /// For each loop: what is left to count from, its end and step.
+    counts: Vec<(Option<u64>, u64, u64)>,
+    /// For each loop: rounds that began.
+    rounds: Vec<u64>,
+    step: usize,
+    stop: Stop,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    Barrier(Place),
+    End(Place),
+}
+
+impl<'k> Machine<'k> {
+    pub(super) fn new(kernel: &'k Kernel, mut input: Input, order: Order, steps: u64) -> Self {
+        let words = core::mem::take(&mut input.arrays);
+        let shadow = |(array, words): (&crate::Array, &Vec<u64>)| match array.space {
+            Space::Write | Space::Atomic => vec![Element::with_value(); words.len()],
+            _ => Vec::new(),
+        };
+        let shadows = kernel.arrays.iter().zip(&words).map(shadow).collect();
+        let items = input.local.iter().product();
+        Self {
+            kernel,
+            input,
+            order,
+            left: steps,
+            words,
+            shadows,
+            group: 0,
+            items,
+            phase: 0,
+            item: 0,
+            global_ids: [0; 3],
+            local_ids: [0; 3],
+            group_ids: [0; 3],
+        }
+    }
+
+    /// The words of all arrays afterwards.
+    pub(super) fn run(mut self) -> Result<Vec<Vec<u64>>, Fault> {
+        let code = code(self.kernel);
+        let groups: u64 = self.input.groups.iter().product();
+        let fresh = Item {
+            variables: vec![0; self.kernel.variables.len()],
+            counts: vec![(None, 0, 0); code.loops],
+            rounds: vec![0; code.loops],
+            step: 0,
+            stop: Stop::Barrier(self.kernel.place),
+        };
+        for step in 0..groups {
+            self.group = self.order.place(step, groups);
+            self.group_ids = ids(self.group, &self.input.groups);
+            self.prepare();
+            self.one_group(&code, vec![fresh.clone(); self.items as usize])?;
+        }
+        Ok(self.words)
+    }
+
+    /// Local and private memory has no value when a group starts.
+    fn prepare(&mut self) {
+        for (index, array) in self.kernel.arrays.iter().enumerate() {
+            let len = match array.space {
+                Space::Local(_) => self.input.lengths[index],
+                // One for each item.
+                Space::Private(len) => len * self.items,
+                _ => continue,
+            } as usize;
+            self.words[index].clear();
+            self.words[index].resize(len, 0xA5A5_A5A5);
+            self.shadows[index].clear();
+            self.shadows[index].resize(len, Element::default());
+        }
+    }
+
+    fn one_group(&mut self, code: &Code<'k>, mut items: Vec<Item>) -> Result<(), Fault> {
+        loop {
+            self.phase = self.phase.checked_add(1).ok_or(Fault::Steps)?;
+            for step in 0..self.items {
+                let place = self.order.place(step, self.items);
+                self.enter(place);
+                self.item(code, &mut items[place as usize])?;
+            }
+            if self.all_ended(code, &items)? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn enter(&mut self, item: u64) {
+        self.item = item;
+        self.local_ids = ids(item, &self.input.local);
+        for dimension in 0..3 {
+            self.global_ids[dimension] =
+                self.group_ids[dimension] * self.input.local[dimension] + self.local_ids[dimension];
+        }
+    }
+
+    /// Whether all items ended; they wait at one barrier, in the same round of every loop around it, where not.
+    fn all_ended(&mut self, code: &Code<'_>, items: &[Item]) -> Result<bool, Fault> {
+        let waiting = items.iter().position(|item| matches!(item.stop, Stop::Barrier(_)));
+        let Some(waiting) = waiting else { return Ok(true) };
+        let one = &items[waiting];
+        let Stop::Barrier(place) = one.stop else { return Ok(true) };
+        let around = match code.steps.get(one.step.wrapping_sub(1)) {
+            Some(Step::Barrier(_, around)) => &around[..],
+            _ => &[],
+        };
+        let apart = |other: &Item| {
+            other.step != one.step
+                || other.stop != one.stop
+                || around.iter().any(|number| one.rounds[*number] != other.rounds[*number])
+        };
+        let Some(found) = items.iter().position(apart) else { return Ok(false) };
+        let (there, ended) = match items[found].stop {
+            Stop::Barrier(place) => (place, false),
+            Stop::End(place) => (place, true),
+        };
+        self.enter(waiting as u64);
+        let waits = self.site(place);
+        self.enter(found as u64);
+        Err(Fault::Divergence { items: Box::new([waits, self.site(there)]), ended })
+    }
+
+    /// Runs an item up to the next barrier, or its end.
+    fn item(&mut self, code: &Code<'k>, item: &mut Item) -> Result<(), Fault> {
+        if matches!(item.stop, Stop::End(_)) {
+            return Ok(());
+        }
+        loop {
+            self.left = self.left.checked_sub(1).ok_or(Fault::Steps)?;
+            let at = item.step;
+            item.step += 1;
+            match &code.steps[at] {
+                Step::Plain(stmt) => self.stmt(stmt, &mut item.variables)?,
+                Step::Jump(to) => item.step = *to,
+                Step::Unless(condition, to) => {
+                    if self.expr(condition, &item.variables)? == 0 {
+                        item.step = *to;
+                    }
+                }
+                Step::Count(number, [start, end, step]) => {
+                    let start = self.expr(start, &item.variables)?;
+                    let (end, step) = (self.expr(end, &item.variables)?, self.expr(step, &item.variables)?);
+                    item.counts[*number] = (Some(start), end, step);
+                    item.rounds[*number] = 0;
+                }
+                Step::Next(number, variable, out) => {
+                    let ty = self.kernel.variable(*variable).ty;
+                    let (at, end, step) = item.counts[*number];
+                    match at.filter(|at| less(ty, *at, end)) {
+                        Some(at) => {
+                            item.variables[variable.0 as usize] = at;
+                            item.counts[*number].0 = further(ty, at, end, step);
+                        }
+                        None => item.step = *out,
+                    }
+                }
+                Step::Enter(number) => item.rounds[*number] = 0,
+                Step::Round(number) => item.rounds[*number] += 1,
+                Step::Barrier(place, _) => {
+                    item.stop = Stop::Barrier(*place);
+                    return Ok(());
+                }
+                Step::End(place) => {
+                    item.stop = Stop::End(*place);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, own: &mut [u64]) -> Result<(), Fault> {
+        match &stmt.kind {
+            StmtKind::Set(variable, value) => own[variable.0 as usize] = self.expr(value, own)?,
+            StmtKind::Store(array, index, value) => {
+                let (index, word) = (self.expr(index, own)?, self.expr(value, own)?);
+                let place = self.touch(*array, index, stmt.place, Deed::Write)?;
+                self.words[array.0 as usize][place] = word;
+            }
+            StmtKind::Atomic(operation, array, index, value, old) => {
+                let (index, by) = (self.expr(index, own)?, self.expr(value, own)?);
+                let place = self.touch(*array, index, stmt.place, Deed::Atomic)?;
+                let ty = self.kernel.array(*array).element;
+                let word = &mut self.words[array.0 as usize][place];
+                let before = *word;
+                let binary = match operation {
+                    Atomic::Add => Binary::Add,
+                    Atomic::Sub => Binary::Sub,
+                    Atomic::Min => Binary::Min,
+                    Atomic::Max => Binary::Max,
+                    Atomic::And => Binary::And,
+                    Atomic::Or => Binary::Or,
+                    Atomic::Xor | Atomic::Exchange => Binary::Xor,
+                };
+                *word = if *operation == Atomic::Exchange { by } else { compute(binary, ty, before, by) };
+                if let Some(old) = old {
+                    own[old.0 as usize] = before;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn site(&self, place: Place) -> Site {
+        let item = WorkItem { ids: self.global_ids, dimensions: self.kernel.dimensions };
+        Site { item, place, located: self.kernel.locate(place).into() }
+    }
+
+    /// Where an item of this number did something.
+    fn site_of(&self, touch: &Touch) -> Site {
+        let (group, item) = (u64::from(touch.group), u64::from(touch.item) % self.items);
+        let (group, local) = (ids(group, &self.input.groups), ids(item, &self.input.local));
+        let ids = core::array::from_fn(|d| group[d] * self.input.local[d] + local[d]);
+        let item = WorkItem { ids, dimensions: self.kernel.dimensions };
+        Site { item, place: touch.place, located: self.kernel.locate(touch.place).into() }
+    }
+
+    /// Notes an access; the position of the element.
+    fn touch(&mut self, id: ArrayId, index: u64, place: Place, deed: Deed) -> Result<usize, Fault> {
+        let (array, len) = (self.kernel.array(id), self.input.lengths[id.0 as usize]);
+        if index >= len {
+            return Err(Fault::Outside { array: array.name.clone(), at: self.site(place), index, len });
+        }
+        let position = match array.space {
+            Space::Private(len) => self.item * len + index,
+            _ => index,
+        } as usize;
+        let touch = Touch {
+            item: (self.group * self.items + self.item) as u32,
+            group: self.group as u32,
+            phase: self.phase,
+            place,
+        };
+        // Arrays that are only read have none.
+        let Some(element) = self.shadows[id.0 as usize].get_mut(position) else { return Ok(position) };
+        if !element.written && deed == Deed::Read {
+            return Err(Fault::Unwritten { array: array.name.clone(), at: self.site(place), index });
+        }
+        if matches!(array.space, Space::Private(_)) {
+            element.written = true;
+        } else if let Some((other, did)) = element.touch(touch, deed) {
+            let accesses = Box::new([(self.site_of(&other), did), (self.site(place), deed)]);
+            return Err(Fault::Race { array: array.name.clone(), index, accesses });
+        }
+        Ok(position)
+    }
+
+    fn expr(&mut self, expr: &Expr, own: &[u64]) -> Result<u64, Fault> {
+        Ok(match &expr.kind {
+            ExprKind::Literal(literal) => literal.bits,
+            ExprKind::Variable(variable) => own[variable.0 as usize],
+            ExprKind::Value(value) => self.input.values[value.0 as usize].bits,
+            ExprKind::Len(array) => self.input.lengths[array.0 as usize],
+            ExprKind::Query(query, dimension) => {
+                let numbers = match query {
+                    Query::GlobalId => &self.global_ids,
+                    Query::LocalId => &self.local_ids,
+                    Query::GroupId => &self.group_ids,
+                    Query::GlobalSize => &self.input.global,
+                    Query::LocalSize => &self.input.local,
+                    Query::Groups => &self.input.groups,
+                };
+                numbers[usize::from(*dimension)]
+            }
+            ExprKind::Load(array, index) => {
+                let index = self.expr(index, own)?;
+                let is_atomic = self.kernel.array(*array).space == Space::Atomic;
+                let deed = if is_atomic { Deed::Atomic } else { Deed::Read };
+                let place = self.touch(*array, index, expr.place, deed)?;
+                self.words[array.0 as usize][place]
+            }
+            ExprKind::Unary(operator, operand) => {
+                let word = self.expr(operand, own)?;
+                unary(*operator, expr.ty, word)
+            }
+            ExprKind::Binary(operator @ (Binary::AndThen | Binary::OrElse), left, right) => {
+                let one = self.expr(left, own)?;
+                if (one != 0) == (*operator == Binary::AndThen) { self.expr(right, own)? } else { one }
+            }
+            ExprKind::Binary(operator, left, right) => {
+                let (one, two) = (self.expr(left, own)?, self.expr(right, own)?);
+                compute(*operator, left.ty, one, two)
+            }
+            ExprKind::Cast(operand) => {
+                let word = self.expr(operand, own)?;
+                cast(operand.ty, expr.ty, word)
+            }
+            ExprKind::Select(condition, one, two) => {
+                let chosen = if self.expr(condition, own)? != 0 { one } else { two };
+                self.expr(chosen, own)?
+            }
+            ExprKind::Math(function, arguments) => {
+                let mut words = [0; 3];
+                for (word, argument) in words.iter_mut().zip(arguments) {
+                    *word = self.expr(argument, own)?;
+                }
+                math(*function, expr.ty, words)
+            }
+        })
+    }
+}
+
+/// Ids of a linear number, the last dimension fastest.
+fn ids(linear: u64, sizes: &[u64; 3]) -> [u64; 3] {
+    let mut rest = linear;
+    let mut ids = [0; 3];
+    for (id, size) in ids.iter_mut().zip(sizes).rev() {
+        *id = rest % size.max(&1);
+        rest /= size.max(&1);
+    }
+    ids
+}

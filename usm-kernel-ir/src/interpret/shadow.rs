@@ -1,0 +1,84 @@
+//! What is remembered of an element: who touched it.
+
+use super::fault::Deed;
+use crate::kernel::Place;
+
+/// An access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Touch {
+    /// Linear number of the item: group after group.
+    pub(super) item: u32,
+    pub(super) group: u32,
+    /// Number of the stretch between two barriers, over all groups.
+    pub(super) phase: u32,
+    pub(super) place: Place,
+}
+
+impl Touch {
+    /// Whether nothing orders two accesses. Groups run in any order and at once; barriers order what the items of one group do.
+    const fn unordered(&self, other: &Self) -> bool {
+        self.item != other.item && (self.group != other.group || self.phase == other.phase)
+    }
+}
+
+/// Accesses of one sort that do not exclude each other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shared {
+    /// By another group than that of the others.
+    before: Option<Touch>,
+    /// By two items of one group, the last ones.
+    last: [Option<Touch>; 2],
+}
+
+impl Shared {
+    fn add(&mut self, touch: Touch) {
+        match self.last[0] {
+            Some(last) if last.group != touch.group => {
+                self.before = Some(last);
+                self.last = [Some(touch), None];
+            }
+            Some(last) if last.item != touch.item => self.last = [Some(touch), Some(last)],
+            _ => self.last[0] = Some(touch),
+        }
+    }
+
+    fn meets(&self, touch: &Touch) -> Option<Touch> {
+        let mut all = [self.before, self.last[0], self.last[1]].into_iter().flatten();
+        all.find(|other| other.unordered(touch))
+    }
+}
+
+/// The accesses to an element.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Element {
+    write: Option<Touch>,
+    reads: Shared,
+    atomics: Shared,
+    /// Whether it has a value.
+    pub(super) written: bool,
+}
+
+impl Element {
+    pub(super) fn with_value() -> Self {
+        Self { written: true, ..Self::default() }
+    }
+
+    /// Notes an access. The earlier one that races with it, where there is one.
+    pub(super) fn touch(&mut self, touch: Touch, deed: Deed) -> Option<(Touch, Deed)> {
+        let write = self.write.filter(|write| write.unordered(&touch)).map(|write| (write, Deed::Write));
+        let read = || self.reads.meets(&touch).map(|read| (read, Deed::Read));
+        let atomic = || self.atomics.meets(&touch).map(|atomic| (atomic, Deed::Atomic));
+        let found = match deed {
+            Deed::Read => write.or_else(atomic),
+            Deed::Write => write.or_else(read).or_else(atomic),
+            Deed::Atomic => write.or_else(read),
+        };
+        match deed {
+            Deed::Read => self.reads.add(touch),
+            Deed::Write => self.write = Some(touch),
+            Deed::Atomic => self.atomics.add(touch),
+        }
+        self.written |= deed != Deed::Read;
+        found
+    }
+}
