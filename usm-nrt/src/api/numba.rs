@@ -41,7 +41,7 @@ pub static NUMBA_API: NumbaApi =
 
 pub(crate) unsafe extern "C" fn allocate(size: usize) -> *mut MemInfo {
     // The alignment of `malloc`.
-    MemInfo::allocate_here(size, 16).map_or(ptr::null_mut(), NonNull::as_ptr)
+    MemInfo::allocate_inline(size, 16).map_or(ptr::null_mut(), NonNull::as_ptr)
 }
 
 pub(crate) unsafe extern "C" fn allocate_external(
@@ -71,7 +71,7 @@ pub(crate) unsafe extern "C" fn acquire(mi: *mut MemInfo) {
 pub(crate) unsafe extern "C" fn release(mi: *mut MemInfo) {
     if let Some(mi) = NonNull::new(mi) {
         // SAFETY: the C caller owns a reference and gives it up.
-        unsafe { MemInfo::release_here(mi) }
+        unsafe { MemInfo::release_inline(mi) }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::system::Switches;
 const CLASS_ALIGN: usize = 32;
 const PADDING: usize = CLASS_ALIGN - MIN_ALIGN;
 
-/// The class that holds such a block: sizes as for [`super::allocate_near`], `align` a power of two. In front of the data are
+/// The class that holds such a block: sizes as for [`super::allocate_padded`], `align` a power of two. In front of the data are
 /// `CLASS_ALIGN` bytes or a multiple, or the alignment is no more than any block has.
 #[inline(always)]
 pub(crate) fn class_for(head: usize, size: usize, align: usize) -> Option<u8> {

@@ -43,12 +43,12 @@ use crate::system::{self, Switches};
 /// Alignment of every block, in bytes; what C code expects of `malloc`.
 pub(crate) const MIN_ALIGN: usize = 16;
 /// Largest alignment, in bytes, that padding makes; the system allocator makes larger ones.
-pub(crate) const NEAR_ALIGN: usize = 64;
+pub(crate) const MAX_PADDED_ALIGN: usize = 64;
 /// Largest supported alignment, in bytes; `unsigned` in C holds no larger power of two.
 const MAX_ALIGN: usize = 1 << 31;
 
-/// Largest size, in bytes, that [`allocate_near`] may be asked for: prefix, head and padding always fit.
-pub(crate) const MAX_NEAR_SIZE: usize = isize::MAX as usize - 1024;
+/// Largest size, in bytes, that [`allocate_padded`] may be asked for: prefix, head and padding always fit.
+pub(crate) const MAX_PADDED_SIZE: usize = isize::MAX as usize - 1024;
 
 /// A block with `head` bytes in front of `size` bytes of data; the data is aligned to `align`, the block
 /// to 16 bytes no less: `block + head` is the data. `head` is a small multiple of 16.
@@ -81,29 +81,29 @@ fn allocate_any(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, E
 
 /// [`allocate`] of what does not come from an installed allocator; `align` is a power of two from `MIN_ALIGN` to `MAX_ALIGN`.
 fn allocate_own(head: usize, size: usize, align: usize, switches: Switches) -> Result<NonNull<u8>, Error> {
-    if align > NEAR_ALIGN {
-        return allocate_far(head, size, align);
+    if align > MAX_PADDED_ALIGN {
+        return allocate_overaligned(head, size, align);
     }
-    if size > MAX_NEAR_SIZE {
+    if size > MAX_PADDED_SIZE {
         return Err(Error::SizeOverflow { size, align });
     }
     let class = if switches.is_cached() { class::class_for(head, size, align) } else { None };
     let block = match class.zip(class.and_then(|_| local::keeper())) {
         Some((class, keeper)) => class::allocate(class, keeper),
-        None => allocate_near(head, size, align),
+        None => allocate_padded(head, size, align),
     };
     block.ok_or(Error::OutOfMemory { size })
 }
 
-/// [`allocate`] from the global allocator for alignments of 16 to 64 and sizes up to [`MAX_NEAR_SIZE`]; `None` when it
+/// [`allocate`] from the global allocator for alignments of 16 to 64 and sizes up to [`MAX_PADDED_SIZE`]; `None` when it
 /// has no memory.
 #[inline(always)]
-pub(crate) fn allocate_near(head: usize, size: usize, align: usize) -> Option<NonNull<u8>> {
-    debug_assert!((MIN_ALIGN..=NEAR_ALIGN).contains(&align) && size <= MAX_NEAR_SIZE);
+pub(crate) fn allocate_padded(head: usize, size: usize, align: usize) -> Option<NonNull<u8>> {
+    debug_assert!((MIN_ALIGN..=MAX_PADDED_ALIGN).contains(&align) && size <= MAX_PADDED_SIZE);
     let data = data_offset(head, align);
     // Above 16 bytes the system allocator takes a slow path (100 ns instead of 8); up to a cache line, padding is cheaper.
     let total = data + size + (align - MIN_ALIGN);
-    // SAFETY: a power of two, and at most `isize::MAX` because the size is no larger than MAX_NEAR_SIZE.
+    // SAFETY: a power of two, and at most `isize::MAX` because the size is no larger than MAX_PADDED_SIZE.
     let layout = unsafe { Layout::from_size_align_unchecked(total, MIN_ALIGN) };
     // SAFETY: the layout is not empty: it holds at least the prefix.
     let base = NonNull::new(unsafe { alloc(layout) })?;
@@ -115,7 +115,7 @@ pub(crate) fn allocate_near(head: usize, size: usize, align: usize) -> Option<No
 }
 
 /// [`allocate`] for alignments above 64.
-fn allocate_far(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
+fn allocate_overaligned(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
     let overflow = Error::SizeOverflow { size, align };
     let data = data_offset(head, align);
     let total = data.checked_add(size).ok_or(overflow)?;

@@ -185,7 +185,7 @@ export! {
     }
     /// A block whose data is aligned; null when `align` is not a power of two.
     fn NRT_MemInfo_alloc_aligned(size: usize, align: c_uint) -> *mut MemInfo {
-        MemInfo::allocate_here(size, align as usize).map_or(ptr::null_mut(), NonNull::as_ptr)
+        MemInfo::allocate_inline(size, align as usize).map_or(ptr::null_mut(), NonNull::as_ptr)
     }
     /// An aligned block, filled.
     fn NRT_MemInfo_alloc_safe_aligned(size: usize, align: c_uint) -> *mut MemInfo {

@@ -6,7 +6,7 @@ mod barrier;
 #[cfg(feature = "std")]
 mod cache;
 #[cfg(feature = "std")]
-mod here;
+mod cache_default;
 #[cfg(feature = "std")]
 mod nesting;
 #[cfg(feature = "std")]
@@ -14,11 +14,13 @@ mod shelf;
 #[cfg(feature = "std")]
 mod thread;
 #[cfg(feature = "std")]
-mod wish;
+mod thread_slot;
 #[cfg(feature = "std")]
 pub(crate) use barrier::prepare as prepare_barrier;
 #[cfg(feature = "std")]
 pub(crate) use cache::Cache;
+#[cfg(feature = "std")]
+pub(crate) use cache_default::answer as thread_cache_answered;
 #[cfg(feature = "std")]
 pub(crate) use shelf::{CLOSING, clear_all as clear_all_shelves, set_generation, shelved};
 #[cfg(feature = "std")]
@@ -27,8 +29,6 @@ pub use thread::drain_thread_cache;
 pub(crate) use thread::{
     begin_destructor, count, end_destructor, for_each_counters, keeper, put, shelf, take,
 };
-#[cfg(feature = "std")]
-pub(crate) use wish::answer as thread_cache_answered;
 
 #[cfg(not(feature = "std"))]
 mod shared;

@@ -8,7 +8,7 @@ use std::thread_local;
 use super::cache::Cache;
 use super::nesting::Nesting;
 use super::shelf::Shelf;
-use super::{here, wish};
+use super::{cache_default, thread_slot};
 use crate::block::{self, Kept};
 use crate::claims::{Claim, Claims};
 use crate::counters::{Counters, Event};
@@ -41,8 +41,8 @@ struct Exit;
 
 impl Drop for Exit {
     fn drop(&mut self) {
-        let local = here::find().cast_mut();
-        here::set(ptr::null());
+        let local = thread_slot::find().cast_mut();
+        thread_slot::set(ptr::null());
         if local.is_null() {
             return;
         }
@@ -65,7 +65,7 @@ impl Drop for Exit {
 fn current<'a>() -> Option<&'a Local> {
     // SAFETY: null, or what `open` made on this thread and its exit guard has not freed. No caller keeps the reference,
     // and none runs a guard meanwhile.
-    unsafe { here::get().as_ref() }
+    unsafe { thread_slot::get().as_ref() }
 }
 
 /// [`current`] where it takes a call to find it, and for a thread that has nothing yet: registers its clean-up then. `None` at
@@ -74,7 +74,7 @@ fn current<'a>() -> Option<&'a Local> {
 #[inline(never)]
 fn open<'a>() -> Option<&'a Local> {
     // SAFETY: as in `current`.
-    if let Some(local) = unsafe { here::find().as_ref() } {
+    if let Some(local) = unsafe { thread_slot::find().as_ref() } {
         return Some(local);
     }
     EXIT.try_with(|_| ()).ok()?;
@@ -84,7 +84,7 @@ fn open<'a>() -> Option<&'a Local> {
         shard: Cell::new(None),
         shelf: Cell::new(None),
     })?;
-    here::set(new.as_ptr());
+    thread_slot::set(new.as_ptr());
     // SAFETY: as in `current`.
     Some(unsafe { new.as_ref() })
 }
@@ -176,7 +176,7 @@ pub(crate) fn put<const N: usize>(class: u8, kept: Kept, counted: bool, events: 
 /// What this thread keeps, if it may keep something; prepares it the first time, and the process the very first time.
 #[inline]
 pub(crate) fn keeper<'a>() -> Option<&'a Cache> {
-    if !wish::is_kept() {
+    if !cache_default::is_kept() {
         return None;
     }
     current().or_else(prepared).map(|local| &local.cache)
@@ -185,7 +185,7 @@ pub(crate) fn keeper<'a>() -> Option<&'a Cache> {
 /// What this thread keeps of an installed allocator, if it may keep something.
 #[inline]
 pub(crate) fn shelf() -> Option<&'static Shelf> {
-    if !wish::is_kept() {
+    if !cache_default::is_kept() {
         return None;
     }
     current().or_else(prepared)?.shelf()
@@ -218,7 +218,7 @@ pub(crate) fn end_destructor() -> Option<NonNull<MemInfo>> {
 /// Frees all blocks that the calling thread holds back.
 pub fn drain_thread_cache() {
     // SAFETY: as in `current`.
-    if let Some(local) = unsafe { here::find().as_ref() } {
+    if let Some(local) = unsafe { thread_slot::find().as_ref() } {
         local.cache.drain();
         if let Some(shelf) = local.shelf.get() {
             block::give_back(shelf.clear());

@@ -52,11 +52,11 @@ impl MemInfo {
     /// # Safety
     /// As there.
     #[inline(always)]
-    pub(crate) unsafe fn release_here(mi: NonNull<Self>) {
+    pub(crate) unsafe fn release_inline(mi: NonNull<Self>) {
         // SAFETY: same contract.
         if unsafe { Self::release_is_last(mi) } {
             // SAFETY: that was the last reference.
-            unsafe { Self::destroy_here(mi) }
+            unsafe { Self::destroy_inline(mi) }
         }
     }
 
@@ -100,7 +100,7 @@ impl MemInfo {
     pub unsafe fn destroy(mi: NonNull<Self>) {
         track::check_unreferenced(mi, "call_dtor");
         // SAFETY: same contract.
-        unsafe { Self::destroy_here(mi) }
+        unsafe { Self::destroy_inline(mi) }
     }
 
     /// [`destroy`](Self::destroy) compiled into its caller, for those that do not allocate.
@@ -108,7 +108,7 @@ impl MemInfo {
     /// # Safety
     /// As there.
     #[inline(always)]
-    pub(crate) unsafe fn destroy_here(mi: NonNull<Self>) {
+    pub(crate) unsafe fn destroy_inline(mi: NonNull<Self>) {
         // SAFETY: we own the block alone.
         let header = unsafe { mi.as_ref() };
         let switches = system::switches();
@@ -124,12 +124,12 @@ impl MemInfo {
             }
         }
         // SAFETY: same contract.
-        unsafe { Self::destroy_near(mi) }
+        unsafe { Self::destroy_uncached(mi) }
     }
 
-    /// [`destroy_here`](Self::destroy_here) of what is not plain, and of what is counted and not kept.
+    /// [`destroy_inline`](Self::destroy_inline) of what is not plain, and of what is counted and not kept.
     #[inline(never)]
-    unsafe fn destroy_near(mi: NonNull<Self>) {
+    unsafe fn destroy_uncached(mi: NonNull<Self>) {
         // SAFETY: we own the block alone.
         let header = unsafe { mi.as_ref() };
         let plain = header.dtor.is_none() && ptr::eq(header.external_allocator(), &raw const BUILTIN);

@@ -34,13 +34,13 @@ impl MemInfo {
     /// A block of the built-in allocator without destructor or fill; `None` for any failure.
     #[inline]
     fn allocate_plain(size: usize) -> Option<NonNull<Self>> {
-        Self::allocate_here(size, block::MIN_ALIGN)
+        Self::allocate_inline(size, block::MIN_ALIGN)
     }
 
     /// [`allocate_plain`](Self::allocate_plain) with an alignment.
     #[inline]
     fn allocate_aligned(size: usize, align: usize) -> Option<NonNull<Self>> {
-        Self::allocate_here(size, align)
+        Self::allocate_inline(size, align)
     }
 
     /// A block of the built-in allocator without destructor or fill, for functions of their own; `None` for any failure.
@@ -48,11 +48,11 @@ impl MemInfo {
     /// The usual case here, where it is compiled into the caller: a small block that this thread kept, and nobody watches. The
     /// rest is behind jumps: a call alone costs a fourth of the block.
     #[inline(always)]
-    pub(crate) fn allocate_here(size: usize, align: usize) -> Option<NonNull<Self>> {
+    pub(crate) fn allocate_inline(size: usize, align: usize) -> Option<NonNull<Self>> {
         let switches = system::switches();
         if cfg!(feature = "debug")
             || !switches.is_plain()
-            || size > block::MAX_NEAR_SIZE
+            || size > block::MAX_PADDED_SIZE
             || !align.is_power_of_two()
         {
             return Self::allocate_observed(size, align);
@@ -68,25 +68,25 @@ impl MemInfo {
             }
         }
         let usual = align == block::MIN_ALIGN && !switches.is_counted();
-        if usual { Self::allocate_uncounted(size) } else { Self::allocate_near(size, align) }
+        if usual { Self::allocate_uncounted(size) } else { Self::allocate_uncached(size, align) }
     }
 
-    /// A block of the usual alignment from the global allocator; sizes up to `MAX_NEAR_SIZE`.
+    /// A block of the usual alignment from the global allocator; sizes up to `MAX_PADDED_SIZE`.
     #[inline(never)]
     fn allocate_uncounted(size: usize) -> Option<NonNull<Self>> {
-        let block = block::allocate_near(HEADER_ROOM, size, block::MIN_ALIGN)?;
+        let block = block::allocate_padded(HEADER_ROOM, size, block::MIN_ALIGN)?;
         // SAFETY: a fresh block with that much room.
         Some(unsafe { Self::place(block, size) })
     }
 
-    /// What is not kept, with an alignment of its own or counted; sizes up to `MAX_NEAR_SIZE`.
+    /// What is not kept, with an alignment of its own or counted; sizes up to `MAX_PADDED_SIZE`.
     #[inline(never)]
-    fn allocate_near(size: usize, align: usize) -> Option<NonNull<Self>> {
-        if align > block::NEAR_ALIGN {
+    fn allocate_uncached(size: usize, align: usize) -> Option<NonNull<Self>> {
+        if align > block::MAX_PADDED_ALIGN {
             return Self::allocate_observed(size, align);
         }
         let aligned = if align < block::MIN_ALIGN { block::MIN_ALIGN } else { align };
-        let block = block::allocate_near(HEADER_ROOM, size, aligned)?;
+        let block = block::allocate_padded(HEADER_ROOM, size, aligned)?;
         track::counted_birth(system::switches());
         // SAFETY: a fresh block with that much room.
         Some(unsafe { Self::place(block, size) })

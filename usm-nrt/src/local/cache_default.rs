@@ -33,7 +33,7 @@ fn decide() {
 
 /// Whether the environment says no.
 fn is_refused() -> bool {
-    std::env::var_os("USM_NRT_THREAD_CACHE").is_some_and(|wish| wish == "0")
+    std::env::var_os("USM_NRT_THREAD_CACHE").is_some_and(|value| value == "0")
 }
 
 /// Whether a sanitizer is in the process: it sees the use of a freed block only when the block is really freed.

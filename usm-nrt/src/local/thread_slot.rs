@@ -73,13 +73,13 @@ mod cell {
 
     // Eight zero bytes in every thread. Hidden: of this library alone.
     global_asm!(
-        ".pushsection .tbss.usm_nrt_here,\"awT\",@nobits",
+        ".pushsection .tbss.usm_nrt_thread_slot,\"awT\",@nobits",
         ".p2align 3",
-        ".hidden usm_nrt_here",
-        ".globl usm_nrt_here",
-        ".type usm_nrt_here, @object",
-        ".size usm_nrt_here, 8",
-        "usm_nrt_here: .zero 8",
+        ".hidden usm_nrt_thread_slot",
+        ".globl usm_nrt_thread_slot",
+        ".type usm_nrt_thread_slot, @object",
+        ".size usm_nrt_thread_slot, 8",
+        "usm_nrt_thread_slot: .zero 8",
         ".popsection",
         options(att_syntax)
     );
@@ -131,9 +131,9 @@ mod cell {
         // register; older C libraries forget vector registers when they make the variables of a thread.
         unsafe {
             asm!(
-                "leaq usm_nrt_here@tlsdesc(%rip), %rax",
+                "leaq usm_nrt_thread_slot@tlsdesc(%rip), %rax",
                 "movq %rax, {descriptor}",
-                "call *usm_nrt_here@tlscall(%rax)",
+                "call *usm_nrt_thread_slot@tlscall(%rax)",
                 descriptor = out(reg) descriptor,
                 out("rax") distance,
                 out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
