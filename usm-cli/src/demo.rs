@@ -256,7 +256,7 @@ fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
     ))?;
 
     let path = arguments.svg.clone().unwrap_or_else(|| std::env::temp_dir().join("usm-demo.svg"));
-    write_file(&path, &svg::render(&plan, "MobileNet v2, 224 x 224, batch 1"))?;
+    write_file(&path, &svg::render(&plan, Some(&graph), "MobileNet v2, 224 x 224, batch 1"))?;
     line(format_args!("   The picture of the plan is in {}", Shown(path.display())))
 }
 

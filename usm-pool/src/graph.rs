@@ -56,13 +56,14 @@ pub struct Tensor {
     pub(crate) padding: u64,
     pub(crate) kind: Option<TensorKind>,
     pub(crate) alias: Option<(u64, u64)>,
+    pub(crate) name: Option<String>,
 }
 
 impl Tensor {
     /// A tensor of `size` bytes. Of a dynamic tensor give the upper bound, and plan again when it grows.
     #[must_use]
     pub const fn new(id: u64, size: u64) -> Self {
-        Self { id, size, alignment: None, padding: 0, kind: None, alias: None }
+        Self { id, size, alignment: None, padding: 0, kind: None, alias: None, name: None }
     }
 
     /// Alignment of the offset in bytes; without it the builder's default holds (1 for a view).
@@ -90,6 +91,13 @@ impl Tensor {
     #[must_use]
     pub const fn alias_of(mut self, id: u64, offset: u64) -> Self {
         self.alias = Some((id, offset));
+        self
+    }
+
+    /// What people call the tensor: any text, shown beside the id. Several tensors may have the same name.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
         self
     }
 }
@@ -147,6 +155,8 @@ impl Op {
 pub struct TensorNode {
     /// The caller's id.
     pub id: u64,
+    /// What people call it.
+    pub name: Option<String>,
     /// Size in bytes, padding included.
     pub size: u64,
     /// The part of `size` that is padding after the tensor, in bytes.
@@ -233,6 +243,14 @@ impl Graph {
     #[must_use]
     pub fn tensor_index(&self, id: u64) -> Option<usize> {
         self.index.get(&id).copied()
+    }
+
+    /// What people call the tensor with this id, and the operator that writes it.
+    pub(crate) fn labels(&self, id: u64) -> (Option<&str>, Option<&str>) {
+        let Some(node) = self.tensor_index(id).map(|tensor| &self.tensors[tensor]) else {
+            return (None, None);
+        };
+        (node.name.as_deref(), node.producer.map(|op| self.ops[op].name.as_str()))
     }
 
     /// The tensors that share the bytes of `root` through views, `root` first; empty when `root` is a view itself.

@@ -5,8 +5,10 @@ use alloc::vec::Vec;
 use core::fmt::{self, Write as _};
 
 use crate::dependency::Queue;
+use crate::graph::Graph;
 use crate::planner::Strategy;
 use crate::problem::Problem;
+use crate::report::quoted;
 use crate::verify::{self, Violation};
 
 /// The memory that a buffer was given.
@@ -231,14 +233,21 @@ impl Plan {
         verify::plan(self, problem)
     }
 
-    /// The plan as CSV: `id,lower,upper,size,alignment,offset,memory`, one line a tensor, with a header.
+    /// The plan as CSV: `id,lower,upper,size,alignment,offset,memory,name,operator`, one line a tensor, with a header. The last two, a tensor's name
+    /// and the operator that writes it, come from the graph and are empty where there is none.
     #[must_use]
-    pub fn to_csv(&self) -> String {
-        let mut text = String::from("id,lower,upper,size,alignment,offset,memory\n");
+    pub fn to_csv(&self, graph: Option<&Graph>) -> String {
+        let mut text = String::from("id,lower,upper,size,alignment,offset,memory,name,operator\n");
         for row in &self.rows {
             let Row { id, lower, upper, size, alignment, offset, memory, .. } = *row;
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "{id},{lower},{upper},{size},{alignment},{offset},{}", memory.name());
+            let _ = write!(text, "{id},{lower},{upper},{size},{alignment},{offset},{}", memory.name());
+            let (name, operator) = graph.map_or((None, None), |graph| graph.labels(id));
+            for label in [name, operator] {
+                text.push(',');
+                quoted(&mut text, label.unwrap_or_default());
+            }
+            text.push('\n');
         }
         text
     }

@@ -141,10 +141,7 @@ pub fn pool_dump_csv(plan: &Plan, graph: Option<&Graph>) -> String {
             Memory::Host => "usm_host",
         };
         for row in users.into_iter().map(|at| &plan.rows[at]) {
-            let writer = graph.and_then(|graph| {
-                let tensor = &graph.tensors()[graph.tensor_index(row.id)?];
-                Some(graph.ops()[tensor.producer?].name.as_str())
-            });
+            let writer = graph.and_then(|graph| graph.labels(row.id).1);
             let mut name = String::new();
             match writer {
                 Some(writer) => quoted(&mut name, writer),
@@ -161,7 +158,7 @@ pub fn pool_dump_csv(plan: &Plan, graph: Option<&Graph>) -> String {
 }
 
 /// A CSV field: quoted when it holds a comma, a quote or a line break.
-fn quoted(text: &mut String, field: &str) {
+pub(crate) fn quoted(text: &mut String, field: &str) {
     if field.contains([',', '"', '\n', '\r']) {
         text.push('"');
         text.push_str(&field.replace('"', "\"\""));

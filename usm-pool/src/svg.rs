@@ -12,6 +12,7 @@ use core::fmt::Write as _;
 
 use self::axis::{Unit, ticks};
 use crate::dependency::Queue;
+use crate::graph::Graph;
 use crate::plan::{Certificate, Memory, Plan, Row};
 
 const WIDTH: f64 = 1200.0;
@@ -26,9 +27,9 @@ const LEGEND: f64 = 64.0;
 const FILLS: [&str; 8] =
     ["#88bde6", "#fbb258", "#90cd97", "#f6aac9", "#bfa554", "#bc99c7", "#eddd46", "#f07e6e"];
 
-/// Draws a plan; `title` is the name of the graph or table.
+/// Draws a plan; `title` is the name of the graph or table. Names of tensors and operators come from the graph.
 #[must_use]
-pub fn render(plan: &Plan, title: &str) -> String {
+pub fn render(plan: &Plan, graph: Option<&Graph>, title: &str) -> String {
     let memories: Vec<Memory> =
         plan.memories.iter().filter(|used| used.buffers > 0).map(|used| used.memory).collect();
     let panels = memories.len().max(1) as f64;
@@ -42,7 +43,7 @@ pub fn render(plan: &Plan, title: &str) -> String {
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>"
     );
     heading(&mut svg, plan, title);
-    let picture = Picture::new(plan);
+    let picture = Picture::new(plan, graph);
     for (index, &memory) in memories.iter().enumerate() {
         let top = TOP + index as f64 * (PANEL + BETWEEN);
         picture.panel(&mut svg, memory, top, memories.len() > 1);
@@ -124,13 +125,14 @@ fn is_inner(plan: &Plan, row: &Row) -> bool {
 
 struct Picture<'a> {
     plan: &'a Plan,
+    graph: Option<&'a Graph>,
     end: u64,
     marked: BTreeSet<u64>,
     inner: Vec<bool>,
 }
 
 impl<'a> Picture<'a> {
-    fn new(plan: &'a Plan) -> Self {
+    fn new(plan: &'a Plan, graph: Option<&'a Graph>) -> Self {
         let marked = match &plan.certificate {
             Certificate::TimeCut { buffers, .. } | Certificate::Antichain { buffers } => {
                 buffers.iter().copied().collect()
@@ -140,7 +142,7 @@ impl<'a> Picture<'a> {
         let mut seen = BTreeSet::new();
         let inner = plan.rows.iter().map(|row| !seen.insert(row.buffer)).collect();
         let end = plan.rows.iter().map(|row| row.upper).max().unwrap_or(1).max(1);
-        Self { plan, end, marked, inner }
+        Self { plan, graph, end, marked, inner }
     }
 
     fn x(&self, time: u64) -> f64 {
@@ -235,16 +237,25 @@ impl<'a> Picture<'a> {
         {
             let (x0, x1) = (self.x(row.lower), self.x(row.upper.max(row.lower)));
             let (y0, y1) = (y(row.offset.saturating_add(row.size)), y(row.offset));
-            let style = match (pass, self.marked.contains(&row.id)) {
-                (1, _) => String::from("fill=\"none\" stroke=\"#555\" stroke-dasharray=\"3 2\""),
-                (_, true) => format!("fill=\"{}\" stroke=\"#111\" stroke-width=\"1.6\"", fill(row.id)),
-                (_, false) => format!("fill=\"{}\" stroke=\"#fff\" stroke-width=\"0.6\"", fill(row.id)),
+            // Where there are thousands of blocks, full outlines would be all that is seen.
+            let outline = |wanted: f64| wanted.min((x1 - x0).min(y1 - y0) / 4.0);
+            let (dashes, stroke, width) = match (pass, self.marked.contains(&row.id)) {
+                (1, _) => (" stroke-dasharray=\"3 2\"", "#555", outline(1.0)),
+                (_, true) => ("", "#111", outline(1.6)),
+                (_, false) => ("", "#fff", outline(0.6)),
             };
+            let inside = if pass == 1 { "none" } else { fill(row.id) };
+            let style = format!("fill=\"{inside}\" stroke=\"{stroke}\" stroke-width=\"{width:.3}\"{dashes}");
+            let (name, operator) = self.graph.map_or((None, None), |graph| graph.labels(row.id));
+            let label = |what: &str, text: Option<&str>| {
+                text.map(|text| format!(", {what} {}", escaped(text))).unwrap_or_default()
+            };
+            let (name, operator) = (label("name", name), label("made by", operator));
             let unit = Unit::of(row.size);
             let _ = write!(
                 svg,
                 "<rect x=\"{x0:.2}\" y=\"{y0:.2}\" width=\"{:.2}\" height=\"{:.2}\" {style}><title>tensor {}: {} at offset {}, \
-                 live [{}, {})</title></rect>",
+                 live [{}, {}){name}{operator}</title></rect>",
                 x1 - x0,
                 y1 - y0,
                 row.id,

@@ -44,7 +44,7 @@ proptest! {
             options.queue = queue;
             options.nodes = 200;
             let (_, plan) = plan_graph(&graph, &options).expect("plan");
-            let text = svg::render(&plan, &title);
+            let text = svg::render(&plan, Some(&graph), &title);
             well_formed(&text).expect("well formed");
             prop_assert!(!text.contains("NaN") && !text.contains("inf"));
             for row in plan.rows.iter().filter(|row| row.size > 0) {
@@ -66,7 +66,7 @@ fn real_graphs_are_drawn() {
             options.queue = queue;
             options.nodes = 200;
             let (_, plan) = plan_graph(&graph, &options).expect("plan");
-            let text = svg::render(&plan, name);
+            let text = svg::render(&plan, Some(&graph), name);
             well_formed(&text).expect("well formed");
             if let Some(folder) = &folder {
                 std::fs::write(folder.join(format!("{name}.{suffix}.svg")), text).expect("write");

@@ -24,6 +24,8 @@ struct File {
 #[derive(Deserialize, Serialize)]
 struct JsonTensor {
     id: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     size: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     alignment: Option<u64>,
@@ -137,6 +139,7 @@ impl JsonTensor {
     fn of(node: &TensorNode, graph: &Graph) -> Self {
         Self {
             id: node.id,
+            name: node.name.clone(),
             size: node.size - node.padding,
             alignment: Some(node.alignment),
             padding: node.padding,
@@ -151,6 +154,9 @@ impl JsonTensor {
         let mut tensor = Tensor::new(self.id, self.size);
         if let Some(alignment) = self.alignment {
             tensor = tensor.alignment(alignment);
+        }
+        if let Some(name) = &self.name {
+            tensor = tensor.name(name);
         }
         tensor = tensor.padding(self.padding);
         if let Some(kind) = self.kind {

@@ -13,6 +13,7 @@ pub(crate) mod target;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use usm_pool::planner::reorder::Reordered;
 use usm_pool::{Graph, Problem};
 
 use crate::error::{Error, Result};
@@ -24,7 +25,22 @@ pub(crate) enum Input {
     /// Buffers with fixed lifetimes.
     Buffers(Problem),
     /// Operators and tensors.
-    Graph(Graph),
+    Graph(Model),
+}
+
+/// A graph, and what the reader did to its order.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// The graph, in the order in which it is to be planned.
+    pub(crate) graph: Graph,
+    /// The order that the reader chose for the peak; none for files that say theirs.
+    pub(crate) reordered: Option<Reordered>,
+}
+
+impl From<Graph> for Model {
+    fn from(graph: Graph) -> Self {
+        Self { graph, reordered: None }
+    }
 }
 
 /// What the user says about a file.
@@ -34,6 +50,12 @@ pub(crate) struct Hints {
     pub(crate) alignment: Option<u64>,
     /// Values of symbolic dimensions, by name.
     pub(crate) dims: Vec<(String, u64)>,
+    /// The operators of an ONNX file stay in its order.
+    pub(crate) keep_order: bool,
+    /// Every tensor of an ONNX file has bytes of its own.
+    pub(crate) no_views: bool,
+    /// The queue that will run the plan keeps no order, so none is chosen.
+    pub(crate) out_of_order: bool,
 }
 
 /// Alignment in bytes of a tensor of a graph when neither file nor user says one.
@@ -53,7 +75,7 @@ fn read_standard(hints: &Hints) -> Result<Input> {
         .map_err(|error| Error::bad(format!("cannot be read: {error}")))?;
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'{') {
-        graph_json::parse(&text, hints).map(Input::Graph)
+        graph_json::parse(&text, hints).map(Model::from).map(Input::Graph)
     } else {
         buffers_csv::parse(&text, hints).map(Input::Buffers)
     }
@@ -71,9 +93,9 @@ pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Input> {
     } else if is(".onnx") {
         onnx::read(path, hints).map(Input::Graph)
     } else if is(".json") {
-        graph_json::read(path, hints).map(Input::Graph)
+        graph_json::read(path, hints).map(Model::from).map(Input::Graph)
     } else if is(".graph.csv") {
-        graph_csv::read(path, hints).map(Input::Graph)
+        graph_csv::read(path, hints).map(Model::from).map(Input::Graph)
     } else if is(".csv") {
         buffers_csv::read(path, hints).map(Input::Buffers)
     } else {

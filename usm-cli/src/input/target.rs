@@ -10,10 +10,14 @@ use crate::shown::is_unsafe;
 /// shows; a graph that is read is written, and then reads as itself.
 pub(crate) fn check(data: &[u8]) {
     let Some((reader, input)) = data.split_first() else { return };
-    let hints = Hints { alignment: (reader & 8 != 0).then_some(64), dims: vec![("N".to_owned(), 3)] };
+    let hints = Hints {
+        alignment: (reader & 8 != 0).then_some(64),
+        dims: vec![("N".to_owned(), 3)],
+        ..Hints::default()
+    };
     let graph = match reader & 7 {
         0 => refused(graph_json::parse(input, &hints)),
-        1 => refused(onnx::parse(input, &hints)),
+        1 => refused(onnx::parse(input, &hints)).map(|model| model.graph),
         2 => {
             let _ = refused(buffers_csv::parse(input, &hints));
             None

@@ -48,13 +48,20 @@ pub(crate) struct Arguments {
     /// With --ordering-edges: print what every further edge buys, peak against edges.
     #[arg(long, requires = "ordering_edges")]
     pub(super) curve: bool,
-    /// On an in-order queue: run the operators in another order that the data allow where that lowers the peak.
+    /// On an in-order queue: run the operators in another order that the data allow where that lowers the peak. For an ONNX model this is done
+    /// without asking.
     #[arg(long)]
     pub(super) reorder: bool,
+    /// Run the operators of an ONNX model in the order of the file.
+    #[arg(long, conflicts_with = "reorder")]
+    pub(super) keep_order: bool,
+    /// Give every tensor of an ONNX model bytes of its own: no views, nothing written over an input.
+    #[arg(long)]
+    pub(super) no_views: bool,
     /// Print the peak of every strategy beside that of the plan.
     #[arg(long)]
     pub(super) compare: bool,
-    /// Write the plan: id,lower,upper,size,alignment,offset,memory.
+    /// Write the plan: id,lower,upper,size,alignment,offset,memory,name,operator.
     #[arg(long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Draw the plan: time across, address up, one block a tensor.

@@ -20,14 +20,14 @@ use usm_pool::report::{Compared, compare, pool_dump_csv, sharing_table};
 use usm_pool::{Graph, Options, Plan, Problem, Queue, svg, verify};
 
 use crate::error::{Error, Exit, Result, write_file};
-use crate::input::{self, Hints, Input, graph_json};
+use crate::input::{self, Hints, Input, Model, graph_json};
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
 use crate::shown::Shown;
 
 pub(crate) use arguments::Arguments;
-use arguments::StrategyArgument;
+use arguments::{QueueArgument, StrategyArgument};
 use report::Report;
 
 /// How long the automatic strategy searches when the user says nothing: a person waits, and almost all of what a search finds it finds
@@ -44,7 +44,7 @@ pub(crate) struct Outcome {
     pub(crate) problem: Problem,
     pub(crate) plan: Plan,
     pub(crate) seconds: f64,
-    /// With --reorder: what was found.
+    /// With --reorder, or for an ONNX model: what was found.
     pub(crate) reordered: Option<Reordered>,
     /// With --curve.
     pub(crate) curve: Option<Vec<Tradeoff>>,
@@ -55,7 +55,13 @@ pub(crate) struct Outcome {
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
     let clock = Clock::new(arguments);
-    let hints = Hints { alignment: arguments.alignment, dims: arguments.dims.clone() };
+    let hints = Hints {
+        alignment: arguments.alignment,
+        dims: arguments.dims.clone(),
+        keep_order: arguments.keep_order,
+        no_views: arguments.no_views,
+        out_of_order: matches!(arguments.queue, QueueArgument::OutOfOrder),
+    };
     let input = {
         let _sign_of_life = Progress::start(format!("reading {}", input::called(&arguments.input).display()));
         input::read(&arguments.input, &hints)?
@@ -130,8 +136,10 @@ fn write<'a>(outcome: &Outcome, arguments: &'a Arguments) -> Result<Vec<(&'stati
         })?;
     }
     if plan.feasible() {
-        file("plan", &arguments.output, &|| Ok(plan.to_csv()))?;
-        file("picture", &arguments.svg, &|| Ok(svg::render(plan, &title(input::called(&arguments.input)))))?;
+        file("plan", &arguments.output, &|| Ok(plan.to_csv(graph.as_ref())))?;
+        file("picture", &arguments.svg, &|| {
+            Ok(svg::render(plan, graph.as_ref(), &title(input::called(&arguments.input))))
+        })?;
         file("sharing", &arguments.sharing, &|| Ok(sharing_table(problem, plan)))?;
         file("pool dump", &arguments.pool_dump, &|| Ok(pool_dump_csv(plan, graph.as_ref())))?;
     }
@@ -198,8 +206,9 @@ fn make(input: Input, arguments: &Arguments, clock: Clock) -> Result<Outcome> {
             let plan = plan_within(&problem, &options, &limits).map_err(named)?;
             (None, problem, plan)
         }
-        Input::Graph(mut graph) => {
-            if arguments.reorder {
+        Input::Graph(Model { mut graph, reordered: chosen }) => {
+            reordered = chosen;
+            if arguments.reorder && reordered.is_none() {
                 let found = reorder(&graph, InPlace::SameSize).map_err(named)?;
                 graph = graph.reordered(&found.order).map_err(Error::unable)?;
                 reordered = Some(found);

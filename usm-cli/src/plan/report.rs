@@ -1,9 +1,9 @@
 //! The JSON document of `usm plan`. Keys of parts that were not asked for are left out.
 
 use serde::Serialize;
-use usm_pool::Certificate;
 use usm_pool::planner::pareto::Tradeoff;
 use usm_pool::report::Compared;
+use usm_pool::{Certificate, Graph};
 
 use super::Outcome;
 
@@ -55,9 +55,11 @@ enum CertificateReport<'a> {
     TimeCut {
         time: u64,
         buffers: &'a [u64],
+        names: Vec<Option<&'a str>>,
     },
     Antichain {
         buffers: &'a [u64],
+        names: Vec<Option<&'a str>>,
     },
     /// What nobody has checked.
     Search {
@@ -91,7 +93,7 @@ impl<'a> Report<'a> {
             strategy: plan.strategy.name(),
             seconds: *seconds,
             queue: plan.queue.name(),
-            certificate: CertificateReport::of(&plan.certificate),
+            certificate: CertificateReport::of(&plan.certificate, graph.as_ref()),
             ordering_edges: plan.ordering_edges.iter().map(|&(a, b)| [name(a), name(b)]).collect(),
             memories: plan
                 .memories
@@ -115,15 +117,19 @@ impl<'a> Report<'a> {
 }
 
 impl<'a> CertificateReport<'a> {
-    fn of(certificate: &'a Certificate) -> Self {
+    fn of(certificate: &'a Certificate, graph: Option<&'a Graph>) -> Self {
+        let name = |&id: &u64| graph?.tensors()[graph?.tensor_index(id)?].name.as_deref();
+        let names = |buffers: &[u64]| buffers.iter().map(name).collect();
         match certificate {
-            Certificate::TimeCut { time, buffers } => Self::TimeCut { time: *time, buffers },
-            Certificate::Antichain { buffers } => Self::Antichain { buffers },
+            Certificate::TimeCut { time, buffers } => {
+                Self::TimeCut { time: *time, buffers, names: names(buffers) }
+            }
+            Certificate::Antichain { buffers } => Self::Antichain { buffers, names: names(buffers) },
             Certificate::Search { nodes, capacity } => {
                 Self::Search { nodes: *nodes, capacity: *capacity, claim: certificate.is_claim() }
             }
             // The enum may grow; an unknown proof is no proof that scripts could check.
-            _ => Self::Antichain { buffers: &[] },
+            _ => Self::Antichain { buffers: &[], names: Vec::new() },
         }
     }
 }

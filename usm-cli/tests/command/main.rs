@@ -11,6 +11,7 @@ mod onnx;
 mod onnx_control;
 mod onnx_files;
 mod onnx_stated;
+mod onnx_views;
 mod plan;
 mod plan_parts;
 #[path = "../../src/input/onnx/proto.rs"]

@@ -157,19 +157,25 @@ fn real_models_are_planned_on_both_queues() {
             continue;
         };
         let path = text(&path);
-        let plan = |queue: &str| {
+        let plan = |queue: &str, options: &[&'static str]| {
             let mut arguments = vec!["plan", &path, "--json", "--queue", queue];
+            arguments.extend(options);
             arguments.extend(dims.iter().flat_map(|dim| ["--dim", dim]));
             let ran = usm(&arguments);
             assert_eq!(ran.code, 0, "{name}: {}", ran.stderr);
             ran.json()
         };
-        let (in_order, out_of_order) = (plan("in-order"), plan("out-of-order"));
+        let as_written = ["--keep-order", "--no-views"];
+        let (in_order, out_of_order) = (plan("in-order", &as_written), plan("out-of-order", &as_written));
         let number = |report: &Value, key: &str| report[key].as_u64().unwrap();
         assert!(number(&in_order, "lower_bound") <= number(&in_order, "peak"));
         assert!(number(&in_order, "peak") < number(&in_order, "naive") / 4, "{name}: {in_order}");
         assert!(number(&in_order, "lower_bound") <= number(&out_of_order, "lower_bound"), "{name}");
         assert_eq!(in_order["naive"], out_of_order["naive"]);
+        for (queue, as_written) in [("in-order", &in_order), ("out-of-order", &out_of_order)] {
+            let peak = number(&plan(queue, &[]), "peak");
+            assert!(peak < number(as_written, "peak"), "{name}, {queue}: {peak}, as written {as_written}");
+        }
         planned += 1;
         let Some(data) = shared("planner").filter(|_| !instance.is_empty()) else { continue };
         let other = usm(&["plan", &text(&data.join(format!("{instance}.graph.csv"))), "--json"]).json();

@@ -79,8 +79,10 @@ pub(crate) fn chain() -> GraphProto {
     }
 }
 
+/// Plans a model as the file has it: in its order, every result with bytes of its own.
 pub(crate) fn plan(name: &str, graph: GraphProto, arguments: &[&str]) -> Ran {
-    plan_bytes(name, &bytes(graph), arguments)
+    let as_written = ["--keep-order", "--no-views"];
+    plan_bytes(name, &bytes(graph), &[&as_written, arguments].concat())
 }
 
 pub(crate) fn plan_bytes(name: &str, model: &[u8], arguments: &[&str]) -> Ran {

@@ -41,6 +41,7 @@ impl From<&Graph> for GraphBuilder {
             padding: node.padding,
             kind: node.alias.is_none().then_some(node.kind),
             alias: node.alias.map(|(of, offset)| (graph.tensors[of].id, offset)),
+            name: node.name.clone(),
         };
         let op = |node: &OpNode| Op {
             name: node.name.clone(),
@@ -163,6 +164,7 @@ impl GraphBuilder {
             })?;
             nodes.push(TensorNode {
                 id: tensor.id,
+                name: tensor.name.clone(),
                 size,
                 padding: tensor.padding,
                 alignment,

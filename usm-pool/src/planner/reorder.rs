@@ -31,7 +31,7 @@ pub struct Reordered {
 pub fn reorder(graph: &Graph, in_place: InPlace) -> Result<Reordered, Error> {
     let n = graph.ops().len();
     let identity: Vec<usize> = (0..n).collect();
-    let given = peak_of(graph, in_place)?;
+    let given = heaviest_cut(graph, in_place)?;
     let mut best = Reordered { order: identity, bound: given, given };
     if !graph.loops().is_empty() {
         return Ok(best);
@@ -40,7 +40,7 @@ pub fn reorder(graph: &Graph, in_place: InPlace) -> Result<Reordered, Error> {
     for order in [links.least_growth(graph), links.depth_first(graph), links.late_sources(&best.order)] {
         for order in [links.late_sources(&order), order] {
             let Ok(reordered) = graph.reordered(&order) else { continue };
-            let bound = peak_of(&reordered, in_place)?;
+            let bound = heaviest_cut(&reordered, in_place)?;
             if bound < best.bound {
                 best = Reordered { order, bound, given };
             }
@@ -49,7 +49,11 @@ pub fn reorder(graph: &Graph, in_place: InPlace) -> Result<Reordered, Error> {
     Ok(best)
 }
 
-fn peak_of(graph: &Graph, in_place: InPlace) -> Result<u64, Error> {
+/// Heaviest cut in bytes of a graph on an in-order queue, its operators in their order.
+///
+/// # Errors
+/// Tables that do not fit.
+pub fn heaviest_cut(graph: &Graph, in_place: InPlace) -> Result<u64, Error> {
     let blocks = Blocks::new(graph, in_place, None)?;
     let buffers = blocks.blocks().iter().map(|block| Buffer {
         id: graph.tensors()[block.root].id,

@@ -1,5 +1,7 @@
 //! `model.onnx`: topology from the file, sizes from the model's own shapes, the rest by shape inference.
 
+mod allow;
+mod choose;
 #[cfg_attr(not(feature = "onnx"), allow(dead_code, reason = "some of it serves shape inference alone"))]
 mod control;
 mod element;
@@ -14,19 +16,20 @@ use std::path::Path;
 use prost::Message as _;
 use usm_pool::{Graph, Op, Tensor, TensorKind};
 
-use super::{GRAPH_ALIGNMENT, Hints};
+use super::{GRAPH_ALIGNMENT, Hints, Model};
 use crate::error::{Error, Result, read_file};
+use allow::{Allowed, Facts, Join};
 use control::Control;
 use proto::{GraphProto, ModelProto, NodeProto, TensorProto};
 use shape::Shape;
 
 /// Reads a file.
-pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Graph> {
+pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Model> {
     parse(&read_file(path)?, hints).map_err(|error| error.in_file(path))
 }
 
 /// Reads the bytes of a file. Ids of activations count in the order of their production, those of inputs and constants follow.
-pub(crate) fn parse(bytes: &[u8], hints: &Hints) -> Result<Graph> {
+pub(crate) fn parse(bytes: &[u8], hints: &Hints) -> Result<Model> {
     let mut model =
         ModelProto::decode(bytes).map_err(|error| Error::bad(format!("not an ONNX file: {error}")))?;
     let graph = model.graph.take();
@@ -45,7 +48,14 @@ pub(crate) fn parse(bytes: &[u8], hints: &Hints) -> Result<Graph> {
         described = Description::of(graph, &control);
     }
     control.check(|name| shapes.get(name)?.bytes().ok())?;
-    described.build(&outside, &shapes, complaint.as_deref(), hints)
+    let facts = Facts::of(graph, &shapes);
+    allow::check(graph, &facts)?;
+    let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
+    let allowed = if hints.no_views { Allowed::default() } else { Allowed::of(graph, &facts, alignment) };
+    let build = |joins: &[&Join]| {
+        described.build(&outside, &shapes, complaint.as_deref(), alignment, &allowed, joins)
+    };
+    choose::choose(build, &allowed.joins, hints)
 }
 
 /// Whether a node only carries a constant.
@@ -212,9 +222,16 @@ impl Description {
         outside: &Outside,
         shapes: &HashMap<String, Shape>,
         complaint: Option<&str>,
-        hints: &Hints,
+        alignment: u64,
+        allowed: &Allowed,
+        joins: &[&Join],
     ) -> Result<Graph> {
-        let mut builder = Graph::builder().default_alignment(hints.alignment.unwrap_or(GRAPH_ALIGNMENT));
+        let mut builder = Graph::builder().default_alignment(alignment);
+        let parts = joins.iter().flat_map(|join| {
+            join.parts.iter().map(|(part, at)| (part.as_str(), (join.result.as_str(), *at)))
+        });
+        let views = allowed.views.iter().map(|(view, (of, at))| (view.as_str(), (of.as_str(), *at)));
+        let views: HashMap<&str, (&str, u64)> = views.chain(parts).collect();
         let mut ids: HashMap<&str, u64> = HashMap::new();
         let mut next = 0..;
         let mut id_of = |name| *ids.entry(name).or_insert_with(|| next.next().unwrap_or(u64::MAX));
@@ -224,18 +241,28 @@ impl Description {
                 let bytes = shape
                     .bytes()
                     .map_err(|error| error.in_field(format_args!("{title}, output {name:?}")))?;
-                builder = builder.tensor(Tensor::new(id_of(name), bytes));
+                let mut tensor = Tensor::new(id_of(name), bytes).name(name);
+                if let Some(&(of, at)) = views.get(name) {
+                    tensor = tensor.alias_of(id_of(of), at).alignment(alignment);
+                }
+                builder = builder.tensor(tensor);
             }
         }
         for (name, kind, bytes) in &outside.tensors {
-            builder = builder.tensor(Tensor::new(id_of(name), *bytes).kind(*kind));
+            builder = builder.tensor(Tensor::new(id_of(name), *bytes).kind(*kind).name(name));
         }
         for (_, node) in &self.nodes {
             let name = if node.name.is_empty() { &node.op_type } else { &node.name };
             let inputs: Vec<u64> =
                 node.input.iter().filter(|name| !name.is_empty()).map(|name| id_of(name)).collect();
-            let outputs: Vec<u64> = outputs(node).map(&mut id_of).collect();
-            builder = builder.op(Op::new(name.clone()).inputs(inputs).outputs(outputs));
+            let mut op = Op::new(name.clone()).inputs(inputs);
+            for output in outputs(node) {
+                op = op.outputs([id_of(output)]);
+                for input in allowed.permits.get(output).into_iter().flatten() {
+                    op = op.in_place(id_of(input), id_of(output));
+                }
+            }
+            builder = builder.op(op);
         }
         for &(first, last) in &self.loops {
             builder = builder.loop_body(first, last);

@@ -1,0 +1,393 @@
+//! What operators allow: a result that is a view of an input, a result written over an input, a concatenation whose inputs are made in its place.
+//!
+//! | operator | result |
+//! |---|---|
+//! | Reshape, Squeeze, Unsqueeze, Flatten, Identity, Dropout at inference | a view of the first input |
+//! | Split, Slice by step 1, along the outermost extent | views of parts of the first input |
+//! | Concat along the outermost extent | its inputs may be views of parts of it |
+//! | element-wise, BatchNormalization, Softmax | may be written over an input of its shape and element size |
+//!
+//! The outermost extent is the first one above 1: all that it cuts is one range of bytes. A view begins at a multiple of the alignment of tensors, as any
+//! other tensor does.
+
+use std::collections::{HashMap, HashSet};
+
+use super::proto::{GraphProto, NodeProto, TensorProto};
+use super::{Shape, is_constant, is_standard, outputs, title};
+use crate::error::{Error, Result};
+
+/// Operators that compute each element of the result from the elements at the same place of their inputs.
+const ELEMENT_WISE: [&str; 58] = [
+    "Abs",
+    "Acos",
+    "Acosh",
+    "Add",
+    "And",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "BitShift",
+    "BitwiseAnd",
+    "BitwiseNot",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Cast",
+    "Ceil",
+    "Celu",
+    "Cos",
+    "Cosh",
+    "Div",
+    "Elu",
+    "Equal",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Gelu",
+    "Greater",
+    "GreaterOrEqual",
+    "HardSigmoid",
+    "HardSwish",
+    "IsInf",
+    "IsNaN",
+    "LeakyRelu",
+    "Less",
+    "LessOrEqual",
+    "Log",
+    "Mish",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Not",
+    "Or",
+    "PRelu",
+    "Pow",
+    "Reciprocal",
+    "Relu",
+    "Round",
+    "Selu",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sinh",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Sub",
+    "Tan",
+    "Tanh",
+];
+
+/// More of them, and of what reads a whole row before it writes it: only the first input may be overwritten. Those with many inputs are
+/// computed one input after the other, and the rest are parameters.
+const FIRST_INPUT: [&str; 11] = [
+    "BatchNormalization",
+    "Clip",
+    "LogSoftmax",
+    "Max",
+    "Mean",
+    "Min",
+    "Shrink",
+    "Softmax",
+    "Sum",
+    "Swish",
+    "ThresholdedRelu",
+];
+
+/// A part of a tensor: its name, and where it begins in bytes.
+pub(super) type Part = (String, u64);
+
+/// A Concat whose inputs may be made in the place of the result.
+#[derive(Debug)]
+pub(super) struct Join {
+    pub(super) result: String,
+    pub(super) parts: Vec<Part>,
+}
+
+/// What the operators of a graph allow.
+#[derive(Debug, Default)]
+pub(super) struct Allowed {
+    /// The tensor that a view is a part of.
+    pub(super) views: HashMap<String, Part>,
+    /// By result: the inputs of its operator that it may be written over.
+    pub(super) permits: HashMap<String, Vec<String>>,
+    /// In the order of their operators. Each may be used or not: a block for all inputs lives from the first one on.
+    pub(super) joins: Vec<Join>,
+}
+
+/// Whether results of the operator have the bytes of its first input, in that order.
+fn keeps_bytes(node: &NodeProto) -> bool {
+    ["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"]
+        .iter()
+        .any(|op| is_standard(node, op))
+}
+
+/// Refuses shapes that contradict the operator: a plan for them would be one for another model.
+pub(super) fn check(graph: &GraphProto, facts: &Facts<'_>) -> Result<()> {
+    for (index, node) in graph.node.iter().enumerate() {
+        let (Some(first), Some(result)) = (node.input.first(), node.output.first()) else { continue };
+        let (whole, parts) = if keeps_bytes(node) {
+            (first, vec![result.clone()])
+        } else if is_standard(node, "Split") {
+            (first, node.output.clone())
+        } else if is_standard(node, "Concat") {
+            (result, node.input.clone())
+        } else {
+            continue;
+        };
+        let bytes: Option<Vec<u64>> = parts.iter().map(|name| facts.bytes(name)).collect();
+        let sum = bytes.and_then(|bytes| bytes.into_iter().try_fold(0, u64::checked_add));
+        let (Some(bytes), Some(sum)) = (facts.bytes(whole), sum) else { continue };
+        if bytes != sum {
+            let parts = parts.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+            let reason = format!(
+                "{whole:?} has {bytes} bytes by its shape, but {parts} {sum}: the shapes contradict the operator"
+            );
+            return Err(Error::bad(reason).in_field(title(index, node)));
+        }
+    }
+    Ok(())
+}
+
+/// Shapes and small constants, by name.
+pub(super) struct Facts<'a> {
+    shapes: &'a HashMap<String, Shape>,
+    outside: HashMap<&'a str, Shape>,
+    constants: HashMap<&'a str, &'a TensorProto>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn of(graph: &'a GraphProto, shapes: &'a HashMap<String, Shape>) -> Self {
+        let mut constants: HashMap<&str, &TensorProto> =
+            graph.initializer.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
+        for node in graph.node.iter().filter(|node| is_constant(node)) {
+            let value = node.attribute.iter().find_map(|attribute| attribute.t.as_ref());
+            constants.extend(node.output.first().zip(value).map(|(name, value)| (name.as_str(), value)));
+        }
+        let stated = constants
+            .iter()
+            .filter_map(|(&name, tensor)| Some((name, Shape::new(tensor.data_type, &tensor.dims).ok()?)));
+        let mut outside: HashMap<&str, Shape> = stated.collect();
+        for input in &graph.input {
+            if let Some(shape) = super::shape::known(input) {
+                outside.entry(&input.name).or_insert(shape);
+            }
+        }
+        Self { shapes, outside, constants }
+    }
+
+    fn shape(&self, name: &str) -> Option<&Shape> {
+        self.outside.get(name).or_else(|| self.shapes.get(name))
+    }
+
+    fn bytes(&self, name: &str) -> Option<u64> {
+        self.shape(name)?.bytes().ok()
+    }
+
+    /// The elements of a small constant of whole numbers.
+    fn numbers(&self, name: &str) -> Option<Vec<i64>> {
+        const INT32: i32 = 6;
+        const INT64: i32 = 7;
+        let tensor = self.constants.get(name)?;
+        let raw = &tensor.raw_data;
+        let numbers: Vec<i64> = match tensor.data_type {
+            INT64 if raw.is_empty() => tensor.int64_data.clone(),
+            INT64 => raw
+                .chunks_exact(8)
+                .filter_map(|bytes| Some(i64::from_le_bytes(bytes.try_into().ok()?)))
+                .collect(),
+            INT32 if raw.is_empty() => tensor.int32_data.iter().map(|&number| i64::from(number)).collect(),
+            INT32 => raw
+                .chunks_exact(4)
+                .filter_map(|bytes| Some(i64::from(i32::from_le_bytes(bytes.try_into().ok()?))))
+                .collect(),
+            _ => return None,
+        };
+        let stated = self.outside.get(name)?.dims.iter().try_fold(1_u64, |n, &dim| n.checked_mul(dim))?;
+        (numbers.len() as u64 == stated).then_some(numbers)
+    }
+
+    /// Of the inputs from `first` on: a list, or the attribute of that name where the operator is of an older set.
+    fn list(&self, node: &NodeProto, input: usize, attribute: &str) -> Option<Vec<i64>> {
+        match node.input.get(input).filter(|name| !name.is_empty()) {
+            Some(name) => self.numbers(name),
+            None => Some(node.attribute.iter().find(|a| a.name == attribute)?.ints.clone()),
+        }
+    }
+
+    /// Whether cutting along the axis gives ranges of bytes: every extent before it is 1.
+    fn is_outermost(&self, name: &str, axis: i64) -> bool {
+        let Some(Shape { dims, .. }) = self.shape(name) else { return false };
+        let rank = dims.len() as i64;
+        let axis = if axis < 0 { axis.saturating_add(rank) } else { axis };
+        (0..rank).contains(&axis) && dims[..axis as usize].iter().all(|&extent| extent == 1)
+    }
+}
+
+fn axis_of(node: &NodeProto) -> i64 {
+    node.attribute.iter().find(|a| a.name == "axis").map_or(0, |a| a.i)
+}
+
+impl Allowed {
+    /// What the operators of a graph allow, tensors being aligned to so many bytes.
+    pub(super) fn of(graph: &GraphProto, facts: &Facts<'_>, alignment: u64) -> Self {
+        let made: HashSet<&str> =
+            graph.node.iter().filter(|node| !is_constant(node)).flat_map(outputs).collect();
+        let results: HashSet<&str> = graph.output.iter().map(|output| output.name.as_str()).collect();
+        let mut allowed = Self::default();
+        for node in &graph.node {
+            for (view, (of, offset)) in views(node, facts) {
+                // The caller reads its results in the arena, not in what it has handed in.
+                let outside = results.contains(view.as_str()) && !made.contains(allowed.root(&of));
+                if offset.is_multiple_of(alignment) && !outside {
+                    allowed.views.insert(view, (of, offset));
+                }
+            }
+            let Some(result) = node.output.first().filter(|_| outputs(node).count() == 1) else { continue };
+            let inputs = overwritten(node).iter().filter(|input| {
+                let (from, to) = (facts.shape(input), facts.shape(result));
+                from.is_some() && from == to && made.contains(input.as_str())
+            });
+            let inputs: Vec<String> = inputs.cloned().collect();
+            if !inputs.is_empty() {
+                allowed.permits.insert(result.clone(), inputs);
+            }
+        }
+        allowed.joins = allowed.in_place(graph, facts, alignment, &made);
+        allowed
+    }
+
+    /// The tensor that a chain of views ends at.
+    fn root<'n>(&'n self, mut name: &'n str) -> &'n str {
+        while let Some((of, _)) = self.views.get(name) {
+            name = of;
+        }
+        name
+    }
+
+    /// Concatenations along the outermost extent whose inputs may be its parts: each is made by an operator, is no part of something
+    /// else, and stands once.
+    fn in_place(
+        &self,
+        graph: &GraphProto,
+        facts: &Facts<'_>,
+        alignment: u64,
+        made: &HashSet<&str>,
+    ) -> Vec<Join> {
+        let mut taken: HashSet<String> = HashSet::new();
+        let mut found = Vec::new();
+        for node in graph.node.iter().filter(|node| is_standard(node, "Concat")) {
+            let Some(result) = node.output.first() else { continue };
+            let named = node.attribute.iter().any(|a| a.name == "axis");
+            if !named || !facts.is_outermost(result, axis_of(node)) || node.input.len() < 2 {
+                continue;
+            }
+            let mut at = 0_u64;
+            let mut parts: Vec<Part> = Vec::new();
+            for input in &node.input {
+                let root = self.root(input);
+                let bytes = facts.bytes(root).filter(|&bytes| facts.bytes(input) == Some(bytes));
+                let Some(end) = bytes.and_then(|bytes| at.checked_add(bytes)) else { break };
+                let alone = parts.iter().all(|(part, _)| part != root) && !taken.contains(root);
+                if !alone || !made.contains(root) || !at.is_multiple_of(alignment) {
+                    break;
+                }
+                parts.push((root.to_owned(), at));
+                at = end;
+            }
+            if parts.len() == node.input.len() && facts.bytes(result) == Some(at) {
+                taken.extend(parts.iter().map(|(part, _)| part.clone()));
+                found.push(Join { result: result.clone(), parts });
+            }
+        }
+        found
+    }
+}
+
+/// The results of an operator that have bytes of its first input, and where these begin.
+fn views(node: &NodeProto, facts: &Facts<'_>) -> Vec<(String, Part)> {
+    let (Some(input), Some(result)) = (node.input.first(), node.output.first()) else { return Vec::new() };
+    let whole = facts
+        .shape(input)
+        .zip(facts.shape(result))
+        .is_some_and(|(from, to)| from.bits == to.bits && from.bytes().ok() == to.bytes().ok());
+    if is_standard(node, "Dropout") && trains(node, facts) {
+        Vec::new()
+    } else if keeps_bytes(node) && whole {
+        vec![(result.clone(), (input.clone(), 0))]
+    } else if is_standard(node, "Split") && facts.is_outermost(input, axis_of(node)) {
+        let mut at = Some(0_u64);
+        let parts = outputs(node).map_while(|part| {
+            let begin = at?;
+            at = facts.bytes(part).and_then(|bytes| begin.checked_add(bytes));
+            at.is_some().then(|| (part.to_owned(), (input.clone(), begin)))
+        });
+        let parts: Vec<_> = parts.collect();
+        let all = parts.len() == node.output.len() && at == facts.bytes(input);
+        if all { parts } else { Vec::new() }
+    } else if is_standard(node, "Slice") {
+        sliced(node, facts).map(|at| (result.clone(), (input.clone(), at))).into_iter().collect()
+    } else {
+        Vec::new()
+    }
+}
+
+/// Whether a Dropout may do something: by its input, or in the oldest sets by its attribute.
+fn trains(node: &NodeProto, facts: &Facts<'_>) -> bool {
+    let Some(mode) = node.input.get(2).filter(|name| !name.is_empty()) else { return false };
+    let data = facts.constants.get(mode.as_str()).map(|tensor| (&tensor.raw_data, &tensor.int32_data));
+    !data.is_some_and(|(raw, numbers)| match (&raw[..], &numbers[..]) {
+        ([byte], []) => *byte == 0,
+        ([], [number]) => *number == 0,
+        _ => false,
+    })
+}
+
+/// Where in bytes a Slice begins that cuts one range out of its input.
+fn sliced(node: &NodeProto, facts: &Facts<'_>) -> Option<u64> {
+    let (input, result) = (node.input.first()?, node.output.first()?);
+    let (from, to) = (facts.shape(input)?, facts.shape(result)?);
+    let starts = facts.list(node, 1, "starts")?;
+    let count = starts.len() as i64;
+    let all = || (0..count).collect();
+    let axes = match node.input.get(3).filter(|name| !name.is_empty()) {
+        Some(name) => facts.numbers(name)?,
+        None => node.attribute.iter().find(|a| a.name == "axes").map_or_else(all, |a| a.ints.clone()),
+    };
+    let steps = match node.input.get(4).filter(|name| !name.is_empty()) {
+        Some(name) => facts.numbers(name)?,
+        None => vec![1; starts.len()],
+    };
+    if axes.len() != starts.len() || steps != vec![1; starts.len()] || from.dims.len() != to.dims.len() {
+        return None;
+    }
+    let mut cuts = from.dims.iter().zip(&to.dims).enumerate().filter(|(_, (from, to))| from != to);
+    let Some((axis, (&extent, &left))) = cuts.next() else { return Some(0) };
+    if cuts.next().is_some() || !facts.is_outermost(input, axis as i64) {
+        return None;
+    }
+    let rank = from.dims.len() as i64;
+    let named = |&axis: &i64| if axis < 0 { axis.saturating_add(rank) } else { axis };
+    let at = axes.iter().map(named).position(|named| named == axis as i64)?;
+    let start = starts[at];
+    let start = if start < 0 { start.checked_add(i64::try_from(extent).ok()?)? } else { start };
+    let start = u64::try_from(start).unwrap_or(0);
+    if start.checked_add(left)? > extent {
+        return None;
+    }
+    let row = Shape { bits: from.bits, dims: from.dims[axis + 1..].to_vec() };
+    let bits = row.dims.iter().try_fold(row.bits, |n, &dim| n.checked_mul(dim))?.checked_mul(start)?;
+    (bits % 8 == 0).then_some(bits / 8)
+}
+
+/// The inputs that the operator's result may be written over, where their shapes are equal.
+fn overwritten(node: &NodeProto) -> &[String] {
+    let one_of = |names: &[&str]| names.iter().any(|name| is_standard(node, name));
+    if one_of(&ELEMENT_WISE) || is_standard(node, "Where") {
+        &node.input
+    } else if one_of(&FIRST_INPUT) {
+        node.input.get(..1).unwrap_or_default()
+    } else {
+        &[]
+    }
+}

@@ -1,0 +1,75 @@
+//! Which concatenations are made in place, and in which order the operators run: what gives the lowest peak.
+//!
+//! A block for all inputs of a Concat lives from the first of them on. That saves the copy, and may raise the peak or lower it.
+
+use usm_pool::Graph;
+use usm_pool::alias::InPlace;
+use usm_pool::planner::reorder::{Reordered, heaviest_cut, reorder};
+
+use super::allow::Join;
+use super::{Hints, Model};
+use crate::error::{Error, Result};
+
+/// Concatenations that are looked at one by one, at most; the others are copies where not all are to be in place.
+const LOOKED_AT: usize = 128;
+
+/// Builds the graph of the lowest heaviest cut. An out-of-order queue has no order, and its concatenations are copies.
+pub(super) fn choose(
+    build: impl Fn(&[&Join]) -> Result<Graph>,
+    joins: &[Join],
+    hints: &Hints,
+) -> Result<Model> {
+    let plain = build(&[])?;
+    if hints.out_of_order {
+        return Ok(plain.into());
+    }
+    let plain = ordered(plain, hints)?;
+    if joins.is_empty() {
+        return Ok(plain.model);
+    }
+    let order = plain.model.reordered.as_ref().map(|found| found.order.as_slice());
+    let cut = |joins: &[&Join]| {
+        let graph = build(joins)?;
+        let graph = match order {
+            Some(order) => graph.reordered(order).map_err(Error::unable)?,
+            None => graph,
+        };
+        heaviest_cut(&graph, InPlace::SameSize).map_err(Error::unable)
+    };
+    let mut chosen: Vec<&Join> = joins.iter().collect();
+    if cut(&chosen)? > plain.bound {
+        chosen.clear();
+        let mut least = plain.bound;
+        for join in joins.iter().take(LOOKED_AT) {
+            chosen.push(join);
+            let bound = cut(&chosen)?;
+            if bound > least {
+                chosen.pop();
+            } else {
+                least = bound;
+            }
+        }
+    }
+    let joined = ordered(build(&chosen)?, hints)?;
+    Ok(if joined.bound <= plain.bound { joined.model } else { plain.model })
+}
+
+/// A graph in its order, and the heaviest cut there.
+struct Ordered {
+    model: Model,
+    bound: u64,
+}
+
+fn ordered(graph: Graph, hints: &Hints) -> Result<Ordered> {
+    if hints.keep_order {
+        let bound = heaviest_cut(&graph, InPlace::SameSize).map_err(Error::unable)?;
+        return Ok(Ordered { model: graph.into(), bound });
+    }
+    let found: Reordered = reorder(&graph, InPlace::SameSize).map_err(Error::unable)?;
+    let bound = found.bound;
+    // A graph with loops keeps its order.
+    let graph =
+        if bound < found.given { graph.reordered(&found.order).map_err(Error::unable)? } else { graph };
+    let reordered = (bound < found.given).then_some(found);
+    Ok(Ordered { model: Model { graph, reordered }, bound })
+}
