@@ -233,16 +233,16 @@ impl fmt::Display for ErrorKind {
             }
             Self::SizeOverflow => f.write_str("the size does not fit the address space"),
             Self::OverMaxAlloc { requested, limit } => {
-                write!(f, "{requested} bytes asked, the device allows {limit} bytes in one allocation")
+                write!(f, "requested {requested} bytes; the device allows {limit} in one allocation")
             }
             Self::OverMemory { requested, in_use, limit } => {
-                write!(f, "{requested} bytes asked with {in_use} bytes in use, the memory has {limit} bytes")
+                write!(f, "requested {requested} bytes; {in_use} of {limit} are in use")
             }
             Self::OverLaunchMemory { total, limit } => {
-                write!(f, "the arguments of the launch take {total} bytes, the memory has {limit} bytes")
+                write!(f, "the launch's arguments need {total} bytes; the memory has {limit}")
             }
             Self::OutOfMemory { memory_type, requested } => {
-                write!(f, "out of memory: {requested} bytes of {memory_type} asked")
+                write!(f, "out of memory: requested {requested} bytes of {memory_type}")
             }
             Self::OutOfBounds { offset, len, size } => {
                 write!(f, "range at byte {offset} of {len} bytes leaves the allocation of {size} bytes")
@@ -266,10 +266,10 @@ impl fmt::Display for ErrorKind {
                 write!(f, "a fill pattern of {width} bytes does not suit a range of {len} bytes")
             }
             Self::WrongContext { expected, found: 0 } => {
-                write!(f, "a pointer or handle that is not of context {expected} used with it")
+                write!(f, "pointer or handle does not belong to context {expected}")
             }
             Self::WrongContext { expected, found } => {
-                write!(f, "a handle of context {found} used with context {expected}")
+                write!(f, "handle belongs to context {found}, not to context {expected}")
             }
             Self::WrongKind { expected, found } => {
                 write!(f, "{expected} memory needed, this is {found} memory")

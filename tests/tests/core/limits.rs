@@ -41,10 +41,7 @@ fn a_sum_above_the_memory_is_refused_with_both_numbers() {
     let first = context.allocate(&Request::new(AllocKind::Device, 6_000)).expect("fits");
     let refused = context.allocate(&Request::new(AllocKind::Shared, 5_000)).expect_err("too much");
     assert_eq!(refused.kind, ErrorKind::OverMemory { requested: 5_000, in_use: 6_000, limit: MEMORY });
-    assert_eq!(
-        refused.to_string(),
-        "mock: 5000 bytes asked with 6000 bytes in use, the memory has 10000 bytes"
-    );
+    assert_eq!(refused.to_string(), "mock: requested 5000 bytes; 6000 of 10000 are in use");
     drop(first);
     drop(context.allocate(&Request::new(AllocKind::Shared, 5_000)).expect("fits now"));
 }
