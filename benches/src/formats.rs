@@ -2,11 +2,11 @@
 
 use std::hint::black_box;
 
-use usm_core::backend::dpctl::Dpctl;
-use usm_core::backend::opencl::OpenCl;
 use usm_core::{Device, Queue, QueueOrder, UsmVec};
 use usm_kernel::sample::{Histogram, Matmul, Reverse, Saxpy, ScanCarry, ScanParts, reduce_on, scan_on};
 use usm_kernel::{Executable, Formats, Launch, NdRange, Programmable};
+use usm_opencl::OpenCl;
+use usm_sycl::Dpctl;
 
 use crate::pairs::{Clock, pairs};
 use crate::row::Row;

@@ -23,7 +23,6 @@ use usm_nrt::{MemRef, SourceAllocator, Stats, caught_panics};
 /// program gives (destructors, allocators) are frames themselves: Rust ends the process where a panic would leave one.
 const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-cli/src/interrupt.rs", "note", Below::OurOwn),
-    ("usm-core/src/backend/dpctl/error.rs", "on_async_error", Below::OurOwn),
     // The waits are in a thread of their own, which a panic ends.
     ("usm-core/src/process/exit.rs", "hook hook", Below::OurOwn),
     ("usm-core/src/process/fork.rs", "before parent child", Below::OurOwn),
@@ -68,6 +67,7 @@ const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-python/src/nrt.rs", "release_object release_view", Below::OurOwn),
     ("usm-python/src/fork.rs", "before parent child", Below::OurOwn),
     ("usm-python/src/nrt_route.rs", "source_malloc source_free call_dtor release visit", Below::Frames),
+    ("usm-sycl/src/error.rs", "on_async_error", Below::OurOwn),
 ];
 
 #[derive(Clone, Copy, PartialEq)]

@@ -13,11 +13,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use usm_core::backend::DeviceOps;
-use usm_core::backend::opencl::raw::{self, cl_context, cl_event, cl_int};
-use usm_core::backend::opencl::{OpenCl, OpenClEvent};
 use usm_core::{
     AllocKind, Backend, Context, ErrorKind, Event, EventStatus, Queue, QueueOrder, Shared, UsmVec,
 };
+use usm_opencl::raw::{self, cl_context, cl_event, cl_int};
+use usm_opencl::{OpenCl, OpenClEvent};
 use usm_tests::conformance::failure;
 use usm_tests::harness::{Tally, is_wanted};
 use usm_tests::{Fixture, process};

@@ -4,10 +4,10 @@ use std::sync::{Mutex, PoisonError};
 
 use usm_core::backend::DeviceOps;
 use usm_core::backend::Dyn;
-use usm_core::backend::cuda::Cuda;
-use usm_core::backend::dpctl::Dpctl;
-use usm_core::backend::opencl::OpenCl;
 use usm_core::{AllocKind, Backend, Context, DeviceInfo};
+use usm_cuda::Cuda;
+use usm_opencl::OpenCl;
+use usm_sycl::Dpctl;
 use usm_tests::programs::{Driver, run_all};
 use usm_tests::{Fixture, Provider, conformance_suite, skip};
 

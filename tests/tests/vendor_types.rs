@@ -3,7 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CRATES: [&str; 5] = ["usm-core", "usm-pool", "usm-kernel", "usm-nrt", "usm-interface"];
+const CRATES: [&str; 9] = [
+    "usm-core",
+    "usm-pool",
+    "usm-kernel",
+    "usm-nrt",
+    "usm-interface",
+    "usm-opencl",
+    "usm-level-zero",
+    "usm-cuda",
+    "usm-sycl",
+];
 
 /// Whether a name goes on with this letter.
 type Next = fn(char) -> bool;

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use usm_core::MemorySource as _;
-use usm_core::backend::opencl::OpenCl;
 use usm_core::{
     AllocKind, Backend as _, Context, ErrorKind, Fallback, Memory, MemoryType, QueueOrder, Request,
 };
 use usm_kernel::{Argument, Code, Launch, Module, NdRange};
+use usm_opencl::OpenCl;
 use usm_tests::skip;
 
 const VARIABLE: &str = "USM_TEST_WITHOUT_USM";

@@ -11,9 +11,9 @@ pub(crate) const VARIABLE: &str = usm::DEVICE_VARIABLE;
 /// Lets SYCL find the OpenCL CPU runtime that pip installed beside it, which pip does not register. To be called first in `main`.
 pub(crate) fn prepare() {
     #[cfg(feature = "sycl")]
-    if let Some(path) = usm::backend::dpctl::find_library() {
+    if let Some(path) = usm::sycl::find_library() {
         // SAFETY: the program has only this thread yet.
-        let _ = unsafe { usm::backend::dpctl::use_opencl_runtime_beside(&path) };
+        let _ = unsafe { usm::sycl::use_opencl_runtime_beside(&path) };
     }
 }
 

@@ -19,7 +19,7 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// The books of one device. Contexts that a backend knows to be on the same device share them.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub struct Account {
     /// Bytes that count against the device's memory. Changed with the lock held; read without it by who only looks.
     in_use: AtomicUsize,
     books: Mutex<Books>,
@@ -262,8 +262,8 @@ impl Account {
     }
 
     /// The live block of any context that contains `address`.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn find_any(&self, address: usize) -> Option<PointerInfo> {
+    #[cfg(feature = "driver")]
+    pub fn find_any(&self, address: usize) -> Option<PointerInfo> {
         self.books.lock().pages.pages.iter().find_map(|page| page.blocks.find(address))
     }
 }

@@ -93,12 +93,7 @@ impl<T, E: EventOps> After<T, E> {
 
     /// Waits for everything until the time is over, and gives `take` what is done by then. The rest goes to `left`, also where `take` panics:
     /// work that may go on uses it, so it must not be dropped.
-    pub(crate) fn drain(
-        &self,
-        deadline: &mut Deadline,
-        mut take: impl FnMut(T),
-        left: impl Fn(ManuallyDrop<T>),
-    ) {
+    pub fn drain(&self, deadline: &mut Deadline, mut take: impl FnMut(T), left: impl Fn(ManuallyDrop<T>)) {
         let finish = |entry: Entry<T, E>| match entry.is_complete_within(deadline) {
             true => entry.hand_out(&mut take),
             false => left(entry.thing),
@@ -153,8 +148,8 @@ fn each_entry<T, E>(
 }
 
 /// Keeps for ever what may be in use for ever. In sight, so that a search for leaks finds others.
-#[cfg(any(feature = "cuda", feature = "level-zero"))]
-pub(crate) fn give_up<T: Send + 'static>(thing: T) {
+#[cfg(feature = "driver")]
+pub fn give_up<T: Send + 'static>(thing: T) {
     trait Kept: Send {}
     impl<T: Send> Kept for T {}
     static GIVEN_UP: Mutex<Vec<alloc::boxed::Box<dyn Kept>>> = Mutex::new(Vec::new());

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// What is left of a limit. Without `std` there is no clock: each wait then has the whole limit, until the first that needs more.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline {
+pub struct Deadline {
     limit: Duration,
     #[cfg(feature = "std")]
     start: Instant,
@@ -17,7 +17,7 @@ pub(crate) struct Deadline {
 
 impl Deadline {
     /// The time starts to run.
-    pub(crate) fn after(limit: Duration) -> Self {
+    pub fn after(limit: Duration) -> Self {
         Self {
             limit,
             #[cfg(feature = "std")]
@@ -28,12 +28,12 @@ impl Deadline {
 
     /// Whether a wait ran out of time: nothing is worth another.
     #[cfg(feature = "alloc")]
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.over
     }
 
     /// For the next wait.
-    pub(crate) fn left(&self) -> Duration {
+    pub fn left(&self) -> Duration {
         if self.over {
             return Duration::ZERO;
         }
@@ -44,7 +44,7 @@ impl Deadline {
     }
 
     /// Has `wait` wait for what is left. One that runs out of time names the whole limit.
-    pub(crate) fn wait(&mut self, wait: impl FnOnce(Duration) -> Result<()>) -> Result<()> {
+    pub fn wait(&mut self, wait: impl FnOnce(Duration) -> Result<()>) -> Result<()> {
         wait(self.left()).map_err(|error| match error.kind {
             ErrorKind::Timeout { .. } => {
                 self.over = true;

@@ -211,7 +211,9 @@ impl Error {
         self
     }
 
-    pub(crate) const fn timeout(limit: core::time::Duration) -> Self {
+    /// [`ErrorKind::Timeout`] of a wait with this limit.
+    #[must_use]
+    pub const fn timeout(limit: core::time::Duration) -> Self {
         let limit_ms = limit.as_millis();
         let limit_ms = if limit_ms > u64::MAX as u128 { u64::MAX } else { limit_ms as u64 };
         Self { kind: ErrorKind::Timeout { limit_ms }, backend: None, native: None }

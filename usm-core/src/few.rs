@@ -4,8 +4,11 @@ use alloc::vec::{self, Vec};
 use core::{iter, mem, slice};
 
 /// A list in the order in which its elements came.
-pub(crate) enum Few<T> {
+#[derive(Debug)]
+pub enum Few<T> {
+    /// Empty.
     None,
+    /// One, in place.
     One(T),
     /// Any number: what once grew keeps its room.
     Several(Vec<T>),
@@ -13,7 +16,8 @@ pub(crate) enum Few<T> {
 
 impl<T> Few<T> {
     #[inline]
-    pub(crate) fn as_slice(&self) -> &[T] {
+    /// All elements.
+    pub fn as_slice(&self) -> &[T] {
         match self {
             Self::None => &[],
             Self::One(one) => slice::from_ref(one),
@@ -22,7 +26,8 @@ impl<T> Few<T> {
     }
 
     #[inline]
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
+    /// All elements.
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
         match self {
             Self::None => &mut [],
             Self::One(one) => slice::from_mut(one),
@@ -31,7 +36,8 @@ impl<T> Few<T> {
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, element: T) {
+    /// Adds one at the end.
+    pub fn push(&mut self, element: T) {
         match self {
             Self::None => *self = Self::One(element),
             _ => self.push_beside(element),
@@ -47,7 +53,7 @@ impl<T> Few<T> {
     }
 
     /// Takes the elements that `leave` out of the list: to be dropped once the list's lock is released.
-    pub(crate) fn take_out(&mut self, leave: impl Fn(&T) -> bool) -> Self {
+    pub fn take_out(&mut self, leave: impl Fn(&T) -> bool) -> Self {
         match self {
             Self::One(one) if leave(one) => mem::replace(self, Self::None),
             Self::Several(several) => Self::Several(crate::sync::take_out(several, leave)),
@@ -56,7 +62,7 @@ impl<T> Few<T> {
     }
 
     /// The whole list; it is empty afterwards.
-    pub(crate) fn take(&mut self) -> Self {
+    pub fn take(&mut self) -> Self {
         mem::replace(self, Self::None)
     }
 }

@@ -56,13 +56,7 @@ impl Gate {
     }
 
     /// From now on a view of any context waits for the work of this one too.
-    #[cfg(any(
-        feature = "opencl",
-        feature = "cuda",
-        feature = "dpctl",
-        feature = "level-zero",
-        feature = "mock"
-    ))]
+    #[cfg(any(feature = "driver", feature = "mock"))]
     pub(crate) fn join(&self, context: u64, idle: Idle) {
         self.members.lock().push(Member { context, gone: false, idle });
     }

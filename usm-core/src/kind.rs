@@ -102,7 +102,8 @@ impl MemoryType {
 
     /// The type of a block that exists; blocks of unknown kind do not, and would count as buffers.
     #[inline]
-    pub(crate) const fn of(kind: AllocKind) -> Self {
+    #[must_use]
+    pub const fn of(kind: AllocKind) -> Self {
         // By index: a choice among four is otherwise compiled to a jump.
         const OF_KIND: [MemoryType; 4] =
             [MemoryType::UsmHost, MemoryType::UsmDevice, MemoryType::UsmShared, MemoryType::Buffer];

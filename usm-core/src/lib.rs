@@ -11,21 +11,27 @@ extern crate alloc;
 extern crate std;
 
 mod access;
+#[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
 mod account;
 #[cfg(feature = "alloc")]
+#[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
 mod after;
 mod allocation;
 pub mod backend;
 mod buffer;
 mod context;
+#[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
 mod deadline;
 #[cfg(feature = "alloc")]
 mod deferred;
 mod device;
+#[cfg(feature = "driver")]
+pub mod driver;
 mod element;
 mod error;
 mod event;
 #[cfg(feature = "alloc")]
+#[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
 mod few;
 mod gate;
 pub mod history;
@@ -33,7 +39,10 @@ pub mod ipc;
 pub mod kind;
 pub mod limits;
 #[cfg(feature = "std")]
-#[allow(dead_code, reason = "without a backend of a runtime nothing is entered")]
+#[cfg_attr(
+    not(feature = "driver"),
+    allow(dead_code, unreachable_pub, reason = "without a runtime nothing is entered")
+)]
 mod process;
 mod queue;
 mod queue_memory;
@@ -47,19 +56,13 @@ mod staging;
 mod stats;
 mod strided;
 mod strided_copy;
+#[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
 mod sync;
 #[cfg(feature = "alloc")]
 mod system;
 mod typed;
 mod uses;
 mod view;
-
-/// The lock that is held over calls of a runtime, for usm-kernel, which makes them too: no part of the interface.
-#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
-#[doc(hidden)]
-pub mod sleeping {
-    pub use crate::sync::sleeping::{Mutex, MutexGuard};
-}
 
 /// Whether calls may still enter the runtimes, for usm-kernel, which makes them too, and for usm-python, whose interpreter ends before the process: no
 /// part of the interface.
@@ -83,11 +86,6 @@ pub mod stand_in {
 
 /// The crate whose [`Pod`](bytemuck::Pod) elements must be.
 pub use bytemuck;
-
-/// What goes once work has ended, for usm-kernel: no part of the interface.
-#[cfg(feature = "alloc")]
-#[doc(hidden)]
-pub use after::After;
 
 pub use access::{Access, AccessFlags, Capabilities};
 pub use allocation::Allocation;

@@ -67,7 +67,9 @@ impl Shared {
 
     /// The same with the books that all contexts of the device share.
     #[cfg(feature = "alloc")]
-    pub(crate) fn on(info: DeviceInfo, account: Arc<Account>) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn on(info: DeviceInfo, account: Arc<Account>) -> Self {
         Self::keeping(info, account)
     }
 
@@ -153,14 +155,10 @@ impl Shared {
 
     /// The end of the process waits by `idle` for the work of this context; so do host views of other contexts on the device, where host and device must not
     /// touch memory at the same time. It gets a limit, and must not keep the context alive: it is dropped after it.
-    #[cfg(any(
-        feature = "opencl",
-        feature = "cuda",
-        feature = "dpctl",
-        feature = "level-zero",
-        feature = "mock"
-    ))]
-    pub(crate) fn idle_by(mut self, idle: impl Fn(Duration) -> Result<()> + Send + Sync + 'static) -> Self {
+    #[cfg(any(feature = "driver", feature = "mock"))]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn idle_by(mut self, idle: impl Fn(Duration) -> Result<()> + Send + Sync + 'static) -> Self {
         let idle = Arc::new(idle);
         if let Some(gate) = self.gate() {
             gate.join(self.id, Arc::clone(&idle) as _);
@@ -214,8 +212,10 @@ impl Shared {
 
     /// The live block of this context that contains `address`.
     #[cfg(feature = "alloc")]
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn find(&self, address: usize) -> Option<PointerInfo> {
+    #[must_use]
+    pub fn find(&self, address: usize) -> Option<PointerInfo> {
         self.account.find(self.page, address)
     }
 
@@ -415,8 +415,10 @@ impl Shared {
         self.account.release(self.page)
     }
 
+    /// Counts a block that could not be freed safely: it stays in use.
     #[cfg(feature = "alloc")]
-    pub(crate) fn leaked(&self) {
+    #[doc(hidden)]
+    pub fn leaked(&self) {
         self.account.leaked(self.page);
     }
 

@@ -10,32 +10,29 @@ pub(crate) mod model;
 #[cfg(usm_valgrind)]
 pub(crate) mod pthread;
 /// Locks held over a call of a driver.
-#[cfg(all(
-    not(any(loom, usm_valgrind)),
-    any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero")
-))]
+#[cfg(all(not(any(loom, usm_valgrind)), feature = "driver"))]
 #[allow(dead_code, reason = "a backend alone uses a part")]
 pub(crate) mod sleeping;
 #[cfg(usm_valgrind)]
 mod valgrind;
 
 #[cfg(not(loom))]
-pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+pub use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 #[cfg(loom)]
 pub(crate) use model as sleeping;
 #[cfg(loom)]
-pub(crate) use model::{AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering};
+pub use model::{AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering};
 #[cfg(usm_valgrind)]
 pub(crate) use pthread as sleeping;
 #[cfg(usm_valgrind)]
-pub(crate) use pthread::Mutex;
+pub use pthread::Mutex;
 
 /// A spin lock: critical sections of this crate are a few instructions long and never call user code or a driver.
 #[cfg(not(any(loom, usm_valgrind)))]
-pub(crate) type Mutex<T> = spin::mutex::SpinMutex<T>;
+pub type Mutex<T> = spin::mutex::SpinMutex<T>;
 
 /// What a loop does that waits for another thread, which is a few instructions away.
-pub(crate) fn spin() {
+pub fn spin() {
     #[cfg(loom)]
     loom::thread::yield_now();
     #[cfg(not(loom))]
@@ -43,8 +40,8 @@ pub(crate) fn spin() {
 }
 
 /// What a loop does that waits for another thread, which may be in a driver's call.
-#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
-pub(crate) fn give_way() {
+#[cfg(feature = "driver")]
+pub fn give_way() {
     #[cfg(loom)]
     loom::thread::yield_now();
     #[cfg(not(loom))]
@@ -62,7 +59,7 @@ pub(crate) fn pause() {
 
 /// Takes the elements that `leave` out of a list, in their order: to be dropped once the list's lock is released.
 #[cfg(feature = "alloc")]
-pub(crate) fn take_out<T>(list: &mut alloc::vec::Vec<T>, leave: impl Fn(&T) -> bool) -> alloc::vec::Vec<T> {
+pub fn take_out<T>(list: &mut alloc::vec::Vec<T>, leave: impl Fn(&T) -> bool) -> alloc::vec::Vec<T> {
     let (gone, kept) = core::mem::take(list).into_iter().partition(leave);
     *list = kept;
     gone
@@ -70,7 +67,7 @@ pub(crate) fn take_out<T>(list: &mut alloc::vec::Vec<T>, leave: impl Fn(&T) -> b
 
 /// A process-wide counter of ids; 0 is never given, and none twice: 64 bits on every target.
 #[cfg(target_has_atomic = "64")]
-pub(crate) fn next_id() -> u64 {
+pub fn next_id() -> u64 {
     // Outlives every model of loom's, and no model depends on which ids there are.
     static NEXT: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -78,7 +75,7 @@ pub(crate) fn next_id() -> u64 {
 
 /// As above, where no atomic is that wide.
 #[cfg(not(target_has_atomic = "64"))]
-pub(crate) fn next_id() -> u64 {
+pub fn next_id() -> u64 {
     static NEXT: spin::Mutex<u64> = spin::Mutex::new(0);
     let mut last = NEXT.lock();
     *last += 1;

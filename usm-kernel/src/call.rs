@@ -19,9 +19,9 @@ use crate::order::Order;
 use crate::range::NdRange;
 
 /// Most arguments of a call, numbers and local arrays included.
-pub(crate) const MOST_ARGUMENTS: usize = 32;
+pub const MOST_ARGUMENTS: usize = 32;
 /// As many as most calls have.
-pub(crate) const FEW_ARGUMENTS: usize = 8;
+pub const FEW_ARGUMENTS: usize = 8;
 
 /// An argument of [`Launch::call`].
 #[derive(Debug)]

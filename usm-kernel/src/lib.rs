@@ -38,8 +38,6 @@ pub mod prelude;
 mod private;
 mod range;
 pub mod sample;
-#[cfg(any(feature = "opencl", feature = "cuda", feature = "level-zero"))]
-mod sync;
 
 pub use usm_core;
 #[cfg(feature = "alloc")]

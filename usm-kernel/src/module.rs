@@ -375,6 +375,6 @@ fn joined(said: Option<Vec<Shape>>, known: &[Shape]) -> Vec<Shape> {
 }
 
 /// `text` with a NUL at its end, for a runtime.
-pub(crate) fn text(what: &'static str, text: &str) -> Result<CString, BuildError> {
+pub fn text(what: &'static str, text: &str) -> Result<CString, BuildError> {
     CString::new(text).map_err(|error| BuildError::Nul { text: what, position: error.nul_position() })
 }

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use usm_core::backend::dpctl::{Dpctl, DpctlContext, DpctlQueue};
+use usm_sycl::{Dpctl, DpctlContext, DpctlQueue};
 
 use crate::error::{Class, OrRaise};
 use crate::runtime::{self, Scope, Stream};

@@ -9,9 +9,9 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use usm_core::backend::cuda::{Cuda, CudaContext, CudaQueue, raw};
 use usm_core::backend::{Dyn, DynQueue};
 use usm_core::{AllocKind, BackendKind, Context, Queue};
+use usm_cuda::{Cuda, CudaContext, CudaQueue, raw};
 use usm_interface::dlpack::StreamArgument;
 use usm_interface::{Extent, Policy, Protocol, SyclObject};
 

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use usm::{Absence, OpenError, Opened, Runtimes};
-use usm_core::backend::dpctl::{self, Dpctl};
 use usm_core::backend::{Dyn, DynDevice};
 use usm_core::{BackendKind, Context, DeviceInfo, ErrorKind, Queue, QueueOrder, Selector};
+use usm_sycl::Dpctl;
 
 use crate::error::{Class, OrRaise};
 use crate::stats;
@@ -129,13 +129,13 @@ fn remember(scope: &Arc<Scope>) {
 /// The context of SYCL for which `test` answers true, among those that were met and the default ones of all devices.
 pub(crate) fn known_context(
     py: Python<'_>,
-    test: impl Fn(&dpctl::DpctlContext) -> bool,
+    test: impl Fn(&usm_sycl::DpctlContext) -> bool,
 ) -> PyResult<Option<Arc<Scope>>> {
     let find = || {
         let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner).clone();
         contexts
             .into_iter()
-            .find(|scope| scope.context.raw().downcast_ref::<dpctl::DpctlContext>().is_some_and(&test))
+            .find(|scope| scope.context.raw().downcast_ref::<usm_sycl::DpctlContext>().is_some_and(&test))
     };
     if let Some(scope) = find() {
         return Ok(Some(scope));
@@ -157,7 +157,7 @@ pub(crate) fn adopt_context(context: &Context<Dpctl>) -> Arc<Scope> {
 /// Where Python would import dpctl from; importing it is not needed.
 fn library_path(py: Python<'_>) -> PyResult<Option<PathBuf>> {
     if std::env::var_os("USM_DPCTL_LIBRARY").is_some() {
-        return Ok(dpctl::find_library());
+        return Ok(usm_sycl::find_library());
     }
     let spec = py.import("importlib.util")?.call_method1("find_spec", ("dpctl",))?;
     if spec.is_none() {

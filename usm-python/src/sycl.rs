@@ -8,9 +8,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyType};
 use usm_core::backend::DynQueue;
-use usm_core::backend::dpctl::{Dpctl, DpctlContext, DpctlQueue};
 use usm_core::{AllocKind, BackendKind, Context, Queue};
 use usm_interface::{Policy, Protocol, SyclFlag, SyclObject, value::Str};
+use usm_sycl::{Dpctl, DpctlContext, DpctlQueue};
 
 use crate::array::Array;
 use crate::bounds;

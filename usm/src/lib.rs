@@ -13,13 +13,21 @@ pub use runtimes::{DEVICE_VARIABLE, Runtimes, devices, open, open_default, runti
 
 pub use usm_core::*;
 
+#[cfg(any(feature = "cuda", feature = "hip"))]
+pub use usm_cuda as cuda;
 #[cfg(feature = "interface")]
 pub use usm_interface as interface;
 #[cfg(feature = "kernel")]
 pub use usm_kernel as kernel;
+#[cfg(feature = "level-zero")]
+pub use usm_level_zero as level_zero;
 #[cfg(feature = "nrt")]
 pub use usm_nrt as nrt;
+#[cfg(feature = "opencl")]
+pub use usm_opencl as opencl;
 #[cfg(feature = "pool")]
 pub use usm_pool as pool;
 #[cfg(feature = "nrt")]
 pub use usm_prune as prune;
+#[cfg(feature = "sycl")]
+pub use usm_sycl as sycl;

@@ -165,28 +165,26 @@ impl core::error::Error for Absence {}
 
 /// How a runtime is opened; `None`: not in this build. The only place that names the types of runtimes.
 fn usual(kind: BackendKind) -> Option<Box<Open>> {
-    #[cfg(any(feature = "cuda", feature = "hip"))]
-    use usm_core::backend::cuda::Cuda;
     let open: fn() -> Result<Opened, Absence> = match kind {
         BackendKind::Host => || Ok(Opened::new(Dyn::new(HostHeap::new()), None)),
         #[cfg(feature = "sycl")]
         BackendKind::Sycl => || {
-            let backend = usm_core::backend::dpctl::Dpctl::load()?;
+            let backend = usm_sycl::Dpctl::load()?;
             Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
         },
         #[cfg(feature = "level-zero")]
         BackendKind::LevelZero => || {
-            let backend = usm_core::backend::level_zero::LevelZero::load()?;
+            let backend = usm_level_zero::LevelZero::load()?;
             Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
         },
         #[cfg(feature = "cuda")]
         BackendKind::Cuda => || {
-            let backend = Cuda::load()?;
+            let backend = usm_cuda::Cuda::load()?;
             Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
         },
         #[cfg(feature = "hip")]
         BackendKind::Hip => || {
-            let backend = Cuda::load_hip()?;
+            let backend = usm_cuda::Cuda::load_hip()?;
             Ok(Opened::new(Dyn::new(backend), Some(backend.path())))
         },
         #[cfg(feature = "opencl")]
@@ -201,15 +199,16 @@ fn usual(kind: BackendKind) -> Option<Box<Open>> {
 
 /// pip installs a loader of OpenCL beside SYCL, where only SYCL finds it. A file that the user names is the only one that counts.
 #[cfg(feature = "opencl")]
-fn open_cl() -> usm_core::Result<usm_core::backend::opencl::OpenCl> {
-    use usm_core::backend::opencl::OpenCl;
+fn open_cl() -> usm_core::Result<usm_opencl::OpenCl> {
+    use usm_opencl::OpenCl;
+
     let loaded = OpenCl::load();
     #[cfg(feature = "sycl")]
     let loaded = loaded.or_else(|error| {
         if std::env::var_os("USM_OPENCL_LIBRARY").is_some_and(|named| !named.is_empty()) {
             return Err(error);
         }
-        let sycl = usm_core::backend::dpctl::find_library();
+        let sycl = usm_sycl::find_library();
         let files = sycl.iter().flat_map(|path| path.ancestors()).map(|folder| folder.join("libOpenCL.so.1"));
         files.filter(|file| file.is_file()).find_map(|file| OpenCl::open(&file).ok()).ok_or(error)
     });

@@ -9,7 +9,7 @@ use crate::folder;
 use crate::report::Report;
 
 /// As many as there are at least: a search that finds none would be a check of nothing.
-const LEAST: usize = 12;
+const LEAST: usize = 16;
 
 /// Runs each, as `cargo test` has compiled it just before.
 pub(crate) fn parts(report: &mut Report) {
@@ -66,6 +66,10 @@ mod tests {
             "usm-core",
             "usm-interface",
             "usm-kernel",
+            "usm-opencl",
+            "usm-level-zero",
+            "usm-cuda",
+            "usm-sycl",
             "usm-nrt",
             "usm-pool",
             "usm-prune",

@@ -9,13 +9,17 @@ use crate::environment;
 use crate::report::Report;
 
 /// The members that have features of their own. usm-python needs Python and has one form only.
-const PACKAGES: [&str; 10] = [
+const PACKAGES: [&str; 14] = [
     "level-zero-sys",
     "usm-interface",
     "usm-core",
     "usm-pool",
     "usm-kernel-ir",
     "usm-kernel",
+    "usm-opencl",
+    "usm-level-zero",
+    "usm-cuda",
+    "usm-sycl",
     "usm-nrt",
     "usm-prune",
     "usm",
@@ -64,13 +68,16 @@ fn check(package: &str, depth: Depth) -> Result<(), String> {
     Ok(())
 }
 
-/// A runtime's feature of the facade, and what it turns on in usm-core. `sycl` brings the runtimes that SYCL drives.
-const RUNTIMES: [(&str, &[&str]); 5] = [
-    ("cuda", &["cuda"]),
-    ("hip", &["cuda"]),
-    ("level-zero", &["level-zero"]),
-    ("opencl", &["opencl"]),
-    ("sycl", &["dpctl", "level-zero", "opencl"]),
+/// A runtime's feature of the facade, and the crates of runtimes that it brings. `sycl` brings the runtimes that SYCL drives.
+const RUNTIMES: [(&str, &[&str]); 7] = [
+    ("cuda", &["usm-cuda"]),
+    ("hip", &["usm-cuda"]),
+    ("level-zero", &["usm-level-zero"]),
+    ("opencl", &["usm-opencl"]),
+    ("sycl", &["usm-level-zero", "usm-opencl", "usm-sycl"]),
+    // With kernels too.
+    ("cuda,kernel", &["usm-cuda"]),
+    ("interface,kernel,nrt,pool", &[]),
 ];
 
 /// Each runtime's feature brings no other runtime.
@@ -78,7 +85,7 @@ fn runtimes_alone() -> Result<(), String> {
     for (feature, expected) in RUNTIMES {
         let mut tree =
             cargo(["tree", "--quiet", "-p", "usm", "--no-default-features", "--features", feature]);
-        tree.args(["--edges", "normal", "--prefix", "none", "--format", "{p}|{f}"]);
+        tree.args(["--edges", "normal", "--prefix", "none", "--format", "{p}"]);
         let output = tree.output().map_err(|error| format!("{}: {error}", describe(&tree)))?;
         if !output.status.success() {
             return Err(format!("{}\n{}", describe(&tree), String::from_utf8_lossy(&output.stderr)));
@@ -92,12 +99,14 @@ fn runtimes_alone() -> Result<(), String> {
     Ok(())
 }
 
-/// The runtimes that are turned on in usm-core, by the lines of `cargo tree`: `usm-core v0.1.0 (PATH)|alloc,cuda,std`.
+/// The crates of runtimes in the lines of `cargo tree`, sorted: `usm-cuda v0.1.0 (PATH)`.
 fn runtimes_in(tree: &str) -> Vec<&str> {
-    let line = tree.lines().find(|line| line.starts_with("usm-core v"));
-    let features = line.and_then(|line| line.split_once('|')).map_or("", |(_, features)| features);
-    let known = ["cuda", "dpctl", "level-zero", "opencl", "sycl"];
-    features.split(',').filter(|feature| known.contains(feature)).collect()
+    let known = ["usm-cuda", "usm-level-zero", "usm-opencl", "usm-sycl"];
+    let mut found: Vec<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    found.retain(|name| known.contains(name));
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 /// None, each, every pair where asked for, and all; as the value of `--features`.
@@ -145,9 +154,9 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_says_which_runtimes_are_on() {
-        let tree = "usm v0.1.0 (x)|cuda\nusm-core v0.1.0 (x)|alloc,cuda,opencl,std\nother v1.0.0|sycl";
-        assert_eq!(runtimes_in(tree), ["cuda", "opencl"]);
+    fn a_tree_says_which_runtimes_are_in_it() {
+        let tree = "usm v0.1.0 (x)\nusm-opencl v0.1.0 (x)\nusm-cuda v0.1.0 (x)\nother v1.0.0\nusm-cuda v0.1.0 (x) (*)";
+        assert_eq!(runtimes_in(tree), ["usm-cuda", "usm-opencl"]);
         assert_eq!(runtimes_alone(), Ok(()));
     }
 

@@ -6,12 +6,14 @@ use crate::environment;
 use crate::report::Report;
 
 /// Packages with a `tests/loom.rs`, and what has modules called `models` among its unit tests.
-const MODELS: [(&str, &[&str]); 5] = [
+const MODELS: [(&str, &[&str]); 7] = [
     ("usm-nrt", &["--test", "loom"]),
     ("usm-pool", &["--test", "loom"]),
     ("usm-core", &["--test", "loom"]),
     ("usm-core", &["--lib", "models::"]),
-    ("usm-kernel", &["--lib", "models::"]),
+    ("usm-level-zero", &["--lib", "models::"]),
+    ("usm-cuda", &["--lib", "models::"]),
+    ("usm-sycl", &["--lib", "models::"]),
 ];
 
 pub(crate) fn run() -> Result<(), Failure> {

@@ -12,11 +12,26 @@ use crate::report::Report;
 use crate::{environment, folder};
 
 /// The libraries.
-const CRATES: [&str; 8] =
-    ["level-zero-sys", "usm-interface", "usm-prune", "usm-core", "usm-pool", "usm-kernel", "usm-nrt", "usm"];
+const CRATES: [&str; 12] = [
+    "level-zero-sys",
+    "usm-interface",
+    "usm-prune",
+    "usm-core",
+    "usm-pool",
+    "usm-kernel",
+    "usm-opencl",
+    "usm-level-zero",
+    "usm-cuda",
+    "usm-sycl",
+    "usm-nrt",
+    "usm",
+];
 
 /// Another project's crate that ours give out under its own name.
 const OF_OTHERS: &str = "bytemuck";
+
+/// The toolkit of runtimes, whose items may change in any version.
+const EXEMPT: &str = "usm_core::driver";
 
 /// The pages that rustdoc writes for an item begin with its sort.
 const SORTS: [&str; 9] = ["constant", "enum", "fn", "macro", "static", "struct", "trait", "type", "union"];
@@ -109,7 +124,9 @@ fn listed(name: &str) -> Result<String, String> {
 fn walk(pages: &Path, module: &str, items: &mut Vec<String>) -> Result<(), String> {
     for entry in fs::read_dir(pages).map_err(|error| folder::at(pages, &error))?.flatten() {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        if path.is_dir() && name == OF_OTHERS {
+        if path.is_dir() && format!("{module}::{name}") == EXEMPT {
+            items.push(format!("{EXEMPT}: exempt from semver"));
+        } else if path.is_dir() && name == OF_OTHERS {
             items.push(format!("{module}: pub use {name}"));
         } else if path.is_dir() {
             walk(&path, &format!("{module}::{name}"), items)?;

@@ -28,11 +28,15 @@ const fn part(package: &'static str, targets: &'static [&'static str], exact: bo
 /// The packages with raw memory of their own, and the conformance suite: on the host, the mock and the runtimes that are there. Tests of what
 /// the compiler refuses compile for the host. Of Level Zero the driver of the tests: Intel's opens parts of itself in a way that the
 /// sanitizer forbids (`RTLD_DEEPBIND`).
-const PARTS: [Part; 8] = [
+const PARTS: [Part; 12] = [
     part("usm-nrt", &["--lib", "--tests"], false),
-    part("usm-core", &["--lib", "--tests"], true),
+    part("usm-core", &["--lib", "--tests"], false),
     part("usm-pool", &["--lib", "--tests"], false),
-    part("usm-kernel", &["--lib", "--tests"], true),
+    part("usm-kernel", &["--lib", "--tests"], false),
+    part("usm-opencl", &["--lib"], true),
+    part("usm-level-zero", &["--lib"], false),
+    part("usm-cuda", &["--lib"], false),
+    part("usm-sycl", &["--lib", "--tests"], true),
     part("usm-tests", &["--test", "conformance", "--test", "core", "--test", "launch"], false),
     Part {
         name: "usm-tests on Level Zero",

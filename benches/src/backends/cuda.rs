@@ -5,8 +5,8 @@ use std::ffi::{c_char, c_void};
 use std::hint::black_box;
 use std::ptr;
 
-use usm_core::backend::cuda::{Cuda, raw};
 use usm_core::{AllocKind, MemorySource, Queue, Request};
+use usm_cuda::{Cuda, raw};
 use usm_kernel::Code;
 
 use super::peer::{self, Events, GROUP, ITEMS, Peer, Raw, Turn, function};

@@ -13,9 +13,9 @@ use std::process::Command;
 use std::ptr;
 
 use level_zero_sys::*;
-use usm_core::backend::level_zero::{LevelZero, raw};
 use usm_core::{Event, Queue};
 use usm_kernel::Code;
+use usm_level_zero::{LevelZero, raw};
 
 use super::peer::{self, Events, GROUP, ITEMS, Peer, Raw, SPIR_V, Turn, Undone};
 use crate::row::Row;

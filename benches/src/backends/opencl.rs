@@ -4,9 +4,9 @@ use std::ffi::{c_char, c_void};
 use std::hint::black_box;
 use std::ptr;
 
-use usm_core::backend::opencl::{OpenCl, raw};
 use usm_core::{Fallback, MemoryType, Queue};
 use usm_kernel::Code;
+use usm_opencl::{OpenCl, raw};
 
 use super::peer::{self, Events, GROUP, ITEMS, OPENCL_C, Peer, Raw, Turn, function};
 use super::strided;

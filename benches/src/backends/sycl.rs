@@ -5,8 +5,8 @@ use std::hint::black_box;
 use std::ptr;
 
 use usm_core::Queue;
-use usm_core::backend::dpctl::{Dpctl, raw};
 use usm_kernel::Code;
+use usm_sycl::{Dpctl, raw};
 
 use super::peer::{self, Events, GROUP, ITEMS, OPENCL_C, Peer, Raw, Turn, function};
 use super::strided;

@@ -1,9 +1,9 @@
 //! Which calls of the driver an operation on CUDA makes, and what becomes of events and modules: the driver writes down what it is asked.
 
-use usm_core::backend::cuda::{Cuda, raw};
 use usm_core::{
     AllocKind, Context, Device, Event, EventStatus, MemorySource, Queue, QueueOrder, Request, UsmVec,
 };
+use usm_cuda::{Cuda, raw};
 use usm_kernel::{Argument, Code, Function, Launch, LaunchError, Module, NdRange};
 
 use crate::driver::{Driver, calls_of, fail, set};

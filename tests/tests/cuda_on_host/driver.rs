@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use libloading::Library;
 use usm_core::backend::DeviceOps;
-use usm_core::backend::cuda::{Cuda, CudaDevice};
 use usm_core::{Backend, Context};
+use usm_cuda::{Cuda, CudaDevice};
 use usm_tests::skip;
 
 /// What `USM_REQUIRE` calls it, under CUDA's names and under HIP's.

@@ -2,8 +2,8 @@
 
 use core::time::Duration;
 
-use usm_core::backend::cuda::Cuda;
 use usm_core::{Backend, Device, ErrorKind, Event, Queue, QueueOrder, UsmVec};
+use usm_cuda::Cuda;
 
 use crate::driver::{Driver, count, fail, set};
 

@@ -4,11 +4,11 @@ use core::ffi::c_void;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use usm_core::backend::cuda::{Cuda, CudaEvent, raw};
 use usm_core::{
     AllocKind, Context, Device, Error, ErrorKind, Event, Host, MemorySource, Queue, QueueOrder, Request,
     Shared, UsmVec,
 };
+use usm_cuda::{Cuda, CudaEvent, raw};
 use usm_kernel::{Argument, Code, Launch, Module, NdRange};
 use usm_tests::faults::{self, FailingDriver, ORDERS, Step, every_call_says_it, step};
 

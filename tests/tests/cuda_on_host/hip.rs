@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use libloading::Library;
 use usm_core::backend::Dyn;
-use usm_core::backend::cuda::{Cuda, raw};
 use usm_core::backend::{ContextOps, DeviceOps};
 use usm_core::{
     AccessFlags, AllocKind, Backend, BackendKind, Context, Device, ErrorKind, Host, MemorySource, QueueOrder,
     Request, Selector, Shared, UsmVec,
 };
+use usm_cuda::{Cuda, raw};
 use usm_kernel::{BuildError, Code, Module};
 use usm_tests::{Fixture, Provider, conformance_suite, skip};
 

@@ -1,7 +1,7 @@
 //! The conformance suite, with work as soon and as late as a driver may do it, and where host and device must not use memory together.
 
 use usm_core::backend::Dyn;
-use usm_core::backend::cuda::Cuda;
+use usm_cuda::Cuda;
 use usm_tests::{Failing, Fixture, Provider, conformance_suite};
 
 use crate::driver::{Driver, RUNTIME};

@@ -1,8 +1,8 @@
 //! CUDA C whose threads work together in warps, from its source to its result. What each operation gives is tested where it is interpreted
 //! (`tests/cuda-driver/src/ptx/tests`).
 
-use usm_core::backend::cuda::Cuda;
 use usm_core::{Device, QueueOrder, Shared, UsmVec};
+use usm_cuda::Cuda;
 use usm_kernel::{Argument, BuildError, Code, Launch, Module, NdRange};
 use usm_tests::skip;
 

@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use usm_core::backend::cuda::Cuda;
-use usm_core::backend::dpctl::Dpctl;
 use usm_core::backend::host::HostHeap;
-use usm_core::backend::level_zero::LevelZero;
 use usm_core::backend::mock::{Mock, Progress};
-use usm_core::backend::opencl::OpenCl;
 use usm_core::backend::{Dyn, DynDevice};
 use usm_core::{Backend, Result};
+use usm_cuda::Cuda;
+use usm_level_zero::LevelZero;
+use usm_opencl::OpenCl;
+use usm_sycl::Dpctl;
 
 type Variables = Vec<(&'static str, OsString)>;
 

@@ -5,12 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::time::{Duration, Instant};
 
 use usm_core::backend::DeviceOps;
-use usm_core::backend::level_zero::LevelZero;
 use usm_core::{
     AllocKind, Device, ErrorKind, EventStatus, MemAdvice, MemorySource, QueueOrder, Request, UsmVec,
 };
 use usm_kernel::sample::{Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts};
 use usm_kernel::{DeviceCode, Executable, Launch, NdRange, Shape};
+use usm_level_zero::LevelZero;
 use usm_tests::process::message;
 use usm_tests::{Fixture, Provider, conformance_table};
 

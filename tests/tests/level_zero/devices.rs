@@ -1,8 +1,8 @@
 //! What the backend says of machines with several devices, and with none.
 
 use usm_core::backend::DeviceOps;
-use usm_core::backend::level_zero::LevelZero;
 use usm_core::{AllocKind, BackendKind, DeviceType, MemorySource, QueueOrder, Request, Selector};
+use usm_level_zero::LevelZero;
 
 use crate::Case;
 use crate::suite::{context, devices, first};

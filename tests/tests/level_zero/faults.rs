@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use usm_core::backend::level_zero::LevelZero;
 use usm_core::{
     AllocKind, Context, Error, ErrorKind, EventStatus, MemorySource, PointerInfo, Queue, QueueOrder, Request,
     Shared, UsmVec,
 };
+use usm_level_zero::LevelZero;
 use usm_tests::faults::{self, FailingDriver, Step, every_call_says_it, step};
 
 use crate::Case;

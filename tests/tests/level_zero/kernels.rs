@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use usm_core::backend::level_zero::LevelZero;
 use usm_core::{Context, Device, EventStatus, QueueOrder, UsmVec};
 use usm_kernel::{Argument, BuildError, Code, Function, Launch, Module, NdRange, Range};
+use usm_level_zero::LevelZero;
 
 use crate::driver;
 use crate::suite::first;

@@ -4,10 +4,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use usm_core::backend::Dyn;
-use usm_core::backend::level_zero::{LevelZero, LevelZeroDevice};
 use usm_core::{
     AllocKind, Backend, Context, Event, MemorySource, Queue, QueueOrder, Request, Shared, UsmVec,
 };
+use usm_level_zero::{LevelZero, LevelZeroDevice};
 use usm_tests::{Failing, Fixture, Provider, conformance_table};
 
 use crate::kernels::{

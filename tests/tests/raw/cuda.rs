@@ -4,13 +4,11 @@ use core::ffi::{CStr, c_void};
 use core::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use usm_core::backend::cuda::raw::{
-    CUcontext, CUevent, CUresult, CUstream, borrow_allocation, submit, take_allocation,
-};
-use usm_core::backend::cuda::{Cuda, CudaContext, CudaEvent, CudaQueue};
 use usm_core::{
     AllocKind, Context, ErrorKind, Event, Host, MemorySource, MemoryType, Queue, Request, Usage, UsmVec,
 };
+use usm_cuda::raw::{CUcontext, CUevent, CUresult, CUstream, borrow_allocation, submit, take_allocation};
+use usm_cuda::{Cuda, CudaContext, CudaEvent, CudaQueue};
 use usm_kernel::{Argument, BuildError, Code, Launch, Module, NdRange};
 use usm_tests::skip;
 

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use usm_core::backend::cuda::Cuda;
 use usm_core::ipc::IpcHandle;
 use usm_core::{Context, Device, QueueOrder, UsmVec};
+use usm_cuda::Cuda;
 
 use crate::pattern;
 

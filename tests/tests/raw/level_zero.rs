@@ -7,14 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use level_zero_sys::*;
-use usm_core::backend::level_zero::raw::{borrow_allocation, submit, take_allocation};
-use usm_core::backend::level_zero::{
-    LevelZero, LevelZeroContext, LevelZeroDevice, LevelZeroEvent, LevelZeroQueue,
-};
 use usm_core::{
     AllocKind, Backend, Context, ErrorKind, Event, Host, MemorySource, Queue, QueueOrder, Request, Usage,
     UsmVec,
 };
+use usm_level_zero::raw::{borrow_allocation, submit, take_allocation};
+use usm_level_zero::{LevelZero, LevelZeroContext, LevelZeroDevice, LevelZeroEvent, LevelZeroQueue};
 
 use crate::pattern;
 
@@ -106,7 +104,7 @@ fn their_list_copies_our_memory_and_ours_theirs() {
         let source = UsmVec::<u8, Host, _>::from_slice(&queue, &pattern(1000)).expect("memory");
         let mut target = UsmVec::<u8, Host, _>::zeroed(&queue, 1000).expect("memory");
         let (to, from) = (target.as_mut_ptr(), source.as_ptr());
-        let functions = usm_core::backend::level_zero::raw::functions(context.raw());
+        let functions = usm_level_zero::raw::functions(context.raw());
         let usages = [Usage::read(source.allocation()), Usage::write(target.allocation())];
         // SAFETY: both arrays are usages, and one append function gets the list, the event and the waits.
         let event = unsafe {

@@ -11,8 +11,8 @@ mod sycl;
 
 use std::path::Path;
 
-use usm_core::backend::cuda::Cuda;
 use usm_core::{Access, Allocation, Backend, Host, Queue, UsmVec};
+use usm_cuda::Cuda;
 use usm_tests::skip;
 
 /// What a case said of its runtime: where that is not here, the case is skipped.

@@ -7,15 +7,15 @@ use core::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use usm_core::backend::DeviceOps;
-use usm_core::backend::opencl::raw::{
-    borrow_allocation, cl_command_queue, cl_context, cl_device_id, cl_event, cl_int, cl_uint, submit,
-    take_allocation,
-};
-use usm_core::backend::opencl::{OpenCl, OpenClContext, OpenClEvent, OpenClQueue};
 use usm_core::{
     AllocKind, Backend, Context, ErrorKind, Event, Fallback, Host, Memory, MemorySource, MemoryType, Queue,
     QueueOrder, Request, Usage, UsmVec,
 };
+use usm_opencl::raw::{
+    borrow_allocation, cl_command_queue, cl_context, cl_device_id, cl_event, cl_int, cl_uint, submit,
+    take_allocation,
+};
+use usm_opencl::{OpenCl, OpenClContext, OpenClEvent, OpenClQueue};
 
 use crate::{pattern, round_trip};
 

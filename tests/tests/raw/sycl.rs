@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use usm_core::backend::Backend;
-use usm_core::backend::dpctl::raw::{borrow_allocation, submit, take_allocation};
-use usm_core::backend::dpctl::{Dpctl, DpctlContext, DpctlEvent, DpctlQueue};
 use usm_core::{
     AllocKind, Context, ErrorKind, Event, Host, MemorySource, MemoryType, Queue, QueueOrder, Request, Usage,
     UsmVec,
 };
+use usm_sycl::raw::{borrow_allocation, submit, take_allocation};
+use usm_sycl::{Dpctl, DpctlContext, DpctlEvent, DpctlQueue};
 
 use usm_tests::process;
 

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use usm_core::backend::dpctl::Dpctl;
 use usm_core::backend::{DeviceOps, QueueOps};
 use usm_core::{
     AllocKind, Backend, Context, Device, ErrorKind, Event, EventStatus, MemorySource, Queue, QueueOrder,
     Request, Shared, UsmVec,
 };
+use usm_sycl::Dpctl;
 use usm_tests::conformance::failure;
 use usm_tests::harness::{Tally, is_wanted};
 use usm_tests::{Fixture, process};

@@ -28,41 +28,16 @@
 //!     the handles of others, so the core checks this, once; what takes handles of two origins is `unsafe`, and backends check nothing.
 
 mod ability;
-#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
-mod accounts;
 #[cfg(feature = "alloc")]
 mod counted;
-#[cfg(feature = "cuda")]
-pub mod cuda;
-#[cfg(feature = "dpctl")]
-pub mod dpctl;
 #[cfg(feature = "alloc")]
 mod erased;
-#[cfg(any(feature = "opencl", feature = "dpctl"))]
-mod handle;
 pub mod host;
-#[cfg(feature = "level-zero")]
-pub mod level_zero;
-#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
-mod library;
 #[cfg(feature = "mock")]
 pub mod mock;
-#[cfg(feature = "opencl")]
-pub mod opencl;
 mod ops;
-#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
-mod placed;
-#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
-mod poll;
-#[cfg(any(feature = "opencl", feature = "dpctl"))]
-mod rested;
-#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero"))]
-mod roster;
-#[cfg(any(feature = "cuda", feature = "level-zero"))]
-mod slots;
-#[cfg(any(feature = "opencl", feature = "dpctl"))]
-mod waiter;
 
+use core::any::{Any, TypeId};
 use core::fmt::Debug;
 use core::ptr::NonNull;
 
@@ -71,8 +46,6 @@ pub use ability::{Advice, Buffers, HostTasks, Ipc, MemAdvice, Peer, QueueMemory,
 pub use counted::{Counted, KeepsBooks};
 #[cfg(feature = "alloc")]
 pub use erased::{Dyn, DynBuffer, DynContext, DynDevice, DynEvent, DynOpened, DynQueue};
-#[cfg(feature = "cuda")]
-pub use library::not_opened;
 pub use ops::{ContextOps, DeviceOps, EventOps, QueueOps};
 
 use crate::AllocKind;
@@ -119,8 +92,10 @@ pub struct Block {
 
 impl Block {
     /// What a runtime says of the memory from `pointer` to the end of its allocation; `None` when it knows nothing of it.
-    #[cfg(any(feature = "opencl", feature = "cuda", feature = "level-zero"))]
-    pub(crate) fn of_query(info: &PointerInfo, pointer: NonNull<u8>) -> Option<Self> {
+    #[cfg(feature = "driver")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_query(info: &PointerInfo, pointer: NonNull<u8>) -> Option<Self> {
         let address = pointer.as_ptr() as usize;
         if !info.contains(address) {
             return None;
@@ -227,4 +202,11 @@ pub unsafe trait Backend: Sized {
     /// # Errors
     /// The runtime's.
     fn create_context(&self, device: &Self::Device) -> Result<Self::Context>;
+
+    /// What another crate adds to this backend, by the type `wanted`: a table of functions, so that [`Dyn`] reaches it without
+    /// the list of all backends. [`DynContext::extension`] asks. usm-kernel's is `usm_kernel::backend::Kernels`.
+    fn extension(wanted: TypeId) -> Option<&'static dyn Any> {
+        let _ = wanted;
+        None
+    }
 }

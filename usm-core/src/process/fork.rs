@@ -21,19 +21,19 @@ pub(super) fn closed() {
 
 /// A library that is being opened. A child that is forked meanwhile does without all runtimes: the loader's locks are in use.
 #[derive(Debug)]
-pub(crate) struct Opening(());
+pub struct Opening(());
 
 impl Opening {
     /// # Errors
     /// As [`work`](super::work).
-    pub(crate) fn begin() -> crate::Result<Self> {
+    pub fn begin() -> crate::Result<Self> {
         let _inside = super::work()?;
         opened();
         Ok(Self(()))
     }
 
     /// It stays open.
-    pub(crate) fn done(self) {
+    pub fn done(self) {
         core::mem::forget(self);
     }
 }

@@ -11,18 +11,20 @@ use core::ops::{Deref, DerefMut};
 use core::time::Duration;
 use std::sync::{OnceLock, PoisonError};
 
-pub(crate) use core::sync::atomic::Ordering;
+pub use core::sync::atomic::Ordering;
 
 macro_rules! atomic {
     ($name:ident, $value:ty) => {
+        /// Loom's, of this width.
         #[derive(Debug)]
-        pub(crate) struct $name {
+        pub struct $name {
             first: $value,
             inner: ManuallyDrop<OnceLock<loom::sync::atomic::$name>>,
         }
 
         impl $name {
-            pub(crate) const fn new(first: $value) -> Self {
+            /// With this value.
+            pub const fn new(first: $value) -> Self {
                 Self { first, inner: ManuallyDrop::new(OnceLock::new()) }
             }
         }

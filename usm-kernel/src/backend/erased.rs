@@ -1,6 +1,7 @@
 //! [`Dyn`]: whatever runtime was chosen at run time. A bound module knows its backend, so that a launch needs no match.
 
 use alloc::sync::Arc;
+use core::any::{Any, TypeId};
 use core::ffi::CStr;
 use core::fmt::{self, Debug};
 
@@ -35,15 +36,7 @@ trait ErasedFunction: Debug + Send + Sync {
     ) -> usm_core::Result<DynEvent>;
 }
 
-#[cfg_attr(
-    not(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero")),
-    allow(dead_code, reason = "no backend takes code")
-)]
 struct ModuleOf<B: Programmable>(B::Module);
-#[cfg_attr(
-    not(any(feature = "opencl", feature = "cuda", feature = "dpctl", feature = "level-zero")),
-    allow(dead_code, reason = "no backend takes code")
-)]
 struct FunctionOf<B: Programmable>(B::Function);
 
 impl<B: Programmable> Debug for ModuleOf<B> {
@@ -87,39 +80,46 @@ impl<B: Programmable + 'static> ErasedFunction for FunctionOf<B> {
     }
 }
 
-/// Asks the backend that a context belongs to; `$absent` where it takes no code.
-macro_rules! with_backend {
-    ($context:ident, $native:ident, $backend:ident => $answer:expr, else $absent:expr) => {{
-        #[cfg(feature = "opencl")]
-        {
-            type $backend = usm_core::backend::opencl::OpenCl;
-            if let Some($native) = $context.downcast_ref::<<$backend as usm_core::Backend>::Context>() {
-                return $answer;
-            }
-        }
-        #[cfg(feature = "level-zero")]
-        {
-            type $backend = usm_core::backend::level_zero::LevelZero;
-            if let Some($native) = $context.downcast_ref::<<$backend as usm_core::Backend>::Context>() {
-                return $answer;
-            }
-        }
-        #[cfg(feature = "cuda")]
-        {
-            type $backend = usm_core::backend::cuda::Cuda;
-            if let Some($native) = $context.downcast_ref::<<$backend as usm_core::Backend>::Context>() {
-                return $answer;
-            }
-        }
-        #[cfg(feature = "dpctl")]
-        {
-            type $backend = usm_core::backend::dpctl::Dpctl;
-            if let Some($native) = $context.downcast_ref::<<$backend as usm_core::Backend>::Context>() {
-                return $answer;
-            }
-        }
-        $absent
-    }};
+/// What a backend that takes code is to [`Dyn`]: the table that its [`Backend::extension`](usm_core::Backend::extension) gives out.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernels {
+    formats: fn(&DynContext) -> Formats,
+    build: fn(&DynContext, &Code<'_>, &str) -> Result<DynModule, BuildError>,
+}
+
+impl Kernels {
+    /// The table of `B`.
+    #[must_use]
+    pub const fn of<B: Programmable + 'static>() -> Self {
+        Self { formats: formats::<B>, build: build::<B> }
+    }
+
+    /// The answer of `B` to [`Backend::extension`](usm_core::Backend::extension) where this table is `wanted`.
+    #[must_use]
+    pub fn extension<B: Programmable + 'static>(wanted: TypeId) -> Option<&'static dyn Any> {
+        let table: &'static Self = const { &Self::of::<B>() };
+        (wanted == TypeId::of::<Self>()).then_some(table as &dyn Any)
+    }
+}
+
+fn formats<B: Programmable + 'static>(context: &DynContext) -> Formats {
+    context.downcast_ref::<B::Context>().map_or(Formats::empty(), B::formats)
+}
+
+fn build<B: Programmable + 'static>(
+    context: &DynContext,
+    code: &Code<'_>,
+    options: &str,
+) -> Result<DynModule, BuildError> {
+    match context.downcast_ref::<B::Context>() {
+        Some(native) => Ok(DynModule(Arc::new(ModuleOf::<B>(B::build(native, code, options)?)))),
+        None => Err(takes_no_code(context, code)),
+    }
+}
+
+fn takes_no_code(context: &DynContext, code: &Code<'_>) -> BuildError {
+    let backend = context.shared().info().backend;
+    BuildError::Format { given: code.format(), taken: Formats::empty(), backend }
 }
 
 // SAFETY: every call goes to the bound backend, which keeps the promise.
@@ -128,20 +128,14 @@ unsafe impl Programmable for Dyn {
     type Function = DynFunction;
 
     fn formats(context: &DynContext) -> Formats {
-        let _ = context;
-        with_backend!(context, native, Bound => Bound::formats(native), else Formats::empty())
+        context.extension::<Kernels>().map_or(Formats::empty(), |kernels| (kernels.formats)(context))
     }
 
     fn build(context: &DynContext, code: &Code<'_>, options: &str) -> Result<DynModule, BuildError> {
-        let _ = options;
-        with_backend!(
-            context, native, Bound => Ok(DynModule(Arc::new(ModuleOf::<Bound>(Bound::build(native, code, options)?)))),
-            else Err(BuildError::Format {
-                given: code.format(),
-                taken: Formats::empty(),
-                backend: context.shared().info().backend,
-            })
-        )
+        match context.extension::<Kernels>() {
+            Some(kernels) => (kernels.build)(context, code, options),
+            None => Err(takes_no_code(context, code)),
+        }
     }
 
     fn function(module: &DynModule, name: &CStr) -> Result<(DynFunction, FunctionInfo), BuildError> {

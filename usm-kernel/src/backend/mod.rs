@@ -3,31 +3,26 @@
 //! [`Programmable`] is what usm-kernel asks of a backend beside [`Backend`]. The backends of runtimes take code; those of
 //! the host take none, and run the host bodies of kernels instead.
 
-#[cfg(feature = "cuda")]
-mod cuda;
-#[cfg(feature = "dpctl")]
-mod dpctl;
 mod erased;
 mod host;
-#[cfg(feature = "cuda")]
-mod image;
-#[cfg(feature = "level-zero")]
-mod level_zero;
-#[cfg(feature = "opencl")]
-mod opencl;
 pub(crate) mod spir_v;
-#[cfg(any(feature = "opencl", feature = "cuda", feature = "dpctl"))]
-mod table;
 
 use core::ffi::CStr;
 use core::fmt::Debug;
 
 use usm_core::Backend;
 
-pub use erased::{DynFunction, DynModule};
+pub use erased::{DynFunction, DynModule, Kernels};
 pub use host::NoModule;
 
 use crate::module::{BuildError, Code, Formats, FunctionInfo};
+
+/// For backends: the sizes of argument lists, and text with a NUL at its end.
+#[doc(hidden)]
+pub mod driver {
+    pub use crate::call::{FEW_ARGUMENTS, MOST_ARGUMENTS};
+    pub use crate::module::text;
+}
 
 /// An index space as a runtime is given it: the last dimension is the fastest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

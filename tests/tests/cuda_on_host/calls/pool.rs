@@ -4,8 +4,8 @@ use core::ffi::{CStr, c_void};
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 
-use usm_core::backend::cuda::CudaQueue;
 use usm_core::{Allocation, Backend, ErrorKind, MemoryType};
+use usm_cuda::CudaQueue;
 
 use super::*;
 

@@ -2,10 +2,8 @@
 
 use core::ptr;
 
-use usm_core::backend::opencl::raw::{
-    borrow_buffer, cl_command_queue, cl_context, cl_event, cl_mem, cl_uint, take_buffer,
-};
 use usm_core::{ErrorKind, MemoryType};
+use usm_opencl::raw::{borrow_buffer, cl_command_queue, cl_context, cl_event, cl_mem, cl_uint, take_buffer};
 
 use super::{Raw, Release, Status, Theirs, with};
 use crate::pattern;

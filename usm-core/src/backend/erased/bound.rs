@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::alloc::Layout;
-use core::any::Any;
+use core::any::{Any, TypeId};
 use core::fmt::{self, Debug};
 use core::ptr::NonNull;
 use core::time::Duration;
@@ -63,6 +63,7 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
     /// # Safety
     /// As [`Peer::disable`].
     unsafe fn disable_peer(&self, peer: &dyn ErasedContext) -> Result<()>;
+    fn extension(&self, wanted: TypeId) -> Option<&'static dyn Any>;
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -252,6 +253,10 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
         let peer = of_same_backend::<B>(peer)?;
         // SAFETY: the caller's promise.
         unsafe { B::Peer::disable(&self.handle, peer) }
+    }
+
+    fn extension(&self, wanted: TypeId) -> Option<&'static dyn Any> {
+        B::extension(wanted)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::alloc::Layout;
-use core::any::Any;
+use core::any::{Any, TypeId};
 use core::fmt::{self, Debug};
 use core::ptr::NonNull;
 use core::time::Duration;
@@ -150,6 +150,12 @@ impl DynContext {
     #[must_use]
     pub fn downcast_ref<C: 'static>(&self) -> Option<&C> {
         self.0.erased.as_any().downcast_ref()
+    }
+
+    /// What another crate adds to the backend behind this context, if it adds a `T`: see [`Backend::extension`].
+    #[must_use]
+    pub fn extension<T: 'static>(&self) -> Option<&'static T> {
+        self.0.erased.extension(TypeId::of::<T>())?.downcast_ref()
     }
 }
 

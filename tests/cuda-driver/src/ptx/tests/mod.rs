@@ -3,7 +3,7 @@
 mod arithmetic;
 mod constants;
 mod refused;
-#[path = "../../../../../usm-core/tests/common/skip.rs"]
+#[path = "../../../../../usm-cuda/tests/common/skip.rs"]
 mod skip;
 mod warp;
 

@@ -1,0 +1,65 @@
+//! What the crates of runtimes share: the parts that every driver needs and that are no runtime's own.
+//!
+//! This module comes with the feature `driver` and is **exempt from semver**: any version of usm-core may change it. The crates
+//! of this workspace are always released together with the usm-core that they need. A backend of your own needs none of it:
+//! the traits of [`backend`](crate::backend) are enough, as `examples/backend.rs` shows.
+//!
+//! | what | for |
+//! |---|---|
+//! | [`process`] | marks around calls of a runtime: no call begins once the process ends or after a fork |
+//! | [`library`], [`table!`] | a vendor's library: opened by its names, its functions found by theirs |
+//! | [`sync`] | locks and atomics, with substitutes under loom and valgrind |
+//! | [`accounts`], [`Account`] | the memory in use on a device, counted for all its contexts |
+//! | [`handle`] | native objects that the runtime counts, released with their last owner |
+//! | [`slots`] | native objects that are used again |
+//! | [`Placed`](placed::Placed) | alignments that a driver does not honour |
+//! | [`Roster`](roster::Roster) | the queues of a context, and the last events of those that are gone |
+//! | [`After`], [`give_up`] | what goes once events are complete |
+//! | [`Rested`](rested::Rested) | an event that counts as complete a while after it is |
+//! | [`poll`], [`waiter`], [`Deadline`] | waits with a limit, for runtimes that have none |
+//! | [`Few`] | a list that mostly has one element |
+//!
+//! No runtime is named here.
+
+#![allow(
+    clippy::new_without_default,
+    reason = "one way to make each thing, usable in a `static` where it can be"
+)]
+
+pub mod accounts;
+pub mod handle;
+pub mod library;
+pub mod placed;
+pub mod poll;
+pub mod rested;
+pub mod roster;
+pub mod slots;
+mod table;
+pub mod waiter;
+
+pub use crate::account::Account;
+pub use crate::after::{After, give_up};
+pub use crate::deadline::Deadline;
+pub use crate::few::Few;
+pub use table::table;
+#[doc(hidden)]
+pub use table::{needed, symbol};
+
+/// Marks around calls of a runtime. What the core calls is inside of one already, [`EventOps`](crate::backend::EventOps) excepted; a
+/// [`Drop`], the list of devices, the making of a context and functions of the runtime's own crate need their own.
+pub mod process {
+    pub use crate::process::fork::Opening;
+    pub use crate::process::{Inside, ask, work};
+}
+
+/// Locks and atomics: the standard ones, or substitutes under loom and valgrind.
+pub mod sync {
+    pub use crate::sync::{
+        AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering, give_way, next_id, spin, take_out,
+    };
+
+    /// Locks that are held over a call of a driver: who waits for one sleeps.
+    pub mod sleeping {
+        pub use crate::sync::sleeping::{Mutex, MutexGuard};
+    }
+}

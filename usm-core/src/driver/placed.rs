@@ -1,0 +1,173 @@
+//! Alignments that a driver does not honour: blocks placed inside larger ones.
+
+use alloc::vec::Vec;
+use core::alloc::Layout;
+
+use crate::backend::Block;
+use crate::error::{ErrorKind, Result};
+use crate::sync::{AtomicUsize, Mutex, Ordering};
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// What the driver gave.
+    base: usize,
+    address: usize,
+    /// Bytes asked for; read where a driver can be asked for base and size.
+    size: usize,
+}
+
+/// The placed blocks of one context; empty for ordinary alignments.
+#[derive(Debug)]
+pub struct Placed {
+    entries: Mutex<Vec<Entry>>,
+    /// Length of the list: usually 0, and then nobody takes the lock.
+    len: AtomicUsize,
+}
+
+impl Placed {
+    /// Nothing is placed.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { entries: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
+    }
+
+    /// The address of a block for `layout`. `allocate` asks the driver for bytes, `free` gives them back.
+    ///
+    /// Asks plainly first, because drivers often give more than they promise.
+    #[inline]
+    pub fn allocate(
+        &self,
+        layout: Layout,
+        allocate: impl Fn(usize) -> Result<usize>,
+        free: impl FnOnce(usize),
+    ) -> Result<usize> {
+        let base = allocate(layout.size())?;
+        // Alignments are powers of two.
+        if base & (layout.align() - 1) == 0 {
+            return Ok(base);
+        }
+        free(base);
+        self.place(layout, allocate)
+    }
+
+    #[cold]
+    fn place(&self, layout: Layout, allocate: impl Fn(usize) -> Result<usize>) -> Result<usize> {
+        let bytes = layout.size().checked_add(layout.align()).ok_or(ErrorKind::SizeOverflow)?;
+        let base = allocate(bytes)?;
+        // At most `base + align - 1`, and `align` bytes more were asked for.
+        let address = base.next_multiple_of(layout.align());
+        self.list(Entry { base, address, size: layout.size() });
+        Ok(address)
+    }
+
+    /// What the driver gave for a block that is about to be freed.
+    #[inline]
+    pub fn take(&self, block: &Block) -> usize {
+        if self.len.load(Ordering::Acquire) == 0 { block.address() } else { self.take_listed(block) }
+    }
+
+    fn take_listed(&self, block: &Block) -> usize {
+        let address = block.address();
+        let mut entries = self.entries.lock();
+        let Some(index) = entries.iter().position(|entry| entry.address == address) else { return address };
+        let base = entries.swap_remove(index).base;
+        self.len.store(entries.len(), Ordering::Release);
+        base
+    }
+
+    /// What was [taken](Self::take) out for a block that was not freed after all.
+    pub fn put_back(&self, block: &Block, base: usize) {
+        if base != block.address() {
+            self.list(Entry { base, address: block.address(), size: block.size });
+        }
+    }
+
+    fn list(&self, entry: Entry) {
+        let mut entries = self.entries.lock();
+        entries.push(entry);
+        self.len.store(entries.len(), Ordering::Release);
+    }
+
+    /// What the driver gave for a live block.
+    #[inline]
+    pub fn base_of(&self, block: &Block) -> usize {
+        let entries = self.entries.lock();
+        let placed = entries.iter().find(|entry| entry.address == block.address());
+        placed.map_or(block.address(), |entry| entry.base)
+    }
+
+    /// Base and size of the placed block that contains `address`, where the driver knows the block around it, which
+    /// starts at `base`. `None` for the bytes around a placed block; `Some` of the same for all others.
+    #[inline]
+    pub fn narrow(&self, address: usize, base: usize, size: usize) -> Option<(usize, usize)> {
+        let entries = self.entries.lock();
+        match entries.iter().find(|entry| entry.base == base) {
+            Some(entry) if address < entry.address || address - entry.address >= entry.size => None,
+            Some(entry) => Some((entry.address, entry.size)),
+            None => Some((base, size)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn a_block_is_placed_only_where_the_driver_does_not_align() {
+        let placed = Placed::new();
+        let asked = RefCell::new(Vec::new());
+        let driver = |bytes: usize| {
+            asked.borrow_mut().push(bytes);
+            Ok(4096 + 256)
+        };
+        let layout = |align| Layout::from_size_align(100, align).unwrap();
+        let refuse = |_| panic!("nothing to free");
+        assert_eq!(placed.allocate(layout(256), driver, refuse), Ok(4352));
+        assert_eq!(placed.allocate(layout(1024), driver, |base| assert_eq!(base, 4352)), Ok(5120));
+        assert_eq!(*asked.borrow(), [100, 100, 1124]);
+        assert_eq!(placed.narrow(5120, 4352, 1124), Some((5120, 100)));
+        assert_eq!(placed.narrow(5219, 4352, 1124), Some((5120, 100)));
+        assert_eq!((placed.narrow(5220, 4352, 1124), placed.narrow(5119, 4352, 1124)), (None, None));
+        assert_eq!(placed.narrow(9000, 8000, 5000), Some((8000, 5000)));
+        let pointer = core::ptr::NonNull::new(core::ptr::without_provenance_mut(5120)).unwrap();
+        let block = Block { pointer, size: 100, alignment: 1024, kind: crate::AllocKind::Device };
+        assert_eq!((placed.take(&block), placed.take(&block)), (4352, 5120));
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use alloc::sync::Arc;
+    use core::ptr::{NonNull, without_provenance_mut};
+
+    use loom::thread;
+
+    use super::*;
+
+    /// Places a block in memory that the driver gives at `base`, and takes it out again.
+    fn place(placed: &Placed, base: usize) {
+        let layout = Layout::from_size_align(100, 1024).expect("a layout");
+        let address = placed.allocate(layout, |_| Ok(base), |_| ()).expect("an address");
+        assert_eq!(placed.narrow(address, base, 2048), Some((address, 100)));
+        let pointer = NonNull::new(without_provenance_mut(address)).expect("not null");
+        let block = Block { pointer, size: 100, alignment: 1024, kind: crate::AllocKind::Device };
+        assert_eq!(placed.take(&block), base);
+    }
+
+    #[test]
+    fn each_thread_frees_what_the_driver_gave_it() {
+        loom::model(|| {
+            let placed = Arc::new(Placed::new());
+            // Loom's objects are made by this thread.
+            place(&placed, 256);
+            let other = Arc::clone(&placed);
+            let thread = thread::spawn(move || place(&other, 4096 + 256));
+            place(&placed, 8192 + 256);
+            thread.join().expect("no panic");
+            assert_eq!((placed.entries.lock().len(), placed.len.load(Ordering::Relaxed)), (0, 0));
+        });
+    }
+}

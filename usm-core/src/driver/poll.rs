@@ -1,0 +1,37 @@
+//! The wait that backends share whose driver has none with a limit.
+
+use core::time::Duration;
+use std::thread;
+use std::time::Instant;
+
+use crate::backend::EventStatus;
+use crate::error::{Error, Result};
+
+/// Polls without giving the processor away before a wait begins to sleep: about the time of a small kernel.
+const SPINS: u32 = 64;
+const FIRST_SLEEP: Duration = Duration::from_micros(10);
+const LONGEST_SLEEP: Duration = Duration::from_millis(1);
+
+/// Asks `status` until it says `Complete`, at most `limit`: first yielding, then sleeping ever longer.
+pub fn until_complete(limit: Duration, status: impl Fn() -> Result<EventStatus>) -> Result<()> {
+    if status()? == EventStatus::Complete {
+        return Ok(());
+    }
+    let start = Instant::now();
+    let mut sleep = FIRST_SLEEP;
+    let mut round = 0;
+    while status()? == EventStatus::Pending {
+        let elapsed = start.elapsed();
+        if elapsed >= limit {
+            return Err(Error::timeout(limit));
+        }
+        if round < SPINS {
+            round += 1;
+            thread::yield_now();
+        } else {
+            thread::sleep(sleep.min(limit - elapsed));
+            sleep = (sleep * 2).min(LONGEST_SLEEP);
+        }
+    }
+    Ok(())
+}

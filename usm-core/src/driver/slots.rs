@@ -1,0 +1,253 @@
+//! Things of a driver that are used again once nobody has them: no heap and no call of the driver for each operation.
+//!
+//! The count of handles is the slot's own. With an `Arc` the last handle would have to ask whether it is: two that go at once both find
+//! the other still there, and what nobody has put back is lost or has to be made anew; and the models see no count of the standard library's.
+//! A number into a list of the context's would make a handle two words, with a count of the context for each.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ops::Deref;
+use core::ptr::NonNull;
+
+use crate::sync::{AtomicUsize, Mutex, Ordering};
+
+#[cfg(all(test, loom))]
+mod models;
+
+/// More handles than there can be, unless they are forgotten one after the other.
+const MOST_HANDLES: usize = isize::MAX as usize;
+
+/// The slots of one context. Once this is gone, what is free is dropped, and what is not as soon as its last handle goes.
+pub struct Slots<T>(Arc<Home<T>>);
+
+struct Home<T> {
+    free: Mutex<Free<T>>,
+}
+
+struct Free<T> {
+    /// Without a handle. They keep their home alive, until it is closed.
+    slots: Vec<Box<Slot<T>>>,
+    closed: bool,
+}
+
+struct Slot<T> {
+    /// While there is none: that of the next.
+    handles: AtomicUsize,
+    /// Where it goes when its last handle does; else it is dropped.
+    home: Option<Arc<Home<T>>>,
+    thing: T,
+}
+
+/// A handle of a thing in a slot.
+pub struct Held<T> {
+    slot: NonNull<Slot<T>>,
+    owns: PhantomData<Slot<T>>,
+}
+
+// SAFETY: as for `Arc`: threads reach the thing by reference, and any of them may be the one that drops it.
+unsafe impl<T: Send + Sync> Send for Held<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send + Sync> Sync for Held<T> {}
+
+impl<T> Slots<T> {
+    /// Without slots.
+    #[must_use]
+    pub fn new() -> Self {
+        let free = Mutex::new(Free { slots: Vec::new(), closed: false });
+        Self(Arc::new(Home { free }))
+    }
+
+    /// The only handle of a thing that was put back last, if there is one.
+    #[inline]
+    pub fn take(&self) -> Option<Held<T>> {
+        self.0.free.lock().slots.pop().map(Held::of)
+    }
+
+    /// The only handle of a new thing.
+    pub fn add(&self, thing: T) -> Held<T> {
+        Held::new(Some(Arc::clone(&self.0)), thing)
+    }
+}
+
+impl<T> Drop for Slots<T> {
+    fn drop(&mut self) {
+        if crate::process::is_over() {
+            return;
+        }
+        let mut free = self.0.free.lock();
+        free.closed = true;
+        let slots = core::mem::take(&mut free.slots);
+        // Drivers are called without the lock held.
+        drop(free);
+        drop(slots);
+    }
+}
+
+impl<T> Home<T> {
+    /// Takes a slot without a handle. No reference: the slot may be what keeps the home.
+    ///
+    /// # Safety
+    /// `home` is the slot's.
+    #[inline]
+    unsafe fn put(home: *const Self, slot: Box<Slot<T>>) {
+        // SAFETY: the slot keeps its home alive; once it is free, and the lock with it, the home is not touched any more.
+        let mut free = unsafe { (*home).free.lock() };
+        if !free.closed {
+            return free.slots.push(slot);
+        }
+        drop(free);
+        drop(slot);
+    }
+}
+
+impl<T> Held<T> {
+    /// The only handle of a thing that is dropped with its last handle, and never used again.
+    pub fn alone(thing: T) -> Self {
+        Self::new(None, thing)
+    }
+
+    fn new(home: Option<Arc<Home<T>>>, thing: T) -> Self {
+        Self::of(Box::new(Slot { handles: AtomicUsize::new(1), home, thing }))
+    }
+
+    #[inline]
+    fn of(slot: Box<Slot<T>>) -> Self {
+        Self { slot: NonNull::from(Box::leak(slot)), owns: PhantomData }
+    }
+
+    #[inline]
+    fn slot(&self) -> &Slot<T> {
+        // SAFETY: a slot lives as long as it has a handle.
+        unsafe { self.slot.as_ref() }
+    }
+}
+
+impl<T> Deref for Held<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.slot().thing
+    }
+}
+
+impl<T> Clone for Held<T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        if self.slot().handles.fetch_add(1, Ordering::Relaxed) > MOST_HANDLES {
+            std::process::abort();
+        }
+        Self { slot: self.slot, owns: PhantomData }
+    }
+}
+
+impl<T> Drop for Held<T> {
+    #[inline]
+    fn drop(&mut self) {
+        let handles = &self.slot().handles;
+        // A handle that is alone stays so, and leaves its count to the next one: no atomic operation that waits for others.
+        // Acquire: what all others did with the thing comes before what the next does.
+        if handles.load(Ordering::Acquire) != 1 {
+            if handles.fetch_sub(1, Ordering::AcqRel) != 1 {
+                return;
+            }
+            handles.store(1, Ordering::Relaxed);
+        }
+        if crate::process::is_over() {
+            // The list may be locked by a thread that is gone.
+            return;
+        }
+        // SAFETY: made by `of`; this was the last handle.
+        let slot = unsafe { Box::from_raw(self.slot.as_ptr()) };
+        match slot.home.as_ref().map(Arc::as_ptr) {
+            // SAFETY: the home of this slot.
+            Some(home) => unsafe { Home::put(home, slot) },
+            None => drop(slot),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Slots<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slots").field("free", &self.0.free.lock().slots.len()).finish()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Held<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use core::cell::Cell;
+
+    use super::*;
+
+    struct Thing<'t>(&'t Cell<u32>);
+
+    impl Drop for Thing<'_> {
+        fn drop(&mut self) {
+            self.0.set(self.0.get() + 1);
+        }
+    }
+
+    #[test]
+    fn a_thing_is_free_once_its_last_handle_is_gone() {
+        let gone = Cell::new(0);
+        let slots = Slots::new();
+        assert!(slots.take().is_none());
+        let one = slots.add(Thing(&gone));
+        let two = one.clone();
+        drop(one);
+        assert!(slots.take().is_none(), "a handle is left");
+        drop(two);
+        let again = slots.take().expect("free");
+        assert!(slots.take().is_none(), "once");
+        drop(again);
+        assert!(slots.take().is_some());
+        assert_eq!(gone.get(), 0);
+        drop(slots);
+        assert_eq!(gone.get(), 1);
+    }
+
+    #[test]
+    fn what_is_in_use_when_its_slots_go_is_dropped_with_its_last_handle() {
+        let gone = Cell::new(0);
+        let slots = Slots::new();
+        let one = slots.add(Thing(&gone));
+        let two = one.clone();
+        drop(slots);
+        drop(one);
+        assert_eq!(gone.get(), 0);
+        drop(two);
+        assert_eq!(gone.get(), 1);
+    }
+
+    #[test]
+    fn what_has_no_slots_is_dropped_with_its_last_handle() {
+        let gone = Cell::new(0);
+        let one = Held::alone(Thing(&gone));
+        let two = one.clone();
+        drop(one);
+        assert_eq!(gone.get(), 0);
+        drop(two);
+        assert_eq!(gone.get(), 1);
+    }
+
+    #[test]
+    fn a_forgotten_handle_keeps_its_thing_for_ever() {
+        let gone = Cell::new(0);
+        let slots = Slots::new();
+        let one = slots.add(Thing(&gone));
+        core::mem::forget(one.clone());
+        drop(one);
+        assert!(slots.take().is_none());
+        drop(slots);
+        assert_eq!(gone.get(), 0);
+    }
+}

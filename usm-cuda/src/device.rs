@@ -1,0 +1,104 @@
+//! Devices and what the driver says of them.
+
+use core::ffi::CStr;
+
+use crate::error;
+use crate::loader::{DeviceId, Driver};
+use usm_core::Result;
+use usm_core::backend::DeviceOps;
+use usm_core::driver::process;
+use usm_core::{AccessFlags, Capabilities, DeviceInfo, DeviceType, Name};
+
+/// A device of CUDA, or of HIP.
+#[derive(Clone, Copy, Debug)]
+pub struct CudaDevice {
+    driver: &'static Driver,
+    id: DeviceId,
+    info: DeviceInfo,
+}
+
+impl CudaDevice {
+    pub(super) fn driver(&self) -> &'static Driver {
+        self.driver
+    }
+
+    pub(super) fn id(&self) -> DeviceId {
+        self.id
+    }
+}
+
+impl DeviceOps for CudaDevice {
+    fn info(&self) -> DeviceInfo {
+        self.info
+    }
+}
+
+pub(super) fn for_each(driver: &'static Driver, visit: &mut dyn FnMut(CudaDevice)) -> Result<()> {
+    let _inside = process::work()?;
+    let names = driver.names();
+    let mut count = 0;
+    // SAFETY: room for the answer.
+    match unsafe { (driver.device_count)(&raw mut count) } {
+        error::NO_DEVICE => return Ok(()),
+        code => driver.check(names.device_count, code)?,
+    }
+    for ordinal in 0..count {
+        let mut id = 0;
+        // SAFETY: room for the answer, an ordinal below the count.
+        driver.check(names.device_get, unsafe { (driver.device_get)(&raw mut id, ordinal) })?;
+        visit(CudaDevice { driver, id, info: describe(driver, id, ordinal as u32)? });
+    }
+    Ok(())
+}
+
+fn describe(driver: &Driver, id: DeviceId, ordinal: u32) -> Result<DeviceInfo> {
+    let (vendor, names) = (driver.vendor, driver.names());
+    let mut name = [0_u8; 128];
+    // SAFETY: room for as many bytes as said.
+    driver.check(names.device_name, unsafe { (driver.device_name)(name.as_mut_ptr().cast(), 127, id) })?;
+    let mut memory = 0;
+    // SAFETY: room for the answer.
+    driver.check(names.device_memory, unsafe { (driver.device_memory)(&raw mut memory, id) })?;
+    let attribute = |which| {
+        let mut value = 0;
+        // SAFETY: room for the answer; a driver that does not know the attribute says so and leaves 0.
+        let code = unsafe { (driver.device_attribute)(&raw mut value, which, id) };
+        if code == error::SUCCESS { value } else { 0 }
+    };
+    let name = CStr::from_bytes_until_nul(&name).ok().and_then(|name| name.to_str().ok()).unwrap_or("");
+    let mut info = DeviceInfo::new(vendor.backend, DeviceType::Gpu, name);
+    info.vendor = Name::new(vendor.company);
+    info.platform = Name::new(vendor.platform);
+    let mut version = 0;
+    // SAFETY: room for the answer.
+    driver.check(names.driver_version, unsafe { (driver.driver_version)(&raw mut version) })?;
+    info.driver_version = Name::new(&(vendor.version)(version));
+    info.index = ordinal;
+    info.ordinal = ordinal;
+    info.global_mem_size = memory as u64;
+    // The driver names no limit of a single allocation but the memory itself.
+    info.max_alloc_size = memory as u64;
+    let known = &vendor.attributes;
+    info.local_mem_size = attribute(known.max_shared_memory_per_block) as u64;
+    info.max_work_group_size = attribute(known.max_threads_per_block) as u64;
+    info.integrated = attribute(known.integrated) != 0;
+    let has = |which| attribute(which) != 0;
+    info.queue_memory = has(known.memory_pools_supported) && driver.in_order.is_some();
+    let host_atomics = has(known.host_native_atomic_supported);
+    info.capabilities = Capabilities::NONE;
+    info.capabilities.device = AccessFlags::ACCESS | AccessFlags::ATOMIC;
+    info.capabilities.host = level(true, true, host_atomics);
+    info.capabilities.shared =
+        level(has(known.managed_memory), has(known.concurrent_managed_access), host_atomics);
+    info.capabilities.cross_device_shared = info.capabilities.shared;
+    info.capabilities.system = level(has(known.pageable_memory_access), true, host_atomics);
+    Ok(info)
+}
+
+fn level(present: bool, concurrent: bool, host_atomics: bool) -> AccessFlags {
+    let mut flags = AccessFlags::empty();
+    flags.set(AccessFlags::ACCESS | AccessFlags::ATOMIC, present);
+    flags.set(AccessFlags::CONCURRENT, present && concurrent);
+    flags.set(AccessFlags::CONCURRENT_ATOMIC, present && concurrent && host_atomics);
+    flags
+}

@@ -1,0 +1,55 @@
+//! From the driver's result codes to typed errors.
+//!
+//! The codes are the same in `cuda.h` and in `hip_runtime_api.h`, which took them over.
+
+use crate::loader::{Code, Driver, Names};
+use usm_core::{Error, ErrorKind, Result};
+
+pub(super) const SUCCESS: Code = 0;
+pub(super) const INVALID_VALUE: Code = 1;
+pub(super) const OUT_OF_MEMORY: Code = 2;
+/// HIP's, as an answer about memory that it does not know; so is the next.
+pub(super) const INVALID_DEVICE_POINTER: Code = 17;
+pub(super) const INVALID_HANDLE: Code = 400;
+pub(super) const NOT_FOUND: Code = 500;
+pub(super) const NO_DEVICE: Code = 100;
+pub(super) const INVALID_DEVICE: Code = 101;
+pub(super) const INVALID_CONTEXT: Code = 201;
+pub(super) const PEER_ACCESS_UNSUPPORTED: Code = 217;
+pub(super) const NOT_READY: Code = 600;
+pub(super) const PEER_ACCESS_ALREADY_ENABLED: Code = 704;
+pub(super) const PEER_ACCESS_NOT_ENABLED: Code = 705;
+pub(super) const NOT_SUPPORTED: Code = 801;
+pub(super) const UNKNOWN: Code = 999;
+
+/// Whether a code is a fault of what ran on the device: from then on each call of the context answers with it (`CUresult`: "the context cannot be
+/// used"; illegal address, time-out, assertion, and 714 to 719).
+pub(super) const fn is_fault(code: i64) -> bool {
+    matches!(code, 700 | 702 | 710 | 714..=719)
+}
+
+impl Driver {
+    /// What this vendor calls the functions of the table.
+    #[inline]
+    pub(super) fn names(&self) -> &'static Names {
+        &self.vendor.names
+    }
+
+    pub(super) fn error(&self, kind: ErrorKind) -> Error {
+        self.vendor.error(kind)
+    }
+
+    pub(super) fn unsupported(&self, operation: &'static str) -> Error {
+        self.error(ErrorKind::Unsupported { operation })
+    }
+
+    /// The failure of the call `operation`.
+    pub(super) fn native(&self, operation: &'static str, code: Code) -> Error {
+        self.vendor.native(operation, code)
+    }
+
+    #[inline]
+    pub(super) fn check(&self, operation: &'static str, code: Code) -> Result<()> {
+        self.vendor.check(operation, code)
+    }
+}

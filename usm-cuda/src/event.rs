@@ -1,0 +1,189 @@
+//! Events, used again once nobody needs them: no heap and no driver object for each operation.
+//!
+//! What waits for an event names the record that was there when it began to wait, so an event may be recorded anew as soon as no handle is
+//! left: the driver keeps to the records of earlier calls.
+
+use alloc::sync::Arc;
+use core::ptr;
+use core::time::Duration;
+
+use crate::error::{self, is_fault};
+use crate::loader::{Code, Driver, Raw};
+use crate::native::Native;
+use usm_core::backend::{EventOps, EventStatus};
+use usm_core::driver::poll;
+use usm_core::driver::process;
+use usm_core::driver::slots::{Held, Slots};
+use usm_core::driver::sync::{AtomicBool, Ordering};
+use usm_core::{Error, Result};
+
+/// `CU_EVENT_DISABLE_TIMING`, `hipEventDisableTiming`.
+const DISABLE_TIMING: u32 = 2;
+
+/// A `CUevent` or `hipEvent_t`, shared by all clones of the handle.
+#[derive(Clone, Debug)]
+pub struct CudaEvent(Held<Object>);
+
+/// An event of the driver.
+#[derive(Debug)]
+pub(super) struct Object {
+    raw: Raw,
+    driver: &'static Driver,
+    /// Whether the driver was seen to say so.
+    complete: AtomicBool,
+    /// The call that failed after work was under way, and why: that work can then never be known to be complete.
+    unrecorded: Option<(&'static str, Code)>,
+    /// What it was made in, kept as long as the event; none for somebody else's, which is not destroyed.
+    native: Option<Arc<Native>>,
+}
+
+// SAFETY: the driver's handles may be used from any thread.
+unsafe impl Send for Object {}
+// SAFETY: as above.
+unsafe impl Sync for Object {}
+
+/// How far the calls of one operation came.
+pub(super) enum Submitted {
+    All,
+    /// The named call failed after others had succeeded.
+    Part(&'static str, Code),
+    /// The first call failed.
+    Nothing(&'static str, Code),
+}
+
+/// The events of one context.
+#[derive(Debug)]
+pub(super) struct Events {
+    slots: Slots<Object>,
+    native: Arc<Native>,
+}
+
+impl Events {
+    pub(super) fn new(native: &Arc<Native>) -> Arc<Self> {
+        Arc::new(Self { slots: Slots::new(), native: Arc::clone(native) })
+    }
+
+    pub(super) fn native(&self) -> &Native {
+        &self.native
+    }
+
+    /// An event after everything that `stream` was given up to the end of `work`.
+    ///
+    /// The event is there first: when there is none, nothing was submitted. When recording it fails, or a later one of several
+    /// calls, work is under way: there is an event all the same, one that never completes.
+    #[inline]
+    pub(super) fn record(&self, stream: Raw, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
+        let event = self.take()?;
+        let failed = match work() {
+            Submitted::All => {
+                // SAFETY: live event and stream.
+                match self.native.ask(|| unsafe { (event.driver.record_event)(event.raw, stream) }) {
+                    error::SUCCESS => None,
+                    code => Some((event.driver.names().record_event, code)),
+                }
+            }
+            Submitted::Part(operation, code) => Some((operation, code)),
+            Submitted::Nothing(operation, code) => return Err(event.driver.native(operation, code)),
+        };
+        if let Some((operation, code)) = failed {
+            // The event itself goes back; this one stands for nothing else ever.
+            return Ok(CudaEvent::unknown(event.driver, operation, code));
+        }
+        // Nobody else has it.
+        event.complete.store(false, Ordering::Relaxed);
+        Ok(CudaEvent(event))
+    }
+
+    #[inline]
+    fn take(&self) -> Result<Held<Object>> {
+        match self.slots.take() {
+            Some(used) => Ok(used),
+            None => self.create(),
+        }
+    }
+
+    #[cold]
+    fn create(&self) -> Result<Held<Object>> {
+        let (mut raw, driver) = (ptr::null_mut(), self.native.driver());
+        let _current = self.native.current()?;
+        // SAFETY: the context is current, room for the answer.
+        let code = unsafe { (driver.create_event)(&raw mut raw, DISABLE_TIMING) };
+        driver.check(driver.names().create_event, code)?;
+        let (complete, native) = (AtomicBool::new(false), Some(Arc::clone(&self.native)));
+        Ok(self.slots.add(Object { raw, driver, complete, unrecorded: None, native }))
+    }
+}
+
+impl CudaEvent {
+    /// A foreign event, which is neither recorded nor destroyed.
+    ///
+    /// # Safety
+    /// `raw` is a live event of `driver`, recorded, and outlives the result and its clones.
+    pub(super) unsafe fn borrowing(driver: &'static Driver, raw: Raw) -> Self {
+        Self::alone(driver, raw, None)
+    }
+
+    /// Of work after which no event can be had: it is never known to be complete.
+    pub(super) fn unknown(driver: &'static Driver, operation: &'static str, code: Code) -> Self {
+        Self::alone(driver, ptr::null_mut(), Some((operation, code)))
+    }
+
+    fn alone(driver: &'static Driver, raw: Raw, unrecorded: Option<(&'static str, Code)>) -> Self {
+        let complete = AtomicBool::new(false);
+        Self(Held::alone(Object { raw, driver, complete, unrecorded, native: None }))
+    }
+
+    /// Why it stands for work that is never known to be complete, if it does.
+    #[inline]
+    pub(super) fn lost(&self) -> Option<(&'static str, Code)> {
+        self.0.unrecorded
+    }
+
+    pub(super) fn handle(&self) -> Raw {
+        self.0.raw
+    }
+}
+
+impl EventOps for CudaEvent {
+    fn status(&self) -> Result<EventStatus> {
+        if self.0.complete.load(Ordering::Acquire) {
+            return Ok(EventStatus::Complete);
+        }
+        if let Some((operation, code)) = self.0.unrecorded {
+            return Err(self.0.driver.native(operation, code));
+        }
+        let _inside = process::ask()?;
+        // SAFETY: a live event.
+        match unsafe { (self.0.driver.query_event)(self.0.raw) } {
+            error::SUCCESS => {
+                // Somebody else's may be recorded anew by them.
+                if self.0.native.is_some() {
+                    self.0.complete.store(true, Ordering::Release);
+                }
+                Ok(EventStatus::Complete)
+            }
+            error::NOT_READY => Ok(EventStatus::Pending),
+            code => Err(self.0.driver.native("the operation of an event", code)),
+        }
+    }
+
+    fn wait(&self, limit: Duration) -> Result<()> {
+        poll::until_complete(limit, || self.status())
+            .map_err(|error| error.in_backend(self.0.driver.vendor.backend))
+    }
+
+    fn is_for_good(&self, error: &Error) -> bool {
+        error.native.is_some_and(is_fault)
+    }
+}
+
+impl Drop for Object {
+    /// At the end of the context, or after it.
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        if self.native.is_some() {
+            // SAFETY: owned, destroyed once. A failure could not be acted on.
+            let _ = unsafe { (self.driver.destroy_event)(self.raw) };
+        }
+    }
+}

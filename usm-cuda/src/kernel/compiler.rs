@@ -1,0 +1,389 @@
+//! The vendors' run-time compilers of CUDA C: NVRTC, and AMD's hipRTC, which reads it as HIP. Opened when the first source is built, if installed.
+
+use alloc::boxed::Box;
+use alloc::ffi::CString;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::ffi::{c_char, c_int, c_void};
+use core::ptr::{self, NonNull};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use usm_core::driver::library::not_opened;
+use usm_core::{BackendKind, Error, ErrorKind};
+
+use usm_core::driver::sync::sleeping::Mutex;
+use usm_core::driver::table;
+use usm_kernel::BuildError;
+use usm_kernel::backend::driver::text;
+
+type Program = *mut c_void;
+type Code = c_int;
+
+/// The codes are the same in `nvrtc.h` and `hiprtc.h`.
+const SUCCESS: Code = 0;
+const INVALID_OPTION: Code = 5;
+const COMPILATION: Code = 6;
+
+/// The compiler of one vendor.
+#[derive(Debug)]
+pub(super) struct Compiler {
+    column: usize,
+    backend: BackendKind,
+    /// The library, in errors.
+    library: &'static str,
+    /// Its files, newest first.
+    files: &'static [&'static str],
+    /// Environment variable that names another file.
+    variable: &'static str,
+    /// Where a toolkit may be that the loader was not told of: environment variables and a folder, and the folders inside.
+    toolkits: (&'static [&'static str], &'static str, &'static [&'static str]),
+    /// Functions, in errors: to create, to compile, of the log, of the code.
+    operations: [&'static str; 4],
+    opened: OnceLock<Result<&'static Api, BuildError>>,
+    /// Held while it compiles, where two threads must not: hipRTC 5.2 crashes.
+    alone: Option<Mutex<()>>,
+}
+
+pub(super) static NVRTC: Compiler = Compiler {
+    column: 0,
+    backend: BackendKind::Cuda,
+    library: "libnvrtc.so (NVRTC, which compiles CUDA C)",
+    #[cfg(target_os = "windows")]
+    files: &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll", "nvrtc64_112_0.dll"],
+    #[cfg(not(target_os = "windows"))]
+    files: &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"],
+    variable: "USM_NVRTC_LIBRARY",
+    toolkits: (&["CUDA_PATH", "CUDA_HOME"], "/usr/local/cuda", &["lib64", "bin"]),
+    operations: ["nvrtcCreateProgram", "nvrtcCompileProgram", "nvrtcGetProgramLog", "nvrtcGetPTX"],
+    opened: OnceLock::new(),
+    alone: None,
+};
+
+pub(super) static HIPRTC: Compiler = Compiler {
+    column: 1,
+    backend: BackendKind::Hip,
+    library: "libhiprtc.so (hipRTC, which compiles HIP)",
+    #[cfg(target_os = "windows")]
+    files: &["hiprtc0702.dll", "hiprtc0701.dll", "hiprtc0700.dll", "hiprtc0604.dll", "hiprtc0602.dll"],
+    // The runtime itself had the compiler inside before it was a library of its own.
+    #[cfg(not(target_os = "windows"))]
+    files: &["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so", "libamdhip64.so", "libamdhip64.so.5"],
+    variable: "USM_HIPRTC_LIBRARY",
+    toolkits: (&["ROCM_PATH", "HIP_PATH"], "/opt/rocm", &["lib", "bin"]),
+    operations: ["hiprtcCreateProgram", "hiprtcCompileProgram", "hiprtcGetProgramLog", "hiprtcGetCode"],
+    opened: OnceLock::new(),
+    alone: Some(Mutex::new(())),
+};
+
+table! {
+    /// The functions that are used.
+    Api in "libnvrtc.so" of Cuda | "libhiprtc.so" of Hip:
+    needed {
+        create = "nvrtcCreateProgram" | "hiprtcCreateProgram"
+            (*mut Program, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char) -> Code;
+        destroy = "nvrtcDestroyProgram" | "hiprtcDestroyProgram" (*mut Program) -> Code;
+        compile = "nvrtcCompileProgram" | "hiprtcCompileProgram" (Program, c_int, *const *const c_char) -> Code;
+        log_size = "nvrtcGetProgramLogSize" | "hiprtcGetProgramLogSize" (Program, *mut usize) -> Code;
+        log = "nvrtcGetProgramLog" | "hiprtcGetProgramLog" (Program, *mut c_char) -> Code;
+        code_size = "nvrtcGetPTXSize" | "hiprtcGetCodeSize" (Program, *mut usize) -> Code;
+        code = "nvrtcGetPTX" | "hiprtcGetCode" (Program, *mut c_char) -> Code;
+    }
+    optional {
+        cubin_size = "nvrtcGetCUBINSize" (Program, *mut usize) -> Code;
+        cubin = "nvrtcGetCUBIN" (Program, *mut c_char) -> Code;
+    }
+}
+
+impl Compiler {
+    fn open(&'static self) -> Result<&'static Api, BuildError> {
+        self.opened.get_or_init(|| self.find().map(|api| &*Box::leak(Box::new(api)))).clone()
+    }
+
+    fn find(&self) -> Result<Api, BuildError> {
+        let named = std::env::var_os(self.variable).filter(|named| !named.is_empty()).map(PathBuf::from);
+        let files: Vec<PathBuf> = match named {
+            Some(file) => alloc::vec![file],
+            None => self
+                .folders()
+                .flat_map(|folder| self.files.iter().map(move |name| folder.join(name)))
+                .collect(),
+        };
+        let mut missing = None;
+        for file in files {
+            // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours.
+            let library = match unsafe { libloading::Library::new(&file) } {
+                Ok(library) => library,
+                // Of several places the first is the loader's own.
+                Err(error) => {
+                    missing.get_or_insert_with(|| not_opened(self.library, &file, &error));
+                    continue;
+                }
+            };
+            let find = |name: &core::ffi::CStr| {
+                // SAFETY: the symbol is taken as an address and not called here.
+                let found = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
+                NonNull::new(*found)
+            };
+            // SAFETY: the signatures are those of `nvrtc.h` and `hiprtc.h`, unchanged in the versions of the names.
+            let api = unsafe { Api::bind(self.column, find) };
+            // Never closed: its functions are kept.
+            core::mem::forget(library);
+            return Ok(api?);
+        }
+        let missing = missing.unwrap_or(ErrorKind::LibraryNotFound { library: self.library, reason: "" });
+        Err(Error::from(missing).in_backend(self.backend).into())
+    }
+
+    /// The loader's own places, then those of a toolkit that the loader was not told of.
+    fn folders(&self) -> impl Iterator<Item = PathBuf> {
+        let (variables, usual, inside) = self.toolkits;
+        let named = variables.iter().filter_map(std::env::var_os).map(PathBuf::from);
+        let toolkits = named.chain([PathBuf::from(usual)]);
+        let inside = toolkits.flat_map(move |toolkit| inside.iter().map(move |folder| toolkit.join(folder)));
+        core::iter::once(PathBuf::new()).chain(inside)
+    }
+
+    fn native(&self, operation: &'static str, code: Code) -> BuildError {
+        let error = Error::from(ErrorKind::Native { operation }).in_backend(self.backend);
+        error.with_native(i64::from(code)).into()
+    }
+
+    fn check(&self, operation: &'static str, code: Code) -> Result<(), BuildError> {
+        if code == SUCCESS { Ok(()) } else { Err(self.native(operation, code)) }
+    }
+
+    /// Machine code for a device of this compute capability; PTX where the compiler does not know the device. Machine code
+    /// spares the driver a compilation, and a compiler newer than the driver writes PTX that the driver does not read. A compiler that asks the
+    /// device of this thread itself is told no capability.
+    pub(super) fn compile(
+        &'static self,
+        source: &str,
+        options: &str,
+        capability: Option<[i32; 2]>,
+    ) -> Result<Vec<u8>, BuildError> {
+        let [_, compile, _, code_of] = self.operations;
+        let _alone = self.alone.as_ref().map(Mutex::lock);
+        let program = Source::new(self, source)?;
+        let asked = options
+            .split_whitespace()
+            .map(|option| text("options", option))
+            .collect::<Result<Vec<_>, _>>()?;
+        let chosen = asked.iter().any(|option| {
+            let option = option.to_bytes();
+            [&b"--gpu-architecture"[..], b"-arch"].iter().any(|name| option.starts_with(name))
+        });
+        let mut for_device = asked.clone();
+        let capability = capability.filter(|_| !chosen);
+        if let Some([major, minor]) = capability {
+            for_device.push(text("options", &alloc::format!("--gpu-architecture=sm_{major}{minor}"))?);
+        }
+        let mut code = program.compile(&for_device);
+        let mut machine_code = true;
+        if code == INVALID_OPTION && capability.is_some() {
+            machine_code = false;
+            code = program.compile(&asked);
+        }
+        match code {
+            SUCCESS => {}
+            COMPILATION | INVALID_OPTION => {
+                let (log, options, native) = (program.log(), options.to_string(), Some(i64::from(code)));
+                return Err(BuildError::Compile { log, options, backend: self.backend, native });
+            }
+            code => return Err(self.native(compile, code)),
+        }
+        let api = program.api;
+        if let (true, Some(size), Some(take)) = (machine_code, api.cubin_size, api.cubin) {
+            let cubin = program.bytes(size, take, "nvrtcGetCUBIN")?;
+            if !cubin.is_empty() {
+                return Ok(cubin);
+            }
+        }
+        program.bytes(api.code_size, api.code, code_of)
+    }
+}
+
+struct Source {
+    compiler: &'static Compiler,
+    api: &'static Api,
+    raw: Program,
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        // SAFETY: owned, destroyed once. A failure could not be acted on.
+        let _ = unsafe { (self.api.destroy)(&raw mut self.raw) };
+    }
+}
+
+type Sizes = unsafe extern "C" fn(Program, *mut usize) -> Code;
+type Bytes = unsafe extern "C" fn(Program, *mut c_char) -> Code;
+
+impl Source {
+    fn new(compiler: &'static Compiler, source: &str) -> Result<Self, BuildError> {
+        let api = compiler.open()?;
+        let source = text("source", source)?;
+        let mut raw = ptr::null_mut();
+        // SAFETY: a text that ends in NUL, no name, no headers, room for the answer.
+        let code =
+            unsafe { (api.create)(&raw mut raw, source.as_ptr(), ptr::null(), 0, ptr::null(), ptr::null()) };
+        compiler.check(compiler.operations[0], code)?;
+        Ok(Self { compiler, api, raw })
+    }
+
+    fn compile(&self, options: &[CString]) -> Code {
+        let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        // SAFETY: a live program, as many options as said.
+        unsafe { (self.api.compile)(self.raw, options.len() as c_int, options.as_ptr()) }
+    }
+
+    fn bytes(&self, size: Sizes, take: Bytes, operation: &'static str) -> Result<Vec<u8>, BuildError> {
+        let mut len = 0;
+        // SAFETY: a live program, room for the answer.
+        self.compiler.check(operation, unsafe { size(self.raw, &raw mut len) })?;
+        let mut bytes = alloc::vec![0_u8; len];
+        // SAFETY: a live program, room for as many bytes as it said.
+        self.compiler.check(operation, unsafe { take(self.raw, bytes.as_mut_ptr().cast()) })?;
+        Ok(bytes)
+    }
+
+    fn log(&self) -> String {
+        let log =
+            self.bytes(self.api.log_size, self.api.log, self.compiler.operations[2]).unwrap_or_default();
+        String::from_utf8_lossy(&log).trim_end_matches('\0').to_string()
+    }
+}
+
+#[cfg(test)]
+#[path = "../../tests/common/skip.rs"]
+mod skip;
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::sync::LazyLock;
+
+    use super::*;
+    use usm_kernel::DeviceCode;
+    use usm_kernel::sample::{Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts};
+
+    /// AMD's own: `USM_HIPRTC_LIBRARY` may name that of the tests' driver.
+    static AMD: LazyLock<Compiler> = LazyLock::new(|| like(&HIPRTC, HIPRTC.files, "USM_AMD_LIBRARY"));
+
+    fn like(other: &Compiler, files: &'static [&'static str], variable: &'static str) -> Compiler {
+        let &Compiler { column, backend, library, toolkits, operations, .. } = other;
+        let (opened, alone) = (OnceLock::new(), Some(Mutex::new(())));
+        Compiler { column, backend, library, files, variable, toolkits, operations, opened, alone }
+    }
+
+    /// The compilers that are installed, with options for a device. They need none.
+    #[track_caller]
+    fn installed() -> Vec<(&'static Compiler, &'static str, Option<[i32; 2]>)> {
+        let all = [(&NVRTC, "", Some([9, 0])), (&*AMD, "--offload-arch=gfx906", None)];
+        let there = |(compiler, ..): &(&'static Compiler, _, _)| match compiler.open() {
+            Ok(_) => true,
+            // Of AMD's the case below says it, which knows where it may be.
+            Err(error) if compiler.column == AMD.column => {
+                assert!(std::env::var_os(AMD.variable).is_none(), "{error}");
+                false
+            }
+            Err(error) => {
+                skip::missing("nvrtc", error);
+                false
+            }
+        };
+        all.into_iter().filter(there).collect()
+    }
+
+    #[test]
+    fn the_samples_are_cuda_c_and_hip() {
+        let sources = [
+            <Reverse as DeviceCode<1>>::CUDA_C,
+            <Saxpy as DeviceCode<1>>::CUDA_C,
+            <Reduce as DeviceCode<1>>::CUDA_C,
+            <Histogram as DeviceCode<1>>::CUDA_C,
+            <Matmul as DeviceCode<2>>::CUDA_C,
+            <ScanParts as DeviceCode<1>>::CUDA_C,
+            <ScanCarry as DeviceCode<1>>::CUDA_C,
+        ];
+        for (compiler, options, capability) in installed() {
+            for source in sources {
+                let source = source.expect("a source");
+                let code = compiler.compile(source, options, capability).expect("code that compiles");
+                assert_eq!(code.get(..4), Some(&b"\x7FELF"[..]), "machine code");
+                assert_eq!(crate::kernel::image::check(&code), Ok(()));
+            }
+        }
+    }
+
+    /// AMD's own compiler as Debian has it, in a process that finds what it needs.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn amd_s_compiler_takes_the_samples() {
+        let folder = std::env::var_os("USM_DEBIAN_LIBRARIES").map(PathBuf::from).unwrap_or_default();
+        let library = folder.join("libamdhip64.so.5");
+        if !library.exists() {
+            return skip::missing("hip", format_args!("hipRTC of AMD: no {}", library.display()));
+        }
+        let mut other = std::process::Command::new(std::env::current_exe().expect("this program"));
+        other.args(["compiler::tests::the_samples", "compiler::tests::a_refused", "--nocapture"]);
+        // In front of what this process has there: under the sanitizer NVIDIA's compiler, too, finds its parts so.
+        let before = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let folders = core::iter::once(folder).chain(std::env::split_paths(&before));
+        let folders = std::env::join_paths(folders).expect("folders");
+        let ran =
+            other.env("LD_LIBRARY_PATH", folders).env("USM_AMD_LIBRARY", library).output().expect("runs");
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let found = String::from_utf8_lossy(&ran.stdout).contains("2 passed");
+        assert!(ran.status.success() && found, "{said}");
+    }
+
+    #[test]
+    fn an_unknown_device_gets_ptx() {
+        for (compiler, options, capability) in installed() {
+            let Some(_) = capability else { continue };
+            let source = "extern \"C\" __global__ void k() {}";
+            let code = compiler.compile(source, options, Some([99, 0])).expect("code that compiles");
+            assert!(String::from_utf8_lossy(&code).contains(".entry k"));
+        }
+    }
+
+    #[test]
+    fn a_refused_source_has_a_log() {
+        for (compiler, options, capability) in installed() {
+            let source = "extern \"C\" __global__ void k() { no_such_name; }";
+            let error = compiler.compile(source, options, capability).expect_err("refused");
+            assert!(
+                matches!(&error, BuildError::Compile { log, backend, .. } if log.contains("no_such_name") && *backend == compiler.backend),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_library_without_the_functions_names_the_first_missing_one() {
+        for (compiler, symbol) in [(&NVRTC, "nvrtcCreateProgram"), (&HIPRTC, "hiprtcCreateProgram")] {
+            // The C library is there on every Linux, and it is no compiler.
+            let alone = like(compiler, &["libc.so.6"], "USM_TEST_NO_SUCH_VARIABLE");
+            let error = alone.find().expect_err("no compiler");
+            assert!(error.to_string().contains(symbol), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_compiler_that_is_not_there_is_named_with_the_words_of_the_system() {
+        const FILE: &str = "usm-test-no-such-compiler.so";
+        for compiler in [&NVRTC, &HIPRTC] {
+            let alone = like(compiler, &[FILE, "usm-test-another.so"], "USM_TEST_NO_SUCH_VARIABLE");
+            let error = alone.find().expect_err("no compiler");
+            let BuildError::Runtime(Error { kind, backend, .. }) = error else { panic!("{error}") };
+            let ErrorKind::LibraryNotFound { library, reason } = kind else { panic!("{kind}") };
+            assert_eq!((library, backend), (compiler.library, Some(compiler.backend)));
+            assert!(reason.starts_with(&alloc::format!("{FILE}: ")), "{reason}");
+            #[cfg(target_os = "linux")]
+            assert_eq!(reason.matches(FILE).count(), 1, "{reason}");
+        }
+    }
+}

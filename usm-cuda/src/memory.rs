@@ -1,0 +1,350 @@
+//! Contexts: allocation, freeing and pointer queries.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+use core::time::Duration;
+use std::sync::OnceLock;
+
+use crate::Cuda;
+use crate::adapter::Described;
+use crate::device::CudaDevice;
+use crate::error;
+use crate::event::{CudaEvent, Events};
+use crate::loader::{Code, Driver, Raw};
+use crate::native::{Current, Native};
+use crate::pool::{Pool, Share, Work};
+use crate::queue::{self, CudaQueue};
+use usm_core::Deferred;
+use usm_core::SharedState as Shared;
+use usm_core::backend::{Block, ContextOps, Counted, DeviceOps, KeepsBooks, PointerInfo, QueueOrder};
+use usm_core::driver as after;
+use usm_core::driver::Deadline;
+use usm_core::driver::accounts;
+use usm_core::driver::placed::Placed;
+use usm_core::driver::process;
+use usm_core::driver::roster::Roster;
+use usm_core::{AllocKind, MemoryType};
+use usm_core::{ErrorKind, Result};
+
+/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`, `hipHostMallocPortable | hipHostMallocMapped`.
+const PORTABLE_AND_MAPPED: u32 = 1 | 2;
+/// `CU_MEM_ATTACH_GLOBAL`, `hipMemAttachGlobal`.
+const ATTACH_GLOBAL: u32 = 1;
+
+/// A context over one device. All made here share the device's primary context, hence its pointers.
+#[derive(Clone, Debug)]
+pub struct CudaContext(Counted<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Shared,
+    deferred: Deferred<Cuda>,
+    roster: Arc<Work>,
+    placed: Placed,
+    events: Arc<Events>,
+    /// From the first memory of a queue on.
+    share: OnceLock<Share>,
+    native: Arc<Native>,
+}
+
+impl CudaContext {
+    pub(super) fn over(device: &CudaDevice) -> Result<Self> {
+        Native::primary(device).map(Self::new)
+    }
+
+    /// Over a foreign context, which is borrowed.
+    ///
+    /// # Safety
+    /// `raw` is a live context over `device`, and outlives whatever is made of the result.
+    pub(super) unsafe fn borrowing(device: &CudaDevice, raw: Raw) -> Self {
+        // SAFETY: the caller's promise.
+        Self::new(unsafe { Native::borrowing(device, raw) })
+    }
+
+    fn new(native: Arc<Native>) -> Self {
+        let info = native.device().info();
+        let account = accounts::of(native.driver().vendor.backend, native.driver(), info.ordinal as usize);
+        let roster = Arc::new(Roster::new());
+        let all = Arc::clone(&roster);
+        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.event_after(&[]));
+        Self(Counted::new(Inner {
+            shared: Shared::on(info, account).of_library(ptr::from_ref(native.driver()).addr()).idle_by(idle),
+            deferred: Deferred::new(),
+            roster,
+            placed: Placed::new(),
+            events: Events::new(&native),
+            share: OnceLock::new(),
+            native,
+        }))
+    }
+
+    pub(super) fn driver(&self) -> &'static Driver {
+        self.0.native.driver()
+    }
+
+    pub(super) fn native(&self) -> &Arc<Native> {
+        &self.0.native
+    }
+
+    pub(super) fn events(&self) -> &Arc<Events> {
+        &self.0.events
+    }
+
+    pub(super) fn handle(&self) -> Raw {
+        self.0.native.raw()
+    }
+
+    #[inline]
+    pub(super) fn current(&self) -> Result<Current> {
+        self.0.native.current()
+    }
+
+    pub(super) fn device(&self) -> &CudaDevice {
+        self.0.native.device()
+    }
+
+    pub(super) fn roster(&self) -> &Work {
+        &self.0.roster
+    }
+
+    /// The pool of the device, for memory of queues.
+    #[inline]
+    pub(super) fn pool(&self) -> Result<&Pool> {
+        match self.0.share.get() {
+            Some(share) => Ok(share.pool()),
+            None => self.join_pool(),
+        }
+    }
+
+    #[cold]
+    fn join_pool(&self) -> Result<&Pool> {
+        // The driver may want a context to be there.
+        let _current = self.current()?;
+        let share = self.driver().pools.join(self.device(), &self.0.roster)?;
+        // Of several threads one has it made; another's share ends here.
+        Ok(self.0.share.get_or_init(|| share).pool())
+    }
+
+    /// Makes a call that takes memory of the device. Where there is none, it is made again after the pool gave back what it keeps, and a last time
+    /// after what uses the pool was waited for, within the wait limit.
+    #[inline]
+    pub(super) fn taking_memory(&self, mut call: impl FnMut() -> Code) -> Code {
+        match call() {
+            error::OUT_OF_MEMORY => self.take_what_is_kept(call),
+            code => code,
+        }
+    }
+
+    #[cold]
+    fn take_what_is_kept(&self, mut call: impl FnMut() -> Code) -> Code {
+        let (pools, device) = (&self.driver().pools, self.device().id());
+        if !pools.trim(device) {
+            return error::OUT_OF_MEMORY;
+        }
+        match call() {
+            error::OUT_OF_MEMORY => {}
+            code => return code,
+        }
+        pools.wait_for_users(device, Deadline::after(self.0.shared.wait_limit()));
+        pools.trim(device);
+        call()
+    }
+
+    pub(super) fn placed(&self) -> &Placed {
+        &self.0.placed
+    }
+
+    fn allocate_bytes(&self, kind: AllocKind, size: usize) -> Result<usize> {
+        let driver = self.driver();
+        let names = driver.names();
+        let _current = self.current()?;
+        let mut address: usize = 0;
+        let (operation, code) = match kind {
+            AllocKind::Device => {
+                let code = self.taking_memory(|| {
+                    // SAFETY: the context is current, room for the answer.
+                    unsafe { (driver.allocate_device)(&raw mut address, size) }
+                });
+                (names.allocate_device, code)
+            }
+            AllocKind::Shared | AllocKind::Unknown => {
+                let code = self.taking_memory(|| {
+                    // SAFETY: as above.
+                    unsafe { (driver.allocate_managed)(&raw mut address, size, ATTACH_GLOBAL) }
+                });
+                (names.allocate_managed, code)
+            }
+            // No pool keeps any of it.
+            AllocKind::Host => {
+                let mut pointer: *mut c_void = ptr::null_mut();
+                // SAFETY: as above.
+                let code = unsafe { (driver.allocate_host)(&raw mut pointer, size, PORTABLE_AND_MAPPED) };
+                address = pointer as usize;
+                (names.allocate_host, code)
+            }
+        };
+        match code {
+            error::SUCCESS if address != 0 => Ok(address),
+            error::OUT_OF_MEMORY => {
+                let (memory_type, requested) = (MemoryType::of(kind), size as u64);
+                let kind = ErrorKind::OutOfMemory { memory_type, requested };
+                Err(driver.error(kind).with_native(i64::from(code)))
+            }
+            _ => Err(driver.native(operation, code)),
+        }
+    }
+
+    /// Where the driver's allocation around a block starts.
+    pub(super) fn driver_base(&self, block: &Block) -> usize {
+        self.0.placed.base_of(block)
+    }
+
+    /// Events after all work that was submitted before.
+    pub(super) fn pending(&self) -> Result<Vec<CudaEvent>> {
+        self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
+    }
+}
+
+impl ContextOps<Cuda> for CudaContext {
+    fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    fn deferred(&self) -> Option<&Deferred<Cuda>> {
+        Some(&self.0.deferred)
+    }
+
+    fn create_queue(&self, order: QueueOrder) -> Result<CudaQueue> {
+        CudaQueue::create(self, order)
+    }
+
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        let address = self.0.placed.allocate(
+            layout,
+            |bytes| self.allocate_bytes(kind, bytes),
+            // SAFETY: just allocated in this context, used by nobody.
+            |base| unsafe { self.0.free_at(kind, base) },
+        )?;
+        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
+        // `allocate_bytes` never gives 0.
+        pointer.ok_or_else(|| self.driver().error(ErrorKind::SizeOverflow))
+    }
+
+    /// May block until the device is idle: the driver says that its own frees may.
+    unsafe fn free(&self, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.free(block) };
+    }
+
+    fn query(&self, address: usize) -> Result<PointerInfo> {
+        let driver = self.driver();
+        if let Some(ours) = driver.pools.find(address) {
+            // What a trim gave back may have become memory of ours that is of no pool.
+            let of_device = || {
+                let ordinal = self.device().info().ordinal as usize;
+                accounts::of(driver.vendor.backend, driver, ordinal).find_any(address)
+            };
+            let (ours, context) = (ours.or_else(of_device), self.0.shared.id());
+            return Ok(ours.map_or(PointerInfo::UNKNOWN, |found| PointerInfo { context, ..found }));
+        }
+        let current = self.current()?;
+        let (code, found) = driver.describe(address);
+        drop(current);
+        match code {
+            error::SUCCESS => {}
+            // Some drivers refuse pointers that they do not know.
+            error::INVALID_VALUE => return Ok(PointerInfo::UNKNOWN),
+            _ => return Err(driver.native(driver.names().pointer_attributes, code)),
+        }
+        let constants = &driver.constants;
+        let host = found.memory_type == constants.host_memory;
+        let kind = match found.managed != 0 {
+            _ if !host && found.memory_type != constants.device_memory => return Ok(PointerInfo::UNKNOWN),
+            true => AllocKind::Shared,
+            false if host => AllocKind::Host,
+            false => AllocKind::Device,
+        };
+        let Described { ordinal, start, size, .. } = found;
+        // Ordinary memory of a machine whose GPU reaches it is "host" without a range: not an allocation of the driver.
+        if kind == AllocKind::Host && size == 0 {
+            return Ok(PointerInfo::UNKNOWN);
+        }
+        let Some((start, size)) = self.0.placed.narrow(address, start, size) else {
+            return Ok(PointerInfo::UNKNOWN);
+        };
+        let device = (kind != AllocKind::Host).then(|| u32::try_from(ordinal).ok()).flatten();
+        Ok(PointerInfo { kind, base: start, size, device, context: self.0.shared.id() })
+    }
+
+    fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.0.synchronize(limit)
+    }
+
+    fn settle(&self, limit: Duration) -> Result<()> {
+        self.0.roster.settle(limit, |queue| queue.event_after(&[]))
+    }
+
+    fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(CudaEvent)) -> Result<()> {
+        let events = self.0.roster.pending_untold(limit, |queue| queue.event_after(&[]).map(Some))?;
+        events.into_iter().for_each(visit);
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.roster.synchronize(limit, |queue| queue.event_after(&[]))
+    }
+
+    /// # Safety
+    /// As [`ContextOps::free`](usm_core::backend::ContextOps::free).
+    unsafe fn free(&self, block: &Block) {
+        let base = self.placed.take(block);
+        // SAFETY: the caller's promise.
+        unsafe { self.free_at(block.kind, base) };
+    }
+
+    /// # Safety
+    /// The driver gave `base` for `kind`, it was not freed yet, and no operation uses it.
+    unsafe fn free_at(&self, kind: AllocKind, base: usize) {
+        let driver = self.native.driver();
+        let Ok(_current) = self.native.current() else { return self.shared.leaked() };
+        // A failure could not be acted on: the owner is gone.
+        let _ = match kind {
+            // SAFETY: the caller's promise; host memory has a free of its own.
+            AllocKind::Host => unsafe { (driver.free_host)(ptr::with_exposed_provenance_mut(base)) },
+            // SAFETY: the caller's promise.
+            _ => unsafe { (driver.free_device)(base) },
+        };
+    }
+}
+
+// SAFETY: a field, moved in when the context was made, and never replaced.
+unsafe impl KeepsBooks for Inner {
+    fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl Drop for Inner {
+    /// Work whose memory goes in the order of its stream is in no list, and the driver's context must outlive it.
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        let mut deadline = Deadline::after(self.shared.wait_limit());
+        let idle = deadline.wait(|left| self.synchronize(left));
+        // Work that timed out may run for ever, and work after which no event could be recorded goes on unseen. After a fault nothing runs, but the
+        // device serves nobody any more either: there is nothing to give back.
+        if idle.is_err() {
+            after::give_up((Arc::clone(&self.native), self.share.take()));
+        }
+        // SAFETY: the list hands out blocks of this context, once, after their events.
+        let free = |block: &Block| unsafe { self.free(block) };
+        // SAFETY: the state of this context, to which blocks go back.
+        unsafe { self.deferred.drain(&self.shared, deadline.left(), free, |buffer| match buffer {}) };
+        // The pool may end with it, after all memory and before the driver's context.
+        drop(self.share.take());
+    }
+}

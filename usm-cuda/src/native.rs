@@ -1,0 +1,145 @@
+//! The driver's contexts: whose they are, and on which threads they are current.
+
+use alloc::sync::Arc;
+use core::marker::PhantomData;
+
+use crate::device::CudaDevice;
+use crate::error;
+use crate::loader::{Code, Driver, Raw};
+use usm_core::Result;
+use usm_core::driver::process;
+
+/// A native context: the primary one of a device, which the CUDA runtime and every library on it use, or a foreign one.
+#[derive(Debug)]
+pub(super) struct Native {
+    device: CudaDevice,
+    raw: Raw,
+    /// Whether this is the primary context, retained. A foreign one is borrowed.
+    primary: bool,
+}
+
+// SAFETY: the driver's contexts may be made current on any thread.
+unsafe impl Send for Native {}
+// SAFETY: as above.
+unsafe impl Sync for Native {}
+
+impl Native {
+    pub(super) fn primary(device: &CudaDevice) -> Result<Arc<Self>> {
+        let _inside = process::work()?;
+        let raw = device.driver().retain_context(device.id())?;
+        Ok(Arc::new(Self { device: *device, raw, primary: true }))
+    }
+
+    /// A foreign one.
+    ///
+    /// # Safety
+    /// `raw` is a live context over `device`, and outlives whatever is made of the result.
+    pub(super) unsafe fn borrowing(device: &CudaDevice, raw: Raw) -> Arc<Self> {
+        Arc::new(Self { device: *device, raw, primary: false })
+    }
+
+    pub(super) fn driver(&self) -> &'static Driver {
+        self.device.driver()
+    }
+
+    pub(super) fn device(&self) -> &CudaDevice {
+        &self.device
+    }
+
+    pub(super) fn raw(&self) -> Raw {
+        self.raw
+    }
+
+    /// Makes the context current on this thread until the guard is dropped.
+    #[inline]
+    pub(super) fn current(&self) -> Result<Current> {
+        // SAFETY: a live context.
+        unsafe { Current::push(self.driver(), self.raw) }
+    }
+
+    /// Makes a call that takes its context from a stream or an event of this one, so that none need be current. A driver that wants one all the same
+    /// refuses it, and is called again with this one.
+    #[inline]
+    pub(super) fn ask(&self, mut call: impl FnMut() -> Code) -> Code {
+        match call() {
+            refused @ (error::INVALID_CONTEXT | error::INVALID_HANDLE) => self.ask_again(refused, call),
+            code => code,
+        }
+    }
+
+    #[cold]
+    fn ask_again(&self, refused: Code, mut call: impl FnMut() -> Code) -> Code {
+        self.current().map_or(refused, |_current| call())
+    }
+}
+
+impl Drop for Native {
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        if self.primary {
+            // SAFETY: retained once.
+            unsafe { self.driver().release_context(self.device.id()) };
+        }
+    }
+}
+
+/// A context is current on this thread, and only there.
+#[derive(Debug)]
+pub(super) struct Current {
+    /// None where it was current before.
+    pushed: Option<Pushed>,
+    stays_on_its_thread: PhantomData<*const ()>,
+}
+
+/// A context was pushed.
+#[derive(Debug)]
+struct Pushed {
+    driver: &'static Driver,
+    /// What was current instead, where that was another one.
+    before: Option<Raw>,
+}
+
+impl Current {
+    /// # Safety
+    /// `raw` is a live context of the driver, and stays so while the guard lives.
+    #[inline]
+    pub(super) unsafe fn push(driver: &'static Driver, raw: Raw) -> Result<Self> {
+        match driver.current_context() {
+            Some(current) if current == raw => Ok(Self { pushed: None, stays_on_its_thread: PhantomData }),
+            // SAFETY: the caller's promise.
+            before => unsafe { Self::push_over(before, driver, raw) },
+        }
+    }
+
+    /// Where it cannot be had what was current `before`, the context is pushed too. Apart from the question, so that the guard stays in registers
+    /// where nothing is pushed.
+    ///
+    /// # Safety
+    /// As [`push`](Self::push).
+    #[inline(never)]
+    unsafe fn push_over(before: Option<Raw>, driver: &'static Driver, raw: Raw) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        driver.check(driver.names().push_context, unsafe { driver.push_context(raw) })?;
+        Ok(Self { pushed: Some(Pushed { driver, before }), stays_on_its_thread: PhantomData })
+    }
+}
+
+impl Drop for Current {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(pushed) = &self.pushed {
+            // SAFETY: pushed on this thread, which the guard cannot leave.
+            unsafe { pushed.pop() };
+        }
+    }
+}
+
+impl Pushed {
+    /// # Safety
+    /// Once, on the thread on which it was pushed.
+    #[inline(never)]
+    unsafe fn pop(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.driver.pop_context(self.before) };
+    }
+}

@@ -1,0 +1,88 @@
+//! Device memory in the order of a stream, from the [pool](super::pool) of the device.
+//!
+//! - The calls take their context from the stream, so none is made current.
+//! - A free on a stream waits for the events of other streams there, not here.
+//! - `cuMemFree` takes such memory too and, other than of its own, waits for nothing: what a refused free is left with.
+//! - The driver shares none of it with other processes, and no peer reaches it by `cuCtxEnablePeerAccess`.
+
+use core::alloc::Layout;
+use core::ptr::{self, NonNull};
+
+use crate::error;
+use crate::event::Submitted;
+use crate::loader::Raw;
+use crate::memory::CudaContext;
+use crate::pool::Pool;
+use crate::{Cuda, CudaEvent, CudaQueue};
+use usm_core::MemoryType;
+use usm_core::backend::{Block, QueueMemory};
+use usm_core::{ErrorKind, Result};
+
+impl QueueMemory<Self> for Cuda {
+    fn allocate(queue: &CudaQueue, layout: Layout) -> Result<(NonNull<u8>, CudaEvent)> {
+        let (context, driver) = (queue.context(), queue.context().driver());
+        let pool = context.pool()?;
+        let (mut address, mut refused) = (0, None);
+        let submitted = queue.submit_by_stream(|stream| {
+            let given = context.placed().allocate(
+                layout,
+                |bytes| allocate_bytes(context, pool, stream, bytes),
+                // SAFETY: just allocated on this stream, used by nobody. A failure could not be acted on.
+                |base| _ = context.native().ask(|| unsafe { pool.free(base, stream) }),
+            );
+            match given {
+                Ok(given) => {
+                    address = given;
+                    Submitted::All
+                }
+                Err(error) => {
+                    refused = Some(error);
+                    // Replaced by the error itself.
+                    Submitted::Nothing(driver.names().allocate_in_order, error::OUT_OF_MEMORY)
+                }
+            }
+        });
+        let event = submitted.map_err(|error| refused.unwrap_or(error))?;
+        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
+        // `allocate_bytes` never gives 0.
+        pointer.map(|pointer| (pointer, event)).ok_or_else(|| driver.error(ErrorKind::SizeOverflow))
+    }
+
+    unsafe fn free(queue: &CudaQueue, block: &Block, after: &[CudaEvent]) -> Result<()> {
+        let (context, driver) = (queue.context(), queue.context().driver());
+        let pool = context.pool()?;
+        let base = context.placed().take(block);
+        let freed = queue.by_stream(after, |stream| {
+            // SAFETY: the caller's promise; the stream waits for the events, and is the one of all else when it is in order.
+            let code = context.native().ask(|| unsafe { pool.free(base, stream.raw()) });
+            driver.check(driver.names().free_in_order, code)
+        });
+        if freed.is_err() {
+            context.placed().put_back(block, base);
+        }
+        freed
+    }
+}
+
+fn allocate_bytes(context: &CudaContext, pool: &Pool, stream: Raw, size: usize) -> Result<usize> {
+    let mut address = 0;
+    let code = context.taking_memory(|| {
+        context.native().ask(|| {
+            // SAFETY: a live stream.
+            let (code, given) = unsafe { pool.allocate(size, stream) };
+            address = given;
+            code
+        })
+    });
+    let driver = context.driver();
+    match code {
+        error::SUCCESS if address != 0 => Ok(address),
+        error::OUT_OF_MEMORY => {
+            let (memory_type, requested) = (MemoryType::UsmDevice, size as u64);
+            let kind = ErrorKind::OutOfMemory { memory_type, requested };
+            Err(driver.error(kind).with_native(i64::from(error::OUT_OF_MEMORY)))
+        }
+        error::NOT_SUPPORTED => Err(driver.unsupported("memory in the order of a queue")),
+        code => Err(driver.native(driver.names().allocate_in_order, code)),
+    }
+}

@@ -1,0 +1,247 @@
+//! The pools that memory of queues comes from: one for each device, of this library's own, made when the first queue is asked for memory and
+//! destroyed with the last context that took some.
+//!
+//! - No other library gets addresses of it, so our books alone say what is at them ([`Territory`]).
+//! - It keeps what was freed, for the next allocation, until something of ours finds no memory: it is then trimmed and the call made once
+//!   more. A call that is refused then too waits for the work of all who use the pool, since what was freed counts as used until the host has seen that
+//!   the stream came to it; who lacks no more than what is kept waits for nobody. The driver's own default is to give all back at every
+//!   synchronisation, which a program that waits for each step pays with the way to the operating system and back. Whoever wants another threshold has
+//!   the pool's handle ([`raw`](super::raw)). HIP is reported not to heed it.
+//! - It belongs to the device, not to a context, as its memory does: what one context frees the next may have, and there is no second pool that holds back
+//!   what the first wants. The other designs: a pool for each context, or queue, holds back what was freed there from all others; the device's
+//!   default pool is shared with all libraries, which set it up as they like and are given addresses that we freed.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ffi::c_void;
+use core::ptr;
+
+use crate::device::CudaDevice;
+use crate::error;
+use crate::event::CudaEvent;
+use crate::loader::{Code, DeviceId, Driver, InOrder, Raw};
+use crate::queue;
+use crate::territory::Territory;
+use usm_core::Result;
+use usm_core::backend::{DeviceOps, PointerInfo};
+use usm_core::driver::Account;
+use usm_core::driver::Deadline;
+use usm_core::driver::accounts;
+use usm_core::driver::process;
+use usm_core::driver::roster::Roster;
+use usm_core::driver::sync::sleeping::Mutex;
+
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`, `hipMemAllocationTypePinned`.
+const PINNED: i32 = 1;
+/// `CU_MEM_LOCATION_TYPE_DEVICE`, `hipMemLocationTypeDevice`.
+const ON_DEVICE: i32 = 1;
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`, `hipMemPoolAttrReleaseThreshold`.
+const RELEASE_THRESHOLD: i32 = 4;
+
+/// `CUmemPoolProps`, `hipMemPoolProps`. What was reserved at first and has names since is zero: no limit, no other usage.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Properties {
+    allocation_type: i32,
+    handle_types: i32,
+    location_type: i32,
+    location: DeviceId,
+    security_attributes: *mut c_void,
+    reserved: [u8; 64],
+}
+
+/// The work of a context that takes memory from a pool.
+pub(super) type Work = Roster<queue::Inner, CudaEvent>;
+
+/// The pool of a device.
+#[derive(Debug)]
+pub(super) struct Pool {
+    raw: Raw,
+    device: DeviceId,
+    driver: &'static Driver,
+    calls: &'static InOrder,
+    territory: Territory,
+    /// Of the device: everything that was allocated from the pool is in them for as long as it has an owner.
+    books: Arc<Account>,
+}
+
+// SAFETY: the driver's pools may be used from any thread.
+unsafe impl Send for Pool {}
+// SAFETY: as above.
+unsafe impl Sync for Pool {}
+
+/// The pools of a driver. The lock is held over the calls that make, trim and destroy one, so that none is trimmed that is gone.
+#[derive(Debug)]
+pub(super) struct Pools(Mutex<Vec<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    pool: Arc<Pool>,
+    /// Of the contexts that may have memory of it.
+    members: Vec<Arc<Work>>,
+}
+
+/// A context's share in the pool of its device, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Share {
+    pool: Arc<Pool>,
+    work: Arc<Work>,
+}
+
+impl Pool {
+    fn create(device: &CudaDevice, calls: &'static InOrder) -> Result<Self> {
+        let (driver, id) = (device.driver(), device.id());
+        let mut raw = ptr::null_mut();
+        let properties = Properties {
+            allocation_type: PINNED,
+            handle_types: 0,
+            location_type: ON_DEVICE,
+            location: id,
+            security_attributes: ptr::null_mut(),
+            reserved: [0; 64],
+        };
+        // SAFETY: room for the answer; the properties are read before the call returns.
+        match unsafe { (calls.create_pool)(&raw mut raw, &raw const properties) } {
+            error::NOT_SUPPORTED => return Err(unsupported(driver)),
+            code => driver.check(driver.names().create_pool, code)?,
+        }
+        let books = accounts::of(driver.vendor.backend, driver, device.info().ordinal as usize);
+        let pool = Self { raw, device: id, driver, calls, territory: Territory::new(), books };
+        let mut all = u64::MAX;
+        // SAFETY: a live pool; the value is of the attribute's type, and read before the call returns.
+        let code = unsafe { (calls.set_pool_attribute)(raw, RELEASE_THRESHOLD, (&raw mut all).cast()) };
+        match driver.check(driver.names().set_pool_attribute, code) {
+            Ok(()) => Ok(pool),
+            Err(error) => {
+                pool.destroy();
+                Err(error)
+            }
+        }
+    }
+
+    /// Once, after the work of all that took memory from it.
+    fn destroy(&self) {
+        // SAFETY: a live pool, which nobody finds any more. Memory of it that was leaked stays, by the driver's promise. A failure could not be acted on.
+        let _ = unsafe { (self.calls.destroy_pool)(self.raw) };
+    }
+
+    /// Gives what nothing uses back to the system.
+    fn trim(&self) {
+        // SAFETY: a live pool. A failure leaves it as it was.
+        let _ = unsafe { (self.calls.trim_pool)(self.raw, 0) };
+    }
+
+    pub(super) fn raw(&self) -> Raw {
+        self.raw
+    }
+
+    /// Allocates in the order of a stream, which also says the context. Address 0 with an error.
+    ///
+    /// # Safety
+    /// A live stream.
+    #[inline]
+    pub(super) unsafe fn allocate(&self, bytes: usize, stream: Raw) -> (Code, usize) {
+        let mut address = 0;
+        // SAFETY: the caller's promise, a live pool, room for the answer.
+        let code = unsafe { (self.calls.allocate_in_order)(&raw mut address, bytes, self.raw, stream) };
+        if code == error::SUCCESS {
+            self.territory.add(address, bytes);
+        }
+        (code, address)
+    }
+
+    /// Frees in the order of a stream, which also says the context.
+    ///
+    /// # Safety
+    /// A live stream; the pool gave `base`, it was not freed yet, and its uses come before this place of the stream.
+    #[inline]
+    pub(super) unsafe fn free(&self, base: usize, stream: Raw) -> Code {
+        // SAFETY: the caller's promise.
+        unsafe { (self.calls.free_in_order)(base, stream) }
+    }
+}
+
+impl Pools {
+    pub(super) const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// A share in the pool of the device, which is made when there is none.
+    pub(super) fn join(&self, device: &CudaDevice, work: &Arc<Work>) -> Result<Share> {
+        let driver = device.driver();
+        let calls = driver.in_order.as_ref().ok_or_else(|| unsupported(driver))?;
+        let mut pools = self.0.lock();
+        let index = match pools.iter().position(|shared| shared.pool.device == device.id()) {
+            Some(index) => index,
+            None => {
+                let pool = Arc::new(Pool::create(device, calls)?);
+                pools.push(Shared { pool, members: Vec::new() });
+                pools.len() - 1
+            }
+        };
+        pools[index].members.push(Arc::clone(work));
+        Ok(Share { pool: Arc::clone(&pools[index].pool), work: Arc::clone(work) })
+    }
+
+    fn leave(&self, share: &Share) {
+        let mut pools = self.0.lock();
+        let Some(index) = pools.iter().position(|shared| Arc::ptr_eq(&shared.pool, &share.pool)) else {
+            return;
+        };
+        let members = &mut pools[index].members;
+        if let Some(own) = members.iter().position(|member| Arc::ptr_eq(member, &share.work)) {
+            members.swap_remove(own);
+        }
+        if members.is_empty() {
+            share.pool.destroy();
+            pools.swap_remove(index);
+        }
+    }
+
+    /// What the books say of an address of a pool: none where the address is of no pool, nothing where what was there has no owner any more.
+    pub(super) fn find(&self, address: usize) -> Option<Option<PointerInfo>> {
+        let pools = self.0.lock();
+        let of = pools.iter().find(|shared| shared.pool.territory.has(address))?;
+        Some(of.pool.books.find_any(address))
+    }
+
+    /// Has the pool of a device give back what it keeps, as far as the host has seen that streams came to the frees. Whether there is a pool.
+    #[cold]
+    pub(super) fn trim(&self, device: DeviceId) -> bool {
+        // Held over the call, so that the pool is not gone meanwhile.
+        let pools = self.0.lock();
+        let found = pools.iter().find(|shared| shared.pool.device == device);
+        found.inspect(|shared| shared.pool.trim()).is_some()
+    }
+
+    /// Waits until the host has seen that all streams came to the frees that they have now, as long as the time suffices.
+    #[cold]
+    pub(super) fn wait_for_users(&self, device: DeviceId, mut deadline: Deadline) {
+        let of = |shared: &&Shared| shared.pool.device == device;
+        let members = self.0.lock().iter().find(of).map(|shared| shared.members.clone()).unwrap_or_default();
+        for work in &members {
+            // Work that failed or goes on keeps its memory; the rest can be had all the same.
+            let _ = deadline.wait(|left| work.synchronize(left, |queue| queue.event_after(&[])));
+        }
+    }
+}
+
+impl Share {
+    #[inline]
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        self.pool.driver.pools.leave(self);
+    }
+}
+
+fn unsupported(driver: &Driver) -> usm_core::Error {
+    driver.unsupported("memory in the order of a queue")
+}
+
+const _: () = assert!(size_of::<Properties>() == 88 || size_of::<usize>() < 8);

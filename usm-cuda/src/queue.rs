@@ -1,0 +1,407 @@
+//! Queues over streams.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ptr;
+use std::sync::OnceLock;
+
+use crate::Cuda;
+use crate::error;
+use crate::event::{CudaEvent, Events, Submitted};
+use crate::loader::{Code, Raw};
+use crate::memory::CudaContext;
+use crate::native::Current;
+use usm_core::AllocKind;
+use usm_core::backend::{Advice, ContextOps, EventOps, MemAdvice, QueueOps, QueueOrder, Rows};
+use usm_core::driver::process;
+use usm_core::driver::sync::{AtomicUsize, Ordering};
+use usm_core::{ErrorKind, Result};
+
+/// A stream is in order by itself. An out-of-order queue deals its work out to this many.
+const STREAMS_OUT_OF_ORDER: usize = 4;
+/// `CU_STREAM_NON_BLOCKING`, `hipStreamNonBlocking`: no order against the legacy default stream.
+const NON_BLOCKING: u32 = 1;
+/// `CU_DEVICE_ATTRIBUTE_MAX_PITCH` of every device so far.
+const MOST_PITCH: usize = i32::MAX as usize;
+/// The highest handle of a default stream: 0, `CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD` and their twins.
+const MOST_DEFAULT: usize = 2;
+/// `CU_DEVICE_CPU`, `hipCpuDeviceId`.
+const CPU: i32 = -1;
+
+/// A queue: one stream when in order, several when out of order.
+#[derive(Clone, Debug)]
+pub struct CudaQueue(Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    context: CudaContext,
+    streams: Vec<Stream>,
+    next: AtomicUsize,
+    /// How an operation of an in-order queue came to have no event: whatever comes after it would otherwise be taken to be complete with its
+    /// own. What runs and fails takes the whole context in CUDA.
+    lost: OnceLock<(&'static str, Code)>,
+}
+
+/// A `CUstream` or `hipStream_t`, destroyed with its last owner; its work goes on.
+#[derive(Debug)]
+pub(super) struct Stream {
+    raw: Raw,
+    events: Arc<Events>,
+    owned: bool,
+}
+
+// SAFETY: the driver's handles may be used from any thread that has the context current, which every call sees to.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    fn create(events: &Arc<Events>, _: &Current) -> Result<Self> {
+        let (mut raw, driver) = (ptr::null_mut(), events.native().driver());
+        // SAFETY: the context is current, room for the answer.
+        let code = unsafe { (driver.create_stream)(&raw mut raw, NON_BLOCKING) };
+        driver.check(driver.names().create_stream, code)?;
+        Ok(Self { raw, events: Arc::clone(events), owned: true })
+    }
+
+    pub(super) fn raw(&self) -> Raw {
+        self.raw
+    }
+
+    /// Whether calls find its context by its handle. They do but for the handles that stand for each context's default streams.
+    fn says_its_context(&self) -> bool {
+        self.owned || self.raw.addr() > MOST_DEFAULT
+    }
+
+    fn wait(&self, event: &CudaEvent, _: &Current) -> Result<()> {
+        event.status()?;
+        let driver = self.events.native().driver();
+        // SAFETY: live stream and event, of one context.
+        let code = unsafe { (driver.stream_wait)(self.raw, event.handle(), 0) };
+        driver.check(driver.names().stream_wait, code)
+    }
+
+    #[inline(never)]
+    fn wait_for(&self, events: &[CudaEvent], current: &Current) -> Result<()> {
+        events.iter().try_for_each(|event| self.wait(event, current))
+    }
+
+    /// An event after everything that the stream was given up to the end of `work`.
+    #[inline]
+    fn record(&self, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
+        self.events.record(self.raw, work)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        if self.owned {
+            // SAFETY: owned, destroyed once; the driver finishes its work first. A failure could not be acted on.
+            let _ = unsafe { (self.events.native().driver().destroy_stream)(self.raw) };
+        }
+    }
+}
+
+impl CudaQueue {
+    pub(super) fn create(context: &CudaContext, order: QueueOrder) -> Result<Self> {
+        let current = context.current()?;
+        let count = match order {
+            QueueOrder::InOrder => 1,
+            QueueOrder::OutOfOrder => STREAMS_OUT_OF_ORDER,
+        };
+        let streams =
+            (0..count).map(|_| Stream::create(context.events(), &current)).collect::<Result<_>>()?;
+        Ok(Self::known(context, streams))
+    }
+
+    /// A queue over a foreign stream, which is borrowed: it is not destroyed.
+    ///
+    /// # Safety
+    /// `stream` is a live stream of the native context behind `context`, and outlives the queue, its clones, its work, and all memory that was
+    /// allocated from it.
+    pub(super) unsafe fn borrowing(context: &CudaContext, stream: Raw) -> Self {
+        let stream = Stream { raw: stream, events: Arc::clone(context.events()), owned: false };
+        Self::known(context, alloc::vec![stream])
+    }
+
+    fn known(context: &CudaContext, streams: Vec<Stream>) -> Self {
+        let inner =
+            Inner { context: context.clone(), streams, next: AtomicUsize::new(0), lost: OnceLock::new() };
+        let inner = Arc::new(inner);
+        context.roster().remember(&inner);
+        Self(inner)
+    }
+
+    pub(super) fn context(&self) -> &CudaContext {
+        &self.0.context
+    }
+
+    /// The stream of an in-order queue, the first of several otherwise.
+    pub(super) fn first(&self) -> Raw {
+        self.0.streams[0].raw
+    }
+
+    /// Submits by `call`, which gets a stream that waits for `after`.
+    #[inline]
+    pub(super) fn submit(
+        &self,
+        operation: &'static str,
+        after: &[CudaEvent],
+        call: impl FnOnce(Raw) -> Code,
+    ) -> Result<CudaEvent> {
+        self.submit_calls(after, |stream| match call(stream) {
+            error::SUCCESS => Submitted::All,
+            code => Submitted::Nothing(operation, code),
+        })
+    }
+
+    /// As [`submit`](Self::submit), for an operation of several calls.
+    #[inline]
+    pub(super) fn submit_calls(
+        &self,
+        after: &[CudaEvent],
+        calls: impl FnOnce(Raw) -> Submitted,
+    ) -> Result<CudaEvent> {
+        self.0.check()?;
+        let current = self.0.context.current()?;
+        let stream = self.0.next();
+        Inner::hold_back(stream, after, &current)?;
+        // The guard goes where it lies: to be dropped by name it would be copied.
+        stream.record(|| calls(stream.raw)).map(|event| self.0.known(event))
+    }
+
+    /// As [`submit_calls`](Self::submit_calls), waiting for nothing, for calls that take their context from the stream.
+    #[inline]
+    pub(super) fn submit_by_stream(&self, calls: impl FnOnce(Raw) -> Submitted) -> Result<CudaEvent> {
+        self.0.check()?;
+        let event = self.by_stream(&[], |stream| stream.record(|| calls(stream.raw)))?;
+        Ok(self.0.known(event))
+    }
+
+    /// Calls `work` with a stream that waits for `after`. Its calls take their context from the stream, so that none is made current where the
+    /// stream says it and nothing is waited for.
+    #[inline]
+    pub(super) fn by_stream<R>(
+        &self,
+        after: &[CudaEvent],
+        work: impl FnOnce(&Stream) -> Result<R>,
+    ) -> Result<R> {
+        let stream = self.0.next();
+        if after.is_empty() && stream.says_its_context() {
+            return work(stream);
+        }
+        let current = self.0.context.current()?;
+        Inner::hold_back(stream, after, &current)?;
+        work(stream)
+    }
+
+    /// Hints are for managed memory; the driver calls others invalid.
+    fn migrates(&self, pointer: *const u8, operation: &'static str) -> Result<()> {
+        match self.0.context.query(pointer as usize)?.kind {
+            AllocKind::Shared => Ok(()),
+            _ => Err(self.0.context.driver().unsupported(operation)),
+        }
+    }
+}
+
+impl QueueOps<Cuda> for CudaQueue {
+    unsafe fn copy(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        let driver = self.0.context.driver();
+        // SAFETY: the caller's promise.
+        let call = |stream| unsafe { driver.copy(dst as usize, src as usize, len, stream) };
+        self.submit(driver.names().copy, after, call)
+    }
+
+    unsafe fn copy_rows(&self, rows: &Rows, after: &[CudaEvent]) -> Result<CudaEvent> {
+        if rows.dst_pitch.max(rows.src_pitch) > MOST_PITCH {
+            return Err(self.0.context.driver().unsupported("a copy of rows so far apart"));
+        }
+        let driver = self.0.context.driver();
+        // SAFETY: the caller's promise.
+        let call = |stream| unsafe { driver.copy_rows(rows, stream) };
+        self.submit(driver.names().copy_rows, after, call)
+    }
+
+    unsafe fn fill(
+        &self,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        let driver = self.0.context.driver();
+        let (names, dst) = (driver.names(), dst as usize);
+        // In each call the range is the caller's promise, its length a multiple of the pattern's.
+        match *pattern {
+            // SAFETY: see above.
+            [byte] => {
+                // SAFETY: see above.
+                let call = |stream| unsafe { (driver.fill8)(dst, byte, len, stream) };
+                self.submit(names.fill8, after, call)
+            }
+            [a, b] => {
+                let value = u16::from_ne_bytes([a, b]);
+                // SAFETY: see above; counted in elements.
+                self.submit(names.fill16, after, |stream| unsafe {
+                    (driver.fill16)(dst, value, len / 2, stream)
+                })
+            }
+            [a, b, c, d] => {
+                let value = u32::from_ne_bytes([a, b, c, d]);
+                // SAFETY: see above; counted in elements.
+                self.submit(names.fill32, after, |stream| unsafe {
+                    (driver.fill32)(dst, value, len / 4, stream)
+                })
+            }
+            // SAFETY: see above.
+            _ => self.submit_calls(after, |stream| unsafe { driver.fill_words(dst, pattern, len, stream) }),
+        }
+    }
+
+    unsafe fn barrier(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
+        self.0.barrier(after)
+    }
+}
+
+impl Advice<Self> for Cuda {
+    unsafe fn prefetch(
+        queue: &CudaQueue,
+        pointer: *const u8,
+        len: usize,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        let context = &queue.0.context;
+        queue.migrates(pointer, "prefetch")?;
+        let (driver, device) = (context.driver(), context.device().id());
+        queue.submit(driver.names().prefetch, after, |stream| {
+            // SAFETY: the caller's promise; managed memory.
+            unsafe { (driver.prefetch)(pointer as usize, len, device, stream) }
+        })
+    }
+
+    /// Takes effect at once, as the driver's call does; the event orders what follows.
+    unsafe fn advise(
+        queue: &CudaQueue,
+        pointer: *const u8,
+        len: usize,
+        advice: MemAdvice,
+        after: &[CudaEvent],
+    ) -> Result<CudaEvent> {
+        // `CUmem_advise`, `hipMemoryAdvise`.
+        const SET_READ_MOSTLY: i32 = 1;
+        const UNSET_READ_MOSTLY: i32 = 2;
+        const SET_PREFERRED_LOCATION: i32 = 3;
+        const UNSET_PREFERRED_LOCATION: i32 = 4;
+        let context = &queue.0.context;
+        let driver = context.driver();
+        queue.migrates(pointer, "memory advice")?;
+        let device = context.device().id();
+        let steps: &[(i32, i32)] = match advice {
+            MemAdvice::Reset => &[(UNSET_READ_MOSTLY, device), (UNSET_PREFERRED_LOCATION, device)],
+            MemAdvice::ReadMostly => &[(SET_READ_MOSTLY, device)],
+            MemAdvice::PreferDevice => &[(SET_PREFERRED_LOCATION, device)],
+            MemAdvice::PreferHost => &[(SET_PREFERRED_LOCATION, CPU)],
+            _ => return Err(driver.unsupported("this memory advice")),
+        };
+        let current = context.current()?;
+        for (advice, location) in steps {
+            // SAFETY: the caller's promise; managed memory, the context is current.
+            let code = unsafe { (driver.advise)(pointer as usize, len, *advice, *location) };
+            driver.check(driver.names().advise, code)?;
+        }
+        drop(current);
+        queue.0.barrier(after)
+    }
+}
+
+impl Inner {
+    /// The failure of an operation before.
+    #[inline]
+    fn check(&self) -> Result<()> {
+        match self.lost.get() {
+            None => Ok(()),
+            Some((operation, code)) => Err(self.context.driver().native(operation, *code)),
+        }
+    }
+
+    /// The stream for what comes next.
+    #[inline]
+    fn next(&self) -> &Stream {
+        match &*self.streams {
+            [only] => only,
+            several => &several[self.next.fetch_add(1, Ordering::Relaxed) % several.len()],
+        }
+    }
+
+    /// Has a stream wait for events. Most work waits for nothing but what its stream was given before.
+    #[inline]
+    fn hold_back(stream: &Stream, events: &[CudaEvent], current: &Current) -> Result<()> {
+        if events.is_empty() { Ok(()) } else { stream.wait_for(events, current) }
+    }
+
+    /// The event of an operation; from now on the queue knows where it stands for nothing that can be known.
+    #[inline]
+    fn known(&self, event: CudaEvent) -> CudaEvent {
+        if let Some(lost) = event.lost() {
+            self.lose(lost);
+        }
+        event
+    }
+
+    #[cold]
+    fn lose(&self, lost: (&'static str, Code)) {
+        if let [_in_order] = &*self.streams {
+            // The first says it all.
+            let _ = self.lost.set(lost);
+        }
+    }
+
+    fn barrier(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
+        self.check()?;
+        self.event_after(after).map(|event| self.known(event))
+    }
+
+    /// Also where something failed before: an event for the end of what runs.
+    pub(super) fn event_after(&self, after: &[CudaEvent]) -> Result<CudaEvent> {
+        let current = self.context.current()?;
+        let (first, others) = self.streams.split_first().ok_or(ErrorKind::NoDevice)?;
+        if after.is_empty() {
+            for other in others {
+                first.wait(&other.record(|| Submitted::All)?, &current)?;
+            }
+        }
+        Self::hold_back(first, after, &current)?;
+        first.record(|| Submitted::All)
+    }
+
+    /// An event after everything in the queue; none when that is done.
+    pub(super) fn unfinished(&self) -> Result<Option<CudaEvent>> {
+        let current = self.context.current()?;
+        // SAFETY: live streams.
+        let done =
+            |stream: &Stream| unsafe { (self.context.driver().query_stream)(stream.raw) } == error::SUCCESS;
+        let idle = self.streams.iter().all(done);
+        drop(current);
+        if idle { Ok(None) } else { self.event_after(&[]).map(Some) }
+    }
+}
+
+impl Drop for Inner {
+    /// A queue's work outlives it; the context remembers what to wait for.
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        let last = self.unfinished().unwrap_or_else(|error| {
+            let code = error.native.and_then(|code| Code::try_from(code).ok());
+            let driver = self.context.driver();
+            Some(CudaEvent::unknown(driver, "the last event of a queue", code.unwrap_or(error::UNKNOWN)))
+        });
+        self.context.roster().leave(self, Ok(last));
+    }
+}

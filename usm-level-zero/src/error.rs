@@ -1,0 +1,68 @@
+//! From Level Zero's result codes to typed errors.
+
+use level_zero_sys::{
+    ZE_RESULT_ERROR_DEVICE_LOST, ZE_RESULT_ERROR_INVALID_ENUMERATION, ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY,
+    ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY, ZE_RESULT_ERROR_UNINITIALIZED,
+    ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION, ZE_RESULT_ERROR_UNSUPPORTED_FEATURE, ze_result_t,
+};
+
+use usm_core::BackendKind;
+use usm_core::{Error, ErrorKind};
+
+/// The library that errors name.
+pub(super) const LIBRARY: &str = level_zero_sys::LIBRARY_NAMES[0];
+
+pub(super) fn of(kind: ErrorKind) -> Error {
+    Error::from(kind).in_backend(BackendKind::LevelZero)
+}
+
+pub(super) fn unsupported(operation: &'static str) -> Error {
+    of(ErrorKind::Unsupported { operation })
+}
+
+/// The failure of the call `operation`.
+pub(super) fn native(operation: &'static str, result: ze_result_t) -> Error {
+    let kind = match result {
+        ZE_RESULT_ERROR_DEVICE_LOST => ErrorKind::DeviceLost,
+        _ => ErrorKind::Native { operation },
+    };
+    of(kind).with_native(i64::from(result.0))
+}
+
+/// What the table answers when a call did not do what it was asked.
+pub(super) fn call(error: level_zero_sys::Error) -> Error {
+    match error {
+        level_zero_sys::Error::MissingSymbol { name } => {
+            of(ErrorKind::SymbolMissing { library: LIBRARY, symbol: name })
+        }
+        level_zero_sys::Error::Call { function, result } => native(function, result),
+        _ => unsupported("the version of this Level Zero driver"),
+    }
+}
+
+/// As [`call`], where a driver may not have `operation` at all.
+pub(super) fn optional(operation: &'static str, error: level_zero_sys::Error) -> Error {
+    match error {
+        level_zero_sys::Error::MissingSymbol { .. }
+        | level_zero_sys::Error::Call {
+            result:
+                ZE_RESULT_ERROR_UNINITIALIZED
+                | ZE_RESULT_ERROR_UNSUPPORTED_FEATURE
+                | ZE_RESULT_ERROR_UNSUPPORTED_ENUMERATION
+                | ZE_RESULT_ERROR_INVALID_ENUMERATION,
+            ..
+        } => unsupported(operation),
+        _ => call(error),
+    }
+}
+
+/// The code where the driver had no memory left.
+pub(super) fn exhaustion(error: &level_zero_sys::Error) -> Option<ze_result_t> {
+    match *error {
+        level_zero_sys::Error::Call {
+            result: result @ (ZE_RESULT_ERROR_OUT_OF_HOST_MEMORY | ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY),
+            ..
+        } => Some(result),
+        _ => None,
+    }
+}

@@ -1,0 +1,269 @@
+//! Events, used again once nobody needs them: no heap and no driver object for each operation.
+//!
+//! A driver's event is a place that the device writes to. It may be given to another operation when its own is complete
+//! and every command that waits for it is; queues see to that by [keeping](super::queue) both until then.
+
+use alloc::sync::Arc;
+use core::ptr;
+use core::time::Duration;
+
+use level_zero_sys::*;
+
+use crate::error;
+use crate::memory::Native;
+use usm_core::BackendKind;
+use usm_core::Result;
+use usm_core::backend::{EventOps, EventStatus};
+use usm_core::driver::poll;
+use usm_core::driver::process;
+use usm_core::driver::slots::{Held, Slots};
+use usm_core::driver::sync::{AtomicU32, Ordering, sleeping};
+
+/// Events of one pool of the driver.
+const POOL_SIZE: u32 = 128;
+
+/// An event of Level Zero, shared by all clones of the handle.
+#[derive(Clone, Debug)]
+pub struct LevelZeroEvent(Held<Object>);
+
+/// An event of the driver.
+#[derive(Debug)]
+pub(super) struct Object {
+    raw: ze_event_handle_t,
+    functions: &'static Functions,
+    /// [`PENDING`] until the driver was seen to say otherwise, [`COMPLETE`], or the code of a failure.
+    state: AtomicU32,
+    /// Goes after the event.
+    place: Place,
+}
+
+const PENDING: u32 = ZE_RESULT_NOT_READY.0;
+const COMPLETE: u32 = ZE_RESULT_SUCCESS.0;
+
+/// Where an event lies, which is kept as long as the event.
+#[derive(Debug)]
+#[expect(dead_code, reason = "kept for their drop")]
+enum Place {
+    Pool(Arc<Pool>),
+    Context(Arc<Native>),
+    /// Somebody else's is not destroyed.
+    Elsewhere,
+}
+
+/// A pool of the driver, destroyed after its events.
+#[derive(Debug)]
+struct Pool {
+    raw: ze_event_pool_handle_t,
+    native: Arc<Native>,
+}
+
+/// The events of one context, of one sort.
+#[derive(Debug)]
+pub(super) struct Events {
+    slots: Slots<Object>,
+    native: Arc<Native>,
+    sort: Sort,
+    /// The last pool, with the places taken of it. Held over calls of the driver.
+    pool: sleeping::Mutex<Option<(Arc<Pool>, u32)>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sort {
+    /// Places of pools, reset by the host before they are used again.
+    Pooled,
+    /// Counters of in-order lists, which need no reset.
+    Counting,
+}
+
+impl Events {
+    /// Events of pools: for every list.
+    pub(super) fn pooled(native: &Arc<Native>) -> Arc<Self> {
+        Self::new(native, Sort::Pooled)
+    }
+
+    /// Counting events, for lists that are in order by themselves; none where the driver has no such events.
+    pub(super) fn counting(native: &Arc<Native>) -> Option<Arc<Self>> {
+        native.functions().zeEventCounterBasedCreate?;
+        let events = Self::new(native, Sort::Counting);
+        // For the first operation.
+        drop(events.slots.add(events.create().ok()?));
+        Some(events)
+    }
+
+    fn new(native: &Arc<Native>, sort: Sort) -> Arc<Self> {
+        let native = Arc::clone(native);
+        Arc::new(Self { slots: Slots::new(), native, sort, pool: sleeping::Mutex::default() })
+    }
+
+    /// An event that is not signalled.
+    #[inline]
+    pub(super) fn take(&self) -> Result<LevelZeroEvent> {
+        let Some(used) = self.slots.take() else {
+            return Ok(LevelZeroEvent(self.slots.add(self.create()?)));
+        };
+        if self.sort == Sort::Pooled {
+            // SAFETY: a live event that no command refers to any more.
+            unsafe { self.native.functions().zeEventHostReset(used.raw) }.map_err(error::call)?;
+        }
+        // Nobody else has it.
+        used.state.store(PENDING, Ordering::Relaxed);
+        Ok(LevelZeroEvent(used))
+    }
+
+    #[cold]
+    fn create(&self) -> Result<Object> {
+        let mut raw = ze_event_handle_t::NULL;
+        let functions = self.native.functions();
+        // What an event follows is visible to the host and to every command after it.
+        let (signal, wait) = (ZE_EVENT_SCOPE_FLAG_HOST, ZE_EVENT_SCOPE_FLAG_DEVICE);
+        let (created, place) = match self.sort {
+            Sort::Counting => {
+                let flags = ZE_EVENT_COUNTER_BASED_FLAG_IMMEDIATE | ZE_EVENT_COUNTER_BASED_FLAG_HOST_VISIBLE;
+                let description = ze_event_counter_based_desc_t { flags, signal, wait, ..Default::default() };
+                let (context, device) = (self.native.context(), self.native.device());
+                // SAFETY: a live context and a device of it, room for the answer.
+                let created = unsafe {
+                    functions.zeEventCounterBasedCreate(context, device, &raw const description, &raw mut raw)
+                };
+                (created, Place::Context(Arc::clone(&self.native)))
+            }
+            Sort::Pooled => {
+                let (pool, index) = self.place()?;
+                let description = ze_event_desc_t { index, signal, wait, ..Default::default() };
+                // SAFETY: a live pool, a place of it that nobody else has, room for the answer.
+                let created =
+                    unsafe { functions.zeEventCreate(pool.raw, &raw const description, &raw mut raw) };
+                (created, Place::Pool(pool))
+            }
+        };
+        created.map_err(error::call)?;
+        Ok(Object { raw, functions, state: AtomicU32::new(PENDING), place })
+    }
+
+    /// A place of a pool that was never given out.
+    fn place(&self) -> Result<(Arc<Pool>, u32)> {
+        let mut last = self.pool.lock();
+        let (pool, taken) = match last.take() {
+            Some((pool, taken)) if taken < POOL_SIZE => (pool, taken),
+            _ => (Arc::new(Pool::create(&self.native)?), 0),
+        };
+        *last = Some((Arc::clone(&pool), taken + 1));
+        Ok((pool, taken))
+    }
+}
+
+impl Pool {
+    fn create(native: &Arc<Native>) -> Result<Self> {
+        let description = ze_event_pool_desc_t {
+            flags: ZE_EVENT_POOL_FLAG_HOST_VISIBLE,
+            count: POOL_SIZE,
+            ..Default::default()
+        };
+        let (mut device, mut raw) = (native.device(), ze_event_pool_handle_t::NULL);
+        // SAFETY: a live context, one device of it, room for the answer.
+        unsafe {
+            native.functions().zeEventPoolCreate(
+                native.context(),
+                &raw const description,
+                1,
+                &raw mut device,
+                &raw mut raw,
+            )
+        }
+        .map_err(error::call)?;
+        Ok(Self { raw, native: Arc::clone(native) })
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        // SAFETY: a live pool whose events, which keep it, are destroyed. A failure could not be acted on.
+        let _ = unsafe { self.native.functions().zeEventPoolDestroy(self.raw) };
+    }
+}
+
+impl Drop for Object {
+    /// At the end of the context, or after it.
+    fn drop(&mut self) {
+        if matches!(self.place, Place::Elsewhere) {
+            return;
+        }
+        let Ok(_inside) = process::ask() else { return };
+        // SAFETY: owned, destroyed once, and no command refers to it. A failure could not be acted on.
+        let _ = unsafe { self.functions.zeEventDestroy(self.raw) };
+    }
+}
+
+impl LevelZeroEvent {
+    /// A foreign event, which is neither reset nor destroyed.
+    ///
+    /// # Safety
+    /// `event` is live as long as the result and its clones, and what waits for them.
+    pub(super) unsafe fn borrowing(functions: &'static Functions, event: ze_event_handle_t) -> Self {
+        Self::alone(functions, event, PENDING)
+    }
+
+    /// Of work after which no event can be had: it is never known to be complete. With the code of the failure.
+    pub(super) fn unknown(functions: &'static Functions, code: Option<i64>) -> Self {
+        let code = code.and_then(|code| u32::try_from(code).ok()).unwrap_or(ZE_RESULT_ERROR_UNKNOWN.0);
+        Self::alone(functions, ze_event_handle_t::NULL, code)
+    }
+
+    fn alone(functions: &'static Functions, raw: ze_event_handle_t, state: u32) -> Self {
+        let (state, place) = (AtomicU32::new(state), Place::Elsewhere);
+        Self(Held::alone(Object { raw, functions, state, place }))
+    }
+
+    /// Of an operation that is under way although nothing will signal this: it is never complete.
+    pub(super) fn fail(&self, error: &Error) {
+        let code = match error {
+            Error::Call { result, .. } => result.0,
+            _ => ZE_RESULT_ERROR_UNKNOWN.0,
+        };
+        self.0.state.store(code, Ordering::Release);
+    }
+
+    /// Refuses what would follow a failed operation.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.0.state.load(Ordering::Acquire) {
+            PENDING | COMPLETE => Ok(()),
+            code => Err(error::native("the operation of an event", ze_result_t(code))),
+        }
+    }
+
+    pub(super) fn handle(&self) -> ze_event_handle_t {
+        self.0.raw
+    }
+
+    /// What a command that follows it waits for; none where the driver was seen to say that it is complete.
+    pub(super) fn awaited(&self) -> Option<ze_event_handle_t> {
+        (self.0.state.load(Ordering::Acquire) != COMPLETE).then_some(self.0.raw)
+    }
+}
+
+impl EventOps for LevelZeroEvent {
+    fn status(&self) -> Result<EventStatus> {
+        if self.awaited().is_none() {
+            return Ok(EventStatus::Complete);
+        }
+        self.check()?;
+        let _inside = process::ask()?;
+        // SAFETY: a live event. The wait with a limit would not do: some drivers answer success although nothing ran.
+        match unsafe { self.0.functions.zeEventQueryStatus(self.0.raw) }.map_err(error::call)? {
+            ZE_RESULT_SUCCESS => {
+                self.0.state.store(COMPLETE, Ordering::Release);
+                Ok(EventStatus::Complete)
+            }
+            _ => Ok(EventStatus::Pending),
+        }
+    }
+
+    fn wait(&self, limit: Duration) -> Result<()> {
+        poll::until_complete(limit, || self.status())
+            .map_err(|error| error.in_backend(BackendKind::LevelZero))
+    }
+}
+
+/// No event, where a call takes one or none.
+pub(super) const NO_EVENTS: *mut ze_event_handle_t = ptr::null_mut();

@@ -1,0 +1,100 @@
+//! Opening the Level Zero loader. The table of its functions is [`level_zero_sys::Functions`].
+
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use std::env;
+use std::path::{Path, PathBuf};
+
+use level_zero_sys::{
+    Functions, LIBRARY_NAMES, LevelZero, LoadError, ZE_RESULT_ERROR_UNINITIALIZED, ze_init_flags_t,
+};
+
+use crate::error;
+use usm_core::driver::library;
+use usm_core::driver::process::Opening;
+use usm_core::driver::sync::sleeping::Mutex;
+use usm_core::{Error, Result};
+
+/// The environment variable that names another file.
+pub(super) const VARIABLE: &str = "USM_LEVEL_ZERO_LIBRARY";
+
+/// The opened loader.
+#[derive(Debug)]
+pub(super) struct Library {
+    /// `None` where the loader found no driver: it must not be called then.
+    level_zero: Option<LevelZero>,
+    pub(super) path: PathBuf,
+}
+
+impl Library {
+    pub(super) fn functions(&self) -> Option<&Functions> {
+        self.level_zero.as_ref().map(LevelZero::functions)
+    }
+}
+
+/// Opens the file that the variable names, else the loader under its usual names.
+pub(super) fn open_usual() -> Result<&'static Library> {
+    match env::var_os(VARIABLE) {
+        Some(path) if !path.is_empty() => open(Path::new(&path)),
+        _ => library::open_first(LIBRARY_NAMES, open),
+    }
+}
+
+/// Opens and initialises the loader at `path`, once per path and process. Never closed: drivers keep threads.
+pub(super) fn open(path: &Path) -> Result<&'static Library> {
+    static OPENED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
+    let opening = Opening::begin()?;
+    let mut opened = OPENED.lock();
+    if let Some(library) = opened.iter().find(|library| library.path == path) {
+        return Ok(library);
+    }
+    // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours; the functions of the loader
+    // have the signatures of its header, which never changes one.
+    let library = unsafe { level_zero_sys::Library::open_at(path) }.map_err(|error| refusal(path, error))?;
+    let level_zero = match library.initialize(ze_init_flags_t(0)) {
+        Ok(level_zero) => Some(level_zero),
+        Err(LoadError::Unusable {
+            error: level_zero_sys::Error::Call { result: ZE_RESULT_ERROR_UNINITIALIZED, .. },
+            ..
+        }) => None,
+        Err(error) => return Err(refusal(path, error)),
+    };
+    let library: &'static Library = Box::leak(Box::new(Library { level_zero, path: path.to_owned() }));
+    opened.push(library);
+    opening.done();
+    Ok(library)
+}
+
+fn refusal(path: &Path, error: LoadError) -> Error {
+    match error {
+        LoadError::Unusable { error, .. } => error::call(error),
+        LoadError::NotFound { reason, .. } => error::of(library::not_found(error::LIBRARY, path, &reason)),
+        other => error::of(library::not_found(error::LIBRARY, path, &other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use usm_core::ErrorKind;
+
+    #[test]
+    fn a_file_that_is_no_library_is_a_typed_error() {
+        let path = "/nonexistent/libze_loader.so.1";
+        let kind = open(Path::new(path)).unwrap_err().kind;
+        assert!(
+            matches!(kind, ErrorKind::LibraryNotFound { library: error::LIBRARY, reason } if reason.contains(path)),
+            "{kind}"
+        );
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_library_without_the_functions_names_the_first_missing_one() {
+        // The C library is there on every Linux, and it is not Level Zero.
+        let error = open(Path::new("libc.so.6")).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::SymbolMissing { library: error::LIBRARY, symbol: "zeInit" });
+    }
+}

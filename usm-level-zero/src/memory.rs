@@ -1,0 +1,356 @@
+//! Contexts: allocation, freeing and pointer queries.
+
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::alloc::Layout;
+use core::ffi::c_void;
+use core::mem::ManuallyDrop;
+use core::ptr::{self, NonNull};
+use core::time::Duration;
+
+use level_zero_sys::*;
+
+use crate::LevelZero;
+use crate::device::{self, LevelZeroDevice};
+use crate::error;
+use crate::event::{Events, LevelZeroEvent};
+use crate::queue::{self, LevelZeroQueue, Parked};
+use usm_core::Deferred;
+use usm_core::SharedState as Shared;
+use usm_core::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder};
+use usm_core::driver::Deadline;
+use usm_core::driver::accounts;
+use usm_core::driver::placed::Placed;
+use usm_core::driver::process;
+use usm_core::driver::roster::Roster;
+use usm_core::driver::sync::sleeping::Mutex;
+use usm_core::driver::{self as after, After};
+use usm_core::{AllocKind, BackendKind, MemoryType};
+use usm_core::{ErrorKind, Result};
+
+/// The driver's context, destroyed with its last owner: a context, or an event or queue that outlives it.
+#[derive(Debug)]
+pub(super) struct Native {
+    device: LevelZeroDevice,
+    raw: ze_context_handle_t,
+    /// Somebody else's context is not destroyed.
+    owned: bool,
+}
+
+impl Native {
+    fn create(device: &LevelZeroDevice) -> Result<Arc<Self>> {
+        let description = ze_context_desc_t::default();
+        let mut raw = ze_context_handle_t::NULL;
+        // SAFETY: a driver of the loader, room for the answer.
+        unsafe { device.functions().zeContextCreate(device.driver(), &raw const description, &raw mut raw) }
+            .map_err(error::call)?;
+        Ok(Arc::new(Self { device: *device, raw, owned: true }))
+    }
+
+    pub(super) fn functions(&self) -> &'static Functions {
+        self.device.functions()
+    }
+
+    pub(super) fn context(&self) -> ze_context_handle_t {
+        self.raw
+    }
+
+    pub(super) fn device(&self) -> ze_device_handle_t {
+        self.device.handle()
+    }
+}
+
+impl Drop for Native {
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        if !self.owned {
+            return;
+        }
+        // SAFETY: owned, destroyed once, and everything made in it is gone. A failure could not be acted on.
+        let _ = unsafe { self.functions().zeContextDestroy(self.raw) };
+    }
+}
+
+/// The contexts that live. Intel's driver knows a pointer in every context of the driver, and only we know whose it is.
+static CONTEXTS: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
+
+/// Dropping the last handle of a context takes time, so that is done outside of the lock.
+fn living() -> Vec<Arc<Inner>> {
+    CONTEXTS.lock().iter().filter_map(Weak::upgrade).collect()
+}
+
+/// A Level Zero context, used with one device.
+#[derive(Clone, Debug)]
+pub struct LevelZeroContext(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Shared,
+    deferred: Deferred<LevelZero>,
+    roster: Arc<Roster<queue::Inner, LevelZeroEvent>>,
+    placed: Placed,
+    /// What queues that are gone left behind.
+    parking: After<Parked, LevelZeroEvent>,
+    pooled: Arc<Events>,
+    counting: Option<Arc<Events>>,
+    native: Arc<Native>,
+}
+
+impl LevelZeroContext {
+    pub(super) fn over(device: &LevelZeroDevice) -> Result<Self> {
+        let _inside = process::work()?;
+        Ok(Self::new(Native::create(device)?))
+    }
+
+    /// A context over a foreign one, which is not destroyed.
+    ///
+    /// # Safety
+    /// `context` is a live context of `device`'s driver that includes it, and outlives everything made of the result.
+    pub(super) unsafe fn borrowing(device: &LevelZeroDevice, context: ze_context_handle_t) -> Self {
+        Self::new(Arc::new(Native { device: *device, raw: context, owned: false }))
+    }
+
+    fn new(native: Arc<Native>) -> Self {
+        let device = native.device.handle();
+        let account = accounts::of(BackendKind::LevelZero, native.device.library(), device.0.addr());
+        let roster = Arc::new(Roster::new());
+        let all = Arc::clone(&roster);
+        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.end(&[]));
+        let inner = Arc::new(Inner {
+            shared: Shared::on(native.device.info(), account)
+                .of_library(native.device.driver().0.addr())
+                .idle_by(idle),
+            deferred: Deferred::new(),
+            roster,
+            placed: Placed::new(),
+            parking: After::new(),
+            pooled: Events::pooled(&native),
+            counting: Events::counting(&native),
+            native,
+        });
+        let mut contexts = CONTEXTS.lock();
+        contexts.retain(|known| known.strong_count() > 0);
+        contexts.push(Arc::downgrade(&inner));
+        Self(inner)
+    }
+
+    /// Whether the address is in memory of another native context.
+    fn is_of_another(&self, address: usize) -> bool {
+        let (contexts, ours) = (living(), self.0.native.raw);
+        let mut others = contexts.iter().filter(|known| known.native.raw != ours);
+        others.any(|other| other.shared.find(address).is_some())
+    }
+
+    pub(super) fn native(&self) -> &Arc<Native> {
+        &self.0.native
+    }
+
+    pub(super) fn device(&self) -> &LevelZeroDevice {
+        &self.0.native.device
+    }
+
+    pub(super) fn roster(&self) -> &Roster<queue::Inner, LevelZeroEvent> {
+        &self.0.roster
+    }
+
+    /// Events for every list.
+    pub(super) fn pooled(&self) -> &Arc<Events> {
+        &self.0.pooled
+    }
+
+    /// Events for lists that are in order by themselves.
+    pub(super) fn counting(&self) -> Option<&Arc<Events>> {
+        self.0.counting.as_ref()
+    }
+
+    pub(super) fn parking(&self) -> &After<Parked, LevelZeroEvent> {
+        &self.0.parking
+    }
+
+    fn allocate_bytes(&self, kind: AllocKind, size: usize, alignment: usize) -> Result<usize> {
+        let pointer = match self.ask_for(kind, size, alignment) {
+            // Placed by us then, inside a larger block.
+            Err(Error::Call { result: ZE_RESULT_ERROR_UNSUPPORTED_ALIGNMENT, .. }) => {
+                self.ask_for(kind, size, 0)
+            }
+            answer => answer,
+        };
+        match pointer {
+            Ok(pointer) if !pointer.is_null() => Ok(pointer.expose_provenance()),
+            Ok(_) => Err(error::native("an allocation without an address", ZE_RESULT_SUCCESS)),
+            Err(error) => Err(match error::exhaustion(&error) {
+                Some(code) => {
+                    let (memory_type, requested) = (MemoryType::of(kind), size as u64);
+                    error::of(ErrorKind::OutOfMemory { memory_type, requested })
+                        .with_native(i64::from(code.0))
+                }
+                None => error::call(error),
+            }),
+        }
+    }
+
+    fn ask_for(
+        &self,
+        kind: AllocKind,
+        size: usize,
+        alignment: usize,
+    ) -> core::result::Result<*mut c_void, Error> {
+        let (functions, context, device) =
+            (self.0.native.functions(), self.0.native.context(), self.0.native.device());
+        let on_host = ze_host_mem_alloc_desc_t::default();
+        let on_device = ze_device_mem_alloc_desc_t::default();
+        let (on_host, on_device) = (&raw const on_host, &raw const on_device);
+        let mut pointer = ptr::null_mut();
+        let out = &raw mut pointer;
+        // SAFETY of each: a live context, a device of it, a size that is not zero, room for the answer.
+        match kind {
+            // SAFETY: see above.
+            AllocKind::Host => unsafe { functions.zeMemAllocHost(context, on_host, size, alignment, out) },
+            // SAFETY: see above.
+            AllocKind::Device => unsafe {
+                functions.zeMemAllocDevice(context, on_device, size, alignment, device, out)
+            },
+            // SAFETY: see above.
+            AllocKind::Shared | AllocKind::Unknown => unsafe {
+                functions.zeMemAllocShared(context, on_device, on_host, size, alignment, device, out)
+            },
+        }?;
+        Ok(pointer)
+    }
+
+    /// Where the driver's allocation around a block starts.
+    pub(super) fn driver_base(&self, block: &Block) -> usize {
+        self.0.placed.base_of(block)
+    }
+
+    /// Events after all work that was submitted before.
+    pub(super) fn pending(&self) -> Result<Vec<LevelZeroEvent>> {
+        self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
+    }
+}
+
+impl ContextOps<LevelZero> for LevelZeroContext {
+    fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+
+    fn deferred(&self) -> Option<&Deferred<LevelZero>> {
+        Some(&self.0.deferred)
+    }
+
+    fn create_queue(&self, order: QueueOrder) -> Result<LevelZeroQueue> {
+        LevelZeroQueue::create(self, order)
+    }
+
+    fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>> {
+        // The alignment is asked for, but success does not mean that it was honoured.
+        let address = self.0.placed.allocate(
+            layout,
+            |bytes| self.allocate_bytes(kind, bytes, layout.align()),
+            // SAFETY: just allocated in this context, used by nobody.
+            |base| unsafe { self.0.free_at(base) },
+        )?;
+        let pointer = NonNull::new(ptr::with_exposed_provenance_mut(address));
+        // `allocate_bytes` never gives 0.
+        pointer.ok_or_else(|| error::of(ErrorKind::SizeOverflow))
+    }
+
+    unsafe fn free(&self, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.free(block) };
+    }
+
+    fn query(&self, address: usize) -> Result<PointerInfo> {
+        if address == 0 {
+            // The validation layer calls a question about NULL an error.
+            return Ok(PointerInfo::UNKNOWN);
+        }
+        let functions = self.0.native.functions();
+        let pointer = address as *const c_void;
+        let mut found = ze_memory_allocation_properties_t::default();
+        let mut owner = ze_device_handle_t::NULL;
+        // SAFETY: a live context, room for the answers; the address is looked up, not dereferenced.
+        unsafe {
+            functions.zeMemGetAllocProperties(
+                self.0.native.context(),
+                pointer,
+                &raw mut found,
+                &raw mut owner,
+            )
+        }
+        .map_err(error::call)?;
+        let kind = match found.type_ {
+            ZE_MEMORY_TYPE_HOST => AllocKind::Host,
+            ZE_MEMORY_TYPE_DEVICE => AllocKind::Device,
+            ZE_MEMORY_TYPE_SHARED => AllocKind::Shared,
+            // Unknown, memory of others that was imported, and whatever later versions add.
+            _ => return Ok(PointerInfo::UNKNOWN),
+        };
+        let (mut base, mut size) = (ptr::null_mut(), 0);
+        // SAFETY: as above.
+        unsafe {
+            functions.zeMemGetAddressRange(self.0.native.context(), pointer, &raw mut base, &raw mut size)
+        }
+        .map_err(error::call)?;
+        let Some((base, size)) = self.0.placed.narrow(address, base as usize, size) else {
+            return Ok(PointerInfo::UNKNOWN);
+        };
+        if self.is_of_another(address) {
+            return Ok(PointerInfo::UNKNOWN);
+        }
+        let device = match owner {
+            _ if kind == AllocKind::Host || owner.is_null() => None,
+            ours if ours == self.device().handle() => Some(self.0.shared.info().ordinal),
+            other => device::ordinal_of(self.device().library(), other),
+        };
+        Ok(PointerInfo { kind, base, size, device, context: self.0.shared.id() })
+    }
+
+    fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.0.roster.synchronize(limit, |queue| queue.end(&[]))?;
+        self.0.parking.collect(drop);
+        Ok(())
+    }
+
+    fn settle(&self, limit: Duration) -> Result<()> {
+        self.0.roster.settle(limit, |queue| queue.end(&[]))?;
+        self.0.parking.collect(drop);
+        Ok(())
+    }
+
+    fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(LevelZeroEvent)) -> Result<()> {
+        let events = self.0.roster.pending_untold(limit, |queue| queue.end(&[]).map(Some))?;
+        events.into_iter().for_each(visit);
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// # Safety
+    /// As [`ContextOps::free`](usm_core::backend::ContextOps::free).
+    unsafe fn free(&self, block: &Block) {
+        // SAFETY: the caller's promise.
+        unsafe { self.free_at(self.placed.take(block)) };
+    }
+
+    /// # Safety
+    /// The driver gave `base`, it was not freed yet, and no operation uses it.
+    unsafe fn free_at(&self, base: usize) {
+        let pointer = ptr::with_exposed_provenance_mut(base);
+        // SAFETY: the caller's promise. A failure could not be acted on: the owner is gone.
+        let _ = unsafe { self.native.functions().zeMemFree(self.native.context(), pointer) };
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        let mut deadline = Deadline::after(self.shared.wait_limit());
+        // Before an owner of foreign memory may panic: lists of unfinished work must not be destroyed.
+        self.parking.drain(&mut deadline, drop, |parked| after::give_up(ManuallyDrop::into_inner(parked)));
+        // SAFETY: the list hands out blocks of this context, once, after their events.
+        let free = |block: &Block| unsafe { self.free(block) };
+        // SAFETY: the state of this context, to which blocks go back.
+        unsafe { self.deferred.drain(&self.shared, deadline.left(), free, |buffer| match buffer {}) };
+    }
+}

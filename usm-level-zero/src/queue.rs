@@ -1,0 +1,365 @@
+//! Queues over immediate command lists.
+//!
+//! A list may run its commands in any order. An in-order queue names the event of the operation before in every
+//! operation, or uses a list that is in order by itself where the driver has counting events for those.
+//!
+//! A queue keeps the events of its operations, and those that they wait for, until it has seen them complete (`work.rs`). One that
+//! goes before its work leaves both to the context.
+
+use alloc::sync::Arc;
+use core::mem::ManuallyDrop;
+
+use level_zero_sys::*;
+
+use crate::LevelZero;
+use crate::error;
+use crate::event::{Events, LevelZeroEvent, NO_EVENTS};
+use crate::memory::LevelZeroContext;
+use crate::work::{self, List};
+use usm_core::Result;
+use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder, Rows};
+use usm_core::driver::process;
+use usm_core::driver::sync::sleeping::Mutex;
+
+/// Finished operations are looked for when more than this is kept.
+const SWEEP_ABOVE: usize = 32;
+
+/// A queue: an immediate command list.
+#[derive(Clone, Debug)]
+pub struct LevelZeroQueue(Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    context: LevelZeroContext,
+    order: QueueOrder,
+    /// Whether the list itself keeps the order.
+    ordered: bool,
+    events: Arc<Events>,
+    list: ManuallyDrop<List>,
+    /// Held over each call: the driver takes one thread at a time for a list, and the order of calls is the queue's.
+    work: Mutex<Work>,
+}
+
+/// Where a command goes: the list, the event that it signals and those that it waits for.
+pub(super) struct Command<'c> {
+    pub(super) functions: &'c Functions,
+    pub(super) list: ze_command_list_handle_t,
+    pub(super) signal: ze_event_handle_t,
+    pub(super) count: u32,
+    pub(super) waits: *mut ze_event_handle_t,
+}
+
+/// What a queue of the driver keeps.
+pub(super) type Work = super::work::Work<LevelZeroEvent, ze_event_handle_t>;
+
+/// What such a queue left behind.
+pub(super) type Parked = work::Parked<List, LevelZeroEvent, ze_event_handle_t>;
+
+pub(super) type Answer = core::result::Result<ze_result_t, Error>;
+
+impl LevelZeroQueue {
+    pub(super) fn create(context: &LevelZeroContext, order: QueueOrder) -> Result<Self> {
+        context.parking().collect(drop);
+        let counting = context.counting().filter(|_| order == QueueOrder::InOrder);
+        let ordered = counting.is_some();
+        let events = counting.unwrap_or(context.pooled());
+        let native = context.native();
+        let description = ze_command_queue_desc_t {
+            ordinal: context.device().engine.ordinal,
+            mode: ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS,
+            flags: if ordered { ZE_COMMAND_QUEUE_FLAG_IN_ORDER } else { ze_command_queue_flags_t(0) },
+            ..Default::default()
+        };
+        let mut raw = ze_command_list_handle_t::NULL;
+        // SAFETY: a live context and a device of it, room for the answer.
+        unsafe {
+            native.functions().zeCommandListCreateImmediate(
+                native.context(),
+                native.device(),
+                &raw const description,
+                &raw mut raw,
+            )
+        }
+        .map_err(error::call)?;
+        let list = List { raw, native: Arc::clone(native), owned: true };
+        Ok(Self::known(context, order, ordered, events, list))
+    }
+
+    /// A queue over a foreign list, which is not destroyed.
+    ///
+    /// # Safety
+    /// `list` is a live immediate list of `context`, in order by itself if `order` says so, that outlives the queue, its clones and
+    /// its work.
+    pub(super) unsafe fn borrowing(
+        context: &LevelZeroContext,
+        list: ze_command_list_handle_t,
+        order: QueueOrder,
+    ) -> Self {
+        let list = List { raw: list, native: Arc::clone(context.native()), owned: false };
+        Self::known(context, order, order == QueueOrder::InOrder, context.pooled(), list)
+    }
+
+    fn known(
+        context: &LevelZeroContext,
+        order: QueueOrder,
+        ordered: bool,
+        events: &Arc<Events>,
+        list: List,
+    ) -> Self {
+        let (context, events) = (context.clone(), Arc::clone(events));
+        let (list, work) = (ManuallyDrop::new(list), Mutex::new(Work::new()));
+        let inner = Arc::new(Inner { context, order, ordered, events, list, work });
+        inner.context.roster().remember(&inner);
+        Self(inner)
+    }
+
+    pub(super) fn handle(&self) -> ze_command_list_handle_t {
+        self.0.list.raw
+    }
+
+    /// As [`Inner::submit`].
+    pub(super) fn submit(
+        &self,
+        after: &[LevelZeroEvent],
+        append: impl FnOnce(&Command<'_>) -> Answer,
+    ) -> Result<LevelZeroEvent> {
+        self.0.submit(after, append)
+    }
+}
+
+impl QueueOps<LevelZero> for LevelZeroQueue {
+    unsafe fn copy(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[LevelZeroEvent],
+    ) -> Result<LevelZeroEvent> {
+        let (dst, src) = (dst.cast(), src.cast());
+        self.0.submit(after, |&Command { functions, list, signal, count, waits }| {
+            // SAFETY: the caller's promise for the ranges; the command is live while this runs.
+            unsafe { functions.zeCommandListAppendMemoryCopy(list, dst, src, len, signal, count, waits) }
+        })
+    }
+
+    unsafe fn copy_rows(&self, rows: &Rows, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+        let numbers = [rows.width, rows.rows, rows.dst_pitch, rows.src_pitch].map(u32::try_from);
+        let [Ok(width), Ok(height), Ok(dst_pitch), Ok(src_pitch)] = numbers else {
+            return Err(error::unsupported("a copy of rows with these numbers"));
+        };
+        // Two dimensions: no slices, and no depth.
+        let region = ze_copy_region_t { width, height, ..Default::default() };
+        let copied = self.0.submit(after, |to| {
+            // SAFETY: the caller's promise for every row; the regions are read before the call returns; the command is live while this runs.
+            unsafe {
+                to.functions.zeCommandListAppendMemoryCopyRegion(
+                    to.list,
+                    rows.dst.cast(),
+                    &raw const region,
+                    dst_pitch,
+                    0,
+                    rows.src.cast(),
+                    &raw const region,
+                    src_pitch,
+                    0,
+                    to.signal,
+                    to.count,
+                    to.waits,
+                )
+            }
+        });
+        copied.map_err(|error| match error.native {
+            Some(code) if code == i64::from(ZE_RESULT_ERROR_UNSUPPORTED_FEATURE.0) => {
+                error::unsupported("a copy of rows")
+            }
+            _ => error,
+        })
+    }
+
+    unsafe fn fill(
+        &self,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[LevelZeroEvent],
+    ) -> Result<LevelZeroEvent> {
+        if pattern.len() > self.0.context.device().engine.max_pattern {
+            return Err(error::unsupported("a fill with a pattern of this width"));
+        }
+        let (dst, value, width) = (dst.cast(), pattern.as_ptr().cast(), pattern.len());
+        self.0.submit(after, |&Command { functions, list, signal, count, waits }| {
+            // SAFETY: the caller's promise for the range; the pattern is read before the call returns; the command is live while this runs.
+            unsafe {
+                functions.zeCommandListAppendMemoryFill(list, dst, value, width, len, signal, count, waits)
+            }
+        })
+    }
+
+    unsafe fn barrier(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+        self.0.end(after)
+    }
+}
+
+impl Advice<Self> for LevelZero {
+    unsafe fn prefetch(
+        queue: &LevelZeroQueue,
+        pointer: *const u8,
+        len: usize,
+        after: &[LevelZeroEvent],
+    ) -> Result<LevelZeroEvent> {
+        queue.0.hint("prefetch", after, |functions, list| {
+            // SAFETY: the caller's promise.
+            unsafe { functions.zeCommandListAppendMemoryPrefetch(list, pointer.cast(), len) }
+        })
+    }
+
+    unsafe fn advise(
+        queue: &LevelZeroQueue,
+        pointer: *const u8,
+        len: usize,
+        advice: MemAdvice,
+        after: &[LevelZeroEvent],
+    ) -> Result<LevelZeroEvent> {
+        let steps: &[ze_memory_advice_t] = match advice {
+            MemAdvice::Reset => {
+                &[ZE_MEMORY_ADVICE_CLEAR_READ_MOSTLY, ZE_MEMORY_ADVICE_CLEAR_PREFERRED_LOCATION]
+            }
+            MemAdvice::ReadMostly => &[ZE_MEMORY_ADVICE_SET_READ_MOSTLY],
+            MemAdvice::PreferDevice => &[ZE_MEMORY_ADVICE_SET_PREFERRED_LOCATION],
+            MemAdvice::PreferHost => &[ZE_MEMORY_ADVICE_SET_SYSTEM_MEMORY_PREFERRED_LOCATION],
+            _ => return Err(error::unsupported("this memory advice")),
+        };
+        let device = queue.0.context.native().device();
+        queue.0.hint("memory advice", after, |functions, list| {
+            let mut answer = Ok(ZE_RESULT_SUCCESS);
+            for (index, step) in steps.iter().enumerate() {
+                // SAFETY: the caller's promise.
+                let said = unsafe {
+                    functions.zeCommandListAppendMemAdvise(list, device, pointer.cast(), len, *step)
+                };
+                // Once one is under way, what follows is only a hint less.
+                if index == 0 {
+                    answer = said;
+                }
+                if said.is_err() {
+                    break;
+                }
+            }
+            answer
+        })
+    }
+}
+
+impl Inner {
+    /// Whether the next operation has to wait for the one before.
+    fn follows(&self) -> bool {
+        self.order == QueueOrder::InOrder && !self.ordered
+    }
+
+    /// Appends by `append`, which gives list, event and waits, all of them live while it runs, to one append function. Calling that is its
+    /// part to prove; what it does not append signals no event, and whoever waits finds the limit.
+    fn submit(
+        &self,
+        after: &[LevelZeroEvent],
+        append: impl FnOnce(&Command<'_>) -> Answer,
+    ) -> Result<LevelZeroEvent> {
+        let mut work = self.work.lock();
+        let event = self.prepare(&mut work, after)?;
+        let appended = work.append(&event, after, self.follows(), LevelZeroEvent::awaited, |waits| {
+            append(&Command {
+                functions: self.list.native.functions(),
+                list: self.list.raw,
+                signal: event.handle(),
+                count: waits.len() as u32,
+                waits: waits.as_mut_ptr(),
+            })
+        });
+        appended.map(|_| event).map_err(error::call)
+    }
+
+    /// Appends commands that neither wait nor signal, between a barrier that waits and one that signals.
+    fn hint(
+        &self,
+        operation: &'static str,
+        after: &[LevelZeroEvent],
+        append: impl FnOnce(&Functions, ze_command_list_handle_t) -> Answer,
+    ) -> Result<LevelZeroEvent> {
+        let mut work = self.work.lock();
+        let event = self.prepare(&mut work, after)?;
+        let (functions, list) = (self.list.native.functions(), self.list.raw);
+        // A hint that is refused once the first barrier is under way is no error of the whole.
+        let appended = work.append(&event, after, self.follows(), LevelZeroEvent::awaited, |waits| {
+            let (count, waits) = (waits.len() as u32, waits.as_mut_ptr());
+            if count > 0 {
+                let no_event = ze_event_handle_t::NULL;
+                // SAFETY: a live list, live events.
+                unsafe { functions.zeCommandListAppendBarrier(list, no_event, count, waits) }
+                    .map_err(error::call)?;
+            }
+            let hinted = append(functions, list).map_err(|error| error::optional(operation, error));
+            if count == 0 && hinted.is_err() {
+                return hinted.map(Ok);
+            }
+            // SAFETY: a live list, an event that is not signalled.
+            let signalled =
+                unsafe { functions.zeCommandListAppendBarrier(list, event.handle(), 0, NO_EVENTS) };
+            if let Err(error) = signalled {
+                event.fail(&error);
+            }
+            Ok(hinted)
+        });
+        appended?.map(|_| event)
+    }
+
+    /// An event for the next operation, unless what it would follow has failed.
+    fn prepare(&self, work: &mut Work, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+        if work.kept() > SWEEP_ABOVE {
+            work.sweep();
+        }
+        let before = work.last().filter(|_| self.order == QueueOrder::InOrder);
+        after.iter().chain(before).try_for_each(LevelZeroEvent::check)?;
+        self.events.take()
+    }
+
+    /// An event after these; without any, after everything in the list.
+    pub(super) fn end(&self, after: &[LevelZeroEvent]) -> Result<LevelZeroEvent> {
+        self.submit(after, |&Command { functions, list, signal, count, waits }| {
+            // SAFETY: a live list and live events; a barrier touches no memory.
+            unsafe { functions.zeCommandListAppendBarrier(list, signal, count, waits) }
+        })
+    }
+
+    /// An event after everything in the queue; none when that is done.
+    pub(super) fn unfinished(&self) -> Result<Option<LevelZeroEvent>> {
+        let mut work = self.work.lock();
+        work.sweep();
+        match (work.last(), self.order) {
+            _ if work.kept() == 0 => Ok(None),
+            (Some(last), QueueOrder::InOrder) => Ok(Some(last.clone())),
+            _ => {
+                drop(work);
+                self.end(&[]).map(Some)
+            }
+        }
+    }
+}
+
+impl Drop for Inner {
+    /// A queue's work outlives it; the context remembers what to wait for.
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        let last = self.unfinished().unwrap_or_else(|error| {
+            Some(LevelZeroEvent::unknown(self.list.native.functions(), error.native))
+        });
+        let work = core::mem::replace(self.work.get_mut(), Work::new());
+        // SAFETY: the queue ends here, nothing uses its list through it afterwards.
+        let list = unsafe { ManuallyDrop::take(&mut self.list) };
+        let roster = self.context.roster();
+        if last.is_some() {
+            let operations = work.operations();
+            self.context.parking().push(Parked { work, list }, operations);
+            self.context.parking().collect(drop);
+        }
+        roster.leave(self, Ok(last));
+    }
+}

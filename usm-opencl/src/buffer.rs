@@ -1,0 +1,181 @@
+//! Opaque memory objects.
+
+use core::alloc::Layout;
+use core::ptr::NonNull;
+use std::sync::OnceLock;
+
+use crate::error;
+use crate::loader::{Bits, Handle};
+use crate::memory::is_exhaustion;
+use crate::queue::NON_BLOCKING;
+use crate::{OpenCl, OpenClContext, OpenClEvent, OpenClQueue};
+use usm_core::MemoryType;
+use usm_core::backend::Buffers;
+use usm_core::{ErrorKind, Result};
+
+const READ_WRITE: Bits = 1;
+const COPY_HOST_PTR: Bits = 1 << 5;
+
+/// An OpenCL memory object.
+#[derive(Debug)]
+pub struct OpenClBuffer {
+    handle: Handle,
+    /// Of [`Buffers::place`](usm_core::backend::Buffers::place): a part of another object is at an offset in that.
+    pub(super) place: (usize, usize),
+}
+
+impl OpenClBuffer {
+    /// A buffer that is no part of another.
+    fn whole(handle: Handle) -> Self {
+        let place = (handle.raw() as usize, 0);
+        Self { handle, place }
+    }
+
+    pub(super) fn part(handle: Handle, place: (usize, usize)) -> Self {
+        Self { handle, place }
+    }
+
+    pub(super) fn native(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+/// Zeros of the process that buffers are made of. Where the system gives them page by page, reading them takes no memory.
+struct Zeros {
+    first: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: bytes that are only read, and its own.
+unsafe impl Send for Zeros {}
+// SAFETY: as above.
+unsafe impl Sync for Zeros {}
+
+impl Zeros {
+    /// The same ones for buffers up to a size: finding their pages anew takes as long as filling those of the buffer.
+    fn kept(bytes: usize) -> Option<&'static Self> {
+        const KEPT: usize = 1 << 20;
+        static ZEROS: OnceLock<Option<Zeros>> = OnceLock::new();
+        if bytes > KEPT {
+            return None;
+        }
+        ZEROS.get_or_init(|| Self::new(KEPT)).as_ref()
+    }
+
+    fn new(bytes: usize) -> Option<Self> {
+        let layout = Layout::from_size_align(bytes.max(1), align_of::<u128>()).ok()?;
+        // SAFETY: the size is not zero.
+        let first = NonNull::new(unsafe { alloc::alloc::alloc_zeroed(layout) })?;
+        Some(Self { first, layout })
+    }
+}
+
+impl Drop for Zeros {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and the call that read it has returned.
+        unsafe { alloc::alloc::dealloc(self.first.as_ptr(), self.layout) };
+    }
+}
+
+impl Buffers<Self> for OpenCl {
+    type Raw = OpenClBuffer;
+
+    fn create(context: &OpenClContext, size: usize) -> Result<OpenClBuffer> {
+        let library = context.library();
+        let exhausted = ErrorKind::OutOfMemory { memory_type: MemoryType::Buffer, requested: size as u64 };
+        // A fill needs a queue, a wait and its limit; the copy is over when the call returns.
+        let out_of_memory = || error::of(exhausted);
+        let own;
+        let zeros = if let Some(kept) = Zeros::kept(size) {
+            kept
+        } else {
+            own = Zeros::new(size).ok_or_else(out_of_memory)?;
+            &own
+        };
+        let (flags, from) = (READ_WRITE | COPY_HOST_PTR, zeros.first.as_ptr().cast());
+        let mut status = error::SUCCESS;
+        // SAFETY: a live context, and a host pointer to as many bytes, of which the call makes a copy.
+        let raw = unsafe { (library.create_buffer)(context.as_raw(), flags, size, from, &raw mut status) };
+        let Some(raw) = NonNull::new(raw) else {
+            return Err(if is_exhaustion(status) {
+                out_of_memory().with_native(i64::from(status))
+            } else {
+                error::native("clCreateBuffer", status)
+            });
+        };
+        // SAFETY: the reference is the caller's.
+        Ok(OpenClBuffer::whole(unsafe { Handle::new(library, raw, library.release_buffer) }))
+    }
+
+    fn argument(raw: &OpenClBuffer) -> Option<usize> {
+        Some(raw.as_raw() as usize)
+    }
+
+    fn place(raw: &OpenClBuffer) -> (usize, usize) {
+        raw.place
+    }
+
+    unsafe fn destroy(_: &OpenClContext, raw: OpenClBuffer) {
+        drop(raw);
+    }
+
+    unsafe fn write(
+        queue: &OpenClQueue,
+        raw: &OpenClBuffer,
+        offset: usize,
+        src: *const u8,
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        let (call, buffer) = (queue.library().write_buffer, raw.as_raw());
+        queue.submit("clEnqueueWriteBuffer", after, |queue, count, list, event| {
+            // SAFETY: the caller's promise for both ranges.
+            unsafe { call(queue, buffer, NON_BLOCKING, offset, len, src.cast(), count, list, event) }
+        })
+    }
+
+    unsafe fn read(
+        queue: &OpenClQueue,
+        raw: &OpenClBuffer,
+        offset: usize,
+        dst: *mut u8,
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        let (call, buffer) = (queue.library().read_buffer, raw.as_raw());
+        queue.submit("clEnqueueReadBuffer", after, |queue, count, list, event| {
+            // SAFETY: the caller's promise for both ranges.
+            unsafe { call(queue, buffer, NON_BLOCKING, offset, len, dst.cast(), count, list, event) }
+        })
+    }
+
+    unsafe fn fill(
+        queue: &OpenClQueue,
+        raw: &OpenClBuffer,
+        offset: usize,
+        pattern: &[u8],
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        let (call, buffer) = (queue.library().fill_buffer, raw.as_raw());
+        let (value, width) = (pattern.as_ptr().cast(), pattern.len());
+        queue.submit("clEnqueueFillBuffer", after, |queue, count, list, event| {
+            // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
+            unsafe { call(queue, buffer, value, width, offset, len, count, list, event) }
+        })
+    }
+
+    unsafe fn copy(
+        queue: &OpenClQueue,
+        (dst, to): (&OpenClBuffer, usize),
+        (src, from): (&OpenClBuffer, usize),
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        let (call, dst, src) = (queue.library().copy_buffer, dst.as_raw(), src.as_raw());
+        queue.submit("clEnqueueCopyBuffer", after, |queue, count, list, event| {
+            // SAFETY: the caller's promise for both ranges.
+            unsafe { call(queue, src, dst, from, to, len, count, list, event) }
+        })
+    }
+}

@@ -1,0 +1,401 @@
+//! Queues and events.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+
+use crate::OpenCl;
+use crate::error::{self, check, object};
+use crate::loader::{Bits, Handle, Library, Raw, Status, Usm};
+use crate::memory::OpenClContext;
+use usm_core::BackendKind;
+use usm_core::Result;
+use usm_core::backend::{Advice, EventOps, EventStatus, MemAdvice, QueueOps, QueueOrder};
+use usm_core::driver::After;
+use usm_core::driver::process;
+use usm_core::driver::rested::Rested;
+use usm_core::driver::sync::sleeping::Mutex;
+use usm_core::driver::waiter;
+
+pub(super) const OUT_OF_ORDER: Bits = 1;
+const EVENT_STATUS: u32 = 0x11D3;
+const COMPLETE: Status = 0;
+/// No `CL_MIGRATE_MEM_OBJECT_*` flag: to the queue's device.
+const TO_DEVICE: Bits = 0;
+/// `CL_FALSE`: the call does not wait.
+pub(super) const NON_BLOCKING: u32 = 0;
+
+/// Queues whose handles are gone, for the whole process: one may outlive its context's last handle.
+static RETIRED: After<Arc<Handle>, Rested<OpenClEvent>> = After::new();
+
+/// An OpenCL command queue.
+#[derive(Clone, Debug)]
+pub struct OpenClQueue(Arc<Inner>);
+
+/// In cache lines of its own, as what each launch writes: beside it in the heap lies what the runtime's threads write.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Inner {
+    handle: Arc<Handle>,
+    context: OpenClContext,
+    order: QueueOrder,
+    /// Of an in-order queue. Held over a call of the driver, which may take its time: a lock that sleeps.
+    line: Mutex<Line>,
+    /// Whether work may have been submitted to an out-of-order queue through this handle.
+    used: AtomicBool,
+}
+
+/// The end of an in-order queue.
+#[derive(Debug, Default)]
+struct Line {
+    /// Event of the last operation. The next one names it, so that a failure is passed on.
+    last: Option<OpenClEvent>,
+    /// Event of the operation before the last. Where nobody else has it, the next operation takes its place in the heap.
+    spare: Option<OpenClEvent>,
+}
+
+/// An OpenCL event.
+#[derive(Clone, Debug)]
+pub struct OpenClEvent(Arc<EventInner>);
+
+/// In cache lines of its own, as [`Inner`].
+#[derive(Debug)]
+#[repr(align(64))]
+struct EventInner {
+    handle: Handle,
+    /// Work that was not flushed may never start; whoever first asks for the event flushes its queue. A foreign event
+    /// may have none.
+    queue: Option<Arc<Handle>>,
+    flushed: AtomicBool,
+    /// Events set by a program that the operation follows, at whatever distance. Intel's CPU runtime forgets that one of them failed: what
+    /// waited for it is complete then, whether it ran or not.
+    fate: Fate,
+}
+
+/// None, most of the time: no heap, nothing to ask.
+type Fate = Option<Arc<[OpenClEvent]>>;
+
+impl OpenClQueue {
+    pub(super) fn create(context: &OpenClContext, order: QueueOrder) -> Result<Self> {
+        let library = context.library();
+        let properties = match order {
+            QueueOrder::InOrder => 0,
+            QueueOrder::OutOfOrder => OUT_OF_ORDER,
+        };
+        let mut status = error::SUCCESS;
+        // SAFETY: live context and a device of it.
+        let raw = unsafe {
+            (library.create_queue)(context.as_raw(), context.device().as_raw(), properties, &raw mut status)
+        };
+        let raw = object("clCreateCommandQueue", raw, status)?;
+        // SAFETY: the reference is the caller's.
+        Ok(Self::known(unsafe { Handle::new(library, raw, library.release_queue) }, context, order))
+    }
+
+    pub(super) fn known(handle: Handle, context: &OpenClContext, order: QueueOrder) -> Self {
+        let inner = Arc::new(Inner {
+            handle: Arc::new(handle),
+            context: context.clone(),
+            order,
+            line: Mutex::default(),
+            used: AtomicBool::new(false),
+        });
+        context.roster().remember(&inner);
+        Self(inner)
+    }
+
+    pub(super) fn library(&self) -> &'static Library {
+        self.0.handle.library()
+    }
+
+    /// For who may submit work of their own.
+    pub(super) fn native_for_use(&self) -> &Handle {
+        self.0.used.store(true, Ordering::Relaxed);
+        &self.0.handle
+    }
+
+    /// Submits by `call`, which gets the queue, the USM functions, the wait list and the place of the new event: all of them valid while it
+    /// runs. Calling the runtime with them is its part to prove; what it writes to that place is an event that the caller owns.
+    pub(super) fn submit_usm(
+        &self,
+        operation: &'static str,
+        after: &[OpenClEvent],
+        call: impl FnOnce(Raw, &Usm, u32, *const Raw, *mut Raw) -> Status,
+    ) -> Result<OpenClEvent> {
+        let usm = self.0.context.usm()?;
+        self.0.submit(operation, after, |queue, count, list, event| call(queue, usm, count, list, event))
+    }
+
+    /// As [`submit_usm`](Self::submit_usm), for calls that need no extension.
+    pub(super) fn submit(
+        &self,
+        operation: &'static str,
+        after: &[OpenClEvent],
+        call: impl FnOnce(Raw, u32, *const Raw, *mut Raw) -> Status,
+    ) -> Result<OpenClEvent> {
+        self.0.submit(operation, after, call)
+    }
+}
+
+impl QueueOps<OpenCl> for OpenClQueue {
+    unsafe fn copy(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        self.submit_usm("clEnqueueMemcpyINTEL", after, |queue, usm, count, list, event| {
+            // SAFETY: the caller's promise for the ranges.
+            unsafe { (usm.copy)(queue, NON_BLOCKING, dst.cast(), src.cast(), len, count, list, event) }
+        })
+    }
+
+    unsafe fn fill(
+        &self,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        let (value, width) = (pattern.as_ptr().cast(), pattern.len());
+        self.submit_usm("clEnqueueMemFillINTEL", after, |queue, usm, count, list, event| {
+            // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
+            unsafe { (usm.fill)(queue, dst.cast(), value, width, len, count, list, event) }
+        })
+    }
+
+    unsafe fn barrier(&self, after: &[OpenClEvent]) -> Result<OpenClEvent> {
+        self.0.marker(after)
+    }
+}
+
+impl Advice<Self> for OpenCl {
+    unsafe fn prefetch(
+        queue: &OpenClQueue,
+        pointer: *const u8,
+        len: usize,
+        after: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        let call = |queue, usm: &Usm, count, list, event| {
+            // SAFETY: the caller's promise for the range.
+            unsafe { (usm.migrate)(queue, pointer.cast(), len, TO_DEVICE, count, list, event) }
+        };
+        let migrated = queue.submit_usm("clEnqueueMigrateMemINTEL", after, call);
+        // Intel's CPU runtime knows no migration without a flag.
+        migrated.map_err(|error| match error.native {
+            Some(code) if code == i64::from(error::INVALID_VALUE) => error::unsupported("prefetch"),
+            _ => error,
+        })
+    }
+
+    /// The extension names no advice: values are the vendor's own, and drivers disagree on 0.
+    unsafe fn advise(
+        _: &OpenClQueue,
+        _: *const u8,
+        _: usize,
+        _: MemAdvice,
+        _: &[OpenClEvent],
+    ) -> Result<OpenClEvent> {
+        Err(error::unsupported("memory advice"))
+    }
+}
+
+impl Inner {
+    /// As [`OpenClQueue::submit_usm`].
+    fn submit(
+        &self,
+        operation: &'static str,
+        after: &[OpenClEvent],
+        call: impl FnOnce(Raw, u32, *const Raw, *mut Raw) -> Status,
+    ) -> Result<OpenClEvent> {
+        let in_order = self.order == QueueOrder::InOrder;
+        // Held over the call, so that two threads cannot both name the same predecessor.
+        let mut line = in_order.then(|| self.line.lock());
+        if !in_order && !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        let before = line.as_ref().and_then(|line| line.last.as_ref());
+        let follows = !after.is_empty() || before.is_some_and(|before| before.0.fate.is_some());
+        let fate = if follows { fate(after.iter().chain(before))? } else { None };
+        let (only, many);
+        let list: &[Raw] = if after.is_empty() {
+            only = before.map(OpenClEvent::as_raw);
+            only.as_slice()
+        } else {
+            many = self.wait_list(after, before)?;
+            &many
+        };
+        let pointer = if list.is_empty() { ptr::null() } else { list.as_ptr() };
+        let mut raw = ptr::null_mut();
+        let status = call(self.handle.raw(), list.len() as u32, pointer, &raw mut raw);
+        let raw = object(operation, raw, status)?;
+        let library = self.handle.library();
+        // SAFETY: an event that `call` was given by the runtime, with a reference that is ours.
+        let handle = unsafe { Handle::new(library, raw, library.release_event) };
+        Ok(match &mut line {
+            Some(line) => line.follow(handle, self, fate),
+            None => OpenClEvent::known(handle, Some(Arc::clone(&self.handle)), fate),
+        })
+    }
+
+    /// The events as the runtime takes them. Those of other queues are flushed, or they might never come.
+    fn wait_list(&self, after: &[OpenClEvent], before: Option<&OpenClEvent>) -> Result<Vec<Raw>> {
+        let mut list = Vec::with_capacity(after.len() + 1);
+        for event in after {
+            if event.0.queue.as_ref().is_none_or(|queue| !Arc::ptr_eq(queue, &self.handle)) {
+                event.flush()?;
+            }
+            list.push(event.as_raw());
+        }
+        list.extend(before.map(OpenClEvent::as_raw));
+        Ok(list)
+    }
+
+    /// Without events, a marker stands after everything in the queue.
+    pub(super) fn marker(&self, after: &[OpenClEvent]) -> Result<OpenClEvent> {
+        let call = self.handle.library().marker;
+        self.submit("clEnqueueMarkerWithWaitList", after, |queue, count, list, event| {
+            // SAFETY: live queue and events, and a marker touches no memory.
+            unsafe { call(queue, count, list, event) }
+        })
+    }
+}
+
+impl Line {
+    /// The event of a new last operation.
+    fn follow(&mut self, handle: Handle, queue: &Inner, fate: Fate) -> OpenClEvent {
+        let event = match self.spare.take() {
+            Some(spare) => spare.again(handle, queue, fate),
+            None => OpenClEvent::known(handle, Some(Arc::clone(&queue.handle)), fate),
+        };
+        self.spare = self.last.replace(event.clone());
+        event
+    }
+}
+
+impl Drop for Inner {
+    /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        RETIRED.collect(drop);
+        let last = match self.line.get_mut().last.take() {
+            Some(event) => Ok(Some(event)),
+            None if self.order == QueueOrder::OutOfOrder && *self.used.get_mut() => {
+                self.marker(&[]).map(Some)
+            }
+            None => Ok(None),
+        };
+        match &last {
+            Ok(Some(event)) => RETIRED.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())]),
+            Ok(None) => {}
+            // When it may be released is not known any more.
+            Err(_) => core::mem::forget(Arc::clone(&self.handle)),
+        }
+        self.context.roster().leave(self, last);
+    }
+}
+
+impl OpenClEvent {
+    /// An event of `queue`; `None` for one that no queue runs.
+    pub(super) fn new(handle: Handle, queue: Option<Arc<Handle>>) -> Self {
+        Self::known(handle, queue, None)
+    }
+
+    fn known(handle: Handle, queue: Option<Arc<Handle>>, fate: Fate) -> Self {
+        Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false), fate }))
+    }
+
+    /// Another event of the same queue, in the place of this one where nobody else has that: its reference is given back to the runtime then.
+    fn again(mut self, handle: Handle, queue: &Inner, fate: Fate) -> Self {
+        match Arc::get_mut(&mut self.0) {
+            Some(inner) => {
+                (inner.handle, inner.flushed, inner.fate) = (handle, AtomicBool::new(false), fate);
+                self
+            }
+            None => Self::known(handle, Some(Arc::clone(&queue.handle)), fate),
+        }
+    }
+
+    /// The events set by a program that this one follows, or is.
+    fn set_by_programs(&self) -> &[Self] {
+        match (&self.0.queue, &self.0.fate) {
+            (None, _) => core::slice::from_ref(self),
+            (Some(_), Some(fate)) => fate,
+            (Some(_), None) => &[],
+        }
+    }
+
+    /// What waits for it without a limit; none where a program decides when it ends.
+    fn blocking(&self) -> Option<waiter::Blocking> {
+        let is_up_to_a_program = self.0.queue.is_none() || self.0.fate.is_some();
+        let event = self.clone();
+        let block = move || {
+            let Ok(_inside) = process::ask() else { return };
+            let raw = event.as_raw();
+            // SAFETY: a live event. Whether it failed is asked afterwards.
+            let _ = unsafe { (event.0.handle.library().wait_for_events)(1, &raw const raw) };
+        };
+        (!is_up_to_a_program).then(|| Box::new(block) as waiter::Blocking)
+    }
+
+    pub(super) fn native(&self) -> &Handle {
+        &self.0.handle
+    }
+
+    fn flush(&self) -> Result<()> {
+        let Some(queue) = &self.0.queue else { return Ok(()) };
+        if !self.0.flushed.load(Ordering::Relaxed) {
+            // SAFETY: a live queue.
+            check("clFlush", unsafe { (self.0.handle.library().flush)(queue.raw()) })?;
+            self.0.flushed.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// What an operation behind these events follows of those that programs set, or the error of one that failed already.
+fn fate<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<Fate> {
+    let mut pending: Vec<OpenClEvent> = Vec::new();
+    for event in events.flat_map(OpenClEvent::set_by_programs) {
+        let known = pending.iter().any(|known| Arc::ptr_eq(&known.0, &event.0));
+        if !known && event.status()? == EventStatus::Pending {
+            pending.push(event.clone());
+        }
+    }
+    Ok((!pending.is_empty()).then(|| pending.into()))
+}
+
+impl EventOps for OpenClEvent {
+    fn status(&self) -> Result<EventStatus> {
+        let _inside = process::ask()?;
+        self.flush()?;
+        let mut status: Status = 0;
+        let answer = (&raw mut status).cast();
+        // SAFETY: a live event, room for the answer.
+        let asked = unsafe {
+            let call = self.0.handle.library().event_info;
+            call(self.as_raw(), EVENT_STATUS, size_of::<Status>(), answer, ptr::null_mut())
+        };
+        check("clGetEventInfo", asked)?;
+        match status {
+            COMPLETE => {
+                for event in self.0.fate.iter().flat_map(|fate| fate.iter()) {
+                    event.status()?;
+                }
+                Ok(EventStatus::Complete)
+            }
+            status if status > COMPLETE => Ok(EventStatus::Pending),
+            failed => Err(error::native("the operation of an event", failed)),
+        }
+    }
+
+    fn wait(&self, limit: Duration) -> Result<()> {
+        waiter::until_complete(limit, || self.status(), || self.blocking())
+            .map_err(|error| error.in_backend(BackendKind::OpenCl))
+    }
+}

@@ -1,0 +1,103 @@
+//! Events, and the failures that SYCL forgets.
+//!
+//! SYCL passes a failure on to what names the failed event in a copy or a launch, on another queue or an out-of-order one. On an in-order queue it drops such
+//! names as needless, and the runtime below does not end a queue over one operation; a barrier over events is complete once it has asked about them, whatever
+//! the answer. So each operation here is tracked with what it follows, see [`line`](super::line).
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ffi::c_int;
+use core::fmt;
+use core::time::Duration;
+
+use crate::error::{self, not_null};
+use crate::line::Tracked;
+use crate::loader::{Handle, Library, Raw};
+use usm_core::BackendKind;
+use usm_core::Result;
+use usm_core::backend::{EventOps, EventStatus};
+use usm_core::driver::process;
+use usm_core::driver::{poll, waiter};
+
+/// What the library says of an event whose operation has ended well, and of others that did not fail.
+const COMPLETE: c_int = 3;
+const SUBMITTED: c_int = 1;
+const RUNNING: c_int = 2;
+
+/// A SYCL event.
+#[derive(Clone)]
+pub struct DpctlEvent(pub(super) Tracked<Operation>);
+
+/// An event of the library, which says of its operation alone, whatever that follows.
+#[derive(Debug)]
+pub(super) struct Operation(Handle);
+
+impl fmt::Debug for DpctlEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DpctlEvent").field(self.native()).finish()
+    }
+}
+
+/// An event as the library gave it.
+///
+/// # Safety
+/// `raw` is NULL or an event of `library` that the caller owns.
+pub(super) unsafe fn owned(
+    library: &'static Library,
+    operation: &'static str,
+    raw: Raw,
+) -> Result<Operation> {
+    let raw = not_null(operation, raw)?;
+    // SAFETY: the caller's promise.
+    Ok(Operation(unsafe { Handle::new(library, raw, library.event_delete) }))
+}
+
+impl DpctlEvent {
+    /// An event of somebody else, which follows nothing that is known here.
+    pub(super) fn of(operation: Operation) -> Self {
+        Self(Tracked::new(operation, Vec::new()))
+    }
+
+    pub(super) fn native(&self) -> &Handle {
+        &self.0.inner().operation().0
+    }
+
+    /// What waits for it without a limit.
+    fn blocking(&self) -> waiter::Blocking {
+        let event = self.clone();
+        Box::new(move || {
+            let Ok(_inside) = process::ask() else { return };
+            let handle = event.native();
+            // SAFETY: only events are waited for; the function lets no exception out.
+            unsafe { (handle.library().event_wait)(handle.raw()) };
+        })
+    }
+}
+
+impl EventOps for Operation {
+    fn status(&self) -> Result<EventStatus> {
+        let _inside = process::ask()?;
+        // SAFETY: only events are tracked, and this one is live.
+        match unsafe { (self.0.library().event_status)(self.0.raw()) } {
+            COMPLETE => Ok(EventStatus::Complete),
+            SUBMITTED | RUNNING => Ok(EventStatus::Pending),
+            _ => Err(error::native("DPCTLEvent_GetCommandExecutionStatus")),
+        }
+    }
+
+    fn wait(&self, limit: Duration) -> Result<()> {
+        poll::until_complete(limit, || self.status())
+    }
+}
+
+impl EventOps for DpctlEvent {
+    fn status(&self) -> Result<EventStatus> {
+        self.0.status()
+    }
+
+    /// Submitting has flushed already.
+    fn wait(&self, limit: Duration) -> Result<()> {
+        waiter::until_complete(limit, || self.status(), || Some(self.blocking()))
+            .map_err(|error| error.in_backend(BackendKind::Sycl))
+    }
+}

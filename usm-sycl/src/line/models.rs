@@ -1,0 +1,364 @@
+//! Two programs and a runtime that forgets failures, in all orders: operations have the numbers of the queue's order, who is told that one is complete may
+//! use what it wrote and what was before it ended well, no failure is lost, and nothing is kept or given back twice.
+
+use core::sync::atomic::AtomicUsize as Count;
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::AtomicU32;
+use loom::thread;
+
+use super::*;
+use usm_core::ErrorKind;
+
+const PENDING: u32 = 0;
+const ENDED: u32 = 1;
+const FAILED: u32 = 2;
+
+/// What the device knows of an operation, with what that writes.
+struct Job {
+    state: AtomicU32,
+    result: UnsafeCell<u32>,
+    fails: bool,
+}
+
+// SAFETY: loom fails a model where two accesses to the result are not ordered.
+unsafe impl Sync for Job {}
+// SAFETY: as above.
+unsafe impl Send for Job {}
+
+impl Job {
+    fn new(fails: bool) -> Arc<Self> {
+        Arc::new(Self { state: AtomicU32::new(PENDING), result: UnsafeCell::new(0), fails })
+    }
+
+    fn run(&self) {
+        // SAFETY: loom fails the model if another access is not ordered before or after this.
+        self.result.with_mut(|result| unsafe { *result += 1 });
+        self.state.store(if self.fails { FAILED } else { ENDED }, Ordering::Release);
+    }
+
+    fn result(&self) -> u32 {
+        // SAFETY: loom fails the model if the change is not ordered before this.
+        self.result.with(|result| unsafe { *result })
+    }
+}
+
+/// An event of the runtime.
+struct Native {
+    job: Arc<Job>,
+    events: Arc<Count>,
+    /// Calls find out whether their thread has the lock of this line: nobody gets a lock that he has.
+    probe: Option<Arc<Line<Native>>>,
+}
+
+impl Native {
+    fn call(&self) {
+        if let Some(line) = &self.probe {
+            drop(line.state.lock());
+        }
+    }
+}
+
+impl EventOps for Native {
+    fn status(&self) -> Result<EventStatus> {
+        self.call();
+        match self.job.state.load(Ordering::Acquire) {
+            PENDING => Ok(EventStatus::Pending),
+            ENDED => Ok(EventStatus::Complete),
+            _ => Err(failure()),
+        }
+    }
+
+    fn wait(&self, _: core::time::Duration) -> Result<()> {
+        unreachable!("nobody waits here")
+    }
+}
+
+impl Drop for Native {
+    fn drop(&mut self) {
+        self.call();
+        self.events.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn failure() -> Error {
+    ErrorKind::DeviceLost.into()
+}
+
+/// An in-order queue, what was submitted to it in its order, and how many events of it there are.
+struct Queue {
+    lane: Lane<Native>,
+    jobs: Mutex<Vec<Arc<Job>>>,
+    /// So many have run, or are about to.
+    ran: Mutex<usize>,
+    events: Arc<Count>,
+    probes: bool,
+}
+
+type Event = Tracked<Native>;
+
+impl Queue {
+    /// Its locks were used once: loom's are made by this thread.
+    fn new(probes: bool) -> Arc<Self> {
+        let lane = Lane::new();
+        assert_eq!((lane.line.check(), *lane.turn.lock()), (Ok(()), 0));
+        lane.line.sweep();
+        let (jobs, ran) = (Mutex::new(Vec::new()), Mutex::new(0));
+        drop((jobs.lock(), ran.lock()));
+        Arc::new(Self { lane, jobs, ran, events: Arc::default(), probes })
+    }
+
+    fn submit(&self, refuse: bool, fails: bool, follows: Vec<Event>) -> Result<Event> {
+        let job = Job::new(fails);
+        self.submit_job(refuse, job, follows)
+    }
+
+    fn submit_job(&self, refuse: bool, job: Arc<Job>, follows: Vec<Event>) -> Result<Event> {
+        let follows = follows.into_iter().filter(|event| !event.is_over()).collect();
+        self.lane.submit(refuse, follows, || {
+            // Another program may be faster.
+            assert_eq!(job.state.load(Ordering::Relaxed), PENDING);
+            self.jobs.lock().push(Arc::clone(&job));
+            self.events.fetch_add(1, Ordering::Relaxed);
+            let probe = self.probes.then(|| Arc::clone(&self.lane.line));
+            Ok(Native { job, events: Arc::clone(&self.events), probe })
+        })
+    }
+
+    fn put(&self, fails: bool) -> Event {
+        self.submit(false, fails, Vec::new()).expect("it is taken")
+    }
+
+    /// The device runs what it has not. It reads no state: loom forgets who has read a word before the thread that changes it.
+    fn run(&self) {
+        let mut ran = self.ran.lock();
+        let jobs = self.jobs.lock().split_at(*ran).1.to_vec();
+        *ran += jobs.len();
+        drop(ran);
+        for job in jobs {
+            job.run();
+        }
+    }
+
+    /// Where the queue has an event.
+    fn position(&self, event: &Event) -> usize {
+        let jobs = self.jobs.lock();
+        jobs.iter().position(|job| Arc::ptr_eq(job, &event.0.operation.job)).expect("submitted")
+    }
+
+    fn waiting(&self) -> usize {
+        self.lane.line.state.lock().waiting.len()
+    }
+}
+
+/// Who is told that an operation is complete may use what it wrote.
+fn ask(event: &Event) -> Result<EventStatus> {
+    let answer = event.status();
+    if answer == Ok(EventStatus::Complete) {
+        assert_eq!(event.0.operation.job.result(), 1);
+    }
+    answer
+}
+
+/// At most so many switches that no thread asked for.
+fn model(switches: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = switches;
+    builder.check(run);
+}
+
+/// The first of the queue fails, whoever has submitted it: so does the other, and nothing is submitted behind that.
+#[test]
+fn two_submitters_have_the_numbers_of_the_order() {
+    model(None, || {
+        let queue = Queue::new(false);
+        let submitting = Arc::clone(&queue);
+        // That of one program fails.
+        let other = thread::spawn(move || submitting.put(true));
+        let good = queue.put(false);
+        let bad = other.join().expect("no panic");
+        queue.run();
+        let expected = match queue.position(&good) < queue.position(&bad) {
+            true => Ok(EventStatus::Complete),
+            false => Err(failure()),
+        };
+        assert_eq!(good.number() < bad.number(), expected.is_ok());
+        // Whatever was asked before.
+        for _ in 0..2 {
+            assert_eq!(ask(&good), expected);
+            assert_eq!(ask(&bad), Err(failure()));
+        }
+        assert_eq!(queue.submit(true, false, Vec::new()).map(drop), Err(failure()));
+    });
+}
+
+/// What the runtime says of each may be known in another order than that of the queue.
+#[test]
+fn nothing_is_complete_before_what_it_follows() {
+    model(None, || {
+        let queue = Queue::new(false);
+        let (first, second, third) = (queue.put(false), queue.put(false), queue.put(false));
+        queue.jobs.lock().reverse();
+        let running = Arc::clone(&queue);
+        let device = thread::spawn(move || running.run());
+        thread::yield_now();
+        for event in [&third, &second] {
+            if ask(event) == Ok(EventStatus::Complete) {
+                assert_eq!(first.0.operation.job.result(), 1);
+            }
+        }
+        device.join().expect("no panic");
+        assert_eq!(ask(&third), Ok(EventStatus::Complete));
+        assert_eq!((ask(&first), queue.waiting()), (Ok(EventStatus::Complete), 0));
+    });
+}
+
+/// One program asks about what it has submitted while the other submits and the device runs.
+#[test]
+fn a_sweep_beside_a_submission_forgets_nothing() {
+    model(Some(3), || {
+        let queue = Queue::new(false);
+        let first = queue.put(false);
+        let asking = (Arc::clone(&queue), first.clone());
+        let asker = thread::spawn(move || {
+            asking.0.run();
+            assert_eq!(ask(&asking.1), Ok(EventStatus::Complete));
+        });
+        let (second, third) = (queue.put(false), queue.put(true));
+        let _ = ask(&second);
+        let last = queue.put(false);
+        asker.join().expect("no panic");
+        queue.run();
+        assert_eq!(ask(&last), Err(failure()));
+        assert_eq!(ask(&third), Err(failure()));
+        assert_eq!(ask(&second), Ok(EventStatus::Complete));
+        assert_eq!(ask(&first), Ok(EventStatus::Complete));
+        assert_eq!(queue.waiting(), 0);
+    });
+}
+
+/// Two ask at once about what has itself ended well behind a failure, one of them on another queue behind it.
+#[test]
+fn a_failure_is_known_to_all_that_follows_it() {
+    model(Some(3), || {
+        let (queue, other) = (Queue::new(false), Queue::new(false));
+        let (before, bad, behind) = (queue.put(false), queue.put(true), queue.put(false));
+        let across = other.submit(true, false, [before.clone(), behind.clone()].into()).expect("taken");
+        let next = other.put(false);
+        drop(bad);
+        queue.run();
+        other.run();
+        let (asking, follower) = (Arc::clone(&other), across.clone());
+        let asker = thread::spawn(move || {
+            assert_eq!(ask(&next), Err(failure()));
+            assert_eq!(ask(&follower), Err(failure()));
+            assert_eq!(asking.submit(true, false, Vec::new()).map(drop), Err(failure()));
+        });
+        assert_eq!(ask(&behind), Err(failure()));
+        assert_eq!(queue.submit(true, false, Vec::new()).map(drop), Err(failure()));
+        // Barriers are taken, and fail.
+        let barrier = queue.put(false);
+        queue.run();
+        assert_eq!(ask(&barrier), Err(failure()));
+        assert_eq!(ask(&before), Ok(EventStatus::Complete));
+        asker.join().expect("no panic");
+        assert_eq!(ask(&across), Err(failure()));
+    });
+}
+
+/// Who finds out by another's question sees what the device wrote, too; `follows` has the second name the first.
+fn what_is_complete_may_be_used(follows: bool) {
+    model(None, move || {
+        let queue = Queue::new(false);
+        let first = queue.put(false);
+        let named = if follows { [first.clone()].into() } else { Vec::new() };
+        let second = queue.submit(true, false, named).expect("taken");
+        let (running, one, two) = (Arc::clone(&queue), first.clone(), second.clone());
+        let asker = thread::spawn(move || {
+            running.run();
+            assert_eq!(ask(&two), Ok(EventStatus::Complete));
+            assert_eq!(ask(&one), Ok(EventStatus::Complete));
+        });
+        // The asker comes first, and then in all other orders.
+        thread::yield_now();
+        for event in [&second, &first].into_iter().filter(|event| event.is_over()) {
+            assert_eq!(event.0.operation.job.result(), 1);
+        }
+        let later = ask(&second);
+        assert!(later != Ok(EventStatus::Complete) || ask(&first) == Ok(EventStatus::Complete));
+        asker.join().expect("no panic");
+    });
+}
+
+#[test]
+fn what_is_complete_in_a_line_may_be_used() {
+    what_is_complete_may_be_used(false);
+}
+
+#[test]
+fn what_is_complete_behind_others_may_be_used() {
+    what_is_complete_may_be_used(true);
+}
+
+/// The runtime is asked, and has its events back, without a lock of the line; each once, the last handle of whichever thread it is.
+#[test]
+fn events_are_given_back_once_and_without_the_lock() {
+    model(Some(3), || {
+        let queue = Queue::new(true);
+        let events = Arc::clone(&queue.events);
+        let (first, second) = (queue.put(false), queue.put(false));
+        queue.run();
+        let asker = thread::spawn(move || {
+            let _ = ask(&first);
+        });
+        let third = queue.submit(true, false, [second].into()).expect("taken");
+        queue.run();
+        assert_eq!(ask(&third), Ok(EventStatus::Complete));
+        drop(third);
+        asker.join().expect("no panic");
+        assert_eq!((queue.waiting(), events.load(Ordering::Relaxed)), (0, 0));
+    });
+}
+
+/// Also where an operation fails that nobody asks about: what is behind it goes, and a line goes with its queue and its last event.
+#[test]
+fn after_a_failure_nothing_is_kept() {
+    model(Some(3), || {
+        let queue = Queue::new(true);
+        let (line, events) = (Arc::downgrade(&queue.lane.line), Arc::clone(&queue.events));
+        drop(queue.put(true));
+        let behind = queue.put(false);
+        drop(queue.put(false));
+        queue.run();
+        let asker = thread::spawn(move || assert_eq!(ask(&behind), Err(failure())));
+        let late = queue.put(false);
+        queue.run();
+        assert_eq!(ask(&late), Err(failure()));
+        drop(late);
+        asker.join().expect("no panic");
+        assert_eq!((queue.waiting(), events.load(Ordering::Relaxed)), (0, 0));
+        drop(queue);
+        assert!(line.upgrade().is_none());
+    });
+}
+
+/// Events that nobody asks about leave a long line when they have ended.
+#[test]
+fn a_long_line_becomes_shorter() {
+    model(Some(3), || {
+        let queue = Queue::new(true);
+        let held: Vec<_> = (0..LONG).map(|_| queue.put(false)).collect();
+        let running = Arc::clone(&queue);
+        let device = thread::spawn(move || running.run());
+        drop(held);
+        drop(queue.put(false));
+        device.join().expect("no panic");
+        queue.run();
+        for _ in 0..4 {
+            drop(queue.put(false));
+            queue.run();
+            assert!(queue.waiting() <= LONG);
+        }
+        assert_eq!(queue.events.load(Ordering::Relaxed), queue.waiting());
+    });
+}

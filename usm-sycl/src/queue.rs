@@ -1,0 +1,313 @@
+//! Queues.
+
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ffi::{c_int, c_void};
+
+use crate::Dpctl;
+use crate::device::DpctlDevice;
+use crate::error::{self, not_null};
+use crate::event::{self, DpctlEvent, Operation};
+use crate::line::{Lane, Tracked};
+use crate::loader::{Handle, Library, Raw};
+use crate::memory::DpctlContext;
+use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder};
+use usm_core::driver::After;
+use usm_core::driver::process;
+use usm_core::driver::rested::Rested;
+use usm_core::driver::sync::{AtomicBool, Ordering};
+use usm_core::{ErrorKind, Result};
+
+/// `DPCTL_IN_ORDER` of the C headers.
+const IN_ORDER: c_int = 1 << 1;
+
+/// Queues whose handles are gone, for the whole process: one may outlive its context's last handle.
+static RETIRED: After<Arc<Handle>, Rested<DpctlEvent>> = After::new();
+
+/// A SYCL queue.
+#[derive(Clone, Debug)]
+pub struct DpctlQueue(Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    handle: Arc<Handle>,
+    context: DpctlContext,
+    /// Of an in-order queue.
+    lane: Option<Lane<Operation>>,
+    /// Whether work may have been submitted through this handle.
+    used: AtomicBool,
+}
+
+pub(super) fn create_native(context: &Handle, device: &DpctlDevice, order: QueueOrder) -> Result<Handle> {
+    let library = context.library();
+    let properties = match order {
+        QueueOrder::InOrder => IN_ORDER,
+        QueueOrder::OutOfOrder => 0,
+    };
+    // SAFETY: live references; the handler is callable from any thread.
+    let raw = unsafe {
+        (library.queue_create)(context.raw(), device.handle().raw(), Some(error::on_async_error), properties)
+    };
+    // SAFETY: the reference is the caller's.
+    Ok(unsafe { Handle::new(library, not_null("DPCTLQueue_Create", raw)?, library.queue_delete) })
+}
+
+/// # Safety
+/// `queue` is a live queue of `library`.
+pub(super) unsafe fn device_of(library: &'static Library, queue: Raw) -> Result<DpctlDevice> {
+    // SAFETY: the caller's promise.
+    let raw = not_null("DPCTLQueue_GetDevice", unsafe { (library.queue_device)(queue) })?;
+    // SAFETY: the reference is ours.
+    unsafe { DpctlDevice::take(library, raw) }
+}
+
+/// # Safety
+/// `queue` is a live queue of `library`.
+pub(super) unsafe fn context_of(library: &'static Library, queue: Raw) -> Result<Handle> {
+    // SAFETY: the caller's promise.
+    let raw = not_null("DPCTLQueue_GetContext", unsafe { (library.queue_context)(queue) })?;
+    // SAFETY: the reference is ours.
+    Ok(unsafe { Handle::new(library, raw, library.context_delete) })
+}
+
+impl DpctlQueue {
+    pub(super) fn create(context: &DpctlContext, order: QueueOrder) -> Result<Self> {
+        let handle = create_native(context.native(), context.device(), order)?;
+        Ok(Self::known(handle, context, order))
+    }
+
+    pub(super) fn known(handle: Handle, context: &DpctlContext, order: QueueOrder) -> Self {
+        let lane = (order == QueueOrder::InOrder).then(Lane::new);
+        let (handle, used) = (Arc::new(handle), AtomicBool::new(false));
+        let inner = Arc::new(Inner { handle, context: context.clone(), lane, used });
+        context.roster().remember(&inner);
+        Self(inner)
+    }
+
+    pub(super) fn native(&self) -> &Handle {
+        &self.0.handle
+    }
+
+    /// For who may submit work of their own.
+    pub(super) fn native_for_use(&self) -> &Handle {
+        self.0.used.store(true, Ordering::Relaxed);
+        &self.0.handle
+    }
+
+    /// Submits by `call`, which gets the queue and the events to wait for.
+    ///
+    /// # Safety
+    /// `call` passes them on to a function that submits, with valid arguments, and gives its event or NULL.
+    pub(super) unsafe fn submit(
+        &self,
+        operation: &'static str,
+        after: &[DpctlEvent],
+        call: impl FnOnce(Raw, *const Raw, usize) -> Raw,
+    ) -> Result<DpctlEvent> {
+        let events = native_events(after);
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.0.enter(operation, after, true, |queue| Ok(call(queue, events.as_ptr(), events.len())))
+        }
+    }
+}
+
+impl QueueOps<Dpctl> for DpctlQueue {
+    unsafe fn copy(
+        &self,
+        dst: *mut u8,
+        src: *const u8,
+        len: usize,
+        after: &[DpctlEvent],
+    ) -> Result<DpctlEvent> {
+        let function = self.0.handle.library().queue_memcpy;
+        let call = |queue, events, count| {
+            // SAFETY: the caller's promise for the ranges; a live queue and live events.
+            unsafe { function(queue, dst.cast(), src.cast(), len, events, count) }
+        };
+        // SAFETY: it gives the event of the copy.
+        unsafe { self.submit("DPCTLQueue_MemcpyWithEvents", after, call) }
+    }
+
+    unsafe fn fill(
+        &self,
+        dst: *mut u8,
+        pattern: &[u8],
+        len: usize,
+        after: &[DpctlEvent],
+    ) -> Result<DpctlEvent> {
+        let library = self.0.handle.library();
+        let dst = dst.cast::<c_void>();
+        // In each call the range is the caller's promise, its length a multiple of the pattern's; the library counts
+        // elements.
+        let operation = match pattern.len() {
+            1 => "DPCTLQueue_Memset",
+            2 => "DPCTLQueue_Fill16",
+            4 => "DPCTLQueue_Fill32",
+            8 => "DPCTLQueue_Fill64",
+            16 => "DPCTLQueue_Fill128",
+            width => return Err(error::of(ErrorKind::BadPattern { width, len })),
+        };
+        let call = |queue: Raw| match *pattern {
+            // SAFETY: see above.
+            [byte] => unsafe { (library.queue_memset)(queue, dst, byte, len) },
+            [a, b] => {
+                let value = u16::from_ne_bytes([a, b]);
+                // SAFETY: see above.
+                unsafe { (library.queue_fill16)(queue, dst, value, len / 2) }
+            }
+            [a, b, c, d] => {
+                let value = u32::from_ne_bytes([a, b, c, d]);
+                // SAFETY: see above.
+                unsafe { (library.queue_fill32)(queue, dst, value, len / 4) }
+            }
+            [a, b, c, d, e, f, g, h] => {
+                let value = u64::from_ne_bytes([a, b, c, d, e, f, g, h]);
+                // SAFETY: see above.
+                unsafe { (library.queue_fill64)(queue, dst, value, len / 8) }
+            }
+            _ => {
+                let mut value = [0_u64; 2];
+                usm_core::bytemuck::bytes_of_mut(&mut value).copy_from_slice(pattern);
+                // SAFETY: see above; sixteen bytes, and the two words are read before the call returns.
+                unsafe { (library.queue_fill128)(queue, dst, value.as_mut_ptr(), len / 16) }
+            }
+        };
+        // SAFETY: it gives the event of the fill.
+        unsafe { self.0.submit_behind(operation, after, call) }
+    }
+
+    unsafe fn barrier(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
+        self.0.end(after)
+    }
+}
+
+impl Advice<Self> for Dpctl {
+    unsafe fn prefetch(
+        queue: &DpctlQueue,
+        pointer: *const u8,
+        len: usize,
+        after: &[DpctlEvent],
+    ) -> Result<DpctlEvent> {
+        let function = queue.0.handle.library().queue_prefetch;
+        // SAFETY: the caller's promise; a live queue.
+        let call = |raw| unsafe { function(raw, pointer.cast(), len) };
+        // SAFETY: it gives the event of the prefetch.
+        unsafe { queue.0.submit_behind("DPCTLQueue_Prefetch", after, call) }
+    }
+
+    /// SYCL defines no value but 0, back to the default: the others are the device's own and cannot be named portably.
+    unsafe fn advise(
+        queue: &DpctlQueue,
+        pointer: *const u8,
+        len: usize,
+        advice: MemAdvice,
+        after: &[DpctlEvent],
+    ) -> Result<DpctlEvent> {
+        let MemAdvice::Reset = advice else {
+            return Err(error::of(ErrorKind::Unsupported { operation: "memory advice other than reset" }));
+        };
+        let function = queue.0.handle.library().queue_advise;
+        // SAFETY: the caller's promise; a live queue.
+        let call = |raw| unsafe { function(raw, pointer.cast(), len, 0) };
+        // SAFETY: it gives the event of the advice.
+        unsafe { queue.0.submit_behind("DPCTLQueue_MemAdvise", after, call) }
+    }
+}
+
+/// The events as the library takes them.
+fn native_events(events: &[DpctlEvent]) -> Vec<Raw> {
+    events.iter().map(|event| event.native().raw()).collect()
+}
+
+impl Inner {
+    /// An event after these; without any, after everything in the queue. Also where something failed before it: its event then fails.
+    pub(super) fn end(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
+        let operation =
+            if after.is_empty() { "DPCTLQueue_SubmitBarrier" } else { "DPCTLQueue_SubmitBarrierForEvents" };
+        // SAFETY: a barrier touches no memory.
+        unsafe { self.enter(operation, after, false, |_| self.native_barrier(after)) }
+    }
+
+    fn native_barrier(&self, after: &[DpctlEvent]) -> Result<Raw> {
+        let (library, queue) = (self.handle.library(), self.handle.raw());
+        if after.is_empty() {
+            // SAFETY: a live queue.
+            return Ok(unsafe { (library.queue_barrier)(queue) });
+        }
+        let after = native_events(after);
+        // SAFETY: a live queue and live events.
+        Ok(unsafe { (library.queue_barrier_for)(queue, after.as_ptr(), after.len()) })
+    }
+
+    /// For calls that take no events: a barrier over `after` holds back whatever is submitted next.
+    ///
+    /// # Safety
+    /// As [`enter`](Self::enter).
+    unsafe fn submit_behind(
+        &self,
+        operation: &'static str,
+        after: &[DpctlEvent],
+        call: impl FnOnce(Raw) -> Raw,
+    ) -> Result<DpctlEvent> {
+        let behind = |queue| {
+            if !after.is_empty() {
+                let barrier = self.native_barrier(after)?;
+                let operation = "DPCTLQueue_SubmitBarrierForEvents";
+                // SAFETY: the event is the caller's, who does not need it.
+                drop(unsafe { event::owned(self.handle.library(), operation, barrier) }?);
+            }
+            Ok(call(queue))
+        };
+        // SAFETY: the caller's promise.
+        unsafe { self.enter(operation, after, true, behind) }
+    }
+
+    /// Submits by `call`, which gets the queue and gives the event or NULL. With `refuse`, not behind an operation of the queue that is known
+    /// to have failed.
+    ///
+    /// # Safety
+    /// `call` submits one operation with valid arguments, behind `after`, and the event is the caller's.
+    unsafe fn enter(
+        &self,
+        operation: &'static str,
+        after: &[DpctlEvent],
+        refuse: bool,
+        call: impl FnOnce(Raw) -> Result<Raw>,
+    ) -> Result<DpctlEvent> {
+        let follows = after.iter().map(|event| &event.0).filter(|event| !event.is_over()).cloned().collect();
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+        let call = || {
+            let raw = call(self.handle.raw())?;
+            // SAFETY: the caller's promise.
+            unsafe { event::owned(self.handle.library(), operation, raw) }
+        };
+        let event = match &self.lane {
+            Some(lane) => lane.submit(refuse, follows, call)?,
+            None => Tracked::new(call()?, follows),
+        };
+        Ok(DpctlEvent(event))
+    }
+}
+
+impl Drop for Inner {
+    /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it. One that was only
+    /// imported and handed on has none, and is released at once.
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        RETIRED.collect(drop);
+        if !self.used.load(Ordering::Relaxed) {
+            return self.context.roster().leave(self, Ok(None));
+        }
+        let last = self.end(&[]);
+        match &last {
+            Ok(event) => RETIRED.push(Arc::clone(&self.handle), vec![Rested::new(event.clone())]),
+            // When it may be released is not known any more.
+            Err(_) => core::mem::forget(Arc::clone(&self.handle)),
+        }
+        self.context.roster().leave(self, last.map(Some));
+    }
+}
