@@ -228,8 +228,15 @@ pub enum StmtKind {
     Set(VarId, Expr),
     /// Gives an element a value.
     Store(ArrayId, Expr, Expr),
-    /// Changes an element, a 32 or 64-bit integer, atomically; the variable gets the old value.
+    /// Changes an element of 32 or 64 bits atomically; the variable gets the old value.
     Atomic(Atomic, ArrayId, Expr, Expr, Option<VarId>),
+    /// Gives an element the second value where it is the first, bit for bit, atomically; the variable gets the old value.
+    CompareExchange(ArrayId, Expr, [Box<Expr>; 2], Option<VarId>),
+    /// Collects a value of all items of the group, in the order of their local ids; the variable gets what is collected. A barrier for local memory.
+    Collect(Collection, Binary, VarId, Expr),
+    /// Gives the variable the value that the item with this linear local id has; an id outside of the group counts as the last one. A barrier
+    /// for local memory.
+    Broadcast(VarId, Expr, Expr),
     /// Runs the first where the condition is true, else the second.
     If(Expr, Vec<Stmt>, Vec<Stmt>),
     /// Runs the body as long as the condition is true.
@@ -249,6 +256,25 @@ pub enum StmtKind {
         /// Orders accesses to global memory of the group's items.
         global: bool,
     },
+    /// Orders the item's own accesses before and after it, as all items of the device see them. It waits for nobody, and makes nothing of a race.
+    Fence {
+        /// Accesses to local memory.
+        local: bool,
+        /// Accesses to global memory.
+        global: bool,
+    },
+}
+
+named! {
+    /// What an item gets of what a group collects.
+    Collection {
+        /// All of it.
+        Reduce = "reduce",
+        /// That of the items up to itself.
+        Inclusive = "inclusive",
+        /// That of the items before itself; of none the value that changes nothing, which of a minimum is the greatest value.
+        Exclusive = "exclusive",
+    }
 }
 
 impl Kernel {
@@ -348,13 +374,26 @@ impl Stmt {
                 visit(index);
                 visit(value);
             }
+            StmtKind::CompareExchange(_, index, values, _) => {
+                visit(index);
+                values.iter().for_each(|value| visit(value));
+            }
+            StmtKind::Collect(.., value) => visit(value),
+            StmtKind::Broadcast(_, value, from) => {
+                visit(value);
+                visit(from);
+            }
             StmtKind::If(condition, ..) | StmtKind::While(condition, _) => visit(condition),
             StmtKind::For(_, start, end, step, _) => {
                 visit(start);
                 visit(end);
                 visit(step);
             }
-            StmtKind::Break | StmtKind::Continue | StmtKind::Return | StmtKind::Barrier { .. } => {}
+            StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return
+            | StmtKind::Barrier { .. }
+            | StmtKind::Fence { .. } => {}
         }
     }
 
@@ -362,17 +401,25 @@ impl Stmt {
     #[must_use]
     pub const fn sets(&self) -> Option<VarId> {
         match self.kind {
-            StmtKind::Set(variable, _) | StmtKind::For(variable, ..) => Some(variable),
-            StmtKind::Atomic(.., variable) => variable,
+            StmtKind::Set(variable, _)
+            | StmtKind::For(variable, ..)
+            | StmtKind::Collect(_, _, variable, _)
+            | StmtKind::Broadcast(variable, ..) => Some(variable),
+            StmtKind::Atomic(.., variable) | StmtKind::CompareExchange(.., variable) => variable,
             _ => None,
         }
+    }
+
+    /// Whether items of a group wait for each other at it.
+    #[must_use]
+    pub const fn is_barrier(&self) -> bool {
+        matches!(self.kind, StmtKind::Barrier { .. } | StmtKind::Collect(..) | StmtKind::Broadcast(..))
     }
 
     /// Whether a barrier lies inside.
     #[must_use]
     pub fn has_barrier(&self) -> bool {
-        matches!(self.kind, StmtKind::Barrier { .. })
-            || self.blocks().into_iter().flatten().any(Self::has_barrier)
+        self.is_barrier() || self.blocks().into_iter().flatten().any(Self::has_barrier)
     }
 }
 

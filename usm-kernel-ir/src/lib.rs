@@ -8,8 +8,10 @@ extern crate alloc;
 mod build;
 pub mod emit;
 mod error;
+mod inline;
 mod interpret;
 mod kernel;
+mod lower;
 mod operator;
 mod phase;
 pub mod proof;
@@ -19,12 +21,13 @@ mod uniform;
 mod verify;
 
 pub use error::Refusal;
+pub use inline::without_returns;
 pub use interpret::{
     Argument, CheckError, Deed, Fault, Input, InputError, Interpreter, Order, Site, WorkItem, check,
 };
 pub use kernel::{
-    Array, ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt, StmtKind, Value,
-    ValueId, VarId, Variable,
+    Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt,
+    StmtKind, Value, ValueId, VarId, Variable,
 };
 pub use operator::{Binary, Math, Unary};
 pub use phase::{Home, Part, Phases, needs_item, phases};

@@ -105,12 +105,66 @@ named! {
         Sin = "sin",
         /// Cosine of radians.
         Cos = "cos",
+        /// Tangent of radians.
+        Tan = "tan",
+        /// Radians of this sine.
+        Asin = "asin",
+        /// Radians of this cosine.
+        Acos = "acos",
+        /// Radians of this tangent.
+        Atan = "atan",
+        /// Hyperbolic sine.
+        Sinh = "sinh",
+        /// Hyperbolic cosine.
+        Cosh = "cosh",
+        /// Hyperbolic tangent.
+        Tanh = "tanh",
+        /// Inverse hyperbolic sine.
+        Asinh = "asinh",
+        /// Inverse hyperbolic cosine.
+        Acosh = "acosh",
+        /// Inverse hyperbolic tangent.
+        Atanh = "atanh",
+        /// 2 to this power.
+        Exp2 = "exp2",
+        /// `e` to this power, less 1.
+        ExpM1 = "exp_m1",
+        /// Logarithm to base 2.
+        Log2 = "log2",
+        /// Logarithm to base 10.
+        Log10 = "log10",
+        /// Natural logarithm of the number and 1.
+        Ln1p = "ln_1p",
+        /// Cube root.
+        Cbrt = "cbrt",
+        /// To the nearest integer, halves away from zero.
+        Round = "round",
+        /// To the nearest integer, halves to the even one.
+        RoundEven = "round_ties_even",
         /// The first to the power of the second.
         Pow = "pow",
+        /// Radians of the first over the second, a point's coordinates.
+        Atan2 = "atan2",
+        /// Root of the sum of two squares.
+        Hypot = "hypot",
+        /// The first with the sign of the second.
+        CopySign = "copysign",
+        /// The product of the first two and the third, rounded once.
+        MulAdd = "mul_add",
     }
 }
 
 impl Binary {
+    /// Whether a group can collect values by it: the order in which it takes them changes nothing but the rounding of floating point numbers.
+    #[must_use]
+    pub const fn collects(self, ty: Scalar) -> bool {
+        match self {
+            Self::Add | Self::Mul | Self::Min | Self::Max => self.takes(ty),
+            Self::And | Self::Or | Self::Xor => !ty.is_float(),
+            _ => false,
+        }
+    }
+
     /// Whether the result is a `bool` whatever the operands are.
     #[must_use]
     pub const fn compares(self) -> bool {
@@ -148,6 +202,10 @@ impl Math {
     /// The number of its arguments.
     #[must_use]
     pub const fn arguments(self) -> usize {
-        if matches!(self, Self::Pow) { 2 } else { 1 }
+        match self {
+            Self::MulAdd => 3,
+            Self::Pow | Self::Atan2 | Self::Hypot | Self::CopySign => 2,
+            _ => 1,
+        }
     }
 }

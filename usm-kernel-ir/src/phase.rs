@@ -49,7 +49,7 @@ pub struct Phases<'k> {
     pub homes: Vec<Home>,
 }
 
-/// Splits a verified kernel.
+/// Splits a verified kernel. Of what a group collects only the barrier is seen.
 #[must_use]
 pub fn phases(kernel: &Kernel) -> Phases<'_> {
     let uniformity = Uniformity::of(kernel);
@@ -123,7 +123,12 @@ impl<'k> Splitter<'k> {
                 StmtKind::Break => Part::Break,
                 StmtKind::Continue => Part::Continue,
                 StmtKind::Return => Part::Return,
-                StmtKind::Store(..) | StmtKind::Atomic(..) => {
+                StmtKind::Store(..)
+                | StmtKind::Atomic(..)
+                | StmtKind::CompareExchange(..)
+                | StmtKind::Collect(..)
+                | StmtKind::Broadcast(..)
+                | StmtKind::Fence { .. } => {
                     items.push(stmt);
                     continue;
                 }

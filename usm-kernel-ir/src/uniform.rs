@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::error::Refusal;
-use crate::kernel::{Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind};
+use crate::kernel::{Collection, Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind};
 
 /// Which variables may differ between the items of a group.
 #[derive(Clone, Debug)]
@@ -65,7 +65,10 @@ impl Uniformity {
             ExprKind::Query(Query::LocalId | Query::GlobalId, _) => Some(expr.place),
             ExprKind::Variable(variable) => self.varying[variable.0 as usize],
             ExprKind::Load(array, index) => match kernel.array(*array).space {
-                Space::Read | Space::Constant(_) => self.varies(kernel, index),
+                // Where items do not race, nobody writes what all of them read until the next barrier.
+                Space::Read | Space::Constant(_) | Space::Write | Space::Local(_) => {
+                    self.varies(kernel, index)
+                }
                 _ => Some(expr.place),
             },
             _ => expr.operands().into_iter().find_map(|operand| self.varies(kernel, operand)),
@@ -123,8 +126,16 @@ impl Uniformity {
                 let reason = control.or(self.varies(kernel, value));
                 self.set(*variable, reason);
             }
-            StmtKind::Store(..) => {}
-            StmtKind::Atomic(.., old) => {
+            StmtKind::Store(..) | StmtKind::Fence { .. } => {}
+            StmtKind::Collect(collection, _, variable, _) => {
+                let varies = (*collection != Collection::Reduce).then_some(stmt.place);
+                self.set(*variable, control.or(varies));
+            }
+            StmtKind::Broadcast(variable, _, from) => {
+                let varies = self.varies(kernel, from);
+                self.set(*variable, control.or(varies));
+            }
+            StmtKind::Atomic(.., old) | StmtKind::CompareExchange(.., old) => {
                 if let Some(old) = old {
                     self.set(*old, Some(stmt.place));
                 }
@@ -148,11 +159,10 @@ impl Uniformity {
             StmtKind::Break => return Parted { of_loop: control, ..Parted::default() },
             StmtKind::Continue => return Parted { round: control, ..Parted::default() },
             StmtKind::Return => return Parted { kernel: control, ..Parted::default() },
-            StmtKind::Barrier { .. } => {
-                if let Some(parted) = control {
-                    report(stmt.place, parted);
-                }
-            }
+            StmtKind::Barrier { .. } => {}
+        }
+        if let Some(parted) = control.filter(|_| stmt.is_barrier()) {
+            report(stmt.place, parted);
         }
         Parted::default()
     }

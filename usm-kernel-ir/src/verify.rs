@@ -4,7 +4,9 @@ use alloc::format;
 use alloc::vec;
 
 use crate::error::Refusal;
-use crate::kernel::{Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, VarId};
+use crate::kernel::{
+    ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, VarId,
+};
 use crate::operator::Binary;
 use crate::scalar::Scalar;
 use crate::text::DEPTH;
@@ -95,13 +97,11 @@ impl Checker<'_> {
                         format!("{len} elements of private memory, {PRIVATE} are allowed"),
                     ));
                 }
-                Space::Atomic
-                    if !matches!(array.element, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64) =>
-                {
+                Space::Atomic if !is_atomic(array.element) => {
                     return Err(Refusal::new(
                         array.place,
                         format!(
-                            "atomic operations on {}: only i32, u32, i64 and u64 have them",
+                            "atomic operations on {}: only i32, u32, i64, u64, f32 and f64 have them",
                             array.element
                         ),
                     ));
@@ -177,28 +177,36 @@ impl Checker<'_> {
                 self.same(value, to.element)?;
             }
             StmtKind::Atomic(operation, array, index, value, old) => {
-                let Some(to) = self.kernel.arrays.get(array.0 as usize) else {
-                    return refuse("no such array".into());
-                };
-                if !matches!(to.space, Space::Atomic | Space::Local(_)) {
-                    return refuse(format!("`{}` is not atomic: take `&[Atomic<{}>]`", to.name, to.element));
-                }
-                if !matches!(to.element, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64) {
+                let element = self.atomic(*array, operation.name(), stmt, set)?;
+                let of_bits = matches!(operation, Atomic::And | Atomic::Or | Atomic::Xor);
+                if of_bits && element.is_float() {
                     return refuse(format!(
-                        "atomic {} on {}: only i32, u32, i64 and u64 have it",
-                        operation.name(),
-                        to.element
+                        "atomic {} on {element}: only integers have it",
+                        operation.name()
                     ));
                 }
                 self.same(index, Scalar::U64)?;
-                self.same(value, to.element)?;
-                if let (Some(old), Some(ty)) = (old, set) {
-                    if ty != to.element {
-                        return refuse(format!("the old value is {}, not {ty}", to.element));
-                    }
-                    known[old.0 as usize] = true;
+                self.same(value, element)?;
+                old.iter().for_each(|old| known[old.0 as usize] = true);
+            }
+            StmtKind::CompareExchange(array, index, values, old) => {
+                let element = self.atomic(*array, "compare-exchange", stmt, set)?;
+                self.same(index, Scalar::U64)?;
+                values.iter().try_for_each(|value| self.same(value, element))?;
+                old.iter().for_each(|old| known[old.0 as usize] = true);
+            }
+            StmtKind::Collect(_, operator, variable, value) => {
+                let ty = self.kernel.variable(*variable).ty;
+                self.same(value, ty)?;
+                if !operator.collects(ty) {
+                    return refuse(format!("{ty} is not collected by `{}`", operator.name()));
                 }
-                let _: Atomic = *operation;
+                known[variable.0 as usize] = true;
+            }
+            StmtKind::Broadcast(variable, value, from) => {
+                self.same(value, self.kernel.variable(*variable).ty)?;
+                self.same(from, Scalar::U64)?;
+                known[variable.0 as usize] = true;
             }
             StmtKind::If(condition, then, other) => {
                 self.same(condition, Scalar::Bool)?;
@@ -236,9 +244,40 @@ impl Checker<'_> {
             StmtKind::Break | StmtKind::Continue if loops == 0 => {
                 return refuse("`break` and `continue` need a loop".into());
             }
-            StmtKind::Break | StmtKind::Continue | StmtKind::Return | StmtKind::Barrier { .. } => {}
+            StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Return
+            | StmtKind::Barrier { .. }
+            | StmtKind::Fence { .. } => {}
         }
         Ok(())
+    }
+
+    /// The elements of an array that an atomic operation changes; `old` is the type of the variable for the old value.
+    fn atomic(
+        &self,
+        array: ArrayId,
+        name: &str,
+        stmt: &Stmt,
+        old: Option<Scalar>,
+    ) -> Result<Scalar, Refusal> {
+        let refuse = |message| Err(Refusal::new(stmt.place, message));
+        let Some(to) = self.kernel.arrays.get(array.0 as usize) else {
+            return refuse("no such array".into());
+        };
+        let element = to.element;
+        if !matches!(to.space, Space::Atomic | Space::Local(_)) {
+            return refuse(format!("`{}` is not atomic: take `&[Atomic<{element}>]`", to.name));
+        }
+        if !is_atomic(element) {
+            return refuse(format!(
+                "atomic {name} on {element}: only i32, u32, i64, u64, f32 and f64 have it"
+            ));
+        }
+        match old.filter(|ty| *ty != element) {
+            Some(ty) => refuse(format!("the old value is {element}, not {ty}")),
+            None => Ok(element),
+        }
     }
 
     fn variable(&self, variable: VarId, stmt: &Stmt) -> Result<Scalar, Refusal> {
@@ -342,6 +381,10 @@ impl Checker<'_> {
         };
         if ty == expr.ty { Ok(()) } else { refuse(format!("{} that says it is {}", ty, expr.ty)) }
     }
+}
+
+const fn is_atomic(element: Scalar) -> bool {
+    matches!(element, Scalar::I32 | Scalar::U32 | Scalar::I64 | Scalar::U64 | Scalar::F32 | Scalar::F64)
 }
 
 /// Whether what follows the block never runs after it.

@@ -1,17 +1,18 @@
 //! From the attribute to the generated items.
 
+use alloc::rc::Rc;
 use core::cell::RefCell;
 
 use proc_macro2::{Span, TokenStream};
-use quote::quote;
+use quote::{ToTokens as _, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned as _;
-use syn::{Error, Expr, ItemFn, Lit, Path, Result, Token};
+use syn::{Error, Expr, Item, ItemFn, Lit, Path, Result, Token};
 use usm_kernel_ir::{Kernel, Place, emit, proof, verify};
 
-use crate::body;
-use crate::scope::Scope;
+use crate::scope::{Neighbours, Scope, scalar};
 use crate::signature;
+use crate::{body, call};
 
 /// What stands in the parentheses of the attribute.
 #[derive(Default)]
@@ -107,14 +108,17 @@ fn refused(refusal: &usm_kernel_ir::Refusal) -> Error {
 }
 
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    kernel(syn::parse2(arguments)?, &syn::parse2(item)?, Rc::default())
+}
+
+/// The items of a kernel, of a function and what stands beside it.
+fn kernel(arguments: Arguments, item: &ItemFn, neighbours: Rc<Neighbours>) -> Result<TokenStream> {
     SPANS.with_borrow_mut(Vec::clear);
-    let arguments: Arguments = syn::parse2(arguments)?;
-    let item: ItemFn = syn::parse2(item)?;
     let path = match &arguments.path {
         Some(path) => quote!(#path).to_string().replace(' ', ""),
         None => found_crate(),
     };
-    let kernel = front_end(&item, &arguments)?;
+    let kernel = front_end(item, &arguments, neighbours)?;
     verify(&kernel).map_err(|refusal| refused(&refusal))?;
     let claims = proof::claims(&kernel).map_err(|refusal| refused(&refusal))?;
     let spir_v = emit::spirv(&kernel);
@@ -137,8 +141,80 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenS
     })
 }
 
-fn front_end(item: &ItemFn, arguments: &Arguments) -> Result<Kernel> {
-    let mut scope = Scope::new(item);
+/// The items of a module: its kernels, which see its functions and constants, and all else as it is.
+pub(crate) fn expand_module(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    if !arguments.is_empty() {
+        return Err(Error::new(
+            arguments.span(),
+            "`#[kernels]` has no arguments: write them at each `#[kernel]`",
+        ));
+    }
+    let mut module: syn::ItemMod = syn::parse2(item)?;
+    let Some((_, items)) = &mut module.content else {
+        return Err(Error::new(module.span(), "write the module's items here: `mod name { .. }`"));
+    };
+    let is = |attribute: &syn::Attribute, name: &str| {
+        attribute.path().segments.last().is_some_and(|last| last.ident == name)
+    };
+    let mut neighbours = Neighbours::default();
+    for item in items.iter() {
+        match item {
+            Item::Fn(function) if function.attrs.iter().any(|attribute| is(attribute, "kernel_fn")) => {
+                neighbours.functions.push(Rc::new(function.clone()));
+            }
+            Item::Const(constant) if scalar(&constant.ty).is_ok() => {
+                // What is no number is a constant of Rust only, until a kernel names it.
+                let known =
+                    Rc::new(Neighbours { functions: Vec::new(), constants: neighbours.constants.clone() });
+                let mut scope = Scope::of_constants(known);
+                if let Ok(value) = call::constant(constant, &mut scope) {
+                    neighbours.constants.push((constant.ident.to_string(), value));
+                }
+            }
+            _ => {}
+        }
+    }
+    let neighbours = Rc::new(neighbours);
+    let mut out = TokenStream::new();
+    let mut failed: Option<Error> = None;
+    for item in items.iter_mut() {
+        let Item::Fn(function) = item else {
+            // A constant that only kernels name is used nowhere in the Rust that is made of them.
+            if matches!(item, Item::Const(_)) {
+                out.extend(quote!(#[allow(dead_code)]));
+            }
+            item.to_tokens(&mut out);
+            continue;
+        };
+        if function.attrs.iter().any(|attribute| is(attribute, "kernel_fn")) {
+            continue;
+        }
+        let Some(place) = function.attrs.iter().position(|attribute| is(attribute, "kernel")) else {
+            item.to_tokens(&mut out);
+            continue;
+        };
+        let attribute = function.attrs.remove(place);
+        let arguments = match &attribute.meta {
+            syn::Meta::List(list) => syn::parse2(list.tokens.clone()),
+            _ => Ok(Arguments::default()),
+        };
+        match arguments.and_then(|arguments| kernel(arguments, function, Rc::clone(&neighbours))) {
+            Ok(tokens) => out.extend(tokens),
+            Err(error) => match &mut failed {
+                Some(failed) => failed.combine(error),
+                None => failed = Some(error),
+            },
+        }
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let (attributes, visibility, name) = (&module.attrs, &module.vis, &module.ident);
+    Ok(quote! { #(#attributes)* #visibility mod #name { #out } })
+}
+
+fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Neighbours>) -> Result<Kernel> {
+    let mut scope = Scope::new(item, neighbours);
     signature::read(&item.sig, &mut scope)?;
     let asked = arguments.group.as_ref().map(|(sizes, _)| sizes.len() as u8);
     if let Some((sizes, span)) = &arguments.group {

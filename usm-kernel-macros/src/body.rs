@@ -1,6 +1,5 @@
 //! Statements.
 
-use proc_macro2::Span;
 use syn::spanned::Spanned as _;
 use syn::{Block, Expr as Rust, ExprAssign, ExprForLoop, ExprIf, Local, Pat, Result, Stmt as RustStmt, Type};
 use usm_kernel_ir::{Array, ArrayId, Atomic, Binary, Expr, Literal, Scalar, Space, Stmt, StmtKind, VarId};
@@ -10,6 +9,15 @@ use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::{here, length};
 
 pub(crate) fn block(block: &Block, scope: &mut Scope) -> Result<Vec<Stmt>> {
+    block_and(block, scope, |_, _| Ok(()))
+}
+
+/// A block, and what comes at its end, where its names are still known.
+pub(crate) fn block_and(
+    block: &Block,
+    scope: &mut Scope,
+    end: impl FnOnce(&mut Scope, &mut Vec<Stmt>) -> Result<()>,
+) -> Result<Vec<Stmt>> {
     let mark = scope.mark();
     let mut out = Vec::new();
     for stmt in &block.stmts {
@@ -17,11 +25,15 @@ pub(crate) fn block(block: &Block, scope: &mut Scope) -> Result<Vec<Stmt>> {
             RustStmt::Local(local) => declare(local, scope, &mut out)?,
             RustStmt::Expr(inner, _) => statement(inner, scope, &mut out)?,
             RustStmt::Item(item) => {
-                return refuse(item.span(), "a kernel has no items inside: write them beside it");
+                return refuse(
+                    item.span(),
+                    "a kernel has no items inside: write them beside it in a module with `#[kernels]`",
+                );
             }
             RustStmt::Macro(call) => return refuse(call.span(), "a kernel calls no macros"),
         }
     }
+    end(scope, &mut out)?;
     scope.forget(mark);
     Ok(out)
 }
@@ -30,7 +42,7 @@ fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
     if let Some(attribute) = local.attrs.first() {
         let space = attribute.path();
         return if space.is_ident("local") {
-            array(local, true, scope)
+            array(local, true, scope, out)
         } else {
             refuse(attribute.span(), "write `#[local]` for memory of the group")
         };
@@ -40,7 +52,7 @@ fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
         other => (other, None),
     };
     if matches!(ty, Some(Type::Array(_))) {
-        array(local, false, scope)?;
+        array(local, false, scope, out)?;
         return private(local, scope, out);
     }
     let Some(init) = &local.init else {
@@ -52,13 +64,18 @@ fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
     match pattern {
         Pat::Ident(name) if name.subpat.is_none() && name.by_ref.is_none() => {
             let ty = ty.map(scalar).transpose()?;
-            let value = expr(&init.expr, ty, scope)?;
+            let value = match ty {
+                Some(ty) => typed(&init.expr, ty, scope)?,
+                None => expr(&init.expr, None, scope)?,
+            };
+            out.append(&mut scope.before);
             let variable = scope.variable(&name.ident, value.ty, name.mutability.is_some());
             out.push(Stmt::new(StmtKind::Set(variable, value), here(name.span())));
             Ok(())
         }
         Pat::Wild(_) => {
             let _ = expr(&init.expr, None, scope)?;
+            out.append(&mut scope.before);
             Ok(())
         }
         Pat::Tuple(names) => {
@@ -74,6 +91,7 @@ fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             for value in &values.elems {
                 known.push(expr(value, None, scope)?);
             }
+            out.append(&mut scope.before);
             for (name, value) in names.elems.iter().zip(known) {
                 let Pat::Ident(name) = name else {
                     return refuse(name.span(), "a tuple of names is needed here");
@@ -88,7 +106,8 @@ fn declare(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
 }
 
 /// A local or private array.
-fn array(local: &Local, is_local: bool, scope: &mut Scope) -> Result<()> {
+fn array(local: &Local, is_local: bool, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
+    out.append(&mut scope.before);
     let Pat::Type(typed) = &local.pat else {
         return refuse(local.span(), "an array needs its type: `let mut a: [f32; 16]`");
     };
@@ -103,25 +122,13 @@ fn array(local: &Local, is_local: bool, scope: &mut Scope) -> Result<()> {
                 "local memory has no value at first: let the items write it, then a barrier",
             );
         }
-        let len = match length(&ty.len) {
+        let len = match length(&ty.len, scope) {
             Ok(len) => Expr::literal(Literal::integer(Scalar::U64, len), here(ty.len.span())),
             Err(_) => expr(&ty.len, Some(Scalar::U64), scope)?,
         };
-        let mut values = None;
-        len.for_each(&mut |one| {
-            if matches!(one.kind, usm_kernel_ir::ExprKind::Value(_)) {
-                values = Some(());
-            }
-        });
-        if values.is_some() {
-            return refuse(
-                ty.len.span(),
-                "the length of a local array follows from literals and sizes of the range",
-            );
-        }
         Space::Local(len)
     } else {
-        Space::Private(length(&ty.len)?)
+        Space::Private(length(&ty.len, scope)?)
     };
     let id = ArrayId(scope.kernel.arrays.len() as u32);
     let text = name.ident.to_string();
@@ -140,16 +147,12 @@ fn private(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
     let len = if let Space::Private(len) = scope.kernel.array(id).space { len } else { 0 };
     match &*init.expr {
         Rust::Repeat(repeat) => {
-            if length(&repeat.len)? != len {
+            if length(&repeat.len, scope)? != len {
                 return refuse(repeat.len.span(), format!("the array has {len} elements"));
             }
             let value = typed(&repeat.expr, element, scope)?;
-            let variable = VarId(scope.kernel.variables.len() as u32);
-            scope.kernel.variables.push(usm_kernel_ir::Variable {
-                name: "k".into(),
-                ty: Scalar::U64,
-                place: at,
-            });
+            out.append(&mut scope.before);
+            let variable = scope.hidden("k", Scalar::U64, at);
             let number = |value| Expr::literal(Literal::integer(Scalar::U64, value), at);
             let index = Expr::variable(variable, Scalar::U64, at);
             let store = Stmt::new(StmtKind::Store(id, index, value), at);
@@ -162,6 +165,7 @@ fn private(local: &Local, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             }
             for (place, value) in values.elems.iter().enumerate() {
                 let value = typed(value, element, scope)?;
+                out.append(&mut scope.before);
                 let index = Expr::literal(Literal::integer(Scalar::U64, place as u64), value.place);
                 let at = value.place;
                 out.push(Stmt::new(StmtKind::Store(id, index, value), at));
@@ -179,16 +183,22 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             Some(operator) => update(binary, operator, scope, out),
             None => refuse(binary.span(), "a value that nothing takes: assign it"),
         },
-        Rust::If(branch) => {
-            let stmt = conditional(branch, scope)?;
-            out.push(stmt);
-            Ok(())
-        }
+        Rust::If(branch) => conditional(branch, scope, out),
         Rust::While(repeat) => {
             unlabelled(repeat.label.as_ref())?;
+            let at = here(repeat.while_token.span);
             let condition = typed(&repeat.cond, Scalar::Bool, scope)?;
+            // What the condition needs runs in each round.
+            let mut rounds = core::mem::take(&mut scope.before);
             let body = block(&repeat.body, scope)?;
-            out.push(Stmt::new(StmtKind::While(condition, body), here(repeat.while_token.span)));
+            if rounds.is_empty() {
+                out.push(Stmt::new(StmtKind::While(condition, body), at));
+                return Ok(());
+            }
+            let leave = vec![Stmt::new(StmtKind::Break, at)];
+            rounds.push(Stmt::new(StmtKind::If(condition, Vec::new(), leave), at));
+            rounds.extend(body);
+            out.push(Stmt::new(StmtKind::While(Expr::literal(Literal::bool(true), at), rounds), at));
             Ok(())
         }
         Rust::Loop(repeat) => {
@@ -222,28 +232,41 @@ fn statement(stmt: &Rust, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> 
             out.push(Stmt::new(StmtKind::Continue, here(word.span())));
             Ok(())
         }
-        Rust::Return(word) => {
-            if let Some(value) = &word.expr {
-                return refuse(value.span(), "a kernel has no result: write it to an array");
-            }
-            out.push(Stmt::new(StmtKind::Return, here(word.span())));
-            Ok(())
-        }
+        Rust::Return(word) => crate::call::returned(word.expr.as_deref(), word.span(), scope, out),
         Rust::Call(call) => {
             let Rust::Path(path) = &*call.func else {
                 return refuse(call.func.span(), "only functions by name are called");
             };
-            if path.path.segments.last().is_some_and(|last| last.ident == "barrier") {
-                out.push(barrier(call, path.span())?);
+            let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+            if crate::call::of_neighbour(call, &name, scope)?.is_some() {
+                out.append(&mut scope.before);
                 return Ok(());
             }
-            refuse(call.span(), "an unknown function; a kernel knows `barrier` and what its prelude has")
+            let at = here(path.span());
+            match name.as_str() {
+                "barrier" => {
+                    let [local, global] = spaces(call)?;
+                    out.push(Stmt::new(StmtKind::Barrier { local, global }, at));
+                    Ok(())
+                }
+                "fence" => {
+                    let [local, global] = spaces(call)?;
+                    out.push(Stmt::new(StmtKind::Fence { local, global }, at));
+                    Ok(())
+                }
+                _ => refuse(
+                    call.span(),
+                    "no statement of a kernel; it calls `barrier`, `fence` and what is a `#[kernel_fn]` in the same module with `#[kernels]`",
+                ),
+            }
         }
         Rust::MethodCall(call) => {
             let stmt = atomic(call, None, scope)?;
+            out.append(&mut scope.before);
             out.push(stmt);
             Ok(())
         }
+        Rust::Paren(inner) => statement(&inner.expr, scope, out),
         Rust::Closure(closure) => refuse(closure.span(), "a kernel has no closures: write the loop"),
         Rust::Match(word) => refuse(word.match_token.span, "a kernel has no `match`: write `if`"),
         other => refuse(other.span(), "no statement of a kernel"),
@@ -257,21 +280,22 @@ fn unlabelled(label: Option<&syn::Label>) -> Result<()> {
     }
 }
 
-fn conditional(branch: &ExprIf, scope: &mut Scope) -> Result<Stmt> {
+fn conditional(branch: &ExprIf, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
     if let Rust::Let(word) = &*branch.cond {
         return refuse(word.span(), "a kernel has no patterns: write a comparison");
     }
     let condition = typed(&branch.cond, Scalar::Bool, scope)?;
+    out.append(&mut scope.before);
     let then = block(&branch.then_branch, scope)?;
-    let other = match &branch.else_branch {
-        None => Vec::new(),
-        Some((_, other)) => match &**other {
-            Rust::If(next) => vec![conditional(next, scope)?],
-            Rust::Block(inner) => block(&inner.block, scope)?,
-            other => return refuse(other.span(), "`else` needs a block"),
-        },
-    };
-    Ok(Stmt::new(StmtKind::If(condition, then, other), here(branch.if_token.span)))
+    let mut other = Vec::new();
+    match branch.else_branch.as_ref().map(|(_, other)| &**other) {
+        None => {}
+        Some(Rust::If(next)) => conditional(next, scope, &mut other)?,
+        Some(Rust::Block(inner)) => other = block(&inner.block, scope)?,
+        Some(other) => return refuse(other.span(), "`else` needs a block"),
+    }
+    out.push(Stmt::new(StmtKind::If(condition, then, other), here(branch.if_token.span)));
+    Ok(())
 }
 
 fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
@@ -310,6 +334,7 @@ fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
         Some(step) => typed(step, ty, scope)?,
         None => Expr::literal(Literal::integer(ty, 1), start.place),
     };
+    out.append(&mut scope.before);
     let mark = scope.mark();
     let at = here(counted.for_token.span);
     let variable = match &*counted.pat {
@@ -323,7 +348,8 @@ fn counting(counted: &ExprForLoop, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
     Ok(())
 }
 
-fn barrier(call: &syn::ExprCall, at: Span) -> Result<Stmt> {
+/// Local and global memory, as a barrier or fence names them.
+fn spaces(call: &syn::ExprCall) -> Result<[bool; 2]> {
     let (mut local, mut global) = (call.args.is_empty(), call.args.is_empty());
     let mut spaces: Vec<&Rust> = call.args.iter().collect();
     while let Some(space) = spaces.pop() {
@@ -345,7 +371,7 @@ fn barrier(call: &syn::ExprCall, at: Span) -> Result<Stmt> {
             }
         }
     }
-    Ok(Stmt::new(StmtKind::Barrier { local, global }, here(at)))
+    Ok([local, global])
 }
 
 fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Result<()> {
@@ -354,19 +380,22 @@ fn assignment(assign: &ExprAssign, scope: &mut Scope, out: &mut Vec<Stmt>) -> Re
         Rust::Path(path) => {
             let (variable, ty) = assigned(path, scope)?;
             if let Rust::MethodCall(call) = &*assign.right {
-                if call.method.to_string().starts_with("fetch_") || call.method == "swap" {
+                if is_atomic(call) {
                     let stmt = atomic(call, Some(variable), scope)?;
+                    out.append(&mut scope.before);
                     out.push(stmt);
                     return Ok(());
                 }
             }
             let value = typed(&assign.right, ty, scope)?;
+            out.append(&mut scope.before);
             out.push(Stmt::new(StmtKind::Set(variable, value), at));
             Ok(())
         }
         Rust::Index(index) => {
             let (array, element, index) = expression::element(index, scope)?;
             let value = typed(&assign.right, element, scope)?;
+            out.append(&mut scope.before);
             let at = index.place;
             out.push(Stmt::new(StmtKind::Store(array, index, value), at));
             Ok(())
@@ -388,6 +417,7 @@ fn assigned(path: &syn::ExprPath, scope: &Scope) -> Result<(VarId, Scalar)> {
             name.span(),
             format!("`{name}` is a parameter, the same for all items: write `let mut {name} = {name};`"),
         ),
+        Meaning::Constant(_) => refuse(name.span(), format!("`{name}` is a constant")),
         Meaning::Array(_) => {
             refuse(name.span(), format!("`{name}` is an array: assign to an element `{name}[i]`"))
         }
@@ -400,6 +430,7 @@ fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &m
         Rust::Path(path) => {
             let (variable, ty) = assigned(path, scope)?;
             let right = typed(&binary.right, ty, scope)?;
+            out.append(&mut scope.before);
             let left = Expr::variable(variable, ty, here(path.span()));
             out.push(Stmt::new(StmtKind::Set(variable, Expr::binary(operator, left, right, at)), at));
             Ok(())
@@ -407,6 +438,7 @@ fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &m
         Rust::Index(index) => {
             let (array, element, index) = expression::element(index, scope)?;
             let right = typed(&binary.right, element, scope)?;
+            out.append(&mut scope.before);
             let at = index.place;
             let load = Expr::load(array, element, index.clone(), at);
             out.push(Stmt::new(StmtKind::Store(array, index, Expr::binary(operator, load, right, at)), at));
@@ -416,8 +448,14 @@ fn update(binary: &syn::ExprBinary, operator: Binary, scope: &mut Scope, out: &m
     }
 }
 
+fn is_atomic(call: &syn::ExprMethodCall) -> bool {
+    call.method.to_string().starts_with("fetch_")
+        || call.method == "swap"
+        || call.method == "compare_exchange"
+}
+
 /// `a[i].fetch_add(value)`.
-fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut Scope) -> Result<Stmt> {
+pub(crate) fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut Scope) -> Result<Stmt> {
     let operation = match call.method.to_string().as_str() {
         "fetch_add" => Atomic::Add,
         "fetch_sub" => Atomic::Sub,
@@ -427,10 +465,11 @@ fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut Scope) -> 
         "fetch_or" => Atomic::Or,
         "fetch_xor" => Atomic::Xor,
         "swap" => Atomic::Exchange,
+        "compare_exchange" => return compare_exchange(call, old, scope),
         _ => {
             return refuse(
                 call.method.span(),
-                "no statement of a kernel; atomic operations are `a[i].fetch_add(value)`, _sub, _min, _max, _and, _or, _xor and `swap`",
+                "no statement of a kernel; atomic operations are `a[i].fetch_add(value)`, _sub, _min, _max, _and, _or, _xor, `swap` and `compare_exchange`",
             );
         }
     };
@@ -447,4 +486,21 @@ fn atomic(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut Scope) -> 
     let value = typed(value, element, scope)?;
     let at = index.place;
     Ok(Stmt::new(StmtKind::Atomic(operation, array, index, value, old), at))
+}
+
+/// `a[i].compare_exchange(expected, new)`: the old value, whether it was the expected one or not.
+fn compare_exchange(call: &syn::ExprMethodCall, old: Option<VarId>, scope: &mut Scope) -> Result<Stmt> {
+    let Rust::Index(index) = &*call.receiver else {
+        return refuse(call.receiver.span(), "an atomic operation needs an element: `a[i]`");
+    };
+    let (array, element, index) = expression::element(index, scope)?;
+    let [expected, new] = call.args.iter().collect::<Vec<_>>()[..] else {
+        return refuse(
+            call.method.span(),
+            "write `a[i].compare_exchange(expected, new)`; the order is relaxed, and the value is the old one",
+        );
+    };
+    let values = [typed(expected, element, scope)?, typed(new, element, scope)?].map(Box::new);
+    let at = index.place;
+    Ok(Stmt::new(StmtKind::CompareExchange(array, index, values, old), at))
 }

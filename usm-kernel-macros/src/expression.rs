@@ -5,6 +5,7 @@ use syn::spanned::Spanned as _;
 use syn::{BinOp, Expr as Rust, Lit, Result, UnOp};
 use usm_kernel_ir::{ArrayId, Binary, Expr, ExprKind, Literal, Math, Query, Scalar, Unary};
 
+use crate::call;
 use crate::scope::{Meaning, Scope, refuse, scalar};
 use crate::signature::here;
 
@@ -44,6 +45,7 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
                 Meaning::Value(id) => {
                     Ok(Expr { kind: ExprKind::Value(id), ty: scope.kernel.value(id).ty, place: at })
                 }
+                Meaning::Constant(value) => Ok(Expr::literal(value, at)),
                 Meaning::Array(_) => {
                     refuse(name.span(), format!("`{name}` is an array: write `{name}[i]` or `{name}.len()`"))
                 }
@@ -77,7 +79,7 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
         Rust::Cast(cast) => {
             let ty = scalar(&cast.ty)?;
             // A literal has the type that it is cast to.
-            let operand = match expr(&cast.expr, None, scope) {
+            let operand = match attempt(&cast.expr, None, scope) {
                 Ok(operand) => operand,
                 Err(error) => expr(&cast.expr, Some(ty), scope).map_err(|_| error)?,
             };
@@ -103,7 +105,7 @@ pub(crate) fn expr(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Res
                     "the branches of a value are one expression each: assign in the branches instead",
                 );
             };
-            let (one, other) = pair(&one, &other, hint, scope)?;
+            let (one, other) = maybe("a branch of a value", scope, |scope| pair(&one, &other, hint, scope))?;
             let ty = one.ty;
             Ok(Expr {
                 kind: ExprKind::Select(Box::new(condition), Box::new(one), Box::new(other)),
@@ -178,6 +180,24 @@ fn float(digits: &str, negative: bool, ty: Scalar, span: Span) -> Result<Literal
     Ok(Literal::f64(sign * value))
 }
 
+/// A value, or nothing left behind.
+fn attempt(value: &Rust, hint: Option<Scalar>, scope: &mut Scope) -> Result<Expr> {
+    let before = scope.before.len();
+    let found = expr(value, hint, scope);
+    if found.is_err() {
+        scope.before.truncate(before);
+    }
+    found
+}
+
+/// Reads what may not be evaluated, so that nothing of it may run before the statement.
+fn maybe<T>(part: &'static str, scope: &mut Scope, read: impl FnOnce(&mut Scope) -> Result<T>) -> Result<T> {
+    let outer = scope.conditional.replace(part);
+    let found = read(scope);
+    scope.conditional = outer;
+    found
+}
+
 /// Two values of one type. What stands on one side alone gives the other its type.
 pub(crate) fn pair(
     left: &Rust,
@@ -185,14 +205,14 @@ pub(crate) fn pair(
     hint: Option<Scalar>,
     scope: &mut Scope,
 ) -> Result<(Expr, Expr)> {
-    match expr(left, None, scope) {
+    match attempt(left, None, scope) {
         Ok(one) => {
             let two = typed(right, one.ty, scope)?;
             Ok((one, two))
         }
         Err(error) => {
             // The left side is a literal, or wrong.
-            if let Ok(two) = expr(right, None, scope) {
+            if let Ok(two) = attempt(right, None, scope) {
                 let one = typed(left, two.ty, scope)?;
                 return Ok((one, two));
             }
@@ -225,9 +245,13 @@ fn two(binary: &syn::ExprBinary, hint: Option<Scalar>, scope: &mut Scope) -> Res
         BinOp::Gt(_) => Binary::Gt,
         _ => return refuse(binary.op.span(), "an assignment is no value"),
     };
-    let (left, right) = if matches!(operator, Binary::Shl | Binary::Shr) {
+    let (left, right) = if matches!(operator, Binary::AndThen | Binary::OrElse) {
+        let left = typed(&binary.left, Scalar::Bool, scope)?;
+        let part = "the right side of `&&` or `||`";
+        (left, maybe(part, scope, |scope| typed(&binary.right, Scalar::Bool, scope))?)
+    } else if matches!(operator, Binary::Shl | Binary::Shr) {
         let left = expr(&binary.left, hint, scope)?;
-        let right = expr(&binary.right, None, scope).or_else(|_| typed(&binary.right, left.ty, scope))?;
+        let right = attempt(&binary.right, None, scope).or_else(|_| typed(&binary.right, left.ty, scope))?;
         (left, right)
     } else {
         // What a comparison gives says nothing of its operands.
@@ -264,6 +288,15 @@ fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Re
         return refuse(call.func.span(), "only functions by name are called");
     };
     let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+    if let Some(found) = call::of_neighbour(call, &name, scope)? {
+        return match found {
+            Some(value) => Ok(value),
+            None => refuse(call.span(), format!("`{name}` has no result")),
+        };
+    }
+    if let Some(found) = call::of_group(call, &name, hint, scope)? {
+        return Ok(found);
+    }
     let arguments: Vec<&Rust> = call.args.iter().collect();
     let query = match name.as_str() {
         "global_id" => Some(Query::GlobalId),
@@ -295,8 +328,8 @@ fn function(call: &syn::ExprCall, hint: Option<Scalar>, scope: &mut Scope) -> Re
             return refuse(
                 path.span(),
                 format!(
-                    "`{name}` is unknown here; a kernel calls global_id, local_id, group_id, global_size, local_size, groups, min, max and \
-                     methods of numbers"
+                    "`{name}` is unknown here; a kernel calls global_id, local_id, group_id, global_size, local_size, groups, min, max, group_reduce and its like, \
+                     methods of numbers, and what is a `#[kernel_fn]` in the same module with `#[kernels]`"
                 ),
             );
         }
@@ -329,11 +362,16 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
             let at = index.place;
             return Ok(Expr::load(array, element, index, at));
         }
-        if name.starts_with("fetch_") || name == "swap" {
-            return refuse(
-                call.method.span(),
-                "the old value goes to a variable by an assignment of its own: `old = a[i].fetch_add(1);`",
-            );
+        if name.starts_with("fetch_") || name == "swap" || name == "compare_exchange" {
+            may_run(call.method.span(), scope)?;
+            let Meaning::Array(array) = array_of(index, scope)? else {
+                return refuse(index.span(), "an atomic operation needs an element: `a[i]`");
+            };
+            let element = scope.kernel.array(array).element;
+            let old = scope.hidden("old", element, at);
+            let stmt = crate::body::atomic(call, Some(old), scope)?;
+            scope.before.push(stmt);
+            return Ok(Expr::variable(old, element, at));
         }
     }
     let arithmetic = match name.as_str() {
@@ -363,7 +401,8 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
         return refuse(
             call.method.span(),
             format!(
-                "`{name}` is unknown here; numbers have abs, sqrt, floor, ceil, trunc, exp, ln, sin, cos, powf, min, max and wrapping_add, _sub, _mul"
+                "`{name}` is unknown here; numbers have min, max, wrapping_add, _sub, _mul, and floating point numbers abs, sqrt, floor, ceil, trunc, round, exp, \
+                 ln, sin, cos, powf, mul_add and others of std"
             ),
         );
     };
@@ -380,6 +419,27 @@ fn method(call: &syn::ExprMethodCall, hint: Option<Scalar>, scope: &mut Scope) -
         return refuse(call.method.span(), format!("`{name}` has {} arguments", function.arguments() - 1));
     }
     Ok(Expr { kind: ExprKind::Math(function, all), ty, place: at })
+}
+
+fn array_of(index: &syn::ExprIndex, scope: &Scope) -> Result<Meaning> {
+    match &*index.expr {
+        Rust::Path(path) => match path.path.get_ident() {
+            Some(name) => scope.find(name),
+            None => refuse(path.span(), "only arrays by name are indexed"),
+        },
+        other => refuse(other.span(), "only arrays by name are indexed"),
+    }
+}
+
+/// Refuses what has to run before the statement where it may not have to run at all.
+pub(crate) fn may_run(span: Span, scope: &Scope) -> Result<()> {
+    match scope.conditional {
+        Some(part) => refuse(
+            span,
+            format!("this runs in any case, but {part} may not: give it a variable by `let` before"),
+        ),
+        None => Ok(()),
+    }
 }
 
 /// The operator of `+=` and its like.

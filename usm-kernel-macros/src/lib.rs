@@ -1,10 +1,12 @@
 #![forbid(unsafe_code)]
 #![doc = include_str!("../README.md")]
 
+extern crate alloc;
 extern crate proc_macro;
 
 mod attribute;
 mod body;
+mod call;
 mod expression;
 mod scope;
 mod signature;
@@ -18,6 +20,19 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     match attribute::expand(arguments.into(), item.into()) {
+        Ok(tokens) => tokens.into(),
+        Err(error) => error.into_compile_error().into(),
+    }
+}
+
+/// Makes kernels of the functions with `#[kernel]` in a module, `#[kernels] mod name { .. }`, which see the module's functions with `#[kernel_fn]`
+/// and its constants of numbers.
+///
+/// A `#[kernel_fn]` has scalars and arrays (`&[T]`, `&mut [T]`) as parameters and a scalar or nothing as its result. It is put in where it is called, so it may
+/// have barriers, and an array may be in any memory; it calls others but not itself. It exists in kernels only.
+#[proc_macro_attribute]
+pub fn kernels(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    match attribute::expand_module(arguments.into(), item.into()) {
         Ok(tokens) => tokens.into(),
         Err(error) => error.into_compile_error().into(),
     }

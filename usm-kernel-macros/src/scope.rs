@@ -1,9 +1,11 @@
 //! Names, and what they mean at a place of the source.
 
+use alloc::rc::Rc;
+
 use proc_macro2::Span;
 use syn::spanned::Spanned as _;
 use syn::{Error, Ident, ItemFn, Result};
-use usm_kernel_ir::{ArrayId, Kernel, Scalar, ValueId, VarId, Variable};
+use usm_kernel_ir::{ArrayId, Kernel, Literal, Scalar, Stmt, ValueId, VarId, Variable};
 
 use crate::attribute::place;
 
@@ -13,6 +15,20 @@ pub(crate) enum Meaning {
     Array(ArrayId),
     Value(ValueId),
     Variable { id: VarId, mutable: bool },
+    Constant(Literal),
+}
+
+/// What stands beside a kernel in its module.
+#[derive(Default)]
+pub(crate) struct Neighbours {
+    pub(crate) functions: Vec<Rc<ItemFn>>,
+    pub(crate) constants: Vec<(String, Literal)>,
+}
+
+/// The function that is put in, and where its result goes.
+pub(crate) struct Called {
+    pub(crate) name: String,
+    pub(crate) result: Option<VarId>,
 }
 
 /// The kernel in the making, and the names at this place.
@@ -21,26 +37,69 @@ pub(crate) struct Scope {
     names: Vec<(String, Meaning)>,
     /// The greatest dimension that the body names, and one.
     pub(crate) dimensions: u8,
+    /// What has to run before the statement whose expressions are read.
+    pub(crate) before: Vec<Stmt>,
+    /// Where an expression is read that may not be evaluated: what it is part of.
+    pub(crate) conditional: Option<&'static str>,
+    pub(crate) neighbours: Rc<Neighbours>,
+    /// Functions around, the innermost last.
+    pub(crate) called: Vec<Called>,
 }
 
 impl Scope {
-    pub(crate) fn new(item: &ItemFn) -> Self {
+    pub(crate) fn new(item: &ItemFn, neighbours: Rc<Neighbours>) -> Self {
         let name = &item.sig.ident;
-        let file = name.span().file();
+        let mut scope = Self::of_constants(neighbours);
+        scope.kernel.name = name.to_string().trim_start_matches("r#").to_string();
+        scope.kernel.trusted = item.sig.unsafety.is_some();
+        scope.kernel.files = vec![name.span().file()];
+        scope.kernel.place = place(name.span());
+        scope
+    }
+
+    /// The scope of what is no kernel, such as a constant.
+    pub(crate) fn of_constants(neighbours: Rc<Neighbours>) -> Self {
         let kernel = Kernel {
-            name: name.to_string().trim_start_matches("r#").to_string(),
+            name: String::new(),
             dimensions: 1,
             group: None,
-            trusted: item.sig.unsafety.is_some(),
-            files: vec![file],
-            place: place(name.span()),
+            trusted: false,
+            files: Vec::new(),
+            place: usm_kernel_ir::Place::default(),
             parameters: Vec::new(),
             arrays: Vec::new(),
             values: Vec::new(),
             variables: Vec::new(),
             body: Vec::new(),
         };
-        Self { kernel, names: Vec::new(), dimensions: 0 }
+        let constants = neighbours.constants.iter();
+        let names = constants.map(|(name, value)| (name.clone(), Meaning::Constant(*value))).collect();
+        Self {
+            kernel,
+            names,
+            dimensions: 0,
+            before: Vec::new(),
+            conditional: None,
+            neighbours,
+            called: Vec::new(),
+        }
+    }
+
+    /// A variable that no name of the source means.
+    pub(crate) fn hidden(&mut self, name: &str, ty: Scalar, place: usm_kernel_ir::Place) -> VarId {
+        self.kernel.variables.push(Variable { name: name.into(), ty, place });
+        VarId(self.kernel.variables.len() as u32 - 1)
+    }
+
+    /// The names of a function's body, which sees constants and its parameters only; what is given back takes them away again.
+    pub(crate) fn apart(&mut self) -> Vec<(String, Meaning)> {
+        let constants = self.names.iter().filter(|(_, meaning)| matches!(meaning, Meaning::Constant(_)));
+        let constants = constants.cloned().collect();
+        core::mem::replace(&mut self.names, constants)
+    }
+
+    pub(crate) fn restore(&mut self, names: Vec<(String, Meaning)>) {
+        self.names = names;
     }
 
     pub(crate) fn name(&mut self, name: &Ident, meaning: Meaning) {
@@ -61,7 +120,10 @@ impl Scope {
         found.map(|(_, meaning)| *meaning).ok_or_else(|| {
             Error::new(
                 name.span(),
-                format!("no parameter or variable is called `{text}`; a kernel sees nothing outside of itself: make it a parameter"),
+                format!(
+                    "no parameter or variable is called `{text}`; a kernel sees nothing outside of itself: make it a parameter, or a constant in a module \
+                     with `#[kernels]`"
+                ),
             )
         })
     }

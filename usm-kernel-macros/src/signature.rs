@@ -59,9 +59,6 @@ fn parameter(name: &Ident, ty: &Type, scope: &mut Scope) -> Result<()> {
             return refuse(ty.span(), "a scalar has the same width everywhere: write `u64`");
         }
         let scalar = scalar(ty)?;
-        if scalar == Scalar::Bool {
-            return refuse(ty.span(), "a launch passes no bool: write `u8` and compare with 0");
-        }
         let id = ValueId(scope.kernel.values.len() as u32);
         scope.kernel.values.push(Value { name: text, ty: scalar, place: at });
         scope.kernel.parameters.push(Parameter::Value(id));
@@ -75,7 +72,7 @@ fn parameter(name: &Ident, ty: &Type, scope: &mut Scope) -> Result<()> {
             Some(element) => (element, Space::Atomic),
             None => (element(&slice.elem)?, Space::Read),
         },
-        (Type::Array(array), false) => (element(&array.elem)?, Space::Constant(length(&array.len)?)),
+        (Type::Array(array), false) => (element(&array.elem)?, Space::Constant(length(&array.len, scope)?)),
         (Type::Array(array), true) => {
             return refuse(array.span(), "an array of fixed size lies in constant memory: write `&mut [T]`");
         }
@@ -90,7 +87,7 @@ fn parameter(name: &Ident, ty: &Type, scope: &mut Scope) -> Result<()> {
     Ok(())
 }
 
-fn element(ty: &Type) -> Result<Scalar> {
+pub(crate) fn element(ty: &Type) -> Result<Scalar> {
     if matches!(ty, Type::Path(path) if path.path.is_ident("usize")) {
         return refuse(ty.span(), "elements have the same width everywhere: write `u64`");
     }
@@ -101,7 +98,7 @@ fn element(ty: &Type) -> Result<Scalar> {
 }
 
 /// The element of `Atomic<T>`.
-fn atomic(ty: &Type) -> Result<Option<Scalar>> {
+pub(crate) fn atomic(ty: &Type) -> Result<Option<Scalar>> {
     let Type::Path(path) = ty else { return Ok(None) };
     let Some(last) = path.path.segments.last().filter(|last| last.ident == "Atomic") else { return Ok(None) };
     if let PathArguments::AngleBracketed(arguments) = &last.arguments {
@@ -113,25 +110,43 @@ fn atomic(ty: &Type) -> Result<Option<Scalar>> {
 }
 
 /// A number of elements.
-pub(crate) fn length(expr: &Expr) -> Result<u64> {
-    match literal(expr) {
+pub(crate) fn length(expr: &Expr, scope: &Scope) -> Result<u64> {
+    match literal(expr, scope) {
         Some(number) => number,
-        None => refuse(expr.span(), "an attribute sees no values of other items: write a number"),
+        None => refuse(
+            expr.span(),
+            "an attribute sees no values of other items: write a number, or a constant in a module with `#[kernels]`",
+        ),
     }
 }
 
-fn literal(expr: &Expr) -> Option<Result<u64>> {
+fn literal(expr: &Expr, scope: &Scope) -> Option<Result<u64>> {
     match expr {
         Expr::Lit(syn::ExprLit { lit: Lit::Int(number), .. }) => Some(number.base10_parse()),
-        Expr::Paren(inner) => literal(&inner.expr),
+        Expr::Paren(inner) => literal(&inner.expr, scope),
+        Expr::Cast(cast) => literal(&cast.expr, scope),
+        Expr::Path(path) => match scope.find(path.path.get_ident()?) {
+            Ok(Meaning::Constant(value)) if value.ty.is_integer() => {
+                let wrong = || syn::Error::new(path.span(), "a length below 0");
+                Some(if value.ty.is_signed() && (value.bits as i64) < 0 {
+                    Err(wrong())
+                } else {
+                    Ok(value.bits)
+                })
+            }
+            _ => None,
+        },
         Expr::Binary(binary) => {
-            let (Some(Ok(one)), Some(Ok(two))) = (literal(&binary.left), literal(&binary.right)) else {
+            let (Some(Ok(one)), Some(Ok(two))) =
+                (literal(&binary.left, scope), literal(&binary.right, scope))
+            else {
                 return None;
             };
             let value = match binary.op {
                 syn::BinOp::Add(_) => one.checked_add(two),
                 syn::BinOp::Sub(_) => one.checked_sub(two),
                 syn::BinOp::Mul(_) => one.checked_mul(two),
+                syn::BinOp::Div(_) => one.checked_div(two),
                 _ => None,
             };
             value.map(Ok)

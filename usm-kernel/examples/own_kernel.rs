@@ -4,7 +4,9 @@
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{QueueOrder, Shared, UsmVec};
-use usm_kernel::{FenceSpace, Group, Kernel, Launch, Local, NdRange, Order, Reversed, Shuffled, Write};
+use usm_kernel::{
+    FenceSpace, Group, Kernel, Launch, Local, NdRange, Order, Reversed, Shuffled, Values, Write,
+};
 
 /// Each group sums its elements into the first one of them, by halves.
 struct GroupSums;
@@ -14,7 +16,7 @@ impl Kernel<1> for GroupSums {
     type Arguments = (Write<u32>,);
     type Local = (Local<u32>,);
 
-    fn local(&self, range: &NdRange<1>) -> [usize; 1] {
+    fn local(&self, range: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 1] {
         [range.local().items() as usize]
     }
 

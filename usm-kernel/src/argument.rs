@@ -395,6 +395,17 @@ unsafe impl<T: Pod + Send, B: Backend> Bind<Value<T>, B> for T {
     }
 }
 
+// SAFETY: no memory is named.
+unsafe impl<B: Backend> Bind<Value<u8>, B> for bool {
+    fn raw(&mut self) -> u8 {
+        u8::from(*self)
+    }
+
+    fn usage(&self) -> Option<(&Allocation<B>, Access)> {
+        None
+    }
+}
+
 /// All parameters of a kernel: a tuple of one to eight [`Parameter`]s.
 pub trait Signature: Sealed {
     /// What travels to where the kernel runs.

@@ -1,12 +1,14 @@
 //! Elements that kernels may change by atomic operations.
 
 use core::fmt::Debug;
+#[cfg(target_has_atomic = "32")]
+use core::sync::atomic::Ordering;
 
 use bytemuck::Pod;
 
 use crate::argument::Sealed;
 
-/// An integer with an atomic twin of the same size and alignment; sealed.
+/// A number with an atomic twin of the same size and alignment; sealed.
 pub trait AtomicElement: Sealed + Pod + Send + Sync {
     /// The atomic type.
     type Atomic: Debug + Send + Sync + 'static;
@@ -38,3 +40,93 @@ atomic_elements!(u32 AtomicU32, i32 AtomicI32);
 // On some 32-bit targets the 64-bit atomics are aligned more strictly than the integers.
 #[cfg(all(target_has_atomic = "64", target_pointer_width = "64"))]
 atomic_elements!(u64 AtomicU64, i64 AtomicI64);
+
+macro_rules! atomic_floats {
+    ($($float:ident $atomic:ident $name:ident),+) => {$(
+        /// A floating point number that is changed by atomic operations, as those of [`core::sync::atomic`]: by its bits, tried until nobody was in between.
+        #[derive(Debug)]
+        #[repr(transparent)]
+        pub struct $name(core::sync::atomic::$atomic);
+
+        impl $name {
+            /// The number.
+            #[inline]
+            #[must_use]
+            pub fn load(&self, order: Ordering) -> $float {
+                $float::from_bits(self.0.load(order))
+            }
+
+            /// Writes the number; the old one.
+            #[inline]
+            pub fn swap(&self, value: $float, order: Ordering) -> $float {
+                $float::from_bits(self.0.swap(value.to_bits(), order))
+            }
+
+            /// Writes the second where the first is there, bit for bit.
+            ///
+            /// # Errors
+            /// What is there instead.
+            #[inline]
+            pub fn compare_exchange(
+                &self,
+                current: $float,
+                new: $float,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$float, $float> {
+                let found = self.0.compare_exchange(current.to_bits(), new.to_bits(), success, failure);
+                found.map($float::from_bits).map_err($float::from_bits)
+            }
+
+            /// The sum; the old number.
+            #[inline]
+            pub fn fetch_add(&self, value: $float, order: Ordering) -> $float {
+                self.change(order, |old| old + value)
+            }
+
+            /// The difference; the old number.
+            #[inline]
+            pub fn fetch_sub(&self, value: $float, order: Ordering) -> $float {
+                self.change(order, |old| old - value)
+            }
+
+            /// The smaller one, of a NaN and a number the number; the old number.
+            #[inline]
+            pub fn fetch_min(&self, value: $float, order: Ordering) -> $float {
+                self.change(order, |old| old.min(value))
+            }
+
+            /// The greater one, of a NaN and a number the number; the old number.
+            #[inline]
+            pub fn fetch_max(&self, value: $float, order: Ordering) -> $float {
+                self.change(order, |old| old.max(value))
+            }
+
+            #[inline]
+            fn change(&self, order: Ordering, new: impl Fn($float) -> $float) -> $float {
+                let change = |bits| Some(new($float::from_bits(bits)).to_bits());
+                let (Ok(old) | Err(old)) = self.0.fetch_update(order, Ordering::Relaxed, change);
+                $float::from_bits(old)
+            }
+        }
+
+        impl Sealed for $float {}
+        impl AtomicElement for $float {
+            type Atomic = $name;
+
+            fn from_mut(values: &mut [$float]) -> &[$name] {
+                const {
+                    assert!(size_of::<$float>() == size_of::<$name>());
+                    assert!(align_of::<$float>() == align_of::<$name>());
+                }
+                // SAFETY: same size, alignment and valid bits; the exclusive borrow ends all plain access meanwhile.
+                unsafe { core::slice::from_raw_parts(values.as_mut_ptr().cast(), values.len()) }
+            }
+        }
+    )+};
+}
+
+#[cfg(target_has_atomic = "32")]
+atomic_floats!(f32 AtomicU32 AtomicF32);
+#[cfg(all(target_has_atomic = "64", target_pointer_width = "64"))]
+atomic_floats!(f64 AtomicU64 AtomicF64);

@@ -169,11 +169,11 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         }
         let space = self.space();
         let range = space.range;
-        let lengths = kernel.local(range);
-        let description = Description::with_lengths(&kernel, range, &lengths)?;
         let raw = arguments.raw();
-        let elements = K::Arguments::raw_lengths(&raw);
-        let proof = description.admit(&kernel, range, elements.as_ref(), &K::Arguments::raw_values(&raw))?;
+        let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
+        let lengths = kernel.local(range, &values);
+        let description = Description::with_lengths(&kernel, range, &lengths)?;
+        let proof = description.admit(&kernel, range, elements.as_ref(), &values)?;
         if let Proof::Unproven { index } = proof {
             return Err(LaunchError::Unproven { kernel: K::NAME, index });
         }

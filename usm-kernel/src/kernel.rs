@@ -24,7 +24,7 @@ pub type LocalLengths<L> = <L as LocalSignature>::Lengths;
 /// next phase begins, which is what a barrier between the two says on a device.
 ///
 /// ```
-/// use usm_kernel::{Group, Kernel, Local, NdRange, Order, Write};
+/// use usm_kernel::{Group, Kernel, Local, NdRange, Order, Values, Write};
 ///
 /// struct Reverse;
 ///
@@ -33,7 +33,7 @@ pub type LocalLengths<L> = <L as LocalSignature>::Lengths;
 ///     type Arguments = (Write<f32>,);
 ///     type Local = (Local<f32>,);
 ///
-///     fn local(&self, range: &NdRange<1>) -> [usize; 1] {
+///     fn local(&self, range: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 1] {
 ///         [range.local().items() as usize]
 ///     }
 ///
@@ -77,8 +77,8 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     }
 
     /// The length of each array in [`Local`](Self::Local), in elements.
-    fn local(&self, range: &NdRange<D>) -> LocalLengths<Self::Local> {
-        let _ = range;
+    fn local(&self, range: &NdRange<D>, values: &Values<Self::Arguments>) -> LocalLengths<Self::Local> {
+        let _ = (range, values);
         Default::default()
     }
 
@@ -154,12 +154,16 @@ pub struct Description<const D: usize> {
 }
 
 impl<const D: usize> Description<D> {
-    /// Describes `kernel` as `range` would run it.
+    /// Describes `kernel` as a launch over `range` with these values would run it.
     ///
     /// # Errors
     /// [`LaunchError::LocalMemoryTooLarge`] where the bytes cannot be counted.
-    pub fn new<K: Kernel<D>>(kernel: &K, range: &NdRange<D>) -> Result<Self, LaunchError> {
-        Self::with_lengths(kernel, range, &kernel.local(range))
+    pub fn new<K: Kernel<D>>(
+        kernel: &K,
+        range: &NdRange<D>,
+        values: &Values<K::Arguments>,
+    ) -> Result<Self, LaunchError> {
+        Self::with_lengths(kernel, range, &kernel.local(range, values))
     }
 
     pub(crate) fn with_lengths<K: Kernel<D>>(

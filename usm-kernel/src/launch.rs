@@ -133,11 +133,11 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         #[cfg(feature = "alloc")]
         let uses = self.uses;
         let info = queue.context().info();
-        let lengths = kernel.local(&range);
-        let description = Description::with_lengths(&kernel, &range, &lengths)?;
         let raw = arguments.raw();
-        let elements = K::Arguments::raw_lengths(&raw);
-        let proof = description.admit(&kernel, &range, elements.as_ref(), &K::Arguments::raw_values(&raw))?;
+        let (elements, values) = (K::Arguments::raw_lengths(&raw), K::Arguments::raw_values(&raw));
+        let lengths = kernel.local(&range, &values);
+        let description = Description::with_lengths(&kernel, &range, &lengths)?;
+        let proof = description.admit(&kernel, &range, elements.as_ref(), &values)?;
         if K::NEEDS_GROUPS && !grouped {
             return Err(LaunchError::NoGroups);
         }

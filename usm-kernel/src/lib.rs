@@ -47,6 +47,10 @@ pub use argument::{
     Arguments, Atomic, Bind, Output, Parameter, ParameterInfo, Passing, Read, Signature, Value, Write,
 };
 pub use atomic::AtomicElement;
+#[cfg(target_has_atomic = "32")]
+pub use atomic::AtomicF32;
+#[cfg(all(target_has_atomic = "64", target_pointer_width = "64"))]
+pub use atomic::AtomicF64;
 #[cfg(feature = "alloc")]
 pub use backend::Programmable;
 pub use barrier::FenceSpace;
@@ -72,4 +76,4 @@ pub use order::{InOrder, Order, Reversed, Shuffled};
 pub use private::{Private, PrivateArrays};
 pub use range::{Id, Item, NdRange, Range, RangeError};
 #[cfg(feature = "macros")]
-pub use usm_kernel_macros::kernel;
+pub use usm_kernel_macros::{kernel, kernels};

@@ -31,7 +31,7 @@ impl Kernel<1> for Filter {
     type Arguments = (Constant<i64, 3>, Read<i64>, Write<i64>, Atomic<u32>, Value<i64>);
     type Local = (Private<i64>, Zeroed<u8>, Local<i64>);
 
-    fn local(&self, range: &NdRange<1>) -> [usize; 3] {
+    fn local(&self, range: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 3] {
         [2, 3, range.local().items() as usize]
     }
 
@@ -126,7 +126,8 @@ fn a_kernel_fills_memory_that_has_no_value() {
 
 #[test]
 fn a_kernel_is_described_by_a_value() {
-    let description = Description::new(&Filter, &NdRange::new([120], [12]).unwrap()).unwrap();
+    let description =
+        Description::new(&Filter, &NdRange::new([120], [12]).unwrap(), &((), (), (), (), 0)).unwrap();
     assert_eq!(description.name, "filter");
     let table: Vec<_> = description.parameters.iter().map(|row| (row.passing, row.element_bytes)).collect();
     let passing = [Passing::Constant, Passing::Read, Passing::Write, Passing::Atomic, Passing::Value];
@@ -144,7 +145,7 @@ impl Kernel<1> for ReadsNoise {
     type Arguments = (Write<u32>,);
     type Local = (Local<u32>,);
 
-    fn local(&self, _: &NdRange<1>) -> [usize; 1] {
+    fn local(&self, _: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 1] {
         [1]
     }
 
@@ -198,7 +199,7 @@ fn lengths_that_cannot_be_counted_are_refused() {
         type Arguments = (Write<u8>,);
         type Local = (Local<u64>, Private<u64>);
 
-        fn local(&self, _: &NdRange<1>) -> [usize; 2] {
+        fn local(&self, _: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 2] {
             [self.0, self.0]
         }
 

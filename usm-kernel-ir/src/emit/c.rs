@@ -7,21 +7,22 @@ use alloc::vec::Vec;
 
 use super::function;
 use crate::kernel::{
-    Array, ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, VarId,
+    ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, VarId,
 };
+use crate::lower::{By, lower};
 use crate::operator::{Binary, Math, Unary};
 use crate::scalar::{Literal, Scalar};
 
 /// The kernel in OpenCL C.
 #[must_use]
 pub fn opencl_c(kernel: &Kernel) -> String {
-    Writer::write(kernel, Dialect::OpenCl)
+    Writer::write(&lower(kernel, By::All), Dialect::OpenCl)
 }
 
 /// The kernel in CUDA C++.
 #[must_use]
 pub fn cuda_c(kernel: &Kernel) -> String {
-    Writer::write(kernel, Dialect::Cuda)
+    Writer::write(&lower(kernel, By::All), Dialect::Cuda)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,10 +55,16 @@ impl<'k> Writer<'k> {
                 ""
             };
         }
-        let wide = |array: &Array| array.element.bits() == 64 && !array.element.is_float();
-        if dialect == Dialect::OpenCl
-            && kernel.arrays.iter().any(|array| array.space == Space::Atomic && wide(array))
-        {
+        let mut wide = false;
+        kernel.for_each(
+            &mut |stmt| {
+                if let StmtKind::Atomic(_, array, ..) | StmtKind::CompareExchange(array, ..) = &stmt.kind {
+                    wide |= kernel.array(*array).element.bits() == 64;
+                }
+            },
+            &mut |_| (),
+        );
+        if dialect == Dialect::OpenCl && wide {
             text += "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n";
             text += "#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable\n";
         }
@@ -206,16 +213,27 @@ impl<'k> Writer<'k> {
                 self.line(depth, &line);
             }
             StmtKind::Atomic(operation, array, index, value, old) => {
-                let element = self.kernel.array(*array).element;
                 let to = format!("&{}[{}]", self.array_name(*array), self.expr(index));
                 let value = self.expr(value);
-                let call = self.atomic(*operation, element, &to, &value);
+                let call = self.atomic(*operation, *array, &to, &value);
                 let line = match old {
                     Some(old) => format!("{} = {call};", self.variable_name(*old)),
                     None => format!("{call};"),
                 };
                 self.line(depth, &line);
             }
+            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+                let to = format!("&{}[{}]", self.array_name(*array), self.expr(index));
+                let (expected, new) = (self.expr(expected), self.expr(new));
+                let call = self.compare_exchange(*array, &to, &expected, &new);
+                let line = match old {
+                    Some(old) => format!("{} = {call};", self.variable_name(*old)),
+                    None => format!("{call};"),
+                };
+                self.line(depth, &line);
+            }
+            // Lowered.
+            StmtKind::Collect(..) | StmtKind::Broadcast(..) => {}
             StmtKind::If(condition, then, other) => {
                 let condition = self.expr(condition);
                 self.line(depth, &format!("if ({condition}) {{"));
@@ -276,10 +294,109 @@ impl<'k> Writer<'k> {
                 };
                 self.line(depth, line);
             }
+            StmtKind::Fence { local, global } => {
+                let line = match (self.dialect, local, global) {
+                    (Dialect::Cuda, _, true) => "__threadfence();",
+                    (Dialect::Cuda, ..) => "__threadfence_block();",
+                    (_, _, false) => "mem_fence(CLK_LOCAL_MEM_FENCE);",
+                    (_, false, true) => "mem_fence(CLK_GLOBAL_MEM_FENCE);",
+                    (_, true, true) => "mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+                };
+                self.line(depth, line);
+            }
         }
     }
 
-    fn atomic(&self, operation: Atomic, element: Scalar, to: &str, value: &str) -> String {
+    /// The memory of an array, in front of a pointer to it.
+    fn memory(&self, array: ArrayId) -> &'static str {
+        match (self.dialect, &self.kernel.array(array).space) {
+            (Dialect::Cuda, _) => "",
+            (_, Space::Local(_)) => "__local ",
+            _ => "__global ",
+        }
+    }
+
+    /// How the bits of a number become an integer of its width, and how they come back.
+    fn bits_of(&self, ty: Scalar) -> [&'static str; 2] {
+        match (self.dialect, ty) {
+            (Dialect::OpenCl, Scalar::F32) => ["as_uint", "as_float"],
+            (Dialect::OpenCl, Scalar::F64) => ["as_ulong", "as_double"],
+            (Dialect::Cuda, Scalar::F32) => ["__float_as_uint", "__uint_as_float"],
+            (Dialect::Cuda, Scalar::F64) => {
+                ["(unsigned long long)__double_as_longlong", "__longlong_as_double"]
+            }
+            (_, Scalar::I32 | Scalar::U32) => [self.ty(Scalar::U32), self.ty(ty)],
+            _ => [self.ty(Scalar::U64), self.ty(ty)],
+        }
+    }
+
+    const fn cas(&self, ty: Scalar) -> &'static str {
+        match (self.dialect, ty.bits()) {
+            (Dialect::Cuda, _) => "atomicCAS",
+            (_, 64) => "atom_cmpxchg",
+            _ => "atomic_cmpxchg",
+        }
+    }
+
+    fn compare_exchange(&mut self, array: ArrayId, to: &str, expected: &str, new: &str) -> String {
+        let ty = self.kernel.array(array).element;
+        let (word, memory, c) = (self.ty(ty.unsigned()), self.memory(array), self.ty(ty));
+        let cas = self.cas(ty);
+        let [bits, back] = self.bits_of(ty);
+        let [bits, back] =
+            [bits, back].map(|name| if ty.is_float() { name.to_string() } else { format!("({name})") });
+        let name = format!("usm_compare_exchange_{ty}{}", if memory == "__local " { "_local" } else { "" });
+        let qualifiers = self.qualifiers();
+        let volatile = if self.dialect == Dialect::Cuda { "" } else { "volatile " };
+        self.helpers.insert(format!(
+            "{qualifiers}{c} {name}({volatile}{memory}{c} *to, {c} expected, {c} value)\n{{\n    \
+             return {back}({cas}(({volatile}{memory}{word} *)to, {bits}(expected), {bits}(value)));\n}}\n"
+        ));
+        format!("{name}({to}, {expected}, {new})")
+    }
+
+    /// An atomic operation of floating point numbers: tried until nobody was in between.
+    fn float_atomic(&mut self, operation: Atomic, array: ArrayId, to: &str, value: &str) -> String {
+        let ty = self.kernel.array(array).element;
+        let (c, memory) = (self.ty(ty), self.memory(array));
+        let word = self.ty(ty.unsigned());
+        let cas = self.cas(ty);
+        let [bits, back] = self.bits_of(ty);
+        let new = match operation {
+            Atomic::Add => "before + by".to_string(),
+            Atomic::Sub => "before - by".to_string(),
+            Atomic::Min | Atomic::Max => {
+                let suffix = if self.dialect == Dialect::Cuda && ty == Scalar::F32 { "f" } else { "" };
+                format!("f{}{suffix}(before, by)", operation.name())
+            }
+            _ => "by".to_string(),
+        };
+        let volatile = if self.dialect == Dialect::Cuda { "" } else { "volatile " };
+        let name = format!(
+            "usm_atomic_{}_{ty}{}",
+            operation.name(),
+            if memory == "__local " { "_local" } else { "" }
+        );
+        let qualifiers = self.qualifiers();
+        self.helpers.insert(format!(
+            "{qualifiers}{c} {name}({volatile}{memory}{c} *to, {c} by)\n{{\n    \
+             {volatile}{memory}{word} *word = ({volatile}{memory}{word} *)to;\n    \
+             {word} seen = *word, expected;\n    \
+             do {{\n        \
+             {c} before = {back}(seen);\n        \
+             expected = seen;\n        \
+             seen = {cas}(word, expected, {bits}({new}));\n    \
+             }} while (seen != expected);\n    \
+             return {back}(seen);\n}}\n"
+        ));
+        format!("{name}({to}, {value})")
+    }
+
+    fn atomic(&mut self, operation: Atomic, array: ArrayId, to: &str, value: &str) -> String {
+        let element = self.kernel.array(array).element;
+        if element.is_float() {
+            return self.float_atomic(operation, array, to, value);
+        }
         if self.dialect == Dialect::OpenCl {
             let name = match operation {
                 Atomic::Exchange => "xchg",
@@ -417,6 +534,10 @@ impl<'k> Writer<'k> {
                 let name = match name {
                     Math::Abs => "fabs",
                     Math::Ln => "log",
+                    Math::ExpM1 => "expm1",
+                    Math::Ln1p => "log1p",
+                    Math::RoundEven => "rint",
+                    Math::MulAdd => "fma",
                     other => other.name(),
                 };
                 let suffix = if self.dialect == Dialect::Cuda && expr.ty == Scalar::F32 { "f" } else { "" };

@@ -11,6 +11,7 @@ use super::{cuda_c, opencl_c};
 use crate::kernel::{
     ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt, StmtKind, VarId, for_each,
 };
+use crate::lower::{By, lower};
 use crate::operator::{Binary, Math, Unary};
 use crate::phase::{Home, Part, Phases, definition, phases};
 use crate::proof::{Claims, Condition, Number};
@@ -20,10 +21,12 @@ use crate::scalar::{Literal, Scalar};
 /// usm-kernel, `spir_v` a module for devices.
 #[must_use]
 pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&[u8]>) -> String {
-    let phases = phases(kernel);
+    let lowered = lower(kernel, By::One);
+    let phases = phases(&lowered);
     let mut writer =
-        Writer { kernel, phases: &phases, path, text: String::new(), labels: 0, loops: Vec::new() };
-    writer.implementation(claims, name, spir_v);
+        Writer { kernel: &lowered, phases: &phases, path, text: String::new(), labels: 0, loops: Vec::new() };
+    writer.implementation(claims, name);
+    writer.device_code(kernel, name, spir_v);
     writer.text
 }
 
@@ -68,7 +71,7 @@ impl Writer<'_> {
         users > 1
     }
 
-    fn implementation(&mut self, claims: &Claims, name: &str, spir_v: Option<&[u8]>) {
+    fn implementation(&mut self, claims: &Claims, name: &str) {
         let (kernel, path) = (self.kernel, self.path);
         let d = kernel.dimensions;
         let (kept, kept_arrays) = self.kept();
@@ -95,7 +98,7 @@ impl Writer<'_> {
                     (self.array(*id), passing, view)
                 }
                 Parameter::Value(id) => {
-                    let ty = kernel.value(*id).ty.name();
+                    let ty = stored(kernel.value(*id).ty);
                     (format!("__p{}", id.0), format!("Value<{ty}>"), ty.to_string())
                 }
             };
@@ -132,20 +135,29 @@ impl Writer<'_> {
             }
             count += 1;
         }
-        let privates = kept.iter().map(|id| (self.variable(*id), stored(kernel.variable(*id).ty), 1)).chain(
-            kept_arrays.iter().map(|id| {
-                let array = kernel.array(*id);
-                let len = if let Space::Private(len) = array.space { len } else { 0 };
-                (self.array(*id), stored(array.element), len)
-            }),
-        );
-        for (name, element, len) in privates {
+        // What items keep between phases: an array for each type, in which the items of one variable are neighbours.
+        let mut splits = String::new();
+        let variables = kept.iter().map(|id| (self.variable(*id), stored(kernel.variable(*id).ty), 1));
+        let arrays = kept_arrays.iter().map(|id| {
+            let array = kernel.array(*id);
+            let len = if let Space::Private(len) = array.space { len } else { 0 };
+            (self.array(*id), stored(array.element), len)
+        });
+        let mut privates: Vec<(String, &str, u64)> = variables.chain(arrays).collect();
+        privates.sort_by_key(|(_, element, _)| *element);
+        for of_type in privates.chunk_by(|(_, one, _), (_, two, _)| one == two) {
+            let element = of_type[0].1;
             locals += &format!("{path}::Private<{element}>, ");
             local_views += &format!("{path}::PrivateArrays<'_, {element}>, ");
-            local_names += &format!("__kept_{name}, ");
-            lengths += &format!("{len}, ");
-            parameters += &format!("__kept_{name}: &mut [{element}], ");
-            names += &format!("__kept_{name}.into_slice(), ");
+            local_names += &format!("__kept_{element}, ");
+            lengths += &format!("{}, ", of_type.iter().map(|(.., len)| len).sum::<u64>());
+            splits += &format!("let __rest = __kept_{element}.into_slice();\n");
+            for (name, _, len) in of_type {
+                splits +=
+                    &format!("let (__kept_{name}, __rest) = __rest.split_at_mut(__group.size() * {len});\n");
+                parameters += &format!("__kept_{name}: &mut [{element}], ");
+                names += &format!("__kept_{name}, ");
+            }
             count += 1;
         }
         let needs_groups = kernel.needs_groups();
@@ -160,7 +172,17 @@ impl Writer<'_> {
         }
         if count > 0 {
             self.line("#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
-            self.line(&format!("fn local(&self, __range: &{path}::NdRange<{d}>) -> [usize; {count}] {{"));
+            let values: String =
+                kernel.parameters.iter().fold(String::new(), |all, parameter| match parameter {
+                    Parameter::Array(_) => format!("{all}_, "),
+                    Parameter::Value(id) => format!("{all}__p{}, ", id.0),
+                });
+            self.line(&format!(
+                "fn local(&self, __range: &{path}::NdRange<{d}>, ({values}): &{path}::Values<Self::Arguments>) -> [usize; {count}] {{"
+            ));
+            for (index, _) in kernel.values.iter().enumerate() {
+                self.line(&format!("let __p{index} = *__p{index};"));
+            }
             self.sizes();
             self.line(&format!("[{lengths}]\n}}"));
         }
@@ -193,14 +215,14 @@ impl Writer<'_> {
         let phases = self.phases;
         self.parts(&phases.parts);
         self.line("}");
+        self.text += &splits;
         self.line(&format!(
             "if __group.is_proven() {{ body::<true, O>(__group, {names}) }} else {{ body::<false, O>(__group, {names}) }}\n}}\n}}"
         ));
-        self.device_code(name, spir_v);
     }
 
-    fn device_code(&mut self, name: &str, spir_v: Option<&[u8]>) {
-        let (kernel, path) = (self.kernel, self.path);
+    fn device_code(&mut self, kernel: &Kernel, name: &str, spir_v: Option<&[u8]>) {
+        let path = self.path;
         let d = kernel.dimensions;
         let lengths = kernel.lengths();
         let positions = lengths.iter().map(|id| format!("__lengths[{}] as u64", self.position(*id)));
@@ -685,7 +707,17 @@ impl Writer<'_> {
             StmtKind::Continue if self.loops.is_empty() => self.line(&format!("continue 'item_{item};")),
             StmtKind::Continue => self.line("continue;"),
             StmtKind::Return => self.line(&format!("continue 'item_{item};")),
-            StmtKind::Barrier { .. } => {}
+            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+                let index = self.expr(index);
+                let values = [self.expr(expected), self.expr(new)];
+                self.compare_exchange(*array, &index, values, *old, stmt.place);
+            }
+            // Barriers are between phases, and what a group collects is lowered. One thread has its own accesses in order, and tells others by the
+            // end of the launch.
+            StmtKind::Barrier { .. }
+            | StmtKind::Collect(..)
+            | StmtKind::Broadcast(..)
+            | StmtKind::Fence { .. } => {}
         }
     }
 
@@ -776,24 +808,67 @@ impl Writer<'_> {
             return;
         }
         // The items of a group run in turn: plain operations are atomic.
+        let element = self.kernel.array(array).element;
+        let name = element.name();
         let new = match operation {
-            Atomic::Add => "__before.wrapping_add(__by)",
-            Atomic::Sub => "__before.wrapping_sub(__by)",
-            Atomic::Min => "::core::cmp::min(__before, __by)",
-            Atomic::Max => "::core::cmp::max(__before, __by)",
-            Atomic::And => "__before & __by",
-            Atomic::Or => "__before | __by",
-            Atomic::Xor => "__before ^ __by",
-            Atomic::Exchange => "__by",
+            Atomic::Add if element.is_float() => "__before + __by".into(),
+            Atomic::Sub if element.is_float() => "__before - __by".into(),
+            Atomic::Min | Atomic::Max if element.is_float() => {
+                format!("{name}::{}(__before, __by)", operation.name())
+            }
+            Atomic::Add => "__before.wrapping_add(__by)".into(),
+            Atomic::Sub => "__before.wrapping_sub(__by)".into(),
+            Atomic::Min | Atomic::Max => format!("::core::cmp::{}(__before, __by)", operation.name()),
+            Atomic::And => "__before & __by".into(),
+            Atomic::Or => "__before | __by".into(),
+            Atomic::Xor => "__before ^ __by".into(),
+            Atomic::Exchange => "__by".to_string(),
         };
-        self.line(&format!("let (__at, __by) = ({index}, {value});"));
+        self.line(&format!("{{ let (__at, __by): (u64, {name}) = ({index}, {value});"));
         let load = self.load(array, "__at", place);
         self.line(&format!("let __before = {load};"));
-        let store = self.store(array, "__at", new, place);
+        let store = self.store(array, "__at", &new, place);
         self.line(&store);
         if let Some(old) = old {
             self.set(old, "__before");
         }
+        self.line("}");
+    }
+
+    fn compare_exchange(
+        &mut self,
+        array: ArrayId,
+        index: &str,
+        [expected, new]: [String; 2],
+        old: Option<VarId>,
+        place: Place,
+    ) {
+        let (path, element) = (self.path, self.kernel.array(array).element);
+        if self.kernel.array(array).space == Space::Atomic {
+            let (at, slice) = (self.at(array, place), self.array(array));
+            let relaxed = "::core::sync::atomic::Ordering::Relaxed";
+            let call = format!(
+                "(unsafe {{ {path}::generated::element::<PROVEN, _>(&{slice}[..], {index}, {at}) }}).compare_exchange({expected}, {new}, {relaxed}, {relaxed}).unwrap_or_else(|found| found)"
+            );
+            match old {
+                Some(old) => self.set(old, &call),
+                None => self.line(&format!("let _ = {call};")),
+            }
+            return;
+        }
+        let name = element.name();
+        self.line(&format!(
+            "{{ let (__at, __expected, __new): (u64, {name}, {name}) = ({index}, {expected}, {new});"
+        ));
+        let load = self.load(array, "__at", place);
+        self.line(&format!("let __before = {load};"));
+        let store = self.store(array, "__at", "__new", place);
+        let bits = if element.is_float() { ".to_bits()" } else { "" };
+        self.line(&format!("if __before{bits} == __expected{bits} {{ {store} }}"));
+        if let Some(old) = old {
+            self.set(old, "__before");
+        }
+        self.line("}");
     }
 
     fn expr(&mut self, expr: &Expr) -> String {
@@ -808,6 +883,7 @@ impl Writer<'_> {
                     _ => name,
                 }
             }
+            ExprKind::Value(id) if expr.ty == Scalar::Bool => format!("(__p{} != 0)", id.0),
             ExprKind::Value(id) => format!("__p{}", id.0),
             ExprKind::Len(array) => match &self.kernel.array(*array).space {
                 Space::Constant(len) | Space::Private(len) => format!("{len}_u64"),
@@ -974,7 +1050,8 @@ fn count_users(parts: &[Part<'_>], id: ArrayId, users: &mut usize) {
                 let mut uses = false;
                 for stmt in body {
                     let stmts = core::slice::from_ref(*stmt);
-                    let stores = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Store(array, ..) | StmtKind::Atomic(_, array, ..) if array == id);
+                    // Private arrays have no atomic operations.
+                    let stores = |stmt: &Stmt| matches!(stmt.kind, StmtKind::Store(array, ..) if array == id);
                     for_each(stmts, &mut |stmt| uses |= stores(stmt), &mut |_| ());
                     for_each(stmts, &mut |_| (), &mut |expr| {
                         uses |= matches!(expr.kind, ExprKind::Load(array, _) if array == id)

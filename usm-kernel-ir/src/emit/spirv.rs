@@ -14,6 +14,7 @@ use rspirv::spirv::{
 
 use super::function;
 use crate::kernel::{Atomic, Expr, ExprKind, Kernel, Parameter, Query, Space, Stmt, StmtKind, VarId};
+use crate::lower::{By, lower};
 use crate::operator::{Binary, Math, Unary};
 use crate::scalar::{Literal, Scalar};
 
@@ -22,12 +23,14 @@ const WORKGROUP: u32 = 2;
 const DEVICE: u32 = 1;
 const RELAXED: u32 = 0;
 const SEQUENTIAL: u32 = 0x10;
+const ACQUIRE_RELEASE: u32 = 0x8;
 const LOCAL_MEMORY: u32 = 0x100;
 const GLOBAL_MEMORY: u32 = 0x200;
 
 /// The kernel as the bytes of a SPIR-V module.
 #[must_use]
 pub fn spirv(kernel: &Kernel) -> Vec<u8> {
+    let kernel = &*lower(kernel, By::All);
     let mut builder = Builder::new();
     builder.set_version(1, 0);
     let extended = {
@@ -43,8 +46,16 @@ pub fn spirv(kernel: &Kernel) -> Vec<u8> {
         if uses(Scalar::F64) {
             builder.capability(Capability::Float64);
         }
-        let wide = |element: Scalar| matches!(element, Scalar::I64 | Scalar::U64);
-        if kernel.arrays.iter().any(|array| array.space == Space::Atomic && wide(array.element)) {
+        let mut wide = false;
+        kernel.for_each(
+            &mut |stmt| {
+                if let StmtKind::Atomic(_, array, ..) | StmtKind::CompareExchange(array, ..) = &stmt.kind {
+                    wide |= kernel.array(*array).element.bits() == 64;
+                }
+            },
+            &mut |_| (),
+        );
+        if wide {
             builder.capability(Capability::Int64Atomics);
         }
         builder.ext_inst_import("OpenCL.std")
@@ -333,6 +344,32 @@ impl Writer<'_> {
                 let pointer = self.element(*array, index);
                 self.store(pointer, self.kernel.array(*array).element, value);
             }
+            StmtKind::Atomic(operation, array, index, value, old)
+                if self.kernel.array(*array).element.is_float() && *operation != Atomic::Exchange =>
+            {
+                self.float_atomic(*operation, *array, [index, value], *old);
+            }
+            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+                let (index, expected, new) = (self.expr(index), self.expr(expected), self.expr(new));
+                let ty = self.kernel.array(*array).element;
+                let pointer = self.word(*array, index);
+                let (expected, new) = (self.word_of(ty, expected), self.word_of(ty, new));
+                let seen = self.cas(ty, pointer, expected, new);
+                if let Some(old) = old {
+                    let seen = self.number_of(ty, seen);
+                    self.set(*old, seen);
+                }
+            }
+            // Lowered.
+            StmtKind::Collect(..) | StmtKind::Broadcast(..) => {}
+            StmtKind::Fence { local, global } => {
+                let semantics = ACQUIRE_RELEASE
+                    | if *local { LOCAL_MEMORY } else { 0 }
+                    | if *global { GLOBAL_MEMORY } else { 0 };
+                let scope = self.number(Scalar::U32, u64::from(DEVICE));
+                let semantics = self.number(Scalar::U32, u64::from(semantics));
+                self.builder.memory_barrier(scope, semantics).expect("a block is open");
+            }
             StmtKind::Atomic(operation, array, index, value, old) => {
                 let (index, value) = (self.expr(index), self.expr(value));
                 let (pointer, element) = (self.element(*array, index), self.kernel.array(*array).element);
@@ -404,6 +441,89 @@ impl Writer<'_> {
                 let semantics = self.number(Scalar::U32, u64::from(semantics));
                 self.builder.control_barrier(group, group, semantics).expect("a block is open");
             }
+        }
+    }
+
+    /// The address of an element, as that of an integer of its width.
+    fn word(&mut self, array: crate::ArrayId, index: Word) -> Word {
+        let pointer = self.element(array, index);
+        let found = self.kernel.array(array);
+        if !found.element.is_float() {
+            return pointer;
+        }
+        let is_local = matches!(found.space, Space::Local(_));
+        let class = if is_local { StorageClass::Workgroup } else { StorageClass::CrossWorkgroup };
+        let word = self.ty(found.element.unsigned());
+        let ty = self.pointer(class, word);
+        self.op(Op::Bitcast, ty, &[pointer])
+    }
+
+    fn word_of(&mut self, ty: Scalar, value: Word) -> Word {
+        let word = self.ty(ty.unsigned());
+        if ty.is_float() { self.op(Op::Bitcast, word, &[value]) } else { value }
+    }
+
+    fn number_of(&mut self, ty: Scalar, value: Word) -> Word {
+        let float = self.ty(ty);
+        if ty.is_float() { self.op(Op::Bitcast, float, &[value]) } else { value }
+    }
+
+    /// What was there; the new bits are there now where it was what is expected.
+    fn cas(&mut self, ty: Scalar, pointer: Word, expected: Word, new: Word) -> Word {
+        let word = self.ty(ty.unsigned());
+        let scope = self.number(Scalar::U32, u64::from(DEVICE));
+        let relaxed = self.number(Scalar::U32, u64::from(RELAXED));
+        let id = self.builder.id();
+        let operands = [
+            Operand::IdRef(pointer),
+            Operand::IdScope(scope),
+            Operand::IdMemorySemantics(relaxed),
+            Operand::IdMemorySemantics(relaxed),
+            Operand::IdRef(new),
+            Operand::IdRef(expected),
+        ];
+        let instruction =
+            Instruction::new(Op::AtomicCompareExchange, Some(word), Some(id), operands.to_vec());
+        self.builder.insert_into_block(InsertPoint::End, instruction).expect("a block is open");
+        id
+    }
+
+    /// Tried until nobody was in between.
+    fn float_atomic(
+        &mut self,
+        operation: Atomic,
+        array: crate::ArrayId,
+        [index, value]: [&Expr; 2],
+        old: Option<VarId>,
+    ) {
+        let (index, by) = (self.expr(index), self.expr(value));
+        let ty = self.kernel.array(array).element;
+        let (float, word, bool) = (self.ty(ty), self.ty(ty.unsigned()), self.ty(Scalar::Bool));
+        let pointer = self.word(array, index);
+        let first = self.load(pointer, ty.unsigned());
+        let (entry, head, end) = (self.block, self.builder.id(), self.builder.id());
+        let seen = self.builder.id();
+        self.jump(head);
+        self.begin(Some(head));
+        let expected = self.builder.phi(word, None, [(first, entry), (seen, head)]).expect("a block is open");
+        let before = self.op(Op::Bitcast, float, &[expected]);
+        let new = match operation {
+            Atomic::Sub => self.op(Op::FSub, float, &[before, by]),
+            Atomic::Min => self.call(28, float, &[before, by]),
+            Atomic::Max => self.call(27, float, &[before, by]),
+            _ => self.op(Op::FAdd, float, &[before, by]),
+        };
+        let new = self.op(Op::Bitcast, word, &[new]);
+        let found = self.cas(ty, pointer, expected, new);
+        // The value that the next round begins with, under the name that the head knows.
+        let same = Instruction::new(Op::CopyObject, Some(word), Some(seen), vec![Operand::IdRef(found)]);
+        self.builder.insert_into_block(InsertPoint::End, same).expect("a block is open");
+        let done = self.op(Op::IEqual, bool, &[found, expected]);
+        self.fork(done, end, head);
+        self.begin(Some(end));
+        if let Some(old) = old {
+            let old_value = self.number_of(ty, found);
+            self.set(old, old_value);
         }
     }
 
@@ -512,15 +632,37 @@ impl Writer<'_> {
             ExprKind::Select(condition, one, two) => self.select(condition, one, two),
             ExprKind::Math(function, arguments) => {
                 let number = match function {
-                    Math::Abs => 23,
+                    Math::Acos => 0,
+                    Math::Acosh => 1,
+                    Math::Asin => 3,
+                    Math::Asinh => 4,
+                    Math::Atan => 6,
+                    Math::Atan2 => 7,
+                    Math::Atanh => 8,
+                    Math::Cbrt => 11,
                     Math::Ceil => 12,
+                    Math::CopySign => 13,
                     Math::Cos => 14,
+                    Math::Cosh => 15,
                     Math::Exp => 19,
+                    Math::Exp2 => 20,
+                    Math::ExpM1 => 22,
+                    Math::Abs => 23,
                     Math::Floor => 25,
+                    Math::MulAdd => 26,
+                    Math::Hypot => 32,
                     Math::Ln => 37,
+                    Math::Log2 => 38,
+                    Math::Log10 => 39,
+                    Math::Ln1p => 40,
                     Math::Pow => 48,
+                    Math::RoundEven => 53,
+                    Math::Round => 55,
                     Math::Sin => 57,
+                    Math::Sinh => 59,
                     Math::Sqrt => 61,
+                    Math::Tan => 62,
+                    Math::Tanh => 63,
                     Math::Trunc => 66,
                 };
                 let arguments: Vec<Word> = arguments.iter().map(|argument| self.expr(argument)).collect();

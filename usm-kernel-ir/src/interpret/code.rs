@@ -20,8 +20,8 @@ pub(super) enum Step<'k> {
     Enter(usize),
     /// A round of this loop begins.
     Round(usize),
-    /// Waits; inside of so many loops, the innermost first in their list.
-    Barrier(Place, Vec<usize>),
+    /// Waits, at a barrier or to collect; inside of these loops.
+    Wait(&'k Stmt, Vec<usize>),
     End(Place),
 }
 
@@ -99,13 +99,15 @@ impl<'k> Writer<'k> {
                 self.steps.push(Step::Jump(head));
             }
             StmtKind::Return => self.steps.push(Step::End(stmt.place)),
-            StmtKind::Barrier { .. } => {
-                let around = self.around.iter().rev().map(|(_, number, _)| *number).collect();
-                self.steps.push(Step::Barrier(stmt.place, around));
+            StmtKind::Barrier { .. } | StmtKind::Collect(..) | StmtKind::Broadcast(..) => {
+                let around = self.around.iter().map(|(_, number, _)| *number).collect();
+                self.steps.push(Step::Wait(stmt, around));
             }
-            StmtKind::Set(..) | StmtKind::Store(..) | StmtKind::Atomic(..) => {
-                self.steps.push(Step::Plain(stmt))
-            }
+            StmtKind::Set(..)
+            | StmtKind::Store(..)
+            | StmtKind::Atomic(..)
+            | StmtKind::CompareExchange(..)
+            | StmtKind::Fence { .. } => self.steps.push(Step::Plain(stmt)),
         }
     }
 

@@ -9,8 +9,10 @@ use super::code::{Code, Step, code};
 use super::fault::{Deed, Fault, Site, WorkItem};
 use super::input::Input;
 use super::shadow::{Element, Touch};
-use super::value::{cast, compute, further, less, math, unary};
-use crate::kernel::{ArrayId, Atomic, Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind};
+use super::value::{cast, compute, further, less, math, neutral, unary};
+use crate::kernel::{
+    ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind,
+};
 use crate::operator::Binary;
 
 pub(super) struct Machine<'k> {
@@ -24,7 +26,8 @@ pub(super) struct Machine<'k> {
     group: u64,
     /// Items of a group.
     items: u64,
-    phase: u32,
+    /// Numbers of the stretches between two barriers, over all groups: for local and for global memory.
+    phases: [u32; 2],
     item: u64,
     global_ids: [u64; 3],
     local_ids: [u64; 3],
@@ -41,6 +44,8 @@ struct Item {
     rounds: Vec<u64>,
     step: usize,
     stop: Stop,
+    /// What it gives to be collected: the value, and whose it wants.
+    given: [u64; 2],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,7 +72,7 @@ impl<'k> Machine<'k> {
             shadows,
             group: 0,
             items,
-            phase: 0,
+            phases: [0; 2],
             item: 0,
             global_ids: [0; 3],
             local_ids: [0; 3],
@@ -85,6 +90,7 @@ impl<'k> Machine<'k> {
             rounds: vec![0; code.loops],
             step: 0,
             stop: Stop::Barrier(self.kernel.place),
+            given: [0; 2],
         };
         for step in 0..groups {
             self.group = self.order.place(step, groups);
@@ -112,17 +118,29 @@ impl<'k> Machine<'k> {
     }
 
     fn one_group(&mut self, code: &Code<'k>, mut items: Vec<Item>) -> Result<(), Fault> {
+        self.after_barrier(true, true)?;
         loop {
-            self.phase = self.phase.checked_add(1).ok_or(Fault::Steps)?;
             for step in 0..self.items {
                 let place = self.order.place(step, self.items);
                 self.enter(place);
                 self.item(code, &mut items[place as usize])?;
             }
-            if self.all_ended(code, &items)? {
-                return Ok(());
+            let Some(wait) = self.met(code, &items)? else { return Ok(()) };
+            match wait.kind {
+                StmtKind::Barrier { local, global } => self.after_barrier(local, global)?,
+                _ => {
+                    collect(self.kernel, wait, &mut items);
+                    self.after_barrier(true, false)?;
+                }
             }
         }
+    }
+
+    fn after_barrier(&mut self, local: bool, global: bool) -> Result<(), Fault> {
+        for (phase, ordered) in self.phases.iter_mut().zip([local, global]) {
+            *phase = phase.checked_add(u32::from(ordered)).ok_or(Fault::Steps)?;
+        }
+        Ok(())
     }
 
     fn enter(&mut self, item: u64) {
@@ -134,28 +152,24 @@ impl<'k> Machine<'k> {
         }
     }
 
-    /// Whether all items ended; they wait at one barrier, in the same round of every loop around it, where not.
-    fn all_ended(&mut self, code: &Code<'_>, items: &[Item]) -> Result<bool, Fault> {
+    /// What all items wait at, in the same round of every loop around it; nothing where all of them ended.
+    fn met(&mut self, code: &Code<'k>, items: &[Item]) -> Result<Option<&'k Stmt>, Fault> {
         let waiting = items.iter().position(|item| matches!(item.stop, Stop::Barrier(_)));
-        let Some(waiting) = waiting else { return Ok(true) };
-        let one = &items[waiting];
-        let Stop::Barrier(place) = one.stop else { return Ok(true) };
-        let around = match code.steps.get(one.step.wrapping_sub(1)) {
-            Some(Step::Barrier(_, around)) => &around[..],
-            _ => &[],
+        let Some((waiting, one)) = waiting.map(|place| (place, &items[place])) else { return Ok(None) };
+        let Some(Step::Wait(stmt, around)) = code.steps.get(one.step.wrapping_sub(1)) else {
+            return Ok(None);
         };
         let apart = |other: &Item| {
-            other.step != one.step
-                || other.stop != one.stop
-                || around.iter().any(|number| one.rounds[*number] != other.rounds[*number])
+            let same_rounds = || around.iter().all(|number| one.rounds[*number] == other.rounds[*number]);
+            other.step != one.step || other.stop != one.stop || !same_rounds()
         };
-        let Some(found) = items.iter().position(apart) else { return Ok(false) };
+        let Some(found) = items.iter().position(apart) else { return Ok(Some(stmt)) };
         let (there, ended) = match items[found].stop {
             Stop::Barrier(place) => (place, false),
             Stop::End(place) => (place, true),
         };
         self.enter(waiting as u64);
-        let waits = self.site(place);
+        let waits = self.site(stmt.place);
         self.enter(found as u64);
         Err(Fault::Divergence { items: Box::new([waits, self.site(there)]), ended })
     }
@@ -196,8 +210,16 @@ impl<'k> Machine<'k> {
                 }
                 Step::Enter(number) => item.rounds[*number] = 0,
                 Step::Round(number) => item.rounds[*number] += 1,
-                Step::Barrier(place, _) => {
-                    item.stop = Stop::Barrier(*place);
+                Step::Wait(stmt, _) => {
+                    match &stmt.kind {
+                        StmtKind::Collect(.., value) => item.given[0] = self.expr(value, &item.variables)?,
+                        StmtKind::Broadcast(_, value, from) => {
+                            item.given =
+                                [self.expr(value, &item.variables)?, self.expr(from, &item.variables)?];
+                        }
+                        _ => {}
+                    }
+                    item.stop = Stop::Barrier(stmt.place);
                     return Ok(());
                 }
                 Step::End(place) => {
@@ -236,6 +258,19 @@ impl<'k> Machine<'k> {
                     own[old.0 as usize] = before;
                 }
             }
+            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+                let index = self.expr(index, own)?;
+                let (expected, new) = (self.expr(expected, own)?, self.expr(new, own)?);
+                let place = self.touch(*array, index, stmt.place, Deed::Atomic)?;
+                let word = &mut self.words[array.0 as usize][place];
+                let before = *word;
+                if before == expected {
+                    *word = new;
+                }
+                if let Some(old) = old {
+                    own[old.0 as usize] = before;
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -268,7 +303,7 @@ impl<'k> Machine<'k> {
         let touch = Touch {
             item: (self.group * self.items + self.item) as u32,
             group: self.group as u32,
-            phase: self.phase,
+            phase: self.phases[usize::from(!matches!(array.space, Space::Local(_)))],
             place,
         };
         // Arrays that are only read have none.
@@ -337,6 +372,35 @@ impl<'k> Machine<'k> {
                 math(*function, expr.ty, words)
             }
         })
+    }
+}
+
+/// Gives each item what the group collects.
+fn collect(kernel: &Kernel, stmt: &Stmt, items: &mut [Item]) {
+    match &stmt.kind {
+        StmtKind::Collect(collection, operator, variable, _) => {
+            let ty = kernel.variable(*variable).ty;
+            let mut sum: Option<u64> = None;
+            for item in items.iter_mut() {
+                let before = sum.unwrap_or_else(|| neutral(*operator, ty).bits);
+                let value = sum.map_or(item.given[0], |sum| compute(*operator, ty, sum, item.given[0]));
+                sum = Some(value);
+                let own = if *collection == Collection::Exclusive { before } else { value };
+                item.variables[variable.0 as usize] = own;
+            }
+            if let (Collection::Reduce, Some(sum)) = (collection, sum) {
+                items.iter_mut().for_each(|item| item.variables[variable.0 as usize] = sum);
+            }
+        }
+        StmtKind::Broadcast(variable, ..) => {
+            let values: Vec<u64> = items.iter().map(|item| item.given[0]).collect();
+            let last = values.len().saturating_sub(1);
+            for item in items.iter_mut() {
+                let from = usize::try_from(item.given[1]).unwrap_or(last).min(last);
+                item.variables[variable.0 as usize] = values[from];
+            }
+        }
+        _ => {}
     }
 }
 

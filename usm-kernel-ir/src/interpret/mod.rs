@@ -19,6 +19,7 @@ use crate::error::Refusal;
 use crate::kernel::Kernel;
 use crate::verify::verify_items;
 use machine::Machine;
+pub(crate) use value::neutral;
 
 /// The order in which items run between two barriers, and groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

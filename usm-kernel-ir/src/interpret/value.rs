@@ -34,7 +34,7 @@ pub(super) fn unary(operator: Unary, ty: Scalar, word: u64) -> u64 {
 }
 
 /// Two operands, as [`Binary`] says.
-pub(super) fn compute(operator: Binary, ty: Scalar, one: u64, two: u64) -> u64 {
+pub(crate) fn compute(operator: Binary, ty: Scalar, one: u64, two: u64) -> u64 {
     if ty.is_float() {
         let (one, two) = (float(ty, one), float(ty, two));
         let value = match operator {
@@ -132,7 +132,7 @@ pub(super) fn cast(from: Scalar, to: Scalar, word: u64) -> u64 {
 }
 
 pub(super) fn math(function: Math, ty: Scalar, words: [u64; 3]) -> u64 {
-    let (one, two) = (float(ty, words[0]), float(ty, words[1]));
+    let [one, two, three] = words.map(|word| float(ty, word));
     let value = match function {
         Math::Abs => libm::fabs(one),
         Math::Sqrt => libm::sqrt(one),
@@ -143,7 +143,49 @@ pub(super) fn math(function: Math, ty: Scalar, words: [u64; 3]) -> u64 {
         Math::Ln => libm::log(one),
         Math::Sin => libm::sin(one),
         Math::Cos => libm::cos(one),
+        Math::Tan => libm::tan(one),
+        Math::Asin => libm::asin(one),
+        Math::Acos => libm::acos(one),
+        Math::Atan => libm::atan(one),
+        Math::Sinh => libm::sinh(one),
+        Math::Cosh => libm::cosh(one),
+        Math::Tanh => libm::tanh(one),
+        Math::Asinh => libm::asinh(one),
+        Math::Acosh => libm::acosh(one),
+        Math::Atanh => libm::atanh(one),
+        Math::Exp2 => libm::exp2(one),
+        Math::ExpM1 => libm::expm1(one),
+        Math::Log2 => libm::log2(one),
+        Math::Log10 => libm::log10(one),
+        Math::Ln1p => libm::log1p(one),
+        Math::Cbrt => libm::cbrt(one),
+        Math::Round => libm::round(one),
+        Math::RoundEven => libm::rint(one),
         Math::Pow => libm::pow(one, two),
+        Math::Atan2 => libm::atan2(one, two),
+        Math::Hypot => libm::hypot(one, two),
+        Math::CopySign => libm::copysign(one, two),
+        Math::MulAdd if ty == Scalar::F32 => {
+            let [one, two, three] = words.map(|word| Literal { ty, bits: word }.to_f32());
+            return Literal::f32(libm::fmaf(one, two, three)).bits;
+        }
+        Math::MulAdd => libm::fma(one, two, three),
     };
     rounded(ty, value)
+}
+
+/// What changes nothing when it is collected by an operator.
+pub(crate) fn neutral(operator: Binary, ty: Scalar) -> Literal {
+    let float = |value: f64| Literal { ty, bits: rounded(ty, value) };
+    let bits = match operator {
+        Binary::Mul if ty.is_float() => return float(1.0),
+        Binary::Min if ty.is_float() => return float(f64::INFINITY),
+        Binary::Max if ty.is_float() => return float(f64::NEG_INFINITY),
+        Binary::Mul => 1,
+        Binary::Min => ty.max().map_or(u64::MAX, |max| max as u64),
+        Binary::Max => ty.min() as u64,
+        Binary::And => u64::MAX,
+        _ => 0,
+    };
+    Literal::integer(ty, bits)
 }

@@ -158,6 +158,26 @@ impl Walker<'_> {
                     state.variables[old.0 as usize] = None;
                 }
             }
+            StmtKind::CompareExchange(array, index, values, old) => {
+                for value in values {
+                    let _ = self.value(value, state);
+                }
+                let index = self.value(index, state);
+                self.access(*array, Kind::Atomic, index, stmt.place, state);
+                if let Some(old) = old {
+                    state.variables[old.0 as usize] = None;
+                }
+            }
+            StmtKind::Collect(_, _, variable, value) => {
+                let _ = self.value(value, state);
+                state.variables[variable.0 as usize] = None;
+                self.close(state);
+            }
+            StmtKind::Broadcast(variable, value, from) => {
+                let _ = (self.value(value, state), self.value(from, state));
+                state.variables[variable.0 as usize] = None;
+                self.close(state);
+            }
             StmtKind::If(condition, then, other) => self.branch(condition, then, other, state),
             StmtKind::While(condition, body) => {
                 self.rounds(stmt, body, state, &mut |walker, before, state| {
@@ -175,7 +195,7 @@ impl Walker<'_> {
                 });
             }
             StmtKind::Barrier { .. } => self.close(state),
-            StmtKind::Break | StmtKind::Continue | StmtKind::Return => {}
+            StmtKind::Break | StmtKind::Continue | StmtKind::Return | StmtKind::Fence { .. } => {}
         }
     }
 
@@ -361,8 +381,8 @@ impl Walker<'_> {
         }
         let interval = self.interval(&index.sum, &state.guards);
         let len = self.len(array);
-        let conditions = interval.low.zip(interval.high).zip(len).map(|((low, high), len)| {
-            let mut all = [index.requires.clone(), interval.requires].concat();
+        let conditions = interval.low.zip(interval.high).zip(len).map(|((low, high), (len, requires))| {
+            let mut all = [index.requires.clone(), interval.requires, requires].concat();
             all.push(Condition::AtMost(Number::ZERO, low));
             all.push(Condition::AtMost(high, len.sub(Number::ONE)));
             unknown(all)
@@ -385,17 +405,18 @@ impl Walker<'_> {
         self.accesses.push(Access { array, kind, index, requires, guards: state.guards.clone(), place });
     }
 
-    /// Elements of an array.
-    fn len(&mut self, array: ArrayId) -> Option<Number> {
+    /// Elements of an array, where the conditions hold.
+    fn len(&mut self, array: ArrayId) -> Option<(Number, Vec<Condition>)> {
+        let plain = |number| Some((number, Vec::new()));
         match &self.kernel.array(array).space {
-            Space::Read | Space::Write | Space::Atomic => Some(Number::Len(array)),
-            Space::Constant(len) | Space::Private(len) => i64::try_from(*len).ok().map(Number::Constant),
+            Space::Read | Space::Write | Space::Atomic => plain(Number::Len(array)),
+            Space::Constant(len) | Space::Private(len) => plain(Number::Constant(i64::try_from(*len).ok()?)),
             Space::Local(len) => {
                 let mut state = State { variables: Vec::new(), guards: Vec::new(), open: Vec::new() };
                 let known = self.value(len, &mut state);
-                let exact = self.exact(&known, Scalar::U64, &[])?;
                 // A length that wraps is another one than the sum says.
-                (unknown(exact).is_empty()).then(|| known.sum.as_number().cloned()).flatten()
+                let exact = self.exact(&known, Scalar::U64, &[])?;
+                Some((known.sum.as_number().cloned()?, exact))
             }
         }
     }
@@ -422,7 +443,7 @@ impl Walker<'_> {
                 plain(Linear::number(if expr.ty.is_signed() { number } else { number.max(Number::ZERO) }))
             }
             ExprKind::Len(array) => match self.len(*array) {
-                Some(len) => plain(Linear::number(len)),
+                Some((len, requires)) => Known { sum: Linear::number(len), requires },
                 None => self.unknown_of(expr, None, None, Vec::new()),
             },
             ExprKind::Query(query, dimension) => {

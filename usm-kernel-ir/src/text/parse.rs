@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use super::tree::{Tree, TreeKind, read};
 use crate::error::Refusal;
 use crate::kernel::{
-    Array, ArrayId, Atomic, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt, StmtKind, Value,
-    ValueId, VarId, Variable,
+    Array, ArrayId, Atomic, Collection, Expr, ExprKind, Kernel, Parameter, Place, Query, Space, Stmt,
+    StmtKind, Value, ValueId, VarId, Variable,
 };
 use crate::operator::{Binary, Math, Unary};
 use crate::scalar::{Literal, Scalar};
@@ -108,6 +108,13 @@ impl<'t> Items<'t> {
             return Err(Refusal::new(tree.place, "a block `(do ..)` is needed here"));
         }
         items.items.map(stmt).collect()
+    }
+
+    /// A variable for the old value, where it comes next.
+    fn old(&mut self) -> Result<Option<VarId>, Refusal> {
+        let is =
+            matches!(self.peek(), Some(Tree { kind: TreeKind::Word(word), .. }) if word.starts_with('$'));
+        if is { self.variable().map(Some) } else { Ok(None) }
     }
 
     fn is_word(&self, word: &str) -> bool {
@@ -253,10 +260,22 @@ fn stmt(tree: &Tree) -> Result<Stmt, Refusal> {
             let operation = operation
                 .ok_or_else(|| Refusal::new(tree.place, format!("`{word}` is no atomic operation")))?;
             let (array, index, value) = (items.array()?, items.expr()?, items.expr()?);
-            let has_old = matches!(items.peek(), Some(Tree { kind: TreeKind::Word(word), .. }) if word.starts_with('$'));
-            let old = if has_old { Some(items.variable()?) } else { None };
-            StmtKind::Atomic(operation, array, index, value, old)
+            StmtKind::Atomic(operation, array, index, value, items.old()?)
         }
+        "compare-exchange" => {
+            let (array, index) = (items.array()?, items.expr()?);
+            let values = [Box::new(items.expr()?), Box::new(items.expr()?)];
+            StmtKind::CompareExchange(array, index, values, items.old()?)
+        }
+        "collect" => {
+            let (word, by) = (items.word()?, items.word()?);
+            let wrong = |word| Refusal::new(tree.place, format!("`{word}` is no way to collect"));
+            let collection = Collection::from_name(word).ok_or_else(|| wrong(word))?;
+            let operator = Binary::from_name(by).ok_or_else(|| wrong(by))?;
+            StmtKind::Collect(collection, operator, items.variable()?, items.expr()?)
+        }
+        "broadcast" => StmtKind::Broadcast(items.variable()?, items.expr()?, items.expr()?),
+        "fence" => StmtKind::Fence { local: items.takes("local"), global: items.takes("global") },
         "if" => StmtKind::If(items.expr()?, items.block()?, items.block()?),
         "while" => StmtKind::While(items.expr()?, items.block()?),
         "for" => {

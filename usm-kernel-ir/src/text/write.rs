@@ -123,6 +123,24 @@ fn stmt(to: &mut String, stmt: &Stmt, depth: usize) -> fmt::Result {
                 write!(to, " ${}", old.0)?;
             }
         }
+        StmtKind::CompareExchange(array, index, [expected, new], old) => {
+            write!(to, "(compare-exchange #{}", array.0)?;
+            for one in [index, expected, new] {
+                spaced(to, one)?;
+            }
+            if let Some(old) = old {
+                write!(to, " ${}", old.0)?;
+            }
+        }
+        StmtKind::Collect(collection, operator, variable, value) => {
+            write!(to, "(collect {} {} ${}", collection.name(), operator.name(), variable.0)?;
+            spaced(to, value)?;
+        }
+        StmtKind::Broadcast(variable, value, from) => {
+            write!(to, "(broadcast ${}", variable.0)?;
+            spaced(to, value)?;
+            spaced(to, from)?;
+        }
         StmtKind::If(condition, then, other) => {
             to.write_str("(if")?;
             spaced(to, condition)?;
@@ -148,8 +166,9 @@ fn stmt(to: &mut String, stmt: &Stmt, depth: usize) -> fmt::Result {
         StmtKind::Break => to.write_str("(break")?,
         StmtKind::Continue => to.write_str("(continue")?,
         StmtKind::Return => to.write_str("(return")?,
-        StmtKind::Barrier { local, global } => {
-            to.write_str("(barrier")?;
+        StmtKind::Barrier { local, global } | StmtKind::Fence { local, global } => {
+            let is_fence = matches!(stmt.kind, StmtKind::Fence { .. });
+            to.write_str(if is_fence { "(fence" } else { "(barrier" })?;
             to.write_str(if *local { " local" } else { "" })?;
             to.write_str(if *global { " global" } else { "" })?;
         }

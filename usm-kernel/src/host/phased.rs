@@ -35,11 +35,10 @@ pub fn run<const D: usize, K: Kernel<D>, O: Order>(
     region: &mut [u8],
     order: O,
 ) -> Result<(), LaunchError> {
-    let lengths = kernel.local(range);
+    let (elements, values) = (K::Arguments::view_lengths(&arguments), K::Arguments::view_values(&arguments));
+    let lengths = kernel.local(range, &values);
     let description = Description::with_lengths(kernel, range, &lengths)?;
-    let elements = K::Arguments::view_lengths(&arguments);
-    let proof =
-        description.admit(kernel, range, elements.as_ref(), &K::Arguments::view_values(&arguments))?;
+    let proof = description.admit(kernel, range, elements.as_ref(), &values)?;
     let needed = description.local.region as u64;
     let available = region.len() as u64;
     let local =

@@ -49,7 +49,7 @@ impl Kernel<1> for Histogram {
     type Arguments = (Read<u8>, Write<u32>);
     type Local = (Zeroed<u32>,);
 
-    fn local(&self, _: &NdRange<1>) -> [usize; 1] {
+    fn local(&self, _: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 1] {
         [Self::BINS]
     }
 

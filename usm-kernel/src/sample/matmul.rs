@@ -53,7 +53,7 @@ impl Kernel<2> for Matmul {
         Some([0, 1])
     }
 
-    fn local(&self, _: &NdRange<2>) -> [usize; 2] {
+    fn local(&self, _: &NdRange<2>, _: &Values<Self::Arguments>) -> [usize; 2] {
         [DEPTH * WIDTH, WIDTH]
     }
 

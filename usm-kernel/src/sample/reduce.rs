@@ -49,7 +49,7 @@ impl Kernel<1> for Reduce {
     type Arguments = (Read<f32>, Write<f32>);
     type Local = (Local<f32>,);
 
-    fn local(&self, range: &NdRange<1>) -> [usize; 1] {
+    fn local(&self, range: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 1] {
         [range.local().items() as usize]
     }
 

@@ -18,7 +18,7 @@ impl Kernel<1> for Reverse {
     type Arguments = (Write<f32>,);
     type Local = (Local<f32>,);
 
-    fn local(&self, range: &NdRange<1>) -> [usize; 1] {
+    fn local(&self, range: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 1] {
         [range.local().items() as usize]
     }
 
@@ -60,7 +60,7 @@ impl<const N: usize> Kernel<1> for ReverseOneGroup<N> {
         Some([N as u64])
     }
 
-    fn local(&self, _: &NdRange<1>) -> [usize; 1] {
+    fn local(&self, _: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 1] {
         [N]
     }
 

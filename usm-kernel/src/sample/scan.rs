@@ -33,7 +33,7 @@ impl Kernel<1> for ScanParts {
     type Arguments = (Read<u32>, Write<u32>, Write<u32>);
     type Local = (Local<u32>, Local<u32>);
 
-    fn local(&self, range: &NdRange<1>) -> [usize; 2] {
+    fn local(&self, range: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 2] {
         [range.local().items() as usize; 2]
     }
 

@@ -4,6 +4,7 @@ mod binary;
 mod code;
 mod codes;
 mod contexts;
+mod language;
 mod one_source;
 mod order;
 mod results;
@@ -20,6 +21,7 @@ use usm_kernel::{
 pub use binary::*;
 pub use code::*;
 pub use contexts::*;
+pub use language::*;
 pub use one_source::*;
 pub use order::*;
 pub use results::*;

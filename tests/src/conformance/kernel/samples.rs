@@ -184,7 +184,7 @@ impl Kernel<1> for Mixed {
     type Arguments = (Write<u32>,);
     type Local = (Local<u8>, Local<f64>, Zeroed<u32>, Private<u32>);
 
-    fn local(&self, range: &NdRange<1>) -> [usize; 4] {
+    fn local(&self, range: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 4] {
         let items = range.local().items() as usize;
         // An odd number of bytes in front of doubles.
         [2 * items + 1, items, 1, 2]
@@ -278,7 +278,7 @@ impl Kernel<1> for Hungry {
     type Arguments = (Write<u32>,);
     type Local = (Local<u8>,);
 
-    fn local(&self, _: &NdRange<1>) -> [usize; 1] {
+    fn local(&self, _: &NdRange<1>, _: &Values<Self::Arguments>) -> [usize; 1] {
         [self.bytes]
     }
 

@@ -1,0 +1,119 @@
+//! The language of kernels from one source, all of it, on every device and from every code: the kernels of usm-kernel's own tests.
+
+use usm_core::{BackendKind, QueueOrder};
+use usm_kernel::Programmable;
+use usm_kernel::prelude::*;
+
+use super::{queue, range, ready_in_every_format, shared};
+use crate::{Fixture, skip};
+
+#[path = "../../../../usm-kernel/tests/common/language.rs"]
+mod kernels;
+
+/// Functions that are put in: branches and loops that return, barriers inside, arrays of each memory; a bool.
+pub fn one_source_with_functions<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    let values: Vec<u32> = (0..96).map(|i| i * 37 % 50).collect();
+    for ready in ready_in_every_format::<kernels::functions, B, 1>(fixture.context) {
+        for (flag, low) in [(true, -3), (false, 0)] {
+            let a = shared(&queue, &values);
+            let (mut out, mut found) = (shared(&queue, &[0_u32; 96]), shared(&queue, &[0_u64; 96]));
+            let arguments = (flag, &a, low, &mut out, &mut found);
+            let launch = Launch::new(&queue, range([96], [48]));
+            let _ = launch.run_on(&ready, kernels::functions, arguments).expect("a launch");
+            let plain = kernels::functions_plain(flag, &values, low);
+            assert_eq!(out.read().expect("a view")[..], plain.0);
+            assert_eq!(found.read().expect("a view")[..], plain.1);
+        }
+    }
+}
+
+/// What groups collect: reductions, scans, broadcasts, in one and two dimensions.
+pub fn one_source_with_collectives<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    for ready in ready_in_every_format::<kernels::collect, B, 1>(fixture.context) {
+        let values: Vec<i32> = (0..144).map(|i| i * 31 % 96 - 40).collect();
+        let (a, zeros) = (shared(&queue, &values), [0_i32; 144]);
+        let [mut sums, mut scans, mut befores] = core::array::from_fn(|_| shared(&queue, &zeros));
+        let mut truths = shared(&queue, &[0_u32; 144]);
+        let arguments = (&a, &mut sums, &mut scans, &mut befores, &mut truths);
+        let launch = Launch::new(&queue, range([144], [48]));
+        let _ = launch.run_on(&ready, kernels::collect, arguments).expect("a launch");
+        let plain = kernels::collect_plain(&values);
+        for (found, plain) in [&sums, &scans, &befores].into_iter().zip(&plain) {
+            let found: Vec<i64> =
+                found.read().expect("a view").iter().map(|value| i64::from(*value)).collect();
+            assert_eq!(found, *plain);
+        }
+        let truths: Vec<i64> = truths.read().expect("a view").iter().map(|value| i64::from(*value)).collect();
+        assert_eq!(truths, plain[3]);
+    }
+    for ready in ready_in_every_format::<kernels::collect_plane, B, 2>(fixture.context) {
+        let values: Vec<u32> = (0..96).map(|i| i * 29 % 41).collect();
+        let (a, mut out) = (shared(&queue, &values), shared(&queue, &[0_u32; 96]));
+        let launch = Launch::new(&queue, range([8, 12], [4, 6]));
+        let _ = launch.run_on(&ready, kernels::collect_plane, (&a, &mut out)).expect("a launch");
+        assert_eq!(out.read().expect("a view")[..], kernels::collect_plane_plain(&values));
+    }
+}
+
+/// Atomic operations on floating point numbers, in local and global memory; compare-exchange, of 32 and 64 bits; a fence.
+pub fn one_source_with_every_atomic<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    for ready in ready_in_every_format::<kernels::atomics, B, 1>(fixture.context) {
+        let values: Vec<f32> = (0..96_u8).map(|i| f32::from(i) - 20.0).collect();
+        let sum: f32 = values.iter().sum();
+        let (a, mut totals) = (shared(&queue, &values), shared(&queue, &[0.0_f32; 4]));
+        let (mut words, mut wide) = (shared(&queue, &[0_u32; 3]), shared(&queue, &[0_i64; 2]));
+        let launch = Launch::new(&queue, range([96], [48]));
+        let arguments = (&a, &mut totals, &mut words, &mut wide);
+        let _ = launch.run_on(&ready, kernels::atomics, arguments).expect("a launch");
+        assert_eq!(totals.read().expect("a view")[..], [sum, 75.0, -20.0, -sum]);
+        assert_eq!(words.read().expect("a view")[..], [95 * 48, 95, 96]);
+        assert_eq!(wide.read().expect("a view")[..], [-95 * 48, 7]);
+    }
+}
+
+/// Local memory whose length a scalar says.
+pub fn one_source_with_sized_local_memory<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    let values: Vec<u32> = (0..64).collect();
+    for ready in ready_in_every_format::<kernels::rotate, B, 1>(fixture.context) {
+        for (by, group) in [(3, 16), (8, 8), (0, 32)] {
+            let mut a = shared(&queue, &values);
+            let launch = Launch::new(&queue, range([64], [group as u64]));
+            let _ = launch.run_on(&ready, kernels::rotate, (by as u64, &mut a)).expect("a launch");
+            assert_eq!(a.read().expect("a view")[..], kernels::rotate_plain(by, group, &values));
+        }
+    }
+}
+
+/// The functions of floating point numbers, within what OpenCL allows a full profile.
+pub fn one_source_with_functions_of_numbers<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let backend = fixture.context.info().backend;
+    // The drivers of the tests interpret PTX and SPIR-V, but few functions of numbers.
+    let driver = match backend {
+        BackendKind::Cuda | BackendKind::Hip => "USM_CUDA_DRIVER",
+        BackendKind::LevelZero => "USM_LEVEL_ZERO_DRIVER",
+        _ => "",
+    };
+    if !driver.is_empty() && std::env::var_os(driver).is_some() {
+        skip::limit(backend, "functions of numbers: the driver of the tests has few of them");
+        return;
+    }
+    let queue = queue(fixture, QueueOrder::InOrder);
+    let values: Vec<f32> = (1..40_u8).map(|i| f32::from(i) / 40.0).collect();
+    for ready in ready_in_every_format::<kernels::functions_of_numbers, B, 1>(fixture.context) {
+        let (a, mut out) = (shared(&queue, &values), shared(&queue, &[0.0_f32; 39 * 32]));
+        let launch = Launch::new(&queue, range([48], [16]));
+        let _ = launch.run_on(&ready, kernels::functions_of_numbers, (&a, &mut out)).expect("a launch");
+        for (row, x) in out.read().expect("a view").chunks(32).zip(&values) {
+            let plain = kernels::functions_of_numbers_plain(f64::from(*x));
+            for (place, (found, wanted)) in row.iter().zip(plain).enumerate() {
+                let error = (f64::from(*found) - wanted).abs();
+                // 16 units in the last place, of a number that is at least 1/8.
+                assert!(error <= 2e-6 * wanted.abs().max(0.125), "{place} of {x}: {found}, not {wanted}");
+            }
+        }
+    }
+}

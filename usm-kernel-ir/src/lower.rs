@@ -1,0 +1,269 @@
+//! What a group collects, as stores to local memory, barriers and loads: what every target has.
+//!
+//! A device does it in steps whose number grows with the logarithm of the items, the host by one item in a loop.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::interpret::neutral;
+use crate::kernel::{
+    Array, ArrayId, Collection, Expr, ExprKind, Kernel, Place, Query, Space, Stmt, StmtKind, VarId, Variable,
+};
+use crate::operator::Binary;
+use crate::scalar::{Literal, Scalar};
+
+/// Who collects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The first item.
+    One,
+    /// All items.
+    All,
+}
+
+/// A verified kernel without [`StmtKind::Collect`] and [`StmtKind::Broadcast`]. It has an array of local memory more for each type that was
+/// collected, behind the others and in the same order whoever collects.
+pub(crate) fn lower(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
+    let mut collects = false;
+    let mut note =
+        |stmt: &Stmt| collects |= matches!(stmt.kind, StmtKind::Collect(..) | StmtKind::Broadcast(..));
+    kernel.for_each(&mut note, &mut |_| ());
+    if !collects {
+        return Cow::Borrowed(kernel);
+    }
+    let mut lowered = kernel.clone();
+    let body = core::mem::take(&mut lowered.body);
+    let mut writer = Writer { own: kernel.arrays.len(), kernel: lowered, by };
+    let body = writer.block(body);
+    writer.kernel.body = body;
+    Cow::Owned(writer.kernel)
+}
+
+struct Writer {
+    kernel: Kernel,
+    /// Arrays of the kernel itself.
+    own: usize,
+    by: By,
+}
+
+impl Writer {
+    fn block(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
+        let mut out = Vec::new();
+        for stmt in body {
+            let place = stmt.place;
+            let kind = match stmt.kind {
+                StmtKind::If(condition, then, other) => {
+                    StmtKind::If(condition, self.block(then), self.block(other))
+                }
+                StmtKind::While(condition, body) => StmtKind::While(condition, self.block(body)),
+                StmtKind::For(variable, start, end, step, body) => {
+                    StmtKind::For(variable, start, end, step, self.block(body))
+                }
+                StmtKind::Collect(collection, operator, variable, value) => {
+                    let here = Here { place, scratch: self.scratch(value.ty, place), ty: value.ty };
+                    self.put(&here, value, &mut out);
+                    self.collect(&here, collection, operator, variable, &mut out);
+                    continue;
+                }
+                StmtKind::Broadcast(variable, value, from) => {
+                    let here = Here { place, scratch: self.scratch(value.ty, place), ty: value.ty };
+                    // Its own value is evaluated before the barrier, as that of the others.
+                    let known = self.fresh(Scalar::U64, place);
+                    out.push(here.set(known, from));
+                    self.put(&here, value, &mut out);
+                    let last = Expr::binary(Binary::Sub, self.items(place), number(1, place), place);
+                    let from = Expr::variable(known, Scalar::U64, place);
+                    let from = Expr::binary(Binary::Min, from, last, place);
+                    out.push(here.set(variable, here.load(from)));
+                    continue;
+                }
+                other => other,
+            };
+            out.push(Stmt { kind, place });
+        }
+        out
+    }
+
+    /// Each item's value to its place, once nobody reads what was collected before.
+    fn put(&mut self, here: &Here, value: Expr, out: &mut Vec<Stmt>) {
+        let known = self.fresh(here.ty, here.place);
+        out.push(here.set(known, value));
+        out.push(here.barrier());
+        out.push(here.store(self.item(here.place), Expr::variable(known, here.ty, here.place)));
+        out.push(here.barrier());
+    }
+
+    /// The array through which values of this type go.
+    fn scratch(&mut self, element: Scalar, place: Place) -> ArrayId {
+        let known = self.kernel.arrays.iter().skip(self.own).position(|array| array.element == element);
+        let index = known.map_or(self.kernel.arrays.len(), |place| self.own + place);
+        if known.is_none() {
+            let space = Space::Local(self.items(place));
+            self.kernel.arrays.push(Array { name: "collected".into(), element, space, place });
+        }
+        ArrayId(index as u32)
+    }
+
+    fn fresh(&mut self, ty: Scalar, place: Place) -> VarId {
+        self.kernel.variables.push(Variable { name: "collected".into(), ty, place });
+        VarId(self.kernel.variables.len() as u32 - 1)
+    }
+
+    /// Items of a group.
+    fn items(&self, place: Place) -> Expr {
+        if let Some(group) = self.kernel.group.as_ref().filter(|group| !group.contains(&0)) {
+            return number(group.iter().product(), place);
+        }
+        let sizes =
+            (0..self.kernel.dimensions).map(|dimension| Expr::query(Query::LocalSize, dimension, place));
+        let product = sizes.reduce(|all, size| Expr::binary(Binary::Mul, all, size, place));
+        product.unwrap_or_else(|| number(1, place))
+    }
+
+    /// Linear local id.
+    fn item(&self, place: Place) -> Expr {
+        let mut linear = Expr::query(Query::LocalId, 0, place);
+        for dimension in 1..self.kernel.dimensions {
+            let said = self.kernel.group.as_ref().map_or(0, |group| group[usize::from(dimension)]);
+            let size =
+                if said == 0 { Expr::query(Query::LocalSize, dimension, place) } else { number(said, place) };
+            linear = Expr::binary(Binary::Mul, linear, size, place);
+            linear = Expr::binary(Binary::Add, linear, Expr::query(Query::LocalId, dimension, place), place);
+        }
+        linear
+    }
+
+    fn collect(
+        &mut self,
+        here: &Here,
+        collection: Collection,
+        operator: Binary,
+        variable: VarId,
+        out: &mut Vec<Stmt>,
+    ) {
+        let place = here.place;
+        match (self.by, collection) {
+            (By::One, _) => self.by_one(here, collection == Collection::Reduce, operator, out),
+            (By::All, Collection::Reduce) => self.tree(here, operator, out),
+            (By::All, _) => self.rounds(here, operator, out),
+        }
+        let item = self.item(place);
+        let value = match collection {
+            Collection::Reduce => here.load(number(0, place)),
+            Collection::Inclusive => here.load(item),
+            Collection::Exclusive => {
+                let before = Expr::binary(Binary::Sub, item.clone(), number(1, place), place);
+                let has = Expr::binary(Binary::Gt, item, number(0, place), place);
+                let none = Expr::literal(neutral(operator, here.ty), place);
+                Expr {
+                    kind: ExprKind::Select(Box::new(has), Box::new(here.load(before)), Box::new(none)),
+                    ty: here.ty,
+                    place,
+                }
+            }
+        };
+        out.push(here.set(variable, value));
+    }
+
+    /// One item goes through all values.
+    fn by_one(&mut self, here: &Here, reduces: bool, operator: Binary, out: &mut Vec<Stmt>) {
+        let place = here.place;
+        let (sum, count) = (self.fresh(here.ty, place), self.fresh(Scalar::U64, place));
+        let so_far = || Expr::variable(sum, here.ty, place);
+        let at = || Expr::variable(count, Scalar::U64, place);
+        let next = Expr::binary(operator, so_far(), here.load(at()), place);
+        let mut body = vec![here.set(sum, next)];
+        let mut all = vec![here.set(sum, here.load(number(0, place)))];
+        if !reduces {
+            body.push(here.store(at(), so_far()));
+        }
+        let (start, end, step) = (number(1, place), self.items(place), number(1, place));
+        all.push(Stmt::new(StmtKind::For(count, start, end, step, body), place));
+        if reduces {
+            all.push(here.store(number(0, place), so_far()));
+        }
+        let first = Expr::binary(Binary::Eq, self.item(place), number(0, place), place);
+        out.push(Stmt::new(StmtKind::If(first, all, Vec::new()), place));
+        out.push(here.barrier());
+    }
+
+    /// In each round the first half takes the second half's values.
+    fn tree(&mut self, here: &Here, operator: Binary, out: &mut Vec<Stmt>) {
+        let place = here.place;
+        let half = self.fresh(Scalar::U64, place);
+        let step = || Expr::variable(half, Scalar::U64, place);
+        let binary = |operator, one, two| Expr::binary(operator, one, two, place);
+        // The greatest power of two below the number of items.
+        out.push(here.set(half, number(1, place)));
+        let doubled = || binary(Binary::Mul, step(), number(2, place));
+        let more = binary(Binary::Lt, doubled(), self.items(place));
+        out.push(Stmt::new(StmtKind::While(more, vec![here.set(half, doubled())]), place));
+        let item = self.item(place);
+        let other = binary(Binary::Add, item.clone(), step());
+        let both = binary(
+            Binary::AndThen,
+            binary(Binary::Lt, item.clone(), step()),
+            binary(Binary::Lt, other.clone(), self.items(place)),
+        );
+        let sum = binary(operator, here.load(item.clone()), here.load(other));
+        let taken = Stmt::new(StmtKind::If(both, vec![here.store(item, sum)], Vec::new()), place);
+        let halved = here.set(half, binary(Binary::Div, step(), number(2, place)));
+        let left = binary(Binary::Gt, step(), number(0, place));
+        out.push(Stmt::new(StmtKind::While(left, vec![taken, here.barrier(), halved]), place));
+    }
+
+    /// In each round an item takes the value of the one that is twice as far before it.
+    fn rounds(&mut self, here: &Here, operator: Binary, out: &mut Vec<Stmt>) {
+        let place = here.place;
+        let (far, sum) = (self.fresh(Scalar::U64, place), self.fresh(here.ty, place));
+        let step = || Expr::variable(far, Scalar::U64, place);
+        let so_far = || Expr::variable(sum, here.ty, place);
+        let binary = |operator, one, two| Expr::binary(operator, one, two, place);
+        let item = self.item(place);
+        let before = here.load(binary(Binary::Sub, item.clone(), step()));
+        let has = binary(Binary::Ge, item.clone(), step());
+        let taken = vec![here.set(sum, binary(operator, before, so_far()))];
+        let body = vec![
+            here.set(sum, here.load(item.clone())),
+            Stmt::new(StmtKind::If(has, taken, Vec::new()), place),
+            here.barrier(),
+            here.store(item, so_far()),
+            here.barrier(),
+            here.set(far, binary(Binary::Mul, step(), number(2, place))),
+        ];
+        out.push(here.set(far, number(1, place)));
+        let more = binary(Binary::Lt, step(), self.items(place));
+        out.push(Stmt::new(StmtKind::While(more, body), place));
+    }
+}
+
+/// Where something is collected, and through what.
+struct Here {
+    place: Place,
+    scratch: ArrayId,
+    ty: Scalar,
+}
+
+impl Here {
+    fn load(&self, index: Expr) -> Expr {
+        Expr::load(self.scratch, self.ty, index, self.place)
+    }
+
+    fn store(&self, index: Expr, value: Expr) -> Stmt {
+        Stmt::new(StmtKind::Store(self.scratch, index, value), self.place)
+    }
+
+    const fn set(&self, variable: VarId, value: Expr) -> Stmt {
+        Stmt::new(StmtKind::Set(variable, value), self.place)
+    }
+
+    const fn barrier(&self) -> Stmt {
+        Stmt::new(StmtKind::Barrier { local: true, global: false }, self.place)
+    }
+}
+
+fn number(value: u64, place: Place) -> Expr {
+    Expr::literal(Literal::integer(Scalar::U64, value), place)
+}

@@ -1,0 +1,265 @@
+//! Calls: functions of the same module, which are put in where they are called, and what a group does together.
+
+use alloc::rc::Rc;
+
+use proc_macro2::Span;
+use syn::spanned::Spanned as _;
+use syn::{Expr as Rust, ExprCall, FnArg, ItemFn, Pat, Result, ReturnType, Type};
+use usm_kernel_ir::{Binary, Collection, Expr, ExprKind, Literal, Scalar, Stmt, StmtKind, without_returns};
+
+use crate::body;
+use crate::expression::{expr, may_run, typed};
+use crate::scope::{Called, Meaning, Scope, refuse, scalar};
+use crate::signature::{element, here};
+
+/// Puts a function of the same module in, before the statement; its result, or nothing where it has none. Nothing at all where no function is called so.
+pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Result<Option<Option<Expr>>> {
+    let function = scope.neighbours.functions.iter().find(|function| function.sig.ident == name);
+    let Some(function) = function.map(Rc::clone) else { return Ok(None) };
+    may_run(call.func.span(), scope)?;
+    if scope.called.iter().any(|called| called.name == name) {
+        return refuse(
+            call.span(),
+            format!("`{name}` calls itself: devices have no recursion, write a loop"),
+        );
+    }
+    let (needed, given) = (function.sig.inputs.len(), call.args.len());
+    if needed != given {
+        return refuse(call.span(), format!("`{name}` has {needed} parameters, {given} arguments are given"));
+    }
+    let mut names = Vec::new();
+    for (parameter, argument) in function.sig.inputs.iter().zip(&call.args) {
+        names.push(given_for(parameter, argument, scope)?);
+    }
+    let at = here(call.span());
+    let result = match &function.sig.output {
+        ReturnType::Default => None,
+        ReturnType::Type(_, ty) => {
+            let ty = scalar(ty)?;
+            Some((scope.hidden(name, ty, at), ty))
+        }
+    };
+    let outside = scope.apart();
+    for (ident, meaning) in names {
+        scope.name(&ident, meaning);
+    }
+    scope.called.push(Called { name: name.into(), result: result.map(|(id, _)| id) });
+    let before = core::mem::take(&mut scope.before);
+    let inside = body_of(&function, scope);
+    scope.before = before;
+    let _ = scope.called.pop();
+    scope.restore(outside);
+    let inside = without_returns(&mut scope.kernel, inside?, result.map(|(id, _)| id));
+    scope.before.extend(inside);
+    Ok(Some(result.map(|(id, ty)| Expr::variable(id, ty, at))))
+}
+
+/// What a parameter's name means inside: an array of the caller, or a variable with the argument's value.
+fn given_for(parameter: &FnArg, argument: &Rust, scope: &mut Scope) -> Result<(syn::Ident, Meaning)> {
+    let FnArg::Typed(parameter) = parameter else {
+        return refuse(parameter.span(), "a function of kernels is no method");
+    };
+    let Pat::Ident(pattern) = &*parameter.pat else {
+        return refuse(parameter.pat.span(), "a parameter is a name");
+    };
+    if let Type::Reference(reference) = &*parameter.ty {
+        let (Type::Slice(syn::TypeSlice { elem, .. }) | Type::Array(syn::TypeArray { elem, .. })) =
+            &*reference.elem
+        else {
+            return refuse(reference.elem.span(), "write `&[T]` or `&mut [T]`");
+        };
+        let mut given = argument;
+        while let Rust::Reference(inner) = given {
+            given = &inner.expr;
+        }
+        let meaning = match given {
+            Rust::Path(path) => path.path.get_ident().map(|name| scope.find(name)).transpose()?,
+            _ => None,
+        };
+        let Some(Meaning::Array(id)) = meaning else {
+            return refuse(argument.span(), "an array of the kernel is needed here, by its name");
+        };
+        let (needed, found) = (inner_of_atomic(elem)?, scope.kernel.array(id).element);
+        if needed != found {
+            return refuse(argument.span(), format!("an array of {found}, not {needed}"));
+        }
+        return Ok((pattern.ident.clone(), Meaning::Array(id)));
+    }
+    let ty = scalar(&parameter.ty)?;
+    let value = typed(argument, ty, scope)?;
+    let variable = scope.hidden(&pattern.ident.to_string(), ty, value.place);
+    scope.before.push(Stmt::new(StmtKind::Set(variable, value.clone()), value.place));
+    Ok((pattern.ident.clone(), Meaning::Variable { id: variable, mutable: pattern.mutability.is_some() }))
+}
+
+fn inner_of_atomic(ty: &Type) -> Result<Scalar> {
+    Ok(match crate::signature::atomic(ty)? {
+        Some(element) => element,
+        None => element(ty)?,
+    })
+}
+
+/// A function's body; its last expression sets the result.
+fn body_of(function: &ItemFn, scope: &mut Scope) -> Result<Vec<Stmt>> {
+    if function.sig.generics.params.first().is_some() {
+        return refuse(
+            function.sig.generics.span(),
+            "a function of kernels has no type parameters: write one for each type",
+        );
+    }
+    let mut block = (*function.block).clone();
+    let result = scope.called.last().and_then(|called| called.result);
+    let last = match (result, block.stmts.last()) {
+        (Some(_), Some(syn::Stmt::Expr(value, None))) if is_value(value) => {
+            let value = value.clone();
+            let _ = block.stmts.pop();
+            Some(value)
+        }
+        _ => None,
+    };
+    body::block_and(&block, scope, |scope, out| match (result, last) {
+        (Some(result), Some(value)) => {
+            let value = typed(&value, scope.kernel.variable(result).ty, scope)?;
+            out.append(&mut scope.before);
+            let at = value.place;
+            out.push(Stmt::new(StmtKind::Set(result, value), at));
+            Ok(())
+        }
+        _ => Ok(()),
+    })
+}
+
+/// Whether the last expression of a body is its value, and no statement that returns by itself.
+fn is_value(last: &Rust) -> bool {
+    match last {
+        Rust::Return(_) | Rust::While(_) | Rust::Loop(_) | Rust::ForLoop(_) | Rust::Assign(_) => false,
+        // A branch whose blocks end in values is a value.
+        Rust::If(branch) => branch.then_branch.stmts.last().is_some_and(|stmt| {
+            matches!(stmt, syn::Stmt::Expr(value, None) if is_value(value)) && branch.else_branch.is_some()
+        }),
+        _ => true,
+    }
+}
+
+/// What a group does together; nothing where no such function is called so.
+pub(crate) fn of_group(
+    call: &ExprCall,
+    name: &str,
+    hint: Option<Scalar>,
+    scope: &mut Scope,
+) -> Result<Option<Expr>> {
+    let at = here(call.span());
+    let arguments: Vec<&Rust> = call.args.iter().collect();
+    let collection = match name {
+        "group_reduce" | "group_any" | "group_all" => Some(Collection::Reduce),
+        "group_inclusive_scan" => Some(Collection::Inclusive),
+        "group_exclusive_scan" => Some(Collection::Exclusive),
+        "group_broadcast" => None,
+        _ => return Ok(None),
+    };
+    may_run(call.func.span(), scope)?;
+    let is_of_truth = matches!(name, "group_any" | "group_all");
+    let [value, rest @ ..] = &arguments[..] else {
+        return refuse(call.span(), format!("`{name}` needs a value"));
+    };
+    let value = if is_of_truth { typed(value, Scalar::Bool, scope)? } else { expr(value, hint, scope)? };
+    let ty = value.ty;
+    let to = scope.hidden(name, ty, at);
+    let kind = match (collection, rest) {
+        (None, [from]) => StmtKind::Broadcast(to, value, typed(from, Scalar::U64, scope)?),
+        (Some(collection), []) if is_of_truth => {
+            let operator = if name == "group_any" { Binary::Or } else { Binary::And };
+            StmtKind::Collect(collection, operator, to, value)
+        }
+        (Some(collection), [operator]) if !is_of_truth => {
+            let found = by(operator)?;
+            if !found.collects(ty) {
+                return refuse(operator.span(), format!("{ty} is not collected by this"));
+            }
+            StmtKind::Collect(collection, found, to, value)
+        }
+        _ => {
+            let how = match name {
+                "group_broadcast" => "group_broadcast(value, local_id)",
+                "group_any" | "group_all" => "group_any(condition)",
+                _ => "group_reduce(value, ADD)",
+            };
+            return refuse(call.span(), format!("write `{how}`"));
+        }
+    };
+    scope.before.push(Stmt::new(kind, at));
+    Ok(Some(Expr::variable(to, ty, at)))
+}
+
+fn by(operator: &Rust) -> Result<Binary> {
+    let name = match operator {
+        Rust::Path(path) => path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default(),
+        _ => String::new(),
+    };
+    Ok(match name.as_str() {
+        "ADD" => Binary::Add,
+        "MUL" => Binary::Mul,
+        "MIN" => Binary::Min,
+        "MAX" => Binary::Max,
+        "AND" => Binary::And,
+        "OR" => Binary::Or,
+        "XOR" => Binary::Xor,
+        _ => return refuse(operator.span(), "write ADD, MUL, MIN, MAX, AND, OR or XOR"),
+    })
+}
+
+/// `return` inside of a function of kernels.
+pub(crate) fn returned(
+    value: Option<&Rust>,
+    span: Span,
+    scope: &mut Scope,
+    out: &mut Vec<Stmt>,
+) -> Result<()> {
+    let at = here(span);
+    match (scope.called.last().map(|called| called.result), value) {
+        (None, Some(value)) => return refuse(value.span(), "a kernel has no result: write it to an array"),
+        (Some(None), Some(value)) => {
+            return refuse(value.span(), "this function has no result: write `-> T`");
+        }
+        (Some(Some(_)), None) => return refuse(span, "this function has a result: write `return value`"),
+        (Some(Some(result)), Some(value)) => {
+            let value = typed(value, scope.kernel.variable(result).ty, scope)?;
+            out.append(&mut scope.before);
+            out.push(Stmt::new(StmtKind::Set(result, value), at));
+        }
+        (_, None) => {}
+    }
+    out.push(Stmt::new(StmtKind::Return, at));
+    Ok(())
+}
+
+/// The value of a constant.
+pub(crate) fn constant(item: &syn::ItemConst, scope: &mut Scope) -> Result<Literal> {
+    let value = typed(&item.expr, scalar(&item.ty)?, scope)?;
+    fold(&value).map_or_else(
+        || refuse(item.expr.span(), "a constant of kernels is a number, or a sum or product of numbers"),
+        Ok,
+    )
+}
+
+fn fold(value: &Expr) -> Option<Literal> {
+    match &value.kind {
+        ExprKind::Literal(literal) => Some(*literal),
+        ExprKind::Cast(inner) if value.ty.is_integer() && inner.ty.is_integer() => {
+            fold(inner).map(|inner| Literal::integer(value.ty, inner.bits))
+        }
+        ExprKind::Binary(operator, one, two) if value.ty.is_integer() => {
+            let (one, two) = (fold(one)?, fold(two)?);
+            let bits = match operator {
+                Binary::Add => one.bits.wrapping_add(two.bits),
+                Binary::Sub => one.bits.wrapping_sub(two.bits),
+                Binary::Mul => one.bits.wrapping_mul(two.bits),
+                Binary::Div if !one.ty.is_signed() => one.bits.checked_div(two.bits)?,
+                Binary::Shl => one.bits.checked_shl(two.bits as u32)?,
+                _ => return None,
+            };
+            Some(Literal::integer(value.ty, bits))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,302 @@
+//! Kernels that use all of the language, for tests on the host and on devices.
+
+use usm_kernel::kernels;
+
+#[kernels]
+pub(crate) mod nodes {
+    /// Items of the groups that say how many they are.
+    pub(crate) const GROUP: u64 = 48;
+    const BINS: u64 = GROUP / 6;
+
+    #[kernel_fn]
+    fn clamp(x: i32, low: i32, high: i32) -> i32 {
+        if x < low {
+            return low;
+        }
+        if x > high {
+            return high;
+        }
+        x
+    }
+
+    /// The first place from `start` on, in steps, with a value of at least `least`; `end` where there is none.
+    #[kernel_fn]
+    fn first(a: &[u32], start: u64, end: u64, least: u32) -> u64 {
+        for i in start..end {
+            let mut k = 0_u64;
+            while k < 1 {
+                if a[i] >= least {
+                    return i;
+                }
+                k += 1;
+            }
+        }
+        end
+    }
+
+    /// Adds up an array of the group; the result is that of every item.
+    #[kernel_fn]
+    fn sum_of(lm: &mut [u32], l: u64) -> u32 {
+        let mut h = 32_u64;
+        while h > 0 {
+            if l < h && l + h < GROUP {
+                lm[l] += lm[l + h];
+            }
+            barrier(LOCAL);
+            h /= 2;
+        }
+        lm[0]
+    }
+
+    #[kernel_fn]
+    fn fill(bins: &mut [u32], value: u32) {
+        for k in 0..BINS {
+            bins[k] = value + k as u32;
+        }
+    }
+
+    /// Functions: branches that return, loops that return, arrays of each memory, barriers inside.
+    #[kernel(group = 48)]
+    pub(crate) fn functions(flag: bool, a: &[u32], low: i32, out: &mut [u32], found: &mut [u64]) {
+        #[local]
+        let mut lm: [u32; GROUP];
+        let mut bins: [u32; BINS] = [0; BINS];
+        let (l, i) = (local_id(0), global_id(0));
+        fill(&mut bins, a[i]);
+        lm[l] = bins[i % BINS];
+        barrier(LOCAL);
+        let sum = sum_of(lm, l);
+        let shown = clamp(sum as i32 - 700, low, 100) as u32;
+        out[i] = if flag { shown } else { sum };
+        found[i] = first(a, i, a.len(), 40) + min(i, 1) - min(1, i);
+    }
+
+    /// What a group collects, in one dimension, of a size that the kernel says.
+    #[kernel(group = 48)]
+    pub(crate) fn collect(
+        a: &[i32],
+        sums: &mut [i32],
+        scans: &mut [i32],
+        befores: &mut [i32],
+        truths: &mut [u32],
+    ) {
+        let (l, i) = (local_id(0), global_id(0));
+        let value = a[i];
+        sums[i] = group_reduce(value, ADD) + group_reduce(value, MIN) * 1000 - group_reduce(value, MAX);
+        scans[i] = group_inclusive_scan(value, ADD);
+        befores[i] = group_exclusive_scan(value, MAX);
+        let bits = group_reduce(1_u32 << (l as u32 % 32), OR);
+        let mut truth = bits & group_broadcast(l as u32, 5);
+        // All items decide alike, so barriers may follow.
+        if group_any(value > 90) {
+            truth += 100 + group_reduce(1_u32, ADD);
+        }
+        if group_all(value >= 0) {
+            truth += 10_000;
+        }
+        truths[i] = truth + group_broadcast(l as u32, l + 1) * 100_000;
+    }
+
+    /// The same over two dimensions, of any size.
+    #[kernel(dimensions = 2)]
+    pub(crate) fn collect_plane(a: &[u32], out: &mut [u32]) {
+        let i = global_id(0) * global_size(1) + global_id(1);
+        let mut sum = 0_u32;
+        for round in 0..2_u32 {
+            sum += group_inclusive_scan(a[i] + round, ADD) * group_reduce(a[i], MAX);
+        }
+        out[i] = sum;
+    }
+
+    /// Atomic operations on floating point numbers, compare-exchange, a fence.
+    #[kernel(group = 48)]
+    pub(crate) fn atomics(a: &[f32], totals: &[Atomic<f32>], words: &[Atomic<u32>], wide: &[Atomic<i64>]) {
+        #[local]
+        let mut lm: [f32; 2];
+        let (l, i) = (local_id(0), global_id(0));
+        if l < 2 {
+            lm[l] = 0.0;
+        }
+        barrier(LOCAL);
+        lm[0].fetch_add(a[i]);
+        lm[1].fetch_max(a[i]);
+        barrier(LOCAL);
+        if l == 0 {
+            totals[0].fetch_add(lm[0]);
+            totals[1].fetch_max(lm[1]);
+        }
+        totals[2].fetch_min(a[i]);
+        totals[3].fetch_sub(a[i]);
+        // A sum by compare-exchange.
+        let mut seen = words[0].load();
+        let mut done = false;
+        while !done {
+            let found = words[0].compare_exchange(seen, seen + i as u32);
+            done = found == seen;
+            seen = found;
+        }
+        fence(GLOBAL);
+        words[1].fetch_max(words[2].fetch_add(1));
+        wide[0].fetch_add(0 - (i as i64));
+        wide[1].compare_exchange(0, 7);
+    }
+
+    /// Local memory whose length a scalar says.
+    #[kernel]
+    pub(crate) fn rotate(by: u64, a: &mut [u32]) {
+        #[local]
+        let mut lm: [u32; local_size(0) + by];
+        let (l, i) = (local_id(0), global_id(0));
+        lm[l] = a[i];
+        if l < by {
+            lm[l + local_size(0)] = a[i] + 1000;
+        }
+        barrier(LOCAL);
+        a[i] = lm[l + by];
+    }
+
+    /// The functions of floating point numbers, a row of them for each element.
+    #[kernel]
+    pub(crate) fn functions_of_numbers(a: &[f32], out: &mut [f32]) {
+        let i = global_id(0);
+        if i < a.len() && i * 32 + 31 < out.len() {
+            let x = a[i];
+            out[i * 32] = x.tan();
+            out[i * 32 + 1] = x.asin();
+            out[i * 32 + 2] = x.acos();
+            out[i * 32 + 3] = x.atan();
+            out[i * 32 + 4] = x.sinh();
+            out[i * 32 + 5] = x.cosh();
+            out[i * 32 + 6] = x.tanh();
+            out[i * 32 + 7] = x.asinh();
+            out[i * 32 + 8] = (x + 1.0).acosh();
+            out[i * 32 + 9] = (x * 0.5).atanh();
+            out[i * 32 + 10] = x.exp2();
+            out[i * 32 + 11] = x.exp_m1();
+            out[i * 32 + 12] = x.log2();
+            out[i * 32 + 13] = x.log10();
+            out[i * 32 + 14] = x.ln_1p();
+            out[i * 32 + 15] = x.cbrt();
+            out[i * 32 + 16] = (x * 9.0 - 3.0).round();
+            out[i * 32 + 17] = (x * 9.0 - 3.0).round_ties_even();
+            out[i * 32 + 18] = x.atan2(2.0 - x);
+            out[i * 32 + 19] = x.hypot(0.5);
+            out[i * 32 + 20] = x.copysign(0.25 - x);
+            out[i * 32 + 21] = x.mul_add(x, 1.0);
+            out[i * 32 + 22] = x.powf(1.5);
+            out[i * 32 + 23] = x.sin() + x.cos();
+            out[i * 32 + 24] = x.sqrt() - x.exp();
+            out[i * 32 + 25] = x.ln().abs();
+            out[i * 32 + 26] = (x * 7.3).floor() + (x * 7.3).ceil();
+            out[i * 32 + 27] = (x * -7.3).trunc();
+            out[i * 32 + 28] = (x * 7.3) % 0.7;
+            out[i * 32 + 29] = x.min(0.3) + x.max(0.3);
+            out[i * 32 + 30] = 0.0;
+            out[i * 32 + 31] = 0.0;
+        }
+    }
+}
+
+pub(crate) use self::nodes::*;
+
+/// What [`functions`] gives.
+pub(crate) fn functions_plain(flag: bool, a: &[u32], low: i32) -> (Vec<u32>, Vec<u64>) {
+    let mut out = Vec::new();
+    let mut found = Vec::new();
+    for (i, _) in a.iter().enumerate() {
+        let start = i / 48 * 48;
+        let sum: u32 = (start..start + 48).map(|k| a[k] + (k % 8) as u32).sum();
+        let shown = (sum as i32 - 700).max(low).min(100) as u32;
+        out.push(if flag { shown } else { sum });
+        found.push((i..a.len()).find(|k| a[*k] >= 40).unwrap_or(a.len()) as u64);
+    }
+    (out, found)
+}
+
+/// What [`collect`] gives.
+pub(crate) fn collect_plain(a: &[i32]) -> [Vec<i64>; 4] {
+    let mut all = [const { Vec::new() }; 4];
+    for group in a.chunks(48) {
+        let (sum, min, max) =
+            (group.iter().sum::<i32>(), group.iter().min().unwrap(), group.iter().max().unwrap());
+        for (l, _) in group.iter().enumerate() {
+            all[0].push(i64::from(sum + min * 1000 - max));
+            all[1].push(i64::from(group[..=l].iter().sum::<i32>()));
+            all[2].push(i64::from(group[..l].iter().copied().max().unwrap_or(i32::MIN)));
+            let mut truth = 5;
+            if group.iter().any(|value| *value > 90) {
+                truth += 148;
+            }
+            if group.iter().all(|value| *value >= 0) {
+                truth += 10_000;
+            }
+            all[3].push(truth + (l + 1).min(47) as i64 * 100_000);
+        }
+    }
+    all
+}
+
+/// What [`collect_plane`] gives, with groups of 4 times 6 items in a range of 8 times 12.
+pub(crate) fn collect_plane_plain(a: &[u32]) -> Vec<u32> {
+    let mut out = vec![0; 96];
+    for group in 0..4 {
+        let places: Vec<usize> =
+            (0..24).map(|l| (group / 2 * 4 + l / 6) * 12 + group % 2 * 6 + l % 6).collect();
+        let max = places.iter().map(|place| a[*place]).max().unwrap();
+        for (l, place) in places.iter().enumerate() {
+            for round in 0..2 {
+                out[*place] += places[..=l].iter().map(|place| a[*place] + round).sum::<u32>() * max;
+            }
+        }
+    }
+    out
+}
+
+/// What [`rotate`] gives, in groups of `group` items.
+pub(crate) fn rotate_plain(by: usize, group: usize, a: &[u32]) -> Vec<u32> {
+    let mut out = Vec::new();
+    for part in a.chunks(group) {
+        let more = part[..by].iter().map(|value| value + 1000);
+        out.extend(part.iter().copied().chain(more).skip(by));
+    }
+    out
+}
+
+/// What [`functions_of_numbers`] gives, by the functions of `f64`.
+pub(crate) fn functions_of_numbers_plain(x: f64) -> [f64; 32] {
+    let steps = f64::from(x as f32 * 9.0 - 3.0);
+    [
+        x.tan(),
+        x.asin(),
+        x.acos(),
+        x.atan(),
+        x.sinh(),
+        x.cosh(),
+        x.tanh(),
+        x.asinh(),
+        f64::from(x as f32 + 1.0).acosh(),
+        (x * 0.5).atanh(),
+        x.exp2(),
+        x.exp_m1(),
+        x.log2(),
+        x.log10(),
+        x.ln_1p(),
+        x.cbrt(),
+        steps.round(),
+        steps.round_ties_even(),
+        x.atan2(2.0 - x),
+        x.hypot(0.5),
+        x.copysign(0.25 - x),
+        x.mul_add(x, 1.0),
+        x.powf(1.5),
+        x.sin() + x.cos(),
+        x.sqrt() - x.exp(),
+        x.ln().abs(),
+        (x * 7.3).floor() + (x * 7.3).ceil(),
+        (x * -7.3).trunc(),
+        f64::from(x as f32 * 7.3) % f64::from(0.7_f32),
+        x.min(f64::from(0.3_f32)) + x.max(f64::from(0.3_f32)),
+        0.0,
+        0.0,
+    ]
+}

@@ -1,0 +1,173 @@
+//! All of the language on the host: by the body in three orders, and by the interpreter, which finds no fault.
+
+#![cfg(all(feature = "macros", feature = "std"))]
+
+use usm_core::backend::host::HostHeap;
+use usm_core::{Host, Queue, QueueOrder, UsmVec};
+use usm_kernel::prelude::*;
+use usm_kernel::{InOrder, Kernel, Proof, Reversed, Shuffled};
+
+#[path = "common/language.rs"]
+mod language;
+
+fn queue() -> Queue<HostHeap> {
+    HostHeap::new().context().queue(QueueOrder::InOrder).unwrap()
+}
+
+type Array<T> = UsmVec<T, Host, HostHeap>;
+
+fn array<T: bytemuck::Pod>(queue: &Queue<HostHeap>, values: &[T]) -> Array<T> {
+    UsmVec::from_slice(queue, values).unwrap()
+}
+
+/// Checks a launch, and runs it in each order: `$start` makes the arguments' arrays, `$check` looks at them afterwards.
+macro_rules! every_order {
+    ($queue:expr, $range:expr, $kernel:expr, $start:expr, |$arrays:ident| $arguments:expr, $check:expr) => {{
+        let mut $arrays = $start;
+        Launch::new($queue, $range).check($kernel, $arguments).unwrap();
+        let _ = Launch::new($queue, $range).order(InOrder).run($kernel, $arguments).unwrap();
+        $check(&$arrays);
+        let mut $arrays = $start;
+        let _ = Launch::new($queue, $range).order(Reversed).run($kernel, $arguments).unwrap();
+        $check(&$arrays);
+        let mut $arrays = $start;
+        let _ = Launch::new($queue, $range).order(Shuffled(5)).run($kernel, $arguments).unwrap();
+        $check(&$arrays);
+    }};
+}
+
+#[test]
+fn functions_are_put_in() {
+    let queue = &queue();
+    let values: Vec<u32> = (0..96).map(|i| i * 37 % 50).collect();
+    let a = &array(queue, &values);
+    for (flag, low) in [(true, -3), (false, 0)] {
+        let (out, found) = language::functions_plain(flag, &values, low);
+        let range = NdRange::new([96], [48]).unwrap();
+        every_order!(
+            queue,
+            range,
+            language::functions,
+            (array(queue, &[0_u32; 96]), array(queue, &[0_u64; 96])),
+            |arrays| (flag, a, low, &mut arrays.0, &mut arrays.1),
+            |arrays: &(Array<u32>, Array<u64>)| {
+                assert_eq!(arrays.0.read().unwrap()[..], out);
+                assert_eq!(arrays.1.read().unwrap()[..], found);
+            }
+        );
+    }
+}
+
+#[test]
+fn a_group_collects() {
+    let queue = &queue();
+    for least in [-40, 0] {
+        let values: Vec<i32> = (0..144).map(|i| i * 31 % 96 + least).collect();
+        let a = &array(queue, &values);
+        let plain = language::collect_plain(&values);
+        let range = NdRange::new([144], [48]).unwrap();
+        assert_eq!(language::collect.proof(&range, &[144; 5], &((), (), (), (), ())), Proof::Proven);
+        let zeros = || array(queue, &[0_i32; 144]);
+        every_order!(
+            queue,
+            range,
+            language::collect,
+            (zeros(), zeros(), zeros(), array(queue, &[0_u32; 144])),
+            |arrays| (a, &mut arrays.0, &mut arrays.1, &mut arrays.2, &mut arrays.3),
+            |arrays: &(Array<i32>, Array<i32>, Array<i32>, Array<u32>)| {
+                let wide = |array: &Array<i32>| {
+                    array.read().unwrap().iter().map(|value| i64::from(*value)).collect::<Vec<_>>()
+                };
+                let truths: Vec<i64> =
+                    arrays.3.read().unwrap().iter().map(|value| i64::from(*value)).collect();
+                assert_eq!([wide(&arrays.0), wide(&arrays.1), wide(&arrays.2), truths], plain);
+            }
+        );
+    }
+}
+
+#[test]
+fn a_group_of_two_dimensions_collects() {
+    let queue = &queue();
+    let values: Vec<u32> = (0..96).map(|i| i * 29 % 41).collect();
+    let a = &array(queue, &values);
+    let plain = language::collect_plane_plain(&values);
+    every_order!(
+        queue,
+        NdRange::new([8, 12], [4, 6]).unwrap(),
+        language::collect_plane,
+        array(queue, &[0_u32; 96]),
+        |out| (a, &mut out),
+        |out: &Array<u32>| assert_eq!(out.read().unwrap()[..], plain)
+    );
+}
+
+#[test]
+fn atomics_of_numbers_and_compare_exchange() {
+    let queue = &queue();
+    let values: Vec<f32> = (0..96_u8).map(|i| f32::from(i) - 20.0).collect();
+    let a = &array(queue, &values);
+    let sum: f32 = values.iter().sum();
+    every_order!(
+        queue,
+        NdRange::new([96], [48]).unwrap(),
+        language::atomics,
+        (array(queue, &[0.0_f32; 4]), array(queue, &[0_u32; 3]), array(queue, &[0_i64; 2])),
+        |arrays| (a, &mut arrays.0, &mut arrays.1, &mut arrays.2),
+        |arrays: &(Array<f32>, Array<u32>, Array<i64>)| {
+            assert_eq!(arrays.0.read().unwrap()[..], [sum, 75.0, -20.0, -sum]);
+            assert_eq!(arrays.1.read().unwrap()[..], [95 * 48, 95, 96]);
+            assert_eq!(arrays.2.read().unwrap()[..], [-95 * 48, 7]);
+        }
+    );
+}
+
+#[test]
+fn a_scalar_says_how_long_local_memory_is() {
+    let queue = &queue();
+    let values: Vec<u32> = (0..64).collect();
+    for (by, group) in [(3, 16), (8, 8), (0, 32)] {
+        let plain = language::rotate_plain(by, group, &values);
+        every_order!(
+            queue,
+            NdRange::new([64], [group as u64]).unwrap(),
+            language::rotate,
+            array(queue, &values),
+            |a| (by as u64, &mut a),
+            |a: &Array<u32>| assert_eq!(a.read().unwrap()[..], plain)
+        );
+    }
+}
+
+#[test]
+fn functions_of_numbers() {
+    let queue = &queue();
+    let values: Vec<f32> = (1..40_u8).map(|i| f32::from(i) / 40.0).collect();
+    let a = &array(queue, &values);
+    every_order!(
+        queue,
+        NdRange::new([48], [16]).unwrap(),
+        language::functions_of_numbers,
+        array(queue, &[0.0_f32; 39 * 32]),
+        |out| (a, &mut out),
+        |out: &Array<f32>| {
+            for (row, x) in out.read().unwrap().chunks(32).zip(&values) {
+                let plain = language::functions_of_numbers_plain(f64::from(*x));
+                for (place, (found, wanted)) in row.iter().zip(plain).enumerate() {
+                    let error = (f64::from(*found) - wanted).abs();
+                    assert!(error <= 4e-7 * wanted.abs().max(1.0), "{place} of {x}: {found}, not {wanted}");
+                }
+            }
+        }
+    );
+}
+
+#[test]
+fn a_length_that_a_scalar_says_is_proven() {
+    let range = NdRange::new([64], [16]).unwrap();
+    assert_eq!(language::rotate.proof(&range, &[1, 64], &(3, ())), Proof::Proven);
+    assert_eq!(language::rotate.proof(&range, &[1, 64], &(16, ())), Proof::Proven);
+    assert!(matches!(language::rotate.proof(&range, &[1, 63], &(3, ())), Proof::Unproven { .. }));
+    // The sum that is the length wraps.
+    assert_ne!(language::rotate.proof(&range, &[1, 64], &(u64::MAX - 3, ())), Proof::Proven);
+}
