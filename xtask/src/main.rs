@@ -20,6 +20,7 @@ mod memcheck;
 mod mutants;
 mod nrt;
 mod numba;
+mod prose;
 mod public_api;
 mod python;
 mod races;
@@ -53,6 +54,7 @@ usage: cargo xtask <command>
   loom                  the models of lock-free code under all interleavings
   mutants [--json]      wrong inputs made on purpose for each checker, which must refuse them all
   public-api [--write]  the public items of every library beside the lists in public-api/; --write: writes the lists anew
+  prose                 widths of comments, lengths of paragraphs, names in ARCHITECTURE.md, parts of decision records
   images                the freestanding and bare-metal images alone
   features              every pair of features of every crate alone
   nrt [--debug]         the C library of usm-nrt, or the one that looks for misuse; prints where it and its header are
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
         "numba" => numba::run(rest),
         "public-api" => public_api::run(rest),
         "wheel" => no_arguments(rest).and_then(|()| wheel::run()),
+        "prose" => no_arguments(rest).and_then(|()| prose::run()),
         "spirv" => spirv::run_alone(rest),
         "bench" => bench::run(rest),
         "fuzz" => fuzz::run(rest),

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::command::{cargo, command, probe};
 use crate::report::Report;
-use crate::{Failure, cuda, environment, examples, features, images, mutants, setup, spirv, wheel};
+use crate::{Failure, cuda, environment, examples, features, images, mutants, prose, setup, spirv, wheel};
 
 /// The crates that work without the standard library; each is linted and tested with no feature and with `alloc`.
 pub(crate) const NO_STD: [&str; 6] =
@@ -28,6 +28,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
 pub(crate) fn all(report: &mut Report) {
     let python_stands = setup::parts(report);
     format(report);
+    prose::parts(report);
     lints(report);
     features::parts(report, features::Depth::Alone);
     spirv::part(report, true);

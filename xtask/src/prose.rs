@@ -1,0 +1,190 @@
+//! `cargo xtask prose`: what a reader may rely on in comments and pages.
+//!
+//! Comments of Rust files keep to 100 columns; paragraphs of pages keep to 120 words; the map names
+//! files that exist and stays short; a decision record has its four parts.
+
+use std::fs;
+use std::path::Path;
+
+use crate::command::command;
+use crate::report::Report;
+use crate::{Failure, environment};
+
+/// The widest comment, in characters.
+const COLUMNS: usize = 100;
+/// The longest paragraph of a page, in words.
+const PARAGRAPH: usize = 120;
+/// The longest map, in words.
+const MAP: usize = 1200;
+/// The parts of a decision record, in order.
+const PARTS: [&str; 4] = ["## Context", "## Decision", "## Alternatives", "## Measured"];
+
+pub(crate) fn run() -> Result<(), Failure> {
+    let mut report = Report::new();
+    parts(&mut report);
+    report.finish()
+}
+
+pub(crate) fn parts(report: &mut Report) {
+    report.check("prose: comments", || files(&[".rs"], comments));
+    report.check("prose: pages", || files(&[".md"], page));
+    report.check("prose: map", || {
+        let path = environment::root().join("ARCHITECTURE.md");
+        verdict(map(&read(&path)?, &|name| environment::root().join(name).exists()))
+    });
+    report.check("prose: decisions", || files(&["docs/adr/", ".md"], decision));
+}
+
+/// Applies `check` to every file of the repository whose path has all of `parts` in it, the last one at its end.
+fn files(parts: &[&str], check: fn(&str) -> Vec<String>) -> Result<(), String> {
+    let listed = command("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(environment::root())
+        .output()
+        .map_err(|error| format!("git ls-files: {error}"))?;
+    let mut faults = Vec::new();
+    for path in String::from_utf8_lossy(&listed.stdout).lines() {
+        let fits = parts.iter().all(|part| path.contains(part))
+            && parts.last().is_none_or(|end| path.ends_with(end));
+        // Messages of the compiler name lines of these, and they are read as they are.
+        if !fits || path.contains("/ui/") || path.contains("/data/") {
+            continue;
+        }
+        let full = environment::root().join(path);
+        if full.exists() {
+            faults.extend(check(&read(&full)?).into_iter().map(|fault| format!("{path}:{fault}")));
+        }
+    }
+    verdict(faults)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn verdict(faults: Vec<String>) -> Result<(), String> {
+    let shown: Vec<&str> = faults.iter().take(20).map(String::as_str).collect();
+    if faults.is_empty() { Ok(()) } else { Err(format!("{} faults\n{}", faults.len(), shown.join("\n"))) }
+}
+
+/// Comment lines that are too wide, each as `line: columns`. Tables, addresses and code cannot be broken.
+fn comments(text: &str) -> Vec<String> {
+    let mut code = false;
+    let mut faults = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let trimmed = line.trim_start();
+        if !trimmed.starts_with("//") {
+            code = false;
+            continue;
+        }
+        let body = trimmed.trim_start_matches(['/', '!']).trim_start();
+        let fence = body.starts_with("```");
+        code ^= fence;
+        let fixed = code || fence || body.starts_with('|') || body.contains("://") || body.starts_with('[');
+        let width = line.chars().count();
+        // A line of one long word, or of code in backticks, has no place for a break.
+        let breakable = body.split(' ').count() > 3;
+        if width > COLUMNS && !fixed && breakable {
+            faults.push(format!("{}: a comment of {width} columns, at most {COLUMNS}", number + 1));
+        }
+    }
+    faults
+}
+
+/// Paragraphs that are too long, each by its first line.
+fn page(text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let (mut words, mut begin, mut code) = (0, 0, false);
+    for (number, line) in text.lines().chain([""]).enumerate() {
+        let trimmed = line.trim();
+        if trimmed.starts_with("```") {
+            code = !code;
+        }
+        let item = trimmed.starts_with(['-', '*', '#', '|', '>'])
+            || trimmed.split_once(". ").is_some_and(|(digits, _)| digits.parse::<u32>().is_ok());
+        if words > PARAGRAPH && (trimmed.is_empty() || item || code) {
+            faults.push(format!("{}: a paragraph of {words} words, at most {PARAGRAPH}", begin + 1));
+        }
+        if trimmed.is_empty() || item || code {
+            (words, begin) = (0, number + usize::from(trimmed.is_empty()));
+        }
+        if !code && !trimmed.starts_with(['|', '#']) {
+            words += trimmed.split_whitespace().count();
+        }
+    }
+    faults
+}
+
+/// The map: its length, and names of files that do not exist.
+fn map(text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let mut faults = Vec::new();
+    let words = text.split_whitespace().count();
+    if words > MAP {
+        faults.push(format!("ARCHITECTURE.md: {words} words, at most {MAP}"));
+    }
+    let mut crate_of_walk = "";
+    for (number, line) in text.lines().enumerate() {
+        if line.starts_with("**") {
+            crate_of_walk = line.rsplit_once("(`").map_or("", |(_, rest)| rest.trim_end_matches("`)"));
+        }
+        for name in line.split('`').skip(1).step_by(2) {
+            let path = name.ends_with('/')
+                || Path::new(name).extension().is_some_and(|end| end == "rs" || end == "md");
+            let plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "/._-".contains(letter));
+            let places = ["", crate_of_walk, &format!("{crate_of_walk}/src/planner")]
+                .map(|folder| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") });
+            if path && plain && !places.iter().any(|place| exists(place)) {
+                faults.push(format!("ARCHITECTURE.md:{}: no file {name}", number + 1));
+            }
+        }
+    }
+    faults
+}
+
+/// The parts of a decision record that are missing or out of order.
+fn decision(text: &str) -> Vec<String> {
+    let mut from = 0;
+    let mut faults = Vec::new();
+    for part in PARTS {
+        match text[from..].find(part) {
+            Some(at) => from += at,
+            None => faults.push(format!("1: `{part}` is missing or out of order")),
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{comments, decision, map, page};
+
+    #[test]
+    fn wide_comments_are_found_and_tables_are_not() {
+        let words = "word ".repeat(22);
+        assert_eq!(comments(&format!("fn a() {{}}\n    // {words}\n")).len(), 1);
+        assert_eq!(comments(&format!("/// | {words}\n/// http://x {words}\n")), [""; 0]);
+        assert_eq!(comments(&format!("/// ```\n/// {words}\n/// ```\n/// {words}")).len(), 1);
+    }
+
+    #[test]
+    fn long_paragraphs_are_found_by_their_first_line() {
+        let long = "word ".repeat(121);
+        assert_eq!(page(&format!("# A\n\n{long}\n\nshort")), ["3: a paragraph of 121 words, at most 120"]);
+        assert_eq!(page(&format!("- {0}\n- {0}\n", "word ".repeat(80))), [""; 0]);
+        assert_eq!(page(&format!("```\n{long}\n```\n")), [""; 0]);
+    }
+
+    #[test]
+    fn the_map_names_files_that_exist_and_stays_short() {
+        let exists = |name: &str| name == "a/src/b.rs";
+        assert_eq!(map("**A walk** (`a`)\n1. `src/b.rs` and `a/src/b.rs`", &exists), [""; 0]);
+        assert_eq!(map("`a/src/c.rs`", &exists), ["ARCHITECTURE.md:1: no file a/src/c.rs"]);
+        assert_eq!(map(&"word ".repeat(1201), &exists).len(), 1);
+    }
+
+    #[test]
+    fn a_decision_has_four_parts_in_order() {
+        assert_eq!(decision("## Context\n## Decision\n## Alternatives\n## Measured\n"), [""; 0]);
+        assert_eq!(decision("## Decision\n## Context\n## Alternatives\n").len(), 2);
+    }
+}
