@@ -15,9 +15,9 @@ use usm_pool::{Graph, Options, Plan, Queue as PlanQueue, plan_graph, svg, verify
 
 use crate::backends;
 use crate::error::{Error, Exit, Result, write_file};
-use crate::input::{Hints, graph_json};
 use crate::output::{self, line};
 use crate::shown::Shown;
+use usm_plan::graph_json;
 
 /// Topology and sizes of MobileNet v2; data/README.md says where they come from.
 const NETWORK: &[u8] = include_bytes!("../data/mobilenet_v2.graph.json");
@@ -220,7 +220,7 @@ fn dictionaries(queue: &Queue<Dyn>) -> Result<()> {
 
 fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
     heading(6, "The memory of a network")?;
-    let graph = graph_json::parse(NETWORK, &Hints::default())?;
+    let graph = graph_json::parse(NETWORK, &crate::hints())?;
     let made = |queue| {
         let mut options = Options::default();
         options.queue = queue;

@@ -2,10 +2,11 @@
 #![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
 
 mod backends;
+mod cfg_json;
 mod demo;
 mod devices;
-mod error;
-mod input;
+#[cfg(feature = "onnx")]
+mod infer;
 mod interface;
 mod interrupt;
 mod memory;
@@ -14,7 +15,8 @@ mod plan;
 mod progress;
 mod prune;
 mod run;
-mod shown;
+#[cfg(test)]
+mod target;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -22,6 +24,8 @@ use std::process::ExitCode;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::aot::{Shell, generate};
+
+use usm_plan::{error, input, shown};
 
 use error::{Error, Exit, Result};
 use shown::Shown;
@@ -59,7 +63,7 @@ enum Command {
     Run(run::Arguments),
     /// Part of `plan model.onnx`; not for use by hand.
     #[cfg(feature = "onnx")]
-    #[command(hide = true, name = input::onnx::infer::CHILD)]
+    #[command(hide = true, name = infer::CHILD)]
     InferShapes,
 }
 
@@ -70,6 +74,17 @@ fn shell() -> impl TypedValueParser<Value = Shell> {
         "fish" => Shell::Fish,
         _ => Shell::Bash,
     })
+}
+
+/// What readers of files are told by the command.
+fn hints() -> input::Hints<'static> {
+    input::Hints {
+        remark: Some(&|remark| output::warning(remark)),
+        #[cfg(feature = "onnx")]
+        infer: Some(&infer::infer_shapes),
+        remedy: "this build does: cargo run --release --features onnx --bin usm -- plan model.onnx",
+        ..input::Hints::default()
+    }
 }
 
 fn completions(shell: Shell) -> Result<Exit> {
@@ -113,6 +128,6 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Run(arguments) => run::run(arguments, cli.json),
         Command::Completions { shell } => completions(*shell),
         #[cfg(feature = "onnx")]
-        Command::InferShapes => input::onnx::infer::run_child(),
+        Command::InferShapes => infer::run_child(),
     }
 }

@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use serde::{Serialize, Serializer};
 use usm_prune::{Method, Options, Passes, PruneStats, prune, prune_llvm};
 
+use crate::cfg_json::{self, Function, JsonOp, Record};
 use crate::error::{Error, Exit, Result, read_file, write_file};
-use crate::input::cfg_json::{self, Function, JsonOp, Record};
 use crate::output;
 
 #[derive(Debug, Args)]

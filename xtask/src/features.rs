@@ -9,7 +9,7 @@ use crate::environment;
 use crate::report::Report;
 
 /// The members that have features of their own. usm-python needs Python and has one form only.
-const PACKAGES: [&str; 14] = [
+const PACKAGES: [&str; 15] = [
     "level-zero-sys",
     "usm-interface",
     "usm-core",
@@ -22,6 +22,7 @@ const PACKAGES: [&str; 14] = [
     "usm-sycl",
     "usm-nrt",
     "usm-prune",
+    "usm-plan",
     "usm",
     "usm-cli",
 ];

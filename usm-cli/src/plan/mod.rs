@@ -1,7 +1,6 @@
 //! `usm plan`.
 
 mod arguments;
-mod report;
 mod text;
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -10,47 +9,28 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use usm_pool::alias::InPlace;
+use usm_plan::outcome::AUTO_LIMIT;
+use usm_plan::{Outcome, Report};
 use usm_pool::dependency::lists_text;
-use usm_pool::placement::{Limits, plan_graph_within, plan_within};
+use usm_pool::placement::Limits;
 use usm_pool::planner::Progress as SearchProgress;
-use usm_pool::planner::pareto::{Tradeoff, pareto};
-use usm_pool::planner::reorder::{Reordered, reorder};
-use usm_pool::report::{Compared, compare, pool_dump_csv, sharing_table};
-use usm_pool::{Graph, Options, Plan, Problem, Queue, svg, verify};
+use usm_pool::planner::pareto::pareto;
+use usm_pool::report::{compare, pool_dump_csv, sharing_table};
+use usm_pool::{Options, Queue, svg};
 
 use crate::error::{Error, Exit, Result, write_file};
-use crate::input::{self, Hints, Input, Model, graph_json};
+use crate::input::{self, Hints, Input};
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
 use crate::shown::Shown;
+use usm_plan::graph_json;
 
 pub(crate) use arguments::Arguments;
 use arguments::{QueueArgument, StrategyArgument};
-use report::Report;
-
-/// How long the automatic strategy searches when the user says nothing: a person waits, and almost all of what a search finds it finds
-/// early.
-const AUTO_LIMIT: Duration = Duration::from_secs(10);
 
 /// Plans along the curve of peak against edges, at most: as many as a person looks at.
 const CURVE_POINTS: usize = 24;
-
-/// A plan, what it was made for, and how long that took.
-pub(crate) struct Outcome {
-    /// None for a file of buffers.
-    pub(crate) graph: Option<Graph>,
-    pub(crate) problem: Problem,
-    pub(crate) plan: Plan,
-    pub(crate) seconds: f64,
-    /// With --reorder, or for an ONNX model: what was found.
-    pub(crate) reordered: Option<Reordered>,
-    /// With --curve.
-    pub(crate) curve: Option<Vec<Tradeoff>>,
-    /// With --compare.
-    pub(crate) compared: Option<Vec<Compared>>,
-}
 
 /// Runs the command.
 pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
@@ -61,6 +41,7 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
         keep_order: arguments.keep_order,
         no_views: arguments.no_views,
         out_of_order: matches!(arguments.queue, QueueArgument::OutOfOrder),
+        ..crate::hints()
     };
     let input = {
         let _sign_of_life = Progress::start(format!("reading {}", input::called(&arguments.input).display()));
@@ -70,7 +51,8 @@ pub(crate) fn run(arguments: &Arguments, json: bool) -> Result<Exit> {
     let interrupt = Interrupt::watch();
     let outcome = make(input, arguments, clock)?;
     drop(interrupt);
-    check(&outcome)?;
+    // No plan leaves the command unchecked.
+    outcome.check()?;
     let written = write(&outcome, arguments)?;
     if json {
         output::json(&Report::of(&outcome))?;
@@ -181,7 +163,6 @@ impl Clock {
 }
 
 fn make(input: Input, arguments: &Arguments, clock: Clock) -> Result<Outcome> {
-    let start = Instant::now();
     let sign_of_life = Progress::start("planning");
     let better = |found: SearchProgress| sign_of_life.gap(found.peak, found.bound, found.nodes);
     let stop = || clock.over();
@@ -199,35 +180,19 @@ fn make(input: Input, arguments: &Arguments, clock: Clock) -> Result<Outcome> {
         options.stop_early = true;
     }
     let limits = Limits::new(arguments.device_memory, arguments.max_alloc);
-    let named = |error| Error::bad(error).in_file(input::called(&arguments.input));
-    let mut reordered = None;
-    let (graph, problem, plan) = match input {
-        Input::Buffers(problem) => {
-            let plan = plan_within(&problem, &options, &limits).map_err(named)?;
-            (None, problem, plan)
-        }
-        Input::Graph(Model { mut graph, reordered: chosen }) => {
-            reordered = chosen;
-            if arguments.reorder && reordered.is_none() {
-                let found = reorder(&graph, InPlace::SameSize).map_err(named)?;
-                graph = graph.reordered(&found.order).map_err(Error::unable)?;
-                reordered = Some(found);
-            }
-            let (problem, plan) = plan_graph_within(&graph, &options, &limits).map_err(named)?;
-            (Some(graph), problem, plan)
-        }
-    };
-    let seconds = start.elapsed().as_secs_f64();
-    let curve = match &graph {
+    let file = input::called(&arguments.input);
+    let mut outcome = usm_plan::make(input, &options, &limits, arguments.reorder, file)?;
+    let named = |error| Error::bad(error).in_file(file);
+    outcome.curve = match &outcome.graph {
         Some(graph) if arguments.curve => {
             sign_of_life.say("planning along the curve");
             Some(timed(arguments, &options, |options| pareto(graph, options, CURVE_POINTS)).map_err(named)?)
         }
         _ => None,
     };
-    let compared = if arguments.compare {
+    outcome.compared = if arguments.compare {
         sign_of_life.say("comparing the strategies");
-        Some(timed(arguments, &options, |options| compare(&problem, options)).map_err(named)?)
+        Some(timed(arguments, &options, |options| compare(&outcome.problem, options)).map_err(named)?)
     } else {
         None
     };
@@ -238,7 +203,7 @@ fn make(input: Input, arguments: &Arguments, clock: Clock) -> Result<Outcome> {
             "the search was ended after its {limit} s, so another run may end with another plan; --time-limit SECONDS sets the limit"
         ));
     }
-    Ok(Outcome { graph, problem, plan, seconds, reordered, curve, compared })
+    Ok(outcome)
 }
 
 /// The same options with a clock that begins anew.
@@ -248,18 +213,4 @@ fn timed<T>(arguments: &Arguments, options: &Options<'_>, run: impl FnOnce(&Opti
     let mut options = *options;
     options.stop = Some(&stop);
     run(&options)
-}
-
-/// No plan leaves the command unchecked.
-pub(crate) fn check(outcome: &Outcome) -> Result<()> {
-    let Outcome { graph, problem, plan, .. } = outcome;
-    plan.verify(problem).map_err(wrong)?;
-    if let Some(graph) = graph {
-        verify::graph(graph, plan.queue, &plan.ordering_edges, &plan.rows).map_err(wrong)?;
-    }
-    Ok(())
-}
-
-fn wrong(violation: verify::Violation) -> Error {
-    Error::unable(format!("the planner made a wrong plan, please report it: {violation}"))
 }

@@ -4,8 +4,8 @@ use usm_pool::Certificate;
 use usm_pool::planner::pareto::Tradeoff;
 use usm_pool::report::comparison_table;
 
-use super::Outcome;
 use crate::output;
+use usm_plan::Outcome;
 
 /// A plan for people.
 pub(super) fn describe(outcome: &Outcome) -> String {

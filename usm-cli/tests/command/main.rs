@@ -14,7 +14,7 @@ mod onnx_stated;
 mod onnx_views;
 mod plan;
 mod plan_parts;
-#[path = "../../src/input/onnx/proto.rs"]
+#[path = "../../../usm-plan/src/onnx/proto.rs"]
 mod proto;
 mod prune;
 mod run;

@@ -4,29 +4,31 @@ use serde::de::DeserializeOwned;
 use serde_json::de::SliceRead;
 
 use crate::error::{Error, Result};
-use crate::output;
 
 /// One JSON document after the other, white space between them.
-pub(crate) struct Documents<'t> {
+#[allow(missing_debug_implementations, reason = "serde_json's reader has none")]
+pub struct Documents<'t> {
     json: serde_json::Deserializer<SliceRead<'t>>,
     unused: usize,
     first_unused: String,
 }
 
 impl<'t> Documents<'t> {
-    pub(crate) fn new(text: &'t [u8]) -> Self {
+    /// The documents of a text.
+    #[must_use]
+    pub fn new(text: &'t [u8]) -> Self {
         Self { json: serde_json::Deserializer::from_slice(text), unused: 0, first_unused: String::new() }
     }
 
     /// The document that is all there is. `place` is what it is called in messages; empty: nothing.
-    pub(crate) fn only<T: DeserializeOwned>(&mut self, place: &str) -> Result<T> {
+    pub fn only<T: DeserializeOwned>(&mut self, place: &str) -> Result<T> {
         let document = self.read(place)?;
         self.json.end().map_err(|error| Error::bad(without_position(&error)).at_line(error.line() as u64))?;
         Ok(document)
     }
 
     /// The next document, none at the end.
-    pub(crate) fn next<T: DeserializeOwned>(&mut self, place: &str) -> Result<Option<T>> {
+    pub fn next<T: DeserializeOwned>(&mut self, place: &str) -> Result<Option<T>> {
         if self.json.end().is_ok() { Ok(None) } else { self.read(place).map(Some) }
     }
 
@@ -50,11 +52,10 @@ impl<'t> Documents<'t> {
     }
 
     /// Keys that nobody reads are mentioned, not refused.
-    pub(crate) fn mention_unused(&self) {
+    #[must_use]
+    pub fn unused(&self) -> Option<String> {
         let Self { unused, first_unused, .. } = self;
-        if *unused > 0 {
-            output::warning(format_args!("{unused} unknown keys are not used, the first is {first_unused}"));
-        }
+        (*unused > 0).then(|| format!("{unused} unknown keys are not used, the first is {first_unused}"))
     }
 }
 

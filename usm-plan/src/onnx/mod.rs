@@ -2,12 +2,10 @@
 
 mod allow;
 mod choose;
-#[cfg_attr(not(feature = "onnx"), allow(dead_code, reason = "some of it serves shape inference alone"))]
 mod control;
 mod element;
-#[cfg(feature = "onnx")]
-pub(crate) mod infer;
-pub(super) mod proto;
+pub mod infer;
+pub(crate) mod proto;
 mod shape;
 
 use std::collections::{HashMap, HashSet};
@@ -16,20 +14,20 @@ use std::path::Path;
 use prost::Message as _;
 use usm_pool::{Graph, Op, Tensor, TensorKind};
 
-use super::{GRAPH_ALIGNMENT, Hints, Model};
 use crate::error::{Error, Result, read_file};
+use crate::input::{GRAPH_ALIGNMENT, Hints, Model};
 use allow::{Allowed, Facts, Join};
 use control::Control;
 use proto::{GraphProto, ModelProto, NodeProto, TensorProto};
-use shape::Shape;
+pub use shape::Shape;
 
 /// Reads a file.
-pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Model> {
+pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Model> {
     parse(&read_file(path)?, hints).map_err(|error| error.in_file(path))
 }
 
 /// Reads the bytes of a file. Ids of activations count in the order of their production, those of inputs and constants follow.
-pub(crate) fn parse(bytes: &[u8], hints: &Hints) -> Result<Model> {
+pub fn parse(bytes: &[u8], hints: &Hints<'_>) -> Result<Model> {
     let mut model =
         ModelProto::decode(bytes).map_err(|error| Error::bad(format!("not an ONNX file: {error}")))?;
     let graph = model.graph.take();
@@ -44,7 +42,10 @@ pub(crate) fn parse(bytes: &[u8], hints: &Hints) -> Result<Model> {
     let mut complaint = None;
     let mut described = Description::of(graph, &control);
     if described.activations().any(|name| !shapes.contains_key(name)) {
-        complaint = infer::complete(&model, graph, &mut control, &mut shapes);
+        complaint = match hints.infer {
+            Some(infer) => infer::complete(&model, graph, &mut control, &mut shapes, infer),
+            None => None,
+        };
         described = Description::of(graph, &control);
     }
     control.check(|name| shapes.get(name)?.bytes().ok())?;
@@ -52,9 +53,8 @@ pub(crate) fn parse(bytes: &[u8], hints: &Hints) -> Result<Model> {
     allow::check(graph, &facts)?;
     let alignment = hints.alignment.unwrap_or(GRAPH_ALIGNMENT);
     let allowed = if hints.no_views { Allowed::default() } else { Allowed::of(graph, &facts, alignment) };
-    let build = |joins: &[&Join]| {
-        described.build(&outside, &shapes, complaint.as_deref(), alignment, &allowed, joins)
-    };
+    let unknown = |name: &str| unknown(name, complaint.as_deref(), hints);
+    let build = |joins: &[&Join]| described.build(&outside, &shapes, &unknown, alignment, &allowed, joins);
     choose::choose(build, &allowed.joins, hints)
 }
 
@@ -221,7 +221,7 @@ impl Description {
         &self,
         outside: &Outside,
         shapes: &HashMap<String, Shape>,
-        complaint: Option<&str>,
+        unknown: &dyn Fn(&str) -> Error,
         alignment: u64,
         allowed: &Allowed,
         joins: &[&Join],
@@ -237,7 +237,7 @@ impl Description {
         let mut id_of = |name| *ids.entry(name).or_insert_with(|| next.next().unwrap_or(u64::MAX));
         for (title, node) in &self.nodes {
             for name in outputs(node) {
-                let shape = shapes.get(name).ok_or_else(|| unknown(name, complaint).in_field(title))?;
+                let shape = shapes.get(name).ok_or_else(|| unknown(name).in_field(title))?;
                 let bytes = shape
                     .bytes()
                     .map_err(|error| error.in_field(format_args!("{title}, output {name:?}")))?;
@@ -279,36 +279,12 @@ fn outputs(node: &NodeProto) -> impl Iterator<Item = &str> {
     node.output.iter().map(String::as_str).filter(|name| !name.is_empty())
 }
 
-/// Shape inference is most of the time that the command takes to compile.
-#[cfg(not(feature = "onnx"))]
-mod infer {
-    use super::{Control, GraphProto, HashMap, ModelProto, Shape};
-
-    pub(super) fn complete(
-        _: &ModelProto,
-        _: &mut GraphProto,
-        _: &mut Control,
-        _: &mut HashMap<String, Shape>,
-    ) -> Option<String> {
-        None
+/// Nobody knows the shape of an activation.
+fn unknown(name: &str, complaint: Option<&str>, hints: &Hints<'_>) -> Error {
+    let of = format!("the shape of its output {name:?} is not in the file");
+    if hints.infer.is_none() {
+        return Error::unable(format!("{of}, and nothing here infers it; {}", hints.remedy));
     }
-}
-
-/// Nobody knows the shape of an activation.
-#[cfg(not(feature = "onnx"))]
-fn unknown(name: &str, _: Option<&str>) -> Error {
-    Error::unable(format!(
-        "the shape of its output {name:?} is not in the file, and this build does not infer shapes; this one does: \
-         cargo run --release --features onnx --bin usm -- plan model.onnx"
-    ))
-}
-
-/// Nobody knows the shape of an activation.
-#[cfg(feature = "onnx")]
-fn unknown(name: &str, complaint: Option<&str>) -> Error {
-    let reason = format!("the shape of its output {name:?} is not in the file and could not be inferred");
-    Error::bad(match complaint {
-        Some(complaint) => format!("{reason}: {complaint}"),
-        None => format!("{reason}: it depends on the data"),
-    })
+    let why = complaint.unwrap_or("it depends on the data");
+    Error::bad(format!("{of} and could not be inferred: {why}"))
 }

@@ -12,11 +12,11 @@ use crate::error::{Error, Result};
 
 /// Element type and extents of a tensor.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct Shape {
+pub struct Shape {
     /// Bits of one element.
-    pub(crate) bits: u64,
+    pub bits: u64,
     /// Extents in elements.
-    pub(crate) dims: Vec<u64>,
+    pub dims: Vec<u64>,
 }
 
 impl Shape {

@@ -7,8 +7,8 @@ use usm_pool::alias::InPlace;
 use usm_pool::planner::reorder::{Reordered, heaviest_cut, reorder};
 
 use super::allow::Join;
-use super::{Hints, Model};
 use crate::error::{Error, Result};
+use crate::input::{Hints, Model};
 
 /// Concatenations that are looked at one by one, at most; the others are copies where not all are to be in place.
 const LOOKED_AT: usize = 128;
@@ -17,7 +17,7 @@ const LOOKED_AT: usize = 128;
 pub(super) fn choose(
     build: impl Fn(&[&Join]) -> Result<Graph>,
     joins: &[Join],
-    hints: &Hints,
+    hints: &Hints<'_>,
 ) -> Result<Model> {
     let plain = build(&[])?;
     if hints.out_of_order {
@@ -60,7 +60,7 @@ struct Ordered {
     bound: u64,
 }
 
-fn ordered(graph: Graph, hints: &Hints) -> Result<Ordered> {
+fn ordered(graph: Graph, hints: &Hints<'_>) -> Result<Ordered> {
     if hints.keep_order {
         let bound = heaviest_cut(&graph, InPlace::SameSize).map_err(Error::unable)?;
         return Ok(Ordered { model: graph.into(), bound });

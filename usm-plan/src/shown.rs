@@ -4,10 +4,12 @@ use core::fmt::{self, Write};
 
 /// Shows what it holds on one line: control characters, ESC and newlines among them, and characters that change the order or hide what
 /// is beside them are written as `\u{1b}`.
-pub(crate) struct Shown<T>(pub(crate) T);
+#[derive(Debug)]
+pub struct Shown<T>(pub T);
 
 /// The same, but lines stay lines: for text whose lines are ours, or a compiler's.
-pub(crate) struct ShownLines<T>(pub(crate) T);
+#[derive(Debug)]
+pub struct ShownLines<T>(pub T);
 
 impl<T: fmt::Display> fmt::Display for Shown<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,7 +24,8 @@ impl<T: fmt::Display> fmt::Display for ShownLines<T> {
 }
 
 /// Whether a terminal may do something else with this character than to draw it in its place.
-pub(crate) fn is_unsafe(character: char) -> bool {
+#[must_use]
+pub fn is_unsafe(character: char) -> bool {
     character.is_control()
         || matches!(
             character,
@@ -55,7 +58,8 @@ impl Write for Escaping<'_, '_> {
 }
 
 /// JSON on one line, as serde_json writes it, but with the characters that [`Shown`] escapes as `\u001b`.
-pub(crate) struct JsonShown;
+#[derive(Debug)]
+pub struct JsonShown;
 
 impl serde_json::ser::Formatter for JsonShown {
     fn write_string_fragment<W: ?Sized + std::io::Write>(

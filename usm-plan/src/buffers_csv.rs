@@ -5,9 +5,9 @@ use std::path::Path;
 
 use usm_pool::{Buffer, Error as PlanError, Problem};
 
-use super::Hints;
-use super::table::{Table, number};
 use crate::error::{Error, Result, read_file};
+use crate::input::Hints;
+use crate::table::{Table, number};
 
 const COLUMNS: [&str; 6] = ["id", "lower", "upper", "size", "alignment", "gaps"];
 const ID: usize = 0;
@@ -27,8 +27,8 @@ pub(crate) struct Buffers {
 }
 
 /// Reads the rows. A row without alignment gets that of the hints, or 1.
-pub(crate) fn rows(text: &[u8], hints: &Hints) -> Result<Buffers> {
-    let table = Table::parse(text, COLUMNS, 4)?;
+pub(crate) fn rows(text: &[u8], hints: &Hints<'_>) -> Result<Buffers> {
+    let table = Table::parse(text, COLUMNS, 4, hints)?;
     let mut found = Buffers { buffers: Vec::new(), lines: Vec::new(), gaps: Vec::new() };
     for row in table.rows() {
         let alignment = match row.text(ALIGNMENT) {
@@ -67,12 +67,12 @@ fn gap_of(text: &str) -> Result<(u64, u64), String> {
 }
 
 /// Reads a file.
-pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Problem> {
+pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Problem> {
     parse(&read_file(path)?, hints).map_err(|error| error.in_file(path))
 }
 
 /// Reads the text of such a file.
-pub(crate) fn parse(text: &[u8], hints: &Hints) -> Result<Problem> {
+pub(crate) fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Problem> {
     let Buffers { buffers, lines, gaps } = rows(text, hints)?;
     let line_of: BTreeMap<u64, u64> =
         buffers.iter().zip(&lines).map(|(buffer, &line)| (buffer.id, line)).collect();

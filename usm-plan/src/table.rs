@@ -5,7 +5,7 @@ use std::path::Path;
 use csv::{ReaderBuilder, StringRecord, Trim};
 
 use crate::error::{Error, Result};
-use crate::output;
+use crate::input::Hints;
 
 /// The rows of a file, with the position of each wanted column.
 pub(crate) struct Table<const N: usize> {
@@ -24,12 +24,23 @@ pub(crate) struct Row<'a, const N: usize> {
 
 impl<const N: usize> Table<N> {
     /// Reads a file whose first line names the columns. The first `required` of `names` must be there.
-    pub(crate) fn read(path: &Path, names: [&'static str; N], required: usize) -> Result<Self> {
-        Self::parse(&crate::error::read_file(path)?, names, required).map_err(|error| error.in_file(path))
+    pub(crate) fn read(
+        path: &Path,
+        names: [&'static str; N],
+        required: usize,
+        hints: &Hints<'_>,
+    ) -> Result<Self> {
+        Self::parse(&crate::error::read_file(path)?, names, required, hints)
+            .map_err(|error| error.in_file(path))
     }
 
     /// [`read`](Self::read) of text that is there already.
-    pub(crate) fn parse(bytes: &[u8], names: [&'static str; N], required: usize) -> Result<Self> {
+    pub(crate) fn parse(
+        bytes: &[u8],
+        names: [&'static str; N],
+        required: usize,
+        hints: &Hints<'_>,
+    ) -> Result<Self> {
         let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(bytes);
         let header = reader.headers().map_err(|error| malformed(&error))?.clone();
         let mut columns = [None; N];
@@ -51,7 +62,7 @@ impl<const N: usize> Table<N> {
             }
         }
         if !ignored.is_empty() {
-            output::warning(format_args!("columns that are not used: {}", ignored.join(",")));
+            hints.remark(Some(format!("columns that are not used: {}", ignored.join(","))));
         }
         let rows = reader.records().collect::<Result<Vec<_>, _>>().map_err(|error| malformed(&error))?;
         Ok(Self { rows, names, columns })
@@ -91,7 +102,7 @@ impl<'a, const N: usize> Row<'a, N> {
 }
 
 /// Bytes: a whole number, also in one of the binary units, as `1KiB`.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+pub fn bytes(text: &str) -> Result<u64, String> {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].into_iter().zip(1_u32..);
     let unit = units.filter_map(|(unit, power)| Some((text.strip_suffix(unit)?, power))).next();
     let Some((count, power)) = unit else {
@@ -105,7 +116,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// A whole number of at most 64 bits.
-pub(crate) fn number(text: &str) -> Result<u64, String> {
+pub fn number(text: &str) -> Result<u64, String> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(value) if digits => Ok(value),

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use usm_pool::graph::{OpNode, TensorNode};
 use usm_pool::{Graph, Op, Tensor, TensorKind};
 
-use super::json::Documents;
-use super::{GRAPH_ALIGNMENT, Hints};
 use crate::error::{Error, Result, read_file};
+use crate::input::{GRAPH_ALIGNMENT, Hints};
+use crate::json::Documents;
 
 #[derive(Deserialize, Serialize)]
 struct File {
@@ -67,15 +67,15 @@ struct JsonOp {
 }
 
 /// Reads a file.
-pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Graph> {
+pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Graph> {
     parse(&read_file(path)?, hints).map_err(|error| error.in_file(path))
 }
 
 /// Reads the text of a file.
-pub(crate) fn parse(text: &[u8], hints: &Hints) -> Result<Graph> {
+pub fn parse(text: &[u8], hints: &Hints<'_>) -> Result<Graph> {
     let mut json = Documents::new(text);
     let file: File = json.only("")?;
-    json.mention_unused();
+    hints.remark(json.unused());
     let mut builder = Graph::builder().default_alignment(hints.alignment.unwrap_or(GRAPH_ALIGNMENT));
     for (index, tensor) in file.tensors.iter().enumerate() {
         builder = builder.tensor(tensor.describe(index)?);
@@ -100,7 +100,7 @@ pub(crate) fn parse(text: &[u8], hints: &Hints) -> Result<Graph> {
 }
 
 /// The graph as a file that [`read`] reads back as the same graph, one tensor or operator a line.
-pub(crate) fn text(graph: &Graph) -> Result<String> {
+pub fn text(graph: &Graph) -> Result<String> {
     let ids = |tensors: &[usize]| tensors.iter().map(|&t| graph.tensors()[t].id).collect::<Vec<_>>();
     let mut text = String::from("{\"tensors\": [");
     lines(&mut text, graph.tensors().iter().map(|node| JsonTensor::of(node, graph)))?;

@@ -239,7 +239,7 @@ impl Allowed {
             for (view, (of, offset)) in views(node, facts) {
                 // The caller reads its results in the arena, not in what it has handed in.
                 let outside = results.contains(view.as_str()) && !made.contains(allowed.root(&of));
-                if offset.is_multiple_of(alignment) && !outside {
+                if offset % alignment == 0 && !outside {
                     allowed.views.insert(view, (of, offset));
                 }
             }
@@ -289,7 +289,7 @@ impl Allowed {
                 let bytes = facts.bytes(root).filter(|&bytes| facts.bytes(input) == Some(bytes));
                 let Some(end) = bytes.and_then(|bytes| at.checked_add(bytes)) else { break };
                 let alone = parts.iter().all(|(part, _)| part != root) && !taken.contains(root);
-                if !alone || !made.contains(root) || !at.is_multiple_of(alignment) {
+                if !alone || !made.contains(root) || at % alignment != 0 {
                     break;
                 }
                 parts.push((root.to_owned(), at));

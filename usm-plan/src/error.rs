@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use crate::shown::{Shown, ShownLines};
 
-pub(crate) type Result<T, E = Error> = core::result::Result<T, E>;
+/// What can fail for the user.
+pub type Result<T, E = Error> = core::result::Result<T, E>;
 
 /// How the command ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// 0: done.
     Done,
     /// 1: understood, but it could not be done.
@@ -34,7 +35,7 @@ impl From<Exit> for ExitCode {
 
 /// A failure. Prints as `file:line: field: reason`, each part as far as it is known.
 #[derive(Debug)]
-pub(crate) struct Error {
+pub struct Error {
     exit: Exit,
     file: Option<PathBuf>,
     line: Option<u64>,
@@ -46,12 +47,12 @@ pub(crate) struct Error {
 
 impl Error {
     /// Bad input or usage.
-    pub(crate) fn bad(reason: impl fmt::Display) -> Self {
+    pub fn bad(reason: impl fmt::Display) -> Self {
         Self::new(Exit::Bad, reason)
     }
 
     /// Understood, but it could not be done.
-    pub(crate) fn unable(reason: impl fmt::Display) -> Self {
+    pub fn unable(reason: impl fmt::Display) -> Self {
         Self::new(Exit::Unable, reason)
     }
 
@@ -60,29 +61,37 @@ impl Error {
     }
 
     /// What stands below the first line of the reason stays below it.
-    pub(crate) fn with_log(mut self) -> Self {
+    pub fn with_log(mut self) -> Self {
         if let Some((reason, log)) = self.reason.split_once('\n') {
             (self.log, self.reason) = (log.to_owned(), reason.to_owned());
         }
         self
     }
 
-    pub(crate) fn in_file(mut self, file: &Path) -> Self {
+    /// Says which file, unless it is said.
+    #[must_use]
+    pub fn in_file(mut self, file: &Path) -> Self {
         self.file.get_or_insert_with(|| file.to_path_buf());
         self
     }
 
-    pub(crate) fn at_line(mut self, line: u64) -> Self {
+    /// Says which line, counted from 1, unless it is said.
+    #[must_use]
+    pub fn at_line(mut self, line: u64) -> Self {
         self.line.get_or_insert(line);
         self
     }
 
-    pub(crate) fn in_field(mut self, field: impl fmt::Display) -> Self {
+    /// Says which field, operator or option, unless it is said.
+    #[must_use]
+    pub fn in_field(mut self, field: impl fmt::Display) -> Self {
         self.field.get_or_insert_with(|| field.to_string());
         self
     }
 
-    pub(crate) fn exit(&self) -> Exit {
+    /// How a command ends with it: [`Exit::Bad`] or [`Exit::Unable`].
+    #[must_use]
+    pub fn exit(&self) -> Exit {
         self.exit
     }
 }
@@ -106,12 +115,12 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {}
 
 /// Reads a whole file.
-pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
+pub fn read_file(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| Error::bad(format!("cannot be read: {error}")).in_file(path))
 }
 
 /// Writes a whole file that the user asked for.
-pub(crate) fn write_file(path: &Path, text: &str) -> Result<()> {
+pub fn write_file(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text)
         .map_err(|error| Error::unable(format!("cannot be written: {error}")).in_file(path))
 }

@@ -1,15 +1,6 @@
 //! Files that can be planned: the reader is chosen by the name of the file.
 
-mod buffers_csv;
-pub(crate) mod cfg_json;
-mod graph_csv;
-pub(crate) mod graph_json;
-mod json;
-pub(crate) mod onnx;
-mod table;
-#[cfg(any(test, fuzzing))]
-pub(crate) mod target;
-
+use core::fmt;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -17,11 +8,14 @@ use usm_pool::planner::reorder::Reordered;
 use usm_pool::{Graph, Problem};
 
 use crate::error::{Error, Result};
+use crate::onnx::infer::Inferred;
+use crate::{buffers_csv, graph_csv, graph_json, onnx};
 
-pub(crate) use table::{bytes, number};
+pub use crate::table::{bytes, number};
 
 /// What a file holds.
-pub(crate) enum Input {
+#[derive(Debug)]
+pub enum Input {
     /// Buffers with fixed lifetimes.
     Buffers(Problem),
     /// Operators and tensors.
@@ -30,11 +24,11 @@ pub(crate) enum Input {
 
 /// A graph, and what the reader did to its order.
 #[derive(Debug)]
-pub(crate) struct Model {
+pub struct Model {
     /// The graph, in the order in which it is to be planned.
-    pub(crate) graph: Graph,
+    pub graph: Graph,
     /// The order that the reader chose for the peak; none for files that say theirs.
-    pub(crate) reordered: Option<Reordered>,
+    pub reordered: Option<Reordered>,
 }
 
 impl From<Graph> for Model {
@@ -43,31 +37,62 @@ impl From<Graph> for Model {
     }
 }
 
+/// From the bytes of a model without weights to the shapes of what its operators give.
+pub type Infer = dyn Fn(&[u8]) -> Inferred;
+
 /// What the user says about a file.
-#[derive(Debug, Default)]
-pub(crate) struct Hints {
+#[derive(Clone, Default)]
+pub struct Hints<'a> {
     /// Alignment in bytes of tensors that do not say their own.
-    pub(crate) alignment: Option<u64>,
+    pub alignment: Option<u64>,
     /// Values of symbolic dimensions, by name.
-    pub(crate) dims: Vec<(String, u64)>,
+    pub dims: Vec<(String, u64)>,
     /// The operators of an ONNX file stay in its order.
-    pub(crate) keep_order: bool,
+    pub keep_order: bool,
     /// Every tensor of an ONNX file has bytes of its own.
-    pub(crate) no_views: bool,
+    pub no_views: bool,
     /// The queue that will run the plan keeps no order, so none is chosen.
-    pub(crate) out_of_order: bool,
+    pub out_of_order: bool,
+    /// Told what is no error: columns and keys that are not used, lives that differ.
+    pub remark: Option<&'a dyn Fn(&str)>,
+    /// Infers shapes that an ONNX file does not state: from the bytes of a model without weights.
+    pub infer: Option<&'a Infer>,
+    /// What to do about a shape that is not stated, where nothing infers it.
+    pub remedy: &'a str,
+}
+
+impl Hints<'_> {
+    /// Passes a remark on.
+    pub(crate) fn remark(&self, remark: Option<String>) {
+        if let (Some(tell), Some(remark)) = (self.remark, remark) {
+            tell(&remark);
+        }
+    }
+}
+
+impl fmt::Debug for Hints<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { alignment, dims, keep_order, no_views, out_of_order, .. } = self;
+        f.debug_struct("Hints")
+            .field("alignment", alignment)
+            .field("dims", dims)
+            .field("keep_order", keep_order)
+            .field("no_views", no_views)
+            .field("out_of_order", out_of_order)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Alignment in bytes of a tensor of a graph when neither file nor user says one.
-const GRAPH_ALIGNMENT: u64 = 64;
+pub(crate) const GRAPH_ALIGNMENT: u64 = 64;
 
 /// What messages call an input: `-` is the standard one.
-pub(crate) fn called(path: &Path) -> &Path {
+pub fn called(path: &Path) -> &Path {
     if path.as_os_str() == "-" { Path::new("standard input") } else { path }
 }
 
 /// Reads standard input: a graph.json where it begins with a brace, else buffers as CSV.
-fn read_standard(hints: &Hints) -> Result<Input> {
+fn read_standard(hints: &Hints<'_>) -> Result<Input> {
     let mut text = Vec::new();
     io::stdin()
         .lock()
@@ -82,7 +107,7 @@ fn read_standard(hints: &Hints) -> Result<Input> {
 }
 
 /// Reads a file.
-pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Input> {
+pub fn read(path: &Path, hints: &Hints<'_>) -> Result<Input> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let is = |end: &str| name.ends_with(end);
     if !hints.dims.is_empty() && !is(".onnx") {

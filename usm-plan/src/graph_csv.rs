@@ -5,19 +5,18 @@ use std::path::{Path, PathBuf};
 
 use usm_pool::{Graph, Op, Tensor, TensorKind};
 
-use super::Hints;
-use super::buffers_csv::{self, Buffers};
-use super::table::{Table, number};
+use crate::buffers_csv::{self, Buffers};
 use crate::error::{Error, Result, read_file};
-use crate::output;
+use crate::input::Hints;
+use crate::table::{Table, number};
 
 const OP: usize = 0;
 const INPUTS: usize = 1;
 const OUTPUTS: usize = 2;
 
 /// Reads the three files.
-pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Graph> {
-    let table = Table::read(path, ["op", "inputs", "outputs"], 3)?;
+pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Graph> {
+    let table = Table::read(path, ["op", "inputs", "outputs"], 3, hints)?;
     let tensors_path = beside(path, "csv");
     let Buffers { buffers, lines, gaps } = read_file(&tensors_path)
         .and_then(|text| buffers_csv::rows(&text, hints))
@@ -53,7 +52,7 @@ pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Graph> {
         let Some(tensor) = graph.tensor_index(buffer.id) else { continue };
         let life = graph.lifetime(tensor);
         if life != buffer.lifetime() {
-            output::warning(format_args!(
+            hints.remark(Some(format!(
                 "{}:{line}: tensor {} lives [{}, {}) there, but [{}, {}) in the graph, which counts",
                 tensors_path.display(),
                 buffer.id,
@@ -61,7 +60,7 @@ pub(crate) fn read(path: &Path, hints: &Hints) -> Result<Graph> {
                 buffer.upper,
                 life.lower,
                 life.upper
-            ));
+            )));
         }
     }
     Ok(graph)

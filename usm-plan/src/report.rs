@@ -5,10 +5,12 @@ use usm_pool::planner::pareto::Tradeoff;
 use usm_pool::report::Compared;
 use usm_pool::{Certificate, Graph};
 
-use super::Outcome;
+use crate::Outcome;
 
 #[derive(Serialize)]
-pub(super) struct Report<'a> {
+/// The JSON document of a plan: `serde_json` writes it.
+#[allow(missing_debug_implementations, reason = "it borrows the outcome, which has one")]
+pub struct Report<'a> {
     buffers: usize,
     lower_bound: u64,
     peak: Option<u64>,
@@ -77,7 +79,9 @@ struct MemoryReport {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn of(outcome: &'a Outcome) -> Self {
+    /// The document of an outcome.
+    #[must_use]
+    pub fn of(outcome: &'a Outcome) -> Self {
         let Outcome { graph, plan, seconds, reordered, curve, compared, .. } = outcome;
         let feasible = plan.feasible();
         let name = |op: usize| {

@@ -7,8 +7,8 @@ use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use usm_prune::{BlockId, Cfg, CfgBuilder, OpKind, Value};
 
-use super::json::Documents;
 use crate::error::Result;
+use usm_plan::json::Documents;
 
 /// What the constant null is called, in place of a value.
 const NULL: &str = "null";
@@ -63,7 +63,9 @@ pub(crate) fn parse(text: &[u8]) -> Result<Vec<Record>> {
         }
         records
     };
-    json.mention_unused();
+    if let Some(unused) = json.unused() {
+        crate::output::warning(unused);
+    }
     Ok(records)
 }
 

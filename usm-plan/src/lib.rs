@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "files and models: std is always there"
+)]
+
+mod buffers_csv;
+pub mod error;
+mod graph_csv;
+pub mod graph_json;
+pub mod input;
+pub mod json;
+pub mod onnx;
+pub mod outcome;
+pub mod report;
+pub mod shown;
+mod table;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod target;
+
+pub use usm_pool;
+
+pub use error::{Error, Result};
+pub use input::{Hints, Input, Model, read};
+pub use outcome::{Outcome, make};
+pub use report::Report;

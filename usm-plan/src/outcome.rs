@@ -1,0 +1,92 @@
+//! From an input to a checked plan.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use usm_pool::alias::InPlace;
+use usm_pool::placement::{Limits, plan_graph_within, plan_within};
+use usm_pool::planner::pareto::Tradeoff;
+use usm_pool::planner::reorder::{Reordered, reorder};
+use usm_pool::report::Compared;
+use usm_pool::verify::Violation;
+use usm_pool::{Graph, Options, Plan, Problem, verify};
+
+use crate::error::{Error, Result};
+use crate::input::{Input, Model};
+
+/// How long [`Strategy::Auto`](usm_pool::Strategy::Auto) searches for who says nothing: a person waits, and almost all of what a search finds it
+/// finds early.
+pub const AUTO_LIMIT: Duration = Duration::from_secs(10);
+
+/// A plan, what it was made for, and how long that took.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// None for a table of buffers.
+    pub graph: Option<Graph>,
+    /// What was solved.
+    pub problem: Problem,
+    /// The plan.
+    pub plan: Plan,
+    /// Seconds of planning.
+    pub seconds: f64,
+    /// Where another order was looked for: what was found.
+    pub reordered: Option<Reordered>,
+    /// Peak against edges, where somebody asked for it.
+    pub curve: Option<Vec<Tradeoff>>,
+    /// Every strategy, where somebody asked for it.
+    pub compared: Option<Vec<Compared>>,
+}
+
+/// Plans an input. With `again` an order with a lower peak is looked for where the reader has chosen none. `file` is what errors name.
+///
+/// # Errors
+/// Sizes that no plan can hold, tables that do not fit.
+pub fn make(
+    input: Input,
+    options: &Options<'_>,
+    limits: &Limits,
+    again: bool,
+    file: &Path,
+) -> Result<Outcome> {
+    let start = Instant::now();
+    let named = |error| Error::bad(error).in_file(file);
+    let mut reordered = None;
+    let (graph, problem, plan) = match input {
+        Input::Buffers(problem) => {
+            let plan = plan_within(&problem, options, limits).map_err(named)?;
+            (None, problem, plan)
+        }
+        Input::Graph(Model { mut graph, reordered: chosen }) => {
+            reordered = chosen;
+            if again && reordered.is_none() {
+                let found = reorder(&graph, InPlace::SameSize).map_err(named)?;
+                graph = graph.reordered(&found.order).map_err(Error::unable)?;
+                reordered = Some(found);
+            }
+            let (problem, plan) = plan_graph_within(&graph, options, limits).map_err(named)?;
+            (Some(graph), problem, plan)
+        }
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    Ok(Outcome { graph, problem, plan, seconds, reordered, curve: None, compared: None })
+}
+
+impl Outcome {
+    /// Checks the plan against its problem and its graph, by code that the planners do not share.
+    ///
+    /// # Errors
+    /// What is wrong with it, which would be a defect of the planner.
+    pub fn check(&self) -> Result<()> {
+        let Self { graph, problem, plan, .. } = self;
+        plan.verify(problem).map_err(wrong)?;
+        if let Some(graph) = graph {
+            verify::graph(graph, plan.queue, &plan.ordering_edges, &plan.rows).map_err(wrong)?;
+        }
+        Ok(())
+    }
+}
+
+fn wrong(violation: Violation) -> Error {
+    Error::unable(format!("the planner made a wrong plan, please report it: {violation}"))
+}
