@@ -90,7 +90,7 @@ impl Cuda {
     /// The file that was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.driver.path
+        self.driver.path()
     }
 }
 

@@ -4,20 +4,16 @@
 //! called through [`adapter`](super::adapter), so that nothing above sees a difference. Constants that differ are in
 //! [`vendor`](super::vendor).
 
-use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::ffi::CString;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::NonNull;
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::{NO_DEVICE, SUCCESS};
 use crate::pool::{Pools, Properties};
 use crate::vendor::{Constants, Vendor};
-use usm_core::driver::library;
-use usm_core::driver::process::Opening;
-use usm_core::driver::sync::sleeping::Mutex;
+use usm_core::driver::library::{self, File, Opened};
 use usm_core::ipc::NATIVE_BYTES;
 use usm_core::{ErrorKind, Result};
 
@@ -114,19 +110,17 @@ macro_rules! table {
             pub(super) vendor: &'static Vendor,
             /// What depends on the version too.
             pub(super) constants: Constants,
-            pub(super) path: PathBuf,
-            /// Kept open, and asked for further functions.
-            handle: Option<libloading::Library>,
+            file: File,
         }
 
         impl InOrder {
             /// # Safety
             /// The library's functions have the signatures of the table.
-            unsafe fn bind(library: &libloading::Library, vendor: &'static Vendor) -> Result<Self> {
+            unsafe fn bind(file: &File, vendor: &'static Vendor) -> Result<Self> {
                 Ok(Self {
                     $($may: {
                         // SAFETY: the caller's promise.
-                        unsafe { find::<function!($($may_argument),*)>(library, vendor, vendor.names.$may) }?
+                        unsafe { find::<function!($($may_argument),*)>(file, vendor, vendor.names.$may) }?
                     },)*
                 })
             }
@@ -135,41 +129,40 @@ macro_rules! table {
         impl Driver {
             /// # Safety
             /// The library's functions have the signatures of the table.
-            unsafe fn bind(library: &libloading::Library, path: &Path, vendor: &'static Vendor) -> Result<Self> {
+            unsafe fn bind(file: File, vendor: &'static Vendor) -> Result<Self> {
                 Ok(Self {
                     $($field: {
                         // SAFETY: the caller's promise.
-                        unsafe { find::<function!($($argument),*)>(library, vendor, vendor.names.$field) }?
+                        unsafe { find::<function!($($argument),*)>(&file, vendor, vendor.names.$field) }?
                     },)*
                     // SAFETY: as above.
-                    in_order: unsafe { InOrder::bind(library, vendor) }.ok(),
+                    in_order: unsafe { InOrder::bind(&file, vendor) }.ok(),
                     pools: Pools::new(),
                     own: match vendor.own {
                         Kind::Cuda => Own::Cuda(CudaRows {
                             $($apart: {
                                 // SAFETY: as above.
-                                unsafe { find::<function!($($cuda_argument),*)>(library, vendor, $cuda_apart) }?
+                                unsafe { find::<function!($($cuda_argument),*)>(&file, vendor, $cuda_apart) }?
                             },)*
                             $($cuda_only: {
                                 // SAFETY: as above.
-                                unsafe { find::<function!($($cuda_only_argument),*)>(library, vendor, $cuda_symbol) }?
+                                unsafe { find::<function!($($cuda_only_argument),*)>(&file, vendor, $cuda_symbol) }?
                             },)*
                         }),
                         Kind::Hip => Own::Hip(HipRows {
                             $($apart: {
                                 // SAFETY: as above.
-                                unsafe { find::<function!($($hip_argument),*)>(library, vendor, $hip_apart) }?
+                                unsafe { find::<function!($($hip_argument),*)>(&file, vendor, $hip_apart) }?
                             },)*
                             $($hip_only: {
                                 // SAFETY: as above.
-                                unsafe { find::<function!($($hip_only_argument),*)>(library, vendor, $hip_symbol) }?
+                                unsafe { find::<function!($($hip_only_argument),*)>(&file, vendor, $hip_symbol) }?
                             },)*
                         }),
                     },
                     vendor,
                     constants: (vendor.constants)(0),
-                    path: path.to_owned(),
-                    handle: None,
+                    file,
                 })
             }
         }
@@ -257,17 +250,18 @@ pub(super) enum Own {
 }
 
 /// # Safety
-/// `F` is the type of the function `symbol`.
-unsafe fn find<F: Copy>(library: &libloading::Library, vendor: &Vendor, symbol: &'static str) -> Result<F> {
-    // SAFETY: the caller's promise.
-    let found = unsafe { library.get::<F>(symbol.as_bytes()) };
-    let missing = ErrorKind::SymbolMissing { library: vendor.library, symbol };
-    found.map(|found| *found).map_err(|_| vendor.error(missing))
+/// `F` is the type of the function `symbol`, a function pointer.
+unsafe fn find<F: Copy>(file: &File, vendor: &Vendor, symbol: &'static str) -> Result<F> {
+    let found = CString::new(symbol).ok().and_then(|name| file.function(&name));
+    let found =
+        found.ok_or_else(|| vendor.error(ErrorKind::SymbolMissing { library: vendor.library, symbol }))?;
+    // SAFETY: the caller's promise; function pointers are as wide as others.
+    Ok(unsafe { core::mem::transmute_copy::<NonNull<c_void>, F>(&found) })
 }
 
 impl core::fmt::Debug for Driver {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Driver").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Driver").field("path", &self.path()).finish_non_exhaustive()
     }
 }
 
@@ -276,12 +270,13 @@ impl Driver {
         self.vendor.own == vendor.own
     }
 
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
     /// The address of a function that the table does not have.
     pub(super) fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
-        let library = self.handle.as_ref()?;
-        // SAFETY: the symbol is taken as an address and not called here.
-        let found = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
-        NonNull::new(*found)
+        self.file.function(name)
     }
 }
 
@@ -309,17 +304,15 @@ fn loaded(_: &Vendor) -> Option<&'static str> {
 
 /// Opens and initialises the driver at `path`, once per path and process. Never closed: it keeps threads.
 pub(super) fn open(vendor: &'static Vendor, path: &Path) -> Result<&'static Driver> {
-    static OPENED: Mutex<Vec<&'static Driver>> = Mutex::new(Vec::new());
-    let opening = Opening::begin()?;
-    let mut opened = OPENED.lock();
-    if let Some(driver) = opened.iter().find(|driver| driver.path == path && driver.is(vendor)) {
-        return Ok(driver);
-    }
+    static OPENED: Opened<Driver> = Opened::new();
+    OPENED.get(|driver| driver.path() == path && driver.is(vendor), || initialised(vendor, path))
+}
+
+fn initialised(vendor: &'static Vendor, path: &Path) -> Result<Driver> {
     // SAFETY: loading runs the initialisers of the driver, which depend on nothing of ours.
-    let handle = unsafe { library::open(path) }
-        .map_err(|words| vendor.error(library::not_found(vendor.library, path, &words)))?;
+    let file = unsafe { File::open(vendor.library, path) }.map_err(|kind| vendor.error(kind))?;
     // SAFETY: the signatures are those of `cuda.h` and `hip_runtime_api.h`; a function of CUDA that changed has a new name.
-    let mut driver = unsafe { Driver::bind(&handle, path, vendor) }?;
+    let mut driver = unsafe { Driver::bind(file, vendor) }?;
     // SAFETY: the driver is open, the flags must be 0.
     match unsafe { (driver.init)(0) } {
         SUCCESS | NO_DEVICE => {}
@@ -331,10 +324,6 @@ pub(super) fn open(vendor: &'static Vendor, path: &Path) -> Result<&'static Driv
     let code = unsafe { (driver.driver_version)(&raw mut version) };
     vendor.check(vendor.names.driver_version, code)?;
     driver.constants = (vendor.constants)(version);
-    driver.handle = Some(handle);
-    let driver: &'static Driver = Box::leak(Box::new(driver));
-    opened.push(driver);
-    opening.done();
     Ok(driver)
 }
 

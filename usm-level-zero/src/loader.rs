@@ -1,9 +1,7 @@
 //! Opening the Level Zero loader. The table of its functions is [`level_zero_sys::Functions`].
 
 use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -12,9 +10,7 @@ use level_zero_sys::{
 };
 
 use crate::error;
-use usm_core::driver::library;
-use usm_core::driver::process::Opening;
-use usm_core::driver::sync::sleeping::Mutex;
+use usm_core::driver::library::{self, Opened};
 use usm_core::{Error, Result};
 
 /// The environment variable that names another file.
@@ -44,27 +40,25 @@ pub(super) fn open_usual() -> Result<&'static Library> {
 
 /// Opens and initialises the loader at `path`, once per path and process. Never closed: drivers keep threads.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
-    static OPENED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
-    let opening = Opening::begin()?;
-    let mut opened = OPENED.lock();
-    if let Some(library) = opened.iter().find(|library| library.path == path) {
-        return Ok(library);
-    }
-    // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours; the functions of the loader
-    // have the signatures of its header, which never changes one.
-    let library = unsafe { level_zero_sys::Library::open_at(path) }.map_err(|error| refusal(path, error))?;
-    let level_zero = match library.initialize(ze_init_flags_t(0)) {
-        Ok(level_zero) => Some(level_zero),
-        Err(LoadError::Unusable {
-            error: level_zero_sys::Error::Call { result: ZE_RESULT_ERROR_UNINITIALIZED, .. },
-            ..
-        }) => None,
-        Err(error) => return Err(refusal(path, error)),
-    };
-    let library: &'static Library = Box::leak(Box::new(Library { level_zero, path: path.to_owned() }));
-    opened.push(library);
-    opening.done();
-    Ok(library)
+    static OPENED: Opened<Library> = Opened::new();
+    OPENED.get(
+        |library| library.path == path,
+        || {
+            // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours; the functions of the loader
+            // have the signatures of its header, which never changes one.
+            let library = unsafe { level_zero_sys::Library::open_at(path) };
+            let library = library.map_err(|error| refusal(path, error))?;
+            let level_zero = match library.initialize(ze_init_flags_t(0)) {
+                Ok(level_zero) => Some(level_zero),
+                Err(LoadError::Unusable {
+                    error: level_zero_sys::Error::Call { result: ZE_RESULT_ERROR_UNINITIALIZED, .. },
+                    ..
+                }) => None,
+                Err(error) => return Err(refusal(path, error)),
+            };
+            Ok(Library { level_zero, path: path.to_owned() })
+        },
+    )
 }
 
 fn refusal(path: &Path, error: LoadError) -> Error {

@@ -109,7 +109,7 @@ fn enumerate(library: &'static Library) -> Result<Vec<OpenClDevice>> {
             (library.devices)(platform, ALL_TYPES, count, found, total)
         });
         // SAFETY: a platform of this library.
-        let usm = unsafe { Usm::of_platform(library, platform) };
+        let usm = unsafe { library.usm(platform) };
         let platform_name = Name::new(&text(|bytes, answer, total| {
             // SAFETY: a platform of this library, room for as many bytes as said.
             unsafe { (library.platform_info)(platform, query::PLATFORM_NAME, bytes, answer, total) }

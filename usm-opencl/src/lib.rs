@@ -57,7 +57,7 @@ impl OpenCl {
     /// The file that was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.library.path
+        self.library.path()
     }
 }
 

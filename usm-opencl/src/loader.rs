@@ -1,18 +1,14 @@
 //! Opening the OpenCL loader, and the tables of its functions and of the USM extension's.
 
-use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
-use alloc::string::String;
-use alloc::vec::Vec;
 use core::ffi::{CStr, c_char, c_void};
+use core::ops::Deref;
 use core::ptr::NonNull;
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error;
-use usm_core::driver::process::Opening;
-use usm_core::driver::sync::sleeping::Mutex;
-use usm_core::driver::{handle, library};
+use usm_core::driver::library::{self, File, Opened};
+use usm_core::driver::{handle, table};
 use usm_core::{ErrorKind, Result};
 
 /// Names of the installable client driver loader, tried in this order.
@@ -22,6 +18,9 @@ const NAMES: [&str; 1] = ["OpenCL.dll"];
 const NAMES: [&str; 1] = ["/System/Library/Frameworks/OpenCL.framework/OpenCL"];
 #[cfg(not(any(target_os = "windows", target_os = "macos")))]
 const NAMES: [&str; 2] = ["libOpenCL.so.1", "libOpenCL.so"];
+
+/// The library that errors name.
+const LIBRARY: &str = NAMES[0];
 
 /// The environment variable that names another file.
 pub(super) const VARIABLE: &str = "USM_OPENCL_LIBRARY";
@@ -36,69 +35,10 @@ pub(super) type Bits = u64;
 type Notify = Option<extern "C" fn(*const c_char, *const c_void, usize, *mut c_void)>;
 type Events = *const Raw;
 
-macro_rules! table {
-    (
-        core { $($field:ident = $symbol:literal ($($argument:ty),*) -> $result:ty;)* }
-        extension { $($usm_field:ident = $usm_symbol:literal ($($usm_argument:ty),*) -> $usm_result:ty;)* }
-    ) => {
-        /// The functions of the loader that are used, all present once it is open.
-        pub(super) struct Library {
-            $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> $result,)*
-            pub(super) path: PathBuf,
-            /// Kept open, and asked for further functions.
-            handle: Option<libloading::Library>,
-        }
-
-        impl Library {
-            /// # Safety
-            /// The library's functions have the signatures of the table.
-            unsafe fn bind(library: &libloading::Library, path: &Path) -> Result<Self> {
-                Ok(Self {
-                    $($field: {
-                        // SAFETY: the caller's promise.
-                        let found = unsafe { library.get(concat!($symbol, "\0").as_bytes()) };
-                        *found.map_err(|_| error::of(ErrorKind::SymbolMissing { library: NAMES[0], symbol: $symbol }))?
-                    },)*
-                    path: path.to_owned(),
-                    handle: None,
-                })
-            }
-        }
-
-        /// The functions of `cl_intel_unified_shared_memory`, as one platform gives them.
-        #[derive(Clone, Copy, Debug)]
-        pub(super) struct Usm {
-            $(pub(super) $usm_field: unsafe extern "C" fn($($usm_argument),*) -> $usm_result,)*
-        }
-
-        impl Usm {
-            /// `None` where the platform lacks the extension: every one of its functions must be there. They belong to
-            /// the platform; the loader knows none of them.
-            ///
-            /// # Safety
-            /// `platform` is a platform of `library`.
-            pub(super) unsafe fn of_platform(library: &Library, platform: Raw) -> Option<Self> {
-                Some(Self {
-                    $($usm_field: {
-                        let name = concat!($usm_symbol, "\0").as_ptr().cast();
-                        // SAFETY: the caller's promise; the name ends in NUL.
-                        let address = unsafe { (library.extension_function)(platform, name) };
-                        if address.is_null() {
-                            return None;
-                        }
-                        // SAFETY: the function of that name has this signature by the extension's specification.
-                        unsafe {
-                            core::mem::transmute::<Raw, unsafe extern "C" fn($($usm_argument),*) -> $usm_result>(address)
-                        }
-                    },)*
-                })
-            }
-        }
-    };
-}
-
 table! {
-    core {
+    /// The functions of the loader that are used.
+    pub(super) Functions in LIBRARY of OpenCl:
+    needed {
         platforms = "clGetPlatformIDs"(u32, *mut Raw, *mut u32) -> Status;
         platform_info = "clGetPlatformInfo"(Raw, u32, usize, *mut c_void, *mut usize) -> Status;
         extension_function = "clGetExtensionFunctionAddressForPlatform"(Raw, *const c_char) -> Raw;
@@ -130,7 +70,13 @@ table! {
             (Raw, Raw, *const c_void, usize, usize, usize, u32, Events, *mut Raw) -> Status;
         copy_buffer = "clEnqueueCopyBuffer"(Raw, Raw, Raw, usize, usize, usize, u32, Events, *mut Raw) -> Status;
     }
-    extension {
+    optional {}
+}
+
+table! {
+    /// The functions of `cl_intel_unified_shared_memory`, as one platform gives them.
+    pub(super) Usm in "the platform's cl_intel_unified_shared_memory" of OpenCl:
+    needed {
         allocate_host = "clHostMemAllocINTEL"(Raw, *const Bits, usize, u32, *mut Status) -> *mut c_void;
         allocate_device = "clDeviceMemAllocINTEL"(Raw, Raw, *const Bits, usize, u32, *mut Status) -> *mut c_void;
         allocate_shared = "clSharedMemAllocINTEL"(Raw, Raw, *const Bits, usize, u32, *mut Status) -> *mut c_void;
@@ -142,21 +88,33 @@ table! {
             (Raw, *mut c_void, *const c_void, usize, usize, u32, Events, *mut Raw) -> Status;
         migrate = "clEnqueueMigrateMemINTEL"(Raw, *const c_void, usize, Bits, u32, Events, *mut Raw) -> Status;
     }
+    optional {}
 }
 
-impl core::fmt::Debug for Library {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Library").field("path", &self.path).finish_non_exhaustive()
+/// The opened loader. Never closed: drivers keep threads.
+#[derive(Debug)]
+pub(super) struct Library {
+    functions: Functions,
+    file: File,
+}
+
+impl Deref for Library {
+    type Target = Functions;
+
+    #[inline]
+    fn deref(&self) -> &Functions {
+        &self.functions
     }
 }
 
 impl Library {
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
     /// The address of a function that the table does not have.
     pub(super) fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
-        let library = self.handle.as_ref()?;
-        // SAFETY: the symbol is taken as an address and not called here.
-        let found = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
-        NonNull::new(*found)
+        self.file.function(name)
     }
 
     /// The address of a function of an extension, as one platform gives it.
@@ -166,6 +124,18 @@ impl Library {
     pub(super) unsafe fn extension(&self, platform: Raw, name: &CStr) -> Option<NonNull<c_void>> {
         // SAFETY: the caller's promise; the name ends in NUL.
         NonNull::new(unsafe { (self.extension_function)(platform, name.as_ptr()) })
+    }
+
+    /// The functions of the USM extension. They belong to a platform; the loader knows none of them. `None` where the platform
+    /// lacks one of them.
+    ///
+    /// # Safety
+    /// `platform` is a platform of this library.
+    pub(super) unsafe fn usm(&self, platform: Raw) -> Option<Usm> {
+        // SAFETY: the caller's promise.
+        let find = |name: &CStr| unsafe { self.extension(platform, name) };
+        // SAFETY: functions of these names have these signatures by the extension's specification.
+        unsafe { Usm::bind(0, find) }.ok()
     }
 }
 
@@ -179,30 +149,25 @@ pub(super) fn open_usual() -> Result<&'static Library> {
 
 /// Opens the library at `path`, once per path and process. Never closed: drivers keep threads.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
-    static OPENED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
-    let opening = Opening::begin()?;
-    let mut opened = OPENED.lock();
-    if let Some(library) = opened.iter().find(|library| library.path == path) {
-        return Ok(library);
-    }
-    let handle = load(path)
-        .or_else(|_| {
-            load_companions(path);
-            load(path)
-        })
-        .map_err(|words| error::of(library::not_found(NAMES[0], path, &words)))?;
-    // SAFETY: the signatures are those of the OpenCL specification, which never changes one.
-    let mut library = unsafe { Library::bind(&handle, path) }?;
-    library.handle = Some(handle);
-    let library: &'static Library = Box::leak(Box::new(library));
-    opened.push(library);
-    opening.done();
-    Ok(library)
+    static OPENED: Opened<Library> = Opened::new();
+    OPENED.get(
+        |library| library.path() == path,
+        || {
+            let file = load(path).or_else(|_| {
+                load_companions(path);
+                load(path)
+            });
+            let file = file.map_err(error::of)?;
+            // SAFETY: the signatures are those of the OpenCL specification, which never changes one.
+            let functions = unsafe { Functions::bind(0, |name| file.function(name)) }?;
+            Ok(Library { functions, file })
+        },
+    )
 }
 
-fn load(path: &Path) -> Result<libloading::Library, String> {
+fn load(path: &Path) -> Result<File, ErrorKind> {
     // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours.
-    unsafe { library::open(path) }
+    unsafe { File::open(LIBRARY, path) }
 }
 
 /// The loader in Intel's wheel needs compiler libraries that lie beside it, and does not say where. Once they are in the
@@ -232,7 +197,7 @@ mod tests {
         let path = "/nonexistent/libOpenCL.so";
         let kind = open(Path::new(path)).unwrap_err().kind;
         assert!(
-            matches!(kind, ErrorKind::LibraryNotFound { library, reason } if library == NAMES[0] && reason.contains(path)),
+            matches!(kind, ErrorKind::LibraryNotFound { library, reason } if library == LIBRARY && reason.contains(path)),
             "{kind}"
         );
     }
@@ -242,6 +207,6 @@ mod tests {
     fn a_library_without_the_functions_names_the_first_missing_one() {
         // The C library is there on every Linux, and it is not OpenCL.
         let error = open(Path::new("libc.so.6")).unwrap_err();
-        assert_eq!(error.kind, ErrorKind::SymbolMissing { library: NAMES[0], symbol: "clGetPlatformIDs" });
+        assert_eq!(error.kind, ErrorKind::SymbolMissing { library: LIBRARY, symbol: "clGetPlatformIDs" });
     }
 }

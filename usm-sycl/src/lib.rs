@@ -66,7 +66,7 @@ impl Dpctl {
     /// The file that was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.library.path
+        self.library.path()
     }
 
     /// Version of the SYCL compiler that built the library, as it says itself.

@@ -1,18 +1,16 @@
 //! Finding and opening the library, and the table of its functions.
 
 use alloc::borrow::ToOwned;
-use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ops::Deref;
 use core::ptr::NonNull;
 use std::env;
 use std::path::{Path, PathBuf};
 
 use crate::error;
-use usm_core::driver::process::Opening;
-use usm_core::driver::sync::sleeping::Mutex;
-use usm_core::driver::{handle, library};
+use usm_core::driver::library::{File, Opened};
+use usm_core::driver::{handle, table};
 use usm_core::{ErrorKind, Result};
 
 #[cfg(target_os = "windows")]
@@ -30,113 +28,100 @@ pub(super) type Raw = *mut c_void;
 /// `error_handler_callback` of the C headers.
 pub(super) type ErrorHandler = extern "C" fn(c_int);
 
-macro_rules! table {
-    ($($(#[$doc:meta])* $field:ident = $symbol:literal ($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// The functions that are used, all present once the library is open.
-        pub(super) struct Library {
-            $($(#[$doc])* pub(super) $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            pub(super) path: PathBuf,
-            pub(super) version: String,
-            /// Kept open, and asked for further functions.
-            handle: Option<libloading::Library>,
-        }
-
-        impl Library {
-            /// # Safety
-            /// The library's functions have the signatures of the table.
-            unsafe fn bind(library: &libloading::Library, path: &Path) -> Result<Self> {
-                Ok(Self {
-                    $($field: {
-                        // SAFETY: the caller's promise.
-                        let found = unsafe { library.get(concat!($symbol, "\0").as_bytes()) };
-                        *found.map_err(|_| error::of(ErrorKind::SymbolMissing { library: LIBRARY, symbol: $symbol }))?
-                    },)*
-                    path: path.to_owned(),
-                    version: String::new(),
-                    handle: None,
-                })
-            }
-        }
-    };
-}
-
 table! {
-    dpcpp_version = "DPCTLService_GetDPCPPVersion"() -> *const c_char;
-    string_delete = "DPCTLCString_Delete"(*const c_char);
+    /// The functions that are used, all present once the library is open.
+    pub(super) Functions in LIBRARY of Sycl:
+    needed {
+        dpcpp_version = "DPCTLService_GetDPCPPVersion"() -> *const c_char;
+        string_delete = "DPCTLCString_Delete"(*const c_char);
 
-    devices = "DPCTLDeviceMgr_GetDevices"(c_int) -> Raw;
-    relative_id = "DPCTLDeviceMgr_GetRelativeId"(Raw) -> i64;
-    cached_context = "DPCTLDeviceMgr_GetCachedContext"(Raw) -> Raw;
-    device_vector_size = "DPCTLDeviceVector_Size"(Raw) -> usize;
-    device_vector_at = "DPCTLDeviceVector_GetAt"(Raw, usize) -> Raw;
-    device_vector_delete = "DPCTLDeviceVector_Delete"(Raw);
+        devices = "DPCTLDeviceMgr_GetDevices"(c_int) -> Raw;
+        relative_id = "DPCTLDeviceMgr_GetRelativeId"(Raw) -> i64;
+        cached_context = "DPCTLDeviceMgr_GetCachedContext"(Raw) -> Raw;
+        device_vector_size = "DPCTLDeviceVector_Size"(Raw) -> usize;
+        device_vector_at = "DPCTLDeviceVector_GetAt"(Raw, usize) -> Raw;
+        device_vector_delete = "DPCTLDeviceVector_Delete"(Raw);
 
-    device_delete = "DPCTLDevice_Delete"(Raw);
-    device_equal = "DPCTLDevice_AreEq"(Raw, Raw) -> bool;
-    device_backend = "DPCTLDevice_GetBackend"(Raw) -> c_int;
-    device_type = "DPCTLDevice_GetDeviceType"(Raw) -> c_int;
-    device_name = "DPCTLDevice_GetName"(Raw) -> *const c_char;
-    device_vendor = "DPCTLDevice_GetVendor"(Raw) -> *const c_char;
-    device_driver_version = "DPCTLDevice_GetDriverVersion"(Raw) -> *const c_char;
-    device_platform = "DPCTLDevice_GetPlatform"(Raw) -> Raw;
-    platform_name = "DPCTLPlatform_GetName"(Raw) -> *const c_char;
-    platform_delete = "DPCTLPlatform_Delete"(Raw);
-    device_has_aspect = "DPCTLDevice_HasAspect"(Raw, c_int) -> bool;
-    device_global_mem_size = "DPCTLDevice_GetGlobalMemSize"(Raw) -> u64;
-    device_local_mem_size = "DPCTLDevice_GetLocalMemSize"(Raw) -> u64;
-    device_max_mem_alloc_size = "DPCTLDevice_GetMaxMemAllocSize"(Raw) -> u64;
-    device_max_work_group_size = "DPCTLDevice_GetMaxWorkGroupSize"(Raw) -> usize;
+        device_delete = "DPCTLDevice_Delete"(Raw);
+        device_equal = "DPCTLDevice_AreEq"(Raw, Raw) -> bool;
+        device_backend = "DPCTLDevice_GetBackend"(Raw) -> c_int;
+        device_type = "DPCTLDevice_GetDeviceType"(Raw) -> c_int;
+        device_name = "DPCTLDevice_GetName"(Raw) -> *const c_char;
+        device_vendor = "DPCTLDevice_GetVendor"(Raw) -> *const c_char;
+        device_driver_version = "DPCTLDevice_GetDriverVersion"(Raw) -> *const c_char;
+        device_platform = "DPCTLDevice_GetPlatform"(Raw) -> Raw;
+        platform_name = "DPCTLPlatform_GetName"(Raw) -> *const c_char;
+        platform_delete = "DPCTLPlatform_Delete"(Raw);
+        device_has_aspect = "DPCTLDevice_HasAspect"(Raw, c_int) -> bool;
+        device_global_mem_size = "DPCTLDevice_GetGlobalMemSize"(Raw) -> u64;
+        device_local_mem_size = "DPCTLDevice_GetLocalMemSize"(Raw) -> u64;
+        device_max_mem_alloc_size = "DPCTLDevice_GetMaxMemAllocSize"(Raw) -> u64;
+        device_max_work_group_size = "DPCTLDevice_GetMaxWorkGroupSize"(Raw) -> usize;
 
-    context_copy = "DPCTLContext_Copy"(Raw) -> Raw;
-    context_delete = "DPCTLContext_Delete"(Raw);
-    context_equal = "DPCTLContext_AreEq"(Raw, Raw) -> bool;
-    context_devices = "DPCTLContext_GetDevices"(Raw) -> Raw;
+        context_copy = "DPCTLContext_Copy"(Raw) -> Raw;
+        context_delete = "DPCTLContext_Delete"(Raw);
+        context_equal = "DPCTLContext_AreEq"(Raw, Raw) -> bool;
+        context_devices = "DPCTLContext_GetDevices"(Raw) -> Raw;
 
-    queue_create = "DPCTLQueue_Create"(Raw, Raw, Option<ErrorHandler>, c_int) -> Raw;
-    queue_copy = "DPCTLQueue_Copy"(Raw) -> Raw;
-    queue_delete = "DPCTLQueue_Delete"(Raw);
-    queue_context = "DPCTLQueue_GetContext"(Raw) -> Raw;
-    queue_device = "DPCTLQueue_GetDevice"(Raw) -> Raw;
-    queue_in_order = "DPCTLQueue_IsInOrder"(Raw) -> bool;
-    queue_memcpy = "DPCTLQueue_MemcpyWithEvents"(Raw, *mut c_void, *const c_void, usize, *const Raw, usize) -> Raw;
-    queue_memset = "DPCTLQueue_Memset"(Raw, *mut c_void, u8, usize) -> Raw;
-    queue_fill16 = "DPCTLQueue_Fill16"(Raw, *mut c_void, u16, usize) -> Raw;
-    queue_fill32 = "DPCTLQueue_Fill32"(Raw, *mut c_void, u32, usize) -> Raw;
-    queue_fill64 = "DPCTLQueue_Fill64"(Raw, *mut c_void, u64, usize) -> Raw;
-    queue_fill128 = "DPCTLQueue_Fill128"(Raw, *mut c_void, *mut u64, usize) -> Raw;
-    queue_prefetch = "DPCTLQueue_Prefetch"(Raw, *const c_void, usize) -> Raw;
-    queue_advise = "DPCTLQueue_MemAdvise"(Raw, *const c_void, usize, c_int) -> Raw;
-    queue_barrier = "DPCTLQueue_SubmitBarrier"(Raw) -> Raw;
-    queue_barrier_for = "DPCTLQueue_SubmitBarrierForEvents"(Raw, *const Raw, usize) -> Raw;
+        queue_create = "DPCTLQueue_Create"(Raw, Raw, Option<ErrorHandler>, c_int) -> Raw;
+        queue_copy = "DPCTLQueue_Copy"(Raw) -> Raw;
+        queue_delete = "DPCTLQueue_Delete"(Raw);
+        queue_context = "DPCTLQueue_GetContext"(Raw) -> Raw;
+        queue_device = "DPCTLQueue_GetDevice"(Raw) -> Raw;
+        queue_in_order = "DPCTLQueue_IsInOrder"(Raw) -> bool;
+        queue_memcpy = "DPCTLQueue_MemcpyWithEvents"(Raw, *mut c_void, *const c_void, usize, *const Raw, usize) -> Raw;
+        queue_memset = "DPCTLQueue_Memset"(Raw, *mut c_void, u8, usize) -> Raw;
+        queue_fill16 = "DPCTLQueue_Fill16"(Raw, *mut c_void, u16, usize) -> Raw;
+        queue_fill32 = "DPCTLQueue_Fill32"(Raw, *mut c_void, u32, usize) -> Raw;
+        queue_fill64 = "DPCTLQueue_Fill64"(Raw, *mut c_void, u64, usize) -> Raw;
+        queue_fill128 = "DPCTLQueue_Fill128"(Raw, *mut c_void, *mut u64, usize) -> Raw;
+        queue_prefetch = "DPCTLQueue_Prefetch"(Raw, *const c_void, usize) -> Raw;
+        queue_advise = "DPCTLQueue_MemAdvise"(Raw, *const c_void, usize, c_int) -> Raw;
+        queue_barrier = "DPCTLQueue_SubmitBarrier"(Raw) -> Raw;
+        queue_barrier_for = "DPCTLQueue_SubmitBarrierForEvents"(Raw, *const Raw, usize) -> Raw;
 
-    event_copy = "DPCTLEvent_Copy"(Raw) -> Raw;
-    event_delete = "DPCTLEvent_Delete"(Raw);
-    event_wait = "DPCTLEvent_Wait"(Raw);
-    event_status = "DPCTLEvent_GetCommandExecutionStatus"(Raw) -> c_int;
+        event_copy = "DPCTLEvent_Copy"(Raw) -> Raw;
+        event_delete = "DPCTLEvent_Delete"(Raw);
+        event_wait = "DPCTLEvent_Wait"(Raw);
+        event_status = "DPCTLEvent_GetCommandExecutionStatus"(Raw) -> c_int;
 
-    allocate_host = "DPCTLaligned_alloc_host"(usize, usize, Raw) -> *mut c_void;
-    allocate_device = "DPCTLaligned_alloc_device"(usize, usize, Raw) -> *mut c_void;
-    allocate_shared = "DPCTLaligned_alloc_shared"(usize, usize, Raw) -> *mut c_void;
-    /// May throw on a pointer that is not the context's.
-    free_with_context = "DPCTLfree_with_context"(*mut c_void, Raw);
-    pointer_type = "DPCTLUSM_GetPointerType"(*const c_void, Raw) -> c_int;
-    /// Ends the process on a pointer whose type is unknown.
-    pointer_device = "DPCTLUSM_GetPointerDevice"(*const c_void, Raw) -> Raw;
+        allocate_host = "DPCTLaligned_alloc_host"(usize, usize, Raw) -> *mut c_void;
+        allocate_device = "DPCTLaligned_alloc_device"(usize, usize, Raw) -> *mut c_void;
+        allocate_shared = "DPCTLaligned_alloc_shared"(usize, usize, Raw) -> *mut c_void;
+        /// May throw on a pointer that is not the context's.
+        free_with_context = "DPCTLfree_with_context"(*mut c_void, Raw);
+        pointer_type = "DPCTLUSM_GetPointerType"(*const c_void, Raw) -> c_int;
+        /// Ends the process on a pointer whose type is unknown.
+        pointer_device = "DPCTLUSM_GetPointerDevice"(*const c_void, Raw) -> Raw;
+    }
+    optional {}
 }
 
-impl core::fmt::Debug for Library {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Library").field("path", &self.path).field("version", &self.version).finish()
+/// The opened library. Never closed: see the page of this crate. Leaked rather than counted, so that handles stay one pointer wide.
+#[derive(Debug)]
+pub(super) struct Library {
+    functions: Functions,
+    pub(super) version: String,
+    file: File,
+}
+
+impl Deref for Library {
+    type Target = Functions;
+
+    #[inline]
+    fn deref(&self) -> &Functions {
+        &self.functions
     }
 }
 
 impl Library {
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
     /// The address of a function that the table does not have.
     pub(super) fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
-        let library = self.handle.as_ref()?;
-        // SAFETY: the symbol is taken as an address and not called here.
-        let found = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
-        NonNull::new(*found)
+        self.file.function(name)
     }
 
     /// Takes a string that the library gives away.
@@ -157,29 +142,24 @@ impl Library {
 
 /// Opens the library at `path`, once per path and process.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
-    static OPENED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
-    let opening = Opening::begin()?;
-    let mut opened = OPENED.lock();
-    if let Some(library) = opened.iter().find(|library| library.path == path) {
-        return Ok(library);
-    }
-    // SAFETY: loading runs the initialisers of the SYCL runtime, which depend on nothing of ours.
-    let handle = unsafe { library::open(path) }
-        .map_err(|words| error::of(library::not_found(LIBRARY, path, &words)))?;
-    // SAFETY: the signatures are those of the public C headers, unchanged since `LEAST_VERSION`; what the version
-    // check needs itself, a function without arguments and one that frees a string, has never had another.
-    let mut library = unsafe { Library::bind(&handle, path) }?;
-    // SAFETY: no precondition.
-    let version = unsafe { (library.dpcpp_version)() };
-    // SAFETY: the string is the caller's.
-    library.version = unsafe { library.take_string(version) };
-    check_version(&library.version)?;
-    // Never closed: see the module page. Leaked rather than counted, so that handles stay one pointer wide.
-    library.handle = Some(handle);
-    let library: &'static Library = Box::leak(Box::new(library));
-    opened.push(library);
-    opening.done();
-    Ok(library)
+    static OPENED: Opened<Library> = Opened::new();
+    OPENED.get(
+        |library| library.path() == path,
+        || {
+            // SAFETY: loading runs the initialisers of the SYCL runtime, which depend on nothing of ours.
+            let file = unsafe { File::open(LIBRARY, path) }.map_err(error::of)?;
+            // SAFETY: the signatures are those of the public C headers, unchanged since `LEAST_VERSION`; what the version
+            // check needs itself, a function without arguments and one that frees a string, has never had another.
+            let functions = unsafe { Functions::bind(0, |name| file.function(name)) }?;
+            // SAFETY: no precondition.
+            let version = unsafe { (functions.dpcpp_version)() };
+            let mut library = Library { functions, version: String::new(), file };
+            // SAFETY: the string is the caller's.
+            library.version = unsafe { library.take_string(version) };
+            check_version(&library.version)?;
+            Ok(library)
+        },
+    )
 }
 
 fn check_version(version: &str) -> Result<()> {

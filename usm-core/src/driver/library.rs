@@ -3,29 +3,87 @@
 //! An error is a small value that is copied, so it holds the words of the system as a reference. They are kept for the
 //! process, each once: the files that a process tries are few.
 
+use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use std::path::Path;
+use core::ffi::{CStr, c_void};
+use core::ptr::NonNull;
+use std::path::{Path, PathBuf};
 
 use crate::error::{ErrorKind, Result};
+use crate::process::fork::Opening;
 use crate::sync::sleeping::Mutex;
 
 /// Different reasons that are kept; a program that tries more files than this reads [`FULL`] of the others.
 const LIMIT: usize = 256;
 const FULL: &str = "too many files were tried to keep the reason of this one";
 
-/// Opens the file at `path`.
-///
-/// # Errors
-/// The system's words, to be given to [`not_found`].
-///
-/// # Safety
-/// The library's initialisers are sound to run.
-pub unsafe fn open(path: &Path) -> Result<libloading::Library, String> {
-    // SAFETY: the caller's promise.
-    unsafe { libloading::Library::new(path) }.map_err(|error| words(&error))
+/// A file of a vendor's, opened. To be kept or forgotten: runtimes have threads that run its code for as long as the process lives.
+#[derive(Debug)]
+pub struct File {
+    library: libloading::Library,
+    path: PathBuf,
+}
+
+impl File {
+    /// Opens the file at `path`, which errors call by its usual `name`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::LibraryNotFound`] with the system's words.
+    ///
+    /// # Safety
+    /// The library's initialisers are sound to run.
+    pub unsafe fn open(name: &'static str, path: &Path) -> Result<Self, ErrorKind> {
+        // SAFETY: the caller's promise.
+        match unsafe { libloading::Library::new(path) } {
+            Ok(library) => Ok(Self { library, path: path.to_owned() }),
+            Err(error) => Err(not_found(name, path, &words(&error))),
+        }
+    }
+
+    /// The path that was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The address of a function.
+    #[must_use]
+    pub fn function(&self, name: &CStr) -> Option<NonNull<c_void>> {
+        // SAFETY: the symbol is taken as an address and not called here.
+        let found = unsafe { self.library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
+        NonNull::new(*found)
+    }
+}
+
+/// The libraries of a runtime that were opened, each once for the process.
+#[derive(Debug)]
+pub struct Opened<L: 'static>(Mutex<Vec<&'static L>>);
+
+impl<L: Sync> Opened<L> {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// The one that `is` wanted, else what `open` gives.
+    ///
+    /// # Errors
+    /// Those of `open`; [`ErrorKind::ProcessEnds`], [`ErrorKind::Forked`].
+    pub fn get(&self, is: impl Fn(&L) -> bool, open: impl FnOnce() -> Result<L>) -> Result<&'static L> {
+        let opening = Opening::begin()?;
+        let mut opened = self.0.lock();
+        if let Some(known) = opened.iter().find(|known| is(known)) {
+            return Ok(known);
+        }
+        let library: &'static L = Box::leak(Box::new(open()?));
+        opened.push(library);
+        opening.done();
+        Ok(library)
+    }
 }
 
 /// On some systems the reason itself is the source.
@@ -36,13 +94,6 @@ fn words(error: &dyn core::error::Error) -> String {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     }
-}
-
-/// The error of a `library` whose file at `path` did not open, for who opens another library of a vendor beside a backend: what `error` says, with its
-/// source, is kept for the process, each once.
-#[must_use]
-pub fn not_opened(library: &'static str, path: &Path, error: &dyn core::error::Error) -> ErrorKind {
-    not_found(library, path, &words(error))
 }
 
 /// The error of a `library` whose file at `path` did not open, with the `words` of the system. They name the file that is
@@ -138,9 +189,9 @@ mod tests {
 
         static SOURCE: Layer = Layer("module not found", None);
         let path = Path::new("/a/one.dll");
-        let one = reason(not_opened("one", path, &Layer("the call failed", Some(&SOURCE))));
+        let one = reason(not_found("one", path, &words(&Layer("the call failed", Some(&SOURCE)))));
         assert_eq!(one, "/a/one.dll: the call failed: module not found");
-        assert_eq!(reason(not_opened("one", path, &SOURCE)), "/a/one.dll: module not found");
+        assert_eq!(reason(not_found("one", path, &words(&SOURCE))), "/a/one.dll: module not found");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[macro_export]
 macro_rules! __table {
     (
-        $(#[$doc:meta])* $name:ident in $($library:literal of $backend:ident)|+:
+        $(#[$doc:meta])* $vis:vis $name:ident in $($library:tt of $backend:ident)|+:
         needed { $($(#[$field_doc:meta])* $field:ident = $($symbol:literal)|+ ($($argument:ty),*) $(-> $result:ty)?;)* }
         optional {
             $($(#[$rare_doc:meta])* $rare:ident = $($rare_symbol:literal)|+ ($($rare_argument:ty),*) $(-> $rare_result:ty)?;)*
@@ -21,9 +21,9 @@ macro_rules! __table {
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
-        struct $name {
-            $($(#[$field_doc])* $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            $($(#[$rare_doc])* $rare: Option<unsafe extern "C" fn($($rare_argument),*) $(-> $rare_result)?>,)*
+        $vis struct $name {
+            $($(#[$field_doc])* $vis $field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+            $($(#[$rare_doc])* $vis $rare: Option<unsafe extern "C" fn($($rare_argument),*) $(-> $rare_result)?>,)*
         }
 
         impl $name {
@@ -31,7 +31,7 @@ macro_rules! __table {
             ///
             /// # Safety
             /// `find` gives the functions of a library in which they have the signatures of the table.
-            unsafe fn bind(
+            $vis unsafe fn bind(
                 column: usize,
                 find: impl Fn(&core::ffi::CStr) -> Option<core::ptr::NonNull<core::ffi::c_void>>,
             ) -> $crate::Result<Self> {

@@ -5,11 +5,11 @@ use alloc::ffi::CString;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ffi::{c_char, c_int, c_void};
-use core::ptr::{self, NonNull};
+use core::ptr;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use usm_core::driver::library::not_opened;
+use usm_core::driver::library::File;
 use usm_core::{BackendKind, Error, ErrorKind};
 
 use usm_core::driver::sync::sleeping::Mutex;
@@ -112,21 +112,16 @@ impl Compiler {
         let mut missing = None;
         for file in files {
             // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours.
-            let library = match unsafe { libloading::Library::new(&file) } {
+            let library = match unsafe { File::open(self.library, &file) } {
                 Ok(library) => library,
                 // Of several places the first is the loader's own.
-                Err(error) => {
-                    missing.get_or_insert_with(|| not_opened(self.library, &file, &error));
+                Err(reason) => {
+                    missing.get_or_insert(reason);
                     continue;
                 }
             };
-            let find = |name: &core::ffi::CStr| {
-                // SAFETY: the symbol is taken as an address and not called here.
-                let found = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) }.ok()?;
-                NonNull::new(*found)
-            };
             // SAFETY: the signatures are those of `nvrtc.h` and `hiprtc.h`, unchanged in the versions of the names.
-            let api = unsafe { Api::bind(self.column, find) };
+            let api = unsafe { Api::bind(self.column, |name| library.function(name)) };
             // Never closed: its functions are kept.
             core::mem::forget(library);
             return Ok(api?);
