@@ -88,7 +88,7 @@ pub fn out_of_memory_is_an_error_with_its_code<D: FailingDriver>(driver: &D) {
         assert_eq!(error.kind, ErrorKind::OutOfMemory { memory_type, requested: 100 });
         assert_eq!(error.native, Some(code));
         let backend = context.info().backend;
-        let expected = format!("{backend}: out of memory: 100 bytes of usm_");
+        let expected = format!("{backend}: out of memory: requested 100 bytes of usm_");
         assert!(error.to_string().starts_with(&expected), "{error}");
     }
     assert_eq!(context.stats().sum.count, 0, "a failed allocation leaves no trace");
