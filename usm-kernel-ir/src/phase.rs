@@ -78,8 +78,8 @@ pub fn phases(kernel: &Kernel) -> Phases<'_> {
                 let variable = VarId(index as u32);
                 match () {
                     () if splitter.grouped[index] => Home::Group,
-                    () if users.len() <= 1 => Home::Phase,
                     () if splitter.is_again(variable) => Home::Again,
+                    () if users.len() <= 1 => Home::Phase,
                     () => Home::Kept,
                 }
             });

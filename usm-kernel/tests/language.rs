@@ -123,6 +123,28 @@ fn atomics_of_numbers_and_compare_exchange() {
 }
 
 #[test]
+fn sums_and_private_arrays_outlive_barriers() {
+    let queue = &queue();
+    let values: Vec<u32> = (0..50).map(|i| i * 17 % 23).collect();
+    let a = &array(queue, &values);
+    for n in [1_usize, 10, 49] {
+        let group = language::sums_plain(n, &values);
+        every_order!(
+            queue,
+            NdRange::new([8, 16], [4, 8]).unwrap(),
+            language::sums,
+            array(queue, &[0_u32; 128]),
+            |out| (n as u64, a, &mut out),
+            |out: &Array<u32>| {
+                for (place, found) in out.read().unwrap().iter().enumerate() {
+                    assert_eq!(*found, group[place / 16 % 4 * 8 + place % 8], "{place} of {n}");
+                }
+            }
+        );
+    }
+}
+
+#[test]
 fn a_scalar_says_how_long_local_memory_is() {
     let queue = &queue();
     let values: Vec<u32> = (0..64).collect();

@@ -5,6 +5,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{cuda_c, opencl_c};
@@ -23,8 +24,15 @@ use crate::scalar::{Literal, Scalar};
 pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&[u8]>) -> String {
     let lowered = lower(kernel, By::One);
     let phases = phases(&lowered);
-    let mut writer =
-        Writer { kernel: &lowered, phases: &phases, path, text: String::new(), labels: 0, loops: Vec::new() };
+    let mut writer = Writer {
+        kernel: &lowered,
+        phases: &phases,
+        path,
+        text: String::new(),
+        labels: 0,
+        loops: Vec::new(),
+        rows: Vec::new(),
+    };
     writer.implementation(claims, name);
     writer.device_code(kernel, name, spir_v);
     writer.text
@@ -38,6 +46,8 @@ struct Writer<'k> {
     labels: u32,
     /// For each loop around: whether the group runs it.
     loops: Vec<bool>,
+    /// Variables that lie in an array for the row of items that runs.
+    rows: Vec<VarId>,
 }
 
 impl Writer<'_> {
@@ -444,39 +454,244 @@ impl Writer<'_> {
         }
     }
 
-    /// A phase.
+    /// A phase, in pieces that compile to plain loops.
     fn items(&mut self, body: &[&Stmt]) {
-        let kernel = self.kernel;
-        let d = kernel.dimensions;
-        let used = variables_of(body);
-        let (narrow, prelude, rest) = self.narrowed(body);
-        self.line("{");
-        for dimension in 0..d {
-            self.line(&format!("let (mut __from, mut __to): (u64, u64) = (0, __local_size_{dimension});"));
-            for (of, is_low, bound, is_global) in &narrow {
-                if of == &dimension {
-                    let shift = if *is_global {
-                        format!(".saturating_sub(__base_{dimension})")
-                    } else {
-                        String::new()
-                    };
-                    self.line(&if *is_low {
-                        format!("__from = ::core::cmp::max(__from, ({bound}){shift});")
-                    } else {
-                        format!("__to = ::core::cmp::min(__to, ({bound}){shift});")
-                    });
-                }
+        let body = plain_stores(body);
+        for piece in self.pieces(&body) {
+            if !self.rows(&piece) {
+                self.piece(&piece);
             }
-            self.line(&format!("let __axis_{dimension} = __group.axis(__from, __to);"));
         }
-        for dimension in 0..d {
-            let label = if dimension + 1 == d { format!("'item_{}: ", self.labels) } else { String::new() };
-            self.line(&format!("{label}for __local_id_{dimension} in __axis_{dimension}.clone() {{"));
+    }
+
+    /// Cuts a phase before and behind conditions that become bounds of its loops, and loops that go around those over the items: all items run
+    /// through a piece before the next one. That is one of the orders that items may run in.
+    fn pieces<'s>(&mut self, body: &'s [Stmt]) -> Vec<Vec<&'s Stmt>> {
+        let mut leaves = false;
+        for_each(
+            body,
+            &mut |stmt| {
+                leaves |= matches!(stmt.kind, StmtKind::Return);
+            },
+            &mut |_| (),
+        );
+        leaves |= body.iter().any(leaves_item);
+        if leaves {
+            return vec![body.iter().collect()];
+        }
+        let mut pieces: Vec<Vec<&Stmt>> = Vec::new();
+        let mut alone = true;
+        for stmt in body {
+            let cuts = self.is_narrow(stmt) || self.goes_around(stmt);
+            match pieces.last_mut() {
+                Some(last) if !cuts && !alone => last.push(stmt),
+                _ => pieces.push(vec![stmt]),
+            }
+            alone = cuts;
+        }
+        // What an item has in one phase only, has no place between two pieces.
+        let mut index = 0;
+        while index < pieces.len() {
+            let own = |piece: &[&Stmt]| -> Vec<VarId> {
+                let is_own = |id: &VarId| self.phases.homes[id.0 as usize] == Home::Phase;
+                variables_of(piece).into_iter().filter(is_own).collect()
+            };
+            let (variables, arrays) = (own(&pieces[index]), self.private_arrays(&pieces[index]));
+            let last = (index + 1..pieces.len()).rev().find(|other| {
+                own(&pieces[*other]).iter().any(|id| variables.contains(id))
+                    || self.private_arrays(&pieces[*other]).iter().any(|id| arrays.contains(id))
+            });
+            match last {
+                Some(last) => {
+                    let merged = pieces.drain(index + 1..=last).flatten().collect::<Vec<_>>();
+                    pieces[index].extend(merged);
+                    index = 0;
+                }
+                None => index += 1,
+            }
+        }
+        // A piece of ids alone does nothing.
+        pieces.retain(|piece| {
+            let is_pure = |stmt: &&Stmt| match stmt.kind {
+                StmtKind::Set(id, _) => self.phases.homes[id.0 as usize] == Home::Again,
+                _ => false,
+            };
+            !piece.iter().all(is_pure)
+        });
+        pieces
+    }
+
+    /// Private arrays that do not outlive the phase.
+    fn private_arrays(&self, body: &[&Stmt]) -> Vec<ArrayId> {
+        let mut found = Vec::new();
+        for stmt in body {
+            let stmts = core::slice::from_ref(*stmt);
+            for_each(
+                stmts,
+                &mut |stmt| {
+                    if let StmtKind::Store(array, ..) = stmt.kind {
+                        found.push(array);
+                    }
+                },
+                &mut |_| (),
+            );
+            for_each(stmts, &mut |_| (), &mut |expr| {
+                if let ExprKind::Load(array, _) = expr.kind {
+                    found.push(array);
+                }
+            });
+        }
+        found.retain(|id| matches!(self.kernel.array(*id).space, Space::Private(_)) && !self.is_kept(*id));
+        found
+    }
+
+    fn is_narrow(&mut self, stmt: &Stmt) -> bool {
+        let StmtKind::If(condition, _, other) = &stmt.kind else { return false };
+        let (mut bounds, mut conditions) = (Vec::new(), Vec::new());
+        self.conjunction(condition, &mut bounds, &mut conditions);
+        other.is_empty() && !bounds.is_empty()
+    }
+
+    /// Whether a loop may go around the one over the last dimension: its bounds are the same for a row of items, and what its rounds change
+    /// outlives the phase anyway.
+    fn goes_around(&self, stmt: &Stmt) -> bool {
+        let StmtKind::For(variable, start, end, step, body) = &stmt.kind else { return false };
+        let plain = |stmt: &Stmt| match stmt.kind {
+            StmtKind::Set(id, _) => self.phases.homes[id.0 as usize] != Home::Group,
+            StmtKind::Store(..) => true,
+            _ => false,
+        };
+        let sums = body.iter().any(|stmt| {
+            matches!(stmt.kind, StmtKind::Set(id, _) if self.phases.homes[id.0 as usize] == Home::Kept)
+        });
+        let mut private = false;
+        let mut note = |id: ArrayId| private |= matches!(self.kernel.array(id).space, Space::Private(_));
+        for_each(
+            body,
+            &mut |stmt| {
+                if let StmtKind::Store(array, ..) = stmt.kind {
+                    note(array);
+                }
+            },
+            &mut |_| (),
+        );
+        for_each(body, &mut |_| (), &mut |expr| {
+            if let ExprKind::Load(array, _) = expr.kind {
+                note(array);
+            }
+        });
+        let home = self.phases.homes[variable.0 as usize];
+        let is_same = [start, end, step].into_iter().all(|bound| self.is_of_row(bound));
+        !private
+            && home == Home::Phase
+            && sums
+            && is_same
+            && body.iter().all(plain)
+            && self.row_width().is_some()
+    }
+
+    /// Whether a value is the same for the items of a row.
+    fn is_of_row(&self, expr: &Expr) -> bool {
+        let last = self.kernel.dimensions - 1;
+        match &expr.kind {
+            ExprKind::Load(..) => false,
+            ExprKind::Query(Query::LocalId | Query::GlobalId, dimension) => *dimension != last,
+            ExprKind::Variable(id) => match self.phases.homes[id.0 as usize] {
+                Home::Group => true,
+                Home::Again => definition(&self.kernel.body, *id).is_some_and(|value| self.is_of_row(value)),
+                _ => false,
+            },
+            _ => expr.operands().into_iter().all(|operand| self.is_of_row(operand)),
+        }
+    }
+
+    /// Items of a row, where the kernel says it and registers have room for them.
+    fn row_width(&self) -> Option<u64> {
+        let width = *self.kernel.group.as_ref()?.last()?;
+        (1..=64).contains(&width).then_some(width)
+    }
+
+    /// A piece that is one loop with sums: for each row its rounds, and in each round the items, whose sums lie in an array that becomes registers.
+    fn rows(&mut self, piece: &[&Stmt]) -> bool {
+        let [stmt] = piece else { return false };
+        let StmtKind::For(variable, start, end, step, body) = &stmt.kind else { return false };
+        let Some(width) = self.row_width().filter(|_| self.goes_around(stmt)) else { return false };
+        let (kernel, d) = (self.kernel, self.kernel.dimensions);
+        let last = d - 1;
+        self.line("{");
+        self.line(&format!("let __axis_{last} = __group.axis(0, {width});"));
+        for dimension in 0..last {
+            self.line(&format!("for __local_id_{dimension} in __group.axis(0, __local_size_{dimension}) {{"));
             self.line(&format!(
                 "let __global_id_{dimension}: u64 = __base_{dimension}.wrapping_add(__local_id_{dimension});"
             ));
         }
-        self.line(&format!("let __item: usize = ({}) as usize;", self.linear()));
+        self.line(&format!("let __local_id_{last}: u64 = 0;"));
+        self.line(&format!("let __row: usize = ({}) as usize;", self.linear()));
+        let mut sums: Vec<VarId> = variables_of(piece);
+        sums.retain(|id| self.phases.homes[id.0 as usize] == Home::Kept);
+        for id in &sums {
+            let name = self.variable(*id);
+            self.line(&format!(
+                "let mut __row_{name} = [{}; {width}];\n__row_{name}.copy_from_slice(&__kept_{name}[__row..][..{width}]);",
+                zero_stored(kernel.variable(*id).ty)
+            ));
+        }
+        self.declare_again(&[start, end, step]);
+        let ty = kernel.variable(*variable).ty;
+        self.line(&format!("let mut {}: {} = {};", self.variable(*variable), ty.name(), zero(ty)));
+        self.counting(*variable, [start, end, step]);
+        self.line(&format!("for __local_id_{last} in __axis_{last}.clone() {{"));
+        self.line(&format!(
+            "let __global_id_{last}: u64 = __base_{last}.wrapping_add(__local_id_{last});\nlet __item: usize = __local_id_{last} as usize;"
+        ));
+        let inner: Vec<&Stmt> = body.iter().collect();
+        self.declare(&inner, &[*variable]);
+        self.rows.clone_from(&sums);
+        for stmt in inner {
+            self.stmt(stmt, 0);
+        }
+        self.rows.clear();
+        self.line("}\n}");
+        for id in &sums {
+            let name = self.variable(*id);
+            self.line(&format!("__kept_{name}[__row..][..{width}].copy_from_slice(&__row_{name});"));
+        }
+        for _ in 0..last {
+            self.line("}");
+        }
+        self.line("}");
+        true
+    }
+
+    /// Variables that only ids make, for expressions that are evaluated once a row.
+    fn declare_again(&mut self, exprs: &[&Expr]) {
+        let mut used = Vec::new();
+        for expr in exprs {
+            expr.for_each(&mut |expr| {
+                if let ExprKind::Variable(id) = expr.kind {
+                    used.push(id);
+                }
+            });
+        }
+        let mut again = Vec::new();
+        for id in used {
+            self.again(id, &[], &mut again);
+        }
+        for id in again {
+            let ty = self.kernel.variable(id).ty;
+            if let Some(value) = definition(&self.kernel.body, id) {
+                let line = format!("let {}: {} = {};", self.variable(id), ty.name(), self.expr(value));
+                self.line(&line);
+            }
+        }
+    }
+
+    /// Declares the variables that a piece uses, but for those that are known already, and computes anew those that other pieces set.
+    fn declare(&mut self, body: &[&Stmt], known: &[VarId]) {
+        let kernel = self.kernel;
+        let mut used = variables_of(body);
+        used.retain(|id| !known.contains(id));
         for id in &used {
             let ty = kernel.variable(*id).ty;
             match self.phases.homes[id.0 as usize] {
@@ -505,6 +720,54 @@ impl Writer<'_> {
                 self.line(&line);
             }
         }
+    }
+
+    fn piece(&mut self, body: &[&Stmt]) {
+        let kernel = self.kernel;
+        let d = kernel.dimensions;
+        let (narrow, prelude, rest) = self.narrowed(body);
+        self.line("{");
+        for bound in &narrow {
+            if let Some(shift) = &bound.shift {
+                let (dimension, size) = (bound.dimension, format!("__local_size_{}", bound.dimension));
+                let base = if bound.is_global { format!("__base_{dimension}") } else { "0".into() };
+                // A sum that wraps is no bound: then all items look at their condition.
+                self.line(&format!(
+                    "let __fits_{}: bool = u64::checked_add({shift}, u64::saturating_add({base}, {size})).is_some();",
+                    bound.number
+                ));
+            }
+        }
+        for dimension in 0..d {
+            self.line(&format!("let (mut __from, mut __to): (u64, u64) = (0, __local_size_{dimension});"));
+            for bound in narrow.iter().filter(|bound| bound.dimension == dimension) {
+                let base = if bound.is_global {
+                    format!(".saturating_sub(__base_{dimension})")
+                } else {
+                    String::new()
+                };
+                let limit = &bound.limit;
+                let line = match (bound.is_low, &bound.shift) {
+                    (true, _) => format!("__from = ::core::cmp::max(__from, ({limit}){base});"),
+                    (false, None) => format!("__to = ::core::cmp::min(__to, ({limit}){base});"),
+                    (false, Some(shift)) => format!(
+                        "if __fits_{} {{ __to = ::core::cmp::min(__to, ({limit}).saturating_sub({shift}){base}); }}",
+                        bound.number
+                    ),
+                };
+                self.line(&line);
+            }
+            self.line(&format!("let __axis_{dimension} = __group.axis(__from, __to);"));
+        }
+        for dimension in 0..d {
+            let label = if dimension + 1 == d { format!("'item_{}: ", self.labels) } else { String::new() };
+            self.line(&format!("{label}for __local_id_{dimension} in __axis_{dimension}.clone() {{"));
+            self.line(&format!(
+                "let __global_id_{dimension}: u64 = __base_{dimension}.wrapping_add(__local_id_{dimension});"
+            ));
+        }
+        self.line(&format!("let __item: usize = ({}) as usize;", self.linear()));
+        self.declare(body, &[]);
         for (index, array) in kernel.arrays.iter().enumerate() {
             let id = ArrayId(index as u32);
             if let Space::Private(len) = array.space {
@@ -526,8 +789,13 @@ impl Writer<'_> {
         match rest {
             Rest::All(rest) => rest.into_iter().for_each(|stmt| self.stmt(stmt, label)),
             Rest::If(conditions, then) => {
-                let conditions: Vec<String> =
-                    conditions.into_iter().map(|condition| self.expr(condition)).collect();
+                let conditions: Vec<String> = conditions
+                    .into_iter()
+                    .map(|(condition, fits)| match fits {
+                        Some(number) => format!("(__fits_{number} || {})", self.expr(condition)),
+                        None => self.expr(condition),
+                    })
+                    .collect();
                 if !conditions.is_empty() {
                     self.line(&format!("if {} {{", conditions.join(" && ")));
                 }
@@ -571,13 +839,17 @@ impl Writer<'_> {
     }
 
     /// Takes conditions on ids out of a phase: they become bounds of its loops.
-    fn narrowed<'s>(&mut self, body: &[&'s Stmt]) -> (Bounds, Vec<&'s Stmt>, Rest<'s>) {
+    fn narrowed<'s>(&mut self, body: &[&'s Stmt]) -> (Vec<Bound>, Vec<&'s Stmt>, Rest<'s>) {
         let mut bounds = Vec::new();
         let mut prelude = Vec::new();
         let mut rest = body;
         while let Some((first, others)) = rest.split_first() {
             match &first.kind {
-                StmtKind::Set(_, value) if is_place(value) => prelude.push(*first),
+                StmtKind::Set(id, value)
+                    if is_place(value) || self.phases.homes[id.0 as usize] == Home::Again =>
+                {
+                    prelude.push(*first);
+                }
                 StmtKind::If(condition, then, other)
                     if other.is_empty() && matches!(then[..], [Stmt { kind: StmtKind::Return, .. }]) =>
                 {
@@ -598,25 +870,58 @@ impl Writer<'_> {
         (bounds, prelude, Rest::All(rest.to_vec()))
     }
 
-    fn conjunction<'s>(&mut self, condition: &'s Expr, bounds: &mut Bounds, others: &mut Vec<&'s Expr>) {
+    fn conjunction<'s>(
+        &mut self,
+        condition: &'s Expr,
+        bounds: &mut Vec<Bound>,
+        others: &mut Vec<(&'s Expr, Option<usize>)>,
+    ) {
         if let ExprKind::Binary(Binary::AndThen, left, right) = &condition.kind {
             self.conjunction(left, bounds, others);
             self.conjunction(right, bounds, others);
             return;
         }
+        if let ExprKind::Binary(Binary::Eq, left, right) = &condition.kind {
+            // Equal is both not above and not below.
+            let [low, high] = [Binary::Ge, Binary::Le].map(|operator| {
+                self.bound(
+                    &Expr::binary(operator, (**left).clone(), (**right).clone(), condition.place),
+                    true,
+                )
+            });
+            if let (Some(low), Some(high)) = (low, high) {
+                bounds.extend([low, high]);
+                return;
+            }
+        }
+        // What stands behind a condition that stays may be evaluated only where that one is true; bounds read no memory.
         match self.bound(condition, true) {
-            // What stands behind a condition that stays may be evaluated only where that one is true; bounds read no memory.
-            Some(bound) => bounds.push(bound),
-            None => others.push(condition),
+            Some(mut bound) => {
+                bound.number = bounds.len();
+                if bound.shift.is_some() {
+                    others.push((condition, Some(bound.number)));
+                }
+                bounds.push(bound);
+            }
+            None => others.push((condition, None)),
         }
     }
 
-    /// A comparison of an id with something that is the same for all items and reads no memory.
-    fn bound(&mut self, condition: &Expr, truth: bool) -> Option<(u8, bool, String, bool)> {
+    /// A comparison of an id, or of an id and a number, with something that is the same for all items and reads no memory.
+    fn bound(&mut self, condition: &Expr, truth: bool) -> Option<Bound> {
         let ExprKind::Binary(operator, left, right) = &condition.kind else { return None };
         let (id, limit, flipped) = match (self.place_of(left), self.place_of(right)) {
             (Some(id), None) => (id, right, false),
             (None, Some(id)) => (id, left, true),
+            (None, None) if truth && *operator == Binary::Lt => {
+                let (id, shift) = self.shifted(left)?;
+                if !self.is_of_launch(right) {
+                    return None;
+                }
+                let (limit, shift) = (self.expr(right), Some(self.expr(&shift)));
+                let (is_global, dimension) = id;
+                return Some(Bound { dimension, is_low: false, limit, is_global, shift, number: 0 });
+            }
             _ => return None,
         };
         if !self.is_of_launch(limit) {
@@ -638,12 +943,23 @@ impl Writer<'_> {
         };
         let limit = self.expr(limit);
         let (is_global, dimension) = id;
-        Some(match operator {
-            Binary::Lt => (dimension, false, limit, is_global),
-            Binary::Le => (dimension, false, format!("u64::saturating_add({limit}, 1)"), is_global),
-            Binary::Gt => (dimension, true, format!("u64::saturating_add({limit}, 1)"), is_global),
-            _ => (dimension, true, limit, is_global),
-        })
+        let is_low = matches!(operator, Binary::Gt | Binary::Ge);
+        let limit = match operator {
+            Binary::Le | Binary::Gt => format!("u64::saturating_add({limit}, 1)"),
+            _ => limit,
+        };
+        Some(Bound { dimension, is_low, limit, is_global, shift: None, number: 0 })
+    }
+
+    /// An id and a number that is the same for all items.
+    fn shifted(&self, sum: &Expr) -> Option<((bool, u8), Expr)> {
+        let ExprKind::Binary(Binary::Add, one, two) = &sum.kind else { return None };
+        let (id, shift) = match (self.place_of(one), self.place_of(two)) {
+            (Some(id), None) => (id, two),
+            (None, Some(id)) => (id, one),
+            _ => return None,
+        };
+        self.is_of_launch(shift).then(|| (id, (**shift).clone()))
     }
 
     /// The id that an expression is: whether it is the global one, and its dimension.
@@ -733,7 +1049,8 @@ impl Writer<'_> {
         if self.phases.homes[variable.0 as usize] == Home::Kept {
             let ty = self.kernel.variable(variable).ty;
             let value = if ty == Scalar::Bool { format!("({value}) as u8") } else { value.to_string() };
-            self.line(&format!("__kept_{name}[__item] = {value};"));
+            let memory = if self.rows.contains(&variable) { "row" } else { "kept" };
+            self.line(&format!("__{memory}_{name}[__item] = {value};"));
         } else {
             self.line(&format!("{name} = {value};"));
         }
@@ -877,9 +1194,10 @@ impl Writer<'_> {
             ExprKind::Literal(literal) => rust_literal(*literal),
             ExprKind::Variable(id) => {
                 let name = self.variable(*id);
+                let memory = if self.rows.contains(id) { "row" } else { "kept" };
                 match (self.phases.homes[id.0 as usize], expr.ty) {
-                    (Home::Kept, Scalar::Bool) => format!("(__kept_{name}[__item] != 0)"),
-                    (Home::Kept, _) => format!("__kept_{name}[__item]"),
+                    (Home::Kept, Scalar::Bool) => format!("(__{memory}_{name}[__item] != 0)"),
+                    (Home::Kept, _) => format!("__{memory}_{name}[__item]"),
                     _ => name,
                 }
             }
@@ -978,13 +1296,61 @@ impl Writer<'_> {
     }
 }
 
-/// Bounds of a phase's loops: dimension, whether from below, the number, whether it is of the global id.
-type Bounds = Vec<(u8, bool, String, bool)>;
+/// A bound of a phase's loops.
+struct Bound {
+    dimension: u8,
+    /// Whether from below.
+    is_low: bool,
+    limit: String,
+    /// Whether it is of the global id.
+    is_global: bool,
+    /// What the id and this are together is below the limit.
+    shift: Option<String>,
+    /// Its number in the piece.
+    number: usize,
+}
 
 /// What is left of a phase.
 enum Rest<'s> {
     All(Vec<&'s Stmt>),
-    If(Vec<&'s Expr>, Vec<&'s Stmt>),
+    If(Vec<(&'s Expr, Option<usize>)>, Vec<&'s Stmt>),
+}
+
+/// With stores of one of two values, of which one is a literal, as a store of it and a store of the other under the condition.
+fn plain_stores(body: &[&Stmt]) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    for stmt in body {
+        if let StmtKind::Store(array, index, value) = &stmt.kind {
+            if let ExprKind::Select(condition, one, two) = &value.kind {
+                let mut reads = false;
+                for part in [index, value] {
+                    part.for_each(&mut |expr| {
+                        reads |= matches!(expr.kind, ExprKind::Load(found, _) if found == *array);
+                    });
+                }
+                if matches!(two.kind, ExprKind::Literal(_)) && !reads {
+                    let store = |value: &Expr| {
+                        Stmt::new(StmtKind::Store(*array, index.clone(), value.clone()), stmt.place)
+                    };
+                    out.push(store(two));
+                    let then = vec![store(one)];
+                    out.push(Stmt::new(StmtKind::If((**condition).clone(), then, Vec::new()), stmt.place));
+                    continue;
+                }
+            }
+        }
+        out.push((*stmt).clone());
+    }
+    out
+}
+
+/// Whether a statement goes on with the loop that the group runs.
+fn leaves_item(stmt: &Stmt) -> bool {
+    match &stmt.kind {
+        StmtKind::Break | StmtKind::Continue => true,
+        StmtKind::If(_, then, other) => then.iter().chain(other).any(leaves_item),
+        _ => false,
+    }
 }
 
 fn is_place(value: &Expr) -> bool {

@@ -155,6 +155,36 @@ pub(crate) mod nodes {
         a[i] = lm[l + by];
     }
 
+    /// Sums that outlive barriers, beside private arrays that do, in loops of every form that the host turns around or cuts.
+    #[kernel(group = [4, 8])]
+    pub(crate) fn sums(n: u64, a: &[u32], out: &mut [u32]) {
+        #[local]
+        let mut lm: [u32; 32];
+        let mut seen: [u32; 3] = [1, 2, 3];
+        let (y, x) = (local_id(0), local_id(1));
+        let (mut one, mut two) = (0_u32, 7_u32);
+        for t in (0..n).step_by(3) {
+            lm[y * 8 + x] = if t + x < n { a[t + x] } else { 5 };
+            barrier(LOCAL);
+            for k in 0..8_u64 {
+                one += lm[y * 8 + k] * (x as u32 + 1);
+                two = two * 3 + lm[k] + one;
+            }
+            for k in 0..3_u64 {
+                seen[k] += lm[k] + two;
+                one += seen[k];
+            }
+            for k in 0..x {
+                two += k as u32;
+            }
+            if x == 3 {
+                one += 1;
+            }
+            barrier(LOCAL);
+        }
+        out[global_id(0) * global_size(1) + global_id(1)] = one * 31 + two + seen[1];
+    }
+
     /// The functions of floating point numbers, a row of them for each element.
     #[kernel]
     pub(crate) fn functions_of_numbers(a: &[f32], out: &mut [f32]) {
@@ -250,6 +280,34 @@ pub(crate) fn collect_plane_plain(a: &[u32]) -> Vec<u32> {
         }
     }
     out
+}
+
+/// What [`sums`] gives in each group, whose ids change nothing.
+pub(crate) fn sums_plain(n: usize, a: &[u32]) -> Vec<u32> {
+    let mut items = vec![(0_u32, 7_u32, [1_u32, 2, 3]); 32];
+    for t in (0..n).step_by(3) {
+        let lm: Vec<u32> = (0..32).map(|l| if t + l % 8 < n { a[t + l % 8] } else { 5 }).collect();
+        for (l, (one, two, seen)) in items.iter_mut().enumerate() {
+            for k in 0..8 {
+                *one = one.wrapping_add(lm[l / 8 * 8 + k].wrapping_mul((l % 8) as u32 + 1));
+                *two = two.wrapping_mul(3).wrapping_add(lm[k]).wrapping_add(*one);
+            }
+            for k in 0..3 {
+                seen[k] = seen[k].wrapping_add(lm[k]).wrapping_add(*two);
+                *one = one.wrapping_add(seen[k]);
+            }
+            for k in 0..l % 8 {
+                *two = two.wrapping_add(k as u32);
+            }
+            if l % 8 == 3 {
+                *one = one.wrapping_add(1);
+            }
+        }
+    }
+    items
+        .iter()
+        .map(|(one, two, seen)| one.wrapping_mul(31).wrapping_add(*two).wrapping_add(seen[1]))
+        .collect()
 }
 
 /// What [`rotate`] gives, in groups of `group` items.

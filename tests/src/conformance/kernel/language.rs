@@ -74,6 +74,21 @@ pub fn one_source_with_every_atomic<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
+/// Sums and private arrays that outlive barriers.
+pub fn one_source_with_sums_across_barriers<B: Programmable>(fixture: &Fixture<'_, B>) {
+    let queue = queue(fixture, QueueOrder::InOrder);
+    let values: Vec<u32> = (0..50).map(|i| i * 17 % 23).collect();
+    for ready in ready_in_every_format::<kernels::sums, B, 2>(fixture.context) {
+        let (a, mut out) = (shared(&queue, &values), shared(&queue, &[0_u32; 128]));
+        let launch = Launch::new(&queue, range([8, 16], [4, 8]));
+        let _ = launch.run_on(&ready, kernels::sums, (49, &a, &mut out)).expect("a launch");
+        let group = kernels::sums_plain(49, &values);
+        for (place, found) in out.read().expect("a view").iter().enumerate() {
+            assert_eq!(*found, group[place / 16 % 4 * 8 + place % 8], "{place}");
+        }
+    }
+}
+
 /// Local memory whose length a scalar says.
 pub fn one_source_with_sized_local_memory<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
