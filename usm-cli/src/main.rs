@@ -9,6 +9,7 @@ mod devices;
 mod infer;
 mod interface;
 mod interrupt;
+mod kernel;
 mod memory;
 mod output;
 mod plan;
@@ -53,6 +54,8 @@ enum Command {
     Interface(interface::Arguments),
     /// Remove reference operations that cancel out, from graphs or from LLVM IR: one JSON answer a record.
     Prune(prune::Arguments),
+    /// Print what a kernel becomes: nodes, Rust for the host, OpenCL C, CUDA C or SPIR-V.
+    Kernel(kernel::Arguments),
     /// Print what makes a shell complete this command's arguments.
     Completions {
         /// The shell.
@@ -125,6 +128,7 @@ fn run(cli: &Cli) -> Result<Exit> {
         Command::Plan(arguments) => plan::run(arguments, cli.json),
         Command::Interface(arguments) => interface::run(arguments),
         Command::Prune(arguments) => prune::run(arguments),
+        Command::Kernel(arguments) => kernel::run(arguments),
         Command::Run(arguments) => run::run(arguments, cli.json),
         Command::Completions { shell } => completions(*shell),
         #[cfg(feature = "onnx")]

@@ -1,15 +1,7 @@
 #![forbid(unsafe_code)]
 #![doc = include_str!("../README.md")]
 
-extern crate alloc;
 extern crate proc_macro;
-
-mod attribute;
-mod body;
-mod call;
-mod expression;
-mod scope;
-mod signature;
 
 use proc_macro::TokenStream;
 
@@ -19,7 +11,7 @@ use proc_macro::TokenStream;
 /// group nor the ids of the body say how many there are.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    match attribute::expand(arguments.into(), item.into()) {
+    match usm_kernel_rust::kernel(arguments.into(), item.into()) {
         Ok(tokens) => tokens.into(),
         Err(error) => error.into_compile_error().into(),
     }
@@ -32,7 +24,7 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// have barriers, and an array may be in any memory; it calls others but not itself. It exists in kernels only.
 #[proc_macro_attribute]
 pub fn kernels(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    match attribute::expand_module(arguments.into(), item.into()) {
+    match usm_kernel_rust::kernels(arguments.into(), item.into()) {
         Ok(tokens) => tokens.into(),
         Err(error) => error.into_compile_error().into(),
     }

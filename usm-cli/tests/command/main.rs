@@ -5,6 +5,7 @@ mod demo;
 mod devices;
 mod hostile;
 mod interface;
+mod kernel;
 #[cfg(feature = "onnx")]
 mod onnx;
 #[cfg(feature = "onnx")]

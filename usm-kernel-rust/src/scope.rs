@@ -20,7 +20,7 @@ pub(crate) enum Meaning {
 
 /// What stands beside a kernel in its module.
 #[derive(Default)]
-pub(crate) struct Neighbours {
+pub(crate) struct Module {
     pub(crate) functions: Vec<Rc<ItemFn>>,
     pub(crate) constants: Vec<(String, Literal)>,
 }
@@ -41,13 +41,13 @@ pub(crate) struct Scope {
     pub(crate) before: Vec<Stmt>,
     /// Where an expression is read that may not be evaluated: what it is part of.
     pub(crate) conditional: Option<&'static str>,
-    pub(crate) neighbours: Rc<Neighbours>,
+    pub(crate) neighbours: Rc<Module>,
     /// Functions around, the innermost last.
     pub(crate) called: Vec<Called>,
 }
 
 impl Scope {
-    pub(crate) fn new(item: &ItemFn, neighbours: Rc<Neighbours>) -> Self {
+    pub(crate) fn new(item: &ItemFn, neighbours: Rc<Module>) -> Self {
         let name = &item.sig.ident;
         let mut scope = Self::of_constants(neighbours);
         scope.kernel.name = name.to_string().trim_start_matches("r#").to_string();
@@ -58,7 +58,7 @@ impl Scope {
     }
 
     /// The scope of what is no kernel, such as a constant.
-    pub(crate) fn of_constants(neighbours: Rc<Neighbours>) -> Self {
+    pub(crate) fn of_constants(neighbours: Rc<Module>) -> Self {
         let kernel = Kernel {
             name: String::new(),
             dimensions: 1,

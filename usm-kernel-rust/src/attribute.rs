@@ -10,13 +10,14 @@ use syn::spanned::Spanned as _;
 use syn::{Error, Expr, Item, ItemFn, Lit, Path, Result, Token};
 use usm_kernel_ir::{Kernel, Place, emit, proof, verify};
 
-use crate::scope::{Neighbours, Scope, scalar};
+pub(crate) use crate::scope::Module;
+use crate::scope::{Scope, scalar};
 use crate::signature;
 use crate::{body, call};
 
 /// What stands in the parentheses of the attribute.
 #[derive(Default)]
-struct Arguments {
+pub(crate) struct Arguments {
     group: Option<(Vec<u64>, Span)>,
     dimensions: Option<u8>,
     path: Option<Path>,
@@ -107,20 +108,34 @@ fn refused(refusal: &usm_kernel_ir::Refusal) -> Error {
     error
 }
 
-pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    kernel(syn::parse2(arguments)?, &syn::parse2(item)?, Rc::default())
+/// What `#[kernel]` makes of a function: a structure of its name, and its implementations.
+///
+/// # Errors
+/// What is refused, on its tokens.
+pub fn kernel(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    expand(&syn::parse2(arguments)?, &syn::parse2(item)?, Rc::default())
+}
+
+/// The nodes of a kernel, verified and without races that every launch has.
+pub(crate) fn nodes(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<Kernel> {
+    checked(item, arguments, module).map(|(kernel, _)| kernel)
+}
+
+fn checked(item: &ItemFn, arguments: &Arguments, module: Rc<Module>) -> Result<(Kernel, proof::Claims)> {
+    SPANS.with_borrow_mut(Vec::clear);
+    let kernel = front_end(item, arguments, module)?;
+    verify(&kernel).map_err(|refusal| refused(&refusal))?;
+    let claims = proof::claims(&kernel).map_err(|refusal| refused(&refusal))?;
+    Ok((kernel, claims))
 }
 
 /// The items of a kernel, of a function and what stands beside it.
-fn kernel(arguments: Arguments, item: &ItemFn, neighbours: Rc<Neighbours>) -> Result<TokenStream> {
-    SPANS.with_borrow_mut(Vec::clear);
+fn expand(arguments: &Arguments, item: &ItemFn, module: Rc<Module>) -> Result<TokenStream> {
     let path = match &arguments.path {
         Some(path) => quote!(#path).to_string().replace(' ', ""),
         None => found_crate(),
     };
-    let kernel = front_end(item, &arguments, neighbours)?;
-    verify(&kernel).map_err(|refusal| refused(&refusal))?;
-    let claims = proof::claims(&kernel).map_err(|refusal| refused(&refusal))?;
+    let (kernel, claims) = checked(item, arguments, module)?;
     let spir_v = emit::spirv(&kernel);
     let name = &item.sig.ident;
     let text = emit::rust(&kernel, &claims, &name.to_string(), &path, Some(&spir_v));
@@ -141,40 +156,61 @@ fn kernel(arguments: Arguments, item: &ItemFn, neighbours: Rc<Neighbours>) -> Re
     })
 }
 
-/// The items of a module: its kernels, which see its functions and constants, and all else as it is.
-pub(crate) fn expand_module(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
+fn is(attribute: &syn::Attribute, name: &str) -> bool {
+    attribute.path().segments.last().is_some_and(|last| last.ident == name)
+}
+
+/// What stands in the attribute `kernel` of a function; nothing where it has none.
+pub(crate) fn attribute_of(function: &ItemFn) -> Result<Option<Arguments>> {
+    let Some(attribute) = function.attrs.iter().find(|attribute| is(attribute, "kernel")) else {
+        return Ok(None);
+    };
+    match &attribute.meta {
+        syn::Meta::List(list) => syn::parse2(list.tokens.clone()).map(Some),
+        _ => Ok(Some(Arguments::default())),
+    }
+}
+
+impl Module {
+    /// The functions of kernels and the constants among a module's items.
+    pub(crate) fn of(items: &[Item]) -> Self {
+        let mut module = Self::default();
+        for item in items {
+            match item {
+                Item::Fn(function) if function.attrs.iter().any(|attribute| is(attribute, "kernel_fn")) => {
+                    module.functions.push(Rc::new(function.clone()));
+                }
+                Item::Const(constant) if scalar(&constant.ty).is_ok() => {
+                    // What is no number is a constant of Rust only, until a kernel names it.
+                    let known = Self { functions: Vec::new(), constants: module.constants.clone() };
+                    let mut scope = Scope::of_constants(Rc::new(known));
+                    if let Ok(value) = call::constant(constant, &mut scope) {
+                        module.constants.push((constant.ident.to_string(), value));
+                    }
+                }
+                _ => {}
+            }
+        }
+        module
+    }
+}
+
+/// What `#[kernels]` makes of a module: its kernels, which see its functions and constants, and all else as it is.
+///
+/// # Errors
+/// What is refused, on its tokens.
+pub fn kernels(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     if !arguments.is_empty() {
         return Err(Error::new(
             arguments.span(),
             "`#[kernels]` has no arguments: write them at each `#[kernel]`",
         ));
     }
-    let mut module: syn::ItemMod = syn::parse2(item)?;
-    let Some((_, items)) = &mut module.content else {
-        return Err(Error::new(module.span(), "write the module's items here: `mod name { .. }`"));
+    let mut item: syn::ItemMod = syn::parse2(item)?;
+    let Some((_, items)) = &mut item.content else {
+        return Err(Error::new(item.span(), "write the module's items here: `mod name { .. }`"));
     };
-    let is = |attribute: &syn::Attribute, name: &str| {
-        attribute.path().segments.last().is_some_and(|last| last.ident == name)
-    };
-    let mut neighbours = Neighbours::default();
-    for item in items.iter() {
-        match item {
-            Item::Fn(function) if function.attrs.iter().any(|attribute| is(attribute, "kernel_fn")) => {
-                neighbours.functions.push(Rc::new(function.clone()));
-            }
-            Item::Const(constant) if scalar(&constant.ty).is_ok() => {
-                // What is no number is a constant of Rust only, until a kernel names it.
-                let known =
-                    Rc::new(Neighbours { functions: Vec::new(), constants: neighbours.constants.clone() });
-                let mut scope = Scope::of_constants(known);
-                if let Ok(value) = call::constant(constant, &mut scope) {
-                    neighbours.constants.push((constant.ident.to_string(), value));
-                }
-            }
-            _ => {}
-        }
-    }
-    let neighbours = Rc::new(neighbours);
+    let module = Rc::new(Module::of(items));
     let mut out = TokenStream::new();
     let mut failed: Option<Error> = None;
     for item in items.iter_mut() {
@@ -189,16 +225,18 @@ pub(crate) fn expand_module(arguments: TokenStream, item: TokenStream) -> Result
         if function.attrs.iter().any(|attribute| is(attribute, "kernel_fn")) {
             continue;
         }
-        let Some(place) = function.attrs.iter().position(|attribute| is(attribute, "kernel")) else {
-            item.to_tokens(&mut out);
-            continue;
+        let made = match attribute_of(function) {
+            Ok(None) => {
+                function.to_tokens(&mut out);
+                continue;
+            }
+            Ok(Some(arguments)) => {
+                function.attrs.retain(|attribute| !is(attribute, "kernel"));
+                expand(&arguments, function, Rc::clone(&module))
+            }
+            Err(error) => Err(error),
         };
-        let attribute = function.attrs.remove(place);
-        let arguments = match &attribute.meta {
-            syn::Meta::List(list) => syn::parse2(list.tokens.clone()),
-            _ => Ok(Arguments::default()),
-        };
-        match arguments.and_then(|arguments| kernel(arguments, function, Rc::clone(&neighbours))) {
+        match made {
             Ok(tokens) => out.extend(tokens),
             Err(error) => match &mut failed {
                 Some(failed) => failed.combine(error),
@@ -209,11 +247,11 @@ pub(crate) fn expand_module(arguments: TokenStream, item: TokenStream) -> Result
     if let Some(error) = failed {
         return Err(error);
     }
-    let (attributes, visibility, name) = (&module.attrs, &module.vis, &module.ident);
+    let (attributes, visibility, name) = (&item.attrs, &item.vis, &item.ident);
     Ok(quote! { #(#attributes)* #visibility mod #name { #out } })
 }
 
-fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Neighbours>) -> Result<Kernel> {
+fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Result<Kernel> {
     let mut scope = Scope::new(item, neighbours);
     signature::read(&item.sig, &mut scope)?;
     let asked = arguments.group.as_ref().map(|(sizes, _)| sizes.len() as u8);

@@ -1,0 +1,90 @@
+//! `usm kernel`: what a kernel becomes, from Rust or from the text of its nodes.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use usm_kernel_ir::{Kernel, emit, proof, text, verify};
+
+use crate::error::{Error, Exit, Result, read_file};
+use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Rust with `#[kernel]`s, or the text of a kernel's nodes where the name ends in `.ir`.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Which kernel of the file [default: the only one].
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+    /// What is printed.
+    #[arg(long, value_enum, value_name = "FORM")]
+    emit: Form,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// The text of the nodes, which reads back.
+    Ir,
+    /// What the attribute makes for the host and usm-kernel.
+    Rust,
+    /// OpenCL C.
+    OpenclC,
+    /// CUDA C++.
+    CudaC,
+    /// The bytes of a SPIR-V module.
+    SpirV,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit> {
+    let Arguments { file, kernel: name, emit: form } = arguments;
+    let bytes = read_file(file)?;
+    let source = core::str::from_utf8(&bytes).map_err(|error| {
+        let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+        Error::bad("not UTF-8 text").at_line(line).in_file(file)
+    })?;
+    let shown = file.display().to_string();
+    let is_ir = file.extension().is_some_and(|extension| extension == "ir");
+    let kernels = if is_ir {
+        // A place of the text, until the kernel says which files its places are in.
+        let kernel = text::parse(source).map_err(|refusal| {
+            let place = refusal.place;
+            Error::bad(format!("{shown}:{}:{}: {}", place.line, place.column, refusal.message))
+        })?;
+        verify(&kernel).map_err(|refusal| refused(&kernel, &refusal))?;
+        vec![kernel]
+    } else {
+        usm_kernel_rust::read(source, &shown).map_err(|refused| Error::bad(refused.to_string()))?
+    };
+    let kernel = chosen(&kernels, name.as_deref()).map_err(|error| error.in_file(file))?;
+    let claims = proof::claims(kernel).map_err(|refusal| refused(kernel, &refusal))?;
+    let printed = match form {
+        Form::Ir => text::write(kernel).into_bytes(),
+        Form::Rust => emit::rust(kernel, &claims, &kernel.name, "::usm_kernel", None).into_bytes(),
+        Form::OpenclC => emit::opencl_c(kernel).into_bytes(),
+        Form::CudaC => emit::cuda_c(kernel).into_bytes(),
+        Form::SpirV => emit::spirv(kernel),
+    };
+    output::raw(&printed)?;
+    Ok(Exit::Done)
+}
+
+fn refused(kernel: &Kernel, refusal: &usm_kernel_ir::Refusal) -> Error {
+    Error::bad(format!("{}: {}", kernel.locate(refusal.place), refusal.message))
+}
+
+fn chosen<'k>(kernels: &'k [Kernel], name: Option<&str>) -> Result<&'k Kernel> {
+    let names = || {
+        let names: Vec<&str> = kernels.iter().map(|kernel| kernel.name.as_str()).collect();
+        names.join(", ")
+    };
+    match (kernels, name) {
+        ([], _) => Err(Error::bad("no function with `#[kernel]`")),
+        (_, Some(name)) => kernels
+            .iter()
+            .find(|kernel| kernel.name == name)
+            .ok_or_else(|| Error::bad(format!("no kernel `{name}`; there are: {}", names()))),
+        ([one], None) => Ok(one),
+        _ => Err(Error::bad(format!("several kernels, choose one by --kernel: {}", names()))),
+    }
+}

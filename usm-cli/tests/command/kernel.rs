@@ -1,0 +1,77 @@
+//! `usm kernel`.
+
+use crate::support::{file, folder, usm};
+
+const SOURCE: &str = "
+#[kernels]
+mod some {
+    const TWO: u32 = 2;
+
+    #[kernel_fn]
+    fn twice(x: u32) -> u32 {
+        TWO * x
+    }
+
+    #[kernel(group = 8)]
+    fn double(a: &mut [u32]) {
+        a[global_id(0)] = twice(a[global_id(0)]);
+    }
+
+    #[kernel]
+    fn sums(a: &[u32], out: &mut [u32]) {
+        out[global_id(0)] = group_reduce(a[global_id(0)], ADD);
+    }
+}
+";
+
+#[test]
+fn every_form_of_a_kernel_is_printed() {
+    let folder = folder("kernel");
+    let source = file(&folder, "double.rs", SOURCE.as_bytes());
+    let source = source.as_str();
+    for (form, holds) in [
+        ("ir", "(kernel \"double\" 1"),
+        ("rust", "impl ::usm_kernel::Kernel<1> for double"),
+        ("opencl-c", "__kernel __attribute__((reqd_work_group_size(8, 1, 1)))"),
+        ("cuda-c", "extern \"C\" __global__ void __launch_bounds__(8) usm_double("),
+    ] {
+        let ran = usm(&["kernel", source, "--kernel", "double", "--emit", form]);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+        assert!(ran.stdout.contains(holds), "{form}: {}", ran.stdout);
+    }
+    // The nodes read back, and become the same code.
+    let nodes = usm(&["kernel", source, "--kernel", "sums", "--emit", "ir"]).stdout;
+    let nodes = file(&folder, "sums.ir", nodes.as_bytes());
+    let of =
+        |path: &str, more: &[&str]| usm(&[&["kernel", path, "--emit", "opencl-c"], more].concat()).stdout;
+    let code = of(&nodes, &[]);
+    assert!(code.contains("barrier(CLK_LOCAL_MEM_FENCE)"), "{code}");
+    assert_eq!(code, of(source, &["--kernel", "sums"]));
+}
+
+#[test]
+fn what_is_refused_has_its_place() {
+    let folder = folder("kernel_refused");
+    for (name, text, message) in [
+        (
+            "closure.rs",
+            "#[kernel]\nfn f(a: &mut [u32]) {\n    let g = |x| x;\n}\n",
+            "closure.rs:3:13: a kernel has no closures",
+        ),
+        ("read.rs", "#[kernel]\nfn f(a: &[u32]) {\n    a[0] = 1;\n}\n", "read.rs:3:7: `a` is only read"),
+        (
+            "race.rs",
+            "#[kernel]\nfn f(a: &mut [u32]) {\n    a[0] = 1;\n}\n",
+            "race.rs:3:7: two work-items may touch",
+        ),
+        ("syntax.rs", "fn f( {", "syntax.rs:1:"),
+        ("none.rs", "fn f() {}", "no function with `#[kernel]`"),
+        ("some.rs", SOURCE, "several kernels, choose one by --kernel: double, sums"),
+        ("short.ir", "(kernel \"f\"", "short.ir:1:12: the text ends"),
+    ] {
+        let path = file(&folder, name, text.as_bytes());
+        let ran = usm(&["kernel", &path, "--emit", "opencl-c"]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{name}");
+        assert!(ran.stderr.contains(message), "{name}: {}", ran.stderr);
+    }
+}

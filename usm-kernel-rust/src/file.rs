@@ -1,0 +1,73 @@
+//! Kernels of a file of Rust.
+
+use alloc::rc::Rc;
+use core::fmt;
+
+use syn::{Error, Item};
+use usm_kernel_ir::Kernel;
+
+use crate::attribute::{Module, attribute_of, nodes};
+
+/// Why a file was refused: the first thing that is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The name that the file was given.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1.
+    pub column: usize,
+    /// What is wrong, and what to write instead.
+    pub message: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, column, message } = self;
+        write!(f, "{file}:{line}:{column}: {message}")
+    }
+}
+
+impl core::error::Error for Refused {}
+
+/// The kernels of a file, verified and without races that every launch has: functions with `#[kernel]`, also in modules, with `#[kernels]` or without. All
+/// else of the file may be any Rust. `name` is what places and errors call the file.
+///
+/// # Errors
+/// The first refusal.
+pub fn read(source: &str, name: &str) -> Result<Vec<Kernel>, Refused> {
+    let found = syn::parse_file(source).and_then(|file| {
+        let mut kernels = Vec::new();
+        items(&file.items, &Rc::new(Module::default()), &mut kernels)?;
+        Ok(kernels)
+    });
+    let mut kernels = found.map_err(|error| {
+        let start = error.span().start();
+        let message = error.to_string();
+        Refused { file: name.into(), line: start.line, column: start.column + 1, message }
+    })?;
+    kernels.iter_mut().for_each(|kernel| kernel.files = vec![name.into()]);
+    Ok(kernels)
+}
+
+fn items(items_of: &[Item], module: &Rc<Module>, kernels: &mut Vec<Kernel>) -> Result<(), Error> {
+    for item in items_of {
+        match item {
+            Item::Fn(function) => {
+                if let Some(arguments) = attribute_of(function)? {
+                    kernels.push(nodes(function, &arguments, Rc::clone(module))?);
+                }
+            }
+            Item::Mod(inner) => {
+                let Some((_, content)) = &inner.content else { continue };
+                let shares = inner.attrs.iter().any(|attribute| {
+                    attribute.path().segments.last().is_some_and(|last| last.ident == "kernels")
+                });
+                let module = if shares { Module::of(content) } else { Module::default() };
+                items(content, &Rc::new(module), kernels)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,15 @@
+#![forbid(unsafe_code)]
+#![doc = include_str!("../README.md")]
+
+extern crate alloc;
+
+mod attribute;
+mod body;
+mod call;
+mod expression;
+mod file;
+mod scope;
+mod signature;
+
+pub use attribute::{kernel, kernels};
+pub use file::{Refused, read};
