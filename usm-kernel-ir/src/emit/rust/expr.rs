@@ -1,0 +1,121 @@
+//! Expressions.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::Writer;
+use super::names::rust_literal;
+use crate::kernel::{Expr, ExprKind, Query, Space};
+use crate::operator::{Binary, Math, Unary};
+use crate::phase::Home;
+use crate::scalar::Scalar;
+
+impl Writer<'_> {
+    pub(super) fn expr(&mut self, expr: &Expr) -> String {
+        let ty = expr.ty.name();
+        match &expr.kind {
+            ExprKind::Literal(literal) => rust_literal(*literal),
+            ExprKind::Variable(id) => {
+                let name = self.variable(*id);
+                let memory = if self.rows.contains(id) { "row" } else { "kept" };
+                match (self.phases.homes[id.0 as usize], expr.ty) {
+                    (Home::Kept, Scalar::Bool) => format!("(__{memory}_{name}[__item] != 0)"),
+                    (Home::Kept, _) => format!("__{memory}_{name}[__item]"),
+                    _ => name,
+                }
+            }
+            ExprKind::Value(id) if expr.ty == Scalar::Bool => format!("(__p{} != 0)", id.0),
+            ExprKind::Value(id) => format!("__p{}", id.0),
+            ExprKind::Len(array) => match &self.kernel.array(*array).space {
+                Space::Constant(len) | Space::Private(len) => format!("{len}_u64"),
+                Space::Local(len) => self.expr(&len.clone()),
+                _ => format!("({}.len() as u64)", self.array(*array)),
+            },
+            ExprKind::Query(query, dimension) => {
+                let name = match query {
+                    Query::GlobalId => "__global_id",
+                    Query::LocalId => "__local_id",
+                    Query::GroupId => "__group_id",
+                    Query::GlobalSize => "__global_size",
+                    Query::LocalSize => "__local_size",
+                    Query::Groups => "__groups",
+                };
+                format!("{name}_{dimension}")
+            }
+            ExprKind::Load(array, index) => {
+                let index = self.expr(index);
+                let load = self.load(*array, &index, expr.place);
+                if expr.ty == Scalar::Bool { format!("({load} != 0)") } else { load }
+            }
+            ExprKind::Unary(Unary::Not, operand) => format!("(!{})", self.expr(operand)),
+            ExprKind::Unary(Unary::Neg, operand) if expr.ty.is_float() => {
+                format!("(-{})", self.expr(operand))
+            }
+            ExprKind::Unary(Unary::Neg, operand) => format!("({}).wrapping_neg()", self.expr(operand)),
+            ExprKind::Binary(operator, left, right) => {
+                let (one, two) = (self.expr(left), self.expr(right));
+                self.binary(*operator, left.ty, &one, &two, right)
+            }
+            ExprKind::Cast(operand) => format!("({} as {ty})", self.expr(operand)),
+            ExprKind::Select(condition, one, two) => {
+                format!(
+                    "(if {} {{ {} }} else {{ {} }})",
+                    self.expr(condition),
+                    self.expr(one),
+                    self.expr(two)
+                )
+            }
+            ExprKind::Math(function, arguments) => {
+                let arguments: Vec<String> = arguments.iter().map(|argument| self.expr(argument)).collect();
+                let name = match function {
+                    Math::Pow => "powf",
+                    other => other.name(),
+                };
+                format!("{ty}::{name}({})", arguments.join(", "))
+            }
+        }
+    }
+
+    pub(super) fn binary(&self, operator: Binary, ty: Scalar, one: &str, two: &str, right: &Expr) -> String {
+        let name = ty.name();
+        let plain = |symbol: &str| format!("({one} {symbol} {two})");
+        let is_float = ty.is_float();
+        match operator {
+            Binary::Add if is_float => plain("+"),
+            Binary::Sub if is_float => plain("-"),
+            Binary::Mul if is_float => plain("*"),
+            Binary::Div if is_float => plain("/"),
+            Binary::Rem if is_float => plain("%"),
+            Binary::Add | Binary::Sub | Binary::Mul => {
+                format!("{name}::wrapping_{}({one}, {two})", operator.name())
+            }
+            Binary::Div | Binary::Rem => {
+                let known = matches!(right.kind, ExprKind::Literal(literal) if literal.bits != 0 && (literal.bits as i64) > 0);
+                if known {
+                    return plain(if operator == Binary::Div { "/" } else { "%" });
+                }
+                format!(
+                    "{name}::checked_{0}({one}, {two}).unwrap_or({1})",
+                    operator.name(),
+                    if operator == Binary::Div { one } else { "0" }
+                )
+            }
+            Binary::And => plain("&"),
+            Binary::Or => plain("|"),
+            Binary::Xor => plain("^"),
+            Binary::Shl => format!("{name}::wrapping_shl({one}, ({two}) as u32)"),
+            Binary::Shr => format!("{name}::wrapping_shr({one}, ({two}) as u32)"),
+            Binary::Min | Binary::Max if is_float => format!("{name}::{}({one}, {two})", operator.name()),
+            Binary::Min | Binary::Max => format!("::core::cmp::{}({one}, {two})", operator.name()),
+            Binary::Eq => plain("=="),
+            Binary::Ne => plain("!="),
+            Binary::Lt => format!("(({one}) < {two})"),
+            Binary::Le => plain("<="),
+            Binary::Gt => plain(">"),
+            Binary::Ge => plain(">="),
+            Binary::AndThen => plain("&&"),
+            Binary::OrElse => plain("||"),
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Rust for the host: a group's phases as loops over its items.
+//!
+//! The forms are those that compile to the loop one would write by hand: one function a group with the arrays as separate parameters, which
+//! tells the compiler that they do not overlap; a loop for each dimension, the last one innermost; conditions on ids as bounds of these loops.
+
+mod expr;
+mod names;
+mod narrow;
+mod phase;
+mod proof;
+mod stmt;
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::{cuda_c, function, opencl_c};
+use crate::kernel::{ArrayId, Expr, ExprKind, Kernel, Parameter, Space, VarId};
+use crate::lower::{By, lower};
+use crate::phase::{Home, Phases, phases};
+use crate::proof::Claims;
+use names::{count_users, stored, zero};
+
+/// Implementations of usm-kernel's `Kernel` and `DeviceCode` for a unit structure. `name` is the structure, `path` the path of the crate
+/// usm-kernel, `spir_v` a module for devices.
+#[must_use]
+pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&[u8]>) -> String {
+    let lowered = lower(kernel, By::One);
+    let phases = phases(&lowered);
+    let mut writer = Writer {
+        kernel: &lowered,
+        phases: &phases,
+        path,
+        text: String::new(),
+        labels: 0,
+        loops: Vec::new(),
+        rows: Vec::new(),
+    };
+    writer.implementation(claims, name);
+    writer.device_code(kernel, name, spir_v);
+    writer.text
+}
+
+struct Writer<'k> {
+    kernel: &'k Kernel,
+    phases: &'k Phases<'k>,
+    path: &'k str,
+    text: String,
+    labels: u32,
+    /// For each loop around: whether the group runs it.
+    loops: Vec<bool>,
+    /// Variables that lie in an array for the row of items that runs.
+    rows: Vec<VarId>,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, line: &str) {
+        self.text += line;
+        self.text += "\n";
+    }
+
+    fn array(&self, id: ArrayId) -> String {
+        format!("__a{}", id.0)
+    }
+
+    fn variable(&self, id: VarId) -> String {
+        format!("__v{}", id.0)
+    }
+
+    /// Variables and private arrays that outlive a phase.
+    fn kept(&self) -> (Vec<VarId>, Vec<ArrayId>) {
+        let homes = self.phases.homes.iter().enumerate();
+        let variables = homes.filter(|(_, home)| **home == Home::Kept).map(|(index, _)| VarId(index as u32));
+        let arrays = (0..self.kernel.arrays.len() as u32).map(ArrayId);
+        (variables.collect(), arrays.filter(|id| self.is_kept(*id)).collect())
+    }
+
+    fn is_kept(&self, id: ArrayId) -> bool {
+        if !matches!(self.kernel.array(id).space, Space::Private(_)) {
+            return false;
+        }
+        let mut users = 0;
+        count_users(&self.phases.parts, id, &mut users);
+        users > 1
+    }
+
+    fn implementation(&mut self, claims: &Claims, name: &str) {
+        let (kernel, path) = (self.kernel, self.path);
+        let d = kernel.dimensions;
+        let (kept, kept_arrays) = self.kept();
+        let mut arguments = String::new();
+        let mut views = String::new();
+        let mut names = String::new();
+        let mut parameters = String::new();
+        for parameter in &kernel.parameters {
+            let (name, passing, view) = match parameter {
+                Parameter::Array(id) => {
+                    let array = kernel.array(*id);
+                    let element = array.element.name();
+                    let (passing, view) = match &array.space {
+                        Space::Write => (format!("Write<{element}>"), format!("&mut [{element}]")),
+                        Space::Atomic => {
+                            let atomic = format!("&[<{element} as {path}::AtomicElement>::Atomic]");
+                            (format!("Atomic<{element}>"), atomic)
+                        }
+                        Space::Constant(len) => {
+                            (format!("Constant<{element}, {len}>"), format!("&[{element}; {len}]"))
+                        }
+                        _ => (format!("Read<{element}>"), format!("&[{element}]")),
+                    };
+                    (self.array(*id), passing, view)
+                }
+                Parameter::Value(id) => {
+                    let ty = stored(kernel.value(*id).ty);
+                    (format!("__p{}", id.0), format!("Value<{ty}>"), ty.to_string())
+                }
+            };
+            arguments += &format!("{path}::{passing}, ");
+            views += &format!("{view}, ");
+            names += &format!("{name}, ");
+            parameters += &format!("{name}: {view}, ");
+        }
+        let (mut locals, mut local_views, mut local_names, mut lengths) =
+            (String::new(), String::new(), String::new(), String::new());
+        let mut count = 0;
+        for (index, array) in kernel.arrays.iter().enumerate() {
+            let id = ArrayId(index as u32);
+            let Space::Local(len) = &array.space else { continue };
+            let element = stored(array.element);
+            locals += &format!("{path}::Local<{element}>, ");
+            local_views += &format!("&mut [{element}], ");
+            local_names += &format!("{}, ", self.array(id));
+            lengths += &format!("{} as usize, ", self.launch_number(len));
+            // Indices into an array of constant size need no proof.
+            match len.kind {
+                ExprKind::Literal(literal) => {
+                    parameters += &format!("{}: &mut [{element}; {}], ", self.array(id), literal.bits);
+                    names += &format!(
+                        "(&mut {0}[..{1}]).try_into().expect(\"as many were asked for\"), ",
+                        self.array(id),
+                        literal.bits
+                    );
+                }
+                _ => {
+                    parameters += &format!("{}: &mut [{element}], ", self.array(id));
+                    names += &format!("{}, ", self.array(id));
+                }
+            }
+            count += 1;
+        }
+        // What items keep between phases: an array for each type, in which the items of one variable are neighbours.
+        let mut splits = String::new();
+        let variables = kept.iter().map(|id| (self.variable(*id), stored(kernel.variable(*id).ty), 1));
+        let arrays = kept_arrays.iter().map(|id| {
+            let array = kernel.array(*id);
+            let len = if let Space::Private(len) = array.space { len } else { 0 };
+            (self.array(*id), stored(array.element), len)
+        });
+        let mut privates: Vec<(String, &str, u64)> = variables.chain(arrays).collect();
+        privates.sort_by_key(|(_, element, _)| *element);
+        for of_type in privates.chunk_by(|(_, one, _), (_, two, _)| one == two) {
+            let element = of_type[0].1;
+            locals += &format!("{path}::Private<{element}>, ");
+            local_views += &format!("{path}::PrivateArrays<'_, {element}>, ");
+            local_names += &format!("__kept_{element}, ");
+            lengths += &format!("{}, ", of_type.iter().map(|(.., len)| len).sum::<u64>());
+            splits += &format!("let __rest = __kept_{element}.into_slice();\n");
+            for (name, _, len) in of_type {
+                splits +=
+                    &format!("let (__kept_{name}, __rest) = __rest.split_at_mut(__group.size() * {len});\n");
+                parameters += &format!("__kept_{name}: &mut [{element}], ");
+                names += &format!("__kept_{name}, ");
+            }
+            count += 1;
+        }
+        let needs_groups = kernel.needs_groups();
+        self.line(&format!("impl {path}::Kernel<{d}> for {name} {{"));
+        self.line(&format!("const NAME: &'static str = {:?};", kernel.name));
+        self.line(&format!("const NEEDS_GROUPS: bool = {needs_groups};"));
+        self.line(&format!("const WHOLE: bool = {};", !needs_groups));
+        self.line(&format!("type Arguments = ({arguments});"));
+        self.line(&format!("type Local = ({locals});"));
+        if let Some(group) = &kernel.group {
+            self.line(&format!("fn required_group(&self) -> ::core::option::Option<[u64; {d}]> {{ ::core::option::Option::Some({group:?}) }}"));
+        }
+        if count > 0 {
+            self.line("#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
+            let values: String =
+                kernel.parameters.iter().fold(String::new(), |all, parameter| match parameter {
+                    Parameter::Array(_) => format!("{all}_, "),
+                    Parameter::Value(id) => format!("{all}__p{}, ", id.0),
+                });
+            self.line(&format!(
+                "fn local(&self, __range: &{path}::NdRange<{d}>, ({values}): &{path}::Values<Self::Arguments>) -> [usize; {count}] {{"
+            ));
+            for (index, _) in kernel.values.iter().enumerate() {
+                self.line(&format!("let __p{index} = *__p{index};"));
+            }
+            self.sizes();
+            self.line(&format!("[{lengths}]\n}}"));
+        }
+        self.proof(claims);
+        self.line("#[inline]\n#[allow(warnings, clippy::undocumented_unsafe_blocks)]");
+        self.line(&format!(
+            "fn group<O: {path}::Order>(&self, __group: &{path}::Group<'_, Self, {d}, O>, ({}): ({views}), ({local_names}): ({local_views})) {{",
+            kernel.parameters.iter().fold(String::new(), |all, parameter| match parameter {
+                Parameter::Array(id) => format!("{all}{}, ", self.array(*id)),
+                Parameter::Value(id) => format!("{all}__p{}, ", id.0),
+            })
+        ));
+        self.line(&format!(
+            "#[inline(never)]\nfn body<const PROVEN: bool, O: {path}::Order>(__group: &{path}::Group<'_, {name}, {d}, O>, {parameters}) {{"
+        ));
+        self.line("let __range = __group.range();");
+        self.sizes();
+        for dimension in 0..d {
+            self.line(&format!("let __group_id_{dimension}: u64 = __group.id().numbers()[{dimension}];"));
+            self.line(&format!(
+                "let __base_{dimension}: u64 = __group_id_{dimension} * __local_size_{dimension};"
+            ));
+        }
+        for (index, home) in self.phases.homes.iter().enumerate() {
+            if *home == Home::Group {
+                let ty = kernel.variables[index].ty;
+                self.line(&format!("let mut __v{index}: {} = {};", ty.name(), zero(ty)));
+            }
+        }
+        let phases = self.phases;
+        self.parts(&phases.parts);
+        self.line("}");
+        self.text += &splits;
+        self.line(&format!(
+            "if __group.is_proven() {{ body::<true, O>(__group, {names}) }} else {{ body::<false, O>(__group, {names}) }}\n}}\n}}"
+        ));
+    }
+
+    fn device_code(&mut self, kernel: &Kernel, name: &str, spir_v: Option<&[u8]>) {
+        let path = self.path;
+        let d = kernel.dimensions;
+        let lengths = kernel.lengths();
+        let positions = lengths.iter().map(|id| format!("__lengths[{}] as u64", self.position(*id)));
+        let numbers = positions.collect::<Vec<_>>().join(", ");
+        let some = |text: String| format!("::core::option::Option::Some({text})");
+        let bytes = |bytes: &[u8]| {
+            let escaped = bytes.iter().flat_map(|byte| core::ascii::escape_default(*byte)).map(char::from);
+            format!("b\"{}\"", escaped.collect::<String>())
+        };
+        let spir_v = spir_v.map_or("::core::option::Option::None".to_string(), |module| some(bytes(module)));
+        let why = if kernel.trusted {
+            "whoever wrote `unsafe fn` vouches for it"
+        } else {
+            "a launch proves that indices are inside and that items do not race, or is refused; the text is made of the same source"
+        };
+        let (opencl_c, cuda_c) = (opencl_c(kernel), cuda_c(kernel));
+        self.line(&format!("{path}::device_code! {{"));
+        self.line(&format!("// SAFETY: {why}."));
+        self.line("#[allow(clippy::undocumented_unsafe_blocks)]");
+        self.line(&format!("unsafe impl {path}::DeviceCode<{d}> for {name} {{"));
+        self.line(&format!("const FUNCTION: &'static str = {:?};", function(kernel)));
+        self.line(&format!(
+            "const IR: ::core::option::Option<&'static str> = {};",
+            some(format!("{:?}", crate::text::write(kernel)))
+        ));
+        self.line(&format!(
+            "const OPENCL_C: ::core::option::Option<&'static str> = {};",
+            some(format!("{opencl_c:?}"))
+        ));
+        self.line(&format!(
+            "const CUDA_C: ::core::option::Option<&'static str> = {};",
+            some(format!("{cuda_c:?}"))
+        ));
+        self.line(&format!("const SPIR_V: ::core::option::Option<&'static [u8]> = {spir_v};"));
+        self.line(&format!("type Numbers = [u64; {}];", lengths.len()));
+        self.line(&format!(
+            "fn numbers(&self, _: &{path}::NdRange<{d}>, __lengths: &[usize]) -> [u64; {}] {{ let _ = __lengths; [{numbers}] }}\n}}\n}}",
+            lengths.len()
+        ));
+    }
+
+    /// Sizes of the range, as variables.
+    fn sizes(&mut self) {
+        for dimension in 0..self.kernel.dimensions {
+            self.line(&format!(
+                "let __global_size_{dimension}: u64 = __range.global().sizes()[{dimension}];"
+            ));
+            let said = self.kernel.group.as_ref().map_or(0, |group| group[usize::from(dimension)]);
+            if said == 0 {
+                self.line(&format!(
+                    "let __local_size_{dimension}: u64 = __range.local().sizes()[{dimension}];"
+                ));
+            } else {
+                self.line(&format!("let __local_size_{dimension}: u64 = {said};"));
+            }
+            self.line(&format!("let __groups_{dimension}: u64 = __range.groups().sizes()[{dimension}];"));
+        }
+    }
+
+    /// Where an array stands among the parameters.
+    fn position(&self, id: ArrayId) -> usize {
+        self.kernel.parameters.iter().position(|parameter| *parameter == Parameter::Array(id)).unwrap_or(0)
+    }
+
+    /// A number of the launch as an expression over the variables of [`sizes`](Self::sizes).
+    fn launch_number(&mut self, expr: &Expr) -> String {
+        self.expr(expr)
+    }
+}

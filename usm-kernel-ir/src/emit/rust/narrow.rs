@@ -1,0 +1,298 @@
+//! A piece of a phase: loops over the items, whose bounds are conditions on ids.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::Writer;
+use super::names::{sets_count, stored, zero_stored};
+use crate::kernel::{ArrayId, Expr, ExprKind, Query, Space, Stmt, StmtKind, VarId};
+use crate::operator::Binary;
+use crate::phase::{Home, definition};
+
+impl Writer<'_> {
+    pub(super) fn piece(&mut self, body: &[&Stmt]) {
+        let kernel = self.kernel;
+        let d = kernel.dimensions;
+        let (narrow, prelude, rest) = self.narrowed(body);
+        self.line("{");
+        for bound in &narrow {
+            if let Some(shift) = &bound.shift {
+                let (dimension, size) = (bound.dimension, format!("__local_size_{}", bound.dimension));
+                let base = if bound.is_global { format!("__base_{dimension}") } else { "0".into() };
+                // A sum that wraps is no bound: then all items look at their condition.
+                self.line(&format!(
+                    "let __fits_{}: bool = u64::checked_add({shift}, u64::saturating_add({base}, {size})).is_some();",
+                    bound.number
+                ));
+            }
+        }
+        for dimension in 0..d {
+            self.line(&format!("let (mut __from, mut __to): (u64, u64) = (0, __local_size_{dimension});"));
+            for bound in narrow.iter().filter(|bound| bound.dimension == dimension) {
+                let base = if bound.is_global {
+                    format!(".saturating_sub(__base_{dimension})")
+                } else {
+                    String::new()
+                };
+                let limit = &bound.limit;
+                let line = match (bound.is_low, &bound.shift) {
+                    (true, _) => format!("__from = ::core::cmp::max(__from, ({limit}){base});"),
+                    (false, None) => format!("__to = ::core::cmp::min(__to, ({limit}){base});"),
+                    (false, Some(shift)) => format!(
+                        "if __fits_{} {{ __to = ::core::cmp::min(__to, ({limit}).saturating_sub({shift}){base}); }}",
+                        bound.number
+                    ),
+                };
+                self.line(&line);
+            }
+            self.line(&format!("let __axis_{dimension} = __group.axis(__from, __to);"));
+        }
+        for dimension in 0..d {
+            let label = if dimension + 1 == d { format!("'item_{}: ", self.labels) } else { String::new() };
+            self.line(&format!("{label}for __local_id_{dimension} in __axis_{dimension}.clone() {{"));
+            self.line(&format!(
+                "let __global_id_{dimension}: u64 = __base_{dimension}.wrapping_add(__local_id_{dimension});"
+            ));
+        }
+        self.line(&format!("let __item: usize = ({}) as usize;", self.linear()));
+        self.declare(body, &[]);
+        for (index, array) in kernel.arrays.iter().enumerate() {
+            let id = ArrayId(index as u32);
+            if let Space::Private(len) = array.space {
+                if !self.is_kept(id) {
+                    let element = array.element;
+                    self.line(&format!(
+                        "let mut __a{index}: [{}; {len}] = [{}; {len}];",
+                        stored(element),
+                        zero_stored(element)
+                    ));
+                }
+            }
+        }
+        let label = self.labels;
+        self.labels += 1;
+        for stmt in prelude {
+            self.stmt(stmt, label);
+        }
+        match rest {
+            Rest::All(rest) => rest.into_iter().for_each(|stmt| self.stmt(stmt, label)),
+            Rest::If(conditions, then) => {
+                let conditions: Vec<String> = conditions
+                    .into_iter()
+                    .map(|(condition, fits)| match fits {
+                        Some(number) => format!("(__fits_{number} || {})", self.expr(condition)),
+                        None => self.expr(condition),
+                    })
+                    .collect();
+                if !conditions.is_empty() {
+                    self.line(&format!("if {} {{", conditions.join(" && ")));
+                }
+                for stmt in then {
+                    self.stmt(stmt, label);
+                }
+                if !conditions.is_empty() {
+                    self.line("}");
+                }
+            }
+        }
+        for _ in 0..d {
+            self.line("}");
+        }
+        self.line("}");
+    }
+
+    /// Place of the item in its group, the last dimension fastest.
+    pub(super) fn linear(&self) -> String {
+        (1..self.kernel.dimensions).fold("__local_id_0".to_string(), |all, dimension| {
+            format!("({all}) * __local_size_{dimension} + __local_id_{dimension}")
+        })
+    }
+
+    pub(super) fn again(&self, id: VarId, set_here: &[VarId], again: &mut Vec<VarId>) {
+        if self.phases.homes[id.0 as usize] != Home::Again || set_here.contains(&id) || again.contains(&id) {
+            return;
+        }
+        if let Some(value) = definition(&self.kernel.body, id) {
+            let mut needs = Vec::new();
+            value.for_each(&mut |expr| {
+                if let ExprKind::Variable(id) = expr.kind {
+                    needs.push(id);
+                }
+            });
+            for need in needs {
+                self.again(need, &[], again);
+            }
+        }
+        again.push(id);
+    }
+
+    /// Takes conditions on ids out of a phase: they become bounds of its loops.
+    pub(super) fn narrowed<'s>(&mut self, body: &[&'s Stmt]) -> (Vec<Bound>, Vec<&'s Stmt>, Rest<'s>) {
+        let mut bounds = Vec::new();
+        let mut prelude = Vec::new();
+        let mut rest = body;
+        while let Some((first, others)) = rest.split_first() {
+            match &first.kind {
+                StmtKind::Set(id, value)
+                    if is_place(value) || self.phases.homes[id.0 as usize] == Home::Again =>
+                {
+                    prelude.push(*first);
+                }
+                StmtKind::If(condition, then, other)
+                    if other.is_empty() && matches!(then[..], [Stmt { kind: StmtKind::Return, .. }]) =>
+                {
+                    match self.bound(condition, false) {
+                        Some(bound) => bounds.push(bound),
+                        None => break,
+                    }
+                }
+                StmtKind::If(condition, then, other) if other.is_empty() && others.is_empty() => {
+                    let mut conditions = Vec::new();
+                    self.conjunction(condition, &mut bounds, &mut conditions);
+                    return (bounds, prelude, Rest::If(conditions, then.iter().collect()));
+                }
+                _ => break,
+            }
+            rest = others;
+        }
+        (bounds, prelude, Rest::All(rest.to_vec()))
+    }
+
+    pub(super) fn conjunction<'s>(
+        &mut self,
+        condition: &'s Expr,
+        bounds: &mut Vec<Bound>,
+        others: &mut Vec<(&'s Expr, Option<usize>)>,
+    ) {
+        if let ExprKind::Binary(Binary::AndThen, left, right) = &condition.kind {
+            self.conjunction(left, bounds, others);
+            self.conjunction(right, bounds, others);
+            return;
+        }
+        if let ExprKind::Binary(Binary::Eq, left, right) = &condition.kind {
+            // Equal is both not above and not below.
+            let [low, high] = [Binary::Ge, Binary::Le].map(|operator| {
+                self.bound(
+                    &Expr::binary(operator, (**left).clone(), (**right).clone(), condition.place),
+                    true,
+                )
+            });
+            if let (Some(low), Some(high)) = (low, high) {
+                bounds.extend([low, high]);
+                return;
+            }
+        }
+        // What stands behind a condition that stays may be evaluated only where that one is true; bounds read no memory.
+        match self.bound(condition, true) {
+            Some(mut bound) => {
+                bound.number = bounds.len();
+                if bound.shift.is_some() {
+                    others.push((condition, Some(bound.number)));
+                }
+                bounds.push(bound);
+            }
+            None => others.push((condition, None)),
+        }
+    }
+
+    /// A comparison of an id, or of an id and a number, with something that is the same for all items and reads no memory.
+    pub(super) fn bound(&mut self, condition: &Expr, truth: bool) -> Option<Bound> {
+        let ExprKind::Binary(operator, left, right) = &condition.kind else { return None };
+        let (id, limit, flipped) = match (self.place_of(left), self.place_of(right)) {
+            (Some(id), None) => (id, right, false),
+            (None, Some(id)) => (id, left, true),
+            (None, None) if truth && *operator == Binary::Lt => {
+                let (id, shift) = self.shifted(left)?;
+                if !self.is_of_launch(right) {
+                    return None;
+                }
+                let (limit, shift) = (self.expr(right), Some(self.expr(&shift)));
+                let (is_global, dimension) = id;
+                return Some(Bound { dimension, is_low: false, limit, is_global, shift, number: 0 });
+            }
+            _ => return None,
+        };
+        if !self.is_of_launch(limit) {
+            return None;
+        }
+        let operator = match (operator, truth) {
+            (Binary::Lt, true) | (Binary::Ge, false) => Binary::Lt,
+            (Binary::Le, true) | (Binary::Gt, false) => Binary::Le,
+            (Binary::Gt, true) | (Binary::Le, false) => Binary::Gt,
+            (Binary::Ge, true) | (Binary::Lt, false) => Binary::Ge,
+            _ => return None,
+        };
+        let operator = match (operator, flipped) {
+            (Binary::Lt, true) => Binary::Gt,
+            (Binary::Le, true) => Binary::Ge,
+            (Binary::Gt, true) => Binary::Lt,
+            (Binary::Ge, true) => Binary::Le,
+            (other, _) => other,
+        };
+        let limit = self.expr(limit);
+        let (is_global, dimension) = id;
+        let is_low = matches!(operator, Binary::Gt | Binary::Ge);
+        let limit = match operator {
+            Binary::Le | Binary::Gt => format!("u64::saturating_add({limit}, 1)"),
+            _ => limit,
+        };
+        Some(Bound { dimension, is_low, limit, is_global, shift: None, number: 0 })
+    }
+
+    /// An id and a number that is the same for all items.
+    pub(super) fn shifted(&self, sum: &Expr) -> Option<((bool, u8), Expr)> {
+        let ExprKind::Binary(Binary::Add, one, two) = &sum.kind else { return None };
+        let (id, shift) = match (self.place_of(one), self.place_of(two)) {
+            (Some(id), None) => (id, two),
+            (None, Some(id)) => (id, one),
+            _ => return None,
+        };
+        self.is_of_launch(shift).then(|| (id, (**shift).clone()))
+    }
+
+    /// The id that an expression is: whether it is the global one, and its dimension.
+    pub(super) fn place_of(&self, expr: &Expr) -> Option<(bool, u8)> {
+        match &expr.kind {
+            ExprKind::Query(Query::GlobalId, dimension) => Some((true, *dimension)),
+            ExprKind::Query(Query::LocalId, dimension) => Some((false, *dimension)),
+            ExprKind::Variable(id) if sets_count(&self.kernel.body, *id) == 1 => {
+                let value = definition(&self.kernel.body, *id)?;
+                if matches!(value.kind, ExprKind::Query(..)) { self.place_of(value) } else { None }
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_of_launch(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Load(..) | ExprKind::Query(Query::LocalId | Query::GlobalId, _) => false,
+            ExprKind::Variable(id) => self.phases.homes[id.0 as usize] == Home::Group,
+            _ => expr.operands().into_iter().all(|operand| self.is_of_launch(operand)),
+        }
+    }
+}
+
+/// A bound of a phase's loops.
+pub(super) struct Bound {
+    dimension: u8,
+    /// Whether from below.
+    is_low: bool,
+    limit: String,
+    /// Whether it is of the global id.
+    is_global: bool,
+    /// What the id and this are together is below the limit.
+    shift: Option<String>,
+    /// Its number in the piece.
+    number: usize,
+}
+
+/// What is left of a phase.
+pub(super) enum Rest<'s> {
+    All(Vec<&'s Stmt>),
+    If(Vec<(&'s Expr, Option<usize>)>, Vec<&'s Stmt>),
+}
+
+fn is_place(value: &Expr) -> bool {
+    matches!(value.kind, ExprKind::Query(..))
+}

@@ -1,0 +1,365 @@
+//! Phases, and the pieces that they are cut into.
+
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::Writer;
+use super::names::{sets_of, variables_of, zero, zero_stored};
+use crate::kernel::{ArrayId, Expr, ExprKind, Query, Space, Stmt, StmtKind, VarId, for_each};
+use crate::phase::{Home, Part, definition};
+
+impl Writer<'_> {
+    pub(super) fn parts(&mut self, parts: &[Part<'_>]) {
+        for part in parts {
+            match part {
+                Part::Items(body) => self.items(body),
+                Part::Set(variable, value) => {
+                    let line = format!("{} = {};", self.variable(*variable), self.expr(value));
+                    self.line(&line);
+                }
+                Part::If(condition, then, other) => {
+                    let condition = self.expr(condition);
+                    self.line(&format!("if {condition} {{"));
+                    self.parts(then);
+                    self.line("} else {");
+                    self.parts(other);
+                    self.line("}");
+                }
+                Part::While(condition, body) => {
+                    let condition = self.expr(condition);
+                    self.line(&format!("while {condition} {{"));
+                    self.parts(body);
+                    self.line("}");
+                }
+                Part::For(variable, [start, end, step], body) => {
+                    self.counting(*variable, [start, end, step]);
+                    self.parts(body);
+                    self.line("}");
+                }
+                Part::Break => self.line("break;"),
+                Part::Continue => self.line("continue;"),
+                Part::Return => self.line("return;"),
+            }
+        }
+    }
+
+    /// The head of a counting loop.
+    pub(super) fn counting(&mut self, variable: VarId, [start, end, step]: [&Expr; 3]) {
+        let ty = self.kernel.variable(variable).ty.name();
+        let (name, start, end) = (self.variable(variable), self.expr(start), self.expr(end));
+        if matches!(step.kind, ExprKind::Literal(literal) if literal.bits <= 1) {
+            self.line(&format!("for __count in ({start} as {ty})..({end} as {ty}) {{ {name} = __count;"));
+        } else {
+            let (step, unsigned) = (self.expr(step), self.kernel.variable(variable).ty.unsigned().name());
+            self.line(&format!(
+                "for __count in (({start} as {ty})..({end} as {ty})).step_by(::core::cmp::max({step} as {unsigned} as usize, 1)) {{ {name} = __count;"
+            ));
+        }
+    }
+
+    /// A phase, in pieces that compile to plain loops.
+    pub(super) fn items(&mut self, body: &[&Stmt]) {
+        let body = plain_stores(body);
+        for piece in self.pieces(&body) {
+            if !self.rows(&piece) {
+                self.piece(&piece);
+            }
+        }
+    }
+
+    /// Cuts a phase before and behind conditions that become bounds of its loops, and loops that go around those over the items: all items run
+    /// through a piece before the next one. That is one of the orders that items may run in.
+    pub(super) fn pieces<'s>(&mut self, body: &'s [Stmt]) -> Vec<Vec<&'s Stmt>> {
+        let mut leaves = false;
+        for_each(
+            body,
+            &mut |stmt| {
+                leaves |= matches!(stmt.kind, StmtKind::Return);
+            },
+            &mut |_| (),
+        );
+        leaves |= body.iter().any(leaves_item);
+        if leaves {
+            return vec![body.iter().collect()];
+        }
+        let mut pieces: Vec<Vec<&Stmt>> = Vec::new();
+        let mut alone = true;
+        for stmt in body {
+            let cuts = self.is_narrow(stmt) || self.goes_around(stmt);
+            match pieces.last_mut() {
+                Some(last) if !cuts && !alone => last.push(stmt),
+                _ => pieces.push(vec![stmt]),
+            }
+            alone = cuts;
+        }
+        // What an item has in one phase only, has no place between two pieces.
+        let mut index = 0;
+        while index < pieces.len() {
+            let own = |piece: &[&Stmt]| -> Vec<VarId> {
+                let is_own = |id: &VarId| self.phases.homes[id.0 as usize] == Home::Phase;
+                variables_of(piece).into_iter().filter(is_own).collect()
+            };
+            let (variables, arrays) = (own(&pieces[index]), self.private_arrays(&pieces[index]));
+            let last = (index + 1..pieces.len()).rev().find(|other| {
+                own(&pieces[*other]).iter().any(|id| variables.contains(id))
+                    || self.private_arrays(&pieces[*other]).iter().any(|id| arrays.contains(id))
+            });
+            match last {
+                Some(last) => {
+                    let merged = pieces.drain(index + 1..=last).flatten().collect::<Vec<_>>();
+                    pieces[index].extend(merged);
+                    index = 0;
+                }
+                None => index += 1,
+            }
+        }
+        // A piece of ids alone does nothing.
+        pieces.retain(|piece| {
+            let is_pure = |stmt: &&Stmt| match stmt.kind {
+                StmtKind::Set(id, _) => self.phases.homes[id.0 as usize] == Home::Again,
+                _ => false,
+            };
+            !piece.iter().all(is_pure)
+        });
+        pieces
+    }
+
+    /// Private arrays that do not outlive the phase.
+    pub(super) fn private_arrays(&self, body: &[&Stmt]) -> Vec<ArrayId> {
+        let mut found = Vec::new();
+        for stmt in body {
+            let stmts = core::slice::from_ref(*stmt);
+            for_each(
+                stmts,
+                &mut |stmt| {
+                    if let StmtKind::Store(array, ..) = stmt.kind {
+                        found.push(array);
+                    }
+                },
+                &mut |_| (),
+            );
+            for_each(stmts, &mut |_| (), &mut |expr| {
+                if let ExprKind::Load(array, _) = expr.kind {
+                    found.push(array);
+                }
+            });
+        }
+        found.retain(|id| matches!(self.kernel.array(*id).space, Space::Private(_)) && !self.is_kept(*id));
+        found
+    }
+
+    pub(super) fn is_narrow(&mut self, stmt: &Stmt) -> bool {
+        let StmtKind::If(condition, _, other) = &stmt.kind else { return false };
+        let (mut bounds, mut conditions) = (Vec::new(), Vec::new());
+        self.conjunction(condition, &mut bounds, &mut conditions);
+        other.is_empty() && !bounds.is_empty()
+    }
+
+    /// Whether a loop may go around the one over the last dimension: its bounds are the same for a row of items, and what its rounds change
+    /// outlives the phase anyway.
+    pub(super) fn goes_around(&self, stmt: &Stmt) -> bool {
+        let StmtKind::For(variable, start, end, step, body) = &stmt.kind else { return false };
+        let plain = |stmt: &Stmt| match stmt.kind {
+            StmtKind::Set(id, _) => self.phases.homes[id.0 as usize] != Home::Group,
+            StmtKind::Store(..) => true,
+            _ => false,
+        };
+        let sums = body.iter().any(|stmt| {
+            matches!(stmt.kind, StmtKind::Set(id, _) if self.phases.homes[id.0 as usize] == Home::Kept)
+        });
+        let mut private = false;
+        let mut note = |id: ArrayId| private |= matches!(self.kernel.array(id).space, Space::Private(_));
+        for_each(
+            body,
+            &mut |stmt| {
+                if let StmtKind::Store(array, ..) = stmt.kind {
+                    note(array);
+                }
+            },
+            &mut |_| (),
+        );
+        for_each(body, &mut |_| (), &mut |expr| {
+            if let ExprKind::Load(array, _) = expr.kind {
+                note(array);
+            }
+        });
+        let home = self.phases.homes[variable.0 as usize];
+        let is_same = [start, end, step].into_iter().all(|bound| self.is_of_row(bound));
+        !private
+            && home == Home::Phase
+            && sums
+            && is_same
+            && body.iter().all(plain)
+            && self.row_width().is_some()
+    }
+
+    /// Whether a value is the same for the items of a row.
+    pub(super) fn is_of_row(&self, expr: &Expr) -> bool {
+        let last = self.kernel.dimensions - 1;
+        match &expr.kind {
+            ExprKind::Load(..) => false,
+            ExprKind::Query(Query::LocalId | Query::GlobalId, dimension) => *dimension != last,
+            ExprKind::Variable(id) => match self.phases.homes[id.0 as usize] {
+                Home::Group => true,
+                Home::Again => definition(&self.kernel.body, *id).is_some_and(|value| self.is_of_row(value)),
+                _ => false,
+            },
+            _ => expr.operands().into_iter().all(|operand| self.is_of_row(operand)),
+        }
+    }
+
+    /// Items of a row, where the kernel says it and registers have room for them.
+    pub(super) fn row_width(&self) -> Option<u64> {
+        let width = *self.kernel.group.as_ref()?.last()?;
+        (1..=64).contains(&width).then_some(width)
+    }
+
+    /// A piece that is one loop with sums: for each row its rounds, and in each round the items, whose sums lie in an array that becomes registers.
+    pub(super) fn rows(&mut self, piece: &[&Stmt]) -> bool {
+        let [stmt] = piece else { return false };
+        let StmtKind::For(variable, start, end, step, body) = &stmt.kind else { return false };
+        let Some(width) = self.row_width().filter(|_| self.goes_around(stmt)) else { return false };
+        let (kernel, d) = (self.kernel, self.kernel.dimensions);
+        let last = d - 1;
+        self.line("{");
+        self.line(&format!("let __axis_{last} = __group.axis(0, {width});"));
+        for dimension in 0..last {
+            self.line(&format!("for __local_id_{dimension} in __group.axis(0, __local_size_{dimension}) {{"));
+            self.line(&format!(
+                "let __global_id_{dimension}: u64 = __base_{dimension}.wrapping_add(__local_id_{dimension});"
+            ));
+        }
+        self.line(&format!("let __local_id_{last}: u64 = 0;"));
+        self.line(&format!("let __row: usize = ({}) as usize;", self.linear()));
+        let mut sums: Vec<VarId> = variables_of(piece);
+        sums.retain(|id| self.phases.homes[id.0 as usize] == Home::Kept);
+        for id in &sums {
+            let name = self.variable(*id);
+            self.line(&format!(
+                "let mut __row_{name} = [{}; {width}];\n__row_{name}.copy_from_slice(&__kept_{name}[__row..][..{width}]);",
+                zero_stored(kernel.variable(*id).ty)
+            ));
+        }
+        self.declare_again(&[start, end, step]);
+        let ty = kernel.variable(*variable).ty;
+        self.line(&format!("let mut {}: {} = {};", self.variable(*variable), ty.name(), zero(ty)));
+        self.counting(*variable, [start, end, step]);
+        self.line(&format!("for __local_id_{last} in __axis_{last}.clone() {{"));
+        self.line(&format!(
+            "let __global_id_{last}: u64 = __base_{last}.wrapping_add(__local_id_{last});\nlet __item: usize = __local_id_{last} as usize;"
+        ));
+        let inner: Vec<&Stmt> = body.iter().collect();
+        self.declare(&inner, &[*variable]);
+        self.rows.clone_from(&sums);
+        for stmt in inner {
+            self.stmt(stmt, 0);
+        }
+        self.rows.clear();
+        self.line("}\n}");
+        for id in &sums {
+            let name = self.variable(*id);
+            self.line(&format!("__kept_{name}[__row..][..{width}].copy_from_slice(&__row_{name});"));
+        }
+        for _ in 0..last {
+            self.line("}");
+        }
+        self.line("}");
+        true
+    }
+
+    /// Variables that only ids make, for expressions that are evaluated once a row.
+    pub(super) fn declare_again(&mut self, exprs: &[&Expr]) {
+        let mut used = Vec::new();
+        for expr in exprs {
+            expr.for_each(&mut |expr| {
+                if let ExprKind::Variable(id) = expr.kind {
+                    used.push(id);
+                }
+            });
+        }
+        let mut again = Vec::new();
+        for id in used {
+            self.again(id, &[], &mut again);
+        }
+        for id in again {
+            let ty = self.kernel.variable(id).ty;
+            if let Some(value) = definition(&self.kernel.body, id) {
+                let line = format!("let {}: {} = {};", self.variable(id), ty.name(), self.expr(value));
+                self.line(&line);
+            }
+        }
+    }
+
+    /// Declares the variables that a piece uses, but for those that are known already, and computes anew those that other pieces set.
+    pub(super) fn declare(&mut self, body: &[&Stmt], known: &[VarId]) {
+        let kernel = self.kernel;
+        let mut used = variables_of(body);
+        used.retain(|id| !known.contains(id));
+        for id in &used {
+            let ty = kernel.variable(*id).ty;
+            match self.phases.homes[id.0 as usize] {
+                Home::Group | Home::Kept => {}
+                Home::Phase | Home::Again => {
+                    let name = self.variable(*id);
+                    self.line(&format!("let mut {name}: {} = {};", ty.name(), zero(ty)));
+                }
+            }
+        }
+        // What other phases set and this one reads is computed anew, in the order of the variables.
+        let set_here = sets_of(body);
+        let mut again = Vec::new();
+        for id in &used {
+            self.again(*id, &set_here, &mut again);
+        }
+        let declared: Vec<VarId> = again.iter().copied().filter(|id| !used.contains(id)).collect();
+        for id in declared {
+            let ty = kernel.variable(id).ty;
+            let name = self.variable(id);
+            self.line(&format!("let mut {name}: {} = {};", ty.name(), zero(ty)));
+        }
+        for id in again {
+            if let Some(value) = definition(&kernel.body, id) {
+                let line = format!("{} = {};", self.variable(id), self.expr(value));
+                self.line(&line);
+            }
+        }
+    }
+}
+
+/// With stores of one of two values, of which one is a literal, as a store of it and a store of the other under the condition.
+fn plain_stores(body: &[&Stmt]) -> Vec<Stmt> {
+    let mut out = Vec::new();
+    for stmt in body {
+        if let StmtKind::Store(array, index, value) = &stmt.kind {
+            if let ExprKind::Select(condition, one, two) = &value.kind {
+                let mut reads = false;
+                for part in [index, value] {
+                    part.for_each(&mut |expr| {
+                        reads |= matches!(expr.kind, ExprKind::Load(found, _) if found == *array);
+                    });
+                }
+                if matches!(two.kind, ExprKind::Literal(_)) && !reads {
+                    let store = |value: &Expr| {
+                        Stmt::new(StmtKind::Store(*array, index.clone(), value.clone()), stmt.place)
+                    };
+                    out.push(store(two));
+                    let then = vec![store(one)];
+                    out.push(Stmt::new(StmtKind::If((**condition).clone(), then, Vec::new()), stmt.place));
+                    continue;
+                }
+            }
+        }
+        out.push((*stmt).clone());
+    }
+    out
+}
+
+/// Whether a statement goes on with the loop that the group runs.
+fn leaves_item(stmt: &Stmt) -> bool {
+    match &stmt.kind {
+        StmtKind::Break | StmtKind::Continue => true,
+        StmtKind::If(_, then, other) => then.iter().chain(other).any(leaves_item),
+        _ => false,
+    }
+}
