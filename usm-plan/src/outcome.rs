@@ -9,7 +9,7 @@ use usm_pool::planner::pareto::Tradeoff;
 use usm_pool::planner::reorder::{Reordered, reorder};
 use usm_pool::report::Compared;
 use usm_pool::verify::Violation;
-use usm_pool::{Graph, Options, Plan, Problem, verify};
+use usm_pool::{Graph, Options, Plan, Problem, Queue, Strategy, verify};
 
 use crate::error::{Error, Result};
 use crate::input::{Input, Model};
@@ -17,6 +17,61 @@ use crate::input::{Input, Model};
 /// How long [`Strategy::Auto`](usm_pool::Strategy::Auto) searches for who says nothing: a person waits, and almost all of what a search finds it
 /// finds early.
 pub const AUTO_LIMIT: Duration = Duration::from_secs(10);
+
+/// What is wanted of a plan by those who say it at once.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "a caller says all of it")]
+pub struct Wanted {
+    /// The queue that will run it.
+    pub queue: Queue,
+    /// How it is made.
+    pub strategy: Strategy,
+    /// Decide whether it fits in so many bytes.
+    pub capacity: Option<u64>,
+    /// Time for everything before the plan is checked; without it [`AUTO_LIMIT`] for
+    /// [`Strategy::Auto`], and a count of nodes for the others.
+    pub time_limit: Option<Duration>,
+}
+
+impl Wanted {
+    /// A clock that begins now.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        let automatic = (self.strategy == Strategy::Auto).then_some(AUTO_LIMIT);
+        Clock { start: Instant::now(), limit: self.time_limit.or(automatic) }
+    }
+
+    /// The planner's options. `stop` is asked now and then, and says whether the search is to end.
+    #[must_use]
+    pub fn options<'a>(&self, stop: &'a (dyn Fn() -> bool + Sync)) -> Options<'a> {
+        let mut options = Options::default();
+        options.strategy = self.strategy;
+        options.queue = self.queue;
+        options.capacity = self.capacity;
+        options.stop = Some(stop);
+        if self.time_limit.is_some() {
+            // The clock decides, not the count.
+            options.nodes = u64::MAX;
+            options.stop_early = true;
+        }
+        options
+    }
+}
+
+/// When a search is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start: Instant,
+    limit: Option<Duration>,
+}
+
+impl Clock {
+    /// Whether the time is over.
+    #[must_use]
+    pub fn over(&self) -> bool {
+        self.limit.is_some_and(|limit| self.start.elapsed() >= limit)
+    }
+}
 
 /// A plan, what it was made for, and how long that took.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use usm_pool::report::Compared;
 use usm_pool::{Certificate, Graph};
 
 use crate::Outcome;
+use crate::error::{Error, Result};
 
 #[derive(Serialize)]
 /// The JSON document of a plan: `serde_json` writes it.
@@ -79,6 +80,14 @@ struct MemoryReport {
 }
 
 impl<'a> Report<'a> {
+    /// The document as text, on one line.
+    ///
+    /// # Errors
+    /// None that is known: every key is text.
+    pub fn json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|error| Error::unable(format!("no JSON: {error}")))
+    }
+
     /// The document of an outcome.
     #[must_use]
     pub fn of(outcome: &'a Outcome) -> Self {

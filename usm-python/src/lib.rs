@@ -40,6 +40,7 @@ mod nrt_route;
 mod nrt_trace;
 mod nrt_window;
 mod pep3118;
+mod plan;
 mod queue;
 mod runtime;
 mod scalar;
@@ -81,6 +82,8 @@ mod _usm {
     };
     #[pymodule_export]
     use crate::nrt_window::_nrt_window;
+    #[pymodule_export]
+    use crate::plan::{PyPlan, plan};
     #[pymodule_export]
     use crate::queue::{PyEvent, PyQueue};
     #[pymodule_export]

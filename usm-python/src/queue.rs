@@ -59,7 +59,7 @@ impl PyQueue {
     }
 
     #[getter]
-    fn is_in_order(&self) -> bool {
+    pub(crate) fn is_in_order(&self) -> bool {
         self.0.queue.order() == QueueOrder::InOrder
     }
 

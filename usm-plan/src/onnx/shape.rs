@@ -21,7 +21,7 @@ pub struct Shape {
 
 impl Shape {
     /// Size in bytes: the elements packed, the last byte filled up.
-    pub(crate) fn bytes(&self) -> Result<u64> {
+    pub fn bytes(&self) -> Result<u64> {
         let too_large = || Error::bad(format!("shape {:?} exceeds 64 bits", self.dims));
         if self.dims.contains(&0) {
             return Ok(0);
@@ -32,7 +32,7 @@ impl Shape {
     }
 
     /// Element type and extents from the fields of the file.
-    pub(crate) fn new(data_type: i32, dims: &[i64]) -> Result<Self> {
+    pub fn new(data_type: i32, dims: &[i64]) -> Result<Self> {
         let bits = element::bits(data_type).ok_or_else(|| Error::bad(element::complaint(data_type)))?;
         let dims = dims.iter().map(|&dim| u64::try_from(dim)).collect::<Result<_, _>>();
         Ok(Self { bits, dims: dims.map_err(|_| Error::bad("a negative extent"))? })

@@ -1,0 +1,395 @@
+//! `usm.plan` and `usm.Plan`: the planner of the command, on what Python has.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyImportError, PyKeyError, PyTypeError, PyUserWarning};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyString};
+use usm_plan::error::Exit;
+use usm_plan::onnx::Shape;
+use usm_plan::onnx::infer::Inferred;
+use usm_plan::outcome::{Clock, Wanted};
+use usm_plan::usm_pool::placement::Limits;
+use usm_plan::usm_pool::{Buffer, Problem, Queue, Strategy};
+use usm_plan::{Error, Hints, Input, Outcome, Report, graph_json, onnx};
+
+use crate::error::Class;
+use crate::queue::PyQueue;
+
+/// How often Python is asked for Ctrl-C during a search.
+const SIGNALS: Duration = Duration::from_millis(50);
+
+/// Where every tensor lies, how good that is, and the proof.
+#[pyclass(frozen, module = "usm", name = "Plan")]
+#[derive(Debug)]
+pub(crate) struct PyPlan(Outcome);
+
+/// What somebody wants planned.
+enum Given {
+    File(PathBuf),
+    Model(Vec<u8>),
+    Graph(String),
+    Table(Problem),
+}
+
+/// Makes a plan, and checks it.
+#[pyfunction]
+#[pyo3(signature = (input, *, queue=None, strategy="auto", capacity=None, time_limit=None, alignment=None, dims=None, keep_order=false, views=true))]
+#[allow(clippy::too_many_arguments, reason = "keywords of Python")]
+pub(crate) fn plan(
+    py: Python<'_>,
+    input: &Bound<'_, PyAny>,
+    queue: Option<&Bound<'_, PyAny>>,
+    strategy: &str,
+    capacity: Option<u64>,
+    time_limit: Option<f64>,
+    alignment: Option<u64>,
+    dims: Option<HashMap<String, u64>>,
+    keep_order: bool,
+    views: bool,
+) -> PyResult<PyPlan> {
+    let queue = queue_of(queue)?;
+    let strategy = Strategy::from_name(strategy).ok_or_else(|| {
+        let names: Vec<&str> = Strategy::ALL.into_iter().map(Strategy::name).collect();
+        Class::Request.error(format!("strategy: {strategy:?} is none of {}", names.join(", ")))
+    })?;
+    if let Some(bytes) = alignment.filter(|bytes| !bytes.is_power_of_two()) {
+        return Err(Class::Request.error(format!("alignment: {bytes} is not a power of two")));
+    }
+    let said = time_limit.map(Duration::try_from_secs_f64).transpose();
+    let said = said.map_err(|error| Class::Request.error(format!("time_limit: {error}")))?;
+    let given = Given::of(input, alignment)?;
+    if queue == Queue::OutOfOrder && matches!(given, Given::Table(_)) {
+        let reason = "queue: a table has lifetimes, which only an in-order queue keeps; give a graph";
+        return Err(Class::Request.error(reason));
+    }
+    let mut dims: Vec<(String, u64)> = dims.unwrap_or_default().into_iter().collect();
+    dims.sort();
+    if !dims.is_empty() && matches!(given, Given::Graph(_) | Given::Table(_)) {
+        return Err(Class::Request.error("dims: only ONNX files have symbolic dimensions"));
+    }
+    let wanted = Wanted { queue, strategy, capacity, time_limit: said };
+    let watch = Watch { clock: wanted.clock(), asked: Mutex::new((Instant::now(), None)) };
+    let (outcome, remarks) = py.detach(|| {
+        let remarks = Mutex::new(Vec::new());
+        let remark = |remark: &str| lock(&remarks).push(remark.to_owned());
+        let hints = Hints {
+            alignment,
+            dims,
+            keep_order,
+            no_views: !views,
+            out_of_order: queue == Queue::OutOfOrder,
+            remark: Some(&remark),
+            infer: has_onnx().then_some(&infer as &usm_plan::input::Infer),
+            remedy: "pip install onnx",
+        };
+        let stop = || watch.over();
+        let options = wanted.options(&stop);
+        let file = match &given {
+            Given::File(path) => path.clone(),
+            _ => PathBuf::from("input"),
+        };
+        let made = given.read(&hints).and_then(|input| {
+            let outcome = usm_plan::make(input, &options, &Limits::new(None, None), false, &file)?;
+            outcome.check()?;
+            Ok(outcome)
+        });
+        (made, remarks.into_inner().unwrap_or_default())
+    });
+    if let Some(raised) = lock(&watch.asked).1.take() {
+        return Err(raised);
+    }
+    for remark in remarks {
+        let text = std::ffi::CString::new(remark.replace('\0', " ")).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+    }
+    Ok(PyPlan(outcome.map_err(refused)?))
+}
+
+/// A shape that nobody knows wants a package; all else is what the caller gave.
+fn refused(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error.exit() {
+        Exit::Unable if text.ends_with("pip install onnx") => PyImportError::new_err(text),
+        _ => Class::Request.error(text),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Ends a search after its time, or where Python has a signal.
+struct Watch {
+    clock: Clock,
+    /// When Python was asked last, and what it raised.
+    asked: Mutex<(Instant, Option<PyErr>)>,
+}
+
+impl Watch {
+    fn over(&self) -> bool {
+        if self.clock.over() {
+            return true;
+        }
+        let mut asked = lock(&self.asked);
+        if asked.1.is_none() && asked.0.elapsed() >= SIGNALS {
+            asked.1 = Python::attach(|py| py.check_signals()).err();
+            asked.0 = Instant::now();
+        }
+        asked.1.is_some()
+    }
+}
+
+fn queue_of(queue: Option<&Bound<'_, PyAny>>) -> PyResult<Queue> {
+    let Some(queue) = queue else { return Ok(Queue::InOrder) };
+    let in_order = match queue.cast::<PyQueue>() {
+        Ok(queue) => queue.get().is_in_order(),
+        Err(_) => match queue.extract::<String>().as_deref() {
+            Ok("in-order") => true,
+            Ok("out-of-order") => false,
+            Ok(other) => {
+                let reason = format!("queue: {other:?} is neither \"in-order\" nor \"out-of-order\"");
+                return Err(Class::Request.error(reason));
+            }
+            Err(_) => {
+                let reason = "queue: \"in-order\", \"out-of-order\" or a usm.Queue is wanted";
+                return Err(PyTypeError::new_err(reason));
+            }
+        },
+    };
+    Ok(if in_order { Queue::InOrder } else { Queue::OutOfOrder })
+}
+
+impl Given {
+    fn of(input: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Self> {
+        let py = input.py();
+        if let Ok(dictionary) = input.cast::<PyDict>() {
+            if dictionary.contains("tensors")? {
+                let text = py.import("json")?.call_method1("dumps", (dictionary,))?;
+                return Ok(Self::Graph(text.extract()?));
+            }
+            return Ok(Self::Table(columns(dictionary, alignment)?));
+        }
+        if input.is_instance_of::<PyString>() || input.hasattr("__fspath__")? {
+            return Ok(Self::File(input.extract()?));
+        }
+        if let Ok(bytes) = input.cast::<PyBytes>() {
+            return Ok(Self::Model(bytes.as_bytes().to_vec()));
+        }
+        if input.is_instance(&py.get_type::<pyo3::types::PyByteArray>())? {
+            return Ok(Self::Model(input.extract()?));
+        }
+        Ok(Self::Table(rows(input, alignment)?))
+    }
+
+    fn read(self, hints: &Hints<'_>) -> Result<Input, Error> {
+        let named = |error: Error| error.in_file(Path::new("input"));
+        match self {
+            Self::File(path) => usm_plan::read(&path, hints),
+            Self::Model(bytes) => onnx::parse(&bytes, hints).map(Input::Graph).map_err(named),
+            Self::Graph(text) => graph_json::parse(text.as_bytes(), hints)
+                .map(|graph| Input::Graph(graph.into()))
+                .map_err(named),
+            Self::Table(problem) => Ok(Input::Buffers(problem)),
+        }
+    }
+}
+
+/// A table by columns: lower, upper, size, perhaps alignment and id.
+fn columns(table: &Bound<'_, PyDict>, alignment: Option<u64>) -> PyResult<Problem> {
+    let column = |name: &str| -> PyResult<Option<Vec<u64>>> {
+        let Some(column) = table.get_item(name)? else { return Ok(None) };
+        let number = |(row, item): (usize, PyResult<Bound<'_, PyAny>>)| {
+            item?.extract::<u64>().map_err(|error| place(error, py_text(name), row))
+        };
+        column.try_iter()?.enumerate().map(number).collect::<PyResult<_>>().map(Some)
+    };
+    let must = |name: &str| {
+        column(name)?.ok_or_else(|| PyKeyError::new_err(format!("the table has no column {name:?}")))
+    };
+    let (lower, upper, size) = (must("lower")?, must("upper")?, must("size")?);
+    let (ids, alignments) = (column("id")?, column("alignment")?);
+    let of = |length: usize, name: &str| match length == lower.len() {
+        true => Ok(()),
+        false => {
+            let reason = format!("{name}: {length} rows, but lower has {}", lower.len());
+            Err(Class::Request.error(reason))
+        }
+    };
+    of(upper.len(), "upper")?;
+    of(size.len(), "size")?;
+    of(ids.as_ref().map_or(lower.len(), Vec::len), "id")?;
+    of(alignments.as_ref().map_or(lower.len(), Vec::len), "alignment")?;
+    let row = |row: usize| {
+        let id = ids.as_ref().map_or(row as u64, |ids| ids[row]);
+        let aligned = alignments.as_ref().map_or(alignment.unwrap_or(1), |column| column[row]);
+        Buffer::new(id, lower[row], upper[row], size[row]).aligned(aligned)
+    };
+    problem((0..lower.len()).map(row).collect())
+}
+
+/// A table by rows: (lower, upper, size), perhaps with the alignment behind.
+fn rows(table: &Bound<'_, PyAny>, alignment: Option<u64>) -> PyResult<Problem> {
+    let wanted =
+        "a path, ONNX bytes, a dict as graph.json, or a table of (lower, upper, size[, alignment]) is wanted";
+    let mut buffers = Vec::new();
+    for (index, row) in table.try_iter().map_err(|_| PyTypeError::new_err(wanted))?.enumerate() {
+        let row = row?;
+        let (lower, upper, size, aligned) = match row.extract::<(u64, u64, u64)>() {
+            Ok((lower, upper, size)) => (lower, upper, size, alignment.unwrap_or(1)),
+            Err(_) => match row.extract::<(u64, u64, u64, u64)>() {
+                Ok(all) => all,
+                Err(_) => {
+                    let numbers: PyResult<Vec<u64>> =
+                        row.try_iter().and_then(|row| row.map(|item| item?.extract()).collect());
+                    match numbers.map_err(|error| place(error, wanted.to_owned(), index))?[..] {
+                        [lower, upper, size] => (lower, upper, size, alignment.unwrap_or(1)),
+                        [lower, upper, size, aligned] => (lower, upper, size, aligned),
+                        ref other => {
+                            let reason = format!("row {index}: {} numbers; {wanted}", other.len());
+                            return Err(Class::Request.error(reason));
+                        }
+                    }
+                }
+            },
+        };
+        buffers.push(Buffer::new(index as u64, lower, upper, size).aligned(aligned));
+    }
+    problem(buffers)
+}
+
+fn problem(buffers: Vec<Buffer>) -> PyResult<Problem> {
+    Problem::from_buffers(buffers).map_err(|error| Class::Request.error(format!("table: {error}")))
+}
+
+fn py_text(name: &str) -> String {
+    format!("column {name:?}")
+}
+
+/// The same failure, with its place in front.
+fn place(error: PyErr, what: String, row: usize) -> PyErr {
+    Class::Request.error(format!("row {row}: {what}: {error}"))
+}
+
+fn has_onnx() -> bool {
+    Python::attach(|py| py.import("onnx").is_ok())
+}
+
+/// Shapes by the package `onnx`.
+fn infer(model: &[u8]) -> Inferred {
+    Python::attach(|py| shapes(py, model)).unwrap_or_else(|error| Inferred::nothing(format!("onnx: {error}")))
+}
+
+fn shapes(py: Python<'_>, model: &[u8]) -> PyResult<Inferred> {
+    let onnx = py.import("onnx")?;
+    let model = onnx.call_method1("load_model_from_string", (PyBytes::new(py, model),))?;
+    let options = PyDict::new(py);
+    options.set_item("data_prop", true)?;
+    let inference = py.import("onnx.shape_inference")?;
+    let graph = inference.call_method("infer_shapes", (model,), Some(&options))?.getattr("graph")?;
+    let mut found = Inferred::default();
+    for list in ["value_info", "output"] {
+        for value in graph.getattr(list)?.try_iter()? {
+            let value = value?;
+            let tensor = value.getattr("type")?.getattr("tensor_type")?;
+            if !tensor.call_method1("HasField", ("shape",))?.extract::<bool>()? {
+                continue;
+            }
+            let mut extents: Option<Vec<i64>> = Some(Vec::new());
+            for dim in tensor.getattr("shape")?.getattr("dim")?.try_iter()? {
+                let dim = dim?;
+                let known = dim.call_method1("HasField", ("dim_value",))?.extract::<bool>()?;
+                match (&mut extents, known) {
+                    (Some(extents), true) => extents.push(dim.getattr("dim_value")?.extract()?),
+                    _ => extents = None,
+                }
+            }
+            let data_type: i32 = tensor.getattr("elem_type")?.extract()?;
+            if let Some(Ok(shape)) = extents.map(|extents| Shape::new(data_type, &extents)) {
+                found.shapes.insert(value.getattr("name")?.extract()?, shape);
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[pymethods]
+impl PyPlan {
+    /// Offset of each tensor in bytes from the start of the arena: 64-bit numbers in a buffer that is read-only.
+    #[getter]
+    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let bytes: Vec<u8> = self.0.plan.rows.iter().flat_map(|row| row.offset.to_ne_bytes()).collect();
+        PyMemoryView::from(PyBytes::new(py, &bytes).as_any())?.call_method1("cast", ("Q",))
+    }
+
+    /// The id of each tensor that has an offset, in the same order.
+    #[getter]
+    fn ids(&self) -> Vec<u64> {
+        self.0.plan.rows.iter().map(|row| row.id).collect()
+    }
+
+    /// The name of each of them, or None.
+    #[getter]
+    fn names(&self) -> Vec<Option<&str>> {
+        let graph = self.0.graph.as_ref();
+        let name = |id| graph?.tensors()[graph?.tensor_index(id)?].name.as_deref();
+        self.0.plan.rows.iter().map(|row| name(row.id)).collect()
+    }
+
+    /// Bytes of the arena.
+    #[getter]
+    fn peak(&self) -> u64 {
+        self.0.plan.peak
+    }
+
+    /// Bytes that no plan can do without.
+    #[getter]
+    fn lower_bound(&self) -> u64 {
+        self.0.plan.lower_bound
+    }
+
+    #[getter]
+    fn optimal(&self) -> bool {
+        self.0.plan.optimal()
+    }
+
+    /// Whether the plan keeps within the capacity that was asked for.
+    #[getter]
+    fn feasible(&self) -> bool {
+        self.0.plan.feasible()
+    }
+
+    /// The operators by name, in the order in which they must run; None for a table.
+    #[getter]
+    fn order(&self) -> Option<Vec<&str>> {
+        self.0.graph.as_ref().map(|graph| graph.ops().iter().map(|op| op.name.as_str()).collect())
+    }
+
+    /// Why no plan needs less than `lower_bound`.
+    #[getter]
+    fn certificate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.to_dict(py)?.get_item("certificate")
+    }
+
+    /// The document that `usm plan --json` prints.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let text = Report::of(&self.0).json().map_err(refused)?;
+        py.import("json")?.call_method1("loads", (text,))
+    }
+
+    /// Checks the plan by code that the planners do not share, as was done when it was made.
+    fn verify(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.check()).map_err(refused)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.plan.rows.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<usm.Plan: {}>", self.0.plan)
+    }
+}

@@ -1,0 +1,246 @@
+"""``usm.plan``: what the command plans, from what Python has."""
+
+import array
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import usm
+
+CHAIN = {
+    "tensors": [{"id": i, "name": f"t{i}", "size": size} for i, size in enumerate([4096, 1024, 4096])],
+    "ops": [{"name": f"op{i}", "inputs": [i - 1] if i else [], "outputs": [i]} for i in range(3)],
+    "outputs": [2],
+}
+
+
+def table(seed, count):
+    source = random.Random(seed)
+    starts = [source.randrange(count) for _ in range(count)]
+    return [(start, start + source.randrange(1, 20), source.randrange(1, 4096)) for start in starts]
+
+
+def overlap(plan, rows):
+    """The first two buffers that live together and share bytes, found by the definition."""
+    for i, (lower, upper, size) in enumerate(rows):
+        for j, (other_lower, other_upper, other_size) in enumerate(rows[:i]):
+            together = max(lower, other_lower) < min(upper, other_upper)
+            begin = max(plan.offsets[i], plan.offsets[j])
+            if together and begin < min(plan.offsets[i] + size, plan.offsets[j] + other_size):
+                return i, j
+    return None
+
+
+def load(rows):
+    """Most bytes that live at one time."""
+    return max(sum(size for lower, upper, size in rows if lower <= at < upper) for at, _, _ in rows)
+
+
+def test_a_table_is_planned():
+    for seed in range(10):
+        rows = table(seed, 60)
+        plan = usm.plan(rows, strategy="greedy-by-size")
+        assert overlap(plan, rows) is None
+        assert plan.peak == max(offset + row[2] for offset, row in zip(plan.offsets, rows))
+        assert plan.lower_bound >= load(rows)
+        assert plan.optimal == (plan.peak == plan.lower_bound)
+        assert len(plan) == len(rows) and plan.ids == list(range(60)) and plan.names == [None] * 60
+        assert plan.order is None
+        plan.verify()
+
+
+def test_every_form_of_a_table_is_the_same_plan():
+    rows = table(1, 30)
+    lower, upper, size = (list(column) for column in zip(*rows))
+    want = bytes(usm.plan(rows).offsets)
+    forms = [
+        iter(rows),
+        [list(row) for row in rows],
+        [(*row, 1) for row in rows],
+        {"lower": lower, "upper": upper, "size": size},
+        {"size": array.array("Q", size), "upper": array.array("q", upper), "lower": memoryview(array.array("I", lower))},
+    ]
+    for form in forms:
+        assert bytes(usm.plan(form).offsets) == want
+    ids = usm.plan({"lower": [0, 1], "upper": [2, 3], "size": [5, 6], "id": [70, 7], "alignment": [1, 64]})
+    assert ids.ids == [70, 7] and ids.offsets[1] % 64 == 0
+
+
+def test_offsets_are_a_buffer_of_64_bit_numbers():
+    offsets = usm.plan([(0, 2, 10), (1, 3, 10)]).offsets
+    assert (offsets.format, offsets.itemsize, offsets.readonly, len(offsets)) == ("Q", 8, True, 2)
+    numpy = pytest.importorskip("numpy")
+    assert numpy.asarray(offsets).dtype == numpy.uint64
+
+
+def test_a_graph_is_planned_with_its_names():
+    plan = usm.plan(CHAIN)
+    assert (plan.peak, plan.optimal, plan.names) == (5120, True, ["t0", "t1", "t2"])
+    assert plan.order == ["op0", "op1", "op2"]
+    report = plan.to_dict()
+    assert report["peak"] == 5120 and report["certificate"] == plan.certificate
+    assert plan.certificate["kind"] == "time_cut" and len(plan.certificate["names"]) == 2
+    assert "5120" in repr(plan)
+
+
+def test_the_queue_counts():
+    assert usm.plan(CHAIN, queue="in-order").to_dict()["queue"] == "in-order"
+    assert usm.plan(CHAIN, queue="out-of-order").to_dict()["queue"] == "out-of-order"
+    queue = usm.Queue("host", in_order=False)
+    assert usm.plan(CHAIN, queue=queue).to_dict()["queue"] == ("in-order" if queue.is_in_order else "out-of-order")
+    with pytest.raises(usm.RequestError, match="queue.*sideways"):
+        usm.plan(CHAIN, queue="sideways")
+    with pytest.raises(TypeError, match="queue"):
+        usm.plan(CHAIN, queue=3)
+    with pytest.raises(usm.RequestError, match="queue.*table"):
+        usm.plan([(0, 1, 1)], queue="out-of-order")
+
+
+def test_files_are_read_as_by_the_command(tmp_path):
+    graph, rows = tmp_path / "net.graph.json", tmp_path / "rows.csv"
+    graph.write_text(json.dumps(CHAIN))
+    rows.write_text("id,lower,upper,size\n3,0,2,8\n4,1,3,8\n")
+    assert usm.plan(graph).peak == usm.plan(str(graph)).peak == 5120
+    assert usm.plan(rows).ids == [3, 4]
+    with pytest.raises(usm.RequestError, match="nothing.graph.json"):
+        usm.plan(tmp_path / "nothing.graph.json")
+
+
+def test_a_capacity_is_decided():
+    rows = [(0, 2, 10), (1, 3, 10)]
+    assert usm.plan(rows, capacity=20).feasible
+    plan = usm.plan(rows, capacity=19)
+    assert not plan.feasible and plan.lower_bound == 20
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "parts"),
+    [
+        ([(0, 2)], {}, ["row 0", "2 numbers"]),
+        ([(0, 1, 1), (0, "x", 1)], {}, ["row 1"]),
+        ([(0, 1, -1)], {}, ["row 0"]),
+        ([(0, 1, 1 << 64)], {}, ["row 0"]),
+        ([(3, 1, 1)], {}, ["table", "3", "1"]),
+        ([(0, 1, 1, 3)], {}, ["table", "3"]),
+        ([(0, 2, (1 << 64) - 1), (0, 2, 2)], {}, ["table"]),
+        ({"lower": [0], "upper": [1, 2], "size": [1]}, {}, ["upper", "2", "1"]),
+        ({"lower": [0, 1], "upper": [1, 2], "size": [1, "x"]}, {}, ["row 1", "size"]),
+        ({"lower": [0, 1], "upper": [1, 2], "size": [1, 1], "id": [4, 4]}, {}, ["4"]),
+        ({"tensors": [{"id": 0, "size": -1}], "ops": []}, {}, ["tensors[0].size"]),
+        ({"tensors": [], "ops": [{"inputs": [7]}]}, {}, ["7"]),
+        ([], {"strategy": "best"}, ["strategy", "best"]),
+        ([], {"alignment": 3}, ["alignment", "3"]),
+        ([], {"time_limit": -1}, ["time_limit"]),
+        ([], {"time_limit": float("nan")}, ["time_limit"]),
+        ([], {"dims": {"N": 1}}, ["dims"]),
+        (b"no model", {}, ["ONNX"]),
+        (b"", {}, ["ONNX"]),
+    ],
+)
+def test_what_is_wrong_is_named(given, options, parts):
+    with pytest.raises(usm.RequestError) as raised:
+        usm.plan(given, **options)
+    for part in parts:
+        assert part in str(raised.value), raised.value
+
+
+def test_what_is_no_input_is_a_type_error():
+    for given in (3, None, object()):
+        with pytest.raises(TypeError, match="table"):
+            usm.plan(given)
+    with pytest.raises(KeyError, match="upper"):
+        usm.plan({"lower": [0], "size": [1]})
+
+
+def test_nothing_is_a_plan_too():
+    plan = usm.plan([])
+    assert (plan.peak, len(plan), bytes(plan.offsets), plan.optimal) == (0, 0, b"", True)
+
+
+def test_unknown_keys_are_warned_of():
+    with pytest.warns(UserWarning, match="odd"):
+        usm.plan({**CHAIN, "odd": 1})
+
+
+def hard():
+    """A table whose search takes longer than any test."""
+    source = random.Random(3)
+    return [(lower, lower + source.randrange(2, 90), source.randrange(1, 1 << 20)) for lower in range(400) for _ in range(3)]
+
+
+def test_other_threads_run_during_a_search():
+    seen, done = [], threading.Event()
+
+    def count():
+        while not done.wait(0.01):
+            seen.append(time.monotonic())
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    usm.plan(hard(), strategy="search", time_limit=0.5)
+    done.set()
+    thread.join()
+    assert len(seen) > 3
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of POSIX")
+def test_an_interrupt_ends_a_search():
+    program = (
+        "import os, signal, threading, usm, test_plan\n"
+        "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "try:\n    usm.plan(test_plan.hard(), strategy='search', time_limit=60)\n"
+        "except KeyboardInterrupt:\n    print('interrupted')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], cwd=os.path.dirname(__file__), capture_output=True, text=True, timeout=50)
+    assert ran.stdout.strip() == "interrupted", ran.stderr
+
+
+def varint(number):
+    out = b""
+    while number > 127:
+        out, number = out + bytes([number & 127 | 128]), number >> 7
+    return out + bytes([number])
+
+
+def field(number, content):
+    """A field of protobuf: bytes, text, or a number."""
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    content = content.encode() if isinstance(content, str) else content
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def model(stated):
+    """x[N, 64] -> Relu -> h -> Relu -> y, in the format of ONNX; the shape of h is stated or not."""
+
+    def value(name):
+        extents = field(1, field(2, "N")) + field(1, field(1, 64))
+        return field(1, name) + field(2, field(1, field(1, 1) + field(2, extents)))
+
+    nodes = [field(1, field(1, a) + field(2, b) + field(4, "Relu")) for a, b in (("x", "h"), ("h", "y"))]
+    graph = b"".join(nodes) + field(2, "g") + field(11, value("x")) + field(12, value("y"))
+    graph += field(13, value("h")) if stated else b""
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
+
+
+def test_the_bytes_of_a_model_are_planned():
+    plan = usm.plan(model(stated=True), dims={"N": 4})
+    assert (plan.names, plan.peak) == (["h", "y"], 1024)
+    assert usm.plan(bytearray(model(stated=True)), dims={"N": 4}, views=False).peak == 2048
+    with pytest.raises(usm.RequestError, match="`N`"):
+        usm.plan(model(stated=True))
+
+
+def test_shapes_come_from_the_package_onnx(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match="\"h\".*pip install onnx"):
+        usm.plan(model(stated=False), dims={"N": 4})
+    monkeypatch.undo()
+    pytest.importorskip("onnx")
+    assert usm.plan(model(stated=False), dims={"N": 4}).peak == 1024
