@@ -9,10 +9,13 @@ use crate::error::{Error, Result};
 pub(crate) const VARIABLE: &str = usm::DEVICE_VARIABLE;
 
 /// Lets SYCL find the OpenCL CPU runtime that pip installed beside it, which pip does not register. To be called first in `main`.
-pub(crate) fn prepare() {
+///
+/// # Safety
+/// No other thread reads or writes the environment meanwhile.
+pub unsafe fn prepare() {
     #[cfg(feature = "sycl")]
     if let Some(path) = usm::sycl::find_library() {
-        // SAFETY: the program has only this thread yet.
+        // SAFETY: as the caller promises.
         let _ = unsafe { usm::sycl::use_opencl_runtime_beside(&path) };
     }
 }

@@ -14,13 +14,16 @@ pub(crate) fn came() -> bool {
 
 #[cfg(unix)]
 mod system {
-    use core::sync::atomic::Ordering;
+    use core::sync::atomic::{AtomicUsize, Ordering};
 
     const SIGINT: i32 = 2;
     /// `SIG_DFL`.
     const USUAL: usize = 0;
     /// `SIG_IGN`.
     const IGNORED: usize = 1;
+
+    /// What the signal did before: the program around the command may have a handler of its own.
+    static BEFORE: AtomicUsize = AtomicUsize::new(USUAL);
 
     unsafe extern "C" {
         fn signal(number: i32, handler: usize) -> usize;
@@ -32,23 +35,20 @@ mod system {
     }
 
     pub(super) fn watch() {
+        super::CAME.store(false, Ordering::Relaxed);
         let handler: extern "C" fn(i32) = note;
         // SAFETY: the handler stores to an atomic and calls `signal`; both are allowed in handlers.
         let before = unsafe { signal(SIGINT, handler as usize) };
+        BEFORE.store(before, Ordering::Relaxed);
         if before == IGNORED {
             // A shell that ran the command in the background wants it so.
-            // SAFETY: no handler of ours.
-            let _ = unsafe { signal(SIGINT, IGNORED) };
+            end();
         }
     }
 
     pub(super) fn end() {
-        // SAFETY: no handler of ours; one that was ignored stays so.
-        let before = unsafe { signal(SIGINT, USUAL) };
-        if before == IGNORED {
-            // SAFETY: as above.
-            let _ = unsafe { signal(SIGINT, IGNORED) };
-        }
+        // SAFETY: no handler of ours, but the one that was there.
+        let _ = unsafe { signal(SIGINT, BEFORE.load(Ordering::Relaxed)) };
     }
 }
 

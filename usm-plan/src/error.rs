@@ -2,7 +2,6 @@
 
 use core::fmt;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use crate::shown::{Shown, ShownLines};
 
@@ -22,13 +21,15 @@ pub enum Exit {
     Interrupted,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        match exit {
-            Exit::Done => Self::SUCCESS,
-            Exit::Unable => Self::from(1),
-            Exit::Bad => Self::from(2),
-            Exit::Interrupted => Self::from(130),
+impl Exit {
+    /// What the process ends with.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Unable => 1,
+            Self::Bad => 2,
+            Self::Interrupted => 130,
         }
     }
 }

@@ -17,6 +17,7 @@ mod axes;
 mod bounds;
 mod buffer;
 mod capsule;
+mod command;
 mod construct;
 mod context;
 mod create;
@@ -59,6 +60,8 @@ mod _usm {
     use crate::array::Array;
     #[pymodule_export]
     use crate::array_travel::_rebuild_array;
+    #[pymodule_export]
+    use crate::command::_run_command;
     #[pymodule_export]
     use crate::construct::{asarray, copy, from_dlpack, to_numpy, validate};
     #[pymodule_export]

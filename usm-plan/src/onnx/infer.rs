@@ -61,6 +61,20 @@ pub struct Inferred {
 }
 
 impl Inferred {
+    /// The shapes that the bytes of a model state: what a library answers that infers shapes of models.
+    #[must_use]
+    pub fn of_model(bytes: &[u8]) -> Self {
+        match ModelProto::decode(bytes) {
+            Ok(model) => {
+                let values =
+                    model.graph.iter().flat_map(|graph| graph.value_info.iter().chain(&graph.output));
+                let shapes = values.filter_map(|value| Some((value.name.clone(), shape::known(value)?)));
+                Self { shapes: shapes.collect(), ..Self::default() }
+            }
+            Err(error) => Self::nothing(format!("shape inference gave no ONNX model: {error}")),
+        }
+    }
+
     /// No answer, and why.
     #[must_use]
     pub fn nothing(complaint: String) -> Self {

@@ -1,0 +1,162 @@
+#![doc = include_str!("../README.md")]
+#![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
+
+mod backends;
+mod cfg_json;
+mod demo;
+mod devices;
+#[cfg(feature = "onnx")]
+mod infer;
+mod interface;
+mod interrupt;
+mod kernel;
+mod memory;
+mod output;
+mod plan;
+mod progress;
+mod prune;
+mod run;
+#[cfg(test)]
+mod target;
+
+use std::ffi::OsString;
+#[cfg(not(feature = "onnx"))]
+use std::sync::OnceLock;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::aot::{Shell, generate};
+
+use usm_plan::onnx::infer::Inferred;
+use usm_plan::{error, input, shown};
+
+use error::{Error, Exit, Result};
+use shown::Shown;
+
+pub use backends::prepare;
+
+/// Unified Shared Memory: devices, memory plans, array interfaces.
+#[derive(Debug, Parser)]
+#[command(name = "usm", version, arg_required_else_help = true)]
+struct Cli {
+    /// Print one JSON document on standard output.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// A tour on real input, on this machine, in a few seconds.
+    Demo(demo::Arguments),
+    /// What is compiled in, which runtimes were found, their devices with limits and capabilities.
+    Devices,
+    /// Plan the memory of a model: where every tensor lies, and how good that is.
+    Plan(plan::Arguments),
+    /// Check array-interface dictionaries: one on each line of standard input, one JSON answer a line.
+    Interface(interface::Arguments),
+    /// Remove reference operations that cancel out, from graphs or from LLVM IR: one JSON answer a record.
+    Prune(prune::Arguments),
+    /// Print what a kernel becomes: nodes, Rust for the host, OpenCL C, CUDA C or SPIR-V.
+    Kernel(kernel::Arguments),
+    /// Print what makes a shell complete this command's arguments.
+    Completions {
+        /// The shell.
+        #[arg(value_parser = shell())]
+        shell: Shell,
+    },
+    /// Run a sample kernel, check it against a plain loop and time both.
+    Run(run::Arguments),
+    /// Part of `plan model.onnx`; not for use by hand.
+    #[cfg(feature = "onnx")]
+    #[command(hide = true, name = infer::CHILD)]
+    InferShapes,
+}
+
+/// The shells that are documented and tested.
+fn shell() -> impl TypedValueParser<Value = Shell> {
+    PossibleValuesParser::new(["bash", "zsh", "fish"]).map(|name| match name.as_str() {
+        "zsh" => Shell::Zsh,
+        "fish" => Shell::Fish,
+        _ => Shell::Bash,
+    })
+}
+
+/// Infers the shapes of a model that gets its bytes.
+pub type Inference = fn(&[u8]) -> Inferred;
+
+/// What the program around the command gave: shape inference, and what to do where there is none.
+#[cfg(not(feature = "onnx"))]
+static INFERENCE: OnceLock<(Option<Inference>, &'static str)> = OnceLock::new();
+
+/// Has `inference` find the shapes that an ONNX file does not state; where it is `None`, `remedy` ends the refusal of such a file, as
+/// in "pip install onnx does". The first call counts. A build with the feature `onnx` needs neither.
+#[cfg(not(feature = "onnx"))]
+pub fn infer_shapes_with(inference: Option<Inference>, remedy: &'static str) {
+    INFERENCE.get_or_init(|| (inference, remedy));
+}
+
+/// What readers of files are told by the command.
+fn hints() -> input::Hints<'static> {
+    #[cfg(feature = "onnx")]
+    let (infer, remedy) = (Some(&infer::infer_shapes as &dyn Fn(&[u8]) -> Inferred), "");
+    #[cfg(not(feature = "onnx"))]
+    let (infer, remedy) = match INFERENCE.get() {
+        Some((infer, remedy)) => (infer.as_ref().map(|infer| infer as &dyn Fn(&[u8]) -> Inferred), *remedy),
+        None => (None, "this build does: cargo run --release --features onnx --bin usm -- plan model.onnx"),
+    };
+    input::Hints { remark: Some(&|remark| output::warning(remark)), infer, remedy, ..input::Hints::default() }
+}
+
+fn completions(shell: Shell) -> Result<Exit> {
+    let mut script = Vec::new();
+    // The generators also list the verbs that the help hides.
+    let all = Cli::command();
+    let shown = all.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    let mut command = clap::Command::new("usm").args(all.get_arguments().cloned()).subcommands(shown);
+    generate(shell, &mut command, "usm", &mut script);
+    output::raw(&script)?;
+    Ok(Exit::Done)
+}
+
+/// Runs the command with these arguments, the first of which is the program's name, and answers its exit code. Output goes to the process's
+/// standard output and error. For the program itself, and for others that bring the command with them.
+pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let exit = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => run(&cli).unwrap_or_else(|error| {
+            output::failure(&error);
+            error.exit()
+        }),
+        Err(error) => {
+            let error = refused(error, &arguments);
+            // Nobody is left to tell when the stream is closed.
+            let _ = error.print();
+            if error.use_stderr() { Exit::Bad } else { Exit::Done }
+        }
+    };
+    exit.code()
+}
+
+/// The same refusal of arguments that are [`Shown`]: its message quotes them.
+fn refused(error: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let shown = arguments.iter().map(|argument| Shown(argument.to_string_lossy()).to_string());
+    Cli::try_parse_from(shown).err().filter(|again| again.kind() == error.kind()).unwrap_or(error)
+}
+
+fn run(cli: &Cli) -> Result<Exit> {
+    match &cli.command {
+        Command::Demo(_) if cli.json => Err(Error::bad("the tour is text only").in_field("--json")),
+        Command::Demo(arguments) => demo::run(arguments),
+        Command::Devices => devices::run(cli.json),
+        Command::Plan(arguments) => plan::run(arguments, cli.json),
+        Command::Interface(arguments) => interface::run(arguments),
+        Command::Prune(arguments) => prune::run(arguments),
+        Command::Kernel(arguments) => kernel::run(arguments),
+        Command::Run(arguments) => run::run(arguments, cli.json),
+        Command::Completions { shell } => completions(*shell),
+        #[cfg(feature = "onnx")]
+        Command::InferShapes => infer::run_child(),
+    }
+}

@@ -1,0 +1,41 @@
+"""The command ``usm``, also as ``python -m usm``: devices, plans, array interfaces, sample kernels, a tour."""
+
+import os
+import signal
+import sys
+import threading
+
+
+def _prepare():
+    """Names dpctl's library, which the command has no importer to look for."""
+    from importlib.util import find_spec
+
+    if "USM_DPCTL_LIBRARY" in os.environ:
+        return
+    spec = find_spec("dpctl")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        library = os.path.join(folder, "libDPCTLSyclInterface.so")
+        if os.path.isfile(library):
+            os.environ["USM_DPCTL_LIBRARY"] = library
+
+
+def main(arguments=None):
+    """Runs the command with ``arguments``, those of the process when they are not given, and returns its exit code."""
+    from ._usm import _run_command
+
+    _prepare()
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    sys.stdout.flush()
+    # The interpreter's handler only notes the signal, and the command never asks it.
+    before = signal.getsignal(signal.SIGINT)
+    if before in (None, signal.SIG_IGN) or threading.current_thread() is not threading.main_thread():
+        return _run_command(["usm", *given])
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        return _run_command(["usm", *given])
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
