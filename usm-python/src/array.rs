@@ -2,11 +2,12 @@
 
 use std::ffi::c_int;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::argument::Kind;
 use crate::array_text;
@@ -20,6 +21,7 @@ use crate::export;
 use crate::holding::Holding;
 use crate::import;
 use crate::queue::PyQueue;
+use crate::room;
 use crate::scalar;
 use crate::storage::Storage;
 use crate::transfer::{self, Side};
@@ -80,7 +82,7 @@ impl Array {
     /// The element type, which equals NumPy's and its type string.
     #[getter]
     fn dtype(&self) -> PyDtype {
-        PyDtype { dtype: self.view().dtype, descr: self.view().descr.clone() }
+        PyDtype::of_view(self.view())
     }
 
     #[getter]
@@ -237,7 +239,7 @@ impl Array {
 
     /// The elements in C order.
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &transfer::to_bytes(py, &self.side())?))
+        room::bytes(py, &transfer::to_bytes(py, &self.side())?)
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -269,11 +271,9 @@ impl Array {
         fill(py, &target, value)
     }
 
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+    fn __iter__(&self) -> PyResult<Rows> {
         let len = self.__len__()?;
-        let rows = (0..len).map(|index| self.__getitem__(&index.into_pyobject(py)?.into_any()));
-        let rows: Vec<Self> = rows.collect::<PyResult<_>>()?;
-        PyList::new(py, rows)?.try_iter()
+        Ok(Rows { side: self.side(), len, next: AtomicUsize::new(0) })
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -365,6 +365,33 @@ impl Array {
     unsafe fn __releasebuffer__(&self, raw: *mut ffi::Py_buffer) {
         // SAFETY: Python hands back what `__getbuffer__` filled.
         unsafe { crate::buffer::release(raw) };
+    }
+}
+
+/// The elements of an array's first axis, one after another, each made when it is asked for.
+#[pyclass(frozen, module = "usm", name = "Rows")]
+struct Rows {
+    side: Side,
+    len: usize,
+    next: AtomicUsize,
+}
+
+#[pymethods]
+impl Rows {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self) -> Option<Array> {
+        let step = |next: usize| (next < self.len).then_some(next + 1);
+        let index = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step).ok()?;
+        let Side { storage, stream, view } = &self.side;
+        let (storage, stream) = (storage.clone(), Arc::clone(stream));
+        Some(Array(Side { storage, stream, view: view.row(index) }.into(), dlpack::Dims::new(), true))
+    }
+
+    fn __length_hint__(&self) -> usize {
+        self.len - self.next.load(Ordering::Relaxed)
     }
 }
 

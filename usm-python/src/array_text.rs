@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
 use crate::holding::Holding;
+use crate::room;
 use crate::scalar;
 use crate::transfer;
 use crate::view::View;
@@ -22,9 +22,8 @@ pub(crate) fn nested<'py>(
     };
     let extent = extent.unsigned_abs();
     let step = bytes.len().checked_div(extent).unwrap_or(0);
-    let rows = (0..extent).map(|index| nested(py, view, inner, &bytes[index * step..][..step]));
-    let rows = rows.collect::<PyResult<Vec<_>>>()?;
-    Ok(PyList::new(py, rows)?.into_any())
+    let rows = room::list(py, extent, |index| nested(py, view, inner, &bytes[index * step..][..step]))?;
+    Ok(rows.into_any())
 }
 
 /// Elements above which only the ends of each axis are shown.
@@ -61,6 +60,11 @@ fn elements(py: Python<'_>, holding: &Holding, view: &View, text: &mut String) -
         let _ = write!(text, "{}", value.repr()?);
         return Ok(());
     };
+    // Rows without elements may be any number.
+    if holding.view.len() == 0 {
+        text.push_str("[]");
+        return Ok(());
+    }
     text.push('[');
     if holding.view.len() <= SHOWN || extent <= 2 * EDGE {
         run(py, holding, view, 0..extent, text)?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyTuple;
 use usm_core::{AllocKind, Selector};
 use usm_interface::Extent;
 
@@ -17,6 +17,7 @@ use crate::error::{Class, OrRaise};
 use crate::holding::{Keeper, Owner};
 use crate::import;
 use crate::memory::{self, Memory};
+use crate::room;
 use crate::runtime::{self, Stream};
 use crate::storage::Storage;
 use crate::transfer::{self, Side};
@@ -32,7 +33,7 @@ impl Array {
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
         let (py, side) = (slf.py(), slf.get().side());
         let rebuild = py.import("usm._usm")?.getattr("_rebuild_array")?;
-        let element = PyDtype { dtype: side.view.dtype, descr: side.view.descr.clone() };
+        let element = PyDtype::of_view(&side.view);
         let shape = PyTuple::new(py, side.view.shape.iter())?;
         let selector = Selector::of(side.stream.context().info()).to_string();
         let (kind, readonly) = (side.storage.kind().name(), side.storage.is_readonly());
@@ -60,12 +61,12 @@ impl Array {
 fn content(py: Python<'_>, side: Side, protocol: i64) -> PyResult<Bound<'_, PyAny>> {
     let in_place = side.storage.is_host_accessible() && side.view.is_c_contiguous() && side.view.nbytes() > 0;
     if protocol < OUT_OF_BAND {
-        return Ok(PyBytes::new(py, &transfer::to_bytes(py, &side)?).into_any());
+        return Ok(room::bytes(py, &transfer::to_bytes(py, &side)?)?.into_any());
     }
     let exporter = if in_place {
         memory::wrap(py, Memory::over(side))?
     } else {
-        pyo3::types::PyByteArray::new(py, &transfer::to_bytes(py, &side)?).into_any()
+        room::bytearray(py, &transfer::to_bytes(py, &side)?)?.into_any()
     };
     py.import("pickle")?.getattr("PickleBuffer")?.call1((exporter,))
 }

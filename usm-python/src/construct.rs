@@ -13,9 +13,10 @@ use crate::argument::Kind;
 use crate::array::Array;
 use crate::dlpack;
 use crate::dtype::PyDtype;
-use crate::error::{Class, OrRaise};
+use crate::error::{Class, Failure, OrRaise};
 use crate::import;
 use crate::memory::Memory;
+use crate::room;
 use crate::runtime::{self, Stream};
 use crate::scalar;
 use crate::storage::Storage;
@@ -78,13 +79,13 @@ fn asked(
         None => (of_values(obj, dtype)?, true),
     };
     let same = |wanted: &PyDtype| {
-        wanted.dtype == side.view.dtype && (wanted.descr.is_none() || wanted.descr == side.view.descr)
+        let here = PyDtype::of_view(&side.view);
+        wanted.dtype == here.dtype && (wanted.descr.is_none() || *wanted == here)
     };
     if let Some(wanted) = element.filter(|wanted| !same(wanted)) {
-        let wanted = wanted.dtype;
+        let here = PyDtype::of_view(&side.view);
         return Err(Class::Request.error(format!(
-            "elements are {}, {wanted} was asked for: usm moves memory and does not convert",
-            side.view.dtype
+            "elements are {here}, {wanted} was asked for: usm moves memory and does not convert"
         )));
     }
     let stream = match place {
@@ -140,7 +141,7 @@ pub(crate) fn of_values(obj: &Bound<'_, PyAny>, dtype: Option<Dtype>) -> PyResul
         None => infer(&values)?,
     };
     let itemsize = dtype.itemsize() as usize;
-    let mut bytes = Vec::with_capacity(values.len() * itemsize);
+    let mut bytes = room::reserved(values.len().saturating_mul(itemsize)).or_raise()?;
     for value in &values {
         bytes.extend_from_slice(&scalar::store(dtype, value)?[..itemsize]);
     }
@@ -165,6 +166,7 @@ fn flatten<'py>(
         if depth != extents.len() {
             return Err(PyValueError::new_err("the sequences are nested unevenly"));
         }
+        values.try_reserve(1).map_err(|_| Failure::NoMemory(values.len() + 1)).or_raise()?;
         values.push(value.clone());
         return Ok(());
     };

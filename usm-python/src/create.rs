@@ -158,7 +158,7 @@ fn like(
     }
     let element = match dtype {
         Some(dtype) => PyDtype::of(dtype)?,
-        None => PyDtype { dtype: side.view.dtype, descr: side.view.descr.clone() },
+        None => PyDtype::of_view(&side.view),
     };
     let extents: Vec<i64> = side.view.shape.iter().map(|extent| *extent as i64).collect();
     place.make(py, element, &extents)

@@ -1,5 +1,6 @@
 //! `usm.DType`: the type of an array's elements.
 
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use crate::argument;
 use crate::dictionary::MAX_FIELDS;
 use crate::error::{Class, OrRaise};
 use crate::export;
+use crate::view::View;
 
 /// The type of elements. ``DType(value)`` takes a type string such as ``"<f4"``, a name such as ``"float32"``, Python's
 /// ``bool``, ``int``, ``float`` and ``complex``, and what NumPy has for types.
@@ -21,7 +23,7 @@ use crate::export;
 /// It equals all of these that mean the same, and NumPy takes it wherever it takes a type. Only equal objects of this class
 /// hash alike: the hash of a text is the text's.
 #[pyclass(frozen, weakref, module = "usm", name = "DType")]
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub(crate) struct PyDtype {
     pub(crate) dtype: Dtype,
     /// The members of a structured type, as the text of a `descr` that the codec has accepted.
@@ -56,7 +58,50 @@ impl From<Dtype> for PyDtype {
     }
 }
 
+/// Members are compared as what they say, not as text: producers spell them in several ways.
+impl PartialEq for PyDtype {
+    fn eq(&self, other: &Self) -> bool {
+        let same = match (&self.descr, &other.descr) {
+            (Some(here), Some(there)) => here == there || same_members(here, there),
+            (here, there) => here.is_none() && there.is_none(),
+        };
+        self.dtype == other.dtype && same
+    }
+}
+
+impl Eq for PyDtype {}
+
+impl Hash for PyDtype {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.dtype.hash(state);
+        self.descr.is_some().hash(state);
+    }
+}
+
+/// Whether two texts of a `descr` have members of the same names, types and places.
+fn same_members(here: &str, there: &str) -> bool {
+    let policy = Policy { missing_data: MissingData::Allow, ..Policy::default() };
+    let (mut one, mut two) = (vec![Field::EMPTY; MAX_FIELDS], vec![Field::EMPTY; MAX_FIELDS]);
+    let here = descr::parse(Lexer::new(here), false, &policy, &mut one);
+    let there = descr::parse(Lexer::new(there), false, &policy, &mut two);
+    matches!((here, there), (Ok(here), Ok(there)) if here.fields() == there.fields())
+}
+
+impl fmt::Display for PyDtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.descr {
+            Some(members) => f.write_str(members),
+            None => self.dtype.fmt(f),
+        }
+    }
+}
+
 impl PyDtype {
+    /// Of a view's elements.
+    pub(crate) fn of_view(view: &View) -> Self {
+        Self { dtype: view.dtype, descr: view.descr.clone() }
+    }
+
     /// float64, which arrays are of when nothing is said.
     pub(crate) fn double() -> PyResult<Self> {
         Self::of_text("float64")
@@ -226,7 +271,7 @@ impl PyDtype {
     }
 
     fn __str__(&self) -> String {
-        self.descr.as_deref().map_or_else(|| self.str(), str::to_owned)
+        self.to_string()
     }
 
     fn __repr__(&self) -> String {

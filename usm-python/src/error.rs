@@ -82,6 +82,8 @@ pub(crate) fn interface(error: usm_interface::Error) -> PyErr {
 pub(crate) enum Failure {
     /// The destination may only be read.
     ReadOnly,
+    /// The process has no room for so many bytes.
+    NoMemory(usize),
     /// The model or the runtime refused.
     Core(usm_core::Error),
 }
@@ -107,6 +109,9 @@ impl<T> OrRaise<T> for Result<T, Failure> {
     fn or_raise(self) -> PyResult<T> {
         self.map_err(|failure| match failure {
             Failure::ReadOnly => Class::Access.error("the memory is read-only; a copy of it can be written"),
+            Failure::NoMemory(size) => {
+                Class::Allocation.error(format!("the process has no memory for {size} bytes"))
+            }
             Failure::Core(error) => core(error),
         })
     }

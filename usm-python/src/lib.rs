@@ -43,6 +43,7 @@ mod nrt_window;
 mod pep3118;
 mod plan;
 mod queue;
+mod room;
 mod runtime;
 mod scalar;
 mod stats;

@@ -17,6 +17,7 @@ use crate::error::{Class, OrRaise};
 use crate::export;
 use crate::import;
 use crate::queue::PyQueue;
+use crate::room;
 use crate::runtime::Stream;
 use crate::storage::Storage;
 use crate::sycl;
@@ -305,7 +306,7 @@ impl Memory {
     }
 
     fn tobytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &transfer::to_bytes(py, &self.side()?)?))
+        room::bytes(py, &transfer::to_bytes(py, &self.side()?)?)
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

@@ -3,6 +3,7 @@
 use half::f16;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyOverflowError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyInt};
 use usm_interface::{Dtype, Kind};
@@ -35,32 +36,36 @@ pub(crate) fn load<'py>(py: Python<'py>, dtype: Dtype, bytes: &[u8]) -> PyResult
     native.copy_from_slice(bytes);
     swap(native, dtype);
     macro_rules! number {
-        ($type:ty) => {
+        ($type:ty, $make:ident) => {
             match native.first_chunk() {
-                Some(bytes) => <$type>::from_ne_bytes(*bytes).into_bound_py_any(py),
-                None => Err(no_scalar(dtype)),
+                // SAFETY: a call without conditions, with the interpreter attached.
+                Some(bytes) => unsafe { ffi::$make(<$type>::from_ne_bytes(*bytes).into()) },
+                None => return Err(no_scalar(dtype)),
             }
         };
     }
-    match (dtype.kind(), native.len()) {
-        (Kind::Bool, 1) => (native[0] != 0).into_bound_py_any(py),
-        (Kind::Int, 1) => number!(i8),
-        (Kind::Int, 2) => number!(i16),
-        (Kind::Int, 4) => number!(i32),
-        (Kind::Int, 8) => number!(i64),
-        (Kind::Uint, 1) => number!(u8),
-        (Kind::Uint, 2) => number!(u16),
-        (Kind::Uint, 4) => number!(u32),
-        (Kind::Uint, 8) => number!(u64),
-        (Kind::Float, 2) => f16::from_ne_bytes([native[0], native[1]]).to_f64().into_bound_py_any(py),
-        (Kind::Float, 4) => number!(f32),
-        (Kind::Float, 8) => number!(f64),
+    let made = match (dtype.kind(), native.len()) {
+        (Kind::Bool, 1) => return (native[0] != 0).into_bound_py_any(py),
+        (Kind::Int, 1) => number!(i8, PyLong_FromLongLong),
+        (Kind::Int, 2) => number!(i16, PyLong_FromLongLong),
+        (Kind::Int, 4) => number!(i32, PyLong_FromLongLong),
+        (Kind::Int, 8) => number!(i64, PyLong_FromLongLong),
+        (Kind::Uint, 1) => number!(u8, PyLong_FromUnsignedLongLong),
+        (Kind::Uint, 2) => number!(u16, PyLong_FromUnsignedLongLong),
+        (Kind::Uint, 4) => number!(u32, PyLong_FromUnsignedLongLong),
+        (Kind::Uint, 8) => number!(u64, PyLong_FromUnsignedLongLong),
+        (Kind::Float, 2) => number!(f16, PyFloat_FromDouble),
+        (Kind::Float, 4) => number!(f32, PyFloat_FromDouble),
+        (Kind::Float, 8) => number!(f64, PyFloat_FromDouble),
         (Kind::Complex, 8 | 16) => {
             let (re, im) = native.split_at(part(dtype));
-            Ok(PyComplex::from_doubles(py, float(re), float(im)).into_any())
+            // SAFETY: as above.
+            unsafe { ffi::PyComplex_FromDoubles(float(re), float(im)) }
         }
-        _ => Err(no_scalar(dtype)),
-    }
+        _ => return Err(no_scalar(dtype)),
+    };
+    // SAFETY: a new reference, or NULL with an exception set, where the interpreter has no memory.
+    unsafe { Bound::from_owned_ptr_or_err(py, made) }
 }
 
 fn float(bytes: &[u8]) -> f64 {
@@ -112,7 +117,11 @@ pub(crate) fn store(dtype: Dtype, value: &Bound<'_, PyAny>) -> PyResult<[u8; MAX
 
 /// An integer by `__index__`, so that a float is refused rather than cut.
 fn integer<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if value.is_instance_of::<PyInt>() { Ok(value.clone()) } else { value.call_method0("__index__") }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(value.clone());
+    }
+    // SAFETY: an object, and the interpreter is attached; the answer is a new reference, or NULL with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(value.py(), ffi::PyNumber_Index(value.as_ptr())) }
 }
 
 fn complex(value: &Bound<'_, PyAny>) -> PyResult<(f64, f64)> {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use usm_core::backend::Dyn;
 use usm_core::{Access, AllocKind, Error, ErrorKind, Event};
-use usm_interface::Dtype;
 
 use crate::array::Array;
 use crate::axes::Axes;
+use crate::dtype::PyDtype;
 use crate::error::{Class, Failure, OrRaise};
 use crate::import;
 use crate::memory::Memory;
+use crate::room;
 use crate::runtime::Stream;
 use crate::storage::{self, Storage};
 use crate::view::{View, scatter};
@@ -38,13 +39,15 @@ impl Side {
         import::any(object)
     }
 
-    fn same_type(&self, other: Dtype) -> PyResult<()> {
-        if self.view.dtype == other {
+    /// Refuses other elements. Bytes without members (`|V8`) are copied to and from structures of their size.
+    fn same_type(&self, other: &View) -> PyResult<()> {
+        let (here, there) = (PyDtype::of_view(&self.view), PyDtype::of_view(other));
+        let raw = here.descr.is_none() || there.descr.is_none();
+        if here.dtype == there.dtype && (raw || here == there) {
             return Ok(());
         }
         Err(Class::Request.error(format!(
-            "elements of type {other} are copied to elements of type {}: usm moves memory and does not convert",
-            self.view.dtype
+            "elements of type {there} are copied to elements of type {here}: usm moves memory and does not convert"
         )))
     }
 
@@ -58,7 +61,7 @@ impl Side {
 /// Copies elements; `src` is broadcast to the shape of `dst`. Returns when it is done.
 pub(crate) fn copy(py: Python<'_>, dst: &Side, src: &Side) -> PyResult<()> {
     dst.storage.writable().or_raise()?;
-    dst.same_type(src.view.dtype)?;
+    dst.same_type(&src.view)?;
     let view = src.view.broadcast_to(&dst.view.shape)?;
     let src = Side { view, ..src.clone() };
     if dst.view.nbytes() == 0 {
@@ -90,9 +93,9 @@ fn copy_sides(dst: &Side, src: &Side) -> Result<()> {
 fn packed(src: &Side) -> Result<Vec<u8>> {
     let size = src.view.nbytes();
     if src.view.is_c_contiguous() {
-        return src.storage.read(&src.stream.queue, src.view.offset, size, vec![0; size]);
+        return src.storage.read(&src.stream.queue, src.view.offset, size, room::zeroed(size)?);
     }
-    let mut bytes = Vec::<u8>::with_capacity(size);
+    let mut bytes = room::reserved(size)?;
     // SAFETY: the bytes outlive the copy, or are never given back.
     let storage =
         unsafe { Storage::of_process(src.stream.context(), (bytes.as_mut_ptr(), size), Box::new(())) }?;
@@ -142,7 +145,7 @@ fn dense(side: &Side, storage: Storage, view: &View) -> Side {
 fn store_in_order(dst: &Side, bytes: &[u8]) -> Result<()> {
     let span = dst.view.span();
     // What lies between the elements stays as it is.
-    let mut target = vec![0; span.len()];
+    let mut target = room::zeroed(span.len())?;
     target = dst.storage.read(&dst.stream.queue, span.start, span.len(), target)?;
     scatter(&mut target, &dst.view, span.start, bytes);
     dst.storage.write(&dst.stream.queue, span.start, target)
@@ -161,7 +164,7 @@ pub(crate) fn fill(py: Python<'_>, dst: &Side, element: &[u8]) -> PyResult<()> {
     }
     py.detach(|| {
         if dst.view.is_c_contiguous() {
-            let bytes = element.repeat(dst.view.len());
+            let bytes = room::repeated(element, dst.view.len())?;
             return dst.storage.write(&dst.stream.queue, dst.view.offset, bytes);
         }
         let ndim = dst.view.ndim();

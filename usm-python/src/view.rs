@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyEllipsis, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PySlice, PyTuple};
 use usm_core::Strided;
 use usm_interface::{Dtype, Extent, Layout};
 
@@ -238,9 +238,12 @@ impl View {
                 axis += 1;
             } else {
                 let extent = self.shape[axis];
-                let index: isize = key.extract().map_err(|_| {
-                    PyTypeError::new_err("an index is an integer, a slice, an ellipsis or None")
-                })?;
+                let wrong = || PyTypeError::new_err("an index is an integer, a slice, an ellipsis or None");
+                // True is a mask where masks are taken, and never the second element.
+                if key.is_instance_of::<PyBool>() {
+                    return Err(wrong());
+                }
+                let index: isize = key.extract().map_err(|_| wrong())?;
                 let from_start = if index < 0 { index.checked_add(extent) } else { Some(index) };
                 let Some(position) = from_start.filter(|position| (0..extent).contains(position)) else {
                     let message =

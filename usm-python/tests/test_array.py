@@ -245,6 +245,17 @@ def test_scalars_and_their_ranges(queue):
     assert swapped.tolist() == [1, 258] and swapped.tobytes() == b"\0\1\1\2"
 
 
+def test_a_boolean_is_no_index(queue):
+    """It is a mask to NumPy, and to Python the number 1."""
+    array = usm.asarray([1, 2, 3], queue=queue)
+    for key in (True, False, (True,), (..., False)):
+        with pytest.raises(TypeError):
+            array[key]
+        with pytest.raises(TypeError):
+            array[key] = 5
+    assert array.tolist() == [1, 2, 3]
+
+
 def test_bad_indices_are_index_errors(queue):
     array = usm.zeros((2, 3), queue=queue)
     for key in [2, -3, (0, 3), (0, 0, 0), (Ellipsis, Ellipsis), (None,) * 63]:

@@ -66,3 +66,34 @@ assert a.dtype != float32
 assert "numpy" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_structures_are_copied_only_to_structures_of_the_same_members(np):
+    """Every pair of types of eight bytes: numbers mean what their type says, raw bytes (`|V8`) nothing."""
+    members = [
+        [("a", "<i4"), ("b", "<f4")],
+        [("b", "<f4"), ("a", "<i4")],
+        [("a", "<f4"), ("b", "<i4")],
+        [("a", ">i4"), ("b", "<f4")],
+        [("a", [("a", "<i4"), ("b", "<f4")])],
+        [("a", "<i8")],
+        [("a", "<i4", (2,))],
+        [("a", "<i4"), ("", "|V4")],
+    ]
+    for one in [*members, "|V8"]:
+        for two in [*members, "|V8"]:
+            target, source = (usm.zeros(2, it if isinstance(it, str) else usm._usm._rebuild_dtype("|V8", repr(it)), queue="host") for it in (one, two))
+            if one == two or "|V8" in (one, two):
+                usm.copy(target, source)
+                target[...] = source
+                continue
+            for write in (lambda: usm.copy(target, source), lambda: target.__setitem__(..., source)):
+                with pytest.raises(usm.RequestError, match="does not convert"):
+                    write()
+            with pytest.raises(usm.RequestError, match="was asked for"):
+                usm.asarray(source, dtype=target.dtype)
+
+
+def test_members_are_equal_however_they_are_spelled():
+    one, two = (usm._usm._rebuild_dtype("|V8", text) for text in ("[('a', '<i4'), ('b', '<f4')]", '[("a","<i4"),["b",\'<f4\']]'))
+    assert one == two and hash(one) == hash(two)

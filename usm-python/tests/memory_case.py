@@ -1,0 +1,87 @@
+"""Every row of the matrix on arrays of more elements than the process has room for: `python memory_case.py`. Prints what ended other than by an
+answer or an exception for want of memory; whoever runs it looks at the status too.
+"""
+
+import mmap
+import pathlib
+import resource
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import numpy as np
+
+import usm
+from matrix.conversions import CONVERSIONS
+from matrix.rows import rows
+from matrix.state import State
+
+# Each element is the same byte, so that the array itself takes no room; what is made of it takes twice what the process may have.
+ELEMENTS = 1 << 25
+ROOM = 1 << 24
+REFUSALS = (usm.Error, TypeError, ValueError, BufferError, AttributeError)
+
+
+def repeated(shape, strides, writable=True):
+    return usm.asarray(np.lib.stride_tricks.as_strided(np.zeros(2, "|u1"), shape, strides, writeable=writable))
+
+
+def sparse(shape, strides):
+    """The same from memory of its own, which nobody has touched."""
+    memory = np.frombuffer(mmap.mmap(-1, 2 * ELEMENTS), "|u1")
+    return usm.asarray(np.lib.stride_tricks.as_strided(memory, shape, strides))
+
+
+SOURCES = {
+    "one byte": lambda: repeated((ELEMENTS,), (0,)),
+    "one byte, read-only": lambda: repeated((ELEMENTS,), (0,), False),
+    "rows of one byte": lambda: repeated((ELEMENTS // 8, 8), (0, 0)),
+    "empty rows": lambda: repeated((ELEMENTS, 0), (0, 1)),
+    "packed": lambda: sparse((ELEMENTS,), (1,)),
+    "every second": lambda: sparse((ELEMENTS,), (2,)),
+    "overlapping": lambda: sparse((ELEMENTS // 4, 4), (4, 0)),
+}
+
+
+def limited(call):
+    """With ROOM more bytes than the process has now."""
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * mmap.PAGESIZE + ROOM, resource.RLIM_INFINITY))
+    try:
+        return call()
+    except (MemoryError, *REFUSALS) as error:
+        return error
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def cases():
+    for name, make in SOURCES.items():
+        found = make()
+        for row_name, row in rows(found):
+            # One array after another, for as long as there are elements.
+            if "__iter__" not in row_name:
+                yield f"{name}/{row_name}", (lambda row=row, found=found: row.call(found, 7) if type(row).__name__ == "Write" else row.call(found))
+        for conversion, convert in CONVERSIONS.items():
+            if conversion not in ("through numba", "numba"):
+                state = State(found, range(0), b"", True, None)
+                yield f"{name}/{conversion}", (lambda convert=convert, state=state: convert(state))
+
+
+def main():
+    # What is imported at first use.
+    tiny = repeated((2,), (1,))
+    for _, row in rows(tiny):
+        limited(lambda row=row: row.call(tiny, 7) if type(row).__name__ == "Write" else row.call(tiny))
+    ran = refused = 0
+    for name, call in cases():
+        print(name, flush=True)
+        answer = limited(call)
+        ran += 1
+        refused += isinstance(answer, MemoryError)
+        del answer
+    print(f"{ran} {refused}")
+
+
+if __name__ == "__main__":
+    main()
