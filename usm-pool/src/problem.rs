@@ -1,6 +1,5 @@
 //! What the planners work on: buffers, who may not share, and which tensors lie in which buffer.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::alias::{Blocks, InPlace};
@@ -195,7 +194,6 @@ impl Problem {
         queue: Queue,
     ) -> Result<Self, Error> {
         let mut sum = 0_u64;
-        let mut ids = BTreeMap::new();
         // In the worst case all buffers lie one after the other, each pushed up by its alignment: that must stay below 2^64, and
         // so must every step of every planner.
         for buffer in &buffers {
@@ -209,10 +207,10 @@ impl Problem {
             let room = align_up(size, alignment).and_then(|room| room.checked_add(alignment - 1));
             sum = room.and_then(|room| sum.checked_add(room)).ok_or(Error::SizeOverflow { id, size, sum })?;
         }
-        for (i, member) in members.iter().enumerate() {
-            if ids.insert(member.tensor.id, i).is_some() {
-                return Err(Error::DuplicateId { id: member.tensor.id });
-            }
+        let mut ids: Vec<u64> = members.iter().map(|member| member.tensor.id).collect();
+        ids.sort_unstable();
+        if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::DuplicateId { id: pair[0] });
         }
         Ok(Self { buffers, members, conflicts, pieces: Vec::new(), queue, ordering_edges: Vec::new() })
     }

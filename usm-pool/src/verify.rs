@@ -6,6 +6,8 @@
 #[cfg(feature = "alloc")]
 mod graph;
 #[cfg(feature = "alloc")]
+mod held;
+#[cfg(feature = "alloc")]
 mod plan;
 #[cfg(feature = "alloc")]
 mod sweep;

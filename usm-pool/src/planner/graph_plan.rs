@@ -61,7 +61,7 @@ pub fn plan_graph_with(
     let (problem, mut plan) = best.ok_or(Error::OutOfMemory { bytes: 0 })?;
     if permits {
         // A bound proven for one choice of permits says nothing about the others.
-        let (bytes, certificate) = common_bound(graph, reach.as_ref(), options)?;
+        let (bytes, certificate) = common_bound(graph, reach.as_ref(), options, &problem)?;
         plan.lower_bound = bytes;
         plan.certificate = certificate;
     }
@@ -83,15 +83,27 @@ fn common_bound(
     graph: &Graph,
     reach: Option<&Reachability>,
     options: &Options<'_>,
+    solved: &Problem,
 ) -> Result<(u64, Certificate), Error> {
+    if options.over() {
+        // No relation is made any more: one tensor alone needs its own size, with and without permits.
+        let roots = solved.members().iter().filter(|member| !member.view);
+        let largest = roots.map(|member| &member.tensor).max_by_key(|tensor| tensor.size);
+        let buffers = largest.map(|tensor| tensor.id).into_iter().collect();
+        return Ok((largest.map_or(0, |tensor| tensor.size), Certificate::Antichain { buffers }));
+    }
     let problem = match reach {
         Some(reach) => Problem::with_reachability(graph, reach, InPlace::Never)?,
         None => Problem::from_graph(graph, Queue::InOrder, InPlace::Never)?,
     };
-    let index = |tensor: usize| {
-        let root = graph.tensors()[graph.tensors()[tensor].root].id;
-        problem.buffers().iter().position(|buffer| buffer.id == root)
-    };
+    // Buffers are called by their root; without permits each root that is placed has one of its own.
+    let mut buffer_of = alloc::vec![None; graph.tensors().len()];
+    for (at, buffer) in problem.buffers().iter().enumerate() {
+        if let Some(root) = graph.tensor_index(buffer.id) {
+            buffer_of[root] = Some(at);
+        }
+    }
+    let index = |tensor: usize| buffer_of[graph.tensors()[tensor].root];
     let permits = graph
         .ops()
         .iter()

@@ -7,6 +7,7 @@ use super::Instance;
 use super::offset_list::{Fit, OffsetList};
 use super::time_tree::TimeTree;
 use crate::Buffer;
+use crate::lifetime::align_up;
 
 /// When an attempt is not worth going on with.
 #[derive(Clone, Copy)]
@@ -17,14 +18,24 @@ pub(crate) struct Until<'a> {
     pub(crate) work: u64,
     /// `true` ends the attempt; asked now and then.
     pub(crate) stop: &'a dyn Fn() -> bool,
+    /// Whether an attempt that is stopped still answers a plan: what is not placed then goes on top, one after the other.
+    pub(crate) on_top: bool,
 }
 
 impl Until<'_> {
-    /// Whether the attempt ends after so many buffers.
+    /// Whether the attempt ends after so many buffers, for the work or for the time.
     pub(crate) fn over(&self, placed: usize, work: u64) -> bool {
-        work > self.work || (placed % 1024 == 1023 && (self.stop)())
+        work > self.work || self.late(placed)
+    }
+
+    /// Whether time is over after so many buffers.
+    pub(crate) fn late(&self, placed: usize) -> bool {
+        placed % ASK == ASK - 1 && (self.stop)()
     }
 }
+
+/// Buffers between two looks at the clock: with lists of 65,536 some hundredths of a second.
+const ASK: usize = 256;
 
 /// Buffers from which on a tree over time is worth its memory; below that, reading all that was placed is fast.
 pub(crate) const MANY: usize = 4096;
@@ -56,12 +67,30 @@ fn run(
     for (at, &buffer) in order.iter().enumerate() {
         let (offset, work) = place(buffer as usize);
         let end = offset.saturating_add(instance.buffers[buffer as usize].size);
-        if end > until.limit || until.over(at, work) {
+        if end > until.limit {
             return None;
         }
         offsets[buffer as usize] = offset;
+        if until.over(at, work) {
+            if !until.on_top {
+                return None;
+            }
+            stack(instance, &order[at + 1..], &mut offsets);
+            break;
+        }
     }
     Some(offsets)
+}
+
+/// Places the rest above all else, one after the other. Problems are checked so that even all buffers fit like that.
+fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
+    let mut top = instance.peak(offsets);
+    for &buffer in rest.iter().filter(|&&buffer| instance.occupies(buffer as usize)) {
+        let item = &instance.buffers[buffer as usize];
+        let offset = align_up(top, item.alignment).unwrap_or(u64::MAX);
+        offsets[buffer as usize] = offset;
+        top = offset.saturating_add(item.size);
+    }
 }
 
 /// Buffer indices sorted by a key; equal keys stay in the order of the problem, so plans are the same everywhere.

@@ -93,7 +93,7 @@ pub struct Options<'a> {
     /// Asked now and then; `true` ends the search with the best plan so far. This is how a time limit works without a clock.
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
     /// Whether `stop` is asked before the search too: while a bound, ordering edges and simple plans are made. What is left out then
-    /// is worse and still right: the bound of one buffer, fewer edges, the first simple plan.
+    /// is worse and still right: the bound of one buffer, fewer edges, the first simple plan, in which what was not placed yet lies on top.
     pub stop_early: bool,
     /// Told about every better plan and every better bound that the search finds.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::Instance;
+use crate::Buffer;
 use crate::lifetime::{Lifetime, align_up};
 
 /// Which free gap a buffer takes.
@@ -23,6 +24,39 @@ struct Placed {
     buffer: u32,
 }
 
+/// A walk up the addresses past what conflicts, looking for room.
+struct Walk<'a> {
+    item: &'a Buffer,
+    fit: Fit,
+    /// Everything met so far ends at or below.
+    floor: u64,
+    /// The lowest aligned offset above the floor.
+    at: u64,
+    /// Smallest gap and the offset in it.
+    best: Option<(u64, u64)>,
+}
+
+impl Walk<'_> {
+    /// Whether nothing that begins at `offset` or above matters.
+    fn done(&self, offset: u64) -> bool {
+        self.fit == Fit::First && offset >= self.at.saturating_add(self.item.size)
+    }
+
+    /// Passes one that conflicts, in ascending offset.
+    fn pass(&mut self, offset: u64, end: u64) {
+        if offset >= self.at.saturating_add(self.item.size) {
+            let gap = offset - self.floor;
+            if self.best.is_none_or(|(least, _)| gap < least) {
+                self.best = Some((gap, self.at));
+            }
+        }
+        if end > self.floor {
+            self.floor = end;
+            self.at = align_up(end, self.item.alignment).unwrap_or(u64::MAX);
+        }
+    }
+}
+
 struct Chunk {
     hull: Lifetime,
     entries: Vec<Placed>,
@@ -31,14 +65,31 @@ struct Chunk {
 /// Entries a chunk may hold before it is split in two.
 const CHUNK: usize = 128;
 
+/// Where less than one in so many conflicts, these alone are collected and sorted.
+const SPARSE: usize = 16;
+
 pub(super) struct OffsetList<'a> {
     instance: Instance<'a>,
     chunks: Vec<Chunk>,
+    /// With a conflict graph: one bit for each buffer that was placed, their number, and offset and end of each.
+    placed: Vec<u64>,
+    count: usize,
+    spans: Vec<(u64, u64)>,
+    /// Those in conflict with the one to place.
+    partners: Vec<(u64, u64)>,
 }
 
 impl<'a> OffsetList<'a> {
     pub(super) fn new(instance: Instance<'a>) -> Self {
-        Self { instance, chunks: Vec::new() }
+        let related = if instance.conflicts.is_some() { instance.buffers.len() } else { 0 };
+        Self {
+            instance,
+            chunks: Vec::new(),
+            placed: alloc::vec![0; related.div_ceil(64)],
+            count: 0,
+            spans: alloc::vec![(0, 0); related],
+            partners: Vec::new(),
+        }
     }
 
     /// Finds an offset for a buffer beside all that were placed before, and places it. Problems are checked so that no sum overflows.
@@ -49,43 +100,60 @@ impl<'a> OffsetList<'a> {
         }
         let life = item.lifetime();
         let row = self.instance.conflicts.map(|graph| graph.row(buffer));
-        let up = |offset: u64| align_up(offset, item.alignment).unwrap_or(u64::MAX);
-        // Everything that conflicts ends at or below `floor`; `at` is the lowest aligned offset above it.
-        let (mut floor, mut at) = (0_u64, 0_u64);
-        let mut best: Option<(u64, u64)> = None;
-        'scan: for chunk in &self.chunks {
-            if row.is_none() && !chunk.hull.overlaps(life) {
-                continue;
-            }
-            for placed in &chunk.entries {
-                if fit == Fit::First && placed.offset >= at.saturating_add(item.size) {
-                    break 'scan;
+        let mut walk = Walk { item, fit, floor: 0, at: 0, best: None };
+        if row.is_some_and(|row| self.few_partners(row)) {
+            for &(offset, end) in &self.partners {
+                if walk.done(offset) {
+                    break;
                 }
-                let conflicts = match row {
-                    None => placed.life.overlaps(life),
-                    Some(row) => row[placed.buffer as usize / 64] >> (placed.buffer % 64) & 1 == 1,
-                };
-                if !conflicts {
+                walk.pass(offset, end);
+            }
+        } else {
+            'scan: for chunk in &self.chunks {
+                if row.is_none() && !chunk.hull.overlaps(life) {
                     continue;
                 }
-                if placed.offset >= at.saturating_add(item.size) {
-                    let gap = placed.offset - floor;
-                    if fit == Fit::First {
+                for placed in &chunk.entries {
+                    if walk.done(placed.offset) {
                         break 'scan;
                     }
-                    if best.is_none_or(|(least, _)| gap < least) {
-                        best = Some((gap, at));
+                    let conflicts = match row {
+                        None => placed.life.overlaps(life),
+                        Some(row) => row[placed.buffer as usize / 64] >> (placed.buffer % 64) & 1 == 1,
+                    };
+                    if conflicts {
+                        walk.pass(placed.offset, placed.end);
                     }
-                }
-                if placed.end > floor {
-                    floor = placed.end;
-                    at = up(floor);
                 }
             }
         }
-        let offset = best.map_or(at, |(_, at)| at);
-        self.insert(Placed { offset, end: offset.saturating_add(item.size), life, buffer: buffer as u32 });
+        let offset = walk.best.map_or(walk.at, |(_, at)| at);
+        let end = offset.saturating_add(item.size);
+        if row.is_some() {
+            self.placed[buffer / 64] |= 1 << (buffer % 64);
+            self.count += 1;
+            self.spans[buffer] = (offset, end);
+        }
+        self.insert(Placed { offset, end, life, buffer: buffer as u32 });
         offset
+    }
+
+    /// Whether few of those placed are in the row of a conflict graph; they are then in `partners`, in ascending offset.
+    fn few_partners(&mut self, row: &[u64]) -> bool {
+        let both = || row.iter().zip(&self.placed).map(|(theirs, placed)| theirs & placed);
+        let partners: usize = both().map(|word| word.count_ones() as usize).sum();
+        if partners >= self.count / SPARSE {
+            return false;
+        }
+        self.partners.clear();
+        for (word, mut bits) in both().enumerate() {
+            while bits != 0 {
+                self.partners.push(self.spans[word * 64 + bits.trailing_zeros() as usize]);
+                bits &= bits - 1;
+            }
+        }
+        self.partners.sort_unstable();
+        true
     }
 
     fn insert(&mut self, placed: Placed) {

@@ -89,12 +89,12 @@ pub(super) fn is_large(instance: Instance<'_>) -> bool {
 const HUGE: usize = 1 << 18;
 
 /// An attempt that goes on to its end.
-const ALWAYS: Until<'static> = Until { limit: u64::MAX, work: u64::MAX, stop: &|| false };
+const ALWAYS: Until<'static> = Until { limit: u64::MAX, work: u64::MAX, stop: &|| false, on_top: false };
 
 /// Steps that each strategy by name may take on a large instance, whatever the budget: some tenths of a second.
 const WORK: u64 = 1 << 24;
 
-/// The plan of one strategy, without any other; of several orders the first alone when `stop` says so.
+/// The plan of one strategy, without any other; of several orders the first alone when `stop` says so, with the rest on top.
 pub(super) fn single(
     instance: Instance<'_>,
     strategy: Strategy,
@@ -114,7 +114,7 @@ pub(super) fn single(
 /// The best plan without search; stops at the first that reaches `target`. `heaviest` are the buffers that make the bound.
 /// From [`MANY`] buffers on the skyline goes first: it takes milliseconds, and what is worse is left as soon as it shows.
 /// Large instances get the skyline, and of the strategies by name what can be had with little work.
-/// `stop` ends all but the first.
+/// `stop` ends all; of the first one what is not placed goes on top.
 pub(super) fn simple(
     instance: Instance<'_>,
     heaviest: &[usize],
@@ -150,7 +150,7 @@ pub(super) fn below(
     peak: u64,
     stop: &dyn Fn() -> bool,
 ) -> Option<(Strategy, Vec<u64>)> {
-    let until = Until { limit: peak.checked_sub(1)?, work: u64::MAX, stop };
+    let until = Until { limit: peak.checked_sub(1)?, work: u64::MAX, stop, on_top: false };
     Some(best_of(instance, &[], target, until, SIMPLE.into_iter())).filter(|(_, offsets)| !offsets.is_empty())
 }
 
@@ -163,14 +163,14 @@ fn best_of(
 ) -> (Strategy, Vec<u64>) {
     let mut best = (u64::MAX, Strategy::GreedyBySize, Vec::new());
     for attempt in attempts {
-        if !best.2.is_empty() && (until.stop)() {
+        // Without a plan there is nothing to compare with: the first one is made in any case.
+        let first = best.2.is_empty() && until.limit == u64::MAX;
+        if !first && (until.stop)() {
             break;
         }
         // Only what is lower counts, so that a worse plan is left as soon as it shows.
         let limit = if best.2.is_empty() { until.limit } else { best.0.saturating_sub(1) };
-        // Without a plan there is nothing to compare with: the first one is made in any case.
-        let first = best.2.is_empty() && until.limit == u64::MAX;
-        let until = if first { Until { stop: &|| false, ..until } } else { Until { limit, ..until } };
+        let until = Until { limit, on_top: first, ..until };
         let Some(offsets) = attempt.run(instance, target, heaviest, until) else {
             continue;
         };

@@ -38,10 +38,14 @@ pub(crate) fn by_size(instance: Instance<'_>) -> Vec<u32> {
 pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'_>) -> Option<Vec<u64>> {
     let mut total = 0_u64;
     let mut entries: Vec<Entry> = Vec::new();
-    let mut work = 0;
+    let (mut work, mut late) = (0, false);
     for (placed, &buffer) in order.iter().enumerate() {
-        if until.over(placed, work) {
-            return None;
+        if !late && until.over(placed, work) {
+            if !until.on_top {
+                return None;
+            }
+            // From here on each gets a buffer of its own.
+            late = true;
         }
         let item = &instance.buffers[buffer as usize];
         if !instance.occupies(buffer as usize) {
@@ -58,7 +62,8 @@ pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'
         };
         // Entries are in descending size: the last one that is free is the smallest.
         let large = entries.partition_point(|entry| entry.size >= item.size);
-        let found = (0..large).rev().find_map(|at| Some((at, place(&entries[at])?)));
+        let pooled = if late { large } else { 0 };
+        let found = (pooled..large).rev().find_map(|at| Some((at, place(&entries[at])?)));
         work += (large - found.map_or(0, |found| found.0)) as u64;
         let (at, before) = match found {
             Some(found) => found,

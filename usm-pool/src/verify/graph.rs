@@ -4,16 +4,17 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::Violation;
+use super::held::Held;
 use crate::dependency::Queue;
 use crate::graph::{Graph, TensorKind};
 use crate::plan::Row;
 
 /// Address range of a tensor in one memory.
 #[derive(Clone, Copy)]
-struct Range {
-    memory: crate::plan::Memory,
-    low: u64,
-    high: u64,
+pub(super) struct Range {
+    pub(super) memory: crate::plan::Memory,
+    pub(super) low: u64,
+    pub(super) high: u64,
 }
 
 impl Range {
@@ -89,8 +90,8 @@ fn permitted(graph: &Graph, ranges: &[Option<Range>], op: usize, input: usize, o
 
 fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
     let tensors = graph.tensors();
-    // Tensors whose content may still be read, so that a write is compared with few.
-    let mut holding: Vec<usize> = Vec::new();
+    // What may still be read, so that a write is compared with few.
+    let mut holding = Held::default();
     for (tensor, node) in tensors.iter().enumerate() {
         let family = graph.family(node.root);
         let written_first = family.iter().filter_map(|&other| tensors[other].producer).min();
@@ -102,48 +103,37 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
         };
         let (true, Some(range)) = (before_run, ranges[tensor]) else { continue };
         // Who filled them before the run knows no order between them.
-        for &held in &holding {
-            let same = tensors[held].root == node.root;
-            if !same && ranges[held].is_some_and(|with| with.meets(range)) {
-                return Err(overlap(graph, held, tensor, ranges));
-            }
+        if let Some(held) = holding.meeting(range).find(|&held| tensors[held].root != node.root) {
+            return Err(overlap(graph, held, tensor, ranges));
         }
-        holding.push(tensor);
+        holding.insert(tensor, range, last_read(graph, tensor));
     }
     let mut carried: Vec<(usize, usize)> =
         (0..tensors.len()).filter_map(|tensor| Some((loop_entry(graph, tensor)?, tensor))).collect();
     carried.sort_unstable();
     let mut carried = carried.into_iter().peekable();
     for (op, node) in graph.ops().iter().enumerate() {
-        holding.retain(|&tensor| last_read(graph, tensor) >= op);
+        holding.forget_before(op, ranges);
         while let Some((_, tensor)) = carried.next_if(|&(entry, _)| entry == op) {
             let Some(range) = ranges[tensor] else { continue };
-            for &held in &holding {
-                let same = tensors[held].root == tensors[tensor].root;
-                if !same && ranges[held].is_some_and(|with| with.meets(range)) {
-                    let (reader, writer) = (tensors[held].id, tensors[tensor].id);
-                    return Err(Violation::Overwritten { op, reader, writer });
-                }
+            let root = tensors[tensor].root;
+            if let Some(held) = holding.meeting(range).find(|&held| tensors[held].root != root) {
+                let (reader, writer) = (tensors[held].id, tensors[tensor].id);
+                return Err(Violation::Overwritten { op, reader, writer });
             }
-            if !holding.contains(&tensor) {
-                holding.push(tensor);
-            }
+            holding.insert(tensor, range, last_read(graph, tensor).max(op));
         }
-        for (k, &output) in node.outputs.iter().enumerate() {
+        let mut written = Held::default();
+        for &output in &node.outputs {
             let Some(range) = ranges[output] else {
                 continue;
             };
-            for &other in &node.outputs[..k] {
-                let same = tensors[other].root == tensors[output].root;
-                if !same && ranges[other].is_some_and(|with| with.meets(range)) {
-                    return Err(overlap(graph, other, output, ranges));
-                }
+            let foreign = |other: &usize| tensors[*other].root != tensors[output].root;
+            if let Some(other) = written.meeting(range).find(foreign) {
+                return Err(overlap(graph, other, output, ranges));
             }
-            for &held in &holding {
-                let same = tensors[held].root == tensors[output].root;
-                if same || !ranges[held].is_some_and(|with| with.meets(range)) {
-                    continue;
-                }
+            written.insert(output, range, op);
+            for held in holding.meeting(range).filter(foreign) {
                 // A permit speaks for one input: whoever else lies under the output needs one of its own.
                 let allowed = permitted(graph, ranges, op, held, output);
                 let reader = pending_read(graph, held, op, allowed);
@@ -163,8 +153,8 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
             // A write also fills the views that no operator makes.
             for &member in graph.family(tensors[output].root) {
                 let filled = member == output || tensors[member].producer.is_none();
-                if filled && !holding.contains(&member) {
-                    holding.push(member);
+                if let (true, Some(range)) = (filled, ranges[member]) {
+                    holding.insert(member, range, last_read(graph, member).max(op));
                 }
             }
         }

@@ -1,0 +1,58 @@
+//! Ranges whose content may still be read, found by address: a write is compared with what it meets, not with all that lives.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::graph::Range;
+use crate::plan::Memory;
+
+/// Tensors and their ranges.
+#[derive(Default)]
+pub(super) struct Held {
+    /// By the binary logarithm of the length, ends by (memory, low, tensor): in a class nothing that begins more than its longest length
+    /// below an address reaches it. Ranges may meet each other.
+    classes: Vec<BTreeMap<(Memory, u64, usize), u64>>,
+    /// The last operator that needs each tensor, of those that are held.
+    until: BTreeMap<usize, usize>,
+    /// (last operator, tensor), to forget them in order.
+    ends: alloc::collections::BTreeSet<(usize, usize)>,
+}
+
+impl Held {
+    /// Holds a tensor up to and with the operator `until`. One that is held already stays as it is; an empty range meets nothing.
+    pub(super) fn insert(&mut self, tensor: usize, range: Range, until: usize) {
+        if range.low >= range.high || self.until.contains_key(&tensor) {
+            return;
+        }
+        let class = (range.high - range.low).ilog2() as usize;
+        while self.classes.len() <= class {
+            self.classes.push(BTreeMap::new());
+        }
+        self.classes[class].insert((range.memory, range.low, tensor), range.high);
+        self.until.insert(tensor, until);
+        self.ends.insert((until, tensor));
+    }
+
+    /// Forgets what no operator from `op` on needs.
+    pub(super) fn forget_before(&mut self, op: usize, ranges: &[Option<Range>]) {
+        while let Some(&(until, tensor)) = self.ends.first().filter(|&&(until, _)| until < op) {
+            self.ends.remove(&(until, tensor));
+            self.until.remove(&tensor);
+            let Some(range) = ranges[tensor] else { continue };
+            let class = (range.high - range.low).ilog2() as usize;
+            self.classes[class].remove(&(range.memory, range.low, tensor));
+        }
+    }
+
+    /// The tensors with a byte of the range.
+    pub(super) fn meeting(&self, range: Range) -> impl Iterator<Item = usize> + '_ {
+        let Range { memory, low, high } = range;
+        let classes = self.classes.iter().enumerate().filter(move |_| low < high);
+        classes.flat_map(move |(class, held)| {
+            let longest = u64::MAX >> (u64::BITS - 1 - class as u32);
+            let from = low.saturating_sub(longest);
+            let near = held.range((memory, from, 0)..(memory, high, 0));
+            near.filter(move |&(_, &end)| end > low).map(|(&(_, _, tensor), _)| tensor)
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! A planner that is told to stop, at whatever question, answers a plan that is right.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use usm_pool::alias::InPlace;
+use usm_pool::planner::plan_graph;
+use usm_pool::{Graph, Op, Options, Problem, Queue, Strategy, Tensor, TensorKind, verify};
+
+/// Deterministic numbers.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Operators of which each reads two of the last `reach` tensors, may write over one of them, and every seventh has another alignment.
+fn graph(ops: u64, reach: u64) -> Graph {
+    let mut random = Random(ops + reach);
+    let mut builder = Graph::builder().tensor(Tensor::new(0, 64).kind(TensorKind::Input));
+    for op in 0..ops {
+        let near = |random: &mut Random| op - random.below(reach.min(op + 1));
+        let (a, b) = (near(&mut random), near(&mut random));
+        let tensor = Tensor::new(op + 1, 1 + random.below(4096));
+        builder = builder.tensor(if op % 7 == 0 { tensor.alignment(256) } else { tensor });
+        let node = Op::new("op").inputs(if a == b { vec![a] } else { vec![a, b] }).outputs([op + 1]);
+        builder = builder.op(if a > 0 { node.in_place(a, op + 1) } else { node });
+    }
+    builder.output(ops).build().expect("a graph")
+}
+
+/// Runs with a `stop` that says yes from its `first` question on; answers how many there were.
+fn stopped<T>(options: &Options<'_>, first: u64, run: impl FnOnce(&Options<'_>) -> T) -> (T, u64) {
+    let asked = AtomicU64::new(0);
+    let stop = || asked.fetch_add(1, Ordering::Relaxed) >= first;
+    let mut options = *options;
+    options.stop = Some(&stop);
+    options.stop_early = true;
+    options.nodes = 1 << 6;
+    let found = run(&options);
+    (found, asked.load(Ordering::Relaxed))
+}
+
+#[test]
+fn a_plan_that_is_stopped_at_any_question_is_right() {
+    let graphs = [graph(300, 20)];
+    for (graph, queue) in
+        graphs.iter().flat_map(|graph| [Queue::InOrder, Queue::OutOfOrder].map(|queue| (graph, queue)))
+    {
+        for strategy in Strategy::ALL {
+            let mut options = Options::default();
+            (options.queue, options.strategy) = (queue, strategy);
+            let mut first = 0;
+            loop {
+                let ((problem, plan), asked) =
+                    stopped(&options, first, |options| plan_graph(graph, options).expect("a plan"));
+                plan.verify(&problem).expect("right");
+                verify::graph(graph, queue, &plan.ordering_edges, &plan.rows).expect("right");
+                if asked <= first {
+                    break;
+                }
+                // Each question at the beginning, then fewer and fewer.
+                first += 1 + first * 2;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_not_placed_in_time_lies_on_top() {
+    let graph = graph(560, 560);
+    let problem = Problem::from_graph(&graph, Queue::InOrder, InPlace::Never).expect("a problem");
+    for strategy in [Strategy::GreedyBySize, Strategy::BestFit, Strategy::WholeBuffer] {
+        let mut options = Options::default();
+        options.strategy = strategy;
+        let peak = |first| {
+            let (plan, _) = stopped(&options, first, |options| {
+                usm_pool::planner::plan(&problem, options).expect("a plan")
+            });
+            plan.verify(&problem).expect("right");
+            plan.peak
+        };
+        assert!(peak(0) > peak(u64::MAX), "{}", strategy.name());
+    }
+}
