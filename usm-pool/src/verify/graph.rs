@@ -93,15 +93,7 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
     // What may still be read, so that a write is compared with few.
     let mut holding = Held::default();
     for (tensor, node) in tensors.iter().enumerate() {
-        let family = graph.family(node.root);
-        let written_first = family.iter().filter_map(|&other| tensors[other].producer).min();
-        let read_first = family.iter().filter_map(|&other| tensors[other].users.first().copied()).min();
-        let before_run = match (written_first, read_first) {
-            (None, _) => true,
-            (Some(write), Some(read)) => read <= write && tensors[node.root].producer.is_none(),
-            (Some(_), None) => false,
-        };
-        let (true, Some(range)) = (before_run, ranges[tensor]) else { continue };
+        let (true, Some(range)) = (before_run(graph, node.root), ranges[tensor]) else { continue };
         // Who filled them before the run knows no order between them.
         if let Some(held) = holding.meeting(range).find(|&held| tensors[held].root != node.root) {
             return Err(overlap(graph, held, tensor, ranges));
@@ -150,9 +142,10 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
             if ranges[output].is_none() {
                 continue;
             }
-            // A write also fills the views that no operator makes.
+            // A write also fills the views of these bytes, and those that an operator makes later: an
+            // operator that makes a view writes nothing.
             for &member in graph.family(tensors[output].root) {
-                let filled = member == output || tensors[member].producer.is_none();
+                let filled = member == output || !is_written(graph, member);
                 if let (true, Some(range)) = (filled, ranges[member]) {
                     holding.insert(member, range, last_read(graph, member).max(op));
                 }
@@ -160,6 +153,38 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
         }
     }
     Ok(())
+}
+
+/// Whether the bytes of a root are there before the first operator.
+fn before_run(graph: &Graph, root: usize) -> bool {
+    let family = || graph.family(root).iter().map(|&member| &graph.tensors()[member]);
+    let written_first = family().filter_map(|member| member.producer).min();
+    let read_first = family().filter_map(|member| member.users.first().copied()).min();
+    match (written_first, read_first) {
+        (None, _) => true,
+        (Some(write), Some(read)) => read <= write && graph.tensors()[root].producer.is_none(),
+        (Some(_), None) => false,
+    }
+}
+
+/// Operators that write bytes of the tensor: the one that writes it, else those that write what it is a view of.
+fn writers(graph: &Graph, tensor: usize) -> impl Iterator<Item = usize> + '_ {
+    let node = &graph.tensors()[tensor];
+    let own = is_written(graph, tensor);
+    let family = graph.family(node.root).iter().copied();
+    family.filter(move |&member| !own || member == tensor).filter_map(move |member| {
+        let under = &graph.tensors()[member];
+        let shares = under.root_offset.max(node.root_offset)
+            < (under.root_offset + under.size).min(node.root_offset + node.size);
+        under.producer.filter(|_| shares && is_written(graph, member))
+    })
+}
+
+/// Whether an operator writes the tensor; one that reads the same block makes a view of what is there.
+fn is_written(graph: &Graph, tensor: usize) -> bool {
+    let root = |tensor: usize| graph.tensors()[tensor].root;
+    let reads_block = |op: usize| graph.ops()[op].inputs.iter().any(|&input| root(input) == root(tensor));
+    graph.tensors()[tensor].producer.is_some_and(|op| !reads_block(op))
 }
 
 /// The first operator of the loop that carries the tensor from one iteration to the next: there it is filled for the first time.
@@ -201,8 +226,12 @@ fn pending_read(graph: &Graph, tensor: usize, op: usize, in_place: bool) -> Opti
             if op < first || op > last {
                 return None;
             }
-            let fresh =
-                |user: usize| node.producer.is_some_and(|producer| first <= producer && producer < user);
+            let fresh = |user: usize| {
+                let mut writers = writers(graph, tensor).peekable();
+                !before_run(graph, node.root)
+                    && writers.peek().is_some()
+                    && writers.all(|writer| first <= writer && writer < user)
+            };
             node.users.iter().copied().find(|&user| first <= user && user <= last && !fresh(user))
         })
     };
@@ -244,14 +273,29 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
         let over = |x: usize, y: usize| {
             accesses[x].over_before(&accesses[y], &order, |op| works_in_place(graph, ranges, op, x, y))
         };
-        let before = holding.range(..key).next_back().filter(|before| !over(before.2, root));
-        let after = holding.range(key..).next().filter(|after| !over(root, after.2));
-        if let Some(&(_, _, other)) = before.or(after) {
+        // One whose only operator works in place on both sides says nothing of those on its other side.
+        let says_nothing = |x: usize| matches!(accesses[x].ops[..], [op] if accesses[root].ops.contains(&op));
+        let before = nearest(holding.range(..key).rev(), |x| over(x, root), says_nothing);
+        let after = nearest(holding.range(key..), |x| over(root, x), says_nothing);
+        if let Some(other) = before.or(after) {
             return Err(overlap(graph, other, root, ranges));
         }
         holding.insert(key);
     }
     Ok(())
+}
+
+/// The first of these roots that is not apart, up to one that speaks for all behind it.
+fn nearest<'h>(
+    mut holding: impl Iterator<Item = &'h (usize, usize, usize)>,
+    apart: impl Fn(usize) -> bool,
+    says_nothing: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    holding.find_map(|&(_, _, x)| match apart(x) {
+        false => Some(Some(x)),
+        true if says_nothing(x) => None,
+        true => Some(None),
+    })?
 }
 
 /// Whether `op`, which uses the roots `x` and `y` and their views, may write what it writes of `y` over what it reads of `x`: it needs
@@ -383,21 +427,9 @@ impl Paths {
 fn data_before(graph: &Graph, op: usize) -> Vec<usize> {
     let mut mine: Vec<usize> = Vec::new();
     for &input in &graph.ops()[op].inputs {
-        let tensor = &graph.tensors()[input];
-        if let Some(producer) = tensor.producer {
-            mine.push(producer);
-            continue;
-        }
-        for &member in graph.family(tensor.root) {
-            let under = &graph.tensors()[member];
-            let shares = under.root_offset.max(tensor.root_offset)
-                < (under.root_offset + under.size).min(tensor.root_offset + tensor.size);
-            // An operator that makes a view of what it reads writes nothing.
-            let writes = |op: &usize| {
-                let inputs = &graph.ops()[*op].inputs;
-                !inputs.iter().any(|&input| graph.tensors()[input].root == tensor.root)
-            };
-            mine.extend(under.producer.filter(|op| shares && writes(op)));
+        match graph.tensors()[input].producer {
+            Some(producer) => mine.push(producer),
+            None => mine.extend(writers(graph, input)),
         }
     }
     mine.retain(|&before| before < op);

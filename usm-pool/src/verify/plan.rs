@@ -178,11 +178,15 @@ fn bound(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
         _ => pairwise_in_conflict(problem, &named)?,
     }
     let spread = plan.placement.contains(&Memory::Device) && plan.placement.contains(&Memory::Host);
-    let sizes = named.iter().map(|member| {
+    let proven = |alignment: &dyn Fn(&Member) -> u64| {
         // Each memory has a topmost buffer that needs no rounding, so that several prove the plain sum only.
-        (member.tensor.size, if spread { 1 } else { member.tensor.alignment })
-    });
-    equal("lower_bound", plan.lower_bound, stacked(sizes.collect()))?;
+        let alignment = |member: &Member| if spread { 1 } else { alignment(member) };
+        stacked(named.iter().map(|member| (member.tensor.size, alignment(member))).collect())
+    };
+    // A tensor with another one in its place may begin only where that one may too. A bound for every use of permits does not count that.
+    if plan.lower_bound != proven(&|member| problem.buffers()[member.buffer].alignment) {
+        equal("lower_bound", plan.lower_bound, proven(&|member| member.tensor.alignment))?;
+    }
     at_most_the_peak(plan)
 }
 
