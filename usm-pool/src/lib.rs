@@ -24,6 +24,8 @@ pub mod error;
 pub mod fixed;
 #[cfg(feature = "alloc")]
 pub mod graph;
+#[cfg(feature = "alloc")]
+pub mod html;
 pub mod lifetime;
 #[cfg(feature = "alloc")]
 pub mod placement;

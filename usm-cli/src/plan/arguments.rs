@@ -67,6 +67,9 @@ pub(crate) struct Arguments {
     /// Draw the plan: time across, address up, one block a tensor.
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
+    /// Write a page for a browser: zoom, search by name, a click tells what a block is. One file, nothing from the network.
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
     /// Write the graph as graph.json, in the order in which it was planned.
     #[arg(long, value_name = "FILE")]
     pub(super) graph: Option<PathBuf>,

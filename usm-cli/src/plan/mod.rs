@@ -16,7 +16,7 @@ use usm_pool::placement::Limits;
 use usm_pool::planner::Progress as SearchProgress;
 use usm_pool::planner::pareto::pareto;
 use usm_pool::report::{compare, pool_dump_csv, sharing_table};
-use usm_pool::{Options, Queue, svg};
+use usm_pool::{Options, Queue, html, svg};
 
 use crate::error::{Error, Exit, Result, write_file};
 use crate::input::{self, Hints, Input};
@@ -121,6 +121,9 @@ fn write<'a>(outcome: &Outcome, arguments: &'a Arguments) -> Result<Vec<(&'stati
         file("plan", &arguments.output, &|| Ok(plan.to_csv(graph.as_ref())))?;
         file("picture", &arguments.svg, &|| {
             Ok(svg::render(plan, graph.as_ref(), &title(input::called(&arguments.input))))
+        })?;
+        file("page", &arguments.html, &|| {
+            Ok(html::render(plan, graph.as_ref(), &title(input::called(&arguments.input))))
         })?;
         file("sharing", &arguments.sharing, &|| Ok(sharing_table(problem, plan)))?;
         file("pool dump", &arguments.pool_dump, &|| Ok(pool_dump_csv(plan, graph.as_ref())))?;
