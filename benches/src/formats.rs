@@ -1,4 +1,5 @@
-//! The sample kernels built from SPIR-V beside the same built from OpenCL C, on the runtimes that take both: what each backend's choice rests on.
+//! The sample kernels built from SPIR-V beside the same built from OpenCL C, on the runtimes that
+//! take both: what each backend's choice rests on.
 
 use std::hint::black_box;
 

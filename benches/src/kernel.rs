@@ -1,4 +1,5 @@
-//! Phased kernels beside the loops one would write by hand, in the cache (n = 65,536) where the difference shows.
+//! Phased kernels beside the loops one would write by hand, in the cache (n = 65,536) where the
+//! difference shows.
 
 mod one_source;
 

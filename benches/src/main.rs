@@ -1,6 +1,7 @@
 //! Benchmarks side by side with their peers: `usm-bench NAME [--json] [--instances DIR]`.
 //!
-//! Each row compares one of ours with one peer in the same process, measured in turns. Never part of the tests.
+//! Each row compares one of ours with one peer in the same process, measured in turns. Never part
+//! of the tests.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 

@@ -1,7 +1,9 @@
-//! Measurement of one of ours and one peer in pairs of short batches, on a machine that others use too.
+//! Measurement of one of ours and one peer in pairs of short batches, on a machine that others use
+//! too.
 //!
-//! A batch of one is followed at once by a batch of the other, first one and then the other first, and the result is the median of the
-//! ratios of the pairs: what the machine does in between hits both halves of a pair, and a pair that it hits in the middle is an outlier.
+//! A batch of one is followed at once by a batch of the other, first one and then the other first,
+//! and the result is the median of the ratios of the pairs: what the machine does in between hits
+//! both halves of a pair, and a pair that it hits in the middle is an outlier.
 
 use crate::row::{Row, median};
 

@@ -1,7 +1,9 @@
-//! The planner beside its bound, the simple strategies and, where it is built, the reference solver.
+//! The planner beside its bound, the simple strategies and, where it is built, the reference
+//! solver.
 //!
-//! `--instances DIR` adds every `*.csv` of a folder (`id,lower,upper,size`). A name such as `A.1048576.csv` gives a capacity, which is
-//! then decided too, beside google/minimalloc when `USM_MINIMALLOC` names its program. Without a folder the synthetic shapes run alone.
+//! `--instances DIR` adds every `*.csv` of a folder (`id,lower,upper,size`). A name such as
+//! `A.1048576.csv` gives a capacity, which is then decided too, beside google/minimalloc when
+//! `USM_MINIMALLOC` names its program. Without a folder the synthetic shapes run alone.
 
 mod generate;
 

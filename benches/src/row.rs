@@ -22,7 +22,8 @@ impl Row {
     }
 }
 
-/// Microseconds of one call of each, medians of samples taken in turns so that a busy machine hurts both alike.
+/// Microseconds of one call of each, medians of samples taken in turns so that a busy machine hurts
+/// both alike.
 pub(crate) fn microseconds(mut ours: impl FnMut(), mut theirs: impl FnMut()) -> (f64, f64) {
     const SAMPLES: usize = 101;
     const SAMPLE: Duration = Duration::from_micros(500);

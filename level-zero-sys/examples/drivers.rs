@@ -1,4 +1,5 @@
-//! The Level Zero drivers of this machine, or why there are none: `cargo run -p level-zero-sys --example drivers`.
+//! The Level Zero drivers of this machine, or why there are none:
+//! `cargo run -p level-zero-sys --example drivers`.
 
 use level_zero_sys::{Library, ze_init_flags_t};
 

@@ -23,7 +23,8 @@ pub const LIBRARY_NAMES: &[&str] = if cfg!(windows) {
 
 /// A Level Zero library that is open and complete, before `zeInit`.
 ///
-/// It stays loaded until the process ends: drivers start threads and register exit handlers, and a table may be copied.
+/// It stays loaded until the process ends: drivers start threads and register exit handlers, and a
+/// table may be copied.
 #[derive(Debug)]
 pub struct Library {
     functions: Functions,
@@ -89,8 +90,8 @@ impl Library {
     ///
     /// The library is not there, or lacks a function: the error names it.
     pub fn open() -> Result<Self, LoadError> {
-        // SAFETY: the names are those of the Level Zero loader; the system's search path is trusted to hold no other
-        // library under them.
+        // SAFETY: the names are those of the Level Zero loader; the system's search path is trusted
+        // to hold no other library under them.
         unsafe { Self::open_any(LIBRARY_NAMES.iter().map(OsStr::new)) }
     }
 
@@ -102,8 +103,8 @@ impl Library {
     ///
     /// # Safety
     ///
-    /// Loading the library and its dependencies is sound, and what it exports under Level Zero's names are Level
-    /// Zero's functions.
+    /// Loading the library and its dependencies is sound, and what it exports under Level Zero's
+    /// names are Level Zero's functions.
     pub unsafe fn open_at(path: impl AsRef<OsStr>) -> Result<Self, LoadError> {
         // SAFETY: the caller vouches for the library.
         unsafe { Self::open_any(core::iter::once(path.as_ref())) }
@@ -158,12 +159,13 @@ impl Library {
         &self.name
     }
 
-    /// Calls `zeInit`. The table is only given out when that succeeds: some loaders crash on any call after a failed
-    /// `zeInit`.
+    /// Calls `zeInit`. The table is only given out when that succeeds: some loaders crash on any
+    /// call after a failed `zeInit`.
     ///
     /// # Errors
     ///
-    /// [`Error::Call`] with the answer of `zeInit`; `ZE_RESULT_ERROR_UNINITIALIZED` means that no driver was found.
+    /// [`Error::Call`] with the answer of `zeInit`; `ZE_RESULT_ERROR_UNINITIALIZED` means that no
+    /// driver was found.
     pub fn initialize(self, flags: ze_init_flags_t) -> Result<LevelZero, LoadError> {
         // SAFETY: zeInit takes a bit set, may be called from any thread, and is the first call.
         match unsafe { self.functions.zeInit(flags) } {

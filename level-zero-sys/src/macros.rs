@@ -1,6 +1,7 @@
 //! The shapes of the C header: enumerations, bit sets, handles and tagged structures.
 
-/// A C enumeration as an open set: values that a later driver adds are kept and never undefined behaviour.
+/// A C enumeration as an open set: values that a later driver adds are kept and never undefined
+/// behaviour.
 macro_rules! ze_enum {
     ($(#[$meta:meta])* $name:ident { $($constant:ident = $value:expr),* $(,)? }) => {
         $(#[$meta])*
@@ -71,8 +72,8 @@ macro_rules! handle {
         #[repr(transparent)]
         pub struct $name(pub *mut core::ffi::c_void);
 
-        // SAFETY: the handle is a number to us; the specification says which functions may be called from several
-        // threads at once, and calling them is unsafe.
+        // SAFETY: the handle is a number to us; the specification says which functions may be
+        // called from several threads at once, and calling them is unsafe.
         unsafe impl Send for $name {}
         // SAFETY: as for Send.
         unsafe impl Sync for $name {}
@@ -101,7 +102,8 @@ macro_rules! structure {
     ($name:ident, $tag:ident) => {
         impl Default for $name {
             fn default() -> Self {
-                // SAFETY: all fields are integers, pointers, or arrays and transparent wrappers of those: zero is a value of each.
+                // SAFETY: all fields are integers, pointers, or arrays and transparent wrappers of
+                // those: zero is a value of each.
                 let zero: Self = unsafe { core::mem::zeroed() };
                 Self { stype: $tag, ..zero }
             }

@@ -53,7 +53,8 @@ ze_enum! {
 }
 
 impl ze_result_t {
-    /// Whether the call did what it was asked, or says that it is not done yet: success, not ready, and the warnings.
+    /// Whether the call did what it was asked, or says that it is not done yet: success, not ready,
+    /// and the warnings.
     #[must_use]
     pub const fn is_success(self) -> bool {
         matches!(

@@ -50,10 +50,11 @@ macro_rules! functions {
     ) => {
         /// The functions of a Level Zero library.
         ///
-        /// The fields are the entries as found. The methods of the same names call through them: a missing entry is
-        /// [`Error::MissingSymbol`], a failure code is [`Error::Call`], and the success-class codes (not ready, for
-        /// one) are the value. Every method is unsafe for the same reason: the arguments must be what the
-        /// specification asks for, and `zeInit` must have succeeded before any other call.
+        /// The fields are the entries as found. The methods of the same names call through them: a
+        /// missing entry is [`Error::MissingSymbol`], a failure code is [`Error::Call`], and the
+        /// success-class codes (not ready, for one) are the value. Every method is unsafe for the
+        /// same reason: the arguments must be what the specification asks for, and `zeInit` must
+        /// have succeeded before any other call.
         #[derive(Clone, Copy, Debug)]
         #[non_exhaustive]
         pub struct Functions {
@@ -74,13 +75,14 @@ macro_rules! functions {
             ///
             /// # Safety
             ///
-            /// What `find` answers is null or the address of the Level Zero function of that name, and stays callable
-            /// as long as the table or a copy of it is used.
+            /// What `find` answers is null or the address of the Level Zero function of that name,
+            /// and stays callable as long as the table or a copy of it is used.
             pub unsafe fn resolve(mut find: impl FnMut(&CStr) -> *const c_void) -> Self {
                 let mut table = Self::EMPTY;
                 $(
                     let address = find(name(concat!(stringify!($required), "\0")));
-                    // SAFETY: null becomes None; the caller vouches that anything else has this signature.
+                    // SAFETY: null becomes None; the caller vouches that anything else has this
+                    // signature.
                     table.$required = unsafe { core::mem::transmute::<*const c_void, Option<unsafe extern "C" fn($($ra: $rt),*) -> ze_result_t>>(address) };
                 )*
                 $(
@@ -228,7 +230,8 @@ functions! {
 }
 
 impl Functions {
-    /// Asks a driver for its version and refuses one that speaks another interface; see [`ze_api_version_t::check`].
+    /// Asks a driver for its version and refuses one that speaks another interface; see
+    /// [`ze_api_version_t::check`].
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The table against Intel's GPU driver in capture mode: real driver code without a GPU. Calls are recorded and never
-//! executed, so nothing here waits without a limit.
+//! The table against Intel's GPU driver in capture mode: real driver code without a GPU. Calls are
+//! recorded and never executed, so nothing here waits without a limit.
 //!
 //! `USM_DEBIAN_LIBRARIES` names the folder with the loader and the driver (`cargo xtask setup`).
 
@@ -99,8 +99,8 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Everything below is unsafe in the same way: the handles come from the driver, and every pointer is to a local value
-/// that outlives the call.
+/// Everything below is unsafe in the same way: the handles come from the driver, and every pointer
+/// is to a local value that outlives the call.
 macro_rules! call {
     ($functions:expr, $name:ident($($argument:expr),*)) => {
         // SAFETY: zeInit succeeded; see above for the arguments.
@@ -253,7 +253,8 @@ fn recorded(functions: &Functions, context: ze_context_handle_t, device: ze_devi
     let none = core::ptr::null_mut();
     call!(functions, zeCommandListAppendMemoryCopy(commands, pointer, half, 4096, event, 0, none))
         .expect("recorded");
-    // A wait answers success at once in this mode, although nothing was executed: only the status tells.
+    // A wait answers success at once in this mode, although nothing was executed: only the status
+    // tells.
     assert_eq!(call!(functions, zeEventHostSynchronize(event, 1_000_000)), Ok(ZE_RESULT_SUCCESS));
     assert_eq!(call!(functions, zeEventQueryStatus(event)), Ok(ZE_RESULT_NOT_READY));
 

@@ -1,5 +1,6 @@
-//! Layouts, constants and signatures against the C header, by the C compiler itself: the test writes a C file of static
-//! assertions and redeclarations, which does not compile when one of them differs.
+//! Layouts, constants and signatures against the C header, by the C compiler itself: the test
+//! writes a C file of static assertions and redeclarations, which does not compile when one of them
+//! differs.
 
 mod common;
 

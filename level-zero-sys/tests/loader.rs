@@ -1,4 +1,5 @@
-//! The loader against libraries made for the purpose, and against the real one where it is installed.
+//! The loader against libraries made for the purpose, and against the real one where it is
+//! installed.
 #![cfg(all(feature = "std", target_os = "linux"))]
 
 mod common;
@@ -11,8 +12,8 @@ use std::process::Command;
 use common::skip::missing;
 use level_zero_sys::*;
 
-/// A library that exports the given names. `zeInit` answers `init`; every other function ends the process, so that a
-/// call that should not happen cannot go unseen.
+/// A library that exports the given names. `zeInit` answers `init`; every other function ends the
+/// process, so that a call that should not happen cannot go unseen.
 fn stub<'a>(file: &str, names: impl Iterator<Item = &'a &'a str>, init: u32) -> PathBuf {
     let mut source = String::from("#include <stdlib.h>\n");
     for name in names {
@@ -32,8 +33,9 @@ fn stub<'a>(file: &str, names: impl Iterator<Item = &'a &'a str>, init: u32) -> 
 }
 
 fn open(library: &Path) -> Result<Library, LoadError> {
-    // SAFETY: a stub has no initialiser and no dependency but the C library, and its functions are never called with
-    // another signature than the one they ignore; the other library opened here is the Level Zero loader.
+    // SAFETY: a stub has no initialiser and no dependency but the C library, and its functions are
+    // never called with another signature than the one they ignore; the other library opened here
+    // is the Level Zero loader.
     unsafe { Library::open_at(library) }
 }
 
@@ -125,8 +127,8 @@ fn a_success_code_that_is_not_zero_is_a_value() {
     assert!(open(&library).and_then(|library| library.initialize(ze_init_flags_t(0))).is_ok());
 }
 
-/// The real loader, with or without a driver: it initialises and answers, or says why not, and nothing crashes.
-/// The one in `USM_DEBIAN_LIBRARIES`, else the system's.
+/// The real loader, with or without a driver: it initialises and answers, or says why not, and
+/// nothing crashes. The one in `USM_DEBIAN_LIBRARIES`, else the system's.
 #[test]
 fn the_real_loader_answers_or_says_why_not() {
     let opened = match std::env::var_os("USM_DEBIAN_LIBRARIES") {

@@ -1,5 +1,5 @@
-//! Bytes of the Rust heap that each thread holds, for the cases that look for leaks, and a heap without room, for those of what happens then: an
-//! allocator on the way to the system's.
+//! Bytes of the Rust heap that each thread holds, for the cases that look for leaks, and a heap
+//! without room, for those of what happens then: an allocator on the way to the system's.
 
 use core::cell::Cell;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -46,7 +46,8 @@ fn count(bytes: isize) {
     let _ = HELD.try_with(|held| held.set(held.get().wrapping_add(bytes)));
 }
 
-// SAFETY: the system's allocator does it all, and may refuse; counting touches cells of the thread and takes no memory.
+// SAFETY: the system's allocator does it all, and may refuse; counting touches cells of the thread
+// and takes no memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !has_room(layout.size()) {

@@ -1,5 +1,6 @@
-//! What a driver that fails on demand shows of its backend: every failure is an error with its code, and nothing is lost or freed too
-//! early. The cases are the same for every driver of the tests; what is special about one stays beside it.
+//! What a driver that fails on demand shows of its backend: every failure is an error with its
+//! code, and nothing is lost or freed too early. The cases are the same for every driver of the
+//! tests; what is special about one stays beside it.
 
 use core::time::Duration;
 
@@ -29,11 +30,13 @@ pub trait FailingDriver: Sized + 'static {
     const UNKNOWN_TYPES: [&'static str; 3];
     /// A code that is none of those which the backend knows by a meaning.
     const REFUSED: i64;
-    /// What makes a call fail: its name for the driver and for the error, and an operation that makes it.
+    /// What makes a call fail: its name for the driver and for the error, and an operation that
+    /// makes it.
     const STEPS: &'static [(&'static str, &'static str, Step<Self>)];
     /// Calls that a round trip makes, by their names for the driver.
     const ROUND_TRIP: &'static [&'static str];
-    /// Those of them without which nothing is given back and no end of work is seen: what the context has then stays where it is.
+    /// Those of them without which nothing is given back and no end of work is seen: what the
+    /// context has then stays where it is.
     const KEPT_WITHOUT: &'static [&'static str];
 
     /// A context over its device.
@@ -126,7 +129,8 @@ pub fn each_call_that_fails_is_named<D: FailingDriver>(driver: &D) {
     }
 }
 
-/// The first, second, ... call of each sort fails: the result is right or an error, and everything goes in the end that can go; the rest is counted.
+/// The first, second, ... call of each sort fails: the result is right or an error, and everything
+/// goes in the end that can go; the rest is counted.
 pub fn a_round_trip_with_a_fault_anywhere_loses_nothing<D: FailingDriver>(driver: &D) {
     let mut before = driver.objects();
     for (function, call) in D::ROUND_TRIP.iter().flat_map(|name| (1..5).map(move |call| (name, call))) {
@@ -141,7 +145,8 @@ pub fn a_round_trip_with_a_fault_anywhere_loses_nothing<D: FailingDriver>(driver
             let left = driver.objects();
             assert_eq!(left[0] - before[0], leaked as u64, "{place}: what is not given back is counted");
             if D::KEPT_WITHOUT.contains(function) {
-                // A block and its event at most: the round trip has ended at the first call that could not be made.
+                // A block and its event at most: the round trip has ended at the first call that
+                // could not be made.
                 let all = left.iter().zip(&before);
                 assert!(
                     all.clone().all(|(left, before)| (*before..=before + 1).contains(left)),
@@ -182,7 +187,8 @@ fn round_trip<D: FailingDriver>(
     (outcome, context.stats().leaked)
 }
 
-/// Work that has no end within a limit: nothing of it is freed before it has one, and the error says the limit.
+/// Work that has no end within a limit: nothing of it is freed before it has one, and the error
+/// says the limit.
 pub fn what_is_not_ready_for_long_is_a_time_limit_and_is_kept<D: FailingDriver>(driver: &D) {
     let context = context(driver);
     context.set_wait_limit(Duration::from_millis(10));
@@ -207,8 +213,9 @@ pub fn what_is_not_ready_for_long_is_a_time_limit_and_is_kept<D: FailingDriver>(
     assert_eq!(driver.misuses(), 0);
 }
 
-/// That every call of a context whose device cannot be used any more gives an error that `says` knows, and that what work in flight may still use
-/// is not freed. The event is that of an operation on `array`.
+/// That every call of a context whose device cannot be used any more gives an error that `says`
+/// knows, and that what work in flight may still use is not freed. The event is that of an
+/// operation on `array`.
 pub fn every_call_says_it<B: Backend>(
     queue: &Queue<B>,
     event: Event<B>,

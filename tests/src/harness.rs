@@ -1,13 +1,13 @@
-//! Test programs with a `main` of their own, because each of their cases needs a process: which cases were asked for, and what became of them, in
-//! the words of cargo's harness.
+//! Test programs with a `main` of their own, because each of their cases needs a process: which
+//! cases were asked for, and what became of them, in the words of cargo's harness.
 
 use core::fmt::Display;
 use std::process::ExitCode;
 
 use crate::skip;
 
-/// Whether the command line asks for the case: words select by a part of the name, no word selects all. What cargo passes on to all harnesses
-/// begins with a dash.
+/// Whether the command line asks for the case: words select by a part of the name, no word selects
+/// all. What cargo passes on to all harnesses begins with a dash.
 #[must_use]
 pub fn is_wanted(name: &str) -> bool {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-')).peekable();

@@ -1,4 +1,5 @@
-//! Test programs that run themselves again: a process for what is read only once, or for what may not survive.
+//! Test programs that run themselves again: a process for what is read only once, or for what may
+//! not survive.
 
 use std::any::Any;
 use std::io::Read;
@@ -25,7 +26,8 @@ impl Ended {
     }
 }
 
-/// Runs this program again, with `variable` in its environment to tell it its part, and with what `prepare` adds; no longer than `limit`.
+/// Runs this program again, with `variable` in its environment to tell it its part, and with what
+/// `prepare` adds; no longer than `limit`.
 pub fn again(variable: &str, part: &str, limit: Duration, prepare: impl FnOnce(&mut Command)) -> Ended {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     // A panic says its place; the way there is the same for all cases.

@@ -5,8 +5,8 @@ use core::fmt;
 use usm_core::{AllocKind, Backend, Context, Event, Queue};
 use usm_kernel::Programmable;
 
-/// An operation that fails when it runs, on a queue that is given: its event, and what lets it fail now at the latest. What follows
-/// may be submitted before.
+/// An operation that fails when it runs, on a queue that is given: its event, and what lets it fail
+/// now at the latest. What follows may be submitted before.
 pub type Failing<B> = dyn Fn(&Queue<B>) -> (Event<B>, Box<dyn FnOnce()>) + Sync;
 
 /// What a case works with: contexts of one backend.
@@ -15,9 +15,11 @@ pub struct Fixture<'f, B: Backend> {
     pub context: &'f Context<B>,
     /// A second context of the same backend.
     pub other: &'f Context<B>,
-    /// Whether the two are separate for the runtime too. SYCL gives every caller the same default context of a device.
+    /// Whether the two are separate for the runtime too. SYCL gives every caller the same default
+    /// context of a device.
     pub separate: bool,
-    /// Makes one operation fail; none where nothing of the runtime can fail without taking the rest of the process along.
+    /// Makes one operation fail; none where nothing of the runtime can fail without taking the rest
+    /// of the process along.
     pub failing: Option<&'f Failing<B>>,
 }
 
@@ -41,12 +43,14 @@ pub trait Provider {
     /// The backend.
     type Backend: Programmable + 'static;
 
-    /// What the environment variable `USM_REQUIRE` calls the runtime. One that is always here needs no name.
+    /// What the environment variable `USM_REQUIRE` calls the runtime. One that is always here needs
+    /// no name.
     const RUNTIME: &'static str = "";
 
     /// Calls `case` with a fresh fixture, or says why that cannot be.
     ///
     /// # Errors
-    /// The reason for which the backend is not here; the caller prints it, and CI may require that there is none.
+    /// The reason for which the backend is not here; the caller prints it, and CI may require that
+    /// there is none.
     fn with(case: impl FnOnce(Fixture<'_, Self::Backend>)) -> Result<(), String>;
 }

@@ -18,7 +18,8 @@ pub const CHUNK: usize = 128 << 20;
 const LIMIT: Duration = Duration::from_secs(120);
 
 thread_local! {
-    /// The test of this thread, as its harness selects it. A harness without one runs a case at a time.
+    /// The test of this thread, as its harness selects it. A harness without one runs a case at a
+    /// time.
     static TEST: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
@@ -64,8 +65,9 @@ fn available() -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
 }
 
-/// Runs the body in a process that may have little memory more than it has: in this one where nothing else runs in it, else in one that runs
-/// this test alone, whose outcome is this test's. The error is why that cannot be.
+/// Runs the body in a process that may have little memory more than it has: in this one where
+/// nothing else runs in it, else in one that runs this test alone, whose outcome is this test's.
+/// The error is why that cannot be.
 ///
 /// # Errors
 /// Where processes have no such limit.

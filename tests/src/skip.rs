@@ -1,5 +1,6 @@
-//! A case that cannot run here says so, in the one way that the summary of `cargo xtask test` counts: `skipped: CASE: REASON` on standard error,
-//! past the capture of the test harness, which calls such a case passed.
+//! A case that cannot run here says so, in the one way that the summary of `cargo xtask test`
+//! counts: `skipped: CASE: REASON` on standard error, past the capture of the test harness, which
+//! calls such a case passed.
 
 use core::cell::RefCell;
 use core::fmt::Display;
@@ -20,7 +21,8 @@ pub fn named<T>(case: &str, body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The case of this thread: as its harness named it, or as the thread is called; where there is one thread for all, the place of the caller.
+/// The case of this thread: as its harness named it, or as the thread is called; where there is one
+/// thread for all, the place of the caller.
 fn case(place: &Location<'_>) -> String {
     let thread = std::thread::current();
     let named = CASE.with_borrow(Clone::clone);
@@ -28,7 +30,8 @@ fn case(place: &Location<'_>) -> String {
     named.unwrap_or_else(|| format!("{}:{}", place.file(), place.line()))
 }
 
-/// Whether the environment variable `USM_REQUIRE`, names with commas between, names this runtime: then a machine without it is a failure.
+/// Whether the environment variable `USM_REQUIRE`, names with commas between, names this runtime:
+/// then a machine without it is a failure.
 #[must_use]
 pub fn is_required(runtime: &str) -> bool {
     std::env::var("USM_REQUIRE").unwrap_or_default().split(',').any(|name| name == runtime)

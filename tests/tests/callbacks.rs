@@ -1,5 +1,5 @@
-//! A panic in every callback of the program, through every C frame: it reaches the Rust caller behind the frame or becomes an error, ends
-//! nothing else, and the block is counted.
+//! A panic in every callback of the program, through every C frame: it reaches the Rust caller
+//! behind the frame or becomes an error, ends nothing else, and the block is counted.
 #![allow(clippy::std_instead_of_alloc, reason = "tests have std")]
 
 use core::any::Any;
@@ -19,8 +19,9 @@ use usm_interface::{Field, Policy, dict};
 use usm_nrt::api::NUMBA_API;
 use usm_nrt::{MemRef, SourceAllocator, Stats, caught_panics};
 
-/// Every function of C type in the sources, and whether code of the program that Rust checked runs below it. Functions of C type that the
-/// program gives (destructors, allocators) are frames themselves: Rust ends the process where a panic would leave one.
+/// Every function of C type in the sources, and whether code of the program that Rust checked runs
+/// below it. Functions of C type that the program gives (destructors, allocators) are frames
+/// themselves: Rust ends the process where a panic would leave one.
 const FRAMES: &[(&str, &str, Below)] = &[
     ("usm-cli/src/interrupt.rs", "note", Below::OurOwn),
     // The waits are in a thread of their own, which a panic ends.
@@ -80,7 +81,8 @@ enum Below {
     OurOwn,
 }
 
-/// The names of the functions of C type that a text defines, and which of them have parameters of type.
+/// The names of the functions of C type that a text defines, and which of them have parameters of
+/// type.
 fn definitions(text: &str) -> Vec<(&str, bool)> {
     let mut found = Vec::new();
     for line in text.lines().map(str::trim_start) {
@@ -435,7 +437,8 @@ fn a_source_panics_when_it_is_asked_when_it_takes_back_and_when_it_goes() {
     };
     assert!(MemRef::allocate(source(true, false).request(100)).is_err());
     assert_eq!(count(), (0, 1));
-    // Taking the block back panics, and then the source, whose last owner the block was: the first one goes on.
+    // Taking the block back panics, and then the source, whose last owner the block was: the first
+    // one goes on.
     let allocator = source(false, true);
     let block = MemRef::allocate(allocator.request(100)).expect("a block");
     drop(allocator);
@@ -443,7 +446,8 @@ fn a_source_panics_when_it_is_asked_when_it_takes_back_and_when_it_goes() {
     assert_eq!(count(), (0, 3));
 }
 
-/// Behind all blocks instead of the global allocator: nobody's drop is the slab's, so such a panic ends in the frame, or in the drop that it is below of.
+/// Behind all blocks instead of the global allocator: nobody's drop is the slab's, so such a panic
+/// ends in the frame, or in the drop that it is below of.
 #[test]
 fn an_installed_source_panics_and_every_thread_lives_on() {
     let _alone = alone();

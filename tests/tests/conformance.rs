@@ -32,7 +32,8 @@ impl Provider for FixedArena {
     type Backend = FixedHost<'static, 64>;
 
     fn with(case: impl FnOnce(Fixture<'_, FixedHost<'static, 64>>)) -> Result<(), String> {
-        /// Arenas are never given back, because a provider's backend is `'static`. Kept in sight, so that a search for leaks finds others.
+        /// Arenas are never given back, because a provider's backend is `'static`. Kept in sight,
+        /// so that a search for leaks finds others.
         static ARENAS: Mutex<Vec<&'static Arena<'static, 64>>> = Mutex::new(Vec::new());
         let arena = |bytes: usize| -> &'static Arena<'static, 64> {
             let arena: &Arena<'_, 64> = Box::leak(Box::new(Arena::new(Box::leak(

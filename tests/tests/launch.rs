@@ -1,5 +1,5 @@
-//! Launches that finish later than their call returns: whoever looks at an array, copies it or frees it comes after
-//! the kernel, also when every handle of the launch was forgotten.
+//! Launches that finish later than their call returns: whoever looks at an array, copies it or
+//! frees it comes after the kernel, also when every handle of the launch was forgotten.
 
 use core::mem::forget;
 use core::time::Duration;
@@ -57,7 +57,8 @@ fn a_forgotten_array_stays_valid_for_the_kernel() {
     let _ = Launch::new(&queue, ten()).run(Reverse, (&mut a,)).unwrap();
     forget(a);
     mock.finish();
-    // SAFETY: the array was forgotten, so its memory is never freed, and the kernel that wrote it is done.
+    // SAFETY: the array was forgotten, so its memory is never freed, and the kernel that wrote it
+    // is done.
     assert_eq!(unsafe { *first }, 9.0);
 }
 

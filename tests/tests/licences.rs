@@ -1,4 +1,5 @@
-//! Each package that is published carries the licences: the registry and the wheel have nothing of the folder above.
+//! Each package that is published carries the licences: the registry and the wheel have nothing of
+//! the folder above.
 
 use std::fs;
 use std::path::Path;

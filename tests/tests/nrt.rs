@@ -23,7 +23,8 @@ impl MemorySource<Mock> for OfAnother {
     }
 }
 
-/// Headers are read and written at any time, so memory whose device must not work meanwhile is none for them, whatever its source says.
+/// Headers are read and written at any time, so memory whose device must not work meanwhile is none
+/// for them, whatever its source says.
 #[test]
 fn no_header_is_written_to_memory_that_the_host_must_not_touch_while_the_device_works() {
     let (said, given) = (Mock::default().context(), Mock::default().without_concurrent_access().context());

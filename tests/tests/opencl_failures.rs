@@ -1,8 +1,10 @@
-//! Failed user events on OpenCL: Intel's CPU runtime calls work behind one complete, the backend does not. In-order queues only;
-//! on others that runtime ends the process now and then, or never ends it.
+//! Failed user events on OpenCL: Intel's CPU runtime calls work behind one complete, the backend
+//! does not. In-order queues only; on others that runtime ends the process now and then, or never
+//! ends it.
 //!
-//! Its own harness: a process for each case. A wrong answer fails at once, and so does a process that hangs before its answer. One that
-//! a signal ends is said to have ended so; without an answer it is tried again, a few times, and the case fails if none answers.
+//! Its own harness: a process for each case. A wrong answer fails at once, and so does a process
+//! that hangs before its answer. One that a signal ends is said to have ended so; without an answer
+//! it is tried again, a few times, and the case fails if none answers.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
@@ -26,7 +28,8 @@ use usm_tests::{Fixture, process};
 const VARIABLE: &str = "OPENCL_FAILURE_CASE";
 /// How often a case may die without an answer.
 const TRIES: usize = 4;
-/// No child may hang. Above every limit of a wait in the cases, so that such a wait is the one to say so.
+/// No child may hang. Above every limit of a wait in the cases, so that such a wait is the one to
+/// say so.
 const LIMIT: Duration = Duration::from_secs(90);
 
 const IN_ORDER: QueueOrder = QueueOrder::InOrder;

@@ -1,4 +1,5 @@
-//! The conformance suite on the runtimes of this machine. Cases of one that is not here are skipped; `USM_REQUIRE=opencl,sycl` turns that into a failure.
+//! The conformance suite on the runtimes of this machine. Cases of one that is not here are
+//! skipped; `USM_REQUIRE=opencl,sycl` turns that into a failure.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -47,8 +48,8 @@ impl Provider for OpenClRuntime {
     }
 }
 
-/// One case at a time where all contexts share one of the runtime: memory of another test would be known there, and could
-/// begin where a block of this one ends.
+/// One case at a time where all contexts share one of the runtime: memory of another test would be
+/// known there, and could begin where a block of this one ends.
 static SHARED_CONTEXT: Mutex<()> = Mutex::new(());
 
 fn on_a_shared_context<B: Backend>(

@@ -1,4 +1,5 @@
-//! There is one way for a case to say that it does not run, and the summary of `cargo xtask test` counts those that take it.
+//! There is one way for a case to say that it does not run, and the summary of `cargo xtask test`
+//! counts those that take it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -18,8 +18,10 @@ const CRATES: [&str; 9] = [
 /// Whether a name goes on with this letter.
 type Next = fn(char) -> bool;
 
-/// How the names begin that vendors give their types, and how they go on, so that ours are none: CUDA (`CUdevice`, not `Cuda`; `CUDA_MEMCPY2D`, and with
-/// it the values that begin so) and its compiler, HIP (`hipEvent_t`, not `hip`) and its compiler, Level Zero, OpenCL, SYCL's C interface.
+/// How the names begin that vendors give their types, and how they go on, so that ours are none:
+/// CUDA (`CUdevice`, not `Cuda`; `CUDA_MEMCPY2D`, and with it the values that begin so) and its
+/// compiler, HIP (`hipEvent_t`, not `hip`) and its compiler, Level Zero, OpenCL, SYCL's C
+/// interface.
 const VENDORS: [(&str, Next); 9] = [
     ("CU", |next| next.is_ascii_lowercase()),
     ("CUDA_", |next| next.is_ascii_uppercase()),
@@ -45,7 +47,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The public items of a file, each from `pub` to the end of its head. Items that only the crate sees say so.
+/// The public items of a file, each from `pub` to the end of its head. Items that only the crate
+/// sees say so.
 fn public_heads(source: &str) -> Vec<String> {
     let mut heads = Vec::new();
     let mut lines = source.lines();
@@ -68,7 +71,8 @@ fn public_heads(source: &str) -> Vec<String> {
     heads
 }
 
-/// Names of types in a head: what stands after a colon or an arrow, or is an argument of a generic type.
+/// Names of types in a head: what stands after a colon or an arrow, or is an argument of a generic
+/// type.
 fn vendor_type(head: &str) -> Option<&str> {
     head.split(|c: char| !(c.is_alphanumeric() || c == '_')).find(|word| {
         VENDORS

@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 /// Environment variable with the selector that is used when none is given.
 pub(crate) const VARIABLE: &str = usm::DEVICE_VARIABLE;
 
-/// Lets SYCL find the OpenCL CPU runtime that pip installed beside it, which pip does not register. To be called first in `main`.
+/// Lets SYCL find the OpenCL CPU runtime that pip installed beside it, which pip does not register.
+/// To be called first in `main`.
 ///
 /// # Safety
 /// No other thread reads or writes the environment meanwhile.

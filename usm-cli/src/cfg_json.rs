@@ -1,4 +1,5 @@
-//! Control-flow graphs with reference operations: a JSON array of records, or one record after the other.
+//! Control-flow graphs with reference operations: a JSON array of records, or one record after the
+//! other.
 
 use core::fmt;
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,5 @@
-//! `usm demo`: what the system does, step by step, on real input. Every number printed was computed in this run.
+//! `usm demo`: what the system does, step by step, on real input. Every number printed was computed
+//! in this run.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -27,7 +28,8 @@ const WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where the picture of the plan goes [default: usm-demo.svg in the folder for temporary files].
+    /// Where the picture of the plan goes [default: usm-demo.svg in the folder for temporary
+    /// files].
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -260,8 +262,9 @@ fn plan(context: &Context<Dyn>, arguments: &Arguments) -> Result<()> {
     line(format_args!("   The picture of the plan is in {}", Shown(path.display())))
 }
 
-/// Runs through the operators: each claims its results, and lets go of what nobody reads any more. The arena refuses bytes that
-/// somebody still holds, so this fails when the plan is wrong. Answers the number of tensors.
+/// Runs through the operators: each claims its results, and lets go of what nobody reads any more.
+/// The arena refuses bytes that somebody still holds, so this fails when the plan is wrong. Answers
+/// the number of tensors.
 fn take_turns(context: &Context<Dyn>, graph: &Graph, plan: &Plan) -> Result<usize> {
     let arena = Arena::new(plan, context, AllocKind::Device).map_err(failed)?;
     let mut held = BTreeMap::new();

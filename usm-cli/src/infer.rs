@@ -1,8 +1,9 @@
 //! Shape inference by tract, on a graph without weights, in a process of its own.
 //!
-//! tract is written for models that somebody wants to run, not for arbitrary files: it may panic, ask for more memory than there is, or
-//! loop. None of that can be caught in the process that it happens in, so the command starts itself once more, gives the child a
-//! limit of memory and of time, and takes its answer or its end as the result.
+//! tract is written for models that somebody wants to run, not for arbitrary files: it may panic,
+//! ask for more memory than there is, or loop. None of that can be caught in the process that it
+//! happens in, so the command starts itself once more, gives the child a limit of memory and of
+//! time, and takes its answer or its end as the result.
 
 use core::time::Duration;
 use std::collections::HashMap;

@@ -4,7 +4,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 static CAME: AtomicBool = AtomicBool::new(false);
 
-/// While this lives the first Ctrl-C is noted; the second one ends the process, as each does without it.
+/// While this lives the first Ctrl-C is noted; the second one ends the process, as each does
+/// without it.
 pub(crate) struct Interrupt(());
 
 /// Whether Ctrl-C was pressed.

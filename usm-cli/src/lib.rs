@@ -20,7 +20,6 @@ mod run;
 mod target;
 
 use std::ffi::OsString;
-#[cfg(not(feature = "onnx"))]
 use std::sync::OnceLock;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -53,10 +52,12 @@ enum Command {
     /// What is compiled in, which runtimes were found, their devices with limits and capabilities.
     Devices,
     /// Plan the memory of a model: where every tensor lies, and how good that is.
-    Plan(plan::Arguments),
-    /// Check array-interface dictionaries: one on each line of standard input, one JSON answer a line.
+    Plan(Box<plan::Arguments>),
+    /// Check array-interface dictionaries: one on each line of standard input, one JSON answer a
+    /// line.
     Interface(interface::Arguments),
-    /// Remove reference operations that cancel out, from graphs or from LLVM IR: one JSON answer a record.
+    /// Remove reference operations that cancel out, from graphs or from LLVM IR: one JSON answer a
+    /// record.
     Prune(prune::Arguments),
     /// Print what a kernel becomes: nodes, Rust for the host, OpenCL C, CUDA C or SPIR-V.
     Kernel(kernel::Arguments),
@@ -87,12 +88,11 @@ fn shell() -> impl TypedValueParser<Value = Shell> {
 pub type Inference = fn(&[u8]) -> Inferred;
 
 /// What the program around the command gave: shape inference, and what to do where there is none.
-#[cfg(not(feature = "onnx"))]
 static INFERENCE: OnceLock<(Option<Inference>, &'static str)> = OnceLock::new();
 
-/// Has `inference` find the shapes that an ONNX file does not state; where it is `None`, `remedy` ends the refusal of such a file, as
-/// in "pip install onnx does". The first call counts. A build with the feature `onnx` needs neither.
-#[cfg(not(feature = "onnx"))]
+/// Has `inference` find the shapes that an ONNX file does not state; where it is `None`, `remedy`
+/// ends the refusal of such a file, as in "pip install onnx does". The first call counts. A build
+/// with the feature `onnx` uses neither.
 pub fn infer_shapes_with(inference: Option<Inference>, remedy: &'static str) {
     INFERENCE.get_or_init(|| (inference, remedy));
 }
@@ -120,8 +120,9 @@ fn completions(shell: Shell) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Runs the command with these arguments, the first of which is the program's name, and answers its exit code. Output goes to the process's
-/// standard output and error. For the program itself, and for others that bring the command with them.
+/// Runs the command with these arguments, the first of which is the program's name, and answers its
+/// exit code. Output goes to the process's standard output and error. For the program itself, and
+/// for others that bring the command with them.
 pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let exit = match Cli::try_parse_from(&arguments) {

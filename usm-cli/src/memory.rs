@@ -1,7 +1,9 @@
-//! Memory that the system does not give ends the command like any other thing that could not be done: one line, exit code 1.
+//! Memory that the system does not give ends the command like any other thing that could not be
+//! done: one line, exit code 1.
 //!
-//! The sizes of inputs decide how much the command asks for, in its own code and in the libraries below it, whose containers would end the
-//! process by a signal. Here is the one place that all of them come through.
+//! The sizes of inputs decide how much the command asks for, in its own code and in the libraries
+//! below it, whose containers would end the process by a signal. Here is the one place that all of
+//! them come through.
 
 use core::alloc::{GlobalAlloc, Layout};
 use std::alloc::System;
@@ -12,7 +14,8 @@ static ALLOCATOR: OrEnd = OrEnd;
 /// The system's allocator, or the end of the process.
 struct OrEnd;
 
-// SAFETY: the system's allocator, whose answers are passed on; the functions that end the process instead never return.
+// SAFETY: the system's allocator, whose answers are passed on; the functions that end the process
+// instead never return.
 unsafe impl GlobalAlloc for OrEnd {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: same contract.
@@ -46,7 +49,8 @@ fn or_end(block: *mut u8, size: usize) -> *mut u8 {
     block
 }
 
-/// Says so and ends the process, without a call that could ask for memory or wait for a lock: the caller may hold any.
+/// Says so and ends the process, without a call that could ask for memory or wait for a lock: the
+/// caller may hold any.
 #[cfg(unix)]
 #[cold]
 fn refused(size: usize) -> ! {

@@ -1,5 +1,6 @@
-//! Standard output and standard error: the one way out. Whatever text of others is in it is [`Shown`], a name with a newline in it by who puts it
-//! in the text. A reader that went away is no failure.
+//! Standard output and standard error: the one way out. Whatever text of others is in it is
+//! [`Shown`], a name with a newline in it by who puts it in the text. A reader that went away is no
+//! failure.
 
 use core::fmt;
 use std::io::{self, Write};
@@ -62,7 +63,8 @@ fn finish(result: io::Result<()>) -> Result<()> {
     alive(result).map(|_| ())
 }
 
-/// Bytes with a unit that a person can compare, beside the exact number: `95.25 MiB (99876928 bytes)`.
+/// Bytes with a unit that a person can compare, beside the exact number:
+/// `95.25 MiB (99876928 bytes)`.
 pub(crate) fn bytes(bytes: u64) -> String {
     match human(bytes) {
         Some(human) => format!("{human} ({bytes} bytes)"),

@@ -9,7 +9,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::output;
 use crate::shown::Shown;
 
-/// A spinner, and a bar while a gap closes, that is wiped away when dropped; nothing at all when standard error is no terminal.
+/// A spinner, and a bar while a gap closes, that is wiped away when dropped; nothing at all when
+/// standard error is no terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
     /// The first gap in bytes.
@@ -26,8 +27,8 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
             bar.set_style(style);
         }
-        // indicatif starts a thread for this, and panics where the system refuses it. A first thread,
-        // which has ended, shows that there is room for one.
+        // indicatif starts a thread for this, and panics where the system refuses it. A first
+        // thread, which has ended, shows that there is room for one.
         let thread = || std::thread::Builder::new().spawn(|| ());
         if std::io::stderr().is_terminal() && thread().is_ok_and(|ended| ended.join().is_ok()) {
             bar.enable_steady_tick(Duration::from_millis(120));
@@ -40,7 +41,8 @@ impl Progress {
         self.bar.set_message(Shown(message).to_string());
     }
 
-    /// Shows how much of the first gap between `peak` and `bound` (bytes) is closed, and the gap that is left.
+    /// Shows how much of the first gap between `peak` and `bound` (bytes) is closed, and the gap
+    /// that is left.
     pub(crate) fn gap(&self, peak: u64, bound: u64, nodes: u64) {
         let gap = peak.saturating_sub(bound);
         let widest = self.widest.fetch_max(gap, Ordering::Relaxed).max(gap);

@@ -16,13 +16,16 @@ pub(crate) struct Arguments {
     /// Graphs: a JSON array of records, or one record a line [default: standard input].
     #[arg(value_name = "RECORDS")]
     input: Option<PathBuf>,
-    /// How far pruning goes [default: reference; legacy where the environment has NUMBA_LLVM_REFPRUNE_PASS=0].
+    /// How far pruning goes [default: reference; legacy where the environment has
+    /// NUMBA_LLVM_REFPRUNE_PASS=0].
     #[arg(long, value_enum, value_name = "METHOD")]
     method: Option<MethodName>,
-    /// Passes that run, of per_bb, diamond, fanout and fanout_raise, separated by commas [default: all].
+    /// Passes that run, of per_bb, diamond, fanout and fanout_raise, separated by commas [default:
+    /// all].
     #[arg(long, value_name = "NAMES", value_parser = passes)]
     passes: Option<Passes>,
-    /// Steps after which the fanout passes give up on a block [default: what the record says, else 1000].
+    /// Steps after which the fanout passes give up on a block [default: what the record says, else
+    /// 1000].
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     subgraph_limit: Option<usize>,
     /// Blocks after which the extended method gives up on a web [default: 10000].
@@ -42,7 +45,8 @@ enum MethodName {
     Reference,
     /// Pairs inside a block only, as before llvmlite had a pass.
     Legacy,
-    /// More than the reference: also increments that join before a decrement, loops and large regions.
+    /// More than the reference: also increments that join before a decrement, loops and large
+    /// regions.
     Extended,
 }
 

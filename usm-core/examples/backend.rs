@@ -1,4 +1,5 @@
-//! A whole backend by a third party: a board with sixteen pages of memory, which works while it is called. The same source with and without a heap:
+//! A whole backend by a third party: a board with sixteen pages of memory, which works while it is
+//! called. The same source with and without a heap:
 //!
 //! `cargo run -p usm-core --example backend`, and with `--no-default-features`
 
@@ -16,14 +17,16 @@ const PAGES: usize = 16;
 
 #[repr(align(4096))]
 struct Memory(UnsafeCell<[u8; PAGE * PAGES]>);
-// SAFETY: the bytes of a page are touched by who was given the page, and by operations of the model, which orders them.
+// SAFETY: the bytes of a page are touched by who was given the page, and by operations of the
+// model, which orders them.
 unsafe impl Sync for Memory {}
 
 static MEMORY: Memory = Memory(UnsafeCell::new([0; PAGE * PAGES]));
 /// A bit for each page that was given out.
 static TAKEN: AtomicU32 = AtomicU32::new(0);
 
-/// The backend, and its one context: both borrow the bookkeeping, so that no heap is needed. With one it could be an `Arc`.
+/// The backend, and its one context: both borrow the bookkeeping, so that no heap is needed. With
+/// one it could be an `Arc`.
 #[derive(Clone, Copy, Debug)]
 struct Board<'a>(&'a SharedState);
 
@@ -35,8 +38,9 @@ struct Card;
 #[derive(Clone, Copy, Debug)]
 struct Done;
 
-// SAFETY: a page has one owner from `allocate` to `free` (points 2 and 7); operations run on the calling thread and have finished when they
-// return (3 to 6, 10, 11); every context stands for the same library (13); there are no buffers (12), and nothing is ever deferred (9).
+// SAFETY: a page has one owner from `allocate` to `free` (points 2 and 7); operations run on the
+// calling thread and have finished when they return (3 to 6, 10, 11); every context stands for the
+// same library (13); there are no buffers (12), and nothing is ever deferred (9).
 unsafe impl<'a> Backend for Board<'a> {
     const SYNCHRONOUS: bool = true;
 

@@ -1,10 +1,12 @@
-//! The first copy: host memory to device memory and back. `cargo run -p usm-core --example first_copy`
+//! The first copy: host memory to device memory and back.
+//! `cargo run -p usm-core --example first_copy`
 
 use usm_core::backend::host::HostHeap;
 use usm_core::{Device, Host, QueueOrder, UsmVec};
 
 fn main() -> Result<(), usm_core::Error> {
-    // Another backend is another first line: `OpenCl::load()?` with the feature `opencl`, or `usm::open("gpu")`.
+    // Another backend is another first line: `OpenCl::load()?` with the feature `opencl`, or
+    // `usm::open("gpu")`.
     let context = HostHeap::new().context();
     let queue = context.queue(QueueOrder::OutOfOrder)?;
 
@@ -13,7 +15,8 @@ fn main() -> Result<(), usm_core::Error> {
     let mut device = UsmVec::<f32, Device, _>::zeroed(&queue, numbers.len())?;
     let mut output = UsmVec::<f32, Host, _>::zeroed(&queue, numbers.len())?;
 
-    // No event is waited for by hand: the second copy is ordered after the first, and the view after both.
+    // No event is waited for by hand: the second copy is ordered after the first, and the view
+    // after both.
     let _ = queue.copy(&mut device, &input)?;
     let _ = queue.copy(&mut output, &device)?;
     assert_eq!(output.read()?[..], numbers[..]);

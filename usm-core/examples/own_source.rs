@@ -1,4 +1,5 @@
-//! A source of memory of one's own: every array takes it in the place of a context. `cargo run -p usm-core --example own_source`
+//! A source of memory of one's own: every array takes it in the place of a context.
+//! `cargo run -p usm-core --example own_source`
 
 use core::cell::Cell;
 

@@ -3,8 +3,9 @@
 use bitflags::bitflags;
 
 bitflags! {
-    /// What one side may do with one kind of memory. Bit values as in Level Zero (`ze_memory_access_cap_flag_t`)
-    /// and OpenCL (`CL_UNIFIED_SHARED_MEMORY_*_INTEL`): access 1, atomic 2, concurrent 4, concurrent atomic 8.
+    /// What one side may do with one kind of memory. Bit values as in Level Zero
+    /// (`ze_memory_access_cap_flag_t`) and OpenCL (`CL_UNIFIED_SHARED_MEMORY_*_INTEL`): access 1,
+    /// atomic 2, concurrent 4, concurrent atomic 8.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct AccessFlags: u32 {
         /// The device can read and write this kind.
@@ -63,8 +64,8 @@ impl Capabilities {
         self.of(kind).contains(AccessFlags::CONCURRENT)
     }
 
-    /// The kind of memory that stands in for what the host does not reach: host memory, shared memory where the device knows
-    /// no host memory, none where it knows neither.
+    /// The kind of memory that stands in for what the host does not reach: host memory, shared
+    /// memory where the device knows no host memory, none where it knows neither.
     #[must_use]
     pub(crate) const fn staging(&self) -> Option<crate::AllocKind> {
         if self.host.contains(AccessFlags::ACCESS) {
@@ -76,7 +77,8 @@ impl Capabilities {
         }
     }
 
-    /// Whether every host-accessible kind that can be allocated is concurrent, so that views and launches need no gate.
+    /// Whether every host-accessible kind that can be allocated is concurrent, so that views and
+    /// launches need no gate.
     #[must_use]
     pub(crate) const fn needs_gate(&self) -> bool {
         (self.host.contains(AccessFlags::ACCESS) && !self.host.contains(AccessFlags::CONCURRENT))

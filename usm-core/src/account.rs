@@ -1,8 +1,10 @@
-//! The books of a device: what each context on it holds, and all of them together, under one lock; and the gate that they go through.
+//! The books of a device: what each context on it holds, and all of them together, under one lock;
+//! and the gate that they go through.
 //!
-//! One lock rather than one for each context and one for the device: an allocation, and its free, then take a single one, whether the
-//! device has one context or several, and every number that is read belongs to one moment. It is held for some
-//! tens of instructions, a driver's own call for hundreds.
+//! One lock rather than one for each context and one for the device: an allocation, and its free,
+//! then take a single one, whether the device has one context or several, and every number that is
+//! read belongs to one moment. It is held for some tens of instructions, a driver's own call for
+//! hundreds.
 
 #[cfg(feature = "alloc")]
 use alloc::{sync::Arc, vec::Vec};
@@ -20,7 +22,8 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 /// The books of one device. Contexts that a backend knows to be on the same device share them.
 #[derive(Debug)]
 pub struct Account {
-    /// Bytes that count against the device's memory. Changed with the lock held; read without it by who only looks.
+    /// Bytes that count against the device's memory. Changed with the lock held; read without it by
+    /// who only looks.
     in_use: AtomicUsize,
     books: Mutex<Books>,
     gate: Gate,
@@ -28,7 +31,8 @@ pub struct Account {
 
 #[derive(Debug)]
 struct Books {
-    /// Of all pages together. While there is and was only one page, its ledger has the same, and this is not kept.
+    /// Of all pages together. While there is and was only one page, its ledger has the same, and
+    /// this is not kept.
     levels: Option<Levels>,
     pages: Pages,
     /// Number of the last entry.
@@ -107,7 +111,8 @@ impl Account {
         self.in_use.load(Ordering::Relaxed)
     }
 
-    /// Has `place` say what becomes of some bytes when so many are in use, and counts those that go to the device.
+    /// Has `place` say what becomes of some bytes when so many are in use, and counts those that go
+    /// to the device.
     pub(crate) fn reserve(
         &self,
         bytes: usize,
@@ -116,7 +121,8 @@ impl Account {
         let _books = self.books.lock();
         let placed = place(self.in_use())?;
         if placed.on_device() {
-            // Cannot overflow: `place` bounded the sum by the memory's size, and addresses are distinct.
+            // Cannot overflow: `place` bounded the sum by the memory's size, and addresses are
+            // distinct.
             self.add(bytes, u64::MAX);
         }
         Ok(placed)
@@ -128,7 +134,8 @@ impl Account {
         self.sub(bytes);
     }
 
-    /// Adds to what is in use, unless the sum would be above `limit`. Expects that the lock is held.
+    /// Adds to what is in use, unless the sum would be above `limit`. Expects that the lock is
+    /// held.
     #[inline]
     fn add(&self, bytes: usize, limit: u64) -> bool {
         let sum = self.in_use().saturating_add(bytes);
@@ -145,8 +152,9 @@ impl Account {
         self.in_use.store(self.in_use().saturating_sub(bytes), Ordering::Relaxed);
     }
 
-    /// Enters a block that there is. `limit` is for bytes that were not reserved; where they are above it, nothing is entered.
-    /// With `owned`, an owner of the context is counted too. Gives the number of the entry.
+    /// Enters a block that there is. `limit` is for bytes that were not reserved; where they are
+    /// above it, nothing is entered. With `owned`, an owner of the context is counted too. Gives
+    /// the number of the entry.
     #[inline(always)]
     #[cfg_attr(not(feature = "alloc"), allow(unused_variables))]
     pub(crate) fn enter(
@@ -190,8 +198,8 @@ impl Account {
         self.books.lock().strike(page, entry, block).1
     }
 
-    /// Takes an entry out whose memory has been given back. With `owned`, an owner of the context goes with it; not the last one:
-    /// the answer says whether it did.
+    /// Takes an entry out whose memory has been given back. With `owned`, an owner of the context
+    /// goes with it; not the last one: the answer says whether it did.
     #[inline(always)]
     #[cfg_attr(not(feature = "alloc"), allow(unused_variables))]
     pub(crate) fn settle(

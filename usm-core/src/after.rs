@@ -1,6 +1,7 @@
 //! Things that may go once work has ended, with the events of that work.
 //!
-//! Drivers are asked, and things are handed out, without the lock held: it guards moves of a list alone.
+//! Drivers are asked, and things are handed out, without the lock held: it guards moves of a list
+//! alone.
 
 use alloc::vec::{IntoIter, Vec};
 use core::fmt;
@@ -13,7 +14,8 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 #[cfg(all(test, loom))]
 mod models;
 
-/// Things `T` that wait for events `E`. One that is still here when the list is dropped is not dropped with it: its work may go on.
+/// Things `T` that wait for events `E`. One that is still here when the list is dropped is not
+/// dropped with it: its work may go on.
 pub struct After<T, E> {
     entries: Mutex<Vec<Entry<T, E>>>,
     /// Length of the list, so that the usual question whether there is anything costs one load.
@@ -22,7 +24,8 @@ pub struct After<T, E> {
 
 struct Entry<T, E> {
     thing: ManuallyDrop<T>,
-    /// Dropped after the thing has gone: a runtime may look at the last event of a queue that it releases.
+    /// Dropped after the thing has gone: a runtime may look at the last event of a queue that it
+    /// releases.
     events: Vec<E>,
 }
 
@@ -76,7 +79,8 @@ impl<T, E> After<T, E> {
 }
 
 impl<T, E: EventOps> After<T, E> {
-    /// Gives `take` what waits for nothing any more; never blocks. Where `take` panics, the rest stays.
+    /// Gives `take` what waits for nothing any more; never blocks. Where `take` panics, the rest
+    /// stays.
     #[inline]
     pub fn collect(&self, take: impl FnMut(T)) {
         if !self.is_empty() {
@@ -91,8 +95,9 @@ impl<T, E: EventOps> After<T, E> {
         each(done, take, |entry| self.extend([entry]));
     }
 
-    /// Waits for everything until the time is over, and gives `take` what is done by then. The rest goes to `left`, also where `take` panics:
-    /// work that may go on uses it, so it must not be dropped.
+    /// Waits for everything until the time is over, and gives `take` what is done by then. The rest
+    /// goes to `left`, also where `take` panics: work that may go on uses it, so it must not be
+    /// dropped.
     pub fn drain(&self, deadline: &mut Deadline, mut take: impl FnMut(T), left: impl Fn(ManuallyDrop<T>)) {
         let finish = |entry: Entry<T, E>| match entry.is_complete_within(deadline) {
             true => entry.hand_out(&mut take),

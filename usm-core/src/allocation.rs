@@ -41,7 +41,8 @@ enum Owner<B: Backend> {
     Never(core::convert::Infallible, core::marker::PhantomData<fn() -> B>),
 }
 
-/// The one owner of a block of USM memory. Dropping it gives the block back after every operation that uses it.
+/// The one owner of a block of USM memory. Dropping it gives the block back after every operation
+/// that uses it.
 pub struct Allocation<B: Backend> {
     /// Dropped last, by hand.
     context: ManuallyDrop<Context<B>>,
@@ -78,7 +79,8 @@ impl<B: Backend> Allocation<B> {
         Self { context: ManuallyDrop::new(context), block, held }
     }
 
-    /// Memory that the runtime allocated in the order of a queue, with its bytes in the books, and its allocation among its uses.
+    /// Memory that the runtime allocated in the order of a queue, with its bytes in the books, and
+    /// its allocation among its uses.
     #[cfg(feature = "alloc")]
     pub(crate) fn of_queue(context: Context<B>, block: Block, uses: Uses<B>, of_queue: OfQueue<B>) -> Self {
         Self::new(context, block, uses, Owner::Queue(of_queue))
@@ -93,7 +95,8 @@ impl<B: Backend> Allocation<B> {
         self
     }
 
-    /// Whether the memory came from a queue, or is a part of such memory: see [`MemorySource`](crate::MemorySource).
+    /// Whether the memory came from a queue, or is a part of such memory: see
+    /// [`MemorySource`](crate::MemorySource).
     #[must_use]
     pub fn is_of_queue(&self) -> bool {
         match &self.held.owner {
@@ -108,8 +111,9 @@ impl<B: Backend> Allocation<B> {
     /// A part of a larger allocation, given back to `source` when dropped.
     ///
     /// # Safety
-    /// `block` is live memory of `context`, disjoint from every other allocation that is live, and stays so until it
-    /// is handed to [`Reclaim::reclaim`]. Operations that are [pending](Self::pending) for the larger one, its allocation by a queue among them, are
+    /// `block` is live memory of `context`, disjoint from every other allocation that is live, and
+    /// stays so until it is handed to [`Reclaim::reclaim`]. Operations that are
+    /// [pending](Self::pending) for the larger one, its allocation by a queue among them, are
     /// finished, or [absorbed](Self::absorb) before the part is used.
     #[cfg(feature = "alloc")]
     #[must_use]
@@ -117,19 +121,22 @@ impl<B: Backend> Allocation<B> {
         Self::new(context, block, Uses::new(), Owner::Source(source))
     }
 
-    /// Memory that somebody else allocated and `owner` keeps alive; `owner` is dropped, after every operation that
-    /// uses the memory, instead of the memory being freed. It is not in the context's books.
+    /// Memory that somebody else allocated and `owner` keeps alive; `owner` is dropped, after every
+    /// operation that uses the memory, instead of the memory being freed. It is not in the
+    /// context's books.
     ///
     /// # Safety
-    /// `block` is USM memory of `context` with the kind it says, or memory that its device reaches as it reaches that kind; live as long as `owner` is not dropped. Access from
-    /// elsewhere is the caller's to order.
+    /// `block` is USM memory of `context` with the kind it says, or memory that its device reaches
+    /// as it reaches that kind; live as long as `owner` is not dropped. Access from elsewhere is
+    /// the caller's to order.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub unsafe fn foreign(context: Context<B>, block: Block, owner: Box<dyn Any + Send + Sync>) -> Self {
         Self::new(context, block, Uses::new(), Owner::Foreign(Some(owner)))
     }
 
-    /// What keeps somebody else's memory alive, without waiting for the operations that use it: those are to be over.
+    /// What keeps somebody else's memory alive, without waiting for the operations that use it:
+    /// those are to be over.
     #[cfg(feature = "alloc")]
     pub(crate) fn into_owner<O: Any>(mut self) -> core::result::Result<O, Self> {
         match &mut self.held.owner {
@@ -143,12 +150,12 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Memory that somebody else allocated and that is ours from now on: in the context's books, freed with the
-    /// allocation. The limits count it and do not refuse it.
+    /// Memory that somebody else allocated and that is ours from now on: in the context's books,
+    /// freed with the allocation. The limits count it and do not refuse it.
     ///
     /// # Safety
-    /// `block` is live USM memory of `context`'s native context that [`ContextOps::free`] frees as its own of that kind;
-    /// nobody else uses or frees it any more.
+    /// `block` is live USM memory of `context`'s native context that [`ContextOps::free`] frees as
+    /// its own of that kind; nobody else uses or frees it any more.
     #[must_use]
     pub unsafe fn taken(context: Context<B>, block: Block) -> Self {
         let serial = context.shared().taken(&block);
@@ -195,17 +202,20 @@ impl<B: Backend> Allocation<B> {
         &self.held.uses
     }
 
-    /// The unfinished operations that use the memory, its allocation by a queue among them: for sources that carve.
+    /// The unfinished operations that use the memory, its allocation by a queue among them: for
+    /// sources that carve.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn pending(&self) -> Pending<B> {
         self.held.uses.pending(self.context.id())
     }
 
-    /// Makes operations that used a part of this allocation count as uses of the whole: for sources that carve.
+    /// Makes operations that used a part of this allocation count as uses of the whole: for sources
+    /// that carve.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`] when the operations are of another context; nothing is absorbed then.
+    /// [`ErrorKind::WrongContext`] when the operations are of another context; nothing is absorbed
+    /// then.
     #[cfg(feature = "alloc")]
     pub fn absorb(&self, pending: Pending<B>) -> Result<()> {
         if !pending.events().is_empty() {
@@ -215,17 +225,19 @@ impl<B: Backend> Allocation<B> {
         Ok(())
     }
 
-    /// Blocks until the host may access the memory in this way, at most the context's wait limit. It may for as long as the guard lives and nobody
-    /// submits conflicting work.
+    /// Blocks until the host may access the memory in this way, at most the context's wait limit.
+    /// It may for as long as the guard lives and nobody submits conflicting work.
     ///
     /// # Errors
-    /// [`ErrorKind::NotHostAccessible`], [`ErrorKind::Timeout`], or the failure of an operation that wrote it.
+    /// [`ErrorKind::NotHostAccessible`], [`ErrorKind::Timeout`], or the failure of an operation
+    /// that wrote it.
     pub fn wait_for_host(&self, access: Access) -> Result<ViewGuard<'_>> {
         self.host_guard(access)
     }
 
-    /// Blocks until every operation that conflicts with this access has finished, whatever the memory's kind, at most
-    /// the context's wait limit: before the memory is handed to somebody who knows nothing of its events.
+    /// Blocks until every operation that conflicts with this access has finished, whatever the
+    /// memory's kind, at most the context's wait limit: before the memory is handed to somebody who
+    /// knows nothing of its events.
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`], or the failure of an operation that used it.
@@ -279,7 +291,8 @@ impl<B: Backend> Drop for Allocation<B> {
         let unwinding = Unwinding(&raw mut self.context);
         let Held { uses, owner } = &mut *self.held;
         let with_handle = match owner {
-            // SAFETY: the block came from this context's backend, its owner is being dropped, and nothing uses it.
+            // SAFETY: the block came from this context's backend, its owner is being dropped, and
+            // nothing uses it.
             Owner::Context(serial) if uses.is_untouched() => unsafe {
                 free_now(&self.context, &self.block, *serial)
             },
@@ -307,7 +320,8 @@ impl<B: Backend> Drop for Unwinding<B> {
 }
 
 impl<B: Backend> Allocation<B> {
-    /// Everything but the usual end of an allocation, which nothing used. Whether the handle of the context went with it.
+    /// Everything but the usual end of an allocation, which nothing used. Whether the handle of the
+    /// context went with it.
     #[inline(never)]
     fn drop_in_use(&mut self) -> bool {
         // SAFETY: the allocation is being dropped, and nothing else reads this.
@@ -365,12 +379,14 @@ pub(crate) fn settle<B: Backend>(context: &Context<B>, what: Release<B>, pending
         return;
     };
     if pending.is_done() {
-        // SAFETY: the owner is being dropped, so nobody else releases it, and nothing uses it any more.
+        // SAFETY: the owner is being dropped, so nobody else releases it, and nothing uses it any
+        // more.
         unsafe { crate::deferred::release(context.raw(), what) };
     } else if let Some(deferred) = context.raw().deferred() {
         deferred.push(pending, what);
     } else {
-        // A backend without a list has nothing in flight; should it be wrong, a leak is the safe answer.
+        // A backend without a list has nothing in flight; should it be wrong, a leak is the safe
+        // answer.
         context.shared().leaked();
         core::mem::forget(what);
     }

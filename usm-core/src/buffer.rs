@@ -18,8 +18,8 @@ use crate::staging::staging;
 use crate::typed::UsmVec;
 use crate::uses::Uses;
 
-/// A memory object without an address: only copies and kernels reach its content. Every byte is zero at first, so
-/// reading one that nobody wrote is safe.
+/// A memory object without an address: only copies and kernels reach its content. Every byte is
+/// zero at first, so reading one that nobody wrote is safe.
 pub struct Buffer<B: Backend> {
     context: Context<B>,
     raw: ManuallyDrop<<B::Buffers as Buffers<B>>::Raw>,
@@ -43,12 +43,13 @@ impl<B: Backend> Buffer<B> {
         Self { context, raw: ManuallyDrop::new(raw), size, counted: true, uses: Uses::new() }
     }
 
-    /// A buffer that somebody else made and `raw` keeps: given back by [`Buffers::destroy`] after every operation that uses it. It is not
-    /// in the context's books.
+    /// A buffer that somebody else made and `raw` keeps: given back by [`Buffers::destroy`] after
+    /// every operation that uses it. It is not in the context's books.
     ///
     /// # Safety
-    /// `raw` is a buffer of `context`'s native context with `size` bytes, and every byte has a value. Access from elsewhere is the caller's to
-    /// order, also through another object over the same bytes where [`Buffers::place`] does not tell.
+    /// `raw` is a buffer of `context`'s native context with `size` bytes, and every byte has a
+    /// value. Access from elsewhere is the caller's to order, also through another object over the
+    /// same bytes where [`Buffers::place`] does not tell.
     #[must_use]
     pub unsafe fn foreign(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
         let mut buffer = Self::new(context, raw, size);
@@ -56,8 +57,8 @@ impl<B: Backend> Buffer<B> {
         buffer
     }
 
-    /// A buffer that somebody else made and that is ours from now on: in the context's books, destroyed with this. The limits count it and do
-    /// not refuse it.
+    /// A buffer that somebody else made and that is ours from now on: in the context's books,
+    /// destroyed with this. The limits count it and do not refuse it.
     ///
     /// # Safety
     /// As [`foreign`](Self::foreign), and nobody else uses it any more.
@@ -114,7 +115,8 @@ impl<B: Backend> Drop for Buffer<B> {
         #[cfg(not(feature = "alloc"))]
         {
             let _nothing_in_flight = pending;
-            // SAFETY: created by this context, dropped once, and without `alloc` nothing is in flight.
+            // SAFETY: created by this context, dropped once, and without `alloc` nothing is in
+            // flight.
             let destroy = || unsafe { B::Buffers::destroy(self.context.raw(), raw) };
             match counted {
                 Some(bytes) => {
@@ -127,7 +129,8 @@ impl<B: Backend> Drop for Buffer<B> {
 }
 
 impl<B: Backend> Queue<B> {
-    /// Copies `len` bytes of an array that the host reaches into a buffer. Both offsets are in bytes.
+    /// Copies `len` bytes of an array that the host reaches into a buffer. Both offsets are in
+    /// bytes.
     ///
     /// ```
     /// # #[cfg(feature = "mock")] {
@@ -159,7 +162,8 @@ impl<B: Backend> Queue<B> {
     /// ```
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::NotHostAccessible`], [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::NotHostAccessible`], [`ErrorKind::Unsupported`],
+    /// and what [`submit`](Self::submit) refuses.
     pub fn write_buffer<T: Element, K: Kind>(
         &self,
         buffer: &mut Buffer<B>,
@@ -176,8 +180,8 @@ impl<B: Backend> Queue<B> {
     /// Copies `len` bytes of an allocation that the host reaches into a buffer.
     ///
     /// # Safety
-    /// Every byte of the source range has a value before the copy runs: written by the host, or by work that this copy is ordered after.
-    /// Whoever reads the buffer reads these bytes as numbers.
+    /// Every byte of the source range has a value before the copy runs: written by the host, or by
+    /// work that this copy is ordered after. Whoever reads the buffer reads these bytes as numbers.
     ///
     /// # Errors
     /// As [`write_buffer`](Self::write_buffer).
@@ -196,7 +200,8 @@ impl<B: Backend> Queue<B> {
         let usages = [Usage::buffer(buffer, Access::Write), Usage::read(src)];
         let raw = buffer.raw();
         let write = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: both ranges are inside, the host reaches the memory, and the usages keep both objects alive and ordered.
+            // SAFETY: both ranges are inside, the host reaches the memory, and the usages keep both
+            // objects alive and ordered.
             unsafe { B::Buffers::write(queue, raw, offset, from, len, after) }
         };
         // SAFETY: it touches what the usages say, and `buffer` is borrowed exclusively.
@@ -228,10 +233,12 @@ impl<B: Backend> Queue<B> {
         unsafe { self.submit_bytes(len, &usages, read) }
     }
 
-    /// Repeats `pattern` (1, 2, 4, 8 or 16 bytes, which divide `len` and `offset`) over `len` bytes of a buffer.
+    /// Repeats `pattern` (1, 2, 4, 8 or 16 bytes, which divide `len` and `offset`) over `len` bytes
+    /// of a buffer.
     ///
     /// # Errors
-    /// [`ErrorKind::BadPattern`], [`ErrorKind::OutOfBounds`], and what [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::BadPattern`], [`ErrorKind::OutOfBounds`], and what [`submit`](Self::submit)
+    /// refuses.
     pub fn fill_buffer(
         &self,
         buffer: &mut Buffer<B>,
@@ -243,7 +250,8 @@ impl<B: Backend> Queue<B> {
         suits(pattern, offset, len)?;
         let raw = buffer.raw();
         let fill = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: the range is inside, the pattern suits it, and the usage keeps the buffer alive and ordered.
+            // SAFETY: the range is inside, the pattern suits it, and the usage keeps the buffer
+            // alive and ordered.
             unsafe { B::Buffers::fill(queue, raw, offset, pattern, len, after) }
         };
         // SAFETY: it touches what the usage says, and `buffer` is borrowed exclusively.
@@ -253,8 +261,8 @@ impl<B: Backend> Queue<B> {
     /// Copies `len` bytes from one buffer to another.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`]; [`ErrorKind::Overlap`] where both are parts of one object of the runtime, with offsets in that; and what
-    /// [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::OutOfBounds`]; [`ErrorKind::Overlap`] where both are parts of one object of the
+    /// runtime, with offsets in that; and what [`submit`](Self::submit) refuses.
     pub fn copy_buffer(
         &self,
         dst: &mut Buffer<B>,
@@ -299,19 +307,22 @@ impl<B: Backend> Queue<B> {
             disjoint(ours.1.saturating_add(to), theirs.1.saturating_add(from), len)?;
         }
         let copy = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: both ranges are inside and disjoint, and the usages keep both buffers alive and ordered.
+            // SAFETY: both ranges are inside and disjoint, and the usages keep both buffers alive
+            // and ordered.
             unsafe { B::Buffers::copy(queue, (dst.raw(), to), (src.raw(), from), len, after) }
         };
-        // SAFETY: it touches what the usages say, and the callers borrow the destination exclusively.
+        // SAFETY: it touches what the usages say, and the callers borrow the destination
+        // exclusively.
         unsafe { self.submit_bytes(len, usages, copy) }
     }
 
-    /// Copies bytes of the program into a buffer, at `offset` bytes; also where the runtime has no USM. They are copied twice: the
-    /// queue takes them along, and the caller's are free when this returns.
+    /// Copies bytes of the program into a buffer, at `offset` bytes; also where the runtime has no
+    /// USM. They are copied twice: the queue takes them along, and the caller's are free when this
+    /// returns.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Unsupported`], [`ErrorKind::OutOfMemory`] where the process has none for them, and what
-    /// [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Unsupported`], [`ErrorKind::OutOfMemory`] where the
+    /// process has none for them, and what [`submit`](Self::submit) refuses.
     #[cfg(feature = "alloc")]
     pub fn write_buffer_from(&self, buffer: &mut Buffer<B>, offset: usize, bytes: &[u8]) -> Result<Event<B>> {
         buffer.check_range(offset, bytes.len())?;
@@ -323,12 +334,13 @@ impl<B: Backend> Queue<B> {
         unsafe { self.write_buffer_bytes(buffer, offset, &staging, 0, bytes.len()) }
     }
 
-    /// Copies bytes of a buffer, from `offset` bytes on, to the program, after the work that writes it; also where the runtime has
-    /// no USM.
+    /// Copies bytes of a buffer, from `offset` bytes on, to the program, after the work that writes
+    /// it; also where the runtime has no USM.
     ///
     /// # Errors
-    /// As [`write_buffer_from`](Self::write_buffer_from), the failure of the copy or of what it follows, and [`ErrorKind::Timeout`] at
-    /// the context's wait limit; `bytes` are as they were then.
+    /// As [`write_buffer_from`](Self::write_buffer_from), the failure of the copy or of what it
+    /// follows, and [`ErrorKind::Timeout`] at the context's wait limit; `bytes` are as they were
+    /// then.
     #[cfg(feature = "alloc")]
     pub fn read_buffer_to(&self, buffer: &Buffer<B>, offset: usize, bytes: &mut [u8]) -> Result<()> {
         buffer.check_range(offset, bytes.len())?;

@@ -127,11 +127,13 @@ impl<B: Backend> Context<B> {
 
     /// Memory of any of the four types by one call: an opaque buffer or USM memory of a kind.
     ///
-    /// `alignment` in bytes (0: default) applies to USM memory. Where device memory is full and `fallback` allows it,
-    /// host memory is given instead, also for a buffer; [`Memory::memory_type`] says what it became.
+    /// `alignment` in bytes (0: default) applies to USM memory. Where device memory is full and
+    /// `fallback` allows it, host memory is given instead, also for a buffer;
+    /// [`Memory::memory_type`] says what it became.
     ///
     /// # Errors
-    /// The request's, the limits', the runtime's; [`ErrorKind::Unsupported`] for buffers where there are none.
+    /// The request's, the limits', the runtime's; [`ErrorKind::Unsupported`] for buffers where
+    /// there are none.
     pub fn allocate_memory(
         &self,
         memory_type: MemoryType,
@@ -150,8 +152,9 @@ impl<B: Backend> Context<B> {
         self.allocate(&request).map(Memory::Usm)
     }
 
-    /// Reserves bytes within the limits. Memory that is only waiting to be freed refuses nobody; it is freed first, while nothing is reserved that
-    /// an owner of foreign memory could leave so by a panic.
+    /// Reserves bytes within the limits. Memory that is only waiting to be freed refuses nobody; it
+    /// is freed first, while nothing is reserved that an owner of foreign memory could leave so by
+    /// a panic.
     pub(crate) fn reserve(
         &self,
         memory_type: MemoryType,
@@ -184,7 +187,8 @@ impl<B: Backend> Context<B> {
         if !B::COUNTED {
             return self.clone();
         }
-        // SAFETY: the context is a `Counted`, by the promise of `COUNTED`, and an owner more was counted.
+        // SAFETY: the context is a `Counted`, by the promise of `COUNTED`, and an owner more was
+        // counted.
         Self { raw: unsafe { core::ptr::read(&raw const self.raw) } }
     }
 
@@ -217,11 +221,13 @@ impl<B: Backend> Context<B> {
         }
     }
 
-    /// What kind of memory `pointer` is, where its allocation starts and how large it is. Any pointer may be asked
-    /// about; it is not dereferenced. Ours are answered by the registry, others by the runtime.
+    /// What kind of memory `pointer` is, where its allocation starts and how large it is. Any
+    /// pointer may be asked about; it is not dereferenced. Ours are answered by the registry,
+    /// others by the runtime.
     ///
     /// # Errors
-    /// When the runtime's query failed. A pointer that is not USM of this context has kind `Unknown`.
+    /// When the runtime's query failed. A pointer that is not USM of this context has kind
+    /// `Unknown`.
     pub fn query<T: ?Sized>(&self, pointer: *const T) -> Result<PointerInfo> {
         let address = pointer.cast::<u8>() as usize;
         #[cfg(feature = "alloc")]
@@ -246,14 +252,16 @@ impl<B: Backend> Context<B> {
         self.shared().stats()
     }
 
-    /// Statistics of all contexts on the device that this process made through this crate, and of those that are gone. The limits apply to
-    /// these. Each context counts for itself alone where contexts have no device in common: on the host heap, and over an arena.
+    /// Statistics of all contexts on the device that this process made through this crate, and of
+    /// those that are gone. The limits apply to these. Each context counts for itself alone where
+    /// contexts have no device in common: on the host heap, and over an arena.
     #[must_use]
     pub fn device_stats(&self) -> Stats {
         self.shared().device_stats()
     }
 
-    /// Starts the peaks of [`stats`](Self::stats) and of [`device_stats`](Self::device_stats) anew: they are the most bytes live since this call.
+    /// Starts the peaks of [`stats`](Self::stats) and of [`device_stats`](Self::device_stats) anew:
+    /// they are the most bytes live since this call.
     pub fn reset_peak(&self) {
         self.shared().reset_peak();
     }
@@ -276,8 +284,8 @@ impl<B: Backend> Context<B> {
         self.shared().history().records()
     }
 
-    /// Whether this context's device can reach the memory of `peer`'s, once that is [enabled](Self::enable_peer_access). A device of
-    /// another library is out of reach.
+    /// Whether this context's device can reach the memory of `peer`'s, once that is
+    /// [enabled](Self::enable_peer_access). A device of another library is out of reach.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] where the runtime has no such thing; the runtime's.
@@ -290,7 +298,8 @@ impl<B: Backend> Context<B> {
     /// Lets this context's device reach the memory of `peer`'s. Doing it twice is no error.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the runtime has no such thing, the devices cannot, or are of two libraries; the runtime's.
+    /// [`ErrorKind::Unsupported`] where the runtime has no such thing, the devices cannot, or are
+    /// of two libraries; the runtime's.
     pub fn enable_peer_access(&self, peer: &Self) -> Result<()> {
         let _entered = self.shared().work()?;
         // SAFETY: of one library.
@@ -298,7 +307,8 @@ impl<B: Backend> Context<B> {
             .unwrap_or_else(|| Err(self.out_of_reach()))
     }
 
-    /// Takes back what [`enable_peer_access`](Self::enable_peer_access) allowed. Not having allowed it is no error.
+    /// Takes back what [`enable_peer_access`](Self::enable_peer_access) allowed. Not having allowed
+    /// it is no error.
     ///
     /// # Errors
     /// As there.
@@ -309,7 +319,8 @@ impl<B: Backend> Context<B> {
             .unwrap_or_else(|| Err(self.out_of_reach()))
     }
 
-    /// Calls the runtime with two contexts of one library; none where they are of two, each of which knows its own handles alone.
+    /// Calls the runtime with two contexts of one library; none where they are of two, each of
+    /// which knows its own handles alone.
     fn with_peer<R>(
         &self,
         peer: &Self,
@@ -325,22 +336,26 @@ impl<B: Backend> Context<B> {
         Error::from(ErrorKind::Unsupported { operation }).in_backend(self.info().backend)
     }
 
-    /// How long waits inside views and drops last at most, each of them with everything that it waits for, and waits for the events of operations
-    /// that are submitted from now on.
+    /// How long waits inside views and drops last at most, each of them with everything that it
+    /// waits for, and waits for the events of operations that are submitted from now on.
     pub fn set_wait_limit(&self, limit: Duration) {
         self.shared().set_wait_limit(limit);
     }
 
-    /// Blocks until all queues of the context are idle, at most `limit`. An operation that failed does not end the wait for
-    /// the others.
+    /// Blocks until all queues of the context are idle, at most `limit`. An operation that failed
+    /// does not end the wait for the others.
     ///
-    /// What failed is told by the event of the operation and, if it is in order, by its queue, whenever they are asked. Every call of this tells it too
-    /// while the queue lives and its work is not known to have ended; of a queue that is gone one call does: nobody can do anything about that any
-    /// more, and the next speaks of what came since, as `wait_and_throw` of SYCL does. A device that is lost stays lost, as after a fault in CUDA.
-    /// Host views beside which no work may go on are refused whether the failure was told or not: nothing says that such work has ended.
+    /// What failed is told by the event of the operation and, if it is in order, by its queue,
+    /// whenever they are asked. Every call of this tells it too while the queue lives and its work
+    /// is not known to have ended; of a queue that is gone one call does: nobody can do anything
+    /// about that any more, and the next speaks of what came since, as `wait_and_throw` of SYCL
+    /// does. A device that is lost stays lost, as after a fault in CUDA. Host views beside which no
+    /// work may go on are refused whether the failure was told or not: nothing says that such work
+    /// has ended.
     ///
     /// # Errors
-    /// [`ErrorKind::Timeout`], or a failed operation's: the first of several, which are told together.
+    /// [`ErrorKind::Timeout`], or a failed operation's: the first of several, which are told
+    /// together.
     pub fn synchronize(&self, limit: Duration) -> Result<()> {
         let _entered = self.shared().ask()?;
         self.raw.settle(limit)?;
@@ -348,9 +363,10 @@ impl<B: Backend> Context<B> {
         Ok(())
     }
 
-    /// What is in flight in the context's queues now, for who waits for it in parts: what is submitted meanwhile is not in it, so steady load does not
-    /// keep such a wait from ending. What failed in a queue that is gone is in it until [`synchronize`](Self::synchronize) has told so. Blocks only while
-    /// a queue is being dropped, at most `limit`.
+    /// What is in flight in the context's queues now, for who waits for it in parts: what is
+    /// submitted meanwhile is not in it, so steady load does not keep such a wait from ending. What
+    /// failed in a queue that is gone is in it until [`synchronize`](Self::synchronize) has told
+    /// so. Blocks only while a queue is being dropped, at most `limit`.
     ///
     /// # Errors
     /// The runtime's, or [`ErrorKind::Timeout`].
@@ -362,7 +378,8 @@ impl<B: Backend> Context<B> {
         Ok(Pending::of(self.id(), events))
     }
 
-    /// Frees blocks whose owners are gone and whose operations have finished since. Allocating does it too.
+    /// Frees blocks whose owners are gone and whose operations have finished since. Allocating does
+    /// it too.
     pub fn collect(&self) {
         #[cfg(feature = "alloc")]
         if let Some(deferred) = self.raw.deferred() {
@@ -379,8 +396,8 @@ impl<B: Backend> Context<B> {
 }
 
 impl<B: Backend> MemorySource<B> for Context<B> {
-    /// Each way ends in an allocation of its own: a result that they shared would be written, copied and read again, which costs as much as one of
-    /// the locks.
+    /// Each way ends in an allocation of its own: a result that they shared would be written,
+    /// copied and read again, which costs as much as one of the locks.
     #[inline]
     fn allocate(&self, request: &Request) -> Result<Allocation<B>> {
         let layout = request.layout()?;

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What is left of a limit. Without `std` there is no clock: each wait then has the whole limit, until the first that needs more.
+/// What is left of a limit. Without `std` there is no clock: each wait then has the whole limit,
+/// until the first that needs more.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     limit: Duration,

@@ -1,4 +1,5 @@
-//! Blocks whose owner is gone while the device still uses them: freed when their events are done, not before.
+//! Blocks whose owner is gone while the device still uses them: freed when their events are done,
+//! not before.
 
 use alloc::boxed::Box;
 use core::any::Any;
@@ -24,8 +25,8 @@ pub(crate) enum Release<B: Backend> {
     Owner(Box<dyn Any + Send + Sync>),
 }
 
-/// The list of one context. A backend with asynchronous operations keeps one beside its native context and calls
-/// [`drain`](Self::drain) before it destroys that.
+/// The list of one context. A backend with asynchronous operations keeps one beside its native
+/// context and calls [`drain`](Self::drain) before it destroys that.
 pub struct Deferred<B: Backend>(After<Release<B>, B::Event>);
 
 impl<B: Backend> fmt::Debug for Deferred<B> {
@@ -78,17 +79,18 @@ impl<B: Backend> Deferred<B> {
         self.0.collect(|what| unsafe { release(context, what) });
     }
 
-    /// Waits for everything, at most `limit` in all, and gives it to `free` or `destroy`. What does not finish is
-    /// leaked and counted: freeing memory that a device still writes would be worse.
+    /// Waits for everything, at most `limit` in all, and gives it to `free` or `destroy`. What does
+    /// not finish is leaked and counted: freeing memory that a device still writes would be worse.
     ///
     /// For the `Drop` of a backend's context, where no `B::Context` exists any more.
     ///
     /// # Safety
-    /// `shared` is the state of the context that this list is of. `free` and `destroy` give what they are given, which nothing uses any
-    /// more, back to that context.
+    /// `shared` is the state of the context that this list is of. `free` and `destroy` give what
+    /// they are given, which nothing uses any more, back to that context.
     ///
     /// # Panics
-    /// When an owner of foreign memory panics as it is dropped. What comes after it is leaked and counted then.
+    /// When an owner of foreign memory panics as it is dropped. What comes after it is leaked and
+    /// counted then.
     pub unsafe fn drain(
         &self,
         shared: &Shared,
@@ -96,7 +98,8 @@ impl<B: Backend> Deferred<B> {
         mut free: impl FnMut(&Block),
         mut destroy: impl FnMut(<B::Buffers as Buffers<B>>::Raw),
     ) {
-        // Nothing is given back to a runtime that is gone; its list may be locked by a thread that is gone too.
+        // Nothing is given back to a runtime that is gone; its list may be locked by a thread that
+        // is gone too.
         let Ok(_entered) = shared.ask() else { return };
         let give_back = |what| settle(shared, what, &mut free, &mut destroy);
         self.0.drain(&mut Deadline::after(limit), give_back, |_leaked| shared.leaked());

@@ -124,7 +124,8 @@ impl fmt::Display for Name {
 pub struct DeviceInfo {
     /// The runtime that the pointers belong to. Under SYCL it is still [`BackendKind::Sycl`].
     pub backend: BackendKind,
-    /// The backend word of the device's selector: for SYCL the runtime below it (`opencl`, `level_zero`, `cuda`, `hip`).
+    /// The backend word of the device's selector: for SYCL the runtime below it (`opencl`,
+    /// `level_zero`, `cuda`, `hip`).
     pub selector_backend: BackendKind,
     /// The device's type.
     pub device_type: DeviceType,
@@ -136,8 +137,8 @@ pub struct DeviceInfo {
     pub name: Name,
     /// Vendor as the driver gives it.
     pub vendor: Name,
-    /// The platform that the device belongs to, as its runtime names it; two drivers of one runtime differ here. Empty where
-    /// there is none.
+    /// The platform that the device belongs to, as its runtime names it; two drivers of one runtime
+    /// differ here. Empty where there is none.
     pub platform: Name,
     /// Version of the driver in its own words. Empty where there is none.
     pub driver_version: Name,
@@ -153,8 +154,9 @@ pub struct DeviceInfo {
     pub integrated: bool,
     /// What may access what.
     pub capabilities: Capabilities,
-    /// Whether device memory that comes from a [`Queue`](crate::Queue) is allocated and freed in its order by the runtime. Where not, the same
-    /// program gets plain memory, which is freed when the events of its uses are done.
+    /// Whether device memory that comes from a [`Queue`](crate::Queue) is allocated and freed in
+    /// its order by the runtime. Where not, the same program gets plain memory, which is freed when
+    /// the events of its uses are done.
     pub queue_memory: bool,
 }
 

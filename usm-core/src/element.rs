@@ -2,7 +2,8 @@
 
 use bytemuck::Pod;
 
-/// An element of a typed array: every type that is [`Pod`], plain old data. Nothing implements it by hand.
+/// An element of a typed array: every type that is [`Pod`], plain old data. Nothing implements it
+/// by hand.
 ///
 /// A structure of one's own derives `Pod`, with bytemuck's feature `derive`:
 ///

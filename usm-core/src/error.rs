@@ -1,4 +1,5 @@
-//! One error type for the crate: what failed, in which runtime, with which native code, and the numbers that clash.
+//! One error type for the crate: what failed, in which runtime, with which native code, and the
+//! numbers that clash.
 
 use core::fmt;
 
@@ -83,7 +84,8 @@ pub enum ErrorKind {
     },
     /// Elements of a destination that may share bytes.
     DestinationAliases {
-        /// The axis: as given for a stride of 0, else in descending order of strides without axes of one element.
+        /// The axis: as given for a stride of 0, else in descending order of strides without axes
+        /// of one element.
         axis: usize,
         /// Its stride in bytes, without sign.
         stride: usize,
@@ -101,7 +103,8 @@ pub enum ErrorKind {
     WrongContext {
         /// Context of the queue or source.
         expected: u64,
-        /// Context of what was given; 0 where that has no number, as with pointers that the context does not know and native handles of others.
+        /// Context of what was given; 0 where that has no number, as with pointers that the context
+        /// does not know and native handles of others.
         found: u64,
     },
     /// Memory of another kind than the type says.
@@ -118,7 +121,8 @@ pub enum ErrorKind {
     },
     /// `AllocKind::Unknown` where a kind to allocate was needed.
     UnknownKind,
-    /// A launch while the host holds views of memory that host and device must not touch at the same time.
+    /// A launch while the host holds views of memory that host and device must not touch at the
+    /// same time.
     HostViewLive {
         /// Live views of the context.
         views: usize,
@@ -137,7 +141,8 @@ pub enum ErrorKind {
     LibraryNotFound {
         /// Usual name of the library.
         library: &'static str,
-        /// The file that was tried and what the system said, where one was; else why none was tried.
+        /// The file that was tried and what the system said, where one was; else why none was
+        /// tried.
         reason: &'static str,
     },
     /// The library lacks a function that is needed.
@@ -172,9 +177,11 @@ pub enum ErrorKind {
     },
     /// The device went away; nothing on it can be relied on.
     DeviceLost,
-    /// The process ends: its exit handlers run. Nothing new is begun on a runtime that works beside the program.
+    /// The process ends: its exit handlers run. Nothing new is begun on a runtime that works beside
+    /// the program.
     ProcessEnds,
-    /// The process is a copy, by `fork`, of one that had a runtime open, which does not survive that. Plain host memory does.
+    /// The process is a copy, by `fork`, of one that had a runtime open, which does not survive
+    /// that. Plain host memory does.
     Forked,
     /// The runtime refused a call; the native code says why.
     Native {
@@ -183,8 +190,8 @@ pub enum ErrorKind {
     },
 }
 
-/// An error of the crate: [`ErrorKind`], the runtime it came from and that runtime's own code. `Debug` prints the sentence too, because that is what
-/// `fn main() -> Result<(), Error>` shows.
+/// An error of the crate: [`ErrorKind`], the runtime it came from and that runtime's own code.
+/// `Debug` prints the sentence too, because that is what `fn main() -> Result<(), Error>` shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {

@@ -8,7 +8,8 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::shared::Shared;
 
-/// The completion of one operation. Dropping or forgetting it changes nothing: what the operation uses remembers it.
+/// The completion of one operation. Dropping or forgetting it changes nothing: what the operation
+/// uses remembers it.
 #[must_use = "an event orders later work; drop it on purpose when nothing needs to wait"]
 pub struct Event<B: Backend> {
     pub(crate) raw: B::Event,
@@ -49,8 +50,8 @@ impl<B: Backend> Event<B> {
         self.raw.status()
     }
 
-    /// Blocks until the operation has finished, at most the wait limit that the context had when the operation was submitted:
-    /// [`set_wait_limit`](Context::set_wait_limit).
+    /// Blocks until the operation has finished, at most the wait limit that the context had when
+    /// the operation was submitted: [`set_wait_limit`](Context::set_wait_limit).
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout), or the operation's failure.

@@ -52,7 +52,8 @@ impl<T> Few<T> {
         }
     }
 
-    /// Takes the elements that `leave` out of the list: to be dropped once the list's lock is released.
+    /// Takes the elements that `leave` out of the list: to be dropped once the list's lock is
+    /// released.
     pub fn take_out(&mut self, leave: impl Fn(&T) -> bool) -> Self {
         match self {
             Self::One(one) if leave(one) => mem::replace(self, Self::None),

@@ -1,4 +1,5 @@
-//! Keeps host views and launches apart on memory that host and device must not touch at the same time.
+//! Keeps host views and launches apart on memory that host and device must not touch at the same
+//! time.
 
 #[cfg(feature = "alloc")]
 use alloc::{sync::Arc, vec::Vec};
@@ -14,13 +15,15 @@ use crate::sync::take_out;
 
 #[derive(Debug)]
 struct State {
-    /// Live views. A forgotten view stays counted: launches are then refused for ever, which is sound.
+    /// Live views. A forgotten view stays counted: launches are then refused for ever, which is
+    /// sound.
     views: usize,
     /// Submissions between their check and their return.
     submitting: usize,
 }
 
-/// Blocks until the work of a context has finished, at most the limit. It keeps the context's queues and events, not the context.
+/// Blocks until the work of a context has finished, at most the limit. It keeps the context's
+/// queues and events, not the context.
 #[cfg(feature = "alloc")]
 type Idle = Arc<dyn Fn(Duration) -> Result<()> + Send + Sync>;
 
@@ -32,7 +35,8 @@ struct Member {
     idle: Idle,
 }
 
-/// One gate a device, which all contexts go through that share its books; used only where a kind lacks concurrent access.
+/// One gate a device, which all contexts go through that share its books; used only where a kind
+/// lacks concurrent access.
 pub(crate) struct Gate {
     state: Mutex<State>,
     /// Never locked over a call of a driver.
@@ -71,12 +75,15 @@ impl Gate {
         let _ = self.wait_for(|member| member.context == context, &mut Deadline::after(Duration::ZERO));
     }
 
-    /// Waits for the work of some contexts. What is gone and done is forgotten; the first failure is the answer, once all were waited for.
+    /// Waits for the work of some contexts. What is gone and done is forgotten; the first failure
+    /// is the answer, once all were waited for.
     ///
-    /// A context that is gone and whose work failed stays, and views are refused for the life of the process. Nothing says any more that
-    /// this work has ended: the failure of a queue's last event may come before the end of what ran beside it, and the end of the context stops
-    /// nothing where the runtime counts references (OpenCL, SYCL), where the process shares it (CUDA's primary context, HIP) or where it is
-    /// somebody else's (adopted ones). A host that touches the memory meanwhile would be worse.
+    /// A context that is gone and whose work failed stays, and views are refused for the life of
+    /// the process. Nothing says any more that this work has ended: the failure of a queue's last
+    /// event may come before the end of what ran beside it, and the end of the context stops
+    /// nothing where the runtime counts references (OpenCL, SYCL), where the process shares it
+    /// (CUDA's primary context, HIP) or where it is somebody else's (adopted ones). A host that
+    /// touches the memory meanwhile would be worse.
     #[cfg(feature = "alloc")]
     fn wait_for(&self, which: impl Fn(&Member) -> bool, deadline: &mut Deadline) -> Result<()> {
         let members = self.members.lock();
@@ -108,13 +115,14 @@ impl Gate {
         Ok(SubmitGuard { gate: self })
     }
 
-    /// Closes the gate for new submissions, then waits for all work on the device: that of the context, then that of the others.
+    /// Closes the gate for new submissions, then waits for all work on the device: that of the
+    /// context, then that of the others.
     pub(crate) fn view<B: Backend>(&self, context: &B::Context, limit: Duration) -> Result<ViewGuard<'_>> {
         let mut deadline = Deadline::after(limit);
         self.state.lock().views += 1;
         let guard = ViewGuard { gate: Some(self) };
-        // A submission that passed the gate before it closed is a few driver calls long, most of the time; there is no clock without
-        // `std`, so its wait is bounded by a count there.
+        // A submission that passed the gate before it closed is a few driver calls long, most of
+        // the time; there is no clock without `std`, so its wait is bounded by a count there.
         let mut spins = 0_u32;
         while self.state.lock().submitting > 0 {
             spins += 1;
@@ -144,8 +152,8 @@ impl Drop for SubmitGuard<'_> {
     }
 }
 
-/// Host access to memory, held by a host view. While it lives no work is launched on the device where the memory's kind lacks concurrent
-/// access; it does nothing for other memory.
+/// Host access to memory, held by a host view. While it lives no work is launched on the device
+/// where the memory's kind lacks concurrent access; it does nothing for other memory.
 #[derive(Debug)]
 #[must_use = "the device may be given work again as soon as it is dropped"]
 pub struct ViewGuard<'g> {

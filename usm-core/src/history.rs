@@ -1,7 +1,9 @@
-//! What was allocated and freed, in order: an observer that sees each event, and with `alloc` a ring of the last ones.
+//! What was allocated and freed, in order: an observer that sees each event, and with `alloc` a
+//! ring of the last ones.
 //!
 //! The text of an event is the log line of the OpenVINO GPU plugin:
-//! `GPU_Debug: Allocate 58982400 bytes of usm_host allocation type (current=117969612; max=117969612)`.
+//! `GPU_Debug: Allocate 58982400 bytes of usm_host allocation type (current=117969612;
+//! max=117969612)`.
 
 use core::fmt;
 
@@ -49,13 +51,15 @@ impl fmt::Display for Record {
     }
 }
 
-/// Sees every allocation and free of a context, after it happened. Must not allocate from or free to the same context.
+/// Sees every allocation and free of a context, after it happened. Must not allocate from or free
+/// to the same context.
 pub type Observer = fn(&Record);
 
 /// Records the last events of a context and tells the observer.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Whether anybody wants records; most of the time nobody does, and then an event costs one load.
+    /// Whether anybody wants records; most of the time nobody does, and then an event costs one
+    /// load.
     active: AtomicBool,
     #[cfg(feature = "alloc")]
     kept: alloc::sync::Arc<Kept>,
@@ -100,7 +104,8 @@ impl History {
         Self { active: AtomicBool::new(false), kept }
     }
 
-    /// With `std`, the environment variable `USM_VERBOSE=2` (or above) prints every event to standard error.
+    /// With `std`, the environment variable `USM_VERBOSE=2` (or above) prints every event to
+    /// standard error.
     pub(crate) fn from_environment() -> Self {
         let history = Self::new();
         #[cfg(feature = "std")]
@@ -175,7 +180,8 @@ mod ring {
 
     use super::Record;
 
-    /// The last records, oldest first. Off (capacity 0) until asked for: history then costs nothing.
+    /// The last records, oldest first. Off (capacity 0) until asked for: history then costs
+    /// nothing.
     #[derive(Debug)]
     pub(super) struct Ring {
         records: VecDeque<Record>,

@@ -10,7 +10,8 @@ use crate::{AllocKind, BackendKind};
 /// Bytes of a runtime's own handle: 64 in CUDA, HIP and Level Zero.
 pub const NATIVE_BYTES: usize = 64;
 
-/// Names an allocation of another process: a runtime's own handle, and which part of what it names is meant.
+/// Names an allocation of another process: a runtime's own handle, and which part of what it names
+/// is meant.
 ///
 /// ```
 /// use usm_core::ipc::IpcHandle;
@@ -27,7 +28,8 @@ pub struct IpcHandle {
 }
 
 impl IpcHandle {
-    /// Bytes of the form that travels: `usm1`, backend, kind, two zeros, offset and size (little-endian), the runtime's handle.
+    /// Bytes of the form that travels: `usm1`, backend, kind, two zeros, offset and size
+    /// (little-endian), the runtime's handle.
     pub const BYTES: usize = 24 + NATIVE_BYTES;
 
     const MAGIC: [u8; 4] = *b"usm1";
@@ -59,7 +61,8 @@ impl IpcHandle {
         self.size
     }
 
-    /// The runtime's own handle. It names a block in which the allocation begins [`offset`](Self::offset) bytes in.
+    /// The runtime's own handle. It names a block in which the allocation begins
+    /// [`offset`](Self::offset) bytes in.
     #[must_use]
     pub const fn native(&self) -> &[u8; NATIVE_BYTES] {
         &self.native
@@ -85,7 +88,8 @@ impl IpcHandle {
         bytes
     }
 
-    /// The handle of which these bytes are the travelling form. What the runtime's part names cannot be checked here.
+    /// The handle of which these bytes are the travelling form. What the runtime's part names
+    /// cannot be checked here.
     ///
     /// # Errors
     /// [`ErrorKind::BadIpcHandle`] with the position of the first byte that cannot be right.
@@ -119,12 +123,14 @@ impl IpcHandle {
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> Allocation<B> {
-    /// A handle by which another process opens this memory, once the work that writes it has finished. Whoever opens it
-    /// must be told when it may be used, and this allocation must live until nobody does.
+    /// A handle by which another process opens this memory, once the work that writes it has
+    /// finished. Whoever opens it must be told when it may be used, and this allocation must live
+    /// until nobody does.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the runtime has no such handles, or not for this kind; for memory of another owner; for memory
-    /// from a queue and parts of it, whichever the runtime: CUDA shares none that was allocated in order.
+    /// [`ErrorKind::Unsupported`] where the runtime has no such handles, or not for this kind; for
+    /// memory of another owner; for memory from a queue and parts of it, whichever the runtime:
+    /// CUDA shares none that was allocated in order.
     pub fn export_ipc(&self) -> Result<IpcHandle> {
         let context = self.context();
         let backend = context.info().backend;
@@ -156,15 +162,15 @@ impl<B: Backend> Allocation<B> {
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> Context<B> {
-    /// Memory that another process exported. It is not in this context's books; dropping the allocation closes it after
-    /// the last use.
+    /// Memory that another process exported. It is not in this context's books; dropping the
+    /// allocation closes it after the last use.
     ///
     /// # Safety
     /// The other process keeps the allocation while this one lives, and both order their accesses.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the runtime has no such handles or another runtime made this one; the runtime's
-    /// refusal of a handle that names nothing.
+    /// [`ErrorKind::Unsupported`] where the runtime has no such handles or another runtime made
+    /// this one; the runtime's refusal of a handle that names nothing.
     pub unsafe fn open_ipc(&self, handle: &IpcHandle) -> Result<Allocation<B>> {
         let backend = self.info().backend;
         if handle.backend != backend {
@@ -179,7 +185,8 @@ impl<B: Backend> Context<B> {
         let pointer = base.map_addr(|base| base.saturating_add(handle.offset as usize));
         let alignment = 1 << pointer.addr().trailing_zeros().min(usize::BITS - 2);
         let block = Block { pointer, size: handle.size as usize, alignment, kind: handle.kind };
-        // SAFETY: the runtime maps at least what was exported, as long as `owner` lives; the rest is the caller's promise.
+        // SAFETY: the runtime maps at least what was exported, as long as `owner` lives; the rest
+        // is the caller's promise.
         Ok(unsafe { Allocation::foreign(self.clone(), block, alloc::boxed::Box::new(owner)) })
     }
 }

@@ -1,12 +1,13 @@
-//! Allocation kinds: the run-time value [`AllocKind`], the compile-time markers, and the rule of host access.
+//! Allocation kinds: the run-time value [`AllocKind`], the compile-time markers, and the rule of
+//! host access.
 
 use core::fmt;
 
 /// The kind of a USM pointer, as every runtime of the field distinguishes it.
 ///
-/// The four values are exhaustive by standard (SYCL 2020 `usm::alloc`, Level Zero `ze_memory_type_t`,
-/// OpenCL `CL_MEM_TYPE_*_INTEL`), so this enum is not `#[non_exhaustive]`. Enum values that a driver adds
-/// later (Level Zero's `HOST_IMPORTED`) map to [`AllocKind::Unknown`].
+/// The four values are exhaustive by standard (SYCL 2020 `usm::alloc`, Level Zero
+/// `ze_memory_type_t`, OpenCL `CL_MEM_TYPE_*_INTEL`), so this enum is not `#[non_exhaustive]`. Enum
+/// values that a driver adds later (Level Zero's `HOST_IMPORTED`) map to [`AllocKind::Unknown`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AllocKind {
     /// In host memory, accessible by host and device, does not migrate.
@@ -55,7 +56,8 @@ impl fmt::Display for AllocKind {
 
 /// The four memory types of one allocation call: the opaque buffer and the three USM kinds.
 ///
-/// The names printed are those of the OpenVINO GPU plugin, whose log line [`history`](crate::history) writes.
+/// The names printed are those of the OpenVINO GPU plugin, whose log line
+/// [`history`](crate::history) writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryType {
     /// An opaque memory object without an address (`cl_mem`).
@@ -155,8 +157,8 @@ pub trait KnownKind: Kind {
     const ALLOC: AllocKind;
 }
 
-/// Kinds whose memory the host may dereference. [`Device`] and [`AnyKind`] do not implement it, so a host view of
-/// device memory does not compile.
+/// Kinds whose memory the host may dereference. [`Device`] and [`AnyKind`] do not implement it, so
+/// a host view of device memory does not compile.
 #[diagnostic::on_unimplemented(
     message = "the host cannot read or write memory of kind `{Self}` in place",
     label = "no host view of this kind",

@@ -64,15 +64,16 @@ mod typed;
 mod uses;
 mod view;
 
-/// Whether calls may still enter the runtimes, for usm-kernel, which makes them too, and for usm-python, whose interpreter ends before the process: no
-/// part of the interface.
+/// Whether calls may still enter the runtimes, for usm-kernel, which makes them too, and for
+/// usm-python, whose interpreter ends before the process: no part of the interface.
 #[cfg(feature = "std")]
 #[doc(hidden)]
 pub mod ends {
     pub use crate::process::{Inside, ask, finish_work, watch_forks, work};
 }
 
-/// The lock of the models or of valgrind, and what memcheck is told, for usm-pool: no part of the interface.
+/// The lock of the models or of valgrind, and what memcheck is told, for usm-pool: no part of the
+/// interface.
 #[cfg(any(loom, usm_valgrind))]
 #[doc(hidden)]
 pub mod stand_in {

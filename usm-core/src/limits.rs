@@ -13,12 +13,14 @@ pub enum Fallback {
     Host,
 }
 
-/// The memory type to allocate: the one asked for, or host memory where the device's memory is full and `fallback`
-/// allows it. `in_use` is what device and shared memory and buffers of the context take already, in bytes.
+/// The memory type to allocate: the one asked for, or host memory where the device's memory is full
+/// and `fallback` allows it. `in_use` is what device and shared memory and buffers of the context
+/// take already, in bytes.
 ///
 /// # Errors
-/// [`ErrorKind::OverMaxAlloc`] when one allocation is above the device's limit (there is no fallback from that: host
-/// memory of a context has the same limit), [`ErrorKind::OverMemory`] when the sum would exceed the device's memory.
+/// [`ErrorKind::OverMaxAlloc`] when one allocation is above the device's limit (there is no
+/// fallback from that: host memory of a context has the same limit), [`ErrorKind::OverMemory`] when
+/// the sum would exceed the device's memory.
 #[inline]
 pub fn place(
     info: &DeviceInfo,

@@ -1,11 +1,13 @@
 //! Whether calls may still enter the runtimes, and which threads are in one.
 //!
-//! Two things end a runtime beneath the objects of a program. At the end of the process its library is taken apart while other threads may be in it
-//! and work may be in flight, which Intel's CPU runtime answers by a fault: [`exit`] waits for all of it first. After a fork its threads are gone, and its
-//! locks may be held by them for ever: [`fork`] keeps the child out.
+//! Two things end a runtime beneath the objects of a program. At the end of the process its library
+//! is taken apart while other threads may be in it and work may be in flight, which Intel's CPU
+//! runtime answers by a fault: [`exit`] waits for all of it first. After a fork its threads are
+//! gone, and its locks may be held by them for ever: [`fork`] keeps the child out.
 //!
-//! Every call into a runtime is made between [`work`] or [`ask`] and the drop of what they give. Both cost one load of a number that hardly ever changes,
-//! and two plain stores to a line of the calling thread.
+//! Every call into a runtime is made between [`work`] or [`ask`] and the drop of what they give.
+//! Both cost one load of a number that hardly ever changes, and two plain stores to a line of the
+//! calling thread.
 
 pub(crate) mod exit;
 pub(crate) mod fork;
@@ -26,7 +28,8 @@ pub use fork::watch_forks;
 
 /// Everything goes.
 const RUNS: u8 = 0;
-/// An interpreter ends, and waits for what is in flight: other threads may go on, but slowly, or their work would never end.
+/// An interpreter ends, and waits for what is in flight: other threads may go on, but slowly, or
+/// their work would never end.
 const WAITS: u8 = 1;
 /// The process ends: what is in flight is waited for, and nothing new is begun.
 const ENDS: u8 = 2;
@@ -53,7 +56,8 @@ static PLACES: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
 
 std::thread_local! {
     static HERE: Cell<*const Place> = const { Cell::new(ptr::null()) };
-    /// Its drop gives the place back; beside [`HERE`], which is read without the question whether it was dropped.
+    /// Its drop gives the place back; beside [`HERE`], which is read without the question whether
+    /// it was dropped.
     static LEASE: Lease = const { Lease };
 }
 
@@ -94,7 +98,8 @@ pub fn work() -> Result<Inside> {
     enter(RUNS)
 }
 
-/// To be called before a question, a wait, or what gives something back; these go on while the process waits for its work.
+/// To be called before a question, a wait, or what gives something back; these go on while the
+/// process waits for its work.
 ///
 /// # Errors
 /// As [`work`], later.
@@ -103,7 +108,8 @@ pub fn ask() -> Result<Inside> {
     enter(ENDS)
 }
 
-/// Whether [`ask`] would refuse, for what calls no runtime and takes a lock that a forked child may find locked.
+/// Whether [`ask`] would refuse, for what calls no runtime and takes a lock that a forked child may
+/// find locked.
 #[inline]
 pub(crate) fn is_over() -> bool {
     STAGE.load(Ordering::Relaxed) > ENDS
@@ -157,7 +163,8 @@ fn take_place() -> &'static Place {
         }
     });
     HERE.set(place);
-    // At the end of a thread, after the lease was dropped, the place stays with the thread: there is no later moment to give it back.
+    // At the end of a thread, after the lease was dropped, the place stays with the thread: there
+    // is no later moment to give it back.
     let _ = LEASE.try_with(|_| {});
     place
 }
@@ -174,7 +181,8 @@ fn all_places() -> impl Iterator<Item = &'static Place> {
     core::iter::successors(at(PLACES.load(Ordering::Acquire)), move |place| at(place.next))
 }
 
-/// Waits until no other thread is in a call that it began before the stage was changed, at most until `end`; whether that is so.
+/// Waits until no other thread is in a call that it began before the stage was changed, at most
+/// until `end`; whether that is so.
 fn others_are_out(end: Instant) -> bool {
     let here = HERE.get();
     let mut others = all_places().filter(|place| !ptr::eq(*place, here)).peekable();
@@ -182,7 +190,8 @@ fn others_are_out(end: Instant) -> bool {
     if others.peek().is_none() || cfg!(usm_valgrind) {
         return true;
     }
-    // A thread that read the old stage stored its depth before; a processor keeps a store back for less than a microsecond.
+    // A thread that read the old stage stored its depth before; a processor keeps a store back for
+    // less than a microsecond.
     thread::sleep(Duration::from_millis(1));
     for place in others {
         while place.depth.load(Ordering::Acquire) != 0 {

@@ -54,7 +54,8 @@ impl<B: Backend> Queue<B> {
         Ok(unsafe { Self::from_raw(context, raw, order) })
     }
 
-    /// Wraps a backend's own queue. Each wrapper counts as a queue of its own where in-order queues are told apart.
+    /// Wraps a backend's own queue. Each wrapper counts as a queue of its own where in-order queues
+    /// are told apart.
     ///
     /// # Safety
     /// `raw` is a queue of `context`'s native context, and orders its operations as `order` says.
@@ -93,18 +94,21 @@ impl<B: Backend> Queue<B> {
 
     /// Submits work over `usages`: the one door through which kernels, copies and fills go.
     ///
-    /// Checks the context of every usage, the sum of the distinct arguments and live host views; gives `run` the
-    /// events of all conflicting earlier work together with `after`; records the new event on every usage.
+    /// Checks the context of every usage, the sum of the distinct arguments and live host views;
+    /// gives `run` the events of all conflicting earlier work together with `after`; records the
+    /// new event on every usage.
     ///
     /// # Safety
-    /// `run` submits to the queue it is given, after the events it is given, work that touches only memory in `usages`
-    /// (and memory that stays valid otherwise), in the way they say, and returns the event of that work; when it
-    /// returns an error, nothing was submitted. Where the work writes, nobody else uses those bytes before the event is complete
-    /// without waiting for it. What a usage by [`Usage::alone`] was promised holds until the call has returned: its allocation is named once in `usages`, and
-    /// no other thread names it or reaches it meanwhile.
+    /// `run` submits to the queue it is given, after the events it is given, work that touches only
+    /// memory in `usages` (and memory that stays valid otherwise), in the way they say, and returns
+    /// the event of that work; when it returns an error, nothing was submitted. Where the work
+    /// writes, nobody else uses those bytes before the event is complete without waiting for it.
+    /// What a usage by [`Usage::alone`] was promised holds until the call has returned: its
+    /// allocation is named once in `usages`, and no other thread names it or reaches it meanwhile.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`], or the runtime's.
+    /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`],
+    /// or the runtime's.
     pub unsafe fn submit(
         &self,
         usages: &[Usage<'_, B>],
@@ -127,7 +131,8 @@ impl<B: Backend> Queue<B> {
         Ok(Event::of(raw, shared))
     }
 
-    /// [`submit`](Self::submit) of work over `len` bytes; of a barrier where there are none: runtimes refuse such work.
+    /// [`submit`](Self::submit) of work over `len` bytes; of a barrier where there are none:
+    /// runtimes refuse such work.
     ///
     /// # Safety
     /// As there, for `run` where there are bytes.
@@ -193,8 +198,9 @@ impl<B: Backend> Queue<B> {
         Ok(event)
     }
 
-    /// Without a heap there is no list of uses: the work is waited for. When that fails, whether it still runs is
-    /// unknown, and there is no list to remember it, so the wait goes on; backends without `alloc` are synchronous.
+    /// Without a heap there is no list of uses: the work is waited for. When that fails, whether it
+    /// still runs is unknown, and there is no list to remember it, so the wait goes on; backends
+    /// without `alloc` are synchronous.
     #[cfg(not(feature = "alloc"))]
     fn ordered(
         &self,
@@ -209,8 +215,8 @@ impl<B: Backend> Queue<B> {
     /// Copies `len` bytes between two allocations.
     ///
     /// # Errors
-    /// [`ErrorKind::ZeroSize`] never: an empty copy is a barrier. [`ErrorKind::OutOfBounds`], and what
-    /// [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::ZeroSize`] never: an empty copy is a barrier. [`ErrorKind::OutOfBounds`], and
+    /// what [`submit`](Self::submit) refuses.
     pub fn copy_bytes(
         &self,
         dst: &mut Allocation<B>,
@@ -221,25 +227,29 @@ impl<B: Backend> Queue<B> {
     ) -> Result<Event<B>> {
         dst.check_range(dst_offset, len)?;
         src.check_range(src_offset, len)?;
-        // SAFETY: borrowed exclusively until the submission has returned, and the usages go to that one alone.
+        // SAFETY: borrowed exclusively until the submission has returned, and the usages go to that
+        // one alone.
         let usages = [unsafe { Usage::alone(dst, Access::Write) }, Usage::read(src)];
         let to = dst.as_ptr().wrapping_add(dst_offset);
         let from = src.as_ptr().wrapping_add(src_offset);
         // Two owners never overlap, except when one is foreign: then the addresses decide.
         disjoint(to as usize, from as usize, len)?;
         let copy = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: both ranges lie inside live allocations of the queue's context (checked by `submit`) and are disjoint; the usages keep
-            // both alive and ordered until the copy is done.
+            // SAFETY: both ranges lie inside live allocations of the queue's context (checked by
+            // `submit`) and are disjoint; the usages keep both alive and ordered until the copy is
+            // done.
             unsafe { queue.copy(to, from, len, after) }
         };
-        // SAFETY: the copy touches what the usages say, of which `dst` is borrowed exclusively; an error of it means that it was not submitted.
+        // SAFETY: the copy touches what the usages say, of which `dst` is borrowed exclusively; an
+        // error of it means that it was not submitted.
         unsafe { self.submit_bytes(len, &usages, copy) }
     }
 
     /// Copies `len` bytes inside one allocation; the ranges must not overlap.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Overlap`], and what [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::OutOfBounds`], [`ErrorKind::Overlap`], and what [`submit`](Self::submit)
+    /// refuses.
     pub fn copy_within(
         &self,
         allocation: &mut Allocation<B>,
@@ -252,7 +262,8 @@ impl<B: Backend> Queue<B> {
         let to = allocation.as_ptr().wrapping_add(dst_offset);
         let from = allocation.as_ptr().wrapping_add(src_offset);
         disjoint(to as usize, from as usize, len)?;
-        // SAFETY: borrowed exclusively until the submission has returned, and the usage goes to that one alone.
+        // SAFETY: borrowed exclusively until the submission has returned, and the usage goes to
+        // that one alone.
         let usage = unsafe { Usage::alone(allocation, Access::Write) };
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: as in `copy_bytes`, inside one allocation.
@@ -265,7 +276,8 @@ impl<B: Backend> Queue<B> {
     /// Repeats `pattern` (1, 2, 4, 8 or 16 bytes) over `len` bytes at `offset`.
     ///
     /// # Errors
-    /// [`ErrorKind::BadPattern`], [`ErrorKind::OutOfBounds`], and what [`submit`](Self::submit) refuses.
+    /// [`ErrorKind::BadPattern`], [`ErrorKind::OutOfBounds`], and what [`submit`](Self::submit)
+    /// refuses.
     pub fn fill_bytes(
         &self,
         allocation: &mut Allocation<B>,
@@ -276,14 +288,17 @@ impl<B: Backend> Queue<B> {
         allocation.check_range(offset, len)?;
         let to = allocation.as_ptr().wrapping_add(offset);
         suits(pattern, to as usize, len)?;
-        // SAFETY: borrowed exclusively until the submission has returned, and the usage goes to that one alone.
+        // SAFETY: borrowed exclusively until the submission has returned, and the usage goes to
+        // that one alone.
         let usage = unsafe { Usage::alone(allocation, Access::Write) };
         let fill = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: the range lies inside a live allocation of the queue's context, is a multiple of the pattern, and the usage keeps the
-            // allocation alive and ordered until the fill is done.
+            // SAFETY: the range lies inside a live allocation of the queue's context, is a multiple
+            // of the pattern, and the usage keeps the allocation alive and ordered until the fill
+            // is done.
             unsafe { queue.fill(to, pattern, len, after) }
         };
-        // SAFETY: the fill touches what the usage says, which is borrowed exclusively; an error of it means that it was not submitted.
+        // SAFETY: the fill touches what the usage says, which is borrowed exclusively; an error of
+        // it means that it was not submitted.
         unsafe { self.submit_bytes(len, &[usage], fill) }
     }
 
@@ -293,7 +308,8 @@ impl<B: Backend> Queue<B> {
     /// [`ErrorKind::Unsupported`], and what [`submit`](Self::submit) refuses.
     pub fn prefetch(&self, allocation: &Allocation<B>) -> Result<Event<B>> {
         let prefetch = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: the whole of a live allocation of the queue's context, which the usage keeps until this is done.
+            // SAFETY: the whole of a live allocation of the queue's context, which the usage keeps
+            // until this is done.
             unsafe { B::Advice::prefetch(queue, allocation.as_ptr(), allocation.size(), after) }
         };
         // SAFETY: a prefetch changes no value.
@@ -313,7 +329,8 @@ impl<B: Backend> Queue<B> {
         unsafe { self.submit(&[Usage::read(allocation)], &[], advise) }
     }
 
-    /// An event after `after` and, with none given, after everything submitted to this queue before.
+    /// An event after `after` and, with none given, after everything submitted to this queue
+    /// before.
     ///
     /// # Errors
     /// [`ErrorKind::WrongContext`], or the runtime's.
@@ -321,11 +338,12 @@ impl<B: Backend> Queue<B> {
         self.barrier_over(&[], after)
     }
 
-    /// A [`barrier`](Self::barrier) that also follows earlier work on these objects, as an operation that used them so would, and that
-    /// later work on them follows.
+    /// A [`barrier`](Self::barrier) that also follows earlier work on these objects, as an
+    /// operation that used them so would, and that later work on them follows.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`], or the runtime's.
+    /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`],
+    /// or the runtime's.
     pub fn barrier_over(&self, usages: &[Usage<'_, B>], after: &[Event<B>]) -> Result<Event<B>> {
         // SAFETY: `submit` gives events of the queue's context.
         let barrier = |queue: &B::Queue, events: &[B::Event]| unsafe { queue.barrier(events) };
@@ -352,8 +370,8 @@ impl<B: Backend> Queue<B> {
         Ok(())
     }
 
-    /// What is in flight in the queue now, for who waits for it in parts: what is submitted meanwhile is not in it, so steady load does not keep such a
-    /// wait from ending.
+    /// What is in flight in the queue now, for who waits for it in parts: what is submitted
+    /// meanwhile is not in it, so steady load does not keep such a wait from ending.
     ///
     /// # Errors
     /// The runtime's.
@@ -373,7 +391,8 @@ impl<B: Backend> Queue<B> {
     }
 }
 
-/// The other side of a buffer copy is memory that the host reaches: runtimes take a host pointer there.
+/// The other side of a buffer copy is memory that the host reaches: runtimes take a host pointer
+/// there.
 pub(crate) fn host_side<B: Backend>(allocation: &Allocation<B>) -> Result<()> {
     let kind = allocation.kind();
     if kind.is_host_accessible() { Ok(()) } else { Err(ErrorKind::NotHostAccessible { kind }.into()) }
@@ -395,8 +414,8 @@ fn admit<B: Backend>(shared: &Shared, usages: &[Usage<'_, B>]) -> Result<()> {
     limits::check_launch(shared.info(), distinct.map(|(_, usage)| usage.bytes))
 }
 
-/// Refuses a pattern of another width than runtimes fill with, and one that does not divide the range and where it begins: an address, or an
-/// offset in a buffer.
+/// Refuses a pattern of another width than runtimes fill with, and one that does not divide the
+/// range and where it begins: an address, or an offset in a buffer.
 #[inline]
 pub(crate) fn suits(pattern: &[u8], at: usize, len: usize) -> Result<()> {
     let width = pattern.len();

@@ -1,30 +1,41 @@
-//! Memory from a queue: device memory that is allocated and freed in the queue's order, where the runtime does that.
+//! Memory from a queue: device memory that is allocated and freed in the queue's order, where the
+//! runtime does that.
 //!
-//! A queue is a [`MemorySource`]: whatever takes a source takes a queue. Nothing waits for the device, neither here nor in the drop of what was
-//! allocated, and memory whose free comes before in the queue is given out again. Where the device has no such thing ([`DeviceInfo::queue_memory`]),
-//! and for the other kinds, the same program gets memory of the queue's context.
+//! A queue is a [`MemorySource`]: whatever takes a source takes a queue. Nothing waits for the
+//! device, neither here nor in the drop of what was allocated, and memory whose free comes before
+//! in the queue is given out again. Where the device has no such thing
+//! ([`DeviceInfo::queue_memory`]), and for the other kinds, the same program gets memory of the
+//! queue's context.
 //!
 //! # Why this is sound
 //!
-//! - The allocation is recorded as a write by its queue, with an event. So the first use by another queue, or by the same one if that is out of
-//!   order, starts after it, and a later use follows the first; the same in-order queue needs no event. [`Pending`](crate::Pending) of the
-//!   memory has the event too, and so have those who carve parts from it.
-//! - The free is submitted by the drop of the one owner, so no use is submitted after it. It is given the events of all uses but those by the same
-//!   in-order queue, which come before it there. The owner holds the queue: dropping the queue first changes nothing.
-//! - The address may be given out again as soon as the free is submitted, to memory whose first use is ordered after it. The registry
-//!   then has an entry with a later number, which the old owner does not touch; that owner is the only one who may still name the old
-//!   memory, and it is being dropped.
-//! - A free that is refused leaves the block as it was. It waits in the [`Deferred`](crate::Deferred) list for all its uses, the allocation among
-//!   them, and goes by [`ContextOps::free`](crate::backend::ContextOps::free). Uses that failed never end there, and the block is leaked and counted, as always.
-//! - Both are work on the device, so neither is submitted while a host view forbids that (`gate.rs`). The allocation is memory of the context
-//!   then; the free is one that is refused, and as the view has waited for all work, it mostly finds its uses finished.
-//! - Only the owner's drop frees. Who forgets it leaks it; an [`Event`](crate::Event) forgotten, or dropped, takes no use out of the list.
+//! - The allocation is recorded as a write by its queue, with an event. So the first use by another
+//!   queue, or by the same one if that is out of order, starts after it, and a later use follows
+//!   the first; the same in-order queue needs no event. [`Pending`](crate::Pending) of the memory
+//!   has the event too, and so have those who carve parts from it.
+//! - The free is submitted by the drop of the one owner, so no use is submitted after it. It is
+//!   given the events of all uses but those by the same in-order queue, which come before it there.
+//!   The owner holds the queue: dropping the queue first changes nothing.
+//! - The address may be given out again as soon as the free is submitted, to memory whose first use
+//!   is ordered after it. The registry then has an entry with a later number, which the old owner
+//!   does not touch; that owner is the only one who may still name the old memory, and it is being
+//!   dropped.
+//! - A free that is refused leaves the block as it was. It waits in the
+//!   [`Deferred`](crate::Deferred) list for all its uses, the allocation among them, and goes by
+//!   [`ContextOps::free`](crate::backend::ContextOps::free). Uses that failed never end there, and
+//!   the block is leaked and counted, as always.
+//! - Both are work on the device, so neither is submitted while a host view forbids that
+//!   (`gate.rs`). The allocation is memory of the context then; the free is one that is refused,
+//!   and as the view has waited for all work, it mostly finds its uses finished.
+//! - Only the owner's drop frees. Who forgets it leaks it; an [`Event`](crate::Event) forgotten, or
+//!   dropped, takes no use out of the list.
 //!
 //! # In the books
 //!
-//! Memory from a queue leaves statistics, history and registry when its owner is dropped, on every backend, whether or not the runtime has it back
-//! then: the same program has the same numbers everywhere, at every moment. Against the memory's size its bytes count until they are back in the
-//! runtime's hands, which with queue order is when the free was submitted.
+//! Memory from a queue leaves statistics, history and registry when its owner is dropped, on every
+//! backend, whether or not the runtime has it back then: the same program has the same numbers
+//! everywhere, at every moment. Against the memory's size its bytes count until they are back in
+//! the runtime's hands, which with queue order is when the free was submitted.
 //!
 //! [`DeviceInfo::queue_memory`]: crate::DeviceInfo::queue_memory
 
@@ -35,9 +46,10 @@ use crate::error::Result;
 use crate::queue::Queue;
 use crate::source::{MemorySource, Request};
 
-/// Device memory in the order of the queue where [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) says so, memory of the
-/// queue's context otherwise, and while a host view forbids work on the device. The allocation may be used by every queue of the context,
-/// and outlives this one.
+/// Device memory in the order of the queue where
+/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) says so, memory of the queue's
+/// context otherwise, and while a host view forbids work on the device. The allocation may be used
+/// by every queue of the context, and outlives this one.
 ///
 /// ```
 /// # #[cfg(feature = "mock")] {
@@ -89,7 +101,8 @@ pub(crate) mod ordered {
 
     /// How memory from a queue goes back.
     pub(crate) struct OfQueue<B: Backend> {
-        /// Where the runtime allocated it in order, and so takes it back. Nothing else needs the queue, whose end would be put off.
+        /// Where the runtime allocated it in order, and so takes it back. Nothing else needs the
+        /// queue, whose end would be put off.
         queue: Option<B::Queue>,
         /// Of the queue, 0 when out of order: see [`Uses`].
         id: u64,
@@ -158,7 +171,8 @@ pub(crate) mod ordered {
         Ok((Block { pointer, size, alignment, kind: AllocKind::Device }, event))
     }
 
-    /// Expects that the books have the block, and a handle of the context where it is counted there.
+    /// Expects that the books have the block, and a handle of the context where it is counted
+    /// there.
     #[inline]
     fn allocated<B: Backend>(queue: &Queue<B>, block: Block, serial: u64, event: B::Event) -> Allocation<B> {
         // As a write: whoever uses it from elsewhere starts after it.
@@ -203,7 +217,8 @@ pub(crate) mod ordered {
         }
     }
 
-    /// Gives the block back behind its uses. Whether a handle of the context went with it: it then must not be dropped.
+    /// Gives the block back behind its uses. Whether a handle of the context went with it: it then
+    /// must not be dropped.
     pub(crate) fn free<B: Backend>(
         context: &Context<B>,
         block: Block,
@@ -214,8 +229,9 @@ pub(crate) mod ordered {
             let (Some(queue), Ok(_admitted)) = (&of_queue.queue, context.shared().submit()) else {
                 return false;
             };
-            // SAFETY: allocated in order, and its one owner is being dropped: freed once, and nobody submits a use any more. Those that were
-            // submitted are known to `uses`; what it leaves out was submitted to this in-order queue before.
+            // SAFETY: allocated in order, and its one owner is being dropped: freed once, and
+            // nobody submits a use any more. Those that were submitted are known to `uses`; what it
+            // leaves out was submitted to this in-order queue before.
             let free = |after: &[_]| unsafe { B::QueueMemory::free(queue, &block, after) };
             uses.with_others(of_queue.id, free).is_ok()
         };
@@ -250,7 +266,8 @@ pub(crate) mod ordered {
             assert_eq!(mock.violations(), []);
         }
 
-        /// Refused or not, it was in no statistics, and its bytes count for as long as the runtime has not taken it back.
+        /// Refused or not, it was in no statistics, and its bytes count for as long as the runtime
+        /// has not taken it back.
         #[test]
         fn what_found_no_room_goes_back() {
             for refuses in [false, true] {

@@ -6,10 +6,12 @@ use alloc::vec::Vec;
 use crate::backend::PointerInfo;
 use crate::sync::Mutex;
 
-/// Live allocations by base address. Answers for any pointer into one of them; one past the end belongs to none.
+/// Live allocations by base address. Answers for any pointer into one of them; one past the end
+/// belongs to none.
 ///
-/// Two levels: the first bases of leaves of up to 64 blocks, and the leaves. Both searches run over plain addresses that lie
-/// together, which at ten thousand blocks takes a third of the time of a general ordered map.
+/// Two levels: the first bases of leaves of up to 64 blocks, and the leaves. Both searches run over
+/// plain addresses that lie together, which at ten thousand blocks takes a third of the time of a
+/// general ordered map.
 #[derive(Debug, Default)]
 pub struct Registry {
     blocks: Mutex<Blocks>,
@@ -25,11 +27,12 @@ struct Leaf {
     len: usize,
 }
 
-/// The map itself. Each entry carries a serial number, by which its owner takes out that entry and no later one at its address.
+/// The map itself. Each entry carries a serial number, by which its owner takes out that entry and
+/// no later one at its address.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    /// The youngest block, with its number: many a block is freed before the next is allocated, and then no leaf is touched.
-    /// It goes before the others, which are all older.
+    /// The youngest block, with its number: many a block is freed before the next is allocated, and
+    /// then no leaf is touched. It goes before the others, which are all older.
     youngest: Option<(PointerInfo, u64)>,
     sorted: Sorted,
 }
@@ -39,11 +42,12 @@ pub(crate) struct Blocks {
 struct Sorted {
     /// Base of the first block of each leaf but the first leaf, which has everything below.
     firsts: Vec<usize>,
-    /// One leaf more than `firsts`, none before the first block. Only a leaf without others may be empty. Boxed, because a
-    /// split moves those behind it.
+    /// One leaf more than `firsts`, none before the first block. Only a leaf without others may be
+    /// empty. Boxed, because a split moves those behind it.
     #[allow(clippy::vec_box)]
     leaves: Vec<Box<Leaf>>,
-    /// The last leaf that became empty: for a program whose number of blocks goes up and down where leaves meet.
+    /// The last leaf that became empty: for a program whose number of blocks goes up and down where
+    /// leaves meet.
     spare: Option<Box<Leaf>>,
     len: usize,
 }
@@ -184,7 +188,8 @@ impl Sorted {
             let last_of_leaf = self.leaves[index].len == 1;
             self.remove_at(index, place);
             if last_of_leaf {
-                // The leaf went with it. It was not the one of the new block, so there is one before.
+                // The leaf went with it. It was not the one of the new block, so there is one
+                // before.
                 index -= 1;
                 place = self.leaves[index].len;
             }

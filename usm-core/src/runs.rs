@@ -9,14 +9,16 @@ use crate::strided::{Axis, Plan};
 type Line = unsafe fn(*mut u8, *const u8, usize, Axis);
 
 /// # Safety
-/// Every run of the plan is valid at both addresses, for reading and for writing, and the ranges do not overlap.
+/// Every run of the plan is valid at both addresses, for reading and for writing, and the ranges do
+/// not overlap.
 pub(crate) unsafe fn copy_runs(plan: &Plan, dst: *mut u8, src: *const u8) {
     let (axes, run) = (plan.axes(), plan.run);
     let (inner, line_axes) = match axes.last() {
         Some(inner) => (*inner, 1),
         None => (Axis { extent: 1, to: 0, from: 0 }, 0),
     };
-    // A run of a number's width is one load and one store; a call of `memcpy` for each took four times as long.
+    // A run of a number's width is one load and one store; a call of `memcpy` for each took four
+    // times as long.
     let line: Line = match run {
         1 => line_of::<1>,
         2 => line_of::<2>,

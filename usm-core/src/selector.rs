@@ -1,5 +1,5 @@
-//! Device selectors: SYCL's filter strings `backend:type:index`, each part optional, with a leading `sycl:` for devices
-//! reached through the SYCL runtime.
+//! Device selectors: SYCL's filter strings `backend:type:index`, each part optional, with a leading
+//! `sycl:` for devices reached through the SYCL runtime.
 
 use core::fmt;
 use core::str::FromStr;
@@ -32,7 +32,8 @@ pub struct Selector {
     pub index: Option<u32>,
 }
 
-/// Why a selector was refused; `part` counts the colon-separated parts from 1. `Debug` prints the sentence too.
+/// Why a selector was refused; `part` counts the colon-separated parts from 1. `Debug` prints the
+/// sentence too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SelectorError {

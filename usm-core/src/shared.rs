@@ -21,7 +21,8 @@ use crate::{DeviceInfo, MemoryType};
 /// Waits give up after this long unless the context says otherwise.
 pub const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(30);
 
-/// Statistics, history, limits, registry and gate of one context; the gate is the device's. Backends embed one in their context.
+/// Statistics, history, limits, registry and gate of one context; the gate is the device's.
+/// Backends embed one in their context.
 #[derive(Debug)]
 pub struct Shared {
     id: u64,
@@ -56,7 +57,8 @@ pub(crate) struct Entered(
 pub(crate) struct Admitted<'s>(Entered, Option<SubmitGuard<'s>>);
 
 impl Shared {
-    /// Bookkeeping of a new context over the device that `info` describes, with books that no other context sees.
+    /// Bookkeeping of a new context over the device that `info` describes, with books that no other
+    /// context sees.
     #[must_use]
     pub fn new(info: DeviceInfo) -> Self {
         #[cfg(feature = "alloc")]
@@ -116,9 +118,10 @@ impl Shared {
         Ok(Entered())
     }
 
-    /// Names the library behind the native context by a number that no other library has while the context lives, such as the
-    /// address of its table of functions. The abilities that take two contexts ([`Peer`](crate::backend::Peer)) are given contexts of
-    /// one library only; a context whose library is not named is given with itself alone.
+    /// Names the library behind the native context by a number that no other library has while the
+    /// context lives, such as the address of its table of functions. The abilities that take two
+    /// contexts ([`Peer`](crate::backend::Peer)) are given contexts of one library only; a context
+    /// whose library is not named is given with itself alone.
     #[must_use]
     pub fn of_library(mut self, library: usize) -> Self {
         self.library = library;
@@ -153,8 +156,9 @@ impl Shared {
         Ok(Admitted(self.work()?, self.gate().map(Gate::submit).transpose()?))
     }
 
-    /// The end of the process waits by `idle` for the work of this context; so do host views of other contexts on the device, where host and device must not
-    /// touch memory at the same time. It gets a limit, and must not keep the context alive: it is dropped after it.
+    /// The end of the process waits by `idle` for the work of this context; so do host views of
+    /// other contexts on the device, where host and device must not touch memory at the same time.
+    /// It gets a limit, and must not keep the context alive: it is dropped after it.
     #[cfg(any(feature = "driver", feature = "mock"))]
     #[doc(hidden)]
     #[must_use]
@@ -219,8 +223,9 @@ impl Shared {
         self.account.find(self.page, address)
     }
 
-    /// Whether an allocation is so small beside the memory that is left that its bytes need not be reserved before the driver is asked:
-    /// 64 threads would have to be at it at once to ask for more than there is, and the limits are applied to what they got.
+    /// Whether an allocation is so small beside the memory that is left that its bytes need not be
+    /// reserved before the driver is asked: 64 threads would have to be at it at once to ask for
+    /// more than there is, and the limits are applied to what they got.
     #[inline]
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let (bytes, in_use) = (bytes as u64, self.account.in_use() as u64);
@@ -228,8 +233,8 @@ impl Shared {
         bytes <= self.info.max_alloc_size && bytes <= left / 64
     }
 
-    /// Applies the limits and reserves the bytes, so that two threads cannot both be given the last of the memory;
-    /// [`unreserve`](Self::unreserve) when the driver then refuses.
+    /// Applies the limits and reserves the bytes, so that two threads cannot both be given the last
+    /// of the memory; [`unreserve`](Self::unreserve) when the driver then refuses.
     pub(crate) fn reserve(
         &self,
         memory_type: MemoryType,
@@ -252,9 +257,10 @@ impl Shared {
         }
     }
 
-    /// Accounts for a block that the driver gave, whose bytes were not reserved. `None`, and nothing is accounted for, when others took the
-    /// rest of the memory meanwhile. The number is what [`free`](Self::free) wants with the block; with `owned`, an owner of the
-    /// context is counted too.
+    /// Accounts for a block that the driver gave, whose bytes were not reserved. `None`, and
+    /// nothing is accounted for, when others took the rest of the memory meanwhile. The number is
+    /// what [`free`](Self::free) wants with the block; with `owned`, an owner of the context is
+    /// counted too.
     #[inline]
     pub(crate) fn allocated_within(&self, block: &Block, owned: bool) -> Option<u64> {
         self.enter(block, Some(self.info.global_mem_size), owned)
@@ -291,7 +297,8 @@ impl Shared {
     #[inline(always)]
     fn enter(&self, block: &Block, limit: Option<u64>, owned: bool) -> Option<u64> {
         if self.history.is_active() {
-            // A copy: whose address is taken is not kept in registers, not even where nobody wants records.
+            // A copy: whose address is taken is not kept in registers, not even where nobody wants
+            // records.
             return self.enter_and_tell(*block, limit, owned);
         }
         self.enter_quietly(block, limit, owned).map(|(serial, _)| serial)
@@ -307,7 +314,8 @@ impl Shared {
         Some(serial)
     }
 
-    /// An observer has panicked over what was just entered, and nobody has it: it leaves the books as a leak, whose bytes stay in use.
+    /// An observer has panicked over what was just entered, and nobody has it: it leaves the books
+    /// as a leak, whose bytes stay in use.
     #[cfg_attr(not(feature = "alloc"), allow(unused_variables, reason = "nothing is counted"))]
     fn lost(&self, entry: Entry, known: Option<(usize, u64)>, owned: bool) {
         let _ = self.account.strike(self.page, entry, known);
@@ -329,10 +337,12 @@ impl Shared {
         self.account.enter(self.page, entry, limit, owned)
     }
 
-    /// Gives memory back by `free` and takes it out of the books, in this order: what the next allocation is granted is really there.
-    /// The runtime may give the address out again before the block is out of the registry; its number then tells the two apart.
+    /// Gives memory back by `free` and takes it out of the books, in this order: what the next
+    /// allocation is granted is really there. The runtime may give the address out again before the
+    /// block is out of the registry; its number then tells the two apart.
     ///
-    /// With `owned`, an owner of the context may go in the same step; the answer says whether it did. The last owner never does.
+    /// With `owned`, an owner of the context may go in the same step; the answer says whether it
+    /// did. The last owner never does.
     #[inline]
     pub(crate) fn free(
         &self,
@@ -367,8 +377,9 @@ impl Shared {
         self.tell(Operation::Free, entry, known.map_or(0, |(address, _)| address), numbers);
     }
 
-    /// Takes a block out of the books whatever becomes of it. Where `free` did not give it back, the answer is none, and its bytes are in use
-    /// until [`unreserve`](Self::unreserve); where it did, `owned` and the answer are as for [`free`](Self::free).
+    /// Takes a block out of the books whatever becomes of it. Where `free` did not give it back,
+    /// the answer is none, and its bytes are in use until [`unreserve`](Self::unreserve); where it
+    /// did, `owned` and the answer are as for [`free`](Self::free).
     #[cfg(feature = "alloc")]
     #[inline]
     pub(crate) fn retire(

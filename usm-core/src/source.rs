@@ -74,7 +74,8 @@ impl Request {
     }
 }
 
-/// Gives out allocations. Contexts implement it, and so do arenas and pools; typed arrays take any source.
+/// Gives out allocations. Contexts implement it, and so do arenas and pools; typed arrays take any
+/// source.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` gives out no memory of `{B}`",
     label = "not a source of memory",
@@ -94,8 +95,8 @@ pub trait MemorySource<B: Backend> {
 /// Takes blocks back for a source that carves them from larger allocations.
 #[cfg(feature = "alloc")]
 pub trait Reclaim<B: Backend>: Send + Sync {
-    /// Takes back a block that this source gave out. `pending` are the operations that still use it: the memory may
-    /// be given out again, or freed, only after them.
+    /// Takes back a block that this source gave out. `pending` are the operations that still use
+    /// it: the memory may be given out again, or freed, only after them.
     fn reclaim(&self, block: Block, pending: Pending<B>);
 
     /// [`Allocation::is_of_queue`] of the larger allocation, which its parts answer too.

@@ -1,4 +1,5 @@
-//! Memory on the way: where the processor does its part of a copy when it does not reach an end of it.
+//! Memory on the way: where the processor does its part of a copy when it does not reach an end of
+//! it.
 
 use crate::AllocKind;
 use crate::allocation::Allocation;
@@ -6,15 +7,18 @@ use crate::backend::Backend;
 use crate::context::Context;
 use crate::error::Result;
 
-/// Elements of the heap blocks: as aligned as any allocator's blocks are, so that none does more than usual for them.
+/// Elements of the heap blocks: as aligned as any allocator's blocks are, so that none does more
+/// than usual for them.
 #[cfg(feature = "alloc")]
 type Word = core::mem::MaybeUninit<u128>;
 
-/// Memory of the process, without values yet, that operations of the context copy from and to. It lives until the last of them is done, as
-/// every allocation, and is in no books: it is not the runtime's.
+/// Memory of the process, without values yet, that operations of the context copy from and to. It
+/// lives until the last of them is done, as every allocation, and is in no books: it is not the
+/// runtime's.
 ///
 /// # Safety
-/// Only copies of the runtime touch it, and the host: it is not USM, and no device may be given its address otherwise.
+/// Only copies of the runtime touch it, and the host: it is not USM, and no device may be given its
+/// address otherwise.
 ///
 /// # Errors
 /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
@@ -36,8 +40,8 @@ pub(crate) unsafe fn staging<B: Backend>(context: &Context<B>, bytes: usize) -> 
     heap.try_reserve_exact(bytes.div_ceil(size_of::<Word>())).map_err(|_| out_of_memory())?;
     let pointer = NonNull::new(heap.as_mut_ptr()).ok_or_else(out_of_memory)?.cast();
     let block = Block { pointer, size: bytes, alignment: align_of::<Word>(), kind: AllocKind::Host };
-    // SAFETY: the bytes live as long as the heap block, which the allocation keeps until its last operation is done and which nobody else
-    // knows. They are no USM, which the caller minds.
+    // SAFETY: the bytes live as long as the heap block, which the allocation keeps until its last
+    // operation is done and which nobody else knows. They are no USM, which the caller minds.
     Ok(unsafe { Allocation::foreign(context.clone(), block, Box::new(heap)) })
 }
 

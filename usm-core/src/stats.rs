@@ -22,8 +22,8 @@ pub struct Counters {
 
 /// A snapshot of the statistics of a context, or of all contexts of a device.
 ///
-/// All numbers are of one moment. `sum.peak` is the peak of the sum, not the sum of the peaks: memory of two types that was
-/// never live at the same time is not added up.
+/// All numbers are of one moment. `sum.peak` is the peak of the sum, not the sum of the peaks:
+/// memory of two types that was never live at the same time is not added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -77,7 +77,8 @@ impl fmt::Display for Stats {
     }
 }
 
-/// What a ledger keeps of one memory type: what came and what went, so that each event changes as few words as can be.
+/// What a ledger keeps of one memory type: what came and what went, so that each event changes as
+/// few words as can be.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     allocated: usize,
@@ -162,7 +163,8 @@ impl Ledger {
     }
 }
 
-/// Bytes live and their peaks over all contexts of a device; the rest of a device's [`Stats`] is added up when asked.
+/// Bytes live and their peaks over all contexts of a device; the rest of a device's [`Stats`] is
+/// added up when asked.
 #[derive(Debug)]
 pub(crate) struct Levels {
     /// Per type, then of the sum: (current, peak).

@@ -1,11 +1,12 @@
-//! Where the elements of an array lie in an allocation, and what a copy between two such layouts comes to.
+//! Where the elements of an array lie in an allocation, and what a copy between two such layouts
+//! comes to.
 
 use core::ops::Range;
 
 use crate::error::{ErrorKind, Result};
 
-/// A layout inside an allocation: where the first element starts, the bytes of an element, extents and strides. Strides are
-/// in bytes and may be negative or zero.
+/// A layout inside an allocation: where the first element starts, the bytes of an element, extents
+/// and strides. Strides are in bytes and may be negative or zero.
 ///
 /// ```
 /// use usm_core::Strided;
@@ -30,8 +31,9 @@ impl<'s> Strided<'s> {
     /// A layout whose first element starts `offset` bytes into the allocation.
     ///
     /// # Errors
-    /// [`ErrorKind::ZeroSize`] for elements of 0 bytes, [`ErrorKind::LengthMismatch`] when extents and strides are not as many,
-    /// [`ErrorKind::SizeOverflow`] when an element would start below the allocation or end beyond any address.
+    /// [`ErrorKind::ZeroSize`] for elements of 0 bytes, [`ErrorKind::LengthMismatch`] when extents
+    /// and strides are not as many, [`ErrorKind::SizeOverflow`] when an element would start below
+    /// the allocation or end beyond any address.
     pub fn new(offset: usize, item: usize, shape: &'s [usize], strides: &'s [isize]) -> Result<Self> {
         if item == 0 {
             return Err(ErrorKind::ZeroSize.into());
@@ -80,7 +82,8 @@ impl<'s> Strided<'s> {
 }
 
 impl Strided<'_> {
-    /// Calls `call` with the layout of the same shape without gaps, from byte 0, in C order of the axes.
+    /// Calls `call` with the layout of the same shape without gaps, from byte 0, in C order of the
+    /// axes.
     pub(crate) fn dense<R>(&self, call: impl FnOnce(&Strided<'_>) -> Result<R>) -> Result<R> {
         // More axes than any array library has, so that no heap is needed.
         const MOST: usize = 64;
@@ -96,8 +99,8 @@ impl Strided<'_> {
     }
 }
 
-/// Axes that a copy can have once the trivial ones are gone: each doubles the bytes of the destination at least, and no
-/// address space has 2^48 of them.
+/// Axes that a copy can have once the trivial ones are gone: each doubles the bytes of the
+/// destination at least, and no address space has 2^48 of them.
 const AXES: usize = 48;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,7 +111,8 @@ pub(crate) struct Axis {
     pub(crate) from: isize,
 }
 
-/// A copy as runs of bytes: an odometer over few axes, all in positive order of the destination, outermost first.
+/// A copy as runs of bytes: an odometer over few axes, all in positive order of the destination,
+/// outermost first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     axes: [Axis; AXES],
@@ -148,7 +152,8 @@ impl Plan {
             }
             let mut from = *from;
             if *to < 0 {
-                // Backwards on both sides is the same copy. Inside the range that `Strided::new` has proven.
+                // Backwards on both sides is the same copy. Inside the range that `Strided::new`
+                // has proven.
                 plan.from = plan.from.wrapping_add_signed(from.wrapping_mul((extent - 1) as isize));
                 from = from.wrapping_neg();
             }
@@ -185,7 +190,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Axes that continue each other on both sides become one, and the innermost becomes the run if it is dense.
+    /// Axes that continue each other on both sides become one, and the innermost becomes the run if
+    /// it is dense.
     fn merge(&mut self) {
         let mut kept = 0_usize;
         for index in 0..self.len {
@@ -227,8 +233,8 @@ impl Plan {
         self.runs() * self.run == self.to_range.1 - self.to_range.0
     }
 
-    /// Calls `visit` with the offsets of destination and source of each run, or, with `inner` axes left out, of the first
-    /// run of each group; stops at the first error.
+    /// Calls `visit` with the offsets of destination and source of each run, or, with `inner` axes
+    /// left out, of the first run of each group; stops at the first error.
     pub(crate) fn visit(
         &self,
         inner: usize,

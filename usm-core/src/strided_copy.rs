@@ -1,4 +1,5 @@
-//! Copies between any two layouts: as runs, as rows where the runtime copies rows by itself, or by the processor.
+//! Copies between any two layouts: as runs, as rows where the runtime copies rows by itself, or by
+//! the processor.
 
 #[cfg(feature = "alloc")]
 use crate::QueueOrder;
@@ -14,7 +15,8 @@ use crate::strided::{Plan, Strided};
 
 /// Up to here every run is an operation of its own.
 const FEW_RUNS: usize = 16;
-/// An operation of a runtime takes about as long as the processor needs for these bytes (about 3 microseconds).
+/// An operation of a runtime takes about as long as the processor needs for these bytes (about 3
+/// microseconds).
 const BYTES_AN_OPERATION: usize = 16 << 10;
 
 /// The two ends of a copy; the same allocation twice when it is inside one.
@@ -35,23 +37,27 @@ impl<B: Backend> Copy for Ends<'_, B> {}
 #[derive(Clone, Copy)]
 struct Address(*mut u8);
 
-// SAFETY: the task's contract keeps the memory valid and free of conflicting access until its event is complete.
+// SAFETY: the task's contract keeps the memory valid and free of conflicting access until its event
+// is complete.
 unsafe impl Send for Address {}
 
 impl<B: Backend> Queue<B> {
-    /// Copies every element of the layout `from` in `src` to its place in the layout `to` in `dst`: any strides, any number
-    /// of axes, any kinds of memory. Bytes between the elements stay as they are.
+    /// Copies every element of the layout `from` in `src` to its place in the layout `to` in `dst`:
+    /// any strides, any number of axes, any kinds of memory. Bytes between the elements stay as
+    /// they are.
     ///
-    /// Runs that continue each other are one. Few are copied one by one in the queue's order. Many small ones go through the
-    /// processor where that is faster, with memory of the process for what it does not reach, whatever kinds the device knows; the call then waits for
-    /// earlier work on the two allocations. Where the two overlap (memory of another owner), the result is as if
-    /// the source had been read before anything was written.
+    /// Runs that continue each other are one. Few are copied one by one in the queue's order. Many
+    /// small ones go through the processor where that is faster, with memory of the process for
+    /// what it does not reach, whatever kinds the device knows; the call then waits for earlier
+    /// work on the two allocations. Where the two overlap (memory of another owner), the result is
+    /// as if the source had been read before anything was written.
     ///
     /// # Errors
-    /// [`ErrorKind::ShapeMismatch`] and [`ErrorKind::LengthMismatch`] for layouts of different shape (the element's size counts
-    /// as last axis), [`ErrorKind::DestinationAliases`] when elements of the destination may share bytes: sorted by stride, each axis
-    /// must step over all that the smaller ones cover. [`ErrorKind::OutOfBounds`], and what [`submit`](Self::submit) refuses. After a
-    /// failure of the runtime a part of the elements may have been copied.
+    /// [`ErrorKind::ShapeMismatch`] and [`ErrorKind::LengthMismatch`] for layouts of different
+    /// shape (the element's size counts as last axis), [`ErrorKind::DestinationAliases`] when
+    /// elements of the destination may share bytes: sorted by stride, each axis must step over all
+    /// that the smaller ones cover. [`ErrorKind::OutOfBounds`], and what [`submit`](Self::submit)
+    /// refuses. After a failure of the runtime a part of the elements may have been copied.
     pub fn copy_strided(
         &self,
         dst: &mut Allocation<B>,
@@ -62,8 +68,8 @@ impl<B: Backend> Queue<B> {
         self.strided_event(Ends { dst, src }, to, from)
     }
 
-    /// As [`copy_strided`](Self::copy_strided), inside one allocation. The layouts may overlap: the result is as if the
-    /// source had been read before anything was written.
+    /// As [`copy_strided`](Self::copy_strided), inside one allocation. The layouts may overlap: the
+    /// result is as if the source had been read before anything was written.
     ///
     /// # Errors
     /// As there.
@@ -76,13 +82,14 @@ impl<B: Backend> Queue<B> {
         self.strided_event(Ends { dst: allocation, src: allocation }, to, from)
     }
 
-    /// As [`copy_strided`](Self::copy_strided), for memory with several handles, of which nobody has one for himself, and
-    /// for callers that wait for the copy: what the processor reaches and copies faster than the runtime, it copies at once,
-    /// and `None` says that nothing is left to wait for. Both ends may be the same allocation, and layouts may overlap.
+    /// As [`copy_strided`](Self::copy_strided), for memory with several handles, of which nobody
+    /// has one for himself, and for callers that wait for the copy: what the processor reaches and
+    /// copies faster than the runtime, it copies at once, and `None` says that nothing is left to
+    /// wait for. Both ends may be the same allocation, and layouts may overlap.
     ///
     /// # Safety
-    /// Until the call returns, no other thread submits work over the two allocations, accesses the bytes of `dst` or writes those
-    /// of `src`.
+    /// Until the call returns, no other thread submits work over the two allocations, accesses the
+    /// bytes of `dst` or writes those of `src`.
     ///
     /// # Errors
     /// As there.
@@ -155,14 +162,15 @@ impl<B: Backend> Queue<B> {
         self.in_parts(ends, |part| {
             plan.visit(0, |to, from| {
                 let (to, from) = (dst.wrapping_add(to), src.wrapping_add(from));
-                // SAFETY: every run lies inside its checked range, the two do not overlap, and the usages keep both
-                // allocations alive and ordered.
+                // SAFETY: every run lies inside its checked range, the two do not overlap, and the
+                // usages keep both allocations alive and ordered.
                 part(&mut |queue, after| unsafe { queue.copy(to, from, plan.run, after) })
             })
         })
     }
 
-    /// The innermost axis by the runtime's own copy of rows; `None` where it has none, or not for such rows.
+    /// The innermost axis by the runtime's own copy of rows; `None` where it has none, or not for
+    /// such rows.
     fn by_rows(&self, ends: Ends<'_, B>, plan: &Plan) -> Option<Result<Event<B>>> {
         let inner = *plan.axes().last()?;
         let pitch = usize::try_from(inner.from).ok().filter(|pitch| *pitch >= plan.run)?;
@@ -199,7 +207,8 @@ impl<B: Backend> Queue<B> {
         let plan = *plan;
         let task = move || {
             let (dst, src) = (&dst, &src);
-            // SAFETY: ranges inside live allocations that do not overlap; the usages keep them valid until the task is done.
+            // SAFETY: ranges inside live allocations that do not overlap; the usages keep them
+            // valid until the task is done.
             unsafe { copy_runs(&plan, dst.0, src.0) };
         };
         let run = |queue: &B::Queue, after: &[B::Event]| {
@@ -214,7 +223,8 @@ impl<B: Backend> Queue<B> {
         }
     }
 
-    /// All runs by this thread, with host memory for the side that it does not reach; `None` when it is done.
+    /// All runs by this thread, with host memory for the side that it does not reach; `None` when
+    /// it is done.
     fn by_processor(&self, ends: Ends<'_, B>, plan: &Plan) -> Result<Option<Event<B>>> {
         let near_src = self.near(ends.src, plan.from_range, true)?;
         let near_dst = self.near(ends.dst, plan.to_range, !plan.is_dense())?;
@@ -224,8 +234,9 @@ impl<B: Backend> Queue<B> {
             let _reading = src.host_guard(Access::Read)?;
             let _writing = dst.host_guard(Access::Write)?;
             let (to, from) = (dst.as_ptr().wrapping_sub(dst_low), src.as_ptr().wrapping_sub(src_low));
-            // SAFETY: every run lies inside live memory that the host reaches and that does not overlap; the guards waited
-            // for all conflicting work, the destination is the caller's alone, and writers of the source need it exclusively.
+            // SAFETY: every run lies inside live memory that the host reaches and that does not
+            // overlap; the guards waited for all conflicting work, the destination is the caller's
+            // alone, and writers of the source need it exclusively.
             unsafe { copy_runs(plan, to, from) };
         }
         match near_dst {
@@ -234,7 +245,8 @@ impl<B: Backend> Queue<B> {
         }
     }
 
-    /// Memory in place of a range that the host does not reach, with its content where `filled` asks for it.
+    /// Memory in place of a range that the host does not reach, with its content where `filled`
+    /// asks for it.
     fn near(
         &self,
         far: &Allocation<B>,
@@ -252,7 +264,8 @@ impl<B: Backend> Queue<B> {
         Ok(Some(near))
     }
 
-    /// `len` bytes between different allocations; the caller has the destination for itself and checked the ranges.
+    /// `len` bytes between different allocations; the caller has the destination for itself and
+    /// checked the ranges.
     fn copy_span(
         &self,
         dst: &Allocation<B>,
@@ -264,14 +277,17 @@ impl<B: Backend> Queue<B> {
         let usages = [Usage::write(dst), Usage::read(src)];
         let (to, from) = (dst.as_ptr().wrapping_add(to), src.as_ptr().wrapping_add(from));
         let copy = |queue: &B::Queue, after: &[B::Event]| {
-            // SAFETY: ranges inside two live allocations, one of which was just made; the usages keep both alive and ordered.
+            // SAFETY: ranges inside two live allocations, one of which was just made; the usages
+            // keep both alive and ordered.
             unsafe { queue.copy(to, from, len, after) }
         };
-        // SAFETY: the copy touches what the usages say, of which the caller has the destination for itself.
+        // SAFETY: the copy touches what the usages say, of which the caller has the destination for
+        // itself.
         unsafe { self.submit(&usages, &[], copy) }
     }
 
-    /// The source read whole before anything is written. Any memory holds it; the processor need not reach it.
+    /// The source read whole before anything is written. Any memory holds it; the processor need
+    /// not reach it.
     fn through_a_dense_copy(
         &self,
         ends: Ends<'_, B>,
@@ -313,8 +329,8 @@ type Part<'p, B> = dyn FnMut(
     + 'p;
 
 impl<B: Backend> Queue<B> {
-    /// Several operations as one: each after the earlier work on both ends, the event after all of them. When one is
-    /// refused, those before it are remembered, and the refusal is the answer.
+    /// Several operations as one: each after the earlier work on both ends, the event after all of
+    /// them. When one is refused, those before it are remembered, and the refusal is the answer.
     #[cfg(feature = "alloc")]
     fn in_parts(
         &self,
@@ -324,7 +340,8 @@ impl<B: Backend> Queue<B> {
         let mut events = alloc::vec::Vec::new();
         // SAFETY: events of the queue that `submit` gives.
         let barrier = |queue: &B::Queue, events: &[B::Event]| unsafe { queue.barrier(events) };
-        // SAFETY: the callers' operations touch what the usages say. What was submitted before a refusal is recorded below.
+        // SAFETY: the callers' operations touch what the usages say. What was submitted before a
+        // refusal is recorded below.
         let outcome = ends.with_usages(|usages| unsafe {
             self.submit(usages, &[], |queue, after| {
                 submit_all(&mut |operation| {

@@ -1,5 +1,5 @@
-//! The one place that names atomics and locks, so that a target without compare-and-swap, or a model checker, can be
-//! served by changing this file alone.
+//! The one place that names atomics and locks, so that a target without compare-and-swap, or a
+//! model checker, can be served by changing this file alone.
 
 #[cfg(feature = "alloc")]
 pub(crate) mod helgrind;
@@ -27,7 +27,8 @@ pub(crate) use pthread as sleeping;
 #[cfg(usm_valgrind)]
 pub use pthread::Mutex;
 
-/// A spin lock: critical sections of this crate are a few instructions long and never call user code or a driver.
+/// A spin lock: critical sections of this crate are a few instructions long and never call user
+/// code or a driver.
 #[cfg(not(any(loom, usm_valgrind)))]
 pub type Mutex<T> = spin::mutex::SpinMutex<T>;
 
@@ -57,7 +58,8 @@ pub(crate) fn pause() {
     std::thread::sleep(core::time::Duration::from_micros(200));
 }
 
-/// Takes the elements that `leave` out of a list, in their order: to be dropped once the list's lock is released.
+/// Takes the elements that `leave` out of a list, in their order: to be dropped once the list's
+/// lock is released.
 #[cfg(feature = "alloc")]
 pub fn take_out<T>(list: &mut alloc::vec::Vec<T>, leave: impl Fn(&T) -> bool) -> alloc::vec::Vec<T> {
     let (gone, kept) = core::mem::take(list).into_iter().partition(leave);

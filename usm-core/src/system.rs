@@ -1,7 +1,8 @@
 //! System USM: memory of the program's own allocator that the device reaches as it is.
 //!
-//! SYCL's `usm_system_allocations`, OpenCL's shared system memory, CUDA's pageable memory access (HMM, ATS). The memory obeys the
-//! rule of USM host memory and so has that kind; a runtime asked about its address does not know it.
+//! SYCL's `usm_system_allocations`, OpenCL's shared system memory, CUDA's pageable memory access
+//! (HMM, ATS). The memory obeys the rule of USM host memory and so has that kind; a runtime asked
+//! about its address does not know it.
 
 use alloc::boxed::Box;
 use core::mem::ManuallyDrop;
@@ -32,7 +33,8 @@ impl<T> Boxed<T> {
 
     fn into_box(self) -> Box<[T]> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: `new` leaked this box, and only this value, which ends here, makes one of it again.
+        // SAFETY: `new` leaked this box, and only this value, which ends here, makes one of it
+        // again.
         unsafe { Box::from_raw(this.0.as_ptr()) }
     }
 }
@@ -45,12 +47,13 @@ impl<T> Drop for Boxed<T> {
 }
 
 impl<T: Element + Send + Sync, B: Backend> UsmVec<T, Host, B> {
-    /// Takes memory of the program's allocator as an array, without a copy: copies, fills and kernels of the device use it in place. The
-    /// context's books and limits do not count it, and [`Context::query`] answers `Unknown`: it is not the runtime's.
+    /// Takes memory of the program's allocator as an array, without a copy: copies, fills and
+    /// kernels of the device use it in place. The context's books and limits do not count it, and
+    /// [`Context::query`] answers `Unknown`: it is not the runtime's.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where the device does not reach such memory, beside the host ([`Capabilities::system`]), and
-    /// [`ErrorKind::ZeroSize`] for no elements; with the elements.
+    /// [`ErrorKind::Unsupported`] where the device does not reach such memory, beside the host
+    /// ([`Capabilities::system`]), and [`ErrorKind::ZeroSize`] for no elements; with the elements.
     ///
     /// [`Capabilities::system`]: crate::Capabilities::system
     pub fn from_system(context: &Context<B>, elements: Box<[T]>) -> Result<Self, (Box<[T]>, Error)> {
@@ -65,7 +68,8 @@ impl<T: Element + Send + Sync, B: Backend> UsmVec<T, Host, B> {
         let boxed = Boxed::new(elements);
         let block =
             Block { pointer: boxed.0.cast(), size, alignment: align_of::<T>(), kind: AllocKind::Host };
-        // SAFETY: the device reaches the memory as it reaches host memory, the box keeps it, and nobody else has it.
+        // SAFETY: the device reaches the memory as it reaches host memory, the box keeps it, and
+        // nobody else has it.
         let allocation = unsafe { Allocation::foreign(context.clone(), block, Box::new(boxed)) };
         // SAFETY: the box's elements are initialised, and `Pod` keeps them so whatever is written.
         unsafe { Self::from_allocation(allocation, len) }
@@ -75,8 +79,9 @@ impl<T: Element + Send + Sync, B: Backend> UsmVec<T, Host, B> {
     /// The memory that [`from_system`](Self::from_system) took, after every operation that uses it.
     ///
     /// # Errors
-    /// [`ErrorKind::Timeout`] at the context's wait limit, the failure of an operation that used it, [`ErrorKind::WrongKind`] where the
-    /// memory is the runtime's or was taken with other elements; with the array.
+    /// [`ErrorKind::Timeout`] at the context's wait limit, the failure of an operation that used
+    /// it, [`ErrorKind::WrongKind`] where the memory is the runtime's or was taken with other
+    /// elements; with the array.
     pub fn into_system(self) -> Result<Box<[T]>, (Self, Error)> {
         if let Err(error) = self.allocation().wait_for_uses(Access::Write) {
             return Err((self, error));

@@ -55,7 +55,8 @@ impl<T, K: Kind, B: Backend> UsmVec<T, K, B> {
         self.len
     }
 
-    /// Whether there are no elements. Such an array still has an allocation, as in dpctl: drivers refuse zero bytes.
+    /// Whether there are no elements. Such an array still has an allocation, as in dpctl: drivers
+    /// refuse zero bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -84,8 +85,9 @@ impl<T, K: Kind, B: Backend> UsmVec<T, K, B> {
     /// ```
     ///
     /// # Safety
-    /// The allocation stays in its place, and only initialised bytes are written to the elements: another allocation
-    /// may be shorter or of another kind, and a copy of bytes without a value takes the elements' value away.
+    /// The allocation stays in its place, and only initialised bytes are written to the elements:
+    /// another allocation may be shorter or of another kind, and a copy of bytes without a value
+    /// takes the elements' value away.
     pub unsafe fn allocation_mut(&mut self) -> &mut Allocation<B> {
         &mut self.allocation
     }
@@ -113,7 +115,8 @@ impl<T, K: Kind, B: Backend> UsmVec<T, K, B> {
         self.len * size_of::<T>()
     }
 
-    /// As [`Allocation::check_range`], for the bytes of the elements: what lies behind them has no value.
+    /// As [`Allocation::check_range`], for the bytes of the elements: what lies behind them has no
+    /// value.
     pub(crate) fn check_range(&self, offset: usize, len: usize) -> Result<()> {
         let size = self.bytes();
         match offset.checked_add(len) {
@@ -142,7 +145,8 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
     /// The first `len` elements are initialised.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongKind`], [`ErrorKind::OutOfBounds`] (bytes), [`ErrorKind::BadAlignment`], with the allocation.
+    /// [`ErrorKind::WrongKind`], [`ErrorKind::OutOfBounds`] (bytes), [`ErrorKind::BadAlignment`],
+    /// with the allocation.
     pub unsafe fn from_allocation(
         allocation: Allocation<B>,
         len: usize,
@@ -185,8 +189,8 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
         let bytes = array.bytes();
         if array.kind().is_host_accessible() {
             let _guard = array.allocation.host_guard(Access::Write)?;
-            // SAFETY: the block is live, host accessible, exclusively ours, and has at least `bytes` bytes; the guard
-            // keeps the device away where it must be.
+            // SAFETY: the block is live, host accessible, exclusively ours, and has at least
+            // `bytes` bytes; the guard keeps the device away where it must be.
             unsafe { array.allocation.as_ptr().write_bytes(0, bytes) };
         } else {
             let _ = queue.fill_bytes(&mut array.allocation, 0, bytes, &[0])?;
@@ -205,8 +209,8 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
         Ok(array)
     }
 
-    /// Every element from the device or the host, whatever the kind: waits for the work that writes the array, copies
-    /// (through host memory where needed) and waits for the copy.
+    /// Every element from the device or the host, whatever the kind: waits for the work that writes
+    /// the array, copies (through host memory where needed) and waits for the copy.
     ///
     /// # Errors
     /// Those of allocation, copy and wait.
@@ -220,9 +224,9 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
     /// What the host may see, if the kind allows it.
     fn host_slice(&self) -> Result<ReadView<'_, T>> {
         let guard = self.allocation.host_guard(Access::Read)?;
-        // SAFETY: `from_allocation` and the constructors proved size and alignment, the elements are initialised, any
-        // bits are a value of `T`, the guard waited for all writers, and new writers need `&mut self`, which the
-        // view's borrow excludes.
+        // SAFETY: `from_allocation` and the constructors proved size and alignment, the elements
+        // are initialised, any bits are a value of `T`, the guard waited for all writers, and new
+        // writers need `&mut self`, which the view's borrow excludes.
         let slice = unsafe { core::slice::from_raw_parts(self.as_ptr(), self.len) };
         Ok(ReadView::new(slice, guard))
     }
@@ -230,13 +234,15 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
     fn host_slice_mut(&mut self) -> Result<WriteView<'_, T>> {
         let (pointer, len) = (self.as_mut_ptr(), self.len);
         let guard = self.allocation.host_guard(Access::Write)?;
-        // SAFETY: as in `host_slice`; the guard waited for readers too, and the view's borrow is exclusive.
+        // SAFETY: as in `host_slice`; the guard waited for readers too, and the view's borrow is
+        // exclusive.
         let slice = unsafe { core::slice::from_raw_parts_mut(pointer, len) };
         Ok(WriteView::new(slice, guard))
     }
 }
 
-// The bounds on elements are on the methods, because the compiler then shows the remedy that comes with them.
+// The bounds on elements are on the methods, because the compiler then shows the remedy that comes
+// with them.
 impl<T, K: KnownKind, B: Backend> UsmVec<T, K, B> {
     /// `len` zeroed elements from the queue's context.
     ///
@@ -353,8 +359,8 @@ impl<T: Element, B: Backend> UsmVec<T, AnyKind, B> {
 }
 
 impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
-    /// Read access of the host: waits for the work that writes the array, at most the context's wait limit. While the
-    /// view lives, work that writes the array does not compile.
+    /// Read access of the host: waits for the work that writes the array, at most the context's
+    /// wait limit. While the view lives, work that writes the array does not compile.
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`], or the failure of the work that wrote it.
@@ -365,8 +371,8 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
         self.host_slice()
     }
 
-    /// Write access of the host: waits for all work that uses the array. While the view lives, no work on the array
-    /// compiles.
+    /// Write access of the host: waits for all work that uses the array. While the view lives, no
+    /// work on the array compiles.
     ///
     /// # Errors
     /// As [`read`](Self::read).

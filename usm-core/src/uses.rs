@@ -80,7 +80,8 @@ impl<B: Backend> Pending<B> {
         return &[];
     }
 
-    /// Whether all of it has finished. An operation that failed is not: whether it still touches memory is unknown.
+    /// Whether all of it has finished. An operation that failed is not: whether it still touches
+    /// memory is unknown.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.events().iter().all(EventOps::is_complete)
@@ -109,7 +110,8 @@ fn wait_for<B: Backend>(events: &[B::Event], deadline: &mut Deadline) -> Result<
 struct Use<B: Backend> {
     /// Unique in its list.
     serial: u64,
-    /// Id of the in-order queue that ran it, 0 for an out-of-order queue: only the former orders later work by itself.
+    /// Id of the in-order queue that ran it, 0 for an out-of-order queue: only the former orders
+    /// later work by itself.
     queue: u64,
     access: Access,
     event: B::Event,
@@ -143,8 +145,8 @@ impl<B: Backend> InFlight<B> {
         self.serial
     }
 
-    /// For a block that one operation after the other uses: puts a use in the place of the only one, whose event it gives, or in that of
-    /// none. Where it cannot, it gives the event back.
+    /// For a block that one operation after the other uses: puts a use in the place of the only
+    /// one, whose event it gives, or in that of none. Where it cannot, it gives the event back.
     #[inline]
     fn succeed(
         &mut self,
@@ -177,8 +179,8 @@ impl<B: Backend> Use<B> {
         after.push(self.event.clone());
     }
 
-    /// A write was ordered after all earlier uses; a read comes after the earlier read of the same in-order queue. Earlier are those up
-    /// to `known`.
+    /// A write was ordered after all earlier uses; a read comes after the earlier read of the same
+    /// in-order queue. Earlier are those up to `known`.
     #[inline]
     fn is_replaced_by(&self, access: Access, queue: u64, known: u64) -> bool {
         self.serial <= known
@@ -189,8 +191,9 @@ impl<B: Backend> Use<B> {
     }
 }
 
-/// The unfinished uses of one block. Writers are exclusive by the borrow checker; readers of several threads meet here, and whoever
-/// names the block by a [`Usage`](crate::Usage). Nothing but a finished use, or one that a later use is known to follow, ever leaves the list.
+/// The unfinished uses of one block. Writers are exclusive by the borrow checker; readers of
+/// several threads meet here, and whoever names the block by a [`Usage`](crate::Usage). Nothing but
+/// a finished use, or one that a later use is known to follow, ever leaves the list.
 pub(crate) struct Uses<B: Backend> {
     #[cfg(feature = "alloc")]
     list: Mutex<InFlight<B>>,
@@ -220,8 +223,8 @@ impl<B: Backend> Uses<B> {
     /// Finished uses are looked for when the list is longer than this.
     const PRUNE_ABOVE: usize = 4;
 
-    /// Adds to `after` what an access from `queue` (0 when out of order) must wait for. The answer is the last use that was looked at,
-    /// for [`record`](Self::record).
+    /// Adds to `after` what an access from `queue` (0 when out of order) must wait for. The answer
+    /// is the last use that was looked at, for [`record`](Self::record).
     #[inline]
     pub(crate) fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) -> u64 {
         if B::SYNCHRONOUS { 0 } else { self.list.lock().dependencies(access, queue, after) }
@@ -243,8 +246,9 @@ impl<B: Backend> Uses<B> {
         if B::SYNCHRONOUS { 0 } else { list.dependencies(access, queue, after) }
     }
 
-    /// Notes that `event` uses the block. It replaces what it is known to follow, of the uses up to `known`, which were submitted before: what
-    /// others recorded meanwhile may have been submitted later, and stays.
+    /// Notes that `event` uses the block. It replaces what it is known to follow, of the uses up to
+    /// `known`, which were submitted before: what others recorded meanwhile may have been submitted
+    /// later, and stays.
     #[inline]
     pub(crate) fn record(&self, access: Access, queue: u64, event: B::Event, known: u64) {
         if B::SYNCHRONOUS {
@@ -322,7 +326,8 @@ impl<B: Backend> Uses<B> {
         drop(gone);
     }
 
-    /// Blocks until a host access of this sort conflicts with nothing. The answer is how many uses it waited for.
+    /// Blocks until a host access of this sort conflicts with nothing. The answer is how many uses
+    /// it waited for.
     pub(crate) fn wait(&self, access: Access, limit: Duration) -> Result<usize> {
         if B::SYNCHRONOUS {
             return Ok(0);
@@ -332,8 +337,10 @@ impl<B: Backend> Uses<B> {
         wait_for::<B>(&events, &mut Deadline::after(limit))
     }
 
-    /// After a [`wait`](Self::wait) for the same access to these bytes that waited for so many uses: for a runtime in which helgrind does not see what its
-    /// work and the end of an event have to do with each other. A wait that forgot a use, and one after which the runtime is not done, tell nothing.
+    /// After a [`wait`](Self::wait) for the same access to these bytes that waited for so many
+    /// uses: for a runtime in which helgrind does not see what its work and the end of an event
+    /// have to do with each other. A wait that forgot a use, and one after which the runtime is not
+    /// done, tell nothing.
     #[cfg(usm_valgrind)]
     pub(crate) fn tell_helgrind(&self, waited: usize, access: Access, base: *const u8, len: usize) {
         let mut events = Vec::new();
@@ -355,7 +362,8 @@ impl<B: Backend> Uses<B> {
         Pending::of(context, uses.into_iter().map(|earlier| earlier.event).collect())
     }
 
-    /// Calls `work` with the events of all uses but those by this queue, which has an id when it is in order.
+    /// Calls `work` with the events of all uses but those by this queue, which has an id when it is
+    /// in order.
     #[inline]
     pub(crate) fn with_others<R>(&mut self, queue: u64, work: impl FnOnce(&[B::Event]) -> R) -> R {
         let list = self.list.get_mut();
@@ -371,14 +379,16 @@ impl<B: Backend> Uses<B> {
         }
     }
 
-    /// Whether nothing is remembered, and nothing is lost by not being dropped: a lock that a checker watches would be.
+    /// Whether nothing is remembered, and nothing is lost by not being dropped: a lock that a
+    /// checker watches would be.
     #[inline]
     pub(crate) fn is_untouched(&mut self) -> bool {
         !core::mem::needs_drop::<Mutex<()>>() && matches!(self.list.get_mut().uses, Few::None)
     }
 }
 
-/// Without `alloc` a submission waits for its event before it returns, so nothing is ever unfinished.
+/// Without `alloc` a submission waits for its event before it returns, so nothing is ever
+/// unfinished.
 #[cfg(not(feature = "alloc"))]
 impl<B: Backend> Uses<B> {
     pub(crate) fn wait(&self, _: Access, _: Duration) -> Result<usize> {

@@ -1,4 +1,5 @@
-//! Host views of typed arrays: slices that borrow their array, so that conflicting work does not compile.
+//! Host views of typed arrays: slices that borrow their array, so that conflicting work does not
+//! compile.
 
 use core::fmt;
 use core::ops::{Deref, DerefMut};

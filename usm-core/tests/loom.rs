@@ -1,5 +1,6 @@
-//! Models of what is in flight, under all interleavings of two and three threads: `cargo xtask loom`. The asynchronous backend
-//! is the mock, whose engine reports a block that is freed while queued work still uses it.
+//! Models of what is in flight, under all interleavings of two and three threads:
+//! `cargo xtask loom`. The asynchronous backend is the mock, whose engine reports a block that is
+//! freed while queued work still uses it.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -10,7 +11,8 @@ use usm_core::{
     UsmVec,
 };
 
-/// Every switch between threads that the program allows, at most this many of them forced: bugs of two or three threads show with two.
+/// Every switch between threads that the program allows, at most this many of them forced: bugs of
+/// two or three threads show with two.
 fn model(run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
@@ -18,7 +20,8 @@ fn model(run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// A context whose books were all used once: loom's objects are made by this thread, before the others start.
+/// A context whose books were all used once: loom's objects are made by this thread, before the
+/// others start.
 fn warm(mock: &Mock) -> Context<Mock> {
     let context = mock.context();
     let queue = context.queue(QueueOrder::OutOfOrder).expect("a queue");
@@ -182,7 +185,8 @@ fn a_view_and_a_submission_by_another_context_of_the_device_exclude_each_other()
         other.synchronize(core::time::Duration::MAX).expect("done");
         let submitter = thread::spawn(move || {
             let outcome = queue.fill(&mut filled, 3).map(drop);
-            // Its work, if it was submitted, is waited for by the end of its context or by the view.
+            // Its work, if it was submitted, is waited for by the end of its context or by the
+            // view.
             drop((filled, queue, other));
             outcome
         });
@@ -247,7 +251,8 @@ fn two_readers_on_one_in_order_queue_are_both_waited_for() {
     });
 }
 
-/// The address of memory that is being dropped may already be another owner's: the books then have that one.
+/// The address of memory that is being dropped may already be another owner's: the books then have
+/// that one.
 #[test]
 fn memory_of_a_queue_changes_hands_between_threads() {
     model(|| {

@@ -59,8 +59,8 @@ impl<'m> Bump<'m> {
     }
 }
 
-// SAFETY: blocks are disjoint parts of a region that is borrowed exclusively, aligned by address (2), and never given out again (7);
-// operations run on the calling thread (3 to 6 and 10).
+// SAFETY: blocks are disjoint parts of a region that is borrowed exclusively, aligned by address
+// (2), and never given out again (7); operations run on the calling thread (3 to 6 and 10).
 unsafe impl<'b> Backend for Handle<'b> {
     const SYNCHRONOUS: bool = true;
 

@@ -1,8 +1,9 @@
 //! Calls whose functions differ between the vendors, as one function each.
 //!
-//! HIP has no contexts that need keeping: a context *is* its device, and the thread has a current device. `hipCtxPopCurrent` takes from a stack and
-//! leaves the device as it is, and `hipCtxEnablePeerAccess` does nothing, so the calls for devices are used. What stands for a context of HIP
-//! is the number of the device and one more.
+//! HIP has no contexts that need keeping: a context *is* its device, and the thread has a current
+//! device. `hipCtxPopCurrent` takes from a stack and leaves the device as it is, and
+//! `hipCtxEnablePeerAccess` does nothing, so the calls for devices are used. What stands for a
+//! context of HIP is the number of the device and one more.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -101,7 +102,8 @@ impl Driver {
     }
 
     /// # Safety
-    /// A context was pushed on this thread when `before` was current, and nothing was since that is not popped.
+    /// A context was pushed on this thread when `before` was current, and nothing was since that is
+    /// not popped.
     pub(super) unsafe fn pop_context(&self, before: Option<Raw>) {
         // A failure could not be acted on.
         let _ = match (&self.own, before) {
@@ -121,7 +123,8 @@ impl Driver {
     #[inline]
     pub(super) unsafe fn copy(&self, dst: Address, src: Address, len: usize, stream: Raw) -> Code {
         match &self.own {
-            // SAFETY: the caller's promise; unified addressing tells the driver which memory each side is.
+            // SAFETY: the caller's promise; unified addressing tells the driver which memory each
+            // side is.
             Own::Cuda(rows) => unsafe { (rows.copy)(dst, src, len, stream) },
             // SAFETY: as above.
             Own::Hip(rows) => unsafe { (rows.copy)(dst, src, len, DEFAULT, stream) },
@@ -168,7 +171,8 @@ impl Driver {
     /// A pattern of several words.
     ///
     /// # Safety
-    /// As [`QueueOps::fill`](usm_core::backend::QueueOps::fill), in stream order, for a pattern of 8 bytes or a multiple of it.
+    /// As [`QueueOps::fill`](usm_core::backend::QueueOps::fill), in stream order, for a pattern of
+    /// 8 bytes or a multiple of it.
     pub(super) unsafe fn fill_words(
         &self,
         dst: Address,
@@ -202,7 +206,8 @@ impl Driver {
                 }
             }
             Own::Hip(rows) => {
-                // The first pattern word by word, then what is there is copied behind itself: strided calls of words are recent in HIP.
+                // The first pattern word by word, then what is there is copied behind itself:
+                // strided calls of words are recent in HIP.
                 for (word, value) in words.enumerate() {
                     // SAFETY: the caller's promise; one element.
                     let code = unsafe { (self.fill32)(dst + 4 * word, value, 1, stream) };
@@ -213,7 +218,8 @@ impl Driver {
                 let mut filled = width;
                 while filled < len {
                     let more = filled.min(len - filled);
-                    // SAFETY: both inside the caller's range, behind each other; the stream is in order.
+                    // SAFETY: both inside the caller's range, behind each other; the stream is in
+                    // order.
                     let code = unsafe { (rows.copy)(dst + filled, dst, more, DEFAULT, stream) };
                     if !step(self.names().copy, code) {
                         return done;
@@ -225,7 +231,8 @@ impl Driver {
         done
     }
 
-    /// What the driver says of `address`; [`INVALID_VALUE`] where it does not know it. A context is current.
+    /// What the driver says of `address`; [`INVALID_VALUE`] where it does not know it. A context is
+    /// current.
     pub(super) fn describe(&self, address: Address) -> (Code, Described) {
         let mut found = Described { ordinal: -1, ..Described::default() };
         let which = [
@@ -244,7 +251,8 @@ impl Driver {
         ];
         let mut count = which.len();
         if let Own::Hip(rows) = &self.own {
-            // Of the attributes HIP's range has 32 bits, and memory that it does not know is of type 0, which before HIP 6 is the host's.
+            // Of the attributes HIP's range has 32 bits, and memory that it does not know is of
+            // type 0, which before HIP 6 is the host's.
             count = 3;
             let (start, size) = (&raw mut found.start, &raw mut found.size);
             // SAFETY: room for both answers; the address is looked up only.
@@ -254,7 +262,8 @@ impl Driver {
                 code => return (code, found),
             }
         }
-        // SAFETY: as many answers as questions, each with room for its type; the address is looked up only.
+        // SAFETY: as many answers as questions, each with room for its type; the address is looked
+        // up only.
         let code =
             unsafe { (self.pointer_attributes)(count as u32, which.as_ptr(), answers.as_ptr(), address) };
         (code, found)

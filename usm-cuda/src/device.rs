@@ -61,7 +61,8 @@ fn describe(driver: &Driver, id: DeviceId, ordinal: u32) -> Result<DeviceInfo> {
     driver.check(names.device_memory, unsafe { (driver.device_memory)(&raw mut memory, id) })?;
     let attribute = |which| {
         let mut value = 0;
-        // SAFETY: room for the answer; a driver that does not know the attribute says so and leaves 0.
+        // SAFETY: room for the answer; a driver that does not know the attribute says so and
+        // leaves 0.
         let code = unsafe { (driver.device_attribute)(&raw mut value, which, id) };
         if code == error::SUCCESS { value } else { 0 }
     };

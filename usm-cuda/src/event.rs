@@ -1,7 +1,7 @@
 //! Events, used again once nobody needs them: no heap and no driver object for each operation.
 //!
-//! What waits for an event names the record that was there when it began to wait, so an event may be recorded anew as soon as no handle is
-//! left: the driver keeps to the records of earlier calls.
+//! What waits for an event names the record that was there when it began to wait, so an event may
+//! be recorded anew as soon as no handle is left: the driver keeps to the records of earlier calls.
 
 use alloc::sync::Arc;
 use core::ptr;
@@ -31,9 +31,11 @@ pub(super) struct Object {
     driver: &'static Driver,
     /// Whether the driver was seen to say so.
     complete: AtomicBool,
-    /// The call that failed after work was under way, and why: that work can then never be known to be complete.
+    /// The call that failed after work was under way, and why: that work can then never be known to
+    /// be complete.
     unrecorded: Option<(&'static str, Code)>,
-    /// What it was made in, kept as long as the event; none for somebody else's, which is not destroyed.
+    /// What it was made in, kept as long as the event; none for somebody else's, which is not
+    /// destroyed.
     native: Option<Arc<Native>>,
 }
 
@@ -69,8 +71,9 @@ impl Events {
 
     /// An event after everything that `stream` was given up to the end of `work`.
     ///
-    /// The event is there first: when there is none, nothing was submitted. When recording it fails, or a later one of several
-    /// calls, work is under way: there is an event all the same, one that never completes.
+    /// The event is there first: when there is none, nothing was submitted. When recording it
+    /// fails, or a later one of several calls, work is under way: there is an event all the same,
+    /// one that never completes.
     #[inline]
     pub(super) fn record(&self, stream: Raw, work: impl FnOnce() -> Submitted) -> Result<CudaEvent> {
         let event = self.take()?;

@@ -46,7 +46,8 @@ pub struct Cuda {
 }
 
 impl Cuda {
-    /// Opens and initialises the file that `USM_CUDA_LIBRARY` names, else the driver under its usual name. A driver without a device is no error.
+    /// Opens and initialises the file that `USM_CUDA_LIBRARY` names, else the driver under its
+    /// usual name. A driver without a device is no error.
     ///
     /// # Errors
     /// [`ErrorKind::LibraryNotFound`](usm_core::ErrorKind::LibraryNotFound),
@@ -63,9 +64,10 @@ impl Cuda {
         loader::open(&vendor::NVIDIA, path).map(|driver| Self { driver })
     }
 
-    /// Opens and initialises HIP: the file that `USM_HIP_LIBRARY` names, else the `libamdhip64.so` that the process has already under
-    /// one of its names (packages bring their own, and a second copy would not know their memory; on Linux), else the first that is found. It has never
-    /// run on an AMD GPU (see the page of this module).
+    /// Opens and initialises HIP: the file that `USM_HIP_LIBRARY` names, else the `libamdhip64.so`
+    /// that the process has already under one of its names (packages bring their own, and a second
+    /// copy would not know their memory; on Linux), else the first that is found. It has never run
+    /// on an AMD GPU (see the page of this module).
     ///
     /// # Errors
     /// As [`load`](Self::load), in the names of HIP.
@@ -94,11 +96,12 @@ impl Cuda {
     }
 }
 
-// SAFETY: the driver gives disjoint memory of the kind asked for, and alignments above its own are made by allocating more
-// (2); a stream waits for every event (3); work whose event could not be recorded is never reported complete, and
-// what was refused was not enqueued (4, 6); waiting polls the event up to the limit, and streams need no flush (5);
-// blocks are freed by the call that belongs to their kind (7); pointers that the driver does not know are a value (8);
-// the context drains its list (9); a failure poisons the whole context, so that nothing after it succeeds (11).
+// SAFETY: the driver gives disjoint memory of the kind asked for, and alignments above its own are
+// made by allocating more (2); a stream waits for every event (3); work whose event could not be
+// recorded is never reported complete, and what was refused was not enqueued (4, 6); waiting polls
+// the event up to the limit, and streams need no flush (5); blocks are freed by the call that
+// belongs to their kind (7); pointers that the driver does not know are a value (8); the context
+// drains its list (9); a failure poisons the whole context, so that nothing after it succeeds (11).
 unsafe impl Backend for Cuda {
     const SYNCHRONOUS: bool = false;
     const COUNTED: bool = true;

@@ -1,8 +1,8 @@
 //! Opening a driver, and the table of its functions under the names of each vendor.
 //!
-//! A row has a name of its own beside the symbols. Most functions of HIP have the signature of CUDA's twin; rows where they have not are
-//! called through [`adapter`](super::adapter), so that nothing above sees a difference. Constants that differ are in
-//! [`vendor`](super::vendor).
+//! A row has a name of its own beside the symbols. Most functions of HIP have the signature of
+//! CUDA's twin; rows where they have not are called through [`adapter`](super::adapter), so that
+//! nothing above sees a difference. Constants that differ are in [`vendor`](super::vendor).
 
 use alloc::ffi::CString;
 use core::ffi::{CStr, c_char, c_void};
@@ -280,7 +280,8 @@ impl Driver {
     }
 }
 
-/// Opens the file that the vendor's variable names, else the driver under its usual names: the one that the process has already, where it has one.
+/// Opens the file that the vendor's variable names, else the driver under its usual names: the one
+/// that the process has already, where it has one.
 pub(super) fn open_usual(vendor: &'static Vendor) -> Result<&'static Driver> {
     match env::var_os(vendor.variable).filter(|named| !named.is_empty()) {
         Some(named) => open(vendor, Path::new(&named)),
@@ -302,7 +303,8 @@ fn loaded(_: &Vendor) -> Option<&'static str> {
     None
 }
 
-/// Opens and initialises the driver at `path`, once per path and process. Never closed: it keeps threads.
+/// Opens and initialises the driver at `path`, once per path and process. Never closed: it keeps
+/// threads.
 pub(super) fn open(vendor: &'static Vendor, path: &Path) -> Result<&'static Driver> {
     static OPENED: Opened<Driver> = Opened::new();
     OPENED.get(|driver| driver.path() == path && driver.is(vendor), || initialised(vendor, path))
@@ -311,7 +313,8 @@ pub(super) fn open(vendor: &'static Vendor, path: &Path) -> Result<&'static Driv
 fn initialised(vendor: &'static Vendor, path: &Path) -> Result<Driver> {
     // SAFETY: loading runs the initialisers of the driver, which depend on nothing of ours.
     let file = unsafe { File::open(vendor.library, path) }.map_err(|kind| vendor.error(kind))?;
-    // SAFETY: the signatures are those of `cuda.h` and `hip_runtime_api.h`; a function of CUDA that changed has a new name.
+    // SAFETY: the signatures are those of `cuda.h` and `hip_runtime_api.h`; a function of CUDA that
+    // changed has a new name.
     let mut driver = unsafe { Driver::bind(file, vendor) }?;
     // SAFETY: the driver is open, the flags must be 0.
     match unsafe { (driver.init)(0) } {

@@ -29,7 +29,8 @@ use usm_core::driver::roster::Roster;
 use usm_core::{AllocKind, MemoryType};
 use usm_core::{ErrorKind, Result};
 
-/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`, `hipHostMallocPortable | hipHostMallocMapped`.
+/// `CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP`,
+/// `hipHostMallocPortable | hipHostMallocMapped`.
 const PORTABLE_AND_MAPPED: u32 = 1 | 2;
 /// `CU_MEM_ATTACH_GLOBAL`, `hipMemAttachGlobal`.
 const ATTACH_GLOBAL: u32 = 1;
@@ -128,8 +129,9 @@ impl CudaContext {
         Ok(self.0.share.get_or_init(|| share).pool())
     }
 
-    /// Makes a call that takes memory of the device. Where there is none, it is made again after the pool gave back what it keeps, and a last time
-    /// after what uses the pool was waited for, within the wait limit.
+    /// Makes a call that takes memory of the device. Where there is none, it is made again after
+    /// the pool gave back what it keeps, and a last time after what uses the pool was waited for,
+    /// within the wait limit.
     #[inline]
     pub(super) fn taking_memory(&self, mut call: impl FnMut() -> Code) -> Code {
         match call() {
@@ -268,7 +270,8 @@ impl ContextOps<Cuda> for CudaContext {
             false => AllocKind::Device,
         };
         let Described { ordinal, start, size, .. } = found;
-        // Ordinary memory of a machine whose GPU reaches it is "host" without a range: not an allocation of the driver.
+        // Ordinary memory of a machine whose GPU reaches it is "host" without a range: not an
+        // allocation of the driver.
         if kind == AllocKind::Host && size == 0 {
             return Ok(PointerInfo::UNKNOWN);
         }
@@ -330,13 +333,15 @@ unsafe impl KeepsBooks for Inner {
 }
 
 impl Drop for Inner {
-    /// Work whose memory goes in the order of its stream is in no list, and the driver's context must outlive it.
+    /// Work whose memory goes in the order of its stream is in no list, and the driver's context
+    /// must outlive it.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         let mut deadline = Deadline::after(self.shared.wait_limit());
         let idle = deadline.wait(|left| self.synchronize(left));
-        // Work that timed out may run for ever, and work after which no event could be recorded goes on unseen. After a fault nothing runs, but the
-        // device serves nobody any more either: there is nothing to give back.
+        // Work that timed out may run for ever, and work after which no event could be recorded
+        // goes on unseen. After a fault nothing runs, but the device serves nobody any more either:
+        // there is nothing to give back.
         if idle.is_err() {
             after::give_up((Arc::clone(&self.native), self.share.take()));
         }

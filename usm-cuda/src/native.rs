@@ -9,7 +9,8 @@ use crate::loader::{Code, Driver, Raw};
 use usm_core::Result;
 use usm_core::driver::process;
 
-/// A native context: the primary one of a device, which the CUDA runtime and every library on it use, or a foreign one.
+/// A native context: the primary one of a device, which the CUDA runtime and every library on it
+/// use, or a foreign one.
 #[derive(Debug)]
 pub(super) struct Native {
     device: CudaDevice,
@@ -57,8 +58,9 @@ impl Native {
         unsafe { Current::push(self.driver(), self.raw) }
     }
 
-    /// Makes a call that takes its context from a stream or an event of this one, so that none need be current. A driver that wants one all the same
-    /// refuses it, and is called again with this one.
+    /// Makes a call that takes its context from a stream or an event of this one, so that none need
+    /// be current. A driver that wants one all the same refuses it, and is called again with this
+    /// one.
     #[inline]
     pub(super) fn ask(&self, mut call: impl FnMut() -> Code) -> Code {
         match call() {
@@ -111,8 +113,8 @@ impl Current {
         }
     }
 
-    /// Where it cannot be had what was current `before`, the context is pushed too. Apart from the question, so that the guard stays in registers
-    /// where nothing is pushed.
+    /// Where it cannot be had what was current `before`, the context is pushed too. Apart from the
+    /// question, so that the guard stays in registers where nothing is pushed.
     ///
     /// # Safety
     /// As [`push`](Self::push).

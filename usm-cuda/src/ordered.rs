@@ -2,8 +2,10 @@
 //!
 //! - The calls take their context from the stream, so none is made current.
 //! - A free on a stream waits for the events of other streams there, not here.
-//! - `cuMemFree` takes such memory too and, other than of its own, waits for nothing: what a refused free is left with.
-//! - The driver shares none of it with other processes, and no peer reaches it by `cuCtxEnablePeerAccess`.
+//! - `cuMemFree` takes such memory too and, other than of its own, waits for nothing: what a
+//!   refused free is left with.
+//! - The driver shares none of it with other processes, and no peer reaches it by
+//!   `cuCtxEnablePeerAccess`.
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
@@ -27,7 +29,8 @@ impl QueueMemory<Self> for Cuda {
             let given = context.placed().allocate(
                 layout,
                 |bytes| allocate_bytes(context, pool, stream, bytes),
-                // SAFETY: just allocated on this stream, used by nobody. A failure could not be acted on.
+                // SAFETY: just allocated on this stream, used by nobody. A failure could not be
+                // acted on.
                 |base| _ = context.native().ask(|| unsafe { pool.free(base, stream) }),
             );
             match given {
@@ -53,7 +56,8 @@ impl QueueMemory<Self> for Cuda {
         let pool = context.pool()?;
         let base = context.placed().take(block);
         let freed = queue.by_stream(after, |stream| {
-            // SAFETY: the caller's promise; the stream waits for the events, and is the one of all else when it is in order.
+            // SAFETY: the caller's promise; the stream waits for the events, and is the one of all
+            // else when it is in order.
             let code = context.native().ask(|| unsafe { pool.free(base, stream.raw()) });
             driver.check(driver.names().free_in_order, code)
         });

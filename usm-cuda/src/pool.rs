@@ -1,15 +1,19 @@
-//! The pools that memory of queues comes from: one for each device, of this library's own, made when the first queue is asked for memory and
-//! destroyed with the last context that took some.
+//! The pools that memory of queues comes from: one for each device, of this library's own, made
+//! when the first queue is asked for memory and destroyed with the last context that took some.
 //!
 //! - No other library gets addresses of it, so our books alone say what is at them ([`Territory`]).
-//! - It keeps what was freed, for the next allocation, until something of ours finds no memory: it is then trimmed and the call made once
-//!   more. A call that is refused then too waits for the work of all who use the pool, since what was freed counts as used until the host has seen that
-//!   the stream came to it; who lacks no more than what is kept waits for nobody. The driver's own default is to give all back at every
-//!   synchronisation, which a program that waits for each step pays with the way to the operating system and back. Whoever wants another threshold has
-//!   the pool's handle ([`raw`](super::raw)). HIP is reported not to heed it.
-//! - It belongs to the device, not to a context, as its memory does: what one context frees the next may have, and there is no second pool that holds back
-//!   what the first wants. The other designs: a pool for each context, or queue, holds back what was freed there from all others; the device's
-//!   default pool is shared with all libraries, which set it up as they like and are given addresses that we freed.
+//! - It keeps what was freed, for the next allocation, until something of ours finds no memory: it
+//!   is then trimmed and the call made once more. A call that is refused then too waits for the
+//!   work of all who use the pool, since what was freed counts as used until the host has seen that
+//!   the stream came to it; who lacks no more than what is kept waits for nobody. The driver's own
+//!   default is to give all back at every synchronisation, which a program that waits for each step
+//!   pays with the way to the operating system and back. Whoever wants another threshold has the
+//!   pool's handle ([`raw`](super::raw)). HIP is reported not to heed it.
+//! - It belongs to the device, not to a context, as its memory does: what one context frees the
+//!   next may have, and there is no second pool that holds back what the first wants. The other
+//!   designs: a pool for each context, or queue, holds back what was freed there from all others;
+//!   the device's default pool is shared with all libraries, which set it up as they like and are
+//!   given addresses that we freed.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -38,7 +42,8 @@ const ON_DEVICE: i32 = 1;
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`, `hipMemPoolAttrReleaseThreshold`.
 const RELEASE_THRESHOLD: i32 = 4;
 
-/// `CUmemPoolProps`, `hipMemPoolProps`. What was reserved at first and has names since is zero: no limit, no other usage.
+/// `CUmemPoolProps`, `hipMemPoolProps`. What was reserved at first and has names since is zero: no
+/// limit, no other usage.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Properties {
@@ -61,7 +66,8 @@ pub(super) struct Pool {
     driver: &'static Driver,
     calls: &'static InOrder,
     territory: Territory,
-    /// Of the device: everything that was allocated from the pool is in them for as long as it has an owner.
+    /// Of the device: everything that was allocated from the pool is in them for as long as it has
+    /// an owner.
     books: Arc<Account>,
 }
 
@@ -70,7 +76,8 @@ unsafe impl Send for Pool {}
 // SAFETY: as above.
 unsafe impl Sync for Pool {}
 
-/// The pools of a driver. The lock is held over the calls that make, trim and destroy one, so that none is trimmed that is gone.
+/// The pools of a driver. The lock is held over the calls that make, trim and destroy one, so that
+/// none is trimmed that is gone.
 #[derive(Debug)]
 pub(super) struct Pools(Mutex<Vec<Shared>>);
 
@@ -108,7 +115,8 @@ impl Pool {
         let books = accounts::of(driver.vendor.backend, driver, device.info().ordinal as usize);
         let pool = Self { raw, device: id, driver, calls, territory: Territory::new(), books };
         let mut all = u64::MAX;
-        // SAFETY: a live pool; the value is of the attribute's type, and read before the call returns.
+        // SAFETY: a live pool; the value is of the attribute's type, and read before the call
+        // returns.
         let code = unsafe { (calls.set_pool_attribute)(raw, RELEASE_THRESHOLD, (&raw mut all).cast()) };
         match driver.check(driver.names().set_pool_attribute, code) {
             Ok(()) => Ok(pool),
@@ -121,7 +129,8 @@ impl Pool {
 
     /// Once, after the work of all that took memory from it.
     fn destroy(&self) {
-        // SAFETY: a live pool, which nobody finds any more. Memory of it that was leaked stays, by the driver's promise. A failure could not be acted on.
+        // SAFETY: a live pool, which nobody finds any more. Memory of it that was leaked stays, by
+        // the driver's promise. A failure could not be acted on.
         let _ = unsafe { (self.calls.destroy_pool)(self.raw) };
     }
 
@@ -153,7 +162,8 @@ impl Pool {
     /// Frees in the order of a stream, which also says the context.
     ///
     /// # Safety
-    /// A live stream; the pool gave `base`, it was not freed yet, and its uses come before this place of the stream.
+    /// A live stream; the pool gave `base`, it was not freed yet, and its uses come before this
+    /// place of the stream.
     #[inline]
     pub(super) unsafe fn free(&self, base: usize, stream: Raw) -> Code {
         // SAFETY: the caller's promise.
@@ -198,14 +208,16 @@ impl Pools {
         }
     }
 
-    /// What the books say of an address of a pool: none where the address is of no pool, nothing where what was there has no owner any more.
+    /// What the books say of an address of a pool: none where the address is of no pool, nothing
+    /// where what was there has no owner any more.
     pub(super) fn find(&self, address: usize) -> Option<Option<PointerInfo>> {
         let pools = self.0.lock();
         let of = pools.iter().find(|shared| shared.pool.territory.has(address))?;
         Some(of.pool.books.find_any(address))
     }
 
-    /// Has the pool of a device give back what it keeps, as far as the host has seen that streams came to the frees. Whether there is a pool.
+    /// Has the pool of a device give back what it keeps, as far as the host has seen that streams
+    /// came to the frees. Whether there is a pool.
     #[cold]
     pub(super) fn trim(&self, device: DeviceId) -> bool {
         // Held over the call, so that the pool is not gone meanwhile.
@@ -214,7 +226,8 @@ impl Pools {
         found.inspect(|shared| shared.pool.trim()).is_some()
     }
 
-    /// Waits until the host has seen that all streams came to the frees that they have now, as long as the time suffices.
+    /// Waits until the host has seen that all streams came to the frees that they have now, as long
+    /// as the time suffices.
     #[cold]
     pub(super) fn wait_for_users(&self, device: DeviceId, mut deadline: Deadline) {
         let of = |shared: &&Shared| shared.pool.device == device;

@@ -23,7 +23,8 @@ const STREAMS_OUT_OF_ORDER: usize = 4;
 const NON_BLOCKING: u32 = 1;
 /// `CU_DEVICE_ATTRIBUTE_MAX_PITCH` of every device so far.
 const MOST_PITCH: usize = i32::MAX as usize;
-/// The highest handle of a default stream: 0, `CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD` and their twins.
+/// The highest handle of a default stream: 0, `CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD` and their
+/// twins.
 const MOST_DEFAULT: usize = 2;
 /// `CU_DEVICE_CPU`, `hipCpuDeviceId`.
 const CPU: i32 = -1;
@@ -37,8 +38,9 @@ pub(super) struct Inner {
     context: CudaContext,
     streams: Vec<Stream>,
     next: AtomicUsize,
-    /// How an operation of an in-order queue came to have no event: whatever comes after it would otherwise be taken to be complete with its
-    /// own. What runs and fails takes the whole context in CUDA.
+    /// How an operation of an in-order queue came to have no event: whatever comes after it would
+    /// otherwise be taken to be complete with its own. What runs and fails takes the whole context
+    /// in CUDA.
     lost: OnceLock<(&'static str, Code)>,
 }
 
@@ -50,7 +52,8 @@ pub(super) struct Stream {
     owned: bool,
 }
 
-// SAFETY: the driver's handles may be used from any thread that has the context current, which every call sees to.
+// SAFETY: the driver's handles may be used from any thread that has the context current, which
+// every call sees to.
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
@@ -68,7 +71,8 @@ impl Stream {
         self.raw
     }
 
-    /// Whether calls find its context by its handle. They do but for the handles that stand for each context's default streams.
+    /// Whether calls find its context by its handle. They do but for the handles that stand for
+    /// each context's default streams.
     fn says_its_context(&self) -> bool {
         self.owned || self.raw.addr() > MOST_DEFAULT
     }
@@ -97,7 +101,8 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         if self.owned {
-            // SAFETY: owned, destroyed once; the driver finishes its work first. A failure could not be acted on.
+            // SAFETY: owned, destroyed once; the driver finishes its work first. A failure could
+            // not be acted on.
             let _ = unsafe { (self.events.native().driver().destroy_stream)(self.raw) };
         }
     }
@@ -118,8 +123,8 @@ impl CudaQueue {
     /// A queue over a foreign stream, which is borrowed: it is not destroyed.
     ///
     /// # Safety
-    /// `stream` is a live stream of the native context behind `context`, and outlives the queue, its clones, its work, and all memory that was
-    /// allocated from it.
+    /// `stream` is a live stream of the native context behind `context`, and outlives the queue,
+    /// its clones, its work, and all memory that was allocated from it.
     pub(super) unsafe fn borrowing(context: &CudaContext, stream: Raw) -> Self {
         let stream = Stream { raw: stream, events: Arc::clone(context.events()), owned: false };
         Self::known(context, alloc::vec![stream])
@@ -171,7 +176,8 @@ impl CudaQueue {
         stream.record(|| calls(stream.raw)).map(|event| self.0.known(event))
     }
 
-    /// As [`submit_calls`](Self::submit_calls), waiting for nothing, for calls that take their context from the stream.
+    /// As [`submit_calls`](Self::submit_calls), waiting for nothing, for calls that take their
+    /// context from the stream.
     #[inline]
     pub(super) fn submit_by_stream(&self, calls: impl FnOnce(Raw) -> Submitted) -> Result<CudaEvent> {
         self.0.check()?;
@@ -179,8 +185,8 @@ impl CudaQueue {
         Ok(self.0.known(event))
     }
 
-    /// Calls `work` with a stream that waits for `after`. Its calls take their context from the stream, so that none is made current where the
-    /// stream says it and nothing is waited for.
+    /// Calls `work` with a stream that waits for `after`. Its calls take their context from the
+    /// stream, so that none is made current where the stream says it and nothing is waited for.
     #[inline]
     pub(super) fn by_stream<R>(
         &self,
@@ -340,13 +346,15 @@ impl Inner {
         }
     }
 
-    /// Has a stream wait for events. Most work waits for nothing but what its stream was given before.
+    /// Has a stream wait for events. Most work waits for nothing but what its stream was given
+    /// before.
     #[inline]
     fn hold_back(stream: &Stream, events: &[CudaEvent], current: &Current) -> Result<()> {
         if events.is_empty() { Ok(()) } else { stream.wait_for(events, current) }
     }
 
-    /// The event of an operation; from now on the queue knows where it stands for nothing that can be known.
+    /// The event of an operation; from now on the queue knows where it stands for nothing that can
+    /// be known.
     #[inline]
     fn known(&self, event: CudaEvent) -> CudaEvent {
         if let Some(lost) = event.lost() {

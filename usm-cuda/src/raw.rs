@@ -1,4 +1,5 @@
-//! Native handles, both ways: for programs and crates that call the driver themselves beside this one.
+//! Native handles, both ways: for programs and crates that call the driver themselves beside this
+//! one.
 //!
 //! | what | out | in | whose it is then |
 //! |---|---|---|---|
@@ -10,12 +11,13 @@
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
-//! Of HIP they are `hipDevice_t`, `hipStream_t`, `hipEvent_t` and a pointer. Its contexts are deprecated and are no handles here: what stands for one is the
-//! number of the device and one more, both ways.
+//! Of HIP they are `hipDevice_t`, `hipStream_t`, `hipEvent_t` and a pointer. Its contexts are
+//! deprecated and are no handles here: what stands for one is the number of the device and one
+//! more, both ways.
 //!
-//! Driver objects have no count of references, so nothing can be retained. What `as_raw` gives lives as long as the handle.
-//! Work over allocations of this crate goes through [`Queue::submit`](usm_core::Queue::submit), inside it through
-//! [`submit`], so that it is ordered.
+//! Driver objects have no count of references, so nothing can be retained. What `as_raw` gives
+//! lives as long as the handle. Work over allocations of this crate goes through
+//! [`Queue::submit`](usm_core::Queue::submit), inside it through [`submit`], so that it is ordered.
 
 #![allow(non_camel_case_types, reason = "the names of the driver's header")]
 
@@ -56,18 +58,20 @@ impl CudaDevice {
 }
 
 impl CudaContext {
-    /// `CUcontext`: the device's primary context, or the foreign one. Of HIP the number of the device and one more.
+    /// `CUcontext`: the device's primary context, or the foreign one. Of HIP the number of the
+    /// device and one more.
     #[must_use]
     pub fn as_raw(&self) -> CUcontext {
         self.handle()
     }
 
-    /// A context over a foreign one, which is borrowed. To share the primary context of a device, which is what the CUDA
-    /// runtime uses, none of this is needed: [`Context::new`](usm_core::Context::new) retains it.
+    /// A context over a foreign one, which is borrowed. To share the primary context of a device,
+    /// which is what the CUDA runtime uses, none of this is needed:
+    /// [`Context::new`](usm_core::Context::new) retains it.
     ///
     /// # Safety
-    /// `context` is a live `CUcontext` of `backend`'s driver, and outlives the result, its clones and everything made of
-    /// them.
+    /// `context` is a live `CUcontext` of `backend`'s driver, and outlives the result, its clones
+    /// and everything made of them.
     ///
     /// # Errors
     /// [`ErrorKind::Native`] naming the call that failed, [`ErrorKind::NoDevice`].
@@ -95,11 +99,13 @@ impl CudaQueue {
         self.first()
     }
 
-    /// An in-order queue over a foreign stream, which is borrowed; [`Queue::from_raw`](usm_core::Queue::from_raw) takes it.
+    /// An in-order queue over a foreign stream, which is borrowed;
+    /// [`Queue::from_raw`](usm_core::Queue::from_raw) takes it.
     ///
     /// # Safety
-    /// `stream` is a live `CUstream` of the native context behind `context`, and outlives the queue, its clones, its work, and all memory that was
-    /// allocated from it: that is freed on the stream, whether or not the queue is still there.
+    /// `stream` is a live `CUstream` of the native context behind `context`, and outlives the
+    /// queue, its clones, its work, and all memory that was allocated from it: that is freed on the
+    /// stream, whether or not the queue is still there.
     #[must_use]
     pub unsafe fn from_raw(context: &CudaContext, stream: CUstream) -> (Self, QueueOrder) {
         // SAFETY: the caller's promise; a stream is in order.
@@ -114,12 +120,12 @@ impl CudaEvent {
         self.handle()
     }
 
-    /// A foreign event, which is borrowed. [`Event::from_raw`](usm_core::Event::from_raw) makes it one that submissions wait
-    /// for.
+    /// A foreign event, which is borrowed. [`Event::from_raw`](usm_core::Event::from_raw) makes it
+    /// one that submissions wait for.
     ///
     /// # Safety
-    /// `event` is a live `CUevent` of the native context behind `context`, has been recorded, and outlives the result and
-    /// its clones.
+    /// `event` is a live `CUevent` of the native context behind `context`, has been recorded, and
+    /// outlives the result and its clones.
     #[must_use]
     pub unsafe fn from_raw(context: &CudaContext, event: CUevent) -> Self {
         // SAFETY: the caller's promise.
@@ -139,12 +145,14 @@ pub fn device(context: &CudaContext) -> CUdevice {
     context.device().as_raw()
 }
 
-/// The pool that memory of queues comes from, one for all contexts over the device, made where there is none yet. By default it keeps everything: whoever
-/// wants another threshold for what it keeps, or wants it trimmed, calls the driver. Memory that somebody else allocates from it is unknown to
-/// [`Context::query`] where memory of a queue was before.
+/// The pool that memory of queues comes from, one for all contexts over the device, made where
+/// there is none yet. By default it keeps everything: whoever wants another threshold for what it
+/// keeps, or wants it trimmed, calls the driver. Memory that somebody else allocates from it is
+/// unknown to [`Context::query`] where memory of a queue was before.
 ///
 /// # Errors
-/// [`ErrorKind::Unsupported`] where there are no pools, [`ErrorKind::Native`] when it cannot be made.
+/// [`ErrorKind::Unsupported`] where there are no pools, [`ErrorKind::Native`] when it cannot be
+/// made.
 pub fn memory_pool(context: &CudaContext) -> Result<CUmemoryPool> {
     context.pool().map(|pool| pool.raw())
 }
@@ -158,8 +166,8 @@ pub fn with_current<R>(context: &CudaContext, work: impl FnOnce() -> R) -> Resul
     Ok(work())
 }
 
-/// Events after all work that was submitted before to queues of this context, those that are gone included: for what such work may use
-/// without the driver keeping it.
+/// Events after all work that was submitted before to queues of this context, those that are gone
+/// included: for what such work may use without the driver keeping it.
 ///
 /// # Errors
 /// [`ErrorKind::Native`] when an event cannot be had.
@@ -167,11 +175,13 @@ pub fn pending(context: &CudaContext) -> Result<Vec<CudaEvent>> {
     context.pending()
 }
 
-/// Enqueues by `call`, which gets a `CUstream` that waits for `after`, with the context current, and gives the `CUresult`.
+/// Enqueues by `call`, which gets a `CUstream` that waits for `after`, with the context current,
+/// and gives the `CUresult`.
 ///
 /// # Safety
-/// `call` submits to that stream only, with valid arguments; an error of it means that nothing was submitted. What the operation
-/// touches is the caller's to keep valid; [`Queue::submit`](usm_core::Queue::submit) does that.
+/// `call` submits to that stream only, with valid arguments; an error of it means that nothing was
+/// submitted. What the operation touches is the caller's to keep valid;
+/// [`Queue::submit`](usm_core::Queue::submit) does that.
 ///
 /// # Errors
 /// [`ErrorKind::Native`] with the code, naming `operation`.
@@ -185,15 +195,17 @@ pub unsafe fn submit(
     queue.submit(operation, after, call)
 }
 
-/// Memory of somebody else, from `pointer` to the end of the driver's allocation. `owner` keeps it alive and is dropped
-/// after the last use.
+/// Memory of somebody else, from `pointer` to the end of the driver's allocation. `owner` keeps it
+/// alive and is dropped after the last use.
 ///
 /// # Safety
-/// The memory is live as long as `owner` is not dropped. Access from elsewhere is the caller's to order.
+/// The memory is live as long as `owner` is not dropped. Access from elsewhere is the caller's to
+/// order.
 ///
 /// # Errors
-/// [`ErrorKind::WrongContext`] when the driver knows no allocation at `pointer`, or the query's; also for an address that was freed here in the order
-/// of a queue and that somebody else was given since, after the pool had given it back to the system.
+/// [`ErrorKind::WrongContext`] when the driver knows no allocation at `pointer`, or the query's;
+/// also for an address that was freed here in the order of a queue and that somebody else was given
+/// since, after the pool had given it back to the system.
 pub unsafe fn borrow_allocation(
     context: &Context<Cuda>,
     pointer: NonNull<u8>,
@@ -204,12 +216,13 @@ pub unsafe fn borrow_allocation(
     Ok(unsafe { Allocation::foreign(context.clone(), block, owner) })
 }
 
-/// Memory of somebody else that is ours from now on: freed after the last use, by the driver's free for its kind
-/// (`cuMemFreeHost` or `cuMemFree`; not for memory of a pool or of `cuMemHostRegister`).
+/// Memory of somebody else that is ours from now on: freed after the last use, by the driver's free
+/// for its kind (`cuMemFreeHost` or `cuMemFree`; not for memory of a pool or of
+/// `cuMemHostRegister`).
 ///
 /// # Safety
-/// `pointer` is what `cuMemAlloc`, `cuMemAllocManaged` or `cuMemHostAlloc` gave, not yet freed, and nobody else uses or
-/// frees it.
+/// `pointer` is what `cuMemAlloc`, `cuMemAllocManaged` or `cuMemHostAlloc` gave, not yet freed, and
+/// nobody else uses or frees it.
 ///
 /// # Errors
 /// As [`borrow_allocation`]; the memory is then still the caller's.

@@ -1,5 +1,6 @@
-//! The addresses that a pool has given out, so that nobody but our books is asked about them: from the moment of a free in the order of a stream
-//! the driver's answer about its address is undefined, whether or not the stream has come to it.
+//! The addresses that a pool has given out, so that nobody but our books is asked about them: from
+//! the moment of a free in the order of a stream the driver's answer about its address is
+//! undefined, whether or not the stream has come to it.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -10,7 +11,8 @@ use usm_core::driver::sync::{AtomicUsize, Ordering};
 /// Memory of two pools never shares a page, since a pool is what devices are given access to.
 const PAGE: usize = 4096;
 
-/// Pages of a pool that had a block once. It only grows, so a block that lies in the part that everybody sees costs two loads.
+/// Pages of a pool that had a block once. It only grows, so a block that lies in the part that
+/// everybody sees costs two loads.
 #[derive(Debug)]
 pub(super) struct Territory {
     /// Sleeps, because the list grows under it, which asks the heap.
@@ -24,7 +26,8 @@ pub(super) struct Territory {
 struct Known {
     /// Ascending, apart from each other.
     ranges: Vec<Range<usize>>,
-    /// The first of them, and whatever it becomes a part of. As it only grows, whoever reads its ends at two moments still has a part of it.
+    /// The first of them, and whatever it becomes a part of. As it only grows, whoever reads its
+    /// ends at two moments still has a part of it.
     seen: Range<usize>,
 }
 
@@ -127,7 +130,8 @@ mod models {
 
     use super::*;
 
-    /// A block that one thread was given is known to the thread that hears of it, whichever blocks others are given meanwhile.
+    /// A block that one thread was given is known to the thread that hears of it, whichever blocks
+    /// others are given meanwhile.
     #[test]
     fn what_a_thread_was_given_is_known_to_whom_it_tells() {
         loom::model(|| {

@@ -1,7 +1,8 @@
 //! What differs from vendor to vendor beside names and signatures: libraries, numbers, words.
 //!
-//! From the headers `cuda.h` and `hip_runtime_api.h` (5.0 to 6.2, and 7 in AMD's bindings). Numbers that are the same in both are beside their use:
-//! error codes ([`error`](super::error)), attributes of pointers, flags of allocations, streams and events, advice.
+//! From the headers `cuda.h` and `hip_runtime_api.h` (5.0 to 6.2, and 7 in AMD's bindings). Numbers
+//! that are the same in both are beside their use: error codes ([`error`](super::error)),
+//! attributes of pointers, flags of allocations, streams and events, advice.
 
 use alloc::format;
 use alloc::string::String;

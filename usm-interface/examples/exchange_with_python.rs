@@ -1,14 +1,17 @@
-//! Exchange with Python by text: a Python process describes a buffer of its own, and this one proves where its bytes lie.
+//! Exchange with Python by text: a Python process describes a buffer of its own, and this one
+//! proves where its bytes lie.
 //!
-//! `cargo run -p usm-interface --example exchange_with_python` needs `python3` and no package. For arrays that share memory inside of one process see the
-//! package `usm` (`usm-python/examples/exchange.py`).
+//! `cargo run -p usm-interface --example exchange_with_python` needs `python3` and no package. For
+//! arrays that share memory inside of one process see the package `usm`
+//! (`usm-python/examples/exchange.py`).
 
 use core::error::Error;
 use std::process::Command;
 
 use usm_interface::{Allocation, Field, Policy, Spelling, dict};
 
-/// What NumPy would export of `a[::-1, ::2]`, of a buffer that ctypes owns: Python says address and length too.
+/// What NumPy would export of `a[::-1, ::2]`, of a buffer that ctypes owns: Python says address and
+/// length too.
 const SCRIPT: &str = "
 import ctypes
 buffer = (ctypes.c_float * 24)(*range(24))

@@ -1,7 +1,8 @@
 //! `__array_interface__`, version 3.
 //!
-//! Strides are in bytes. `data` is `(address, read-only)`, a buffer, None or absent; `offset` (bytes) belongs to buffers only.
-//! NumPy never reads `version` and neither do we, but a version that is no positive integer is refused in [`Mode::Strict`].
+//! Strides are in bytes. `data` is `(address, read-only)`, a buffer, None or absent; `offset`
+//! (bytes) belongs to buffers only. NumPy never reads `version` and neither do we, but a version
+//! that is no positive integer is refused in [`Mode::Strict`].
 
 use crate::error::{Key, ProtocolError, Result};
 use crate::interface::{Interface, Own, Terms};
@@ -25,7 +26,8 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
 pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>> {
     let offset = match (raw.data, raw.offset) {
         (_, None | Some(0)) => 0,
-        // NumPy ignores it; the standard does not allow it; either reading alone would be silently wrong.
+        // NumPy ignores it; the standard does not allow it; either reading alone would be silently
+        // wrong.
         (Data::Pointer { .. }, Some(_)) if policy.mode == Mode::Numpy => 0,
         (Data::Pointer { .. }, Some(offset)) => {
             return Err(Key::Offset.error(ProtocolError::OffsetWithPointer { offset }));

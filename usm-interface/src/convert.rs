@@ -1,10 +1,13 @@
 //! Conversions among the five protocols: exact, or a typed refusal.
 //!
-//! The three dictionaries, PEP 3118 buffers and DLPack tensors give 20 directions. What changes on the way: strides and offsets move
-//! between bytes and elements, an offset is added to the address where the target has none, the read-only flag keeps its meaning
-//! (SYCL dictionaries are written with true = read-only). What cannot be said is [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) with the [`Reason`].
+//! The three dictionaries, PEP 3118 buffers and DLPack tensors give 20 directions. What changes on
+//! the way: strides and offsets move between bytes and elements, an offset is added to the address
+//! where the target has none, the read-only flag keeps its meaning (SYCL dictionaries are written
+//! with true = read-only). What cannot be said is
+//! [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) with the [`Reason`].
 //!
-//! A conversion does not move or look at memory: whether the consumer can reach the address is the host's knowledge.
+//! A conversion does not move or look at memory: whether the consumer can reach the address is the
+//! host's knowledge.
 
 use crate::dlpack::{DataType, Device, FLAG_READ_ONLY, FLAG_SUBBYTE_PADDED, Tensor, Version};
 use crate::dtype::{Dtype, Kind};
@@ -21,8 +24,8 @@ use crate::shape::Dims;
 pub struct Target<'a> {
     /// The `syclobj` of a SYCL dictionary.
     pub syclobj: Option<SyclObject<'a>>,
-    /// Whether types that no type string can name (bfloat16, float8) are spelled as their producers do (`<V2`, `<V1`, `<f1`):
-    /// the reader then needs a hint. Refused by default.
+    /// Whether types that no type string can name (bfloat16, float8) are spelled as their producers
+    /// do (`<V2`, `<V1`, `<f1`): the reader then needs a hint. Refused by default.
     pub extended: bool,
 }
 
@@ -51,8 +54,8 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
     /// As a dictionary of another protocol; of the same protocol it is a copy.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): a stream, an offset without address, strides that are no multiple of the element for SYCL,
-    /// no `syclobj`.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): a stream, an offset
+    /// without address, strides that are no multiple of the element for SYCL, no `syclobj`.
     pub fn to_interface(&self, protocol: Protocol, target: &Target<'a>) -> Result<Self> {
         if protocol == self.protocol() {
             return Ok(*self);
@@ -60,14 +63,16 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         // The type was spelled by its producer already, so it may be spelled so again.
         let target = Target { extended: true, ..*target };
         let converted = self.common()?.to_interface(protocol, &target)?;
-        // `descr` is kept as it was given, also where it only repeats the type string; SYCL dictionaries have it for structures only.
+        // `descr` is kept as it was given, also where it only repeats the type string; SYCL
+        // dictionaries have it for structures only.
         Ok(if protocol == Protocol::Sycl { converted } else { converted.with_descr(self.descr()) })
     }
 
     /// As a PEP 3118 buffer.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): datetimes and extended types, titles, names with a colon, a stream, an offset without address.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): datetimes and extended
+    /// types, titles, names with a colon, a stream, an offset without address.
     pub fn to_buffer(&self) -> Result<Buffer<'a, 'f, N>> {
         self.common()?.to_buffer()
     }
@@ -75,7 +80,8 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
     /// As a DLPack tensor on `device`.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): structures, text, datetimes, foreign byte order, strides that are no multiple of the element, a stream.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): structures, text,
+    /// datetimes, foreign byte order, strides that are no multiple of the element, a stream.
     pub fn to_tensor(&self, device: Device) -> Result<Tensor<N>> {
         self.common()?.to_tensor(device)
     }
@@ -93,7 +99,8 @@ impl<'a, 'f, const N: usize> Buffer<'a, 'f, N> {
     /// As a dictionary.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): C pointers, strides that are no multiple of the element for SYCL, no `syclobj`.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): C pointers, strides
+    /// that are no multiple of the element for SYCL, no `syclobj`.
     pub fn to_interface(&self, protocol: Protocol, target: &Target<'a>) -> Result<Interface<'a, 'f, N>> {
         self.common().to_interface(protocol, target)
     }
@@ -137,8 +144,9 @@ impl<const N: usize> Tensor<N> {
     /// As a dictionary.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): vector lanes, packed elements, handles, extended types unless [`Target::extended`], host access to
-    /// device memory for `__array_interface__`, no `syclobj`.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable): vector lanes, packed
+    /// elements, handles, extended types unless [`Target::extended`], host access to device memory
+    /// for `__array_interface__`, no `syclobj`.
     pub fn to_interface<'a>(
         &self,
         protocol: Protocol,
@@ -160,7 +168,8 @@ impl<const N: usize> Tensor<N> {
     /// As a PEP 3118 buffer.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable), also for memory that the host may not read.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable), also for memory that
+    /// the host may not read.
     pub fn to_buffer(&self) -> Result<Buffer<'static, 'static, N>> {
         if !self.device.kind.is_host_accessible() {
             return Err(refuse(Key::Device, Reason::Device));
@@ -169,7 +178,8 @@ impl<const N: usize> Tensor<N> {
     }
 }
 
-/// Whether strides in elements say C order; where at most one element lies along a dimension any stride does.
+/// Whether strides in elements say C order; where at most one element lies along a dimension any
+/// stride does.
 fn is_c_order(shape: &[i64], strides: &[i64]) -> bool {
     if shape.contains(&0) {
         return true;
@@ -242,7 +252,8 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
             own,
             elements: protocol == Protocol::Sycl,
             offset: 0,
-            // SYCL: written although 0, so that no reader takes the dictionary for one of `dpctl.memory`.
+            // SYCL: written although 0, so that no reader takes the dictionary for one of
+            // `dpctl.memory`.
             offset_given: keeps_offset || protocol == Protocol::Sycl,
             readonly: self.readonly,
         };
@@ -294,8 +305,9 @@ impl<'a, 'f, const N: usize> Common<'a, 'f, N> {
     }
 }
 
-/// Strides in elements, and the layout with strides that are: where at most one element lies along a dimension, or the array has no
-/// bytes, a stride that is no multiple says nothing and is replaced by the one of C order.
+/// Strides in elements, and the layout with strides that are: where at most one element lies along
+/// a dimension, or the array has no bytes, a stride that is no multiple says nothing and is
+/// replaced by the one of C order.
 fn in_elements<const N: usize>(layout: &Layout<N>) -> Result<(Layout<N>, Dims<N>)> {
     let itemsize = i64::from(layout.itemsize());
     let (shape, given) = (layout.shape(), layout.strides());

@@ -1,7 +1,8 @@
 //! `__cuda_array_interface__`, versions 0 to 3.
 //!
-//! Strides are in bytes and there is no offset. Version 1 added `mask` (which no consumer supports: a mask is an error, never ignored),
-//! version 2 made the address of an empty array 0, version 3 added `stream`. Stream 0 is forbidden.
+//! Strides are in bytes and there is no offset. Version 1 added `mask` (which no consumer supports:
+//! a mask is an error, never ignored), version 2 made the address of an empty array 0, version 3
+//! added `stream`. Stream 0 is forbidden.
 
 use crate::error::{EntryError, Found, Key, ProtocolError, Result};
 use crate::interface::{Interface, Own, Terms};

@@ -7,8 +7,8 @@ pub const MAX_ITEMSIZE: u32 = 0x7fff_ffff;
 
 /// The kind of an element, by the characters of the array interface.
 ///
-/// Exhaustive over the standard's kinds; types that the standard cannot spell are [`Kind::Extended`],
-/// and C pointers exist only in PEP 3118 buffers.
+/// Exhaustive over the standard's kinds; types that the standard cannot spell are
+/// [`Kind::Extended`], and C pointers exist only in PEP 3118 buffers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -372,7 +372,8 @@ impl Dtype {
         matches!(self.order, ByteOrder::None) || self.order == ByteOrder::NATIVE
     }
 
-    /// Alignment in bytes that C gives the type on the common 64-bit ABIs, as NumPy reports it; structures say 1.
+    /// Alignment in bytes that C gives the type on the common 64-bit ABIs, as NumPy reports it;
+    /// structures say 1.
     #[must_use]
     pub const fn alignment(&self) -> u32 {
         match self.kind {

@@ -30,7 +30,8 @@ impl Name<'_> {
     }
 }
 
-/// Length, first and last byte of a name in one number: the same for equal names, and different for those that structures usually have.
+/// Length, first and last byte of a name in one number: the same for equal names, and different for
+/// those that structures usually have.
 #[inline(always)]
 fn hash(first: u8, last: u8, len: usize) -> u32 {
     let len = u32::try_from(len & 0xff).unwrap_or(0);
@@ -102,7 +103,8 @@ impl Iterator for Digits {
 
 /// Shape of a member that is an array, outermost dimension first.
 ///
-/// `('<f4', (2, 3))` inside `(.., (4,))` is one shape `(4, 2, 3)` in two groups; the groups are kept so that it is written back the same.
+/// `('<f4', (2, 3))` inside `(.., (4,))` is one shape `(4, 2, 3)` in two groups; the groups are
+/// kept so that it is written back the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct SubShape {
     dims: [u32; MAX_SUB_DIMS],
@@ -135,7 +137,8 @@ impl SubShape {
         })
     }
 
-    /// All groups but the outermost, innermost first: the order in which `(type, shape)` tuples close.
+    /// All groups but the outermost, innermost first: the order in which `(type, shape)` tuples
+    /// close.
     pub(crate) fn inner_groups(&self) -> impl Iterator<Item = &[u32]> {
         let inner = usize::from(self.len > 0);
         let count = self.groups().count().saturating_sub(inner);
@@ -172,7 +175,8 @@ impl SubShape {
     }
 }
 
-/// One member of a structure. Tables of fields are in pre-order: the members of a nested structure follow it.
+/// One member of a structure. Tables of fields are in pre-order: the members of a nested structure
+/// follow it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Field<'a> {
     pub(crate) name: Name<'a>,
@@ -214,7 +218,8 @@ impl<'a> Field<'a> {
         self.title
     }
 
-    /// The element type: `|V<n>` for a nested structure; of one element when the member is an array.
+    /// The element type: `|V<n>` for a nested structure; of one element when the member is an
+    /// array.
     #[must_use]
     pub const fn dtype(&self) -> Dtype {
         self.dtype

@@ -98,7 +98,8 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
         self.data
     }
 
-    /// Address of `data[0]`, when there is one. The element with all indices 0 is [`Layout::offset`] bytes further.
+    /// Address of `data[0]`, when there is one. The element with all indices 0 is
+    /// [`Layout::offset`] bytes further.
     #[must_use]
     pub const fn address(&self) -> Option<u64> {
         match self.data {
@@ -168,7 +169,8 @@ impl<'a, 'f, const N: usize> Interface<'a, 'f, N> {
     /// Proves that the array lies inside `allocation`.
     ///
     /// # Errors
-    /// [`OutsideAllocation`](crate::MemoryError::OutsideAllocation); [`EntryError::Missing`] when there is no address.
+    /// [`OutsideAllocation`](crate::MemoryError::OutsideAllocation); [`EntryError::Missing`] when
+    /// there is no address.
     pub fn check_inside(&self, allocation: Allocation) -> Result<()> {
         match self.address() {
             Some(address) => self.layout.check_inside(address, allocation),

@@ -1,8 +1,10 @@
 //! Whether the names of a structure are all different, for structures of any size.
 //!
-//! Up to [`FEW`] members each new name is compared with those before it. The names of a larger structure are sorted when it ends, in place: the sizes
-//! in its entries, and where there are titles the offsets too, are put aside for the order and computed again behind it. A second table, or
-//! links in the entries, would cost every caller memory for structures that hardly anybody has.
+//! Up to [`FEW`] members each new name is compared with those before it. The names of a larger
+//! structure are sorted when it ends, in place: the sizes in its entries, and where there are
+//! titles the offsets too, are put aside for the order and computed again behind it. A second
+//! table, or links in the entries, would cost every caller memory for structures that hardly
+//! anybody has.
 
 use core::cmp::Ordering;
 
@@ -12,8 +14,9 @@ use crate::field::{Field, Name, members};
 /// Members up to which names are compared one by one.
 pub(crate) const FEW: usize = 16;
 
-/// The first member whose name or title one before it has, or whose title is its own name: its place among the members, and the part
-/// that an error names. `level` are the entries of one structure, complete. With `strict`, members without a name are not asked.
+/// The first member whose name or title one before it has, or whose title is its own name: its
+/// place among the members, and the part that an error names. `level` are the entries of one
+/// structure, complete. With `strict`, members without a name are not asked.
 ///
 /// n names take n log n comparisons.
 #[cold]
@@ -108,7 +111,8 @@ fn write_keys(level: &mut [Field<'_>]) -> usize {
     count
 }
 
-/// Sorts by text, and keys of one text by their place: a heap, because it needs neither memory nor luck.
+/// Sorts by text, and keys of one text by their place: a heap, because it needs neither memory nor
+/// luck.
 fn sort(level: &mut [Field<'_>], count: usize) {
     for root in (0..count / 2).rev() {
         sink(level, root, count);
@@ -142,7 +146,8 @@ fn sink(level: &mut [Field<'_>], mut root: usize, end: usize) {
     set_key(level, root, sinking);
 }
 
-/// Sizes are those of type and shape. Offsets are the sums of the sizes before them: only structures that pad nothing by themselves have titles.
+/// Sizes are those of type and shape. Offsets are the sums of the sizes before them: only
+/// structures that pad nothing by themselves have titles.
 fn restore(level: &mut [Field<'_>], count: usize) {
     let with_offsets = count > level.len();
     let mut ends = [0u32; 1 << u8::BITS];

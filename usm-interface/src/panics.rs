@@ -1,10 +1,12 @@
 //! Panics of the program's own code below a C frame, which no panic may cross.
 //!
-//! A function of C type that calls such code runs it in [`frame`]. The panic goes on where Rust called the function ([`through`]); where C
-//! or machine code called, it ends in the frame. Both count it. Without `std`, and in a program built with `panic = "abort"`, nothing can
-//! be caught, and both functions are plain calls.
+//! A function of C type that calls such code runs it in [`frame`]. The panic goes on where Rust
+//! called the function ([`through`]); where C or machine code called, it ends in the frame. Both
+//! count it. Without `std`, and in a program built with `panic = "abort"`, nothing can be caught,
+//! and both functions are plain calls.
 //!
-//! usm-nrt and usm-interface, which do not know each other, have the same file; `tests/tests/callbacks.rs` compares them.
+//! usm-nrt and usm-interface, which do not know each other, have the same file;
+//! `tests/tests/callbacks.rs` compares them.
 
 #[cfg(not(all(feature = "std", panic = "unwind")))]
 pub(crate) use plain::{caught, frame, through};
@@ -143,8 +145,9 @@ mod plain {
     }
 }
 
-/// How often code of the program has panicked in a function of C type of this crate, and was caught there, in this process. 0 without `std`, and
-/// where the program is built with `panic = "abort"`: a panic then ends the process.
+/// How often code of the program has panicked in a function of C type of this crate, and was caught
+/// there, in this process. 0 without `std`, and where the program is built with `panic = "abort"`:
+/// a panic then ends the process.
 pub fn caught_panics() -> usize {
     caught()
 }

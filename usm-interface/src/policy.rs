@@ -1,4 +1,5 @@
-//! Named policies: where protocols contradict each other, the caller decides, and the default says why.
+//! Named policies: where protocols contradict each other, the caller decides, and the default says
+//! why.
 
 use crate::dtype::Extended;
 
@@ -9,18 +10,21 @@ pub enum Mode {
     /// The grammar: what the standard says and NumPy writes.
     #[default]
     Strict,
-    /// Also what NumPy was measured to read. Everything that [`Mode::Strict`] accepts is accepted, with the same meaning.
+    /// Also what NumPy was measured to read. Everything that [`Mode::Strict`] accepts is accepted,
+    /// with the same meaning.
     Numpy,
 }
 
 /// Meaning of `data[1]` in `__sycl_usm_array_interface__`.
 ///
-/// The documents and `usm_ndarray` say true = read-only; `dpctl.memory` objects export `(ptr, True)` for writable memory.
+/// The documents and `usm_ndarray` say true = read-only; `dpctl.memory` objects export
+/// `(ptr, True)` for writable memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[non_exhaustive]
 pub enum SyclFlag {
-    /// True = read-only, except for a dictionary as `dpctl.memory` writes it: flag true, no `offset` key, `strides` None,
-    /// one dimension of `|u1`, and a `syclobj` that is, or may be, a queue. Such memory is writable.
+    /// True = read-only, except for a dictionary as `dpctl.memory` writes it: flag true, no
+    /// `offset` key, `strides` None, one dimension of `|u1`, and a `syclobj` that is, or may be, a
+    /// queue. Such memory is writable.
     #[default]
     Auto,
     /// True = read-only, always.
@@ -66,7 +70,8 @@ pub enum Objects {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 #[non_exhaustive]
 pub enum MissingData {
-    /// As the protocol says: `__cuda_array_interface__` requires `data`; for the other two the producer's buffer stands in.
+    /// As the protocol says: `__cuda_array_interface__` requires `data`; for the other two the
+    /// producer's buffer stands in.
     #[default]
     Protocol,
     /// The layout alone is wanted.
@@ -75,8 +80,9 @@ pub enum MissingData {
 
 /// The policies of one decode. `Policy::default()` is strict.
 ///
-/// Name what differs and write `..Policy::default()` behind it: protocols that contradict each other in one more place bring one more field, in a
-/// minor version. That is why the structure is not `#[non_exhaustive]`, which would forbid this very form.
+/// Name what differs and write `..Policy::default()` behind it: protocols that contradict each
+/// other in one more place bring one more field, in a minor version. That is why the structure is
+/// not `#[non_exhaustive]`, which would forbid this very form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct Policy {
     /// Spellings of types.

@@ -1,7 +1,8 @@
 //! The borrowed fields of a dictionary, and their validation.
 //!
-//! A host that has the fields already (from Python objects, a C structure, a message) fills a [`Raw`] and calls
-//! [`Raw::validate`]; nothing is parsed but the type string, nothing is copied but shape and strides.
+//! A host that has the fields already (from Python objects, a C structure, a message) fills a
+//! [`Raw`] and calls [`Raw::validate`]; nothing is parsed but the type string, nothing is copied
+//! but shape and strides.
 
 use crate::dtype::{Dtype, Kind};
 use crate::error::{
@@ -69,7 +70,8 @@ pub enum Data {
         /// Whether it may not be written.
         readonly: bool,
     },
-    /// Bytes that stand in the text itself, read-only like Python's: they have a length and no address.
+    /// Bytes that stand in the text itself, read-only like Python's: they have a length and no
+    /// address.
     Bytes {
         /// Bytes.
         len: u64,
@@ -126,8 +128,8 @@ pub enum SyclObject<'a> {
 
 /// The fields of one dictionary, borrowed. `Default` has none of them.
 ///
-/// Write `..Raw::default()` behind those that are there: a key that a protocol gets is one more field here, in a minor version. Not
-/// `#[non_exhaustive]`, which would forbid this very form.
+/// Write `..Raw::default()` behind those that are there: a key that a protocol gets is one more
+/// field here, in a minor version. Not `#[non_exhaustive]`, which would forbid this very form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct Raw<'a, 'f> {
     /// `shape`, in elements.
@@ -163,7 +165,8 @@ impl<'a, 'f> Raw<'a, 'f> {
     /// Checks the fields by the rules of `protocol`.
     ///
     /// # Errors
-    /// A refusal that names the key. What is accepted has a layout whose lowest and highest byte did not overflow.
+    /// A refusal that names the key. What is accepted has a layout whose lowest and highest byte
+    /// did not overflow.
     ///
     /// ```
     /// use usm_interface::{value::Str, Data, Policy, Protocol, Raw};
@@ -187,9 +190,11 @@ impl<'a, 'f> Raw<'a, 'f> {
         self.check(self.dimensions(), protocol, policy)
     }
 
-    /// As [`Raw::validate`], with the dimensions given apart: what a parser has on its stack does not outlive the call.
-    // What is usual stays in registers and is written once, where the caller wants it: a result is some 250 bytes, and whatever
-    // is filled in piece by piece is moved at the end, which costs as much as the checks.
+    /// As [`Raw::validate`], with the dimensions given apart: what a parser has on its stack does
+    /// not outlive the call.
+    // What is usual stays in registers and is written once, where the caller wants it: a result is
+    // some 250 bytes, and whatever is filled in piece by piece is moved at the end, which costs as
+    // much as the checks.
     #[inline]
     pub(crate) fn check<const N: usize>(
         &self,
@@ -203,8 +208,8 @@ impl<'a, 'f> Raw<'a, 'f> {
         }
     }
 
-    /// The straight path: a number's type, few dimensions, elements, an address. `None` leaves it to [`Self::general`], which alone
-    /// makes errors.
+    /// The straight path: a number's type, few dimensions, elements, an address. `None` leaves it
+    /// to [`Self::general`], which alone makes errors.
     #[inline(always)]
     fn straight<const N: usize>(
         &self,
@@ -317,7 +322,8 @@ impl<'a, 'f> Raw<'a, 'f> {
         let Some(descr) = self.descr else {
             return Ok(None);
         };
-        // `[('', '<f4')]` repeats the type string; a producer's type of its own (`<V2`) is spelled there too.
+        // `[('', '<f4')]` repeats the type string; a producer's type of its own (`<V2`) is spelled
+        // there too.
         if descr.size != dtype.itemsize() {
             if policy.mode == Mode::Numpy && dtype.kind() != Kind::Void {
                 return Ok(None);

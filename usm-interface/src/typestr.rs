@@ -1,7 +1,8 @@
 //! Type strings: `<f4`, `|V12`, `<M8[25ns]`.
 //!
-//! The strict grammar is what NumPy writes: an order (`<`, `>`, `|`, `=`), a kind, a decimal size and, for
-//! `m` and `M`, an optional bracket with a unit. [`Mode::Numpy`] adds the forms that NumPy was measured to take.
+//! The strict grammar is what NumPy writes: an order (`<`, `>`, `|`, `=`), a kind, a decimal size
+//! and, for `m` and `M`, an optional bracket with a unit. [`Mode::Numpy`] adds the forms that NumPy
+//! was measured to take.
 
 use crate::dtype::{ByteOrder, Dtype, Extended, Kind, MAX_ITEMSIZE, Resolution, TimeUnit};
 use crate::error::TypeError;
@@ -12,9 +13,9 @@ pub const MAX_TYPESTR: usize = 64;
 
 /// Parses one type string.
 ///
-/// `hint` is what the producer knows about a type that the string cannot name (`<V2`, `<f1`, `<W4`);
-/// it must fit the string. A multi-byte type with order `|` is native in [`Mode::Numpy`] and refused in [`Mode::Strict`]
-/// (the SYCL dictionaries are the exception, see [`crate::sycl`]).
+/// `hint` is what the producer knows about a type that the string cannot name (`<V2`, `<f1`,
+/// `<W4`); it must fit the string. A multi-byte type with order `|` is native in [`Mode::Numpy`]
+/// and refused in [`Mode::Strict`] (the SYCL dictionaries are the exception, see [`crate::sycl`]).
 ///
 /// # Errors
 /// A [`TypeError`] that names the character, the size or the offset.

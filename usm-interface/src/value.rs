@@ -1,7 +1,8 @@
 //! Values as a stream of tokens: what text and Python objects both provide.
 //!
-//! A host that holds Python objects implements [`Source`] with a stack of iterators; [`crate::text::Lexer`] implements it
-//! for text. [`Reader`] pulls from either and enforces the budgets of [`Limits`] once. Nothing here recurses.
+//! A host that holds Python objects implements [`Source`] with a stack of iterators;
+//! [`crate::text::Lexer`] implements it for text. [`Reader`] pulls from either and enforces the
+//! budgets of [`Limits`] once. Nothing here recurses.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -178,7 +179,8 @@ impl Chars<'_> {
         Some(value)
     }
 
-    /// The character behind a backslash. The lexer has validated the escape, so the fallback is not reached from text.
+    /// The character behind a backslash. The lexer has validated the escape, so the fallback is not
+    /// reached from text.
     fn escape(&mut self) -> Option<char> {
         let value = match self.rest.next()? {
             'n' => return Some('\n'),
@@ -232,7 +234,8 @@ impl Iterator for Chars<'_> {
 }
 
 /// One step through a value.
-// A wide tag keeps payloads on word boundaries: tokens are moved word by word, and odd copies stall on the stores before them.
+// A wide tag keeps payloads on word boundaries: tokens are moved word by word, and odd copies stall
+// on the stores before them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u64)]
 #[non_exhaustive]
@@ -313,10 +316,12 @@ pub trait Source<'a> {
     /// The next token.
     ///
     /// # Errors
-    /// Whatever stops the source; a host that has its own exception returns [`ErrorKind::Source`](crate::ErrorKind::Source) and keeps it.
+    /// Whatever stops the source; a host that has its own exception returns
+    /// [`ErrorKind::Source`](crate::ErrorKind::Source) and keeps it.
     fn next(&mut self) -> Result<Token<'a>>;
 
-    /// The whole text, when the source is text of which nothing was read: what producers print is then read eight bytes at a time.
+    /// The whole text, when the source is text of which nothing was read: what producers print is
+    /// then read eight bytes at a time.
     #[doc(hidden)]
     #[inline]
     fn text(&self) -> Option<&'a str> {
@@ -347,8 +352,8 @@ impl<'a, S: Source<'a>> Reader<S> {
         Self { source, limits, depth: 0, values: 0 }
     }
 
-    /// The text for a straight path that nests at most `depth` levels, when the budgets leave room for it: a text has fewer values
-    /// than bytes, so that nothing needs to be counted on the way.
+    /// The text for a straight path that nests at most `depth` levels, when the budgets leave room
+    /// for it: a text has fewer values than bytes, so that nothing needs to be counted on the way.
     #[inline]
     pub(crate) fn straight(&self, depth: usize) -> Option<Cursor<'a>> {
         let text = self.source.text()?;
@@ -368,7 +373,8 @@ impl<'a, S: Source<'a>> Reader<S> {
                 self.depth = self.depth.wrapping_add(1);
             }
             Token::End => {
-                // A source that ends more than it began would underflow: it is the host's mistake, not a panic.
+                // A source that ends more than it began would underflow: it is the host's mistake,
+                // not a panic.
                 self.depth = self.depth.saturating_sub(1);
                 return Ok(token);
             }

@@ -177,8 +177,8 @@ fn begin_item<W: Write>(out: &mut W, spelling: Spelling, field: &Field<'_>) -> f
     Ok(())
 }
 
-/// Whether the sub-arrays of sub-arrays are several shapes of the item: JSON has only lists, and a list of lists in the place of a
-/// type is a list of members.
+/// Whether the sub-arrays of sub-arrays are several shapes of the item: JSON has only lists, and a
+/// list of lists in the place of a type is a list of members.
 fn has_shapes(spelling: Spelling, field: &Field<'_>) -> bool {
     spelling == Spelling::Json && field.shape.groups().count() > if field.nested { 1 } else { 2 }
 }
@@ -242,9 +242,11 @@ impl<W: Write> Keys<'_, W> {
 }
 
 impl<const N: usize> Interface<'_, '_, N> {
-    /// Writes the dictionary in its own protocol, with the keys in the order of that protocol's producers.
+    /// Writes the dictionary in its own protocol, with the keys in the order of that protocol's
+    /// producers.
     ///
-    /// Objects (buffers, queues, contexts) are written as strings in angle brackets: text has no other spelling for them.
+    /// Objects (buffers, queues, contexts) are written as strings in angle brackets: text has no
+    /// other spelling for them.
     ///
     /// # Errors
     /// Only those of `out`.

@@ -1,12 +1,13 @@
-//! The 20 directions among the five protocols: one array, told in each, becomes exactly what the other four say of it; what they cannot
-//! say is refused with the reason.
+//! The 20 directions among the five protocols: one array, told in each, becomes exactly what the
+//! other four say of it; what they cannot say is refused with the reason.
 
 use usm_interface::dlpack::{DataType, Device, DeviceType, RawTensor, Tensor, Version};
 use usm_interface::pep3118::{Buffer, Padding, RawBuffer};
 use usm_interface::value::Str;
 use usm_interface::{Field, Interface, Policy, Protocol, Reason, Spelling, SyclObject, Target, dict};
 
-/// A read-only 2 x 2 array whose first element lies at 4104: strides of 24 and -8 bytes are 6 and -2 elements of `<i4`.
+/// A read-only 2 x 2 array whose first element lies at 4104: strides of 24 and -8 bytes are 6
+/// and -2 elements of `<i4`.
 const DICTIONARIES: [(Protocol, &str); 3] = [
     (
         Protocol::Array,

@@ -1,4 +1,5 @@
-//! Every PEP 3118 buffer and every DLPack header of the corpus decodes, and says the same when it is written again.
+//! Every PEP 3118 buffer and every DLPack header of the corpus decodes, and says the same when it
+//! is written again.
 
 mod common;
 
@@ -43,12 +44,14 @@ fn every_buffer_round_trips() {
             Err(error)
                 if matches!(error.kind(), ErrorKind::Structure(StructureError::AmbiguousPadding { .. })) =>
             {
-                // NumPy #7797: the text alone does not tell, and these arrays are as a C compiler lays them out.
+                // NumPy #7797: the text alone does not tell, and these arrays are as a C compiler
+                // lays them out.
                 open += 1;
                 raw.validate::<64>(Padding::C, &policy, &mut second_table).expect("C's rules tell")
             }
             Err(error) => {
-                // ctypes loses bit-fields and packing: the format is smaller than the element, and no padding explains it.
+                // ctypes loses bit-fields and packing: the format is smaller than the element, and
+                // no padding explains it.
                 assert!(
                     matches!(error.kind(), ErrorKind::Structure(StructureError::FormatSize { .. })),
                     "{id} {format}: {error}"
@@ -104,7 +107,8 @@ fn every_buffer_round_trips() {
     }
 }
 
-/// Decoded; of these only by the rules of C; written with the producer's very text; refused; members compared with NumPy's.
+/// Decoded; of these only by the rules of C; written with the producer's very text; refused;
+/// members compared with NumPy's.
 const BUFFERS: (usize, usize, usize, usize, usize) = (298, 3, 224, 9, 63);
 
 #[test]

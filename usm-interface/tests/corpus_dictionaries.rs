@@ -1,4 +1,5 @@
-//! Every dictionary that real producers exported decodes, agrees with what NumPy says of the array, and is written back byte for byte.
+//! Every dictionary that real producers exported decodes, agrees with what NumPy says of the array,
+//! and is written back byte for byte.
 
 mod common;
 
@@ -69,7 +70,8 @@ fn every_dictionary_round_trips() {
         assert_eq!(layout.is_f_contiguous(), expect["f"].as_bool().unwrap(), "{id}: F");
         let strides: Vec<i64> =
             expect["strides"].as_array().unwrap().iter().map(|s| s.as_i64().unwrap()).collect();
-        // Where there is at most one element in a dimension nothing steps along it, and NumPy's versions differ.
+        // Where there is at most one element in a dimension nothing steps along it, and NumPy's
+        // versions differ.
         if !layout.is_empty() {
             for (i, stride) in strides.iter().enumerate().filter(|&(i, _)| layout.shape()[i] > 1) {
                 assert_eq!(layout.strides()[i], *stride, "{id}: strides");
@@ -88,7 +90,8 @@ fn every_dictionary_round_trips() {
                 "{id}: kind"
             );
         }
-        // Overlapping or unordered members collapse to `[('', '|V8')]` in the producer: the dictionary no longer has them.
+        // Overlapping or unordered members collapse to `[('', '|V8')]` in the producer: the
+        // dictionary no longer has them.
         if layout.dtype().kind() == Kind::Void && !array.fields().is_empty() {
             common::compare(array.fields(), &expect["fields"], id);
         }

@@ -101,7 +101,8 @@ fn nothing_behind_a_refused_header_is_read_and_the_deleter_runs_once() {
     ] {
         let before = DELETED.load(Ordering::SeqCst);
         let mut structure = foreign(major, ndim);
-        // SAFETY: the structure outlives the owner; shape and strides are not valid, and for these headers they must not be read.
+        // SAFETY: the structure outlives the owner; shape and strides are not valid, and for these
+        // headers they must not be read.
         let managed = unsafe { Managed::from_raw(NonNull::from(&mut structure)) };
         assert_eq!(managed.validate::<8>(&Policy::default()).unwrap_err().kind().name(), kind);
         drop(managed);
@@ -111,7 +112,8 @@ fn nothing_behind_a_refused_header_is_read_and_the_deleter_runs_once() {
     let mut structure = foreign(1, 0);
     structure.deleter = None;
     structure.dl_tensor.data = core::ptr::without_provenance_mut(64);
-    // SAFETY: the structure outlives the owner, and with 0 dimensions any pointer is valid for 0 integers.
+    // SAFETY: the structure outlives the owner, and with 0 dimensions any pointer is valid for 0
+    // integers.
     let managed = unsafe { Managed::from_raw(NonNull::from(&mut structure)) };
     assert_eq!(managed.validate::<8>(&Policy::default()).unwrap().nbytes(), 4);
 }

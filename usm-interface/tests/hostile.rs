@@ -1,5 +1,5 @@
-//! Hostile input: every category that was measured against NumPy, torch and dpctl. Each is refused with the key and the reason, or
-//! accepted with a layout that is right.
+//! Hostile input: every category that was measured against NumPy, torch and dpctl. Each is refused
+//! with the key and the reason, or accepted with a layout that is right.
 
 use core::fmt::Write as _;
 
@@ -224,7 +224,8 @@ fn masks_streams_versions_and_objects() {
 
 #[test]
 fn sycl_dictionaries_that_dpctl_gets_wrong() {
-    // D5 to D9 of the measured defects: the layout says how far the array reaches, the allocation says how far it may.
+    // D5 to D9 of the measured defects: the layout says how far the array reaches, the allocation
+    // says how far it may.
     let page = Allocation { base: 4096, len: 4096 };
     let inside = |text: &str| accepted(text, |array| array.check_inside(page).map_err(|e| e.kind().name()));
     assert_eq!(inside(&sycl("'shape': (1024,)")), Ok(()));
@@ -265,7 +266,8 @@ fn buffers_hold_their_array() {
 
 #[test]
 fn legal_oddities() {
-    // Any strides on empty arrays and single elements, zero strides, negative strides, any address without bytes.
+    // Any strides on empty arrays and single elements, zero strides, negative strides, any address
+    // without bytes.
     accepted(&array("'shape': (0,), 'data': (0, False)"), |a| {
         assert_eq!(a.layout().extent(), Extent::default())
     });

@@ -152,7 +152,8 @@ fn members_without_names_are_numbered_as_numpy_does_and_may_be_there_already() {
     );
 }
 
-/// Names that begin alike and differ in length, in order, against it and shuffled: none of it takes long.
+/// Names that begin alike and differ in length, in order, against it and shuffled: none of it takes
+/// long.
 #[test]
 fn fifty_thousand_names_are_looked_at_in_any_order() {
     let mut text = String::new();

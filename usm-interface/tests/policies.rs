@@ -1,4 +1,5 @@
-//! Where protocols and producers contradict each other: what each policy reads, and what the default is.
+//! Where protocols and producers contradict each other: what each policy reads, and what the
+//! default is.
 
 use usm_interface::value::Str;
 use usm_interface::{

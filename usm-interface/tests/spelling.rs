@@ -24,7 +24,8 @@ fn json_says_sub_arrays_of_sub_arrays_of_any_depth() {
     for (python, json) in [
         ("[('a', '<f4', (2, 3))]", r#"[["a", "<f4", [2, 3]]]"#),
         ("[('a', ('<f4', (2,)), (3,))]", r#"[["a", ["<f4", [2]], [3]]]"#),
-        // Beyond that a list of lists would be members: the shapes stand side by side, outermost first.
+        // Beyond that a list of lists would be members: the shapes stand side by side, outermost
+        // first.
         ("[('a', (('<f4', (2,)), (3, 4)), (5,))]", r#"[["a", "<f4", [5], [3, 4], [2]]]"#),
         ("[('a', ([('b', '|u1')], (2,)), (3,))]", r#"[["a", [["b", "|u1"]], [3], [2]]]"#),
         (

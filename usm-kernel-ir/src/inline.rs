@@ -1,4 +1,5 @@
-//! Bodies of functions as parts of a kernel: for front ends, which put a function in wherever it is called.
+//! Bodies of functions as parts of a kernel: for front ends, which put a function in wherever it is
+//! called.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -8,10 +9,13 @@ use crate::kernel::{Expr, Kernel, Place, Stmt, StmtKind, VarId, Variable};
 use crate::operator::Unary;
 use crate::scalar::{Literal, Scalar};
 
-/// The body of a function without its [`StmtKind::Return`]s, so that it runs up to the end of itself and not of the item. A function with a result
-/// sets the variable `result` before it returns; where some way through the body does not, [`verify`](crate::verify) refuses who reads it.
+/// The body of a function without its [`StmtKind::Return`]s, so that it runs up to the end of
+/// itself and not of the item. A function with a result sets the variable `result` before it
+/// returns; where some way through the body does not, [`verify`](crate::verify) refuses who reads
+/// it.
 ///
-/// Returns under conditions become branches. Returns inside of loops need a flag, which may keep a proof from being found.
+/// Returns under conditions become branches. Returns inside of loops need a flag, which may keep a
+/// proof from being found.
 #[must_use]
 pub fn without_returns(kernel: &mut Kernel, body: Vec<Stmt>, result: Option<VarId>) -> Vec<Stmt> {
     if !body.iter().any(has_return) {
@@ -41,7 +45,8 @@ const fn set(flag: VarId, value: bool, place: Place) -> Stmt {
     Stmt::new(StmtKind::Set(flag, Expr::literal(Literal::bool(value), place)), place)
 }
 
-/// With what follows a return in the other branch, and whether it always returns; nothing where that does not go.
+/// With what follows a return in the other branch, and whether it always returns; nothing where
+/// that does not go.
 fn branches(body: &[Stmt]) -> Option<(Vec<Stmt>, bool)> {
     let mut out = Vec::new();
     for (index, stmt) in body.iter().enumerate() {

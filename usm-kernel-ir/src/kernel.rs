@@ -1,4 +1,5 @@
-//! The nodes. A kernel is a tree: statements hold expressions, expressions have no effects but reading memory.
+//! The nodes. A kernel is a tree: statements hold expressions, expressions have no effects but
+//! reading memory.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -90,9 +91,11 @@ pub enum Space {
     Atomic,
     /// A table of this many elements in constant memory.
     Constant(u64),
-    /// Local memory of a group, of a length that range and scalars say. Elements have no value when a group starts.
+    /// Local memory of a group, of a length that range and scalars say. Elements have no value when
+    /// a group starts.
     Local(Expr),
-    /// Private memory of an item, of this many elements. Elements have no value when an item starts.
+    /// Private memory of an item, of this many elements. Elements have no value when an item
+    /// starts.
     Private(u64),
 }
 
@@ -156,7 +159,8 @@ pub enum ExprKind {
     Unary(Unary, Box<Expr>),
     /// Two operands.
     Binary(Binary, Box<Expr>, Box<Expr>),
-    /// A conversion to the expression's type, as Rust's `as`: integers are cut, floats saturate and a NaN becomes 0.
+    /// A conversion to the expression's type, as Rust's `as`: integers are cut, floats saturate and
+    /// a NaN becomes 0.
     Cast(Box<Expr>),
     /// The second where the first is true, else the third; the other is not evaluated.
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
@@ -230,18 +234,21 @@ pub enum StmtKind {
     Store(ArrayId, Expr, Expr),
     /// Changes an element of 32 or 64 bits atomically; the variable gets the old value.
     Atomic(Atomic, ArrayId, Expr, Expr, Option<VarId>),
-    /// Gives an element the second value where it is the first, bit for bit, atomically; the variable gets the old value.
+    /// Gives an element the second value where it is the first, bit for bit, atomically; the
+    /// variable gets the old value.
     CompareExchange(ArrayId, Expr, [Box<Expr>; 2], Option<VarId>),
-    /// Collects a value of all items of the group, in the order of their local ids; the variable gets what is collected. A barrier for local memory.
+    /// Collects a value of all items of the group, in the order of their local ids; the variable
+    /// gets what is collected. A barrier for local memory.
     Collect(Collection, Binary, VarId, Expr),
-    /// Gives the variable the value that the item with this linear local id has; an id outside of the group counts as the last one. A barrier
-    /// for local memory.
+    /// Gives the variable the value that the item with this linear local id has; an id outside of
+    /// the group counts as the last one. A barrier for local memory.
     Broadcast(VarId, Expr, Expr),
     /// Runs the first where the condition is true, else the second.
     If(Expr, Vec<Stmt>, Vec<Stmt>),
     /// Runs the body as long as the condition is true.
     While(Expr, Vec<Stmt>),
-    /// Runs the body with an integer from the start up to the end, without it, in steps. A step of zero counts as one; an overflow ends it.
+    /// Runs the body with an integer from the start up to the end, without it, in steps. A step of
+    /// zero counts as one; an overflow ends it.
     For(VarId, Expr, Expr, Expr, Vec<Stmt>),
     /// Leaves the innermost loop.
     Break,
@@ -256,7 +263,8 @@ pub enum StmtKind {
         /// Orders accesses to global memory of the group's items.
         global: bool,
     },
-    /// Orders the item's own accesses before and after it, as all items of the device see them. It waits for nobody, and makes nothing of a race.
+    /// Orders the item's own accesses before and after it, as all items of the device see them. It
+    /// waits for nobody, and makes nothing of a race.
     Fence {
         /// Accesses to local memory.
         local: bool,
@@ -272,7 +280,8 @@ named! {
         Reduce = "reduce",
         /// That of the items up to itself.
         Inclusive = "inclusive",
-        /// That of the items before itself; of none the value that changes nothing, which of a minimum is the greatest value.
+        /// That of the items before itself; of none the value that changes nothing, which of a
+        /// minimum is the greatest value.
         Exclusive = "exclusive",
     }
 }
@@ -305,7 +314,8 @@ impl Kernel {
         &self.values[id.0 as usize]
     }
 
-    /// Whether it means something only where the range is cut into groups: barriers, local memory, ids in groups.
+    /// Whether it means something only where the range is cut into groups: barriers, local memory,
+    /// ids in groups.
     #[must_use]
     pub fn needs_groups(&self) -> bool {
         let mut needs = self.arrays.iter().any(|array| matches!(array.space, Space::Local(_)));

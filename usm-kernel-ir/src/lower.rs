@@ -1,6 +1,7 @@
 //! What a group collects, as stores to local memory, barriers and loads: what every target has.
 //!
-//! A device does it in steps whose number grows with the logarithm of the items, the host by one item in a loop.
+//! A device does it in steps whose number grows with the logarithm of the items, the host by one
+//! item in a loop.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -23,8 +24,9 @@ pub(crate) enum By {
     All,
 }
 
-/// A verified kernel without [`StmtKind::Collect`] and [`StmtKind::Broadcast`]. It has an array of local memory more for each type that was
-/// collected, behind the others and in the same order whoever collects.
+/// A verified kernel without [`StmtKind::Collect`] and [`StmtKind::Broadcast`]. It has an array of
+/// local memory more for each type that was collected, behind the others and in the same order
+/// whoever collects.
 pub(crate) fn lower(kernel: &Kernel, by: By) -> Cow<'_, Kernel> {
     let mut collects = false;
     let mut note =

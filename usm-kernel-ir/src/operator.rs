@@ -37,7 +37,8 @@ named! {
         Sub = "sub",
         /// Product; integers wrap.
         Mul = "mul",
-        /// Quotient, towards zero. A divisor of zero, and of -1 under the least value, counts as one.
+        /// Quotient, towards zero. A divisor of zero, and of -1 under the least value, counts as
+        /// one.
         Div = "div",
         /// Remainder with the sign of the dividend; of floats too. Divisors as there.
         Rem = "rem",
@@ -49,7 +50,8 @@ named! {
         Xor = "xor",
         /// Shift to the left by the low bits of the right operand.
         Shl = "shl",
-        /// Shift to the right by the low bits of the right operand; signed integers keep their sign.
+        /// Shift to the right by the low bits of the right operand; signed integers keep their
+        /// sign.
         Shr = "shr",
         /// The smaller one; of a NaN and a number the number.
         Min = "min",
@@ -155,7 +157,8 @@ named! {
 }
 
 impl Binary {
-    /// Whether a group can collect values by it: the order in which it takes them changes nothing but the rounding of floating point numbers.
+    /// Whether a group can collect values by it: the order in which it takes them changes nothing
+    /// but the rounding of floating point numbers.
     #[must_use]
     pub const fn collects(self, ty: Scalar) -> bool {
         match self {

@@ -1,4 +1,5 @@
-//! Splitting at barriers: what a group does once, and the phases that its items run through one after the other.
+//! Splitting at barriers: what a group does once, and the phases that its items run through one
+//! after the other.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -59,7 +60,8 @@ pub fn phases(kernel: &Kernel) -> Phases<'_> {
         barriers: kernel.body.iter().any(Stmt::has_barrier),
         uniformity,
     };
-    // Which variables the group has, depends on what is split, which depends on which variables the group has.
+    // Which variables the group has, depends on what is split, which depends on which variables the
+    // group has.
     loop {
         let parts = splitter.block(&kernel.body, false);
         let mut users = vec![Vec::new(); kernel.variables.len()];

@@ -127,7 +127,8 @@ impl Scalar {
         }
     }
 
-    /// The greatest value of an integer; `None` for `u64`, whose greatest value `i64` does not have.
+    /// The greatest value of an integer; `None` for `u64`, whose greatest value `i64` does not
+    /// have.
     #[must_use]
     pub const fn max(self) -> Option<i64> {
         match self {
@@ -150,8 +151,8 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// A value: its bits, in the low end of a word. Signed integers are extended by their sign, unsigned ones by zeros, so that equal values
-/// have equal words.
+/// A value: its bits, in the low end of a word. Signed integers are extended by their sign,
+/// unsigned ones by zeros, so that equal values have equal words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Literal {
     /// The type.
@@ -195,7 +196,8 @@ impl Literal {
         Self { ty: Scalar::Bool, bits: value as u64 }
     }
 
-    /// The value that these bytes are, in the byte order of this machine. Bytes that are missing are zero; of a `bool` any but zero is true.
+    /// The value that these bytes are, in the byte order of this machine. Bytes that are missing
+    /// are zero; of a `bool` any but zero is true.
     #[must_use]
     pub fn from_ne_bytes(ty: Scalar, bytes: &[u8]) -> Self {
         let mut word = [0; 8];
@@ -207,7 +209,8 @@ impl Literal {
         Self::integer(ty, u64::from_ne_bytes(word))
     }
 
-    /// The value's bytes in the byte order of this machine: the first of the two as many as the second says.
+    /// The value's bytes in the byte order of this machine: the first of the two as many as the
+    /// second says.
     #[must_use]
     pub fn to_ne_bytes(self) -> ([u8; 8], usize) {
         let width = self.ty.bytes() as usize;

@@ -65,7 +65,8 @@ impl Uniformity {
             ExprKind::Query(Query::LocalId | Query::GlobalId, _) => Some(expr.place),
             ExprKind::Variable(variable) => self.varying[variable.0 as usize],
             ExprKind::Load(array, index) => match kernel.array(*array).space {
-                // Where items do not race, nobody writes what all of them read until the next barrier.
+                // Where items do not race, nobody writes what all of them read until the next
+                // barrier.
                 Space::Read | Space::Constant(_) | Space::Write | Space::Local(_) => {
                     self.varies(kernel, index)
                 }

@@ -17,7 +17,8 @@ const PRIVATE: u64 = 4096;
 /// Bytes of a table in constant memory, which every device has.
 const CONSTANT: u64 = 64 * 1024;
 
-/// Checks a kernel: types, positions, variables with a value wherever they are read, and barriers that all items reach.
+/// Checks a kernel: types, positions, variables with a value wherever they are read, and barriers
+/// that all items reach.
 ///
 /// # Errors
 /// The first thing that is wrong, with its place.
@@ -253,7 +254,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The elements of an array that an atomic operation changes; `old` is the type of the variable for the old value.
+    /// The elements of an array that an atomic operation changes; `old` is the type of the variable
+    /// for the old value.
     fn atomic(
         &self,
         array: ArrayId,

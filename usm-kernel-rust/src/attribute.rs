@@ -195,7 +195,8 @@ impl Module {
     }
 }
 
-/// What `#[kernels]` makes of a module: its kernels, which see its functions and constants, and all else as it is.
+/// What `#[kernels]` makes of a module: its kernels, which see its functions and constants, and all
+/// else as it is.
 ///
 /// # Errors
 /// What is refused, on its tokens.
@@ -276,7 +277,8 @@ fn front_end(item: &ItemFn, arguments: &Arguments, neighbours: Rc<Module>) -> Re
     Ok(scope.kernel)
 }
 
-/// The path of usm-kernel as the user's crate has it: by its own name, or inside of the facade `usm`.
+/// The path of usm-kernel as the user's crate has it: by its own name, or inside of the facade
+/// `usm`.
 fn found_crate() -> String {
     // Inside of usm-kernel and its tests the crate names itself.
     let manifest =

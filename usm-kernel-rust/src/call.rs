@@ -1,4 +1,5 @@
-//! Calls: functions of the same module, which are put in where they are called, and what a group does together.
+//! Calls: functions of the same module, which are put in where they are called, and what a group
+//! does together.
 
 use alloc::rc::Rc;
 
@@ -12,7 +13,8 @@ use crate::expression::{expr, may_run, typed};
 use crate::scope::{Called, Meaning, Scope, refuse, scalar};
 use crate::signature::{element, here};
 
-/// Puts a function of the same module in, before the statement; its result, or nothing where it has none. Nothing at all where no function is called so.
+/// Puts a function of the same module in, before the statement; its result, or nothing where it has
+/// none. Nothing at all where no function is called so.
 pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Result<Option<Option<Expr>>> {
     let function = scope.neighbours.functions.iter().find(|function| function.sig.ident == name);
     let Some(function) = function.map(Rc::clone) else { return Ok(None) };
@@ -54,7 +56,8 @@ pub(crate) fn of_neighbour(call: &ExprCall, name: &str, scope: &mut Scope) -> Re
     Ok(Some(result.map(|(id, ty)| Expr::variable(id, ty, at))))
 }
 
-/// What a parameter's name means inside: an array of the caller, or a variable with the argument's value.
+/// What a parameter's name means inside: an array of the caller, or a variable with the argument's
+/// value.
 fn given_for(parameter: &FnArg, argument: &Rust, scope: &mut Scope) -> Result<(syn::Ident, Meaning)> {
     let FnArg::Typed(parameter) = parameter else {
         return refuse(parameter.span(), "a function of kernels is no method");

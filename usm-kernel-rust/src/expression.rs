@@ -1,4 +1,5 @@
-//! Expressions and their types. A literal takes the type that is needed of it, or that of the other side.
+//! Expressions and their types. A literal takes the type that is needed of it, or that of the other
+//! side.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned as _;

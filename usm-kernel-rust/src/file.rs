@@ -30,8 +30,9 @@ impl fmt::Display for Refused {
 
 impl core::error::Error for Refused {}
 
-/// The kernels of a file, verified and without races that every launch has: functions with `#[kernel]`, also in modules, with `#[kernels]` or without. All
-/// else of the file may be any Rust. `name` is what places and errors call the file.
+/// The kernels of a file, verified and without races that every launch has: functions with
+/// `#[kernel]`, also in modules, with `#[kernels]` or without. All else of the file may be any
+/// Rust. `name` is what places and errors call the file.
 ///
 /// # Errors
 /// The first refusal.

@@ -91,7 +91,8 @@ impl Scope {
         VarId(self.kernel.variables.len() as u32 - 1)
     }
 
-    /// The names of a function's body, which sees constants and its parameters only; what is given back takes them away again.
+    /// The names of a function's body, which sees constants and its parameters only; what is given
+    /// back takes them away again.
     pub(crate) fn apart(&mut self) -> Vec<(String, Meaning)> {
         let constants = self.names.iter().filter(|(_, meaning)| matches!(meaning, Meaning::Constant(_)));
         let constants = constants.cloned().collect();

@@ -1,4 +1,5 @@
-//! A kernel of one's own with local memory and a barrier, run in three orders: a missing barrier would show.
+//! A kernel of one's own with local memory and a barrier, run in three orders: a missing barrier
+//! would show.
 //!
 //! `cargo run -p usm-kernel --example own_kernel`
 

@@ -1,8 +1,9 @@
 //! Arguments: what a kernel declares, and what a launch gives for it.
 //!
-//! A kernel declares a tuple of parameters, such as `(Read<f32>, Write<f32>, Value<f32>)`; its body receives the views
-//! `(&[f32], &mut [f32], f32)`; a launch gives `(&array, &mut array, 2.0)`. Host views are no arguments: a
-//! [`ReadView`](usm_core::ReadView) or [`WriteView`](usm_core::WriteView) cannot be sent to a launch.
+//! A kernel declares a tuple of parameters, such as `(Read<f32>, Write<f32>, Value<f32>)`; its body
+//! receives the views `(&[f32], &mut [f32], f32)`; a launch gives `(&array, &mut array, 2.0)`. Host
+//! views are no arguments: a [`ReadView`](usm_core::ReadView) or [`WriteView`](usm_core::WriteView)
+//! cannot be sent to a launch.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -56,7 +57,8 @@ pub trait Parameter: Sealed {
     type Raw: Send + 'static;
     /// What the body receives.
     type View<'v>;
-    /// What the kernel's check is shown beside the length: the value of a [`Value`], `()` of an array.
+    /// What the kernel's check is shown beside the length: the value of a [`Value`], `()` of an
+    /// array.
     type Value: Copy;
     /// The row of the argument table.
     const INFO: ParameterInfo;
@@ -92,10 +94,12 @@ pub struct Read<T>(PhantomData<T>);
 /// Global memory that the kernel reads and writes: `&mut [T]`, given as `&mut UsmVec`.
 #[derive(Debug)]
 pub struct Write<T>(PhantomData<T>);
-/// Global memory without values that the kernel fills: `&mut [MaybeUninit<T>]`, given as `&mut UninitVec`.
+/// Global memory without values that the kernel fills: `&mut [MaybeUninit<T>]`, given as
+/// `&mut UninitVec`.
 #[derive(Debug)]
 pub struct Output<T>(PhantomData<T>);
-/// Global memory that the kernel changes by atomic operations: `&[AtomicU32]` and so on, given as `&mut UsmVec`.
+/// Global memory that the kernel changes by atomic operations: `&[AtomicU32]` and so on, given as
+/// `&mut UsmVec`.
 #[derive(Debug)]
 pub struct Atomic<T>(PhantomData<T>);
 /// A scalar or structure by value: `T`.
@@ -231,7 +235,8 @@ impl<T: Pod + Send + Sync> Parameter for Output<T> {
     }
 
     unsafe fn view(raw: &RawSlice<MaybeUninit<T>>) -> &mut [MaybeUninit<T>] {
-        // SAFETY: the caller's promise, which for a written argument is exclusive access; any bits are valid.
+        // SAFETY: the caller's promise, which for a written argument is exclusive access; any bits
+        // are valid.
         unsafe { RawSlice::view_mut(raw) }
     }
 }
@@ -314,9 +319,11 @@ impl<T: Pod + Send> Parameter for Value<T> {
 /// What a launch gives for a parameter.
 ///
 /// # Safety
-/// For global memory [`usage`](Self::usage) names the allocation that [`raw`](Self::raw) lies in, all elements are
-/// aligned and, except for [`Output`], initialised, written arguments say so, and `Self` holds the borrow (`&` or `&mut`) that excludes
-/// conflicting host access while the launch is submitted. Where it is [`ALONE`](Self::ALONE), nobody else reaches the allocation as long as `Self` lives.
+/// For global memory [`usage`](Self::usage) names the allocation that [`raw`](Self::raw) lies in,
+/// all elements are aligned and, except for [`Output`], initialised, written arguments say so, and
+/// `Self` holds the borrow (`&` or `&mut`) that excludes conflicting host access while the launch
+/// is submitted. Where it is [`ALONE`](Self::ALONE), nobody else reaches the allocation as long as
+/// `Self` lives.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for the kernel parameter `{P}`",
     label = "not an argument for `{P}`",
@@ -334,7 +341,8 @@ pub unsafe trait Bind<P: Parameter, B: Backend> {
     fn usage(&self) -> Option<(&Allocation<B>, Access)>;
 }
 
-// SAFETY: the array proves initialisation and alignment, the usage is its allocation's, and a read needs `&`.
+// SAFETY: the array proves initialisation and alignment, the usage is its allocation's, and a read
+// needs `&`.
 unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Read<T>, B> for &UsmVec<T, K, B> {
     fn raw(&mut self) -> RawSlice<T> {
         RawSlice::new(self.as_ptr().cast_mut(), self.len())
@@ -484,8 +492,8 @@ pub trait Signature: Sealed {
 /// ```
 ///
 /// # Safety
-/// What [`Bind`] asks holds for each of them: a launch makes slices of what [`raw`](Self::raw) gives, and orders and
-/// keeps alive what [`with_usages`](Self::with_usages) names.
+/// What [`Bind`] asks holds for each of them: a launch makes slices of what [`raw`](Self::raw)
+/// gives, and orders and keeps alive what [`with_usages`](Self::with_usages) names.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` are not the arguments that the kernel declares",
     label = "expected arguments for `{S}`",
@@ -501,8 +509,9 @@ pub unsafe trait Arguments<S: Signature, B: Backend> {
     /// Calls `receive` with the usages of the allocations.
     ///
     /// # Safety
-    /// Usages of arguments that are [`ALONE`](Bind::ALONE) are by [`Usage::alone`]: while `receive` runs, nobody else reaches `self` or has called
-    /// this, and `receive` gives the usages to one submission.
+    /// Usages of arguments that are [`ALONE`](Bind::ALONE) are by [`Usage::alone`]: while `receive`
+    /// runs, nobody else reaches `self` or has called this, and `receive` gives the usages to one
+    /// submission.
     unsafe fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R;
 }
 
@@ -576,7 +585,8 @@ macro_rules! signature {
             unsafe fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R {
                 let usages = [$(self.$index.usage().map(|(allocation, access)| {
                     if $argument::ALONE {
-                        // SAFETY: the argument has the only borrow, and the caller promises that nobody else has the argument.
+                        // SAFETY: the argument has the only borrow, and the caller promises that
+                        // nobody else has the argument.
                         unsafe { Usage::alone(allocation, access) }
                     } else {
                         Usage::of(allocation, access)

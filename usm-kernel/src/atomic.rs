@@ -28,7 +28,8 @@ macro_rules! atomic_elements {
                     assert!(size_of::<$integer>() == size_of::<core::sync::atomic::$atomic>());
                     assert!(align_of::<$integer>() == align_of::<core::sync::atomic::$atomic>());
                 }
-                // SAFETY: same size, alignment and valid bits; the exclusive borrow ends all plain access meanwhile.
+                // SAFETY: same size, alignment and valid bits; the exclusive borrow ends all plain
+                // access meanwhile.
                 unsafe { core::slice::from_raw_parts(values.as_mut_ptr().cast(), values.len()) }
             }
         }
@@ -43,7 +44,8 @@ atomic_elements!(u64 AtomicU64, i64 AtomicI64);
 
 macro_rules! atomic_floats {
     ($($float:ident $atomic:ident $name:ident),+) => {$(
-        /// A floating point number that is changed by atomic operations, as those of [`core::sync::atomic`]: by its bits, tried until nobody was in between.
+        /// A floating point number that is changed by atomic operations, as those of
+        /// [`core::sync::atomic`]: by its bits, tried until nobody was in between.
         #[derive(Debug)]
         #[repr(transparent)]
         pub struct $name(core::sync::atomic::$atomic);
@@ -119,7 +121,8 @@ macro_rules! atomic_floats {
                     assert!(size_of::<$float>() == size_of::<$name>());
                     assert!(align_of::<$float>() == align_of::<$name>());
                 }
-                // SAFETY: same size, alignment and valid bits; the exclusive borrow ends all plain access meanwhile.
+                // SAFETY: same size, alignment and valid bits; the exclusive borrow ends all plain
+                // access meanwhile.
                 unsafe { core::slice::from_raw_parts(values.as_mut_ptr().cast(), values.len()) }
             }
         }

@@ -84,7 +84,8 @@ impl<'a, B: Backend> Argument<'a, B> {
         Self { given: Given::Buffer { buffer, access: Access::Write } }
     }
 
-    /// The same memory from element number `start` on: an interior pointer. Of buffers, values and local memory, nothing changes.
+    /// The same memory from element number `start` on: an interior pointer. Of buffers, values and
+    /// local memory, nothing changes.
     #[must_use]
     pub fn from_element(self, start: usize) -> Self {
         match self.given {
@@ -142,7 +143,8 @@ pub(crate) fn local_slot<'s>(bytes: Option<usize>, alignment: usize) -> Result<S
     Ok(Slot::Local { bytes: bytes.max(alignment), alignment })
 }
 
-/// The arguments of one call as runtimes take them. The usual few lie here; room for the most would cost more than they do.
+/// The arguments of one call as runtimes take them. The usual few lie here; room for the most would
+/// cost more than they do.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots<'s> {
     /// The first `len` have a value, where they are not more than a few.
@@ -198,15 +200,19 @@ impl<'s> Slots<'s> {
 }
 
 impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
-    /// Launches a function of a [`Module`](crate::Module). The arguments are borrowed until this returns; afterwards they know the
-    /// launch, and whoever reads, writes or frees them waits for it.
+    /// Launches a function of a [`Module`](crate::Module). The arguments are borrowed until this
+    /// returns; afterwards they know the launch, and whoever reads, writes or frees them waits for
+    /// it.
     ///
-    /// Number and sort of the arguments are checked as far as the runtime knows the function's parameters.
+    /// Number and sort of the arguments are checked as far as the runtime knows the function's
+    /// parameters.
     ///
     /// # Safety
-    /// With these arguments over this range, the code stays inside the arrays and local memory that it is given, has no data
-    /// race, ends, and touches no other USM memory than what [`uses`](Self::uses) names. It leaves no element of an array without a value
-    /// that had one: nothing that it writes there depends on memory without a value. A shared `&` to an array may be given more than once, and what is given as read is not written.
+    /// With these arguments over this range, the code stays inside the arrays and local memory that
+    /// it is given, has no data race, ends, and touches no other USM memory than what
+    /// [`uses`](Self::uses) names. It leaves no element of an array without a value that had one:
+    /// nothing that it writes there depends on memory without a value. A shared `&` to an array may
+    /// be given more than once, and what is given as read is not written.
     ///
     /// # Errors
     /// [`LaunchError`]; nothing has run then.
@@ -243,7 +249,8 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
         unsafe { self.submit_matched(function, slots, usages) }
     }
 
-    /// As [`submit`](Self::submit), where the arguments are known to be of the sorts that the function's parameters are.
+    /// As [`submit`](Self::submit), where the arguments are known to be of the sorts that the
+    /// function's parameters are.
     ///
     /// # Safety
     /// As there.
@@ -269,15 +276,16 @@ impl<B: Programmable, const D: usize> LaunchSpace<'_, B, D> {
         };
         let slots = slots.as_slice();
         let run = |queue: &B::Queue, after: &[B::Event]| match &grid {
-            // SAFETY: the caller's promise for what the code does; `submit` keeps the memory of `usages` alive and ordered until the event is
-            // complete. The function is of the queue's context.
+            // SAFETY: the caller's promise for what the code does; `submit` keeps the memory of
+            // `usages` alive and ordered until the event is complete. The function is of the
+            // queue's context.
             Some(grid) => unsafe { B::launch(queue, function.raw(), grid, slots, after) },
             // A range without items has nothing to run.
             // SAFETY: `submit` gives events of the queue's context.
             None => unsafe { queue.barrier(after) },
         };
-        // SAFETY: the caller's promise: the function touches the memory of `usages` only; an error of the backend means that nothing was
-        // submitted.
+        // SAFETY: the caller's promise: the function touches the memory of `usages` only; an error
+        // of the backend means that nothing was submitted.
         let event = unsafe { queue.submit(usages, after, run) };
         Ok(event?)
     }
@@ -339,8 +347,8 @@ impl Sort {
     }
 }
 
-/// Whether all arguments of a signature, its local arrays last, are of the sorts that the function's parameters are, as far as the runtime
-/// knows those.
+/// Whether all arguments of a signature, its local arrays last, are of the sorts that the
+/// function's parameters are, as far as the runtime knows those.
 pub(crate) fn matches<S: Signature, L: LocalSignature, B: Programmable>(function: &Function<B>) -> bool {
     let Some(parameters) = &function.info().parameters else { return true };
     let of_arguments = S::TABLE.iter().map(|row| match row.passing {
@@ -364,8 +372,8 @@ fn match_parameters<B: Programmable>(function: &Function<B>, slots: &[Slot<'_>])
     pairs.try_for_each(|(argument, (shape, slot))| Sort::of(slot).suits(*shape, argument))
 }
 
-/// The range as runtimes take it, within the limits of device and function; `None` when there is nothing to run. `local` are the bytes of
-/// the local arrays that are given.
+/// The range as runtimes take it, within the limits of device and function; `None` when there is
+/// nothing to run. `local` are the bytes of the local arrays that are given.
 #[inline]
 fn grid_of<B: Programmable, const D: usize>(
     queue: &Queue<B>,

@@ -71,12 +71,15 @@ impl From<LaunchError> for CheckError {
 }
 
 impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
-    /// Interprets the launch on copies of its arguments, in three orders of items and groups, and gives the first fault: an index outside of its
-    /// array, two work-items that race, local or private memory that is read before it is written, or a barrier that not all items of a group
-    /// reach. It names both places, `file:line:column`, and both work-items. Nothing runs on the device and no argument changes.
+    /// Interprets the launch on copies of its arguments, in three orders of items and groups, and
+    /// gives the first fault: an index outside of its array, two work-items that race, local or
+    /// private memory that is read before it is written, or a barrier that not all items of a group
+    /// reach. It names both places, `file:line:column`, and both work-items. Nothing runs on the
+    /// device and no argument changes.
     ///
-    /// For tests and for the search of a defect: it takes some 50 ns a node that runs, and 200 bytes an element. It also looks at kernels that are an
-    /// `unsafe fn`, which a launch takes on trust, and at launches that are refused because a race is not proven impossible.
+    /// For tests and for the search of a defect: it takes some 50 ns a node that runs, and 200
+    /// bytes an element. It also looks at kernels that are an `unsafe fn`, which a launch takes on
+    /// trust, and at launches that are refused because a race is not proven impossible.
     ///
     /// ```
     /// use usm_kernel::prelude::*;
@@ -95,8 +98,9 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
     ///
     /// let queue = HostHeap::new().context().queue(QueueOrder::InOrder)?;
     /// let mut a = UsmVec::<u32, Host, _>::zeroed(&queue, 8)?;
-    /// let fault = Launch::new(&queue, NdRange::new([8], [4])?).check(shift, (&mut a,)).unwrap_err();
-    /// assert!(fault.to_string().contains("element 1 of `lm` is read before it is written"));
+    /// let fault = Launch::new(&queue, NdRange::new([8], [4])?).check(shift, (&mut
+    /// a,)).unwrap_err(); assert!(fault.to_string().contains("element 1 of `lm` is read before it
+    /// is written"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -188,7 +192,8 @@ fn copy<B: Backend>(
     }
     let mut to = UsmVec::<u8, Host, B>::zeroed(queue, len)?;
     let offset = address.saturating_sub(from.as_ptr() as usize);
-    // SAFETY: the copy writes bytes, each of which is a value of `u8`, and the allocation stays that of the array.
+    // SAFETY: the copy writes bytes, each of which is a value of `u8`, and the allocation stays
+    // that of the array.
     let event = queue.copy_bytes(unsafe { to.allocation_mut() }, 0, from, offset, len)?;
     event.wait()?;
     Ok(to.read()?.to_vec())

@@ -7,7 +7,8 @@ use usm_core::{Access, Allocation, Backend};
 
 use crate::argument::{Bind, Parameter, ParameterInfo, Passing, Sealed};
 
-/// A table of `N` elements in constant memory: `&[T; N]`, given as `[T; N]`. At most 64 KiB, which every device has.
+/// A table of `N` elements in constant memory: `&[T; N]`, given as `[T; N]`. At most 64 KiB, which
+/// every device has.
 #[derive(Debug)]
 pub struct Constant<T, const N: usize>(PhantomData<T>);
 

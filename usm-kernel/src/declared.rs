@@ -17,10 +17,12 @@ use crate::module::{BuildError, Function};
 use crate::order::Order;
 use crate::range::NdRange;
 
-/// Refuses ranges and lengths for which the code would leave its arrays: the elements of each argument, and those of each local array.
+/// Refuses ranges and lengths for which the code would leave its arrays: the elements of each
+/// argument, and those of each local array.
 pub type Check<L, const D: usize> = fn(&NdRange<D>, &[usize], &LocalLengths<L>) -> Result<(), ArgumentError>;
 
-/// A function whose signature somebody vouched for: parameters `S`, then local arrays `L`. Launching it is safe.
+/// A function whose signature somebody vouched for: parameters `S`, then local arrays `L`.
+/// Launching it is safe.
 ///
 /// ```no_run
 /// use usm_core::backend::Dyn;
@@ -51,7 +53,8 @@ pub type Check<L, const D: usize> = fn(&NdRange<D>, &[usize], &LocalLengths<L>) 
 pub struct Declared<S, L: LocalSignature, B: Programmable, const D: usize> {
     function: Function<B>,
     check: Check<L, D>,
-    /// Whether the function's parameters are known to be those of the signature. A launch compares them otherwise, and says what is wrong.
+    /// Whether the function's parameters are known to be those of the signature. A launch compares
+    /// them otherwise, and says what is wrong.
     matched: bool,
     signature: PhantomData<fn() -> (S, L)>,
 }
@@ -69,14 +72,16 @@ impl<S, L: LocalSignature, B: Programmable, const D: usize> fmt::Debug for Decla
 }
 
 impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> Declared<S, L, B, D> {
-    /// Declares the signature of `function`: `S` as the parameters of a [`DeviceCode`](crate::DeviceCode), without numbers, then
-    /// the local arrays of `L`.
+    /// Declares the signature of `function`: `S` as the parameters of a
+    /// [`DeviceCode`](crate::DeviceCode), without numbers, then the local arrays of `L`.
     ///
     /// # Safety
-    /// For every range and all lengths of arguments and local arrays that `check` accepts, the code stays inside its arrays and its
-    /// local memory, has no data race, ends, touches no other USM memory, writes only what is declared as written, and leaves
-    /// no element of a [`Write`](crate::Write) array without a value: nothing that it writes there depends on elements of an
-    /// [`Output`](crate::Output) array or of local memory that it has not written before. Without local arrays it may be launched [over items](Launch::over): `check` is then
+    /// For every range and all lengths of arguments and local arrays that `check` accepts, the code
+    /// stays inside its arrays and its local memory, has no data race, ends, touches no other USM
+    /// memory, writes only what is declared as written, and leaves no element of a
+    /// [`Write`](crate::Write) array without a value: nothing that it writes there depends on
+    /// elements of an [`Output`](crate::Output) array or of local memory that it has not written
+    /// before. Without local arrays it may be launched [over items](Launch::over): `check` is then
     /// shown one group, and the device runs groups of its own choice.
     ///
     /// # Errors
@@ -105,7 +110,8 @@ impl<S: Signature, L: LocalSignature, B: Programmable, const D: usize> Declared<
 }
 
 impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
-    /// Launches a function whose signature was declared. `locals` has the length of each local array, in elements.
+    /// Launches a function whose signature was declared. `locals` has the length of each local
+    /// array, in elements.
     ///
     /// # Errors
     /// [`LaunchError`]; nothing has run then.
@@ -124,8 +130,8 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         call.arguments::<S>(&raw)?;
         call.locals::<L>(&locals)?;
         let submit = |usages: &[Usage<'_, B>]| {
-            // SAFETY: `Declared::new` was promised that the code keeps to its arrays and has no race where `check` accepts; a `&mut` usage
-            // excludes all others of the same array.
+            // SAFETY: `Declared::new` was promised that the code keeps to its arrays and has no
+            // race where `check` accepts; a `&mut` usage excludes all others of the same array.
             unsafe { call.submit(&space, &declared.function, usages, declared.matched) }
         };
         // SAFETY: the arguments are this call's own, and their usages go to one submission.

@@ -21,7 +21,8 @@ pub struct ArgumentError {
 }
 
 impl ArgumentError {
-    /// Refuses argument number `argument` unless it has `needed` elements; for [`Kernel::check`](crate::Kernel::check).
+    /// Refuses argument number `argument` unless it has `needed` elements; for
+    /// [`Kernel::check`](crate::Kernel::check).
     ///
     /// # Errors
     /// The error that this type is. An argument that does not exist has no elements.
@@ -30,7 +31,8 @@ impl ArgumentError {
         Self::compare(lengths, argument, false, needed)
     }
 
-    /// Refuses local array number `array` unless it has `needed` elements; for the check of a [`Declared`](crate::Declared) function.
+    /// Refuses local array number `array` unless it has `needed` elements; for the check of a
+    /// [`Declared`](crate::Declared) function.
     ///
     /// # Errors
     /// The error that this type is. An array that does not exist has no elements.
@@ -94,7 +96,8 @@ pub enum LaunchError {
         /// Bytes given.
         available: u64,
     },
-    /// The caller's local memory on a backend whose work goes on after the launch: it takes memory of its own.
+    /// The caller's local memory on a backend whose work goes on after the launch: it takes memory
+    /// of its own.
     ArenaWithAsynchronous,
     /// An argument.
     Argument {

@@ -18,23 +18,28 @@ use crate::module::{BuildError, Code, Formats, Function, Module};
 use crate::order::Order;
 use crate::range::NdRange;
 
-/// A kernel with code for devices beside its host body. The code has a function called [`FUNCTION`](Self::FUNCTION), with these
-/// parameters, in this order:
+/// A kernel with code for devices beside its host body. The code has a function called
+/// [`FUNCTION`](Self::FUNCTION), with these parameters, in this order:
 ///
-/// 1. the arguments: a pointer for each array and each [`Constant`](crate::Constant) (to its elements), a value for each [`Value`](crate::Value);
-/// 2. the [`numbers`](Self::numbers), 64-bit unsigned integers: what the code cannot know otherwise, such as lengths;
-/// 3. the local arrays: a pointer to local memory in OpenCL C and SPIR-V; in CUDA C an `unsigned int`, the array's offset in bytes
-///    in the dynamic shared memory of the block. [`Zeroed`](crate::Zeroed) arrays are the code's to zero; private arrays are its own.
+/// 1. the arguments: a pointer for each array and each [`Constant`](crate::Constant) (to its
+///    elements), a value for each [`Value`](crate::Value);
+/// 2. the [`numbers`](Self::numbers), 64-bit unsigned integers: what the code cannot know
+///    otherwise, such as lengths;
+/// 3. the local arrays: a pointer to local memory in OpenCL C and SPIR-V; in CUDA C an
+///    `unsigned int`, the array's offset in bytes in the dynamic shared memory of the block.
+///    [`Zeroed`](crate::Zeroed) arrays are the code's to zero; private arrays are its own.
 ///
 /// The fastest dimension, the last one of the range, is `get_global_id(0)` and `x`.
 ///
 /// # Safety
-/// For every range and all lengths that [`check`](Kernel::check) and [`required_group`](Kernel::required_group) accept, and for which
-/// [`proof`](Kernel::proof) says `None` or `Proven`, the code stays
-/// inside its arrays and the local memory that [`local`](Kernel::local) asks for, has no data race, ends, touches no other memory,
-/// writes only what is declared as written, and leaves no element of a [`Write`](crate::Write) array without a value: nothing that it writes
-/// there depends on elements of an [`Output`](crate::Output) array or of local memory that it has not written before. A kernel without local arrays may be
-/// launched [over items](Launch::over): `check` is then shown one group, and the device runs groups of its own choice.
+/// For every range and all lengths that [`check`](Kernel::check) and
+/// [`required_group`](Kernel::required_group) accept, and for which [`proof`](Kernel::proof) says
+/// `None` or `Proven`, the code stays inside its arrays and the local memory that
+/// [`local`](Kernel::local) asks for, has no data race, ends, touches no other memory, writes only
+/// what is declared as written, and leaves no element of a [`Write`](crate::Write) array without a
+/// value: nothing that it writes there depends on elements of an [`Output`](crate::Output) array or
+/// of local memory that it has not written before. A kernel without local arrays may be launched
+/// [over items](Launch::over): `check` is then shown one group, and the device runs groups of its own choice.
 pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     /// The name of the function in the code.
     const FUNCTION: &'static str = Self::NAME;
@@ -56,7 +61,8 @@ pub unsafe trait DeviceCode<const D: usize>: Kernel<D> {
     fn numbers(&self, range: &NdRange<D>, lengths: &[usize]) -> Self::Numbers;
 }
 
-/// A kernel made ready for the device of a context: built for devices that take its code, as it is on the host.
+/// A kernel made ready for the device of a context: built for devices that take its code, as it is
+/// on the host.
 ///
 /// ```
 /// use usm_core::backend::host::HostHeap;
@@ -92,15 +98,17 @@ impl<K, B: Programmable, const D: usize> fmt::Debug for Executable<K, B, D> {
 }
 
 impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
-    /// Builds the kernel's code for the context's device: on a processor source before binaries, elsewhere binaries before source. Takes as
-    /// long as the runtime's compiler does.
+    /// Builds the kernel's code for the context's device: on a processor source before binaries,
+    /// elsewhere binaries before source. Takes as long as the runtime's compiler does.
     ///
-    /// A binary needs no front end and hides the source, but a runtime for processors makes its best code of what it parsed itself: of Intel's,
-    /// `cargo xtask bench formats` measured 1.3 times for matmul and 1.5 to 1.9 times for reduce from SPIR-V, and nothing for the other samples.
-    /// [`build_from`](Self::build_from) says otherwise.
+    /// A binary needs no front end and hides the source, but a runtime for processors makes its
+    /// best code of what it parsed itself: of Intel's, `cargo xtask bench formats` measured 1.3
+    /// times for matmul and 1.5 to 1.9 times for reduce from SPIR-V, and nothing for the other
+    /// samples. [`build_from`](Self::build_from) says otherwise.
     ///
     /// # Errors
-    /// [`BuildError::NoCode`] where the kernel has none that the device takes, and as [`Module::build`].
+    /// [`BuildError::NoCode`] where the kernel has none that the device takes, and as
+    /// [`Module::build`].
     pub fn build(context: &Context<B>) -> Result<Self, BuildError> {
         Self::build_from(context, Formats::all())
     }
@@ -108,7 +116,8 @@ impl<K: DeviceCode<D>, B: Programmable, const D: usize> Executable<K, B, D> {
     /// As [`build`](Self::build), from code in one of `formats`. On the host nothing is built.
     ///
     /// # Errors
-    /// As [`build`](Self::build); [`BuildError::NoCode`] also where the device takes the code, but not in these formats.
+    /// As [`build`](Self::build); [`BuildError::NoCode`] also where the device takes the code, but
+    /// not in these formats.
     pub fn build_from(context: &Context<B>, formats: Formats) -> Result<Self, BuildError> {
         let (taken, backend) = (Module::formats(context) & formats, context.info().backend);
         if matches!(backend, BackendKind::Host | BackendKind::Mock) {
@@ -152,8 +161,8 @@ pub fn has_code<K: DeviceCode<D>, const D: usize>(formats: Formats) -> bool {
 }
 
 impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
-    /// Launches `kernel` where `executable` was made ready: by its code on a device, by its body on the host. The order of items and
-    /// groups is the device's own there.
+    /// Launches `kernel` where `executable` was made ready: by its code on a device, by its body on
+    /// the host. The order of items and groups is the device's own there.
     ///
     /// # Errors
     /// [`LaunchError`]; nothing has run then.
@@ -188,8 +197,8 @@ impl<B: Programmable, const D: usize, O: Order> Launch<'_, B, D, O> {
         }
         call.locals::<K::Local>(&lengths)?;
         let submit = |usages: &[Usage<'_, B>]| {
-            // SAFETY: the kernel accepted range and lengths, for which its code keeps to its arrays and has no race; a `&mut` usage
-            // excludes all others of the same array.
+            // SAFETY: the kernel accepted range and lengths, for which its code keeps to its arrays
+            // and has no race; a `&mut` usage excludes all others of the same array.
             unsafe { call.submit(&space, function, usages, false) }
         };
         // SAFETY: the arguments are this call's own, and their usages go to one submission.
@@ -210,7 +219,8 @@ fn table<B: Programmable>(
     Ok(address)
 }
 
-/// Tables in constant memory, which live until the launch has finished. Most launches have none, and then it is one word that is looked at.
+/// Tables in constant memory, which live until the launch has finished. Most launches have none,
+/// and then it is one word that is looked at.
 #[allow(clippy::box_collection)]
 type Tables<B> = Option<Box<Vec<UsmVec<u8, Device, B>>>>;
 
@@ -244,7 +254,8 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         L::for_each_local(lengths, |bytes, alignment| self.slots.push(local_slot(bytes, alignment)?))
     }
 
-    /// `matched` says that the arguments are known to be of the sorts that the function's parameters are.
+    /// `matched` says that the arguments are known to be of the sorts that the function's
+    /// parameters are.
     ///
     /// # Safety
     /// As [`LaunchSpace::submit`](crate::launch::LaunchSpace::submit).
@@ -279,7 +290,8 @@ impl<'c, B: Programmable> TypedCall<'c, B> {
         };
         let tables = tables.iter().map(|table| Usage::of(table.allocation(), Access::Read));
         let all: Vec<_> = usages.iter().copied().chain(tables).collect();
-        // SAFETY: the caller's promise; the tables are freed after the launch, whose use they remember.
+        // SAFETY: the caller's promise; the tables are freed after the launch, whose use they
+        // remember.
         unsafe { space.submit(function, &self.slots, &all) }
     }
 }

@@ -62,8 +62,9 @@ pub fn quotient(one: i64, two: i64) -> Option<i64> {
     (two > 0).then(|| one.div_euclid(two))
 }
 
-/// Whether digits, each a weight and how many values it has, are told apart by their sum and a shift from zero up to `shift`: in the order of
-/// their weights, each exceeds all that lies below it.
+/// Whether digits, each a weight and how many values it has, are told apart by their sum and a
+/// shift from zero up to `shift`: in the order of their weights, each exceeds all that lies below
+/// it.
 #[inline]
 #[must_use]
 pub fn distinct(digits: &mut [(i64, i64)], shift: i64) -> bool {

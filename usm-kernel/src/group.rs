@@ -6,10 +6,11 @@ use crate::barrier::FenceSpace;
 use crate::order::Order;
 use crate::range::{Id, Item, NdRange};
 
-/// One work-group of a launch of kernel `K`. A loop over [`items`](Self::items) is a phase; between two phases lies a barrier.
+/// One work-group of a launch of kernel `K`. A loop over [`items`](Self::items) is a phase; between
+/// two phases lies a barrier.
 ///
-/// Nothing but a launch makes one, and it does not outlive the launch. So the body of a kernel cannot run another kernel's body, whose
-/// arguments nobody has checked then.
+/// Nothing but a launch makes one, and it does not outlive the launch. So the body of a kernel
+/// cannot run another kernel's body, whose arguments nobody has checked then.
 #[derive(Debug)]
 pub struct Group<'r, K: ?Sized, const D: usize, O: Order> {
     range: &'r NdRange<D>,
@@ -40,7 +41,8 @@ impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
         self.proven
     }
 
-    /// The places from `from` up to `to`, without it, in a dimension of the group, in the launch's order.
+    /// The places from `from` up to `to`, without it, in a dimension of the group, in the launch's
+    /// order.
     #[doc(hidden)]
     #[inline]
     pub fn axis(&self, from: u64, to: u64) -> Axis<O> {
@@ -78,28 +80,31 @@ impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
 
     /// The items of the group, one after the other: a phase.
     ///
-    /// The order is the launch's; items of one phase must not depend on what another of them does in it.
+    /// The order is the launch's; items of one phase must not depend on what another of them does
+    /// in it.
     #[inline]
     pub fn items(&self) -> Items<'_, D, O> {
         self.first(self.size())
     }
 
-    /// A phase of the first `count` items only: what `if (local_id < count)` is on a device, without the idle items.
+    /// A phase of the first `count` items only: what `if (local_id < count)` is on a device,
+    /// without the idle items.
     #[inline]
     pub fn first(&self, count: usize) -> Items<'_, D, O> {
         let count = count.min(self.size());
         Items { range: self.range, id: &self.id, order: self.order, steps: 0..count, count }
     }
 
-    /// States what the barrier between two phases makes visible. On the host one thread runs all items of a group, and
-    /// the end of a phase orders everything already: this costs nothing and says what a device must fence.
+    /// States what the barrier between two phases makes visible. On the host one thread runs all
+    /// items of a group, and the end of a phase orders everything already: this costs nothing and
+    /// says what a device must fence.
     #[inline]
     pub fn barrier(&self, fence: FenceSpace) {
         let _ = fence;
     }
 
-    /// The part of `array` that belongs to this group when each group has `len` elements: shorter, or empty, where the
-    /// array ends earlier.
+    /// The part of `array` that belongs to this group when each group has `len` elements: shorter,
+    /// or empty, where the array ends earlier.
     #[inline]
     #[must_use]
     pub fn chunk<'a, T>(&self, array: &'a [T], len: usize) -> &'a [T] {
@@ -123,8 +128,9 @@ impl<'r, K: ?Sized, const D: usize, O: Order> Group<'r, K, D, O> {
 }
 
 impl<K: ?Sized, O: Order> Group<'_, K, 1, O> {
-    /// The elements of `array` that belong to the items of this group, in an array with one element a work-item:
-    /// `block[item.local()]` is `array[item.global()]`, without a bounds check that the compiler cannot remove.
+    /// The elements of `array` that belong to the items of this group, in an array with one element
+    /// a work-item: `block[item.local()]` is `array[item.global()]`, without a bounds check that
+    /// the compiler cannot remove.
     #[inline]
     #[must_use]
     pub fn block<'a, T>(&self, array: &'a [T]) -> &'a [T] {

@@ -11,7 +11,8 @@ use crate::range::NdRange;
 
 /// The views of a kernel's arguments.
 pub type Views<'v, S> = <S as Signature>::Views<'v>;
-/// The values among a kernel's arguments: a tuple with what each [`Value`](crate::Value) is, and `()` for each array.
+/// The values among a kernel's arguments: a tuple with what each [`Value`](crate::Value) is, and
+/// `()` for each array.
 pub type Values<S> = <S as Signature>::Values;
 /// The views of a kernel's local and private arrays.
 pub type LocalViews<'v, L> = <L as LocalSignature>::Views<'v>;
@@ -20,8 +21,9 @@ pub type LocalLengths<L> = <L as LocalSignature>::Lengths;
 
 /// A kernel over `D` dimensions: a value with a body that runs once a work-group.
 ///
-/// The body is written in phases. Each `for item in group.items()` is one phase: all items run through it before the
-/// next phase begins, which is what a barrier between the two says on a device.
+/// The body is written in phases. Each `for item in group.items()` is one phase: all items run
+/// through it before the next phase begins, which is what a barrier between the two says on a
+/// device.
 ///
 /// ```
 /// use usm_kernel::{Group, Kernel, Local, NdRange, Order, Values, Write};
@@ -56,11 +58,12 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     /// Name, as device code and messages use it.
     const NAME: &'static str;
 
-    /// Whether it means something only where the range is cut into groups, even without local memory: such a kernel is not launched
-    /// [over items](crate::Launch::over).
+    /// Whether it means something only where the range is cut into groups, even without local
+    /// memory: such a kernel is not launched [over items](crate::Launch::over).
     const NEEDS_GROUPS: bool = false;
 
-    /// Whether the body may be given the whole range as one group, however the range is cut, because it asks for no group.
+    /// Whether the body may be given the whole range as one group, however the range is cut,
+    /// because it asks for no group.
     #[doc(hidden)]
     const WHOLE: bool = false;
 
@@ -70,8 +73,8 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
     /// Local and private arrays of a group, a tuple; `()` for none.
     type Local: LocalSignature;
 
-    /// The only local size that the kernel is written for, if there is one (OpenCL's `reqd_work_group_size`); 0 in a
-    /// dimension where any will do.
+    /// The only local size that the kernel is written for, if there is one (OpenCL's
+    /// `reqd_work_group_size`); 0 in a dimension where any will do.
     fn required_group(&self) -> Option<[u64; D]> {
         None
     }
@@ -82,7 +85,8 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
         Default::default()
     }
 
-    /// Refuses arguments that are shorter than what the body reaches. `lengths` has the elements of each argument, `values` the values.
+    /// Refuses arguments that are shorter than what the body reaches. `lengths` has the elements of
+    /// each argument, `values` the values.
     ///
     /// # Errors
     /// [`ArgumentError::at_least`].
@@ -96,8 +100,9 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
         Ok(())
     }
 
-    /// What range, lengths and values prove, after `check` has accepted them. Kernels written as [`kernel`](crate#one-source) answer; one
-    /// that is written by hand proves nothing, and checks its indices itself.
+    /// What range, lengths and values prove, after `check` has accepted them. Kernels written as
+    /// [`kernel`](crate#one-source) answer; one that is written by hand proves nothing, and checks
+    /// its indices itself.
     fn proof(&self, range: &NdRange<D>, lengths: &[usize], values: &Values<Self::Arguments>) -> Proof {
         let _ = (range, lengths, values);
         Proof::None
@@ -105,8 +110,9 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
 
     /// The body, for one group. Groups run in any order.
     ///
-    /// Only a launch makes a [`Group`], after [`check`](Self::check) has accepted the arguments, and the group is that of one kernel: no
-    /// other code reaches this function, with arguments that nobody checked.
+    /// Only a launch makes a [`Group`], after [`check`](Self::check) has accepted the arguments,
+    /// and the group is that of one kernel: no other code reaches this function, with arguments
+    /// that nobody checked.
     fn group<O: Order>(
         &self,
         group: &Group<'_, Self, D, O>,
@@ -121,7 +127,8 @@ pub trait Kernel<const D: usize>: Send + Sync + 'static {
 pub enum Proof {
     /// Nothing was asked: the body is written by hand and checks its indices itself.
     None,
-    /// Every index is inside, and no two items touch one element between two barriers, unless both read or both are atomic. Unchecked code runs.
+    /// Every index is inside, and no two items touch one element between two barriers, unless both
+    /// read or both are atomic. Unchecked code runs.
     Proven,
     /// Items do not race, but an index may be outside: checked code runs.
     Unproven {
@@ -181,7 +188,8 @@ impl<const D: usize> Description<D> {
         })
     }
 
-    /// Checks what the kernel itself asks for: its local size, its arguments' lengths, and that items do not race. Says what is proven.
+    /// Checks what the kernel itself asks for: its local size, its arguments' lengths, and that
+    /// items do not race. Says what is proven.
     pub(crate) fn admit<K: Kernel<D>>(
         &self,
         kernel: &K,

@@ -65,8 +65,8 @@ impl<'l, B: Backend, const D: usize> Launch<'l, B, D> {
         }
     }
 
-    /// A launch over work-items without groups, for kernels without local memory. The runtime chooses how to cut the
-    /// range; on the host the body sees all of it as one group.
+    /// A launch over work-items without groups, for kernels without local memory. The runtime
+    /// chooses how to cut the range; on the host the body sees all of it as one group.
     pub fn over(queue: &'l Queue<B>, range: Range<D>) -> Self {
         Self { grouped: false, ..Self::new(queue, NdRange::whole(range)) }
     }
@@ -78,18 +78,21 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         Self { after: events, ..self }
     }
 
-    /// Names memory that the kernel reaches without having it as an argument, such as through pointers inside a structure: the launch
-    /// is ordered after its earlier uses, and it is kept alive and unchanged until the launch has finished.
+    /// Names memory that the kernel reaches without having it as an argument, such as through
+    /// pointers inside a structure: the launch is ordered after its earlier uses, and it is kept
+    /// alive and unchanged until the launch has finished.
     ///
-    /// A write is named through a shared reference too: naming memory touches none of it. A kernel in safe Rust reaches nothing but its arguments, and
-    /// whoever vouches for other code vouches for its writes.
+    /// A write is named through a shared reference too: naming memory touches none of it. A kernel
+    /// in safe Rust reaches nothing but its arguments, and whoever vouches for other code vouches
+    /// for its writes.
     #[cfg(feature = "alloc")]
     pub fn uses(self, usages: &'l [Usage<'l, B>]) -> Self {
         Self { uses: usages, ..self }
     }
 
     /// Gives memory for local and private arrays, so that the launch needs no heap.
-    /// [`Description::local`] says how many bytes suffice. Only where work has finished when the launch returns.
+    /// [`Description::local`] says how many bytes suffice. Only where work has finished when the
+    /// launch returns.
     pub fn local_memory(self, region: &'l mut [u8]) -> Self {
         Self { region: Some(region), ..self }
     }
@@ -119,8 +122,8 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
         self.region.is_some()
     }
 
-    /// Launches `kernel`. The arguments are borrowed until this returns; afterwards they know the launch, and whoever
-    /// reads, writes or frees them waits for it.
+    /// Launches `kernel`. The arguments are borrowed until this returns; afterwards they know the
+    /// launch, and whoever reads, writes or frees them waits for it.
     ///
     /// # Errors
     /// [`LaunchError`]; nothing has run then.
@@ -164,8 +167,8 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
             return Err(LaunchError::ArenaTooSmall { needed: needed as u64, available });
         }
         let task = move || {
-            // SAFETY: `submit` keeps the allocations alive and free of conflicting access until the event of this task
-            // is complete; `Bind` proved the rest.
+            // SAFETY: `submit` keeps the allocations alive and free of conflicting access until the
+            // event of this task is complete; `Bind` proved the rest.
             let views = unsafe { K::Arguments::views(&raw) };
             let local = phased::carve::<D, K>(&range, memory.region(), &lengths);
             let local = local.expect("the same region was cut into the same lengths before");
@@ -182,11 +185,13 @@ impl<'l, B: Backend, const D: usize, O: Order> Launch<'l, B, D, O> {
                 &all
             };
             let run = |queue: &B::Queue, after: &[B::Event]| {
-                // SAFETY: `submit` keeps the memory of `usages` alive and ordered until the task is done; the rest is the task's own.
+                // SAFETY: `submit` keeps the memory of `usages` alive and ordered until the task is
+                // done; the rest is the task's own.
                 unsafe { B::HostTasks::run(queue, after, task) }
             };
-            // SAFETY: the task touches the memory of `usages`, in the way they say, and its own local memory; a `&mut`
-            // usage excludes all others of the same array; an error means that the task was not submitted.
+            // SAFETY: the task touches the memory of `usages`, in the way they say, and its own
+            // local memory; a `&mut` usage excludes all others of the same array; an error means
+            // that the task was not submitted.
             let event = unsafe { queue.submit(usages, after, run) };
             Ok(event?)
         };
@@ -217,8 +222,8 @@ fn within_limits<const D: usize>(
     Ok(())
 }
 
-/// Whether a kernel that runs on the host may touch memory of this kind. On the host backends all memory is plain; on
-/// others the host must be able to reach it beside whatever the device does.
+/// Whether a kernel that runs on the host may touch memory of this kind. On the host backends all
+/// memory is plain; on others the host must be able to reach it beside whatever the device does.
 fn reachable(info: &DeviceInfo, kind: AllocKind) -> bool {
     matches!(info.backend, BackendKind::Host | BackendKind::Mock)
         || (kind.is_host_accessible() && info.capabilities.concurrent(kind))
@@ -226,7 +231,8 @@ fn reachable(info: &DeviceInfo, kind: AllocKind) -> bool {
 
 /// Where the local and private arrays of a launch lie.
 enum GroupMemory {
-    /// A region of the caller or on the stack, borrowed for a launch that has finished when it returns.
+    /// A region of the caller or on the stack, borrowed for a launch that has finished when it
+    /// returns.
     Caller(RawSlice<u8>),
     #[cfg(feature = "alloc")]
     Heap(alloc::vec::Vec<u8>),
@@ -237,7 +243,8 @@ impl GroupMemory {
     #[cfg(feature = "alloc")]
     const ALIGNMENT: usize = 64;
 
-    /// Bytes of the stack that serve launches whose groups need no more. The heap takes 50 to 90 ns, a launch without it 45.
+    /// Bytes of the stack that serve launches whose groups need no more. The heap takes 50 to 90
+    /// ns, a launch without it 45.
     #[cfg(feature = "alloc")]
     const STACK: usize = 4096;
 
@@ -280,8 +287,9 @@ impl GroupMemory {
 
     fn region(&mut self) -> &mut [u8] {
         match self {
-            // SAFETY: the region is borrowed exclusively from before `Launch::run` to its end, and by then a
-            // synchronous backend, the only one that gets here, has run or dropped the task.
+            // SAFETY: the region is borrowed exclusively from before `Launch::run` to its end, and
+            // by then a synchronous backend, the only one that gets here, has run or dropped the
+            // task.
             Self::Caller(region) => unsafe { RawSlice::view_mut(region) },
             #[cfg(feature = "alloc")]
             Self::Heap(region) => {

@@ -1,8 +1,9 @@
-//! Local memory: one instance a work-group, carved from one region that a launch is given or takes from the heap.
+//! Local memory: one instance a work-group, carved from one region that a launch is given or takes
+//! from the heap.
 //!
-//! A kernel declares a tuple such as `(Local<f32>, Zeroed<u32>)`, says the length of each at launch, and receives
-//! `(&mut [f32], &mut [u32])`. Groups never see each other's values at the same time; what [`Local`] holds when a group
-//! starts is unspecified, as on every device.
+//! A kernel declares a tuple such as `(Local<f32>, Zeroed<u32>)`, says the length of each at
+//! launch, and receives `(&mut [f32], &mut [u32])`. Groups never see each other's values at the
+//! same time; what [`Local`] holds when a group starts is unspecified, as on every device.
 
 use core::marker::PhantomData;
 
@@ -36,7 +37,8 @@ pub trait LocalParameter: Sealed {
     /// The same view for one group.
     fn reborrow<'s>(view: &'s mut Self::View<'_>) -> Self::View<'s>;
 
-    /// Gives the array the values that a group starts with; noise where they are unspecified and `noise` asks for it.
+    /// Gives the array the values that a group starts with; noise where they are unspecified and
+    /// `noise` asks for it.
     fn prepare(view: &mut Self::View<'_>, noise: bool);
 }
 
@@ -103,7 +105,8 @@ impl<T: Pod> LocalParameter for Zeroed<T> {
 pub struct LocalSize {
     /// Local memory of the device, without padding.
     pub local: usize,
-    /// Region on the host that suffices at any address: local and private arrays with their padding.
+    /// Region on the host that suffices at any address: local and private arrays with their
+    /// padding.
     pub region: usize,
 }
 
@@ -125,7 +128,8 @@ pub trait LocalSignature: Sealed {
     /// The length of each array (elements), as the kernel says at launch.
     type Lengths: Copy + Default + Send + 'static;
 
-    /// Bytes for arrays of these lengths and a group of `group` items; `None` where they cannot be counted.
+    /// Bytes for arrays of these lengths and a group of `group` items; `None` where they cannot be
+    /// counted.
     fn size(lengths: &Self::Lengths, group: usize) -> Option<LocalSize>;
 
     /// Cuts the arrays out of `region`; `None` where it is too small.
@@ -141,7 +145,8 @@ pub trait LocalSignature: Sealed {
     #[doc(hidden)]
     const LOCALS: usize;
 
-    /// Calls `receive` with bytes (`None` where they cannot be counted) and alignment of each local array, until it refuses one.
+    /// Calls `receive` with bytes (`None` where they cannot be counted) and alignment of each local
+    /// array, until it refuses one.
     #[doc(hidden)]
     #[cfg(feature = "alloc")]
     fn for_each_local(

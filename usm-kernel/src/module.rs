@@ -213,8 +213,9 @@ pub struct FunctionInfo {
     pub local_mem_size: u64,
     /// Private memory of a work-item, in bytes; 0 where the runtime does not say.
     pub private_mem_size: u64,
-    /// The only local size that the function may run with; the last dimension is the fastest one, as in
-    /// [`NdRange`](crate::NdRange), and dimensions that a launch does not have are 1 in front.
+    /// The only local size that the function may run with; the last dimension is the fastest one,
+    /// as in [`NdRange`](crate::NdRange), and dimensions that a launch does not have are 1 in
+    /// front.
     pub required_group: Option<[u64; 3]>,
     /// The parameters; `None` where the runtime does not even say how many.
     pub parameters: Option<Vec<Shape>>,
@@ -250,7 +251,8 @@ impl<B: Programmable> fmt::Debug for Module<B> {
 }
 
 impl<B: Programmable> Module<B> {
-    /// What the context's device takes as code; nothing on the host, whose kernels are written in Rust.
+    /// What the context's device takes as code; nothing on the host, whose kernels are written in
+    /// Rust.
     #[must_use]
     pub fn formats(context: &Context<B>) -> Formats {
         B::formats(context.raw())
@@ -312,10 +314,11 @@ fn enter<B: Programmable>(context: &Context<B>) -> usm_core::Result<Option<usm_c
     (!on_host).then(usm_core::ends::work).transpose()
 }
 
-/// A function of a [`Module`], which it keeps. Cloning it gives another handle to the same function.
+/// A function of a [`Module`], which it keeps. Cloning it gives another handle to the same
+/// function.
 ///
-/// Nothing checked its code, so running it is `unsafe`: [`Launch::call`](crate::Launch::call). A signature that was declared once makes it safe:
-/// [`Declared`](crate::Declared).
+/// Nothing checked its code, so running it is `unsafe`: [`Launch::call`](crate::Launch::call). A
+/// signature that was declared once makes it safe: [`Declared`](crate::Declared).
 pub struct Function<B: Programmable>(Arc<Inner<B>>);
 
 struct Inner<B: Programmable> {

@@ -1,7 +1,7 @@
 //! The order in which the items of a phase, and the groups of a launch, are run.
 //!
-//! No kernel may depend on it. Running one [`Reversed`] and [`Shuffled`] shows whether it does: both also fill local
-//! memory with noise before each group, as a device would leave it.
+//! No kernel may depend on it. Running one [`Reversed`] and [`Shuffled`] shows whether it does:
+//! both also fill local memory with noise before each group, as a device would leave it.
 
 use core::fmt::Debug;
 
@@ -56,7 +56,8 @@ impl Order for Reversed {
 impl Order for Shuffled {
     const NOISE: bool = true;
 
-    /// A Feistel network over the next power of four, walked until it lands inside: a permutation without a table.
+    /// A Feistel network over the next power of four, walked until it lands inside: a permutation
+    /// without a table.
     fn place(self, step: u64, count: u64) -> u64 {
         let half = (u64::BITS - (count - 1).leading_zeros()).div_ceil(2).max(1);
         let mask = (1 << half) - 1;

@@ -1,7 +1,8 @@
 //! Private memory: values of one work-item that outlive a barrier.
 //!
-//! Inside a phase private memory is a local variable of the body. What an item keeps from one phase to the next has to
-//! lie somewhere: a kernel declares it as [`Private`], and each item has its own part.
+//! Inside a phase private memory is a local variable of the body. What an item keeps from one phase
+//! to the next has to lie somewhere: a kernel declares it as [`Private`], and each item has its own
+//! part.
 
 use core::marker::PhantomData;
 
@@ -11,8 +12,8 @@ use crate::argument::Sealed;
 use crate::local::{LocalParameter, make_noise};
 use crate::range::Item;
 
-/// An array for each work-item, with unspecified values at the start of a group: [`PrivateArrays`]. Its length is that
-/// of one item.
+/// An array for each work-item, with unspecified values at the start of a group: [`PrivateArrays`].
+/// Its length is that of one item.
 #[derive(Debug)]
 pub struct Private<T>(PhantomData<T>);
 

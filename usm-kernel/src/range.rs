@@ -1,11 +1,12 @@
 //! Index spaces: ranges, nd-ranges, and the place of one work-item in them.
 //!
-//! Dimensions are numbered from 0, the last one is the fastest (SYCL's row-major order; CUDA's `x` is the last
-//! dimension here). Ids are 64-bit on every target.
+//! Dimensions are numbered from 0, the last one is the fastest (SYCL's row-major order; CUDA's `x`
+//! is the last dimension here). Ids are 64-bit on every target.
 
 use core::fmt;
 
-/// The number of work-items in each of `D` (1 to 3) dimensions. Zero is a size like any other: nothing runs.
+/// The number of work-items in each of `D` (1 to 3) dimensions. Zero is a size like any other:
+/// nothing runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Range<const D: usize> {
     sizes: [u64; D],
@@ -137,7 +138,8 @@ impl<const D: usize> Id<D> {
         self.0.map(|number| number as usize)
     }
 
-    /// The position in row-major order, the last dimension fastest: `id0 * r1 * r2 + id1 * r2 + id2`.
+    /// The position in row-major order, the last dimension fastest:
+    /// `id0 * r1 * r2 + id1 * r2 + id2`.
     #[inline]
     #[must_use]
     pub fn linear(self, range: &Range<D>) -> u64 {
@@ -176,8 +178,8 @@ impl<const D: usize> NdRange<D> {
         Ok(Self { global: Range::new(global)?, local: Range::new(local)?, groups })
     }
 
-    /// As many groups of `local` items as it takes to have at least `items` of them in each dimension; the items past
-    /// the end are the kernel's to skip.
+    /// As many groups of `local` items as it takes to have at least `items` of them in each
+    /// dimension; the items past the end are the kernel's to skip.
     ///
     /// # Errors
     /// As [`new`](Self::new), except that nothing needs to divide.
@@ -235,7 +237,8 @@ impl<'g, const D: usize> Item<'g, D> {
         Self { range, group, local }
     }
 
-    /// Linear position inside the group: the index into local memory and into [`Group::block`](crate::Group::block).
+    /// Linear position inside the group: the index into local memory and into
+    /// [`Group::block`](crate::Group::block).
     #[inline]
     #[must_use]
     pub fn local(&self) -> usize {

@@ -1,4 +1,5 @@
-//! Checked launches: planted faults, each found with both places and both work-items, and right kernels, which pass.
+//! Checked launches: planted faults, each found with both places and both work-items, and right
+//! kernels, which pass.
 
 #![cfg(all(feature = "macros", feature = "std"))]
 
@@ -121,7 +122,8 @@ fn fault(kernel: &Kernel, global: &[u64], local: &[u64], arguments: &[Argument<'
 
 #[test]
 fn a_dropped_barrier_is_a_race() {
-    // In the first order the neighbour's element is not written yet; either answer names the missing barrier's two sides.
+    // In the first order the neighbour's element is not written yet; either answer names the
+    // missing barrier's two sides.
     let kernel = mutant(kernels::reverse::IR, "\n    (barrier local @0:11:5)", "");
     let found = fault(&kernel, &[40], &[10], &[Argument::Array(&[0; 160])]);
     assert!(matches!(&found, Fault::Unwritten { array, index: 9, .. } if array == "lm"), "{found}");

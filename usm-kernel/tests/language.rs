@@ -1,4 +1,5 @@
-//! All of the language on the host: by the body in three orders, and by the interpreter, which finds no fault.
+//! All of the language on the host: by the body in three orders, and by the interpreter, which
+//! finds no fault.
 
 #![cfg(all(feature = "macros", feature = "std"))]
 
@@ -20,7 +21,8 @@ fn array<T: bytemuck::Pod>(queue: &Queue<HostHeap>, values: &[T]) -> Array<T> {
     UsmVec::from_slice(queue, values).unwrap()
 }
 
-/// Checks a launch, and runs it in each order: `$start` makes the arguments' arrays, `$check` looks at them afterwards.
+/// Checks a launch, and runs it in each order: `$start` makes the arguments' arrays, `$check` looks
+/// at them afterwards.
 macro_rules! every_order {
     ($queue:expr, $range:expr, $kernel:expr, $start:expr, |$arrays:ident| $arguments:expr, $check:expr) => {{
         let mut $arrays = $start;

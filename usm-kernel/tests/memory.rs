@@ -1,4 +1,5 @@
-//! Local, private, constant and atomic memory, and what a launch does with a kernel that misbehaves.
+//! Local, private, constant and atomic memory, and what a launch does with a kernel that
+//! misbehaves.
 
 #![cfg(feature = "alloc")]
 
@@ -22,8 +23,8 @@ fn queue() -> Queue<HostHeap> {
     HostHeap::new().context().queue(QueueOrder::InOrder).unwrap()
 }
 
-/// A filter with its coefficients in constant memory and its sums in private memory, which outlive the barriers; it
-/// counts the negative results with an atomic.
+/// A filter with its coefficients in constant memory and its sums in private memory, which outlive
+/// the barriers; it counts the negative results with an atomic.
 struct Filter;
 
 impl Kernel<1> for Filter {
@@ -137,7 +138,8 @@ fn a_kernel_is_described_by_a_value() {
     assert!(description.local.region >= 3 + 12 * 8 + 12 * 2 * 8);
 }
 
-/// Reads local memory that it has not written: right by luck in order on fresh memory, and only there.
+/// Reads local memory that it has not written: right by luck in order on fresh memory, and only
+/// there.
 struct ReadsNoise;
 
 impl Kernel<1> for ReadsNoise {

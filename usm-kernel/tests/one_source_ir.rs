@@ -1,4 +1,5 @@
-//! The nodes behind kernels from one source: text that parses back, an interpreter that agrees, proofs that it never contradicts, hostile text.
+//! The nodes behind kernels from one source: text that parses back, an interpreter that agrees,
+//! proofs that it never contradicts, hostile text.
 
 #![cfg(all(feature = "macros", feature = "alloc"))]
 
@@ -96,7 +97,8 @@ fn the_interpreter_is_the_body() {
     }
 }
 
-/// Mutants of right kernels: each is refused when compiled, not proven, or found by the interpreter.
+/// Mutants of right kernels: each is refused when compiled, not proven, or found by the
+/// interpreter.
 #[test]
 fn mutants_are_caught() {
     let caught = |text: &str, from: &str, to: &str, global: &[u64], local: &[u64], lengths: &[u64]| {

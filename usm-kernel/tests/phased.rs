@@ -1,5 +1,5 @@
-//! What a launch promises, on plain slices and on USM memory: results do not depend on the order of items and groups,
-//! and bad ranges are refused with both numbers.
+//! What a launch promises, on plain slices and on USM memory: results do not depend on the order of
+//! items and groups, and bad ranges are refused with both numbers.
 
 #![cfg(feature = "alloc")]
 
@@ -99,7 +99,8 @@ fn a_launch_needs_no_heap() {
     #[repr(align(64))]
     struct Region([u8; 64]);
     let mut region = Region([0; 64]);
-    // 40 bytes of floats: 43 suffice at any address, 40 at an aligned one, 42 at the worst one do not.
+    // 40 bytes of floats: 43 suffice at any address, 40 at an aligned one, 42 at the worst one do
+    // not.
     for (start, len, enough) in [(1, 43, true), (4, 40, true), (1, 42, false)] {
         let launch = Launch::new(&queue, range).local_memory(&mut region.0[start..][..len]);
         match launch.run(Reverse, (&mut a,)) {

@@ -72,7 +72,8 @@ proptest! {
             |(a, sums)| (a, sums),
             |(_, sums)| {
                 let found: f64 = sums.iter().map(|sum| f64::from(*sum)).sum();
-                // At most some 40 additions lie on the way of an element, each off by half a unit in the last place.
+                // At most some 40 additions lie on the way of an element, each off by half a unit
+                // in the last place.
                 assert!((found - exact).abs() <= 100.0 * f64::from(f32::EPSILON) * size, "{found} {exact}");
             });
     }

@@ -1,4 +1,5 @@
-//! The Level Zero devices of this machine, and a copy through the memory of each; or why there are none.
+//! The Level Zero devices of this machine, and a copy through the memory of each; or why there are
+//! none.
 //!
 //! `cargo run -p usm-level-zero --example level_zero_devices`
 

@@ -72,8 +72,8 @@ fn list<H: Copy + Default>(
     Ok(found)
 }
 
-/// Calls `visit` with each root device of each driver, in the loader's order. A driver that cannot be asked, or that speaks
-/// another version of the interface, hides itself and not the others.
+/// Calls `visit` with each root device of each driver, in the loader's order. A driver that cannot
+/// be asked, or that speaks another version of the interface, hides itself and not the others.
 pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(LevelZeroDevice)) -> Result<()> {
     let Some(functions) = library.functions() else { return Ok(()) };
     let _inside = process::work()?;
@@ -116,7 +116,8 @@ pub(super) fn ordinal_of(library: &'static Library, raw: ze_device_handle_t) -> 
     found
 }
 
-/// The first group that computes: it also copies, and fills with wide patterns. Groups that only copy often do not.
+/// The first group that computes: it also copies, and fills with wide patterns. Groups that only
+/// copy often do not.
 fn engine(functions: &Functions, device: ze_device_handle_t) -> Result<Engine> {
     let mut count = 0;
     // SAFETY: a device of this loader; only the count is asked.
@@ -134,7 +135,8 @@ fn engine(functions: &Functions, device: ze_device_handle_t) -> Result<Engine> {
     Ok(Engine { ordinal: ordinal as u32, max_pattern: groups[ordinal].maxMemoryFillPatternSize })
 }
 
-/// One number, of which the specification says only that it grows. Written in the parts that Intel's driver, and SYCL, give it.
+/// One number, of which the specification says only that it grows. Written in the parts that
+/// Intel's driver, and SYCL, give it.
 fn driver_version(functions: &Functions, driver: ze_driver_handle_t) -> Name {
     let mut properties = ze_driver_properties_t::default();
     // SAFETY: a driver of this loader, room for the answer.

@@ -1,7 +1,8 @@
 //! Events, used again once nobody needs them: no heap and no driver object for each operation.
 //!
-//! A driver's event is a place that the device writes to. It may be given to another operation when its own is complete
-//! and every command that waits for it is; queues see to that by [keeping](super::queue) both until then.
+//! A driver's event is a place that the device writes to. It may be given to another operation when
+//! its own is complete and every command that waits for it is; queues see to that by
+//! [keeping](super::queue) both until then.
 
 use alloc::sync::Arc;
 use core::ptr;
@@ -31,7 +32,8 @@ pub struct LevelZeroEvent(Held<Object>);
 pub(super) struct Object {
     raw: ze_event_handle_t,
     functions: &'static Functions,
-    /// [`PENDING`] until the driver was seen to say otherwise, [`COMPLETE`], or the code of a failure.
+    /// [`PENDING`] until the driver was seen to say otherwise, [`COMPLETE`], or the code of a
+    /// failure.
     state: AtomicU32,
     /// Goes after the event.
     place: Place,
@@ -81,7 +83,8 @@ impl Events {
         Self::new(native, Sort::Pooled)
     }
 
-    /// Counting events, for lists that are in order by themselves; none where the driver has no such events.
+    /// Counting events, for lists that are in order by themselves; none where the driver has no
+    /// such events.
     pub(super) fn counting(native: &Arc<Native>) -> Option<Arc<Self>> {
         native.functions().zeEventCounterBasedCreate?;
         let events = Self::new(native, Sort::Counting);
@@ -178,7 +181,8 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
-        // SAFETY: a live pool whose events, which keep it, are destroyed. A failure could not be acted on.
+        // SAFETY: a live pool whose events, which keep it, are destroyed. A failure could not be
+        // acted on.
         let _ = unsafe { self.native.functions().zeEventPoolDestroy(self.raw) };
     }
 }
@@ -190,7 +194,8 @@ impl Drop for Object {
             return;
         }
         let Ok(_inside) = process::ask() else { return };
-        // SAFETY: owned, destroyed once, and no command refers to it. A failure could not be acted on.
+        // SAFETY: owned, destroyed once, and no command refers to it. A failure could not be acted
+        // on.
         let _ = unsafe { self.functions.zeEventDestroy(self.raw) };
     }
 }
@@ -204,7 +209,8 @@ impl LevelZeroEvent {
         Self::alone(functions, event, PENDING)
     }
 
-    /// Of work after which no event can be had: it is never known to be complete. With the code of the failure.
+    /// Of work after which no event can be had: it is never known to be complete. With the code of
+    /// the failure.
     pub(super) fn unknown(functions: &'static Functions, code: Option<i64>) -> Self {
         let code = code.and_then(|code| u32::try_from(code).ok()).unwrap_or(ZE_RESULT_ERROR_UNKNOWN.0);
         Self::alone(functions, ze_event_handle_t::NULL, code)
@@ -236,7 +242,8 @@ impl LevelZeroEvent {
         self.0.raw
     }
 
-    /// What a command that follows it waits for; none where the driver was seen to say that it is complete.
+    /// What a command that follows it waits for; none where the driver was seen to say that it is
+    /// complete.
     pub(super) fn awaited(&self) -> Option<ze_event_handle_t> {
         (self.0.state.load(Ordering::Acquire) != COMPLETE).then_some(self.0.raw)
     }
@@ -249,7 +256,8 @@ impl EventOps for LevelZeroEvent {
         }
         self.check()?;
         let _inside = process::ask()?;
-        // SAFETY: a live event. The wait with a limit would not do: some drivers answer success although nothing ran.
+        // SAFETY: a live event. The wait with a limit would not do: some drivers answer success
+        // although nothing ran.
         match unsafe { self.0.functions.zeEventQueryStatus(self.0.raw) }.map_err(error::call)? {
             ZE_RESULT_SUCCESS => {
                 self.0.state.store(COMPLETE, Ordering::Release);

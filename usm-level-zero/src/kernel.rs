@@ -1,9 +1,11 @@
 //! Kernels on Level Zero: SPIR-V.
 //!
 //! - The fastest dimension is `X`.
-//! - A kernel object holds group size and arguments of its next launch, so launches of one function take turns up to their submission.
+//! - A kernel object holds group size and arguments of its next launch, so launches of one function
+//!   take turns up to their submission.
 //! - The flags for indirect access are set on every kernel: forgetting them is a fault on a GPU.
-//! - The driver does not keep a kernel while it runs; kernel and module are destroyed when their launches have finished.
+//! - The driver does not keep a kernel while it runs; kernel and module are destroyed when their
+//!   launches have finished.
 
 use alloc::ffi::CString;
 use alloc::string::{String, ToString};
@@ -52,7 +54,8 @@ struct Kernel {
 /// Kernels whose owners are gone and that may still run, with the events to wait for.
 static RETIRED: After<Kernel, LevelZeroEvent> = After::new();
 
-// SAFETY: handles are used from any thread; setting a kernel's arguments is not thread safe, for which a function has its turn.
+// SAFETY: handles are used from any thread; setting a kernel's arguments is not thread safe, for
+// which a function has its turn.
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
@@ -64,7 +67,8 @@ unsafe impl Sync for Kernel {}
 impl Drop for Module {
     fn drop(&mut self) {
         let Ok(_inside) = usm_core::driver::process::ask() else { return };
-        // SAFETY: owned, destroyed once, after its kernels, which keep it. A failure could not be acted on.
+        // SAFETY: owned, destroyed once, after its kernels, which keep it. A failure could not be
+        // acted on.
         let _ = unsafe { raw::functions(&self.context).zeModuleDestroy(self.raw) };
     }
 }
@@ -84,7 +88,8 @@ impl Drop for LevelZeroFunction {
         if !*self.launched.get_mut() {
             return drop(kernel);
         }
-        // Launches are not remembered one by one, so this waits for others' work too. What cannot be known to have finished keeps its kernel.
+        // Launches are not remembered one by one, so this waits for others' work too. What cannot
+        // be known to have finished keeps its kernel.
         match raw::pending(&kernel.module.context) {
             Ok(running) => RETIRED.push(kernel, running),
             Err(_) => core::mem::forget(kernel),
@@ -93,8 +98,8 @@ impl Drop for LevelZeroFunction {
     }
 }
 
-// SAFETY: the launch signals the event of the submission after the kernel; a launch that is refused was not appended; kernel and module are
-// destroyed after their launches.
+// SAFETY: the launch signals the event of the submission after the kernel; a launch that is refused
+// was not appended; kernel and module are destroyed after their launches.
 unsafe impl Programmable for LevelZero {
     type Module = LevelZeroModule;
     type Function = LevelZeroFunction;
@@ -126,7 +131,8 @@ unsafe impl Programmable for LevelZero {
         };
         let functions = raw::functions(context);
         let (mut raw, mut log) = (ze_module_handle_t::NULL, ze_module_build_log_handle_t::NULL);
-        // SAFETY: live context and device, as many bytes as said, a text that ends in NUL, room for both answers.
+        // SAFETY: live context and device, as many bytes as said, a text that ends in NUL, room for
+        // both answers.
         let answer = unsafe {
             let description = &raw const description;
             functions.zeModuleCreate(
@@ -192,7 +198,8 @@ unsafe impl Programmable for LevelZero {
         *launched = true;
         let call = |list, signal, count, waits| {
             let (kernel, groups) = (kernel.raw, &raw const groups);
-            // SAFETY: live list, kernel and events; the kernel has all its arguments, and its turn; the caller's promise for what the code does.
+            // SAFETY: live list, kernel and events; the kernel has all its arguments, and its turn;
+            // the caller's promise for what the code does.
             match unsafe {
                 functions.zeCommandListAppendLaunchKernel(list, kernel, groups, signal, count, waits)
             } {
@@ -200,7 +207,8 @@ unsafe impl Programmable for LevelZero {
                 Err(_) => ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,
             }
         };
-        // SAFETY: the call appends to the list that it is given, and signals the event that it is given after the launch.
+        // SAFETY: the call appends to the list that it is given, and signals the event that it is
+        // given after the launch.
         unsafe { raw::submit(queue, "zeCommandListAppendLaunchKernel", after, call) }
     }
 }
@@ -282,7 +290,8 @@ impl Kernel {
         Ok(info)
     }
 
-    /// Sets the group's size and gives the number of groups. Without groups the driver suggests a size.
+    /// Sets the group's size and gives the number of groups. Without groups the driver suggests a
+    /// size.
     fn set_sizes(&self, grid: &Grid) -> Result<ze_group_count_t, usm_core::Error> {
         let narrow = |sizes: [u64; 3]| -> Result<[u32; 3], usm_core::Error> {
             let mut narrowed = [0; 3];
@@ -325,7 +334,8 @@ impl Kernel {
             Slot::Local { bytes, .. } => (bytes, ptr::null()),
             _ => return Err(error::unsupported("this sort of argument")),
         };
-        // SAFETY: a live kernel whose turn this is; as many bytes as said, copied before the call returns; local memory has a size and no value.
+        // SAFETY: a live kernel whose turn this is; as many bytes as said, copied before the call
+        // returns; local memory has a size and no value.
         let answer = unsafe { self.functions().zeKernelSetArgumentValue(self.raw, index, bytes, value) };
         answer.map_err(error::call)
     }

@@ -40,8 +40,8 @@ pub struct LevelZero {
 }
 
 impl LevelZero {
-    /// Opens and initialises the file that `USM_LEVEL_ZERO_LIBRARY` names, else the loader under its usual name. A loader
-    /// without a driver is no error.
+    /// Opens and initialises the file that `USM_LEVEL_ZERO_LIBRARY` names, else the loader under
+    /// its usual name. A loader without a driver is no error.
     ///
     /// # Errors
     /// [`ErrorKind::LibraryNotFound`](usm_core::ErrorKind::LibraryNotFound),
@@ -65,12 +65,13 @@ impl LevelZero {
     }
 }
 
-// SAFETY: the driver gives disjoint memory of the kind asked for, and its alignment is verified (2); every command waits for
-// its events, on an in-order queue for the one before too, or its list is in order (3); what was refused was not
-// appended, and a hint whose end could not be appended is never reported complete (4, 6); waiting polls the event's
-// status up to the limit, and immediate lists need no flush (5); blocks are freed in the context that allocated them (7);
-// unknown pointers are a value (8); the context drains its list (9); a failure is a lost device, which every later
-// call answers (11).
+// SAFETY: the driver gives disjoint memory of the kind asked for, and its alignment is verified
+// (2); every command waits for its events, on an in-order queue for the one before too, or its list
+// is in order (3); what was refused was not appended, and a hint whose end could not be appended is
+// never reported complete (4, 6); waiting polls the event's status up to the limit, and immediate
+// lists need no flush (5); blocks are freed in the context that allocated them (7); unknown
+// pointers are a value (8); the context drains its list (9); a failure is a lost device, which
+// every later call answers (11).
 unsafe impl Backend for LevelZero {
     const SYNCHRONOUS: bool = false;
 

@@ -38,14 +38,16 @@ pub(super) fn open_usual() -> Result<&'static Library> {
     }
 }
 
-/// Opens and initialises the loader at `path`, once per path and process. Never closed: drivers keep threads.
+/// Opens and initialises the loader at `path`, once per path and process. Never closed: drivers
+/// keep threads.
 pub(super) fn open(path: &Path) -> Result<&'static Library> {
     static OPENED: Opened<Library> = Opened::new();
     OPENED.get(
         |library| library.path == path,
         || {
-            // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours; the functions of the loader
-            // have the signatures of its header, which never changes one.
+            // SAFETY: loading runs the initialisers of the library, which depend on nothing of
+            // ours; the functions of the loader have the signatures of its header, which never
+            // changes one.
             let library = unsafe { level_zero_sys::Library::open_at(path) };
             let library = library.map_err(|error| refusal(path, error))?;
             let level_zero = match library.initialize(ze_init_flags_t(0)) {

@@ -28,7 +28,8 @@ use usm_core::driver::{self as after, After};
 use usm_core::{AllocKind, BackendKind, MemoryType};
 use usm_core::{ErrorKind, Result};
 
-/// The driver's context, destroyed with its last owner: a context, or an event or queue that outlives it.
+/// The driver's context, destroyed with its last owner: a context, or an event or queue that
+/// outlives it.
 #[derive(Debug)]
 pub(super) struct Native {
     device: LevelZeroDevice,
@@ -66,12 +67,14 @@ impl Drop for Native {
         if !self.owned {
             return;
         }
-        // SAFETY: owned, destroyed once, and everything made in it is gone. A failure could not be acted on.
+        // SAFETY: owned, destroyed once, and everything made in it is gone. A failure could not be
+        // acted on.
         let _ = unsafe { self.functions().zeContextDestroy(self.raw) };
     }
 }
 
-/// The contexts that live. Intel's driver knows a pointer in every context of the driver, and only we know whose it is.
+/// The contexts that live. Intel's driver knows a pointer in every context of the driver, and only
+/// we know whose it is.
 static CONTEXTS: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
 
 /// Dropping the last handle of a context takes time, so that is done outside of the lock.
@@ -105,7 +108,8 @@ impl LevelZeroContext {
     /// A context over a foreign one, which is not destroyed.
     ///
     /// # Safety
-    /// `context` is a live context of `device`'s driver that includes it, and outlives everything made of the result.
+    /// `context` is a live context of `device`'s driver that includes it, and outlives everything
+    /// made of the result.
     pub(super) unsafe fn borrowing(device: &LevelZeroDevice, context: ze_context_handle_t) -> Self {
         Self::new(Arc::new(Native { device: *device, raw: context, owned: false }))
     }
@@ -202,7 +206,8 @@ impl LevelZeroContext {
         let (on_host, on_device) = (&raw const on_host, &raw const on_device);
         let mut pointer = ptr::null_mut();
         let out = &raw mut pointer;
-        // SAFETY of each: a live context, a device of it, a size that is not zero, room for the answer.
+        // SAFETY of each: a live context, a device of it, a size that is not zero, room for the
+        // answer.
         match kind {
             // SAFETY: see above.
             AllocKind::Host => unsafe { functions.zeMemAllocHost(context, on_host, size, alignment, out) },
@@ -346,7 +351,8 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         let mut deadline = Deadline::after(self.shared.wait_limit());
-        // Before an owner of foreign memory may panic: lists of unfinished work must not be destroyed.
+        // Before an owner of foreign memory may panic: lists of unfinished work must not be
+        // destroyed.
         self.parking.drain(&mut deadline, drop, |parked| after::give_up(ManuallyDrop::into_inner(parked)));
         // SAFETY: the list hands out blocks of this context, once, after their events.
         let free = |block: &Block| unsafe { self.free(block) };

@@ -1,10 +1,11 @@
 //! Queues over immediate command lists.
 //!
-//! A list may run its commands in any order. An in-order queue names the event of the operation before in every
-//! operation, or uses a list that is in order by itself where the driver has counting events for those.
+//! A list may run its commands in any order. An in-order queue names the event of the operation
+//! before in every operation, or uses a list that is in order by itself where the driver has
+//! counting events for those.
 //!
-//! A queue keeps the events of its operations, and those that they wait for, until it has seen them complete (`work.rs`). One that
-//! goes before its work leaves both to the context.
+//! A queue keeps the events of its operations, and those that they wait for, until it has seen them
+//! complete (`work.rs`). One that goes before its work leaves both to the context.
 
 use alloc::sync::Arc;
 use core::mem::ManuallyDrop;
@@ -36,7 +37,8 @@ pub(super) struct Inner {
     ordered: bool,
     events: Arc<Events>,
     list: ManuallyDrop<List>,
-    /// Held over each call: the driver takes one thread at a time for a list, and the order of calls is the queue's.
+    /// Held over each call: the driver takes one thread at a time for a list, and the order of
+    /// calls is the queue's.
     work: Mutex<Work>,
 }
 
@@ -88,8 +90,8 @@ impl LevelZeroQueue {
     /// A queue over a foreign list, which is not destroyed.
     ///
     /// # Safety
-    /// `list` is a live immediate list of `context`, in order by itself if `order` says so, that outlives the queue, its clones and
-    /// its work.
+    /// `list` is a live immediate list of `context`, in order by itself if `order` says so, that
+    /// outlives the queue, its clones and its work.
     pub(super) unsafe fn borrowing(
         context: &LevelZeroContext,
         list: ze_command_list_handle_t,
@@ -150,7 +152,8 @@ impl QueueOps<LevelZero> for LevelZeroQueue {
         // Two dimensions: no slices, and no depth.
         let region = ze_copy_region_t { width, height, ..Default::default() };
         let copied = self.0.submit(after, |to| {
-            // SAFETY: the caller's promise for every row; the regions are read before the call returns; the command is live while this runs.
+            // SAFETY: the caller's promise for every row; the regions are read before the call
+            // returns; the command is live while this runs.
             unsafe {
                 to.functions.zeCommandListAppendMemoryCopyRegion(
                     to.list,
@@ -188,7 +191,8 @@ impl QueueOps<LevelZero> for LevelZeroQueue {
         }
         let (dst, value, width) = (dst.cast(), pattern.as_ptr().cast(), pattern.len());
         self.0.submit(after, |&Command { functions, list, signal, count, waits }| {
-            // SAFETY: the caller's promise for the range; the pattern is read before the call returns; the command is live while this runs.
+            // SAFETY: the caller's promise for the range; the pattern is read before the call
+            // returns; the command is live while this runs.
             unsafe {
                 functions.zeCommandListAppendMemoryFill(list, dst, value, width, len, signal, count, waits)
             }
@@ -256,8 +260,9 @@ impl Inner {
         self.order == QueueOrder::InOrder && !self.ordered
     }
 
-    /// Appends by `append`, which gives list, event and waits, all of them live while it runs, to one append function. Calling that is its
-    /// part to prove; what it does not append signals no event, and whoever waits finds the limit.
+    /// Appends by `append`, which gives list, event and waits, all of them live while it runs, to
+    /// one append function. Calling that is its part to prove; what it does not append signals no
+    /// event, and whoever waits finds the limit.
     fn submit(
         &self,
         after: &[LevelZeroEvent],
@@ -277,7 +282,8 @@ impl Inner {
         appended.map(|_| event).map_err(error::call)
     }
 
-    /// Appends commands that neither wait nor signal, between a barrier that waits and one that signals.
+    /// Appends commands that neither wait nor signal, between a barrier that waits and one that
+    /// signals.
     fn hint(
         &self,
         operation: &'static str,

@@ -1,5 +1,5 @@
-//! Native handles, both ways: for programs and crates that call Level Zero themselves beside this one, with the types of
-//! [`level_zero_sys`].
+//! Native handles, both ways: for programs and crates that call Level Zero themselves beside this
+//! one, with the types of [`level_zero_sys`].
 //!
 //! | what | out | in | whose it is then |
 //! |---|---|---|---|
@@ -10,9 +10,10 @@
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
-//! Level Zero objects have no count of references, so nothing can be retained. What `as_raw` gives lives as long as the handle;
-//! an event is used again for another operation afterwards. A list takes one thread at a time. Work over allocations of
-//! this crate goes through [`Queue::submit`](usm_core::Queue::submit), inside it through [`submit`], so that it is ordered.
+//! Level Zero objects have no count of references, so nothing can be retained. What `as_raw` gives
+//! lives as long as the handle; an event is used again for another operation afterwards. A list
+//! takes one thread at a time. Work over allocations of this crate goes through
+//! [`Queue::submit`](usm_core::Queue::submit), inside it through [`submit`], so that it is ordered.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -53,11 +54,12 @@ impl LevelZeroContext {
         self.native().context()
     }
 
-    /// A context over a foreign one, which is borrowed, with one of its devices: Level Zero does not say which it has.
+    /// A context over a foreign one, which is borrowed, with one of its devices: Level Zero does
+    /// not say which it has.
     ///
     /// # Safety
-    /// `context` is a live context of `device`'s driver that includes the device, and outlives the result, its clones and
-    /// everything made of them.
+    /// `context` is a live context of `device`'s driver that includes the device, and outlives the
+    /// result, its clones and everything made of them.
     #[must_use]
     pub unsafe fn from_raw(device: &LevelZeroDevice, context: ze_context_handle_t) -> Self {
         // SAFETY: the caller's promise.
@@ -72,12 +74,14 @@ impl LevelZeroQueue {
         self.handle()
     }
 
-    /// A queue over a foreign immediate list, which is borrowed; [`Queue::from_raw`](usm_core::Queue::from_raw) takes both.
+    /// A queue over a foreign immediate list, which is borrowed;
+    /// [`Queue::from_raw`](usm_core::Queue::from_raw) takes both.
     ///
     /// # Safety
-    /// `list` is a live immediate list of the native context behind `context` and its device, asynchronous, and made to be in
-    /// order by itself when `order` says so. It outlives the queue, its clones and its work, and no other thread uses it during a call. Memory from the queue
-    /// is the context's and does not use the list.
+    /// `list` is a live immediate list of the native context behind `context` and its device,
+    /// asynchronous, and made to be in order by itself when `order` says so. It outlives the queue,
+    /// its clones and its work, and no other thread uses it during a call. Memory from the queue is
+    /// the context's and does not use the list.
     #[must_use]
     pub unsafe fn from_raw(
         context: &LevelZeroContext,
@@ -96,12 +100,12 @@ impl LevelZeroEvent {
         self.handle()
     }
 
-    /// A foreign event, which is borrowed. [`Event::from_raw`](usm_core::Event::from_raw) makes it one that submissions wait
-    /// for.
+    /// A foreign event, which is borrowed. [`Event::from_raw`](usm_core::Event::from_raw) makes it
+    /// one that submissions wait for.
     ///
     /// # Safety
-    /// `event` is a live event of the native context behind `context`, will be signalled, is not reset while it is used here, and
-    /// outlives the result, its clones and what waits for them.
+    /// `event` is a live event of the native context behind `context`, will be signalled, is not
+    /// reset while it is used here, and outlives the result, its clones and what waits for them.
     #[must_use]
     pub unsafe fn from_raw(context: &LevelZeroContext, event: ze_event_handle_t) -> Self {
         // SAFETY: the caller's promise.
@@ -131,8 +135,8 @@ pub fn device(context: &LevelZeroContext) -> ze_device_handle_t {
     context.device().handle()
 }
 
-/// Events after all work that was submitted before to queues of this context, those that are gone included: for what such work may use
-/// without the driver keeping it.
+/// Events after all work that was submitted before to queues of this context, those that are gone
+/// included: for what such work may use without the driver keeping it.
 ///
 /// # Errors
 /// [`ErrorKind::Native`] when an event cannot be had.
@@ -140,12 +144,14 @@ pub fn pending(context: &LevelZeroContext) -> Result<Vec<LevelZeroEvent>> {
     context.pending()
 }
 
-/// Appends by `call`, which gets the immediate list, the event to signal, the number of events to wait for and those events,
-/// and gives the result. On an in-order queue they include the event of the operation before.
+/// Appends by `call`, which gets the immediate list, the event to signal, the number of events to
+/// wait for and those events, and gives the result. On an in-order queue they include the event of
+/// the operation before.
 ///
 /// # Safety
-/// `call` passes all four on to one append function, with arguments that are valid for it, and gives its result. What the
-/// operation touches is the caller's to keep valid; [`Queue::submit`](usm_core::Queue::submit) does that.
+/// `call` passes all four on to one append function, with arguments that are valid for it, and
+/// gives its result. What the operation touches is the caller's to keep valid;
+/// [`Queue::submit`](usm_core::Queue::submit) does that.
 ///
 /// # Errors
 /// [`ErrorKind::DeviceLost`], or [`ErrorKind::Native`] with the code, naming `operation`.
@@ -161,11 +167,12 @@ pub unsafe fn submit(
     })
 }
 
-/// USM memory of somebody else, from `pointer` to the end of the driver's allocation. `owner` keeps it alive and is
-/// dropped after the last use.
+/// USM memory of somebody else, from `pointer` to the end of the driver's allocation. `owner` keeps
+/// it alive and is dropped after the last use.
 ///
 /// # Safety
-/// The memory is live as long as `owner` is not dropped. Access from elsewhere is the caller's to order.
+/// The memory is live as long as `owner` is not dropped. Access from elsewhere is the caller's to
+/// order.
 ///
 /// # Errors
 /// [`ErrorKind::WrongContext`] when `pointer` is no USM pointer of the context, or the query's.
@@ -182,7 +189,8 @@ pub unsafe fn borrow_allocation(
 /// USM memory of somebody else that is ours from now on: freed by `zeMemFree` after the last use.
 ///
 /// # Safety
-/// `pointer` is what an allocation function of the context gave, not yet freed, and nobody else uses or frees it.
+/// `pointer` is what an allocation function of the context gave, not yet freed, and nobody else
+/// uses or frees it.
 ///
 /// # Errors
 /// As [`borrow_allocation`]; the memory is then still the caller's.

@@ -22,7 +22,8 @@ pub struct LevelZeroIpcMemory {
     native: Arc<Native>,
 }
 
-// SAFETY: an address that any thread may close; whoever dereferences it proves that this is allowed.
+// SAFETY: an address that any thread may close; whoever dereferences it proves that this is
+// allowed.
 unsafe impl Send for LevelZeroIpcMemory {}
 // SAFETY: as above.
 unsafe impl Sync for LevelZeroIpcMemory {}
@@ -31,13 +32,15 @@ impl Drop for LevelZeroIpcMemory {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         let native = &self.native;
-        // SAFETY: opened once, closed once, and nothing uses it any more. A failure could not be acted on.
+        // SAFETY: opened once, closed once, and nothing uses it any more. A failure could not be
+        // acted on.
         let _ = unsafe { native.functions().zeMemCloseIpcHandle(native.context(), self.pointer) };
     }
 }
 
-/// What travels is the driver's handle. Older drivers put a file descriptor into it, which means something in the process
-/// that exported it, and in one that got the descriptor passed under the same number.
+/// What travels is the driver's handle. Older drivers put a file descriptor into it, which means
+/// something in the process that exported it, and in one that got the descriptor passed under the
+/// same number.
 impl Ipc<Self> for LevelZero {
     type Opened = LevelZeroIpcMemory;
 
@@ -65,7 +68,8 @@ impl Ipc<Self> for LevelZero {
         let native = context.native();
         let (device, flags) = (native.device(), ze_ipc_memory_flags_t(0));
         let mut pointer = ptr::null_mut();
-        // SAFETY: a live context and a device of it, room for the answer; the driver refuses handles that name nothing.
+        // SAFETY: a live context and a device of it, room for the answer; the driver refuses
+        // handles that name nothing.
         unsafe {
             let call = native.functions();
             call.zeMemOpenIpcHandle(native.context(), device, handle, flags, &raw mut pointer)
@@ -104,8 +108,8 @@ impl Peer<Self> for LevelZero {
         Ok(can != 0)
     }
 
-    /// Nothing needs to be enabled, but memory belongs to its native context: two contexts of ours reach each other's
-    /// memory where they are made of one native context.
+    /// Nothing needs to be enabled, but memory belongs to its native context: two contexts of ours
+    /// reach each other's memory where they are made of one native context.
     unsafe fn enable(context: &LevelZeroContext, peer: &LevelZeroContext) -> Result<()> {
         let (native, other) = (context.native(), peer.native());
         if native.context() != other.context() {

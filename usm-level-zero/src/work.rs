@@ -1,6 +1,8 @@
-//! What a queue keeps: its list, and the events that commands of the list refer to until they have run.
+//! What a queue keeps: its list, and the events that commands of the list refer to until they have
+//! run.
 //!
-//! The driver does not keep what commands refer to. Nothing here names the driver but what is at the end, so that the models reach it.
+//! The driver does not keep what commands refer to. Nothing here names the driver but what is at
+//! the end, so that the models reach it.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -56,8 +58,8 @@ impl<E: EventOps + Clone, R> Work<E, R> {
         self.last.as_ref()
     }
 
-    /// Has `append` append commands that signal `event` and wait for what it is given: what is `awaited` of `after` and, with `follows`, of the
-    /// operation before.
+    /// Has `append` append commands that signal `event` and wait for what it is given: what is
+    /// `awaited` of `after` and, with `follows`, of the operation before.
     /// Nothing was appended where it answers with an error; nothing is kept of that.
     pub(super) fn append<T, X>(
         &mut self,

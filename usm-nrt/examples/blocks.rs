@@ -1,4 +1,5 @@
-//! Reference-counted blocks without Python: made, shared, watched, and a leak that is found. `cargo run -p usm-nrt --example blocks`
+//! Reference-counted blocks without Python: made, shared, watched, and a leak that is found.
+//! `cargo run -p usm-nrt --example blocks`
 
 use usm_nrt::{MemRef, Request, live_blocks, set_tracking};
 

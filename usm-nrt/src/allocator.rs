@@ -1,10 +1,11 @@
-//! The allocator behind all blocks that name none of their own: Rust's global one, until the embedder puts
-//! another in its place.
+//! The allocator behind all blocks that name none of their own: Rust's global one, until the
+//! embedder puts another in its place.
 //!
-//! Three designs were weighed. One set of function pointers for everybody frees a live block through a
-//! stranger when it is exchanged (what Numba's does with statistics off). Refusing the exchange while blocks live needs
-//! a count of all blocks at all times. Here every block remembers, in a byte of its prefix that was free, which
-//! allocator it came from: the exchange may happen at any time, and costs nothing until it does.
+//! Three designs were weighed. One set of function pointers for everybody frees a live block
+//! through a stranger when it is exchanged (what Numba's does with statistics off). Refusing the
+//! exchange while blocks live needs a count of all blocks at all times. Here every block remembers,
+//! in a byte of its prefix that was free, which allocator it came from: the exchange may happen at
+//! any time, and costs nothing until it does.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -54,16 +55,17 @@ static ENTRIES: [AtomicPtr<Entry>; ALLOCATORS] = [const { AtomicPtr::new(ptr::nu
 /// Taken by those who install; those who allocate only read entries.
 pub(crate) static INSTALLING: Mutex<()> = Mutex::new(());
 
-/// Takes all blocks that name no allocator from `allocator`, headers and payloads of varsize blocks included;
-/// `None` goes back to Rust's global allocator. The functions are copied. Blocks are always freed by the
-/// functions that allocated them, so this may be called while others live. Each block is asked of the functions
-/// ([`set_kept_allocator`] is for those that take long).
+/// Takes all blocks that name no allocator from `allocator`, headers and payloads of varsize blocks
+/// included; `None` goes back to Rust's global allocator. The functions are copied. Blocks are
+/// always freed by the functions that allocated them, so this may be called while others live. Each
+/// block is asked of the functions ([`set_kept_allocator`] is for those that take long).
 ///
 /// Refused without `malloc` or `free`, and when 255 different allocators were installed before.
 ///
 /// # Safety
-/// The functions follow C99's rules and may be called from any thread with `opaque`, as long as any block of theirs lives, and until the
-/// allocations have returned that other threads had begun when another allocator was installed.
+/// The functions follow C99's rules and may be called from any thread with `opaque`, as long as any
+/// block of theirs lives, and until the allocations have returned that other threads had begun when
+/// another allocator was installed.
 pub unsafe fn set_allocator(allocator: Option<&ExternalAllocator>) -> Result<(), Error> {
     let Some(allocator) = allocator else {
         choose(0, false);
@@ -74,8 +76,9 @@ pub unsafe fn set_allocator(allocator: Option<&ExternalAllocator>) -> Result<(),
     unsafe { set_allocator_of_kind(allocator, kind, false) }
 }
 
-/// [`set_allocator`], or with `kept` [`set_kept_allocator`], of functions that give USM of a known kind, which [`MemInfo::kind`](crate::MemInfo::kind) then tells of their
-/// blocks. Refused for device memory: blocks hold their own headers.
+/// [`set_allocator`], or with `kept` [`set_kept_allocator`], of functions that give USM of a known
+/// kind, which [`MemInfo::kind`](crate::MemInfo::kind) then tells of their blocks. Refused for
+/// device memory: blocks hold their own headers.
 ///
 /// # Safety
 /// As there; the memory is of that kind.
@@ -98,15 +101,17 @@ pub unsafe fn set_allocator_of_kind(
     install(*allocator, None, kind, kept)
 }
 
-/// [`set_allocator`] with functions that take longer than a heap's, as those of a device's driver do: blocks of up to 1 KiB are carved
-/// out of slabs of 64 KiB, and each thread keeps up to 256 KiB of them for its next ones. The functions see slabs and large blocks.
+/// [`set_allocator`] with functions that take longer than a heap's, as those of a device's driver
+/// do: blocks of up to 1 KiB are carved out of slabs of 64 KiB, and each thread keeps up to 256 KiB
+/// of them for its next ones. The functions see slabs and large blocks.
 ///
-/// A slab goes back when all of its blocks have; the last one of a size stays. [`crate::drain_thread_cache`] gives back what the calling
-/// thread keeps, and the next call of this function or of [`set_allocator`] what all threads keep: on Linux at once, elsewhere each
+/// A slab goes back when all of its blocks have; the last one of a size stays.
+/// [`crate::drain_thread_cache`] gives back what the calling thread keeps, and the next call of
+/// this function or of [`set_allocator`] what all threads keep: on Linux at once, elsewhere each
 /// thread's with its next block or at its end. Live blocks stay with their slabs.
 ///
-/// As [`set_allocator`], every block from the functions, where threads keep nothing ([`crate::set_thread_cache`]), and while blocks are tracked
-/// ([`crate::set_tracking`]).
+/// As [`set_allocator`], every block from the functions, where threads keep nothing
+/// ([`crate::set_thread_cache`]), and while blocks are tracked ([`crate::set_tracking`]).
 ///
 /// # Safety
 /// As there.
@@ -141,7 +146,8 @@ fn choose(number: u8, kept: bool) {
     block::begin_generation();
 }
 
-/// [`set_allocator`] with functions that take no `opaque`; a missing `realloc` is done by `malloc` and `free`.
+/// [`set_allocator`] with functions that take no `opaque`; a missing `realloc` is done by `malloc`
+/// and `free`.
 ///
 /// # Safety
 /// As there.

@@ -1,5 +1,6 @@
-//! Things that threads have one each of. They are never freed, so that whoever asks may look at all of them at any time; a later
-//! thread goes on with what an ended one left, so there are as many as there were threads at once.
+//! Things that threads have one each of. They are never freed, so that whoever asks may look at all
+//! of them at any time; a later thread goes on with what an ended one left, so there are as many as
+//! there were threads at once.
 
 use core::fmt;
 use core::ops::Deref;
@@ -51,7 +52,8 @@ impl<T: Sync + 'static> Claims<T> {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// One for the calling thread alone, until it gives it up; made by `make` where none was left. `None` without memory.
+    /// One for the calling thread alone, until it gives it up; made by `make` where none was left.
+    /// `None` without memory.
     pub fn claim(&self, make: impl FnOnce() -> T) -> Option<&'static Claim<T>> {
         if let Some(left) = self.iter().find(|claim| !claim.taken.swap(true, Ordering::Acquire)) {
             return Some(left);

@@ -5,8 +5,8 @@ use core::ptr::NonNull;
 
 use usm_core::AllocKind;
 
-/// A block's destructor: called once, with the block's data, size in bytes and info pointer, on whatever
-/// thread released last. No lock of this runtime is held during the call.
+/// A block's destructor: called once, with the block's data, size in bytes and info pointer, on
+/// whatever thread released last. No lock of this runtime is held during the call.
 pub type Dtor = unsafe extern "C" fn(data: *mut c_void, size: usize, info: *mut c_void);
 
 /// Destructor of foreign memory in the six-entry table: gets the data pointer only.
@@ -19,8 +19,8 @@ pub const DEAD: u8 = 0xDE;
 
 /// What kind of object keeps a block's memory alive.
 ///
-/// Numba's runtime takes whatever lies in the info pointer for a Python object; here the kind is written
-/// down, and a block without an [`Owner`] record has no owner.
+/// Numba's runtime takes whatever lies in the info pointer for a Python object; here the kind is
+/// written down, and a block without an [`Owner`] record has no owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct OwnerTag(pub u64);
@@ -49,18 +49,19 @@ impl OwnerTag {
         }
     }
 
-    /// Whether the object behind the tag is a Rust value with its type before it; only this crate makes
-    /// such owners.
+    /// Whether the object behind the tag is a Rust value with its type before it; only this crate
+    /// makes such owners.
     pub(crate) fn is_rust(self) -> bool {
         let kinds = [AllocKind::Host, AllocKind::Device, AllocKind::Shared, AllocKind::Unknown];
         self == Self::RUST || kinds.into_iter().any(|kind| Self::of_kind(kind) == self)
     }
 }
 
-/// The record behind a block that wraps foreign memory: who owns that memory, and how to let go of it.
+/// The record behind a block that wraps foreign memory: who owns that memory, and how to let go of
+/// it.
 ///
-/// A block has such a record exactly when its destructor is the one of this module, so it is recognised
-/// by identity and never by guessing at the info pointer.
+/// A block has such a record exactly when its destructor is the one of this module, so it is
+/// recognised by identity and never by guessing at the info pointer.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Owner {
@@ -144,20 +145,22 @@ pub(crate) fn dtor_to_info(dtor: Option<Dtor>) -> *mut c_void {
 /// # Safety
 /// `info` came from [`dtor_to_info`].
 pub(crate) unsafe fn dtor_from_info(info: *mut c_void) -> Option<Dtor> {
-    // SAFETY: null is `None`; otherwise the address of a `Dtor`, same size on every supported target.
+    // SAFETY: null is `None`; otherwise the address of a `Dtor`, same size on every supported
+    // target.
     unsafe { core::mem::transmute::<*mut c_void, Option<Dtor>>(info) }
 }
 
-/// Whether `dtor` is this runtime's own `known`. Two functions with the same body may share an address,
-/// and one function may have two addresses across library copies: the first does no harm (same body, same
-/// reading of the info pointer), the second answers "no", which every caller treats as a refusal.
+/// Whether `dtor` is this runtime's own `known`. Two functions with the same body may share an
+/// address, and one function may have two addresses across library copies: the first does no harm
+/// (same body, same reading of the info pointer), the second answers "no", which every caller
+/// treats as a refusal.
 #[inline]
 pub(crate) fn is(dtor: Option<Dtor>, known: Dtor) -> bool {
     dtor.is_some_and(|dtor| core::ptr::fn_addr_eq(dtor, known))
 }
 
-/// Whether `dtor` looks after itself in shutdown: it frees what this runtime allocated and skips what is
-/// foreign.
+/// Whether `dtor` looks after itself in shutdown: it frees what this runtime allocated and skips
+/// what is foreign.
 pub(crate) fn is_own(dtor: Dtor) -> bool {
     let dtor = Some(dtor);
     if is(dtor, drop_owner) || is(dtor, crate::varsize::varsize_dtor) {

@@ -12,8 +12,8 @@ pub type FreeFn = unsafe extern "C" fn(ptr: *mut c_void, opaque: *mut c_void);
 
 /// Where a block's memory comes from: the C struct `NRT_ExternalAllocator`, field for field.
 ///
-/// A block keeps the *address* of its allocator and frees through it, so an allocator must outlive every
-/// block that came from it.
+/// A block keeps the *address* of its allocator and frees through it, so an allocator must outlive
+/// every block that came from it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ExternalAllocator {

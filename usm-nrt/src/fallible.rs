@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
-/// A value on the heap, owned by the caller, as [`Box::into_raw`] gives it; `None`, and the value is dropped, without memory.
+/// A value on the heap, owned by the caller, as [`Box::into_raw`] gives it; `None`, and the value
+/// is dropped, without memory.
 pub(crate) fn leaked<T>(value: T) -> Option<NonNull<T>> {
     let layout = Layout::new::<T>();
     if layout.size() == 0 {

@@ -1,5 +1,5 @@
-//! A fork finds the locks of this runtime free and what they guard whole, whatever other threads were doing: the child has none of
-//! those threads, so nobody would ever give a lock back there.
+//! A fork finds the locks of this runtime free and what they guard whole, whatever other threads
+//! were doing: the child has none of those threads, so nobody would ever give a lock back there.
 
 #[cfg(all(feature = "std", unix, not(miri)))]
 mod imp {
@@ -32,8 +32,8 @@ mod imp {
         }
     }
 
-    /// No thread takes one of them while it has another, or calls out, so their order is free; but for the first, under which the standard
-    /// library's are taken.
+    /// No thread takes one of them while it has another, or calls out, so their order is free; but
+    /// for the first, under which the standard library's are taken.
     fn each(visit: impl Fn(&dyn Held)) {
         #[cfg(feature = "debug")]
         visit(&crate::misuse::STANDARD);
@@ -58,7 +58,8 @@ mod imp {
     pub(crate) fn watch() {
         static WATCHED: AtomicBool = AtomicBool::new(false);
         if !WATCHED.load(Ordering::Relaxed) && !WATCHED.swap(true, Ordering::Relaxed) {
-            // SAFETY: functions of this library, which take and give back its locks. A failure (no memory) leaves forks unwatched.
+            // SAFETY: functions of this library, which take and give back its locks. A failure (no
+            // memory) leaves forks unwatched.
             let _ = unsafe { pthread_atfork(Some(before), Some(after), Some(after)) };
         }
     }

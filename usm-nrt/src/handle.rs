@@ -13,11 +13,11 @@ use crate::fallible;
 use crate::meminfo::{MemInfo, Request};
 use crate::panics;
 
-/// One reference to a block: cloning acquires, dropping releases. An owner that panics as the last reference drops it panics here, behind the
-/// block, which is freed.
+/// One reference to a block: cloning acquires, dropping releases. An owner that panics as the last
+/// reference drops it panics here, behind the block, which is freed.
 ///
-/// The data is raw memory that compiled code, C and Python may use too, so this handle gives its address
-/// and size, not a slice.
+/// The data is raw memory that compiled code, C and Python may use too, so this handle gives its
+/// address and size, not a slice.
 pub struct MemRef(NonNull<MemInfo>);
 
 // SAFETY: a MemInfo may be acquired, released and destroyed on any thread.
@@ -38,9 +38,9 @@ impl MemRef {
         unsafe { MemInfo::new_varsize(size, None) }.map(Self)
     }
 
-    /// A block around `size` bytes at `data`, kept alive by `owner`, which is dropped with the last reference
-    /// (in shutdown: forgotten). [`MemRef::owner`] gives it back to whoever knows its type. Without memory for the block the owner is
-    /// dropped.
+    /// A block around `size` bytes at `data`, kept alive by `owner`, which is dropped with the last
+    /// reference (in shutdown: forgotten). [`MemRef::owner`] gives it back to whoever knows its
+    /// type. Without memory for the block the owner is dropped.
     ///
     /// # Safety
     /// `data` stays valid while `owner` lives, also when `owner` is moved.
@@ -69,7 +69,8 @@ impl MemRef {
             .ok_or(Error::OutOfMemory { size: size_of::<Tagged<T>>() })?
             .as_ptr();
         let owner = Owner { tag, object: object.cast(), release: Some(drop_tagged::<T>) };
-        // SAFETY: the caller answers for `data`; `drop_tagged` frees the box; `T: Send` may drop anywhere.
+        // SAFETY: the caller answers for `data`; `drop_tagged` frees the box; `T: Send` may drop
+        // anywhere.
         let mi = unsafe { MemInfo::wrap_owner(data, size, Owned { owner, kind }) };
         if mi.is_err() {
             // SAFETY: made above, and no block took it.
@@ -84,7 +85,8 @@ impl MemRef {
         if !owner.tag.is_rust() {
             return None;
         }
-        // SAFETY: the tag says that the object starts with a `TypeId`; alive while we hold a reference.
+        // SAFETY: the tag says that the object starts with a `TypeId`; alive while we hold a
+        // reference.
         let type_id = unsafe { owner.object.cast::<core::any::TypeId>().read() };
         if type_id != core::any::TypeId::of::<T>() {
             return None;

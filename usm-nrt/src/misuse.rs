@@ -1,8 +1,10 @@
-//! With the feature `debug`: the misuse of blocks, whether they are tracked or not, ends the process with a message that names
-//! the function, the block and its count. In Numba's runtime these are assertions.
+//! With the feature `debug`: the misuse of blocks, whether they are tracked or not, ends the
+//! process with a message that names the function, the block and its count. In Numba's runtime
+//! these are assertions.
 //!
-//! What was freed and not given out again since is remembered. A block that another runtime makes at such an address would be taken
-//! for the freed one: one runtime in a process while one looks for misuse.
+//! What was freed and not given out again since is remembered. A block that another runtime makes
+//! at such an address would be taken for the freed one: one runtime in a process while one looks
+//! for misuse.
 
 use core::ptr::NonNull;
 use std::io::Write;

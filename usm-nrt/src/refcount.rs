@@ -11,8 +11,8 @@ const PINNED: usize = MAX_REFCOUNT + MAX_REFCOUNT / 2;
 
 /// A thread-safe reference count with the memory layout of `std::atomic_size_t`.
 ///
-/// Orderings are those of `Arc`: an increment is relaxed (whoever acquires already owns a reference), a
-/// decrement releases, and the last one acquires what all others did before it.
+/// Orderings are those of `Arc`: an increment is relaxed (whoever acquires already owns a
+/// reference), a decrement releases, and the last one acquires what all others did before it.
 ///
 /// Misuse never frees twice. A count that overflows, is acquired at zero or released at zero is
 /// *pinned*: it never reaches zero again, so its block is leaked instead of freed under somebody's
@@ -54,9 +54,9 @@ impl RefCount {
     /// Gives a reference back.
     #[inline]
     pub fn release(&self) -> Release {
-        // A count of one that we own cannot change under us: there are no weak references, so nobody
-        // else may touch it. The acquire load pairs with the release of whoever let go before, hence no
-        // locked instruction is needed for a reference that was never shared.
+        // A count of one that we own cannot change under us: there are no weak references, so
+        // nobody else may touch it. The acquire load pairs with the release of whoever let go
+        // before, hence no locked instruction is needed for a reference that was never shared.
         if self.0.load(Ordering::Acquire) == 1 {
             self.0.store(0, Ordering::Relaxed);
             return Release::Last;

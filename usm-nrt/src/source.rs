@@ -1,4 +1,5 @@
-//! Blocks in the memory of a usm-core backend: any kind, from any [`MemorySource`] (contexts, arenas, pools).
+//! Blocks in the memory of a usm-core backend: any kind, from any [`MemorySource`] (contexts,
+//! arenas, pools).
 
 use alloc::sync::{Arc, Weak};
 use core::ffi::c_void;
@@ -17,8 +18,9 @@ use crate::meminfo::MemInfo;
 use crate::panics;
 
 impl MemRef {
-    /// A block around an allocation, which lives as long as the block. The header is on the heap, so that
-    /// counting never touches device or migrating memory. [`MemRef::owner`] gives the allocation.
+    /// A block around an allocation, which lives as long as the block. The header is on the heap,
+    /// so that counting never touches device or migrating memory. [`MemRef::owner`] gives the
+    /// allocation.
     ///
     /// ```
     /// use usm_core::backend::host::HostHeap;
@@ -37,15 +39,17 @@ impl MemRef {
         Allocation<B>: Send + Sync,
     {
         let (data, size, kind) = (allocation.as_ptr().cast(), allocation.size(), allocation.kind());
-        // SAFETY: the memory stays where it is while the allocation lives, also when the value moves.
+        // SAFETY: the memory stays where it is while the allocation lives, also when the value
+        // moves.
         unsafe { Self::with_tagged_owner(data, size, OwnerTag::of_kind(kind), kind, allocation) }
     }
 }
 
 impl MemInfo {
-    /// What kind of USM the data is, by what its owner ([`wrap_owned_of_kind`](Self::wrap_owned_of_kind)) or its allocator
-    /// ([`set_allocator_of_kind`](crate::set_allocator_of_kind), [`SourceAllocator`]) was said to be; `Unknown` when it is plain heap or
-    /// foreign memory.
+    /// What kind of USM the data is, by what its owner
+    /// ([`wrap_owned_of_kind`](Self::wrap_owned_of_kind)) or its allocator
+    /// ([`set_allocator_of_kind`](crate::set_allocator_of_kind), [`SourceAllocator`]) was said to
+    /// be; `Unknown` when it is plain heap or foreign memory.
     pub fn kind(&self) -> AllocKind {
         let kind = match self.owned() {
             Some(owned) => Some(owned.kind),
@@ -102,8 +106,8 @@ unsafe extern "C" fn refuse_shared(_: *mut c_void, _: usize, _: *mut c_void) -> 
     ptr::null_mut()
 }
 
-/// A memory source as an external allocator: for C consumers of the six-entry table, and for compiled code
-/// that asks for header and data in one block. Host or shared memory only.
+/// A memory source as an external allocator: for C consumers of the six-entry table, and for
+/// compiled code that asks for header and data in one block. Host or shared memory only.
 ///
 /// Every block keeps the source alive, so this handle may be dropped before them.
 ///
@@ -145,7 +149,8 @@ impl<B: Backend + 'static, S: MemorySource<B> + Send + Sync + 'static> SourceAll
 where
     Allocation<B>: Send + Sync,
 {
-    /// An allocator over `source`; `None` unless the kind is host or shared, and unless the host may use memory of the kind whatever the device does.
+    /// An allocator over `source`; `None` unless the kind is host or shared, and unless the host
+    /// may use memory of the kind whatever the device does.
     pub fn new(source: S, kind: AllocKind) -> Option<Self> {
         // Headers are read and written at any time, and nobody says when machine code uses a block.
         let concurrent = source.context().info().capabilities.concurrent(kind);
@@ -164,7 +169,8 @@ where
         })
     }
 
-    /// A request for `size` bytes from this allocator, which it borrows until there is a block that keeps it.
+    /// A request for `size` bytes from this allocator, which it borrows until there is a block that
+    /// keeps it.
     ///
     /// ```compile_fail,E0505
     /// use usm_core::backend::host::HostHeap;
@@ -177,7 +183,8 @@ where
     /// let _ = MemRef::allocate(request);
     /// ```
     pub fn request(&self, size: usize) -> crate::Request<'_> {
-        // SAFETY: alive while the request borrows this handle, and then while a block has it; the functions may be called from any thread.
+        // SAFETY: alive while the request borrows this handle, and then while a block has it; the
+        // functions may be called from any thread.
         unsafe { crate::Request::new(size).allocator(self.as_table()) }
     }
 
@@ -200,7 +207,8 @@ unsafe extern "C" fn malloc<B: Backend + 'static, S: MemorySource<B>>(
     block.flatten().map_or(ptr::null_mut(), |block| block.as_ptr().cast())
 }
 
-/// A block from the source, behind what it keeps. The source, its backend and observers of its context are the program's, and may panic.
+/// A block from the source, behind what it keeps. The source, its backend and observers of its
+/// context are the program's, and may panic.
 fn allocate<B: Backend, S: MemorySource<B>>(inner: Arc<Inner<B, S>>, size: usize) -> Option<NonNull<u8>> {
     let lead = size_of::<Kept<B, S>>();
     let total = size.checked_add(lead)?;
@@ -210,14 +218,16 @@ fn allocate<B: Backend, S: MemorySource<B>>(inner: Arc<Inner<B, S>>, size: usize
     if base.addr().get() % align_of::<Kept<B, S>>() != 0 || allocation.size() < total {
         return None;
     }
-    // A source may give memory of another kind or of another context, and an arena gives bytes that late operations still use.
+    // A source may give memory of another kind or of another context, and an arena gives bytes that
+    // late operations still use.
     let concurrent = allocation.context().info().capabilities.concurrent(inner.kind);
     if allocation.kind() != inner.kind || !concurrent {
         return None;
     }
     // This memory is concurrent, so the guard guards nothing.
     drop(allocation.wait_for_host(Access::Write).ok()?);
-    // SAFETY: the allocation is the host's whatever the device does, and used by nobody (both just checked), aligned, and has room for this.
+    // SAFETY: the allocation is the host's whatever the device does, and used by nobody (both just
+    // checked), aligned, and has room for this.
     unsafe { base.cast::<Kept<B, S>>().write(Kept { allocation, inner }) };
     // SAFETY: `lead <= total`.
     Some(unsafe { base.add(lead) })
@@ -229,7 +239,8 @@ unsafe extern "C" fn free<B: Backend + 'static, S>(block: *mut c_void, _: *mut c
     }
     // SAFETY: `malloc` put what it keeps right before the block.
     let kept = unsafe { block.cast::<Kept<B, S>>().sub(1) };
-    // SAFETY: written there, and read out once: the memory goes with the allocation, now on our stack.
+    // SAFETY: written there, and read out once: the memory goes with the allocation, now on our
+    // stack.
     let Kept { allocation, inner } = unsafe { kept.read() };
     // Each in a frame of its own: both may panic.
     let _ = panics::frame(|| drop(allocation));

@@ -20,7 +20,8 @@ impl BuildHasher for Spread {
     }
 }
 
-/// Mixes an address: its low bits are zero and its high bits alike, while tables look at both ends of the hash.
+/// Mixes an address: its low bits are zero and its high bits alike, while tables look at both ends
+/// of the hash.
 pub(crate) struct Mixed(u64);
 
 impl Hasher for Mixed {

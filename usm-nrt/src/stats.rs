@@ -8,13 +8,14 @@ use crate::system;
 
 /// Counts since the start of the program, taken while statistics were on ([`crate::set_stats`]).
 ///
-/// Only what really happened is counted: a failed allocation or `free(NULL)` leaves no trace. Numbers of
-/// several threads are summed without stopping them, so they are exact whenever no thread is inside the
-/// runtime.
+/// Only what really happened is counted: a failed allocation or `free(NULL)` leaves no trace.
+/// Numbers of several threads are summed without stopping them, so they are exact whenever no
+/// thread is inside the runtime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Stats {
-    /// Memory blocks allocated (a MemInfo with its data in one block counts once, a varsize one twice).
+    /// Memory blocks allocated (a MemInfo with its data in one block counts once, a varsize one
+    /// twice).
     pub alloc: usize,
     /// Memory blocks freed.
     pub free: usize,

@@ -1,10 +1,11 @@
 //! Slots for symbols that are called before they are defined.
 //!
-//! A compiler that handles one function at a time meets calls of functions that it has not compiled yet:
-//! mutual recursion. It lets such a call go through a slot, a pointer-sized cell at an address that never
-//! changes. Until the function is defined the cell holds the address of an *abort* function, which the
-//! embedder supplies: whatever the slots of a table are called as, it must be callable as too (in Numba's
-//! calling convention it gets a return and an exception pointer first, and raises).
+//! A compiler that handles one function at a time meets calls of functions that it has not compiled
+//! yet: mutual recursion. It lets such a call go through a slot, a pointer-sized cell at an address
+//! that never changes. Until the function is defined the cell holds the address of an *abort*
+//! function, which the embedder supplies: whatever the slots of a table are called as, it must be
+//! callable as too (in Numba's calling convention it gets a return and an exception pointer first,
+//! and raises).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -30,8 +31,8 @@ impl Slot {
         Self(AtomicPtr::new(address.as_ptr()))
     }
 
-    /// What a call through the slot calls now. Whatever was written before that function was published is
-    /// seen after this.
+    /// What a call through the slot calls now. Whatever was written before that function was
+    /// published is seen after this.
     #[inline]
     pub fn get(&self) -> NonNull<c_void> {
         let address = self.0.load(Ordering::Acquire);
@@ -82,12 +83,13 @@ impl fmt::Display for SlotError {
 
 impl core::error::Error for SlotError {}
 
-/// Slots by symbol name. Slots are never moved, and freed only with the table: it must outlive all code that
-/// calls through them.
+/// Slots by symbol name. Slots are never moved, and freed only with the table: it must outlive all
+/// code that calls through them.
 pub struct SlotTable {
     abort: NonNull<c_void>,
-    /// The lock is for the names; calls through slots never take it. In alphabetical order, so that nothing need be allocated to find
-    /// one, or the next one that is not resolved. A new name moves the pointers to those behind it.
+    /// The lock is for the names; calls through slots never take it. In alphabetical order, so that
+    /// nothing need be allocated to find one, or the next one that is not resolved. A new name
+    /// moves the pointers to those behind it.
     symbols: Mutex<Vec<Entry>>,
 }
 
@@ -114,7 +116,8 @@ impl Entry {
     }
 }
 
-// SAFETY: addresses are values here, never dereferenced; the names are locked and the cells are atomics.
+// SAFETY: addresses are values here, never dereferenced; the names are locked and the cells are
+// atomics.
 unsafe impl Send for SlotTable {}
 // SAFETY: as above.
 unsafe impl Sync for SlotTable {}
@@ -156,8 +159,8 @@ impl SlotTable {
         .ok_or(SlotError::OutOfMemory)
     }
 
-    /// Defines a symbol: from now on calls through its slot come to `address`. Defining it again is refused,
-    /// unless the address is the same.
+    /// Defines a symbol: from now on calls through its slot come to `address`. Defining it again is
+    /// refused, unless the address is the same.
     pub fn resolve(&self, name: &str, address: NonNull<c_void>) -> Result<(), SlotError> {
         match self.slot(name)?.publish(self.abort, address) {
             Err(kept) if kept != address => Err(SlotError::AlreadyResolved { address: kept }),
@@ -173,8 +176,8 @@ impl SlotTable {
         })
     }
 
-    /// The names of all slots that still abort, in alphabetical order. Each is looked for when it is asked for, so a symbol may be
-    /// made or resolved meanwhile; nothing is allocated.
+    /// The names of all slots that still abort, in alphabetical order. Each is looked for when it
+    /// is asked for, so a symbol may be made or resolved meanwhile; nothing is allocated.
     pub fn unresolved(&self) -> impl Iterator<Item = &str> {
         let mut last: Option<&str> = None;
         core::iter::from_fn(move || {

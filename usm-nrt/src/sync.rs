@@ -1,4 +1,5 @@
-//! One door to the atomics and the lock of what is modelled, so that the models in `tests/loom.rs` check the shipped code.
+//! One door to the atomics and the lock of what is modelled, so that the models in `tests/loom.rs`
+//! check the shipped code.
 
 #[cfg(all(feature = "std", not(loom)))]
 pub(crate) use core::sync::atomic::AtomicBool;

@@ -46,12 +46,13 @@ pub fn stats_enabled() -> bool {
     is_set(STATS)
 }
 
-/// Lets each thread keep small freed blocks for its next ones: up to 1 KiB of data each and 256 KiB in all. On at start,
-/// except with the feature `debug`, under a sanitizer, and when the environment says `USM_NRT_THREAD_CACHE=0`. A thread gives its
-/// blocks back when it ends, or by [`crate::drain_thread_cache`].
+/// Lets each thread keep small freed blocks for its next ones: up to 1 KiB of data each and 256 KiB
+/// in all. On at start, except with the feature `debug`, under a sanitizer, and when the
+/// environment says `USM_NRT_THREAD_CACHE=0`. A thread gives its blocks back when it ends, or by
+/// [`crate::drain_thread_cache`].
 ///
-/// Without the feature `std` there are no thread caches and this does nothing; the C library turns it off again in a process
-/// with so many libraries that finding a thread's variables takes calls.
+/// Without the feature `std` there are no thread caches and this does nothing; the C library turns
+/// it off again in a process with so many libraries that finding a thread's variables takes calls.
 pub fn set_thread_cache(on: bool) {
     #[cfg(feature = "std")]
     local::thread_cache_answered();
@@ -91,8 +92,8 @@ impl Switches {
         self.0 & TRACKING != 0
     }
 
-    /// Whether small blocks of the installed allocator are carved out of slabs. Not while tracking: then the allocator is asked for each
-    /// block, so that whoever is behind it sees who wants one.
+    /// Whether small blocks of the installed allocator are carved out of slabs. Not while tracking:
+    /// then the allocator is asked for each block, so that whoever is behind it sees who wants one.
     #[inline]
     #[cfg(feature = "std")]
     pub(crate) const fn is_slabbed(self) -> bool {
@@ -127,9 +128,9 @@ pub fn thread_cache_enabled() -> bool {
     is_set(CACHE)
 }
 
-/// Enters or leaves shutdown: from then on the last release frees a block's memory but runs no foreign
-/// destructor, because what it would call into (an interpreter, a device context) may be gone. Payloads
-/// that this runtime allocated itself are still freed.
+/// Enters or leaves shutdown: from then on the last release frees a block's memory but runs no
+/// foreign destructor, because what it would call into (an interpreter, a device context) may be
+/// gone. Payloads that this runtime allocated itself are still freed.
 pub fn set_shutdown(on: bool) {
     set(SHUTDOWN, on);
 }

@@ -1,7 +1,7 @@
 //! Which blocks are alive, for finding leaks. Misuse is `misuse.rs`'s.
 //!
-//! Tracking is a switch ([`set_tracking`](crate::set_tracking)) that costs nothing while off. Only blocks made while it is
-//! on are known.
+//! Tracking is a switch ([`set_tracking`](crate::set_tracking)) that costs nothing while off. Only
+//! blocks made while it is on are known.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -33,8 +33,8 @@ pub struct LiveBlock {
     pub data: usize,
     /// Bytes of data; 0 when not known.
     pub size: usize,
-    /// References at the moment of the report; 0 for a block of an external allocator, which another runtime may have
-    /// freed unseen.
+    /// References at the moment of the report; 0 for a block of an external allocator, which
+    /// another runtime may have freed unseen.
     pub refcount: usize,
     /// How many blocks were tracked before this one: the order of allocation.
     pub sequence: u64,
@@ -57,8 +57,8 @@ struct Record {
     data: usize,
     /// At birth.
     size: usize,
-    /// Whether the block cannot go without leaving the registry. Blocks of an external allocator can: another runtime frees
-    /// them through it, and nobody tells us.
+    /// Whether the block cannot go without leaving the registry. Blocks of an external allocator
+    /// can: another runtime frees them through it, and nobody tells us.
     ours: bool,
 }
 
@@ -97,8 +97,8 @@ const fn none() -> Live {
 
 pub(crate) static REGISTRY: Mutex<Registry> = Mutex::new(Registry { live: none(), next: 0 });
 
-/// Starts or stops keeping a record of every block made, for [`crate::live_blocks`]. Off at start. Stopping forgets all
-/// of them: what is freed while nobody looks must not be read later.
+/// Starts or stops keeping a record of every block made, for [`crate::live_blocks`]. Off at start.
+/// Stopping forgets all of them: what is freed while nobody looks must not be read later.
 pub fn set_tracking(on: bool) {
     fork::watch();
     let mut registry = REGISTRY.lock();
@@ -140,7 +140,8 @@ pub(crate) fn released(mi: NonNull<MemInfo>) {
 /// Blocks that another runtime destroyed while counting was on.
 static FOREIGN: AtomicUsize = AtomicUsize::new(0);
 
-/// Another runtime destroyed a block and is about to free its memory: the books must know, or they would look into it.
+/// Another runtime destroyed a block and is about to free its memory: the books must know, or they
+/// would look into it.
 pub(crate) fn left(mi: NonNull<MemInfo>) {
     if system::stats_enabled() {
         FOREIGN.fetch_add(1, Ordering::Relaxed);
@@ -148,8 +149,9 @@ pub(crate) fn left(mi: NonNull<MemInfo>) {
     died(mi);
 }
 
-/// How many blocks another runtime destroyed while counting was on ([`crate::set_stats`]). The statistics have them as
-/// freed, and so has the other runtime if it counts: subtract this when both are added.
+/// How many blocks another runtime destroyed while counting was on ([`crate::set_stats`]). The
+/// statistics have them as freed, and so has the other runtime if it counts: subtract this when
+/// both are added.
 pub fn foreign_frees() -> usize {
     FOREIGN.load(Ordering::Relaxed)
 }
@@ -204,7 +206,8 @@ fn record(mi: NonNull<MemInfo>, alive: bool) {
         }
         let sequence = registry.next;
         registry.next += 1;
-        // Without memory for its record a block is not listed; whoever asked for it has it nevertheless.
+        // Without memory for its record a block is not listed; whoever asked for it has it
+        // nevertheless.
         if registry.live.try_reserve(1).is_ok() {
             let _gone = registry.live.insert(address, Record::new(mi, sequence, origin));
             drop(registry);
@@ -230,7 +233,8 @@ pub(crate) fn freed(block: NonNull<u8>) {
     }
 }
 
-/// The tracked blocks that are alive now, in the order of their allocation. Fails without memory for the list.
+/// The tracked blocks that are alive now, in the order of their allocation. Fails without memory
+/// for the list.
 pub fn live_blocks() -> Result<Vec<LiveBlock>, Error> {
     let mut blocks = Vec::new();
     fork::watch();
@@ -250,7 +254,8 @@ pub fn live_blocks() -> Result<Vec<LiveBlock>, Error> {
         };
         if *ours {
             let mi = core::ptr::with_exposed_provenance::<MemInfo>(address);
-            // SAFETY: exposed by `record`; these blocks leave the registry, under its lock, before they are freed.
+            // SAFETY: exposed by `record`; these blocks leave the registry, under its lock, before
+            // they are freed.
             let mi = unsafe { &*mi };
             (block.data, block.size, block.refcount) = (mi.data().addr(), mi.size(), mi.refcount());
         }
@@ -266,7 +271,8 @@ pub(crate) fn live_count() -> usize {
     REGISTRY.lock().live.len()
 }
 
-/// The place in the order of allocation of a tracked block that is alive: no two blocks ever have the same.
+/// The place in the order of allocation of a tracked block that is alive: no two blocks ever have
+/// the same.
 pub fn sequence_of(mi: NonNull<MemInfo>) -> Option<u64> {
     REGISTRY.lock().live.get(&mi.addr().get()).map(|record| record.sequence)
 }

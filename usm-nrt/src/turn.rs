@@ -1,9 +1,11 @@
 //! Whose turn it is on things of a thread that another one may, rarely, have to take away.
 //!
-//! Three designs were weighed. A lock costs the thread a locked instruction for each use (5 ns here, and there are two a block). Only
-//! asking threads to give their things back, and waiting for them to look, leaves those of a thread that sleeps for ever. Here the
-//! owner says *busy* with a plain store and looks whether it was *closed* out; who closes pays for both sides: a barrier in all threads
-//! of the process (`local/barrier.rs`) makes sure that the owner either sees that it is closed, or is seen to be busy.
+//! Three designs were weighed. A lock costs the thread a locked instruction for each use (5 ns
+//! here, and there are two a block). Only asking threads to give their things back, and waiting for
+//! them to look, leaves those of a thread that sleeps for ever. Here the owner says *busy* with a
+//! plain store and looks whether it was *closed* out; who closes pays for both sides: a barrier in
+//! all threads of the process (`local/barrier.rs`) makes sure that the owner either sees that it is
+//! closed, or is seen to be busy.
 
 #[cfg(not(loom))]
 use core::sync::atomic::compiler_fence;
@@ -51,8 +53,8 @@ impl Turn {
         self.busy.store(false, Ordering::Release);
     }
 
-    /// Somebody else is about to take it. One at a time, and nothing may be touched before a barrier in all threads and
-    /// [`is_idle`](Self::is_idle) after it.
+    /// Somebody else is about to take it. One at a time, and nothing may be touched before a
+    /// barrier in all threads and [`is_idle`](Self::is_idle) after it.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
@@ -68,8 +70,9 @@ impl Turn {
     }
 }
 
-/// Takes from each what its owner is not at just then, while that one is closed out. One caller at a time. `barrier`: every other thread has
-/// passed a full barrier since the call; without one nothing is taken. What is claimed anew meanwhile is left alone.
+/// Takes from each what its owner is not at just then, while that one is closed out. One caller at
+/// a time. `barrier`: every other thread has passed a full barrier since the call; without one
+/// nothing is taken. What is claimed anew meanwhile is left alone.
 pub fn take_all<T: Sync + 'static>(
     claims: &Claims<T>,
     turn: impl Fn(&T) -> &Turn,
@@ -95,7 +98,8 @@ pub fn take_all<T: Sync + 'static>(
     }
 }
 
-/// The owner's half of the barrier: the processor is kept in order by the other half, the compiler here.
+/// The owner's half of the barrier: the processor is kept in order by the other half, the compiler
+/// here.
 #[inline(always)]
 fn light() {
     #[cfg(not(loom))]

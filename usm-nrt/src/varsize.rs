@@ -1,8 +1,8 @@
 //! Blocks whose payload may be replaced while references exist (what lists and sets grow in).
 //!
-//! Header and payload are two blocks; the element destructor, if any, is kept in the info pointer. The
-//! destructor's address tells a varsize block from all others, so every function here refuses blocks of
-//! another runtime.
+//! Header and payload are two blocks; the element destructor, if any, is kept in the info pointer.
+//! The destructor's address tells a varsize block from all others, so every function here refuses
+//! blocks of another runtime.
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -66,11 +66,12 @@ impl MemInfo {
         mi
     }
 
-    /// Gives the block a new payload of `size` bytes and returns it. The old payload is not freed, and on
-    /// failure it stays in place.
+    /// Gives the block a new payload of `size` bytes and returns it. The old payload is not freed,
+    /// and on failure it stays in place.
     ///
     /// # Safety
-    /// No other thread uses the payload meanwhile, or asks for its [kind](Self::kind), which is written before it.
+    /// No other thread uses the payload meanwhile, or asks for its [kind](Self::kind), which is
+    /// written before it.
     pub unsafe fn varsize_alloc(&self, size: usize) -> Result<NonNull<u8>, Error> {
         checked(self, "varsize_alloc")?;
         let payload = allocate_payload(size)?;
@@ -78,11 +79,12 @@ impl MemInfo {
         Ok(payload)
     }
 
-    /// Resizes the payload to `size` bytes, keeping its contents, and returns it. On failure the old payload
-    /// stays in place, untouched.
+    /// Resizes the payload to `size` bytes, keeping its contents, and returns it. On failure the
+    /// old payload stays in place, untouched.
     ///
     /// # Safety
-    /// No other thread uses the payload meanwhile, or asks for its [kind](Self::kind), which is written before it.
+    /// No other thread uses the payload meanwhile, or asks for its [kind](Self::kind), which is
+    /// written before it.
     pub unsafe fn varsize_realloc(&self, size: usize) -> Result<NonNull<u8>, Error> {
         checked(self, "varsize_realloc")?;
         let old = self.data();
@@ -95,12 +97,12 @@ impl MemInfo {
         Ok(payload)
     }
 
-    /// Frees `payload`, one that this block has or had. If it is the current one, the block is left without. Refused for a
-    /// block that is not varsize: its data goes with its header.
+    /// Frees `payload`, one that this block has or had. If it is the current one, the block is left
+    /// without. Refused for a block that is not varsize: its data goes with its header.
     ///
     /// # Safety
-    /// `payload` is null or came from this block, is freed once and not used afterwards; of the current one no other thread asks for the
-    /// [kind](Self::kind) meanwhile.
+    /// `payload` is null or came from this block, is freed once and not used afterwards; of the
+    /// current one no other thread asks for the [kind](Self::kind) meanwhile.
     pub unsafe fn varsize_free(&self, payload: *mut c_void) -> Result<(), Error> {
         checked(self, "varsize_free")?;
         if ptr::eq(payload, self.data()) {

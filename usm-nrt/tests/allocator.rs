@@ -1,4 +1,5 @@
-//! Another allocator behind all blocks. It is one for the whole program, so the tests of this file take turns.
+//! Another allocator behind all blocks. It is one for the whole program, so the tests of this file
+//! take turns.
 
 extern crate alloc;
 
@@ -30,7 +31,8 @@ fn turn() -> Turn {
     Turn(TURN.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Blocks that are a multiple of 16 plus `SHIFT` away from zero, to be met by code that expects alignment 16.
+/// Blocks that are a multiple of 16 plus `SHIFT` away from zero, to be met by code that expects
+/// alignment 16.
 static SHIFT: AtomicUsize = AtomicUsize::new(0);
 static LIVE: AtomicIsize = AtomicIsize::new(0);
 const ROOM: usize = 32;
@@ -183,7 +185,8 @@ fn a_memory_source_may_stand_behind_all_blocks() {
 }
 
 proptest! {
-    /// Whatever the allocator aligns to, data is aligned as asked and payloads keep their bytes when resized.
+    /// Whatever the allocator aligns to, data is aligned as asked and payloads keep their bytes
+    /// when resized.
     #[test]
     fn odd_alignments_of_the_allocator_do_not_show(
         shifts in prop::collection::vec(0_usize..16, 1..6),

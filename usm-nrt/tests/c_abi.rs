@@ -99,7 +99,8 @@ fn the_c_library_serves_a_linked_program() {
     run(&mut build);
     assert_eq!(String::from_utf8_lossy(&run(&mut Command::new(plain)).stdout).trim(), "OK");
 
-    // The same under AddressSanitizer, leaks included, where the compiler has it. Refused sizes must give null.
+    // The same under AddressSanitizer, leaks included, where the compiler has it. Refused sizes
+    // must give null.
     let (checked, mut build) = program("checked", &["-g", "-fsanitize=address,undefined"]);
     if build.output().is_ok_and(|output| output.status.success()) {
         let options = "allocator_may_return_null=1:detect_leaks=1";
@@ -163,7 +164,8 @@ fn everything_that_the_header_declares_is_called() {
         .filter(|entry| !c.contains(&format!("->{entry}(")))
         .map(|entry| format!("api->{entry}"))
         .collect();
-    // Helpers are compared with Numba's through ctypes, by their names without its prefix, and those of `float` with an `f` added there.
+    // Helpers are compared with Numba's through ctypes, by their names without its prefix, and
+    // those of `float` with an `f` added there.
     let by_python = |name: &str| {
         let short = name.trim_start_matches("numba_");
         [name, short, short.strip_suffix('f').unwrap_or(short)].into_iter().any(|name| called(&python, name))
@@ -197,7 +199,8 @@ fn the_program_of_the_readme_compiles_and_runs() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), said);
 }
 
-/// Opened late and used by many threads, where the library finds a thread's things without a call and where it does not.
+/// Opened late and used by many threads, where the library finds a thread's things without a call
+/// and where it does not.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[test]
 fn threads_share_the_c_library() {
@@ -209,7 +212,8 @@ fn threads_share_the_c_library() {
         .arg("-I")
         .arg(crate_dir().join("include"))
         .arg("-ldl"));
-    // Without such room, the variables of a library lie elsewhere in each thread. What malloc keeps would count as used.
+    // Without such room, the variables of a library lie elsewhere in each thread. What malloc keeps
+    // would count as used.
     for (what, tunables) in [("keeps", ""), ("frees", ":glibc.rtld.optional_static_tls=0")] {
         let tunables = format!("glibc.malloc.tcache_count=0{tunables}");
         let output = run(Command::new(&program).arg(library()).arg(what).env("GLIBC_TUNABLES", &tunables));
@@ -217,7 +221,8 @@ fn threads_share_the_c_library() {
     }
 }
 
-/// A child has none of its parent's other threads: a lock that one of them held would never be given back.
+/// A child has none of its parent's other threads: a lock that one of them held would never be
+/// given back.
 #[cfg(unix)]
 #[test]
 fn a_fork_finds_no_lock_held() {
@@ -236,7 +241,8 @@ fn a_fork_finds_no_lock_held() {
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "OK");
 }
 
-/// Every function of Numba's `nrt.h`, and every Python-free one of the names that it hands to compiled code.
+/// Every function of Numba's `nrt.h`, and every Python-free one of the names that it hands to
+/// compiled code.
 #[test]
 fn our_header_declares_all_of_numbas() {
     let Some(include) = numba_include() else {

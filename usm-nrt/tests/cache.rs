@@ -166,7 +166,8 @@ fn a_block_may_outlive_what_its_thread_keeps() {
     assert!(bytes() < before + SLACK, "{} bytes", more_than(before));
 }
 
-/// Once in fifty times at least, that is: in between the harness allocates for other tests, more than these blocks are.
+/// Once in fifty times at least, that is: in between the harness allocates for other tests, more
+/// than these blocks are.
 #[test]
 fn switched_off_nothing_is_kept() {
     let _turn = turn();

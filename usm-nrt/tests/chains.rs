@@ -37,7 +37,8 @@ fn chain(length: usize) -> MemRef {
     (1..length).fold(block(Vec::new()), |next, _| block(vec![next]))
 }
 
-/// Blocks that were destroyed by the time that the release has returned, and how many destructors ran inside of each other.
+/// Blocks that were destroyed by the time that the release has returned, and how many destructors
+/// ran inside of each other.
 fn released(block: MemRef) -> (usize, usize) {
     DROPPED.set(0);
     DEEPEST.set(0);
@@ -52,7 +53,8 @@ fn a_chain_of_any_length_goes_with_its_first_block() {
     }
 }
 
-/// A tree has many blocks that wait at the same time; none is forgotten, and what is shared goes with its last reference.
+/// A tree has many blocks that wait at the same time; none is forgotten, and what is shared goes
+/// with its last reference.
 #[test]
 fn trees_of_chains_go_whole() {
     let shared = chain(1000);

@@ -1,4 +1,5 @@
-//! Without memory: whatever asks for some is answered, at whichever allocation it fails, and leaves nothing behind.
+//! Without memory: whatever asks for some is answered, at whichever allocation it fails, and leaves
+//! nothing behind.
 #![cfg(feature = "capi")]
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -53,7 +54,8 @@ unsafe impl GlobalAlloc for Failing {
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
-/// Calls `work` with ever more allocations granted, until it succeeds; how often it did not. A failure leaves nothing behind.
+/// Calls `work` with ever more allocations granted, until it succeeds; how often it did not. A
+/// failure leaves nothing behind.
 fn until_granted(what: &str, mut work: impl FnMut() -> bool) -> usize {
     for granted in 0..100 {
         let before = LIVE.get();

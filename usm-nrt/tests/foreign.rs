@@ -1,5 +1,5 @@
-//! Blocks that another runtime destroys: it goes by the allocator in the header and tells nobody. Books are global, so this
-//! is one test in a process of its own.
+//! Blocks that another runtime destroys: it goes by the allocator in the header and tells nobody.
+//! Books are global, so this is one test in a process of its own.
 #![cfg(feature = "capi")]
 
 use core::ffi::c_void;
@@ -51,7 +51,8 @@ fn a_block_that_another_runtime_destroys_is_not_read_afterwards() {
     assert_eq!((after.mi_alloc - before.0.mi_alloc, after.mi_free - before.0.mi_free), (1, 1));
     assert_eq!(foreign_frees() - before.1, 1);
 
-    // Of somebody else's allocator: nobody tells us, so the report says what it knew and looks at nothing.
+    // Of somebody else's allocator: nobody tells us, so the report says what it knew and looks at
+    // nothing.
     // SAFETY: a static allocator whose functions may be called anywhere.
     let request = unsafe { Request::new(24).allocator(NonNull::from(&THEIRS)) };
     let theirs = MemRef::allocate(request).unwrap().into_raw();

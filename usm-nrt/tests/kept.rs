@@ -1,5 +1,5 @@
-//! An allocator whose small blocks are carved out of slabs and kept by threads. It is one for the whole program, so the tests of this
-//! file take turns.
+//! An allocator whose small blocks are carved out of slabs and kept by threads. It is one for the
+//! whole program, so the tests of this file take turns.
 #![cfg(all(feature = "std", not(miri)))]
 #![allow(clippy::std_instead_of_alloc, reason = "tests have std")]
 
@@ -445,7 +445,8 @@ impl Held {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Whatever is installed, kept, moved and freed elsewhere: data is aligned and stays what it was, and all of it goes back.
+    /// Whatever is installed, kept, moved and freed elsewhere: data is aligned and stays what it
+    /// was, and all of it goes back.
     #[test]
     fn blocks_are_whole_and_go_back(steps in prop::collection::vec(step(), 1..150), shift in 0_usize..16) {
         static BOOKS: [Books; 2] = [Books::new(), Books::new()];

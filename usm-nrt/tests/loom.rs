@@ -1,5 +1,5 @@
-//! Models of the reference count, of symbol slots, of the threads' counters and of what one thread takes from another under all interleavings:
-//! `cargo xtask loom`.
+//! Models of the reference count, of symbol slots, of the threads' counters and of what one thread
+//! takes from another under all interleavings: `cargo xtask loom`.
 #![cfg(loom)]
 
 use core::ptr::NonNull;
@@ -162,8 +162,8 @@ fn counted(shards: &Shards) -> (usize, usize) {
     (sum[0], sets)
 }
 
-/// Threads come and go: whoever gets the counters of an ended one goes on from what that one counted, and whoever asks
-/// meanwhile sees no more than there was.
+/// Threads come and go: whoever gets the counters of an ended one goes on from what that one
+/// counted, and whoever asks meanwhile sees no more than there was.
 #[test]
 fn no_count_is_lost_when_threads_come_and_go() {
     loom::model(|| {
@@ -236,8 +236,8 @@ impl Kept {
     }
 }
 
-/// What another thread does once, with the barrier in all threads that makes the owner's order a fact: here each side has its
-/// own. From how many it took something, and what.
+/// What another thread does once, with the barrier in all threads that makes the owner's order a
+/// fact: here each side has its own. From how many it took something, and what.
 fn clear(shelves: &Claims<Kept>, installation: &AtomicUsize) -> (usize, u32) {
     installation.store(1, Ordering::Relaxed);
     let (mut count, mut taken) = (0, 0);
@@ -258,8 +258,8 @@ fn clear(shelves: &Claims<Kept>, installation: &AtomicUsize) -> (usize, u32) {
     (count, taken)
 }
 
-/// Nobody touches what the other one is at, and nothing is lost; nor does anything of an installation that has ended come to where it was
-/// taken away.
+/// Nobody touches what the other one is at, and nothing is lost; nor does anything of an
+/// installation that has ended come to where it was taken away.
 #[test]
 fn what_a_thread_keeps_is_taken_whole_or_not_at_all() {
     loom::model(|| {

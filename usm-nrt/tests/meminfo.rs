@@ -133,7 +133,8 @@ fn varsize_functions_refuse_other_blocks() {
     let replaced = unsafe { mi.varsize_alloc(200) };
     assert_eq!(replaced.unwrap_err(), Error::NotVarsize);
     write(&mi, 7);
-    // SAFETY: refused before anything is touched; otherwise an address inside of a block would be freed.
+    // SAFETY: refused before anything is touched; otherwise an address inside of a block would be
+    // freed.
     let freed = unsafe { mi.varsize_free(mi.data()) };
     assert_eq!(freed.unwrap_err(), Error::NotVarsize);
     assert!(mi.size() == 100 && bytes(&mi).iter().all(|&byte| byte == 7));

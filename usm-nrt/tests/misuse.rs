@@ -1,5 +1,5 @@
-//! What the feature `debug` refuses, tracked or not: a process for each misuse, which must end with a message that names function and
-//! block. And what it prints.
+//! What the feature `debug` refuses, tracked or not: a process for each misuse, which must end with
+//! a message that names function and block. And what it prints.
 #![cfg(all(feature = "debug", feature = "capi"))]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "what is done here is the opposite of safe")]
 

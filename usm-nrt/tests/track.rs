@@ -44,8 +44,8 @@ fn leaks_are_reported_and_late_uses_refused() {
     drop(kept);
     usm_nrt::set_tracking(false);
 
-    // With the assertions of `debug`, a second release ends the process with a message. (Without them it is a
-    // use after free.)
+    // With the assertions of `debug`, a second release ends the process with a message. (Without
+    // them it is a use after free.)
     if cfg!(feature = "debug") {
         let child = std::process::Command::new(std::env::current_exe().unwrap())
             .arg("--nocapture")

@@ -1,4 +1,5 @@
-//! The OpenCL devices of this machine, and a copy through the memory of each; or why there are none.
+//! The OpenCL devices of this machine, and a copy through the memory of each; or why there are
+//! none.
 //!
 //! `cargo run -p usm-opencl --example opencl_devices`
 

@@ -20,7 +20,8 @@ const COPY_HOST_PTR: Bits = 1 << 5;
 #[derive(Debug)]
 pub struct OpenClBuffer {
     handle: Handle,
-    /// Of [`Buffers::place`](usm_core::backend::Buffers::place): a part of another object is at an offset in that.
+    /// Of [`Buffers::place`](usm_core::backend::Buffers::place): a part of another object is at an
+    /// offset in that.
     pub(super) place: (usize, usize),
 }
 
@@ -40,7 +41,8 @@ impl OpenClBuffer {
     }
 }
 
-/// Zeros of the process that buffers are made of. Where the system gives them page by page, reading them takes no memory.
+/// Zeros of the process that buffers are made of. Where the system gives them page by page, reading
+/// them takes no memory.
 struct Zeros {
     first: NonNull<u8>,
     layout: Layout,
@@ -52,7 +54,8 @@ unsafe impl Send for Zeros {}
 unsafe impl Sync for Zeros {}
 
 impl Zeros {
-    /// The same ones for buffers up to a size: finding their pages anew takes as long as filling those of the buffer.
+    /// The same ones for buffers up to a size: finding their pages anew takes as long as filling
+    /// those of the buffer.
     fn kept(bytes: usize) -> Option<&'static Self> {
         const KEPT: usize = 1 << 20;
         static ZEROS: OnceLock<Option<Zeros>> = OnceLock::new();
@@ -94,7 +97,8 @@ impl Buffers<Self> for OpenCl {
         };
         let (flags, from) = (READ_WRITE | COPY_HOST_PTR, zeros.first.as_ptr().cast());
         let mut status = error::SUCCESS;
-        // SAFETY: a live context, and a host pointer to as many bytes, of which the call makes a copy.
+        // SAFETY: a live context, and a host pointer to as many bytes, of which the call makes a
+        // copy.
         let raw = unsafe { (library.create_buffer)(context.as_raw(), flags, size, from, &raw mut status) };
         let Some(raw) = NonNull::new(raw) else {
             return Err(if is_exhaustion(status) {
@@ -160,7 +164,8 @@ impl Buffers<Self> for OpenCl {
         let (call, buffer) = (queue.library().fill_buffer, raw.as_raw());
         let (value, width) = (pattern.as_ptr().cast(), pattern.len());
         queue.submit("clEnqueueFillBuffer", after, |queue, count, list, event| {
-            // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
+            // SAFETY: the caller's promise for the range; the pattern is read before the call
+            // returns.
             unsafe { call(queue, buffer, value, width, offset, len, count, list, event) }
         })
     }

@@ -86,8 +86,8 @@ fn list(
     Ok(found)
 }
 
-/// Calls `visit` with each device of each platform, in the loader's order. A platform that cannot be asked hides itself
-/// and not the others.
+/// Calls `visit` with each device of each platform, in the loader's order. A platform that cannot
+/// be asked hides itself and not the others.
 pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(OpenClDevice)) -> Result<()> {
     enumerate(library)?.into_iter().for_each(visit);
     Ok(())
@@ -147,7 +147,8 @@ fn value<T: usm_core::bytemuck::Pod>(library: &Library, device: Raw, query: u32)
     if status == error::SUCCESS { value } else { T::zeroed() }
 }
 
-/// A text that `call` first says the size of and then writes; empty where the runtime does not know the question.
+/// A text that `call` first says the size of and then writes; empty where the runtime does not know
+/// the question.
 fn text(call: impl Fn(usize, *mut c_void, *mut usize) -> Status) -> String {
     let mut bytes = 0;
     let status = call(0, ptr::null_mut(), &raw mut bytes);

@@ -1,8 +1,10 @@
 //! Kernels on OpenCL: OpenCL C, and SPIR-V where the device takes it.
 //!
-//! - A `cl_kernel` holds the arguments of its next launch, so launches of one function take turns up to their submission.
-//! - The flags for indirect access are set on every function: a pointer inside a structure in USM memory then works on every
-//!   device, where forgetting them goes unnoticed on a CPU and is a fault on a GPU.
+//! - A `cl_kernel` holds the arguments of its next launch, so launches of one function take turns
+//!   up to their submission.
+//! - The flags for indirect access are set on every function: a pointer inside a structure in USM
+//!   memory then works on every device, where forgetting them goes unnoticed on a CPU and is a
+//!   fault on a GPU.
 //! - The runtime keeps kernel and program while a launch is in flight.
 
 use alloc::ffi::CString;
@@ -97,7 +99,8 @@ struct Program {
     raw: Raw,
 }
 
-/// A `cl_kernel`. In cache lines of its own: each launch writes it, and beside it in the heap lies what the runtime's threads write.
+/// A `cl_kernel`. In cache lines of its own: each launch writes it, and beside it in the heap lies
+/// what the runtime's threads write.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct OpenClFunction {
@@ -107,7 +110,8 @@ pub struct OpenClFunction {
     turn: Mutex<()>,
 }
 
-// SAFETY: the runtime's calls are thread safe but for setting arguments, for which a function has its turn.
+// SAFETY: the runtime's calls are thread safe but for setting arguments, for which a function has
+// its turn.
 unsafe impl Send for Program {}
 // SAFETY: as above.
 unsafe impl Sync for Program {}
@@ -159,8 +163,9 @@ fn takes_il(api: &Api, context: &OpenClContext) -> bool {
     api.create_il.is_some() && string(ask).contains("SPIR-V")
 }
 
-// SAFETY: the enqueue function gives an event of its own, which completes after the kernel; an error status means that
-// nothing was enqueued; the runtime counts references to kernel and program.
+// SAFETY: the enqueue function gives an event of its own, which completes after the kernel; an
+// error status means that nothing was enqueued; the runtime counts references to kernel and
+// program.
 unsafe impl Programmable for OpenCl {
     type Module = OpenClModule;
     type Function = OpenClFunction;
@@ -215,8 +220,9 @@ unsafe impl Programmable for OpenCl {
         }
         let call = |queue, count, list, event| {
             let (offset, global) = (ptr::null(), global.as_ptr());
-            // SAFETY: live queue, kernel and events; the kernel has all its arguments, and its turn; the sizes have as many elements as
-            // dimensions; the caller's promise for what the code does.
+            // SAFETY: live queue, kernel and events; the kernel has all its arguments, and its
+            // turn; the sizes have as many elements as dimensions; the caller's promise for what
+            // the code does.
             unsafe { enqueue(queue, kernel, dimensions, offset, global, local, count, list, event) }
         };
         // SAFETY: the call enqueues to the queue that it is given, and writes the event of that.
@@ -316,7 +322,8 @@ impl OpenClFunction {
             status == SUCCESS
         };
         let number = |what, default: u64| {
-            // All of these are 8 bytes where `size_t` is; on 32-bit targets the numbers of bytes still are.
+            // All of these are 8 bytes where `size_t` is; on 32-bit targets the numbers of bytes
+            // still are.
             let bytes = match what {
                 info::KERNEL_LOCAL_MEM_SIZE | info::KERNEL_PRIVATE_MEM_SIZE => 8,
                 _ => size_of::<usize>(),
@@ -361,7 +368,8 @@ impl OpenClFunction {
         match qualifier {
             ADDRESS_GLOBAL | ADDRESS_CONSTANT if status == SUCCESS => Shape::Pointer,
             ADDRESS_LOCAL if status == SUCCESS => Shape::Local,
-            // A value's size is known by the runtime alone, which compares it when the argument is set.
+            // A value's size is known by the runtime alone, which compares it when the argument is
+            // set.
             _ => Shape::Unknown,
         }
     }

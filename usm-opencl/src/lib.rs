@@ -61,11 +61,12 @@ impl OpenCl {
     }
 }
 
-// SAFETY: the runtime gives disjoint memory of the kind asked for, and its alignment is verified (2); every call takes a
-// wait list (3); a status other than success means that nothing was enqueued (4); waiting polls the status up to the
-// limit and flushes first (5, 6); blocks are freed in the context that allocated them (7); unknown pointers are a value
-// (8); the context drains its list (9); operations of an in-order queue name their predecessor, and
-// those behind events of a program remember them (11).
+// SAFETY: the runtime gives disjoint memory of the kind asked for, and its alignment is verified
+// (2); every call takes a wait list (3); a status other than success means that nothing was
+// enqueued (4); waiting polls the status up to the limit and flushes first (5, 6); blocks are freed
+// in the context that allocated them (7); unknown pointers are a value (8); the context drains its
+// list (9); operations of an in-order queue name their predecessor, and those behind events of a
+// program remember them (11).
 unsafe impl Backend for OpenCl {
     const SYNCHRONOUS: bool = false;
     const COUNTED: bool = true;

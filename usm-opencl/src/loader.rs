@@ -126,8 +126,8 @@ impl Library {
         NonNull::new(unsafe { (self.extension_function)(platform, name.as_ptr()) })
     }
 
-    /// The functions of the USM extension. They belong to a platform; the loader knows none of them. `None` where the platform
-    /// lacks one of them.
+    /// The functions of the USM extension. They belong to a platform; the loader knows none of
+    /// them. `None` where the platform lacks one of them.
     ///
     /// # Safety
     /// `platform` is a platform of this library.
@@ -158,7 +158,8 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
                 load(path)
             });
             let file = file.map_err(error::of)?;
-            // SAFETY: the signatures are those of the OpenCL specification, which never changes one.
+            // SAFETY: the signatures are those of the OpenCL specification, which never changes
+            // one.
             let functions = unsafe { Functions::bind(0, |name| file.function(name)) }?;
             Ok(Library { functions, file })
         },
@@ -170,8 +171,8 @@ fn load(path: &Path) -> Result<File, ErrorKind> {
     unsafe { File::open(LIBRARY, path) }
 }
 
-/// The loader in Intel's wheel needs compiler libraries that lie beside it, and does not say where. Once they are in the
-/// process, it finds them by name.
+/// The loader in Intel's wheel needs compiler libraries that lie beside it, and does not say where.
+/// Once they are in the process, it finds them by name.
 fn load_companions(path: &Path) {
     let Some(folder) = path.parent().filter(|folder| folder.is_absolute()) else { return };
     for name in ["libintlc.so.5", "libimf.so", "libirng.so", "libsvml.so"] {

@@ -36,14 +36,16 @@ static RETIRED: After<Arc<Handle>, Rested<OpenClEvent>> = After::new();
 #[derive(Clone, Debug)]
 pub struct OpenClQueue(Arc<Inner>);
 
-/// In cache lines of its own, as what each launch writes: beside it in the heap lies what the runtime's threads write.
+/// In cache lines of its own, as what each launch writes: beside it in the heap lies what the
+/// runtime's threads write.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Inner {
     handle: Arc<Handle>,
     context: OpenClContext,
     order: QueueOrder,
-    /// Of an in-order queue. Held over a call of the driver, which may take its time: a lock that sleeps.
+    /// Of an in-order queue. Held over a call of the driver, which may take its time: a lock that
+    /// sleeps.
     line: Mutex<Line>,
     /// Whether work may have been submitted to an out-of-order queue through this handle.
     used: AtomicBool,
@@ -54,7 +56,8 @@ pub(super) struct Inner {
 struct Line {
     /// Event of the last operation. The next one names it, so that a failure is passed on.
     last: Option<OpenClEvent>,
-    /// Event of the operation before the last. Where nobody else has it, the next operation takes its place in the heap.
+    /// Event of the operation before the last. Where nobody else has it, the next operation takes
+    /// its place in the heap.
     spare: Option<OpenClEvent>,
 }
 
@@ -67,12 +70,13 @@ pub struct OpenClEvent(Arc<EventInner>);
 #[repr(align(64))]
 struct EventInner {
     handle: Handle,
-    /// Work that was not flushed may never start; whoever first asks for the event flushes its queue. A foreign event
-    /// may have none.
+    /// Work that was not flushed may never start; whoever first asks for the event flushes its
+    /// queue. A foreign event may have none.
     queue: Option<Arc<Handle>>,
     flushed: AtomicBool,
-    /// Events set by a program that the operation follows, at whatever distance. Intel's CPU runtime forgets that one of them failed: what
-    /// waited for it is complete then, whether it ran or not.
+    /// Events set by a program that the operation follows, at whatever distance. Intel's CPU
+    /// runtime forgets that one of them failed: what waited for it is complete then, whether it ran
+    /// or not.
     fate: Fate,
 }
 
@@ -118,8 +122,9 @@ impl OpenClQueue {
         &self.0.handle
     }
 
-    /// Submits by `call`, which gets the queue, the USM functions, the wait list and the place of the new event: all of them valid while it
-    /// runs. Calling the runtime with them is its part to prove; what it writes to that place is an event that the caller owns.
+    /// Submits by `call`, which gets the queue, the USM functions, the wait list and the place of
+    /// the new event: all of them valid while it runs. Calling the runtime with them is its part to
+    /// prove; what it writes to that place is an event that the caller owns.
     pub(super) fn submit_usm(
         &self,
         operation: &'static str,
@@ -164,7 +169,8 @@ impl QueueOps<OpenCl> for OpenClQueue {
     ) -> Result<OpenClEvent> {
         let (value, width) = (pattern.as_ptr().cast(), pattern.len());
         self.submit_usm("clEnqueueMemFillINTEL", after, |queue, usm, count, list, event| {
-            // SAFETY: the caller's promise for the range; the pattern is read before the call returns.
+            // SAFETY: the caller's promise for the range; the pattern is read before the call
+            // returns.
             unsafe { (usm.fill)(queue, dst.cast(), value, width, len, count, list, event) }
         })
     }
@@ -243,7 +249,8 @@ impl Inner {
         })
     }
 
-    /// The events as the runtime takes them. Those of other queues are flushed, or they might never come.
+    /// The events as the runtime takes them. Those of other queues are flushed, or they might never
+    /// come.
     fn wait_list(&self, after: &[OpenClEvent], before: Option<&OpenClEvent>) -> Result<Vec<Raw>> {
         let mut list = Vec::with_capacity(after.len() + 1);
         for event in after {
@@ -279,7 +286,8 @@ impl Line {
 }
 
 impl Drop for Inner {
-    /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it.
+    /// A queue's work outlives it; the context remembers what to wait for, and the queue is
+    /// released well after it.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         RETIRED.collect(drop);
@@ -310,7 +318,8 @@ impl OpenClEvent {
         Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false), fate }))
     }
 
-    /// Another event of the same queue, in the place of this one where nobody else has that: its reference is given back to the runtime then.
+    /// Another event of the same queue, in the place of this one where nobody else has that: its
+    /// reference is given back to the runtime then.
     fn again(mut self, handle: Handle, queue: &Inner, fate: Fate) -> Self {
         match Arc::get_mut(&mut self.0) {
             Some(inner) => {
@@ -358,7 +367,8 @@ impl OpenClEvent {
     }
 }
 
-/// What an operation behind these events follows of those that programs set, or the error of one that failed already.
+/// What an operation behind these events follows of those that programs set, or the error of one
+/// that failed already.
 fn fate<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<Fate> {
     let mut pending: Vec<OpenClEvent> = Vec::new();
     for event in events.flat_map(OpenClEvent::set_by_programs) {

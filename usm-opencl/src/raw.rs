@@ -11,8 +11,9 @@
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
-//! What `as_raw` gives has no reference of its own and lives as long as the handle. Work over allocations of this crate goes
-//! through [`Queue::submit`](usm_core::Queue::submit), inside it through [`submit`], so that it is ordered.
+//! What `as_raw` gives has no reference of its own and lives as long as the handle. Work over
+//! allocations of this crate goes through [`Queue::submit`](usm_core::Queue::submit), inside it
+//! through [`submit`], so that it is ordered.
 
 #![allow(non_camel_case_types, reason = "the names of the OpenCL headers")]
 
@@ -111,8 +112,8 @@ impl OpenClQueue {
         self.native_for_use().raw()
     }
 
-    /// A foreign queue, retained, and whether it orders its operations: what [`Queue::from_raw`](usm_core::Queue::from_raw)
-    /// takes. Both sides submit to the same queue.
+    /// A foreign queue, retained, and whether it orders its operations: what
+    /// [`Queue::from_raw`](usm_core::Queue::from_raw) takes. Both sides submit to the same queue.
     ///
     /// # Safety
     /// `queue` is a live `cl_command_queue` of the native context behind `context`.
@@ -145,7 +146,8 @@ impl OpenClEvent {
         self.native().raw()
     }
 
-    /// A foreign event, retained. [`Event::from_raw`](usm_core::Event::from_raw) makes it one that submissions wait for.
+    /// A foreign event, retained. [`Event::from_raw`](usm_core::Event::from_raw) makes it one that
+    /// submissions wait for.
     ///
     /// # Safety
     /// `event` is a live `cl_event` of the native context behind `context`.
@@ -183,14 +185,17 @@ impl OpenClBuffer {
         self.native().raw()
     }
 
-    /// A foreign buffer, retained, and its bytes: what [`Buffer::foreign`] takes. A part of another buffer is one too.
+    /// A foreign buffer, retained, and its bytes: what [`Buffer::foreign`] takes. A part of another
+    /// buffer is one too.
     ///
     /// # Safety
-    /// `buffer` is a live `cl_mem` of the loader that the context's backend opened, and every byte of it has a value.
+    /// `buffer` is a live `cl_mem` of the loader that the context's backend opened, and every byte
+    /// of it has a value.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`] when it belongs to another native context, [`ErrorKind::Unsupported`] when it is an image or a pipe,
-    /// [`ErrorKind::Native`] naming the call that failed.
+    /// [`ErrorKind::WrongContext`] when it belongs to another native context,
+    /// [`ErrorKind::Unsupported`] when it is an image or a pipe, [`ErrorKind::Native`] naming the
+    /// call that failed.
     pub unsafe fn from_raw(context: &OpenClContext, buffer: cl_mem) -> Result<(Self, usize)> {
         let _inside = process::work()?;
         // SAFETY: the caller's promise; its context is a pointer.
@@ -219,7 +224,8 @@ impl OpenClBuffer {
 }
 
 /// # Safety
-/// `buffer` is a live `cl_mem` of the context's loader, and what `query` asks for has the size of `T`.
+/// `buffer` is a live `cl_mem` of the context's loader, and what `query` asks for has the size of
+/// `T`.
 unsafe fn mem_info<T: usm_core::bytemuck::Pod>(
     context: &OpenClContext,
     buffer: cl_mem,
@@ -253,12 +259,14 @@ pub fn device(context: &OpenClContext) -> cl_device_id {
     context.device().as_raw()
 }
 
-/// Enqueues by `call`, which gets the `cl_command_queue`, the length of the wait list, the wait list and the place of the new
-/// `cl_event`, and gives the status. On an in-order queue the list names the operation before.
+/// Enqueues by `call`, which gets the `cl_command_queue`, the length of the wait list, the wait
+/// list and the place of the new `cl_event`, and gives the status. On an in-order queue the list
+/// names the operation before.
 ///
 /// # Safety
-/// `call` passes all four on to one enqueue function, with arguments that are valid for it, and gives its status. What the
-/// operation touches is the caller's to keep valid; [`Queue::submit`](usm_core::Queue::submit) does that.
+/// `call` passes all four on to one enqueue function, with arguments that are valid for it, and
+/// gives its status. What the operation touches is the caller's to keep valid;
+/// [`Queue::submit`](usm_core::Queue::submit) does that.
 ///
 /// # Errors
 /// [`ErrorKind::Native`] with the status, naming `operation`.
@@ -271,11 +279,12 @@ pub unsafe fn submit(
     queue.submit(operation, after, call)
 }
 
-/// USM memory of somebody else, from `pointer` to the end of the runtime's allocation. `owner` keeps it alive and is
-/// dropped after the last use.
+/// USM memory of somebody else, from `pointer` to the end of the runtime's allocation. `owner`
+/// keeps it alive and is dropped after the last use.
 ///
 /// # Safety
-/// The memory is live as long as `owner` is not dropped. Access from elsewhere is the caller's to order.
+/// The memory is live as long as `owner` is not dropped. Access from elsewhere is the caller's to
+/// order.
 ///
 /// # Errors
 /// [`ErrorKind::WrongContext`] when `pointer` is no USM pointer of the context, or the query's.
@@ -289,10 +298,12 @@ pub unsafe fn borrow_allocation(
     Ok(unsafe { Allocation::foreign(context.clone(), block, owner) })
 }
 
-/// USM memory of somebody else that is ours from now on: freed by `clMemFreeINTEL` after the last use.
+/// USM memory of somebody else that is ours from now on: freed by `clMemFreeINTEL` after the last
+/// use.
 ///
 /// # Safety
-/// `pointer` is what an allocation function of the extension gave, not yet freed, and nobody else uses or frees it.
+/// `pointer` is what an allocation function of the extension gave, not yet freed, and nobody else
+/// uses or frees it.
 ///
 /// # Errors
 /// As [`borrow_allocation`]; the memory is then still the caller's.
@@ -305,7 +316,8 @@ pub unsafe fn take_allocation(context: &Context<OpenCl>, pointer: NonNull<u8>) -
 /// A buffer of somebody else, retained until its last use here.
 ///
 /// # Safety
-/// As [`OpenClBuffer::from_raw`]. Access from elsewhere is the caller's to order, also through another memory object over the same bytes.
+/// As [`OpenClBuffer::from_raw`]. Access from elsewhere is the caller's to order, also through
+/// another memory object over the same bytes.
 ///
 /// # Errors
 /// As there.
@@ -316,10 +328,12 @@ pub unsafe fn borrow_buffer(context: &Context<OpenCl>, buffer: cl_mem) -> Result
     Ok(unsafe { Buffer::foreign(context.clone(), raw, size) })
 }
 
-/// A buffer of somebody else that is ours from now on, with the caller's reference: in the context's books, released after its last use.
+/// A buffer of somebody else that is ours from now on, with the caller's reference: in the
+/// context's books, released after its last use.
 ///
 /// # Safety
-/// As [`OpenClBuffer::from_raw`]; one reference is the caller's and given away, and nobody else uses the buffer.
+/// As [`OpenClBuffer::from_raw`]; one reference is the caller's and given away, and nobody else
+/// uses the buffer.
 ///
 /// # Errors
 /// As there; the reference is then still the caller's.

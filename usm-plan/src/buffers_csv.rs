@@ -1,4 +1,5 @@
-//! `buffers.csv`: id,lower,upper,size and perhaps alignment and gaps; half-open lifetimes in any unit, sizes in bytes.
+//! `buffers.csv`: id,lower,upper,size and perhaps alignment and gaps; half-open lifetimes in any
+//! unit, sizes in bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! `NAME.graph.csv`: op,inputs,outputs (tensor ids separated by semicolons, ops in processing order), with the tensors in
-//! `NAME.csv` and the ids of the graph's outputs in `NAME.outputs`.
+//! `NAME.graph.csv`: op,inputs,outputs (tensor ids separated by semicolons, ops in processing
+//! order), with the tensors in `NAME.csv` and the ids of the graph's outputs in `NAME.outputs`.
 
 use std::path::{Path, PathBuf};
 

@@ -14,8 +14,8 @@ use usm_pool::{Graph, Options, Plan, Problem, Queue, Strategy, verify};
 use crate::error::{Error, Result};
 use crate::input::{Input, Model};
 
-/// How long [`Strategy::Auto`](usm_pool::Strategy::Auto) searches for who says nothing: a person waits, and almost all of what a search finds it
-/// finds early.
+/// How long [`Strategy::Auto`](usm_pool::Strategy::Auto) searches for who says nothing: a person
+/// waits, and almost all of what a search finds it finds early.
 pub const AUTO_LIMIT: Duration = Duration::from_secs(10);
 
 /// What is wanted of a plan by those who say it at once.
@@ -93,7 +93,8 @@ pub struct Outcome {
     pub compared: Option<Vec<Compared>>,
 }
 
-/// Plans an input. With `again` an order with a lower peak is looked for where the reader has chosen none. `file` is what errors name.
+/// Plans an input. With `again` an order with a lower peak is looked for where the reader has
+/// chosen none. `file` is what errors name.
 ///
 /// # Errors
 /// Sizes that no plan can hold, tables that do not fit.

@@ -1,9 +1,10 @@
-//! How text from outside is shown: names, arguments, paths and what drivers say never steer a terminal.
+//! How text from outside is shown: names, arguments, paths and what drivers say never steer a
+//! terminal.
 
 use core::fmt::{self, Write};
 
-/// Shows what it holds on one line: control characters, ESC and newlines among them, and characters that change the order or hide what
-/// is beside them are written as `\u{1b}`.
+/// Shows what it holds on one line: control characters, ESC and newlines among them, and characters
+/// that change the order or hide what is beside them are written as `\u{1b}`.
 #[derive(Debug)]
 pub struct Shown<T>(pub T);
 
@@ -57,7 +58,8 @@ impl Write for Escaping<'_, '_> {
     }
 }
 
-/// JSON on one line, as serde_json writes it, but with the characters that [`Shown`] escapes as `\u001b`.
+/// JSON on one line, as serde_json writes it, but with the characters that [`Shown`] escapes as
+/// `\u001b`.
 #[derive(Debug)]
 pub struct JsonShown;
 

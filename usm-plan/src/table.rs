@@ -23,7 +23,8 @@ pub(crate) struct Row<'a, const N: usize> {
 }
 
 impl<const N: usize> Table<N> {
-    /// Reads a file whose first line names the columns. The first `required` of `names` must be there.
+    /// Reads a file whose first line names the columns. The first `required` of `names` must be
+    /// there.
     pub(crate) fn read(
         path: &Path,
         names: [&'static str; N],

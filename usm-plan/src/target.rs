@@ -1,12 +1,14 @@
-//! What holds for every input of every reader of files: for the tests below, and for `fuzz/fuzz_targets/plan_inputs.rs`.
+//! What holds for every input of every reader of files: for the tests below, and for
+//! `fuzz/fuzz_targets/plan_inputs.rs`.
 
 use crate::error::{Error, Exit};
 use crate::input::Hints;
 use crate::shown::is_unsafe;
 use crate::{buffers_csv, graph_json, onnx, table};
 
-/// The first byte chooses the reader, the rest is the input. Nothing panics; a refusal is bad input, said in one line that a terminal only
-/// shows; a graph that is read is written, and then reads as itself.
+/// The first byte chooses the reader, the rest is the input. Nothing panics; a refusal is bad
+/// input, said in one line that a terminal only shows; a graph that is read is written, and then
+/// reads as itself.
 pub fn check(data: &[u8]) {
     let Some((reader, input)) = data.split_first() else { return };
     let hints = Hints {

@@ -1,4 +1,5 @@
-//! The memory plan of a real network: the activations of GPT-2 small (12 layers, width 768, 12 heads), a batch of 1024 tokens, 32-bit floats.
+//! The memory plan of a real network: the activations of GPT-2 small (12 layers, width 768, 12
+//! heads), a batch of 1024 tokens, 32-bit floats.
 //!
 //! `cargo run --release -p usm-pool --example real_plan`
 

@@ -1,7 +1,9 @@
-//! Storage classes: tensors that must lie in one block because they are views of it, or because an operator works in place.
+//! Storage classes: tensors that must lie in one block because they are views of it, or because an
+//! operator works in place.
 //!
-//! The block carries the union of its members' lives. Forgetting that for the root of a chain is the most common way in which
-//! planners corrupt memory, so planners never see tensors, only blocks.
+//! The block carries the union of its members' lives. Forgetting that for the root of a chain is
+//! the most common way in which planners corrupt memory, so planners never see tensors, only
+//! blocks.
 
 use alloc::vec::Vec;
 
@@ -9,7 +11,8 @@ use crate::dependency::Reachability;
 use crate::graph::{Graph, TensorKind};
 use crate::{Error, Lifetime};
 
-/// How far in-place permits are used. More sharing usually lowers the peak, but a small result in a large block keeps the block alive.
+/// How far in-place permits are used. More sharing usually lowers the peak, but a small result in a
+/// large block keeps the block alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InPlace {
@@ -52,8 +55,9 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Joins views, and what `in_place` allows. With `reach` the permits are judged for an out-of-order queue, where every other
-    /// access to the input must be an ancestor of the operator; without it for the processing order.
+    /// Joins views, and what `in_place` allows. With `reach` the permits are judged for an
+    /// out-of-order queue, where every other access to the input must be an ancestor of the
+    /// operator; without it for the processing order.
     ///
     /// # Errors
     /// [`Error::SizeOverflow`] never; reserved for tables that cannot be allocated.
@@ -119,7 +123,8 @@ fn family_block(graph: &Graph, root: usize) -> Block {
         first_write = first_write.min(tensor.producer.unwrap_or(usize::MAX));
         first_read = first_read.min(tensor.users.first().copied().unwrap_or(usize::MAX));
         to_end |= tensor.is_output;
-        // An unproduced root begins where the family is first written, not at the start; the start is added below.
+        // An unproduced root begins where the family is first written, not at the start; the start
+        // is added below.
         let life = graph.lifetime(member);
         let counts = tensor.producer.is_some() || tensor.alias.is_some();
         let lower = if counts { life.lower } else { life.upper - 1 };
@@ -128,7 +133,8 @@ fn family_block(graph: &Graph, root: usize) -> Block {
     ops.sort_unstable();
     ops.dedup();
     for &(first, last) in graph.loops() {
-        // Iterations may overlap on an out-of-order queue: whoever is used in the body is used by all of it.
+        // Iterations may overlap on an out-of-order queue: whoever is used in the body is used by
+        // all of it.
         if ops.iter().any(|op| (first..=last).contains(op)) {
             ops.extend(first..=last);
             ops.sort_unstable();
@@ -186,11 +192,13 @@ fn join(
         }
     };
     let begins_here = target.lifetime.lower == op as u64 && !target.from_start;
-    // What else is written to the output's block, by operators that nothing puts behind this one, could come too early.
+    // What else is written to the output's block, by operators that nothing puts behind this one,
+    // could come too early.
     let follows =
         reach.is_none_or(|reach| target.ops.iter().all(|&other| other == op || reach.precedes(op, other)));
     let disturbs = disturbs(graph, op, (from, delta), to, place);
-    // Two outputs over one input, or one beside a view that is made here, would overwrite each other.
+    // Two outputs over one input, or one beside a view that is made here, would overwrite each
+    // other.
     let taken = source.members.iter().any(|&(member, _)| graph.tensors()[member].producer == Some(op));
     let looped = graph.loops().iter().any(|&(first, last)| (first..=last).contains(&op));
     if from == to
@@ -225,8 +233,9 @@ fn join(
     source.to_end |= target.to_end;
 }
 
-/// Whether `op` would write over an input that it may still read, were the block `to` at `delta` in the block `from`. A permit names
-/// one input: each other one that an output touches needs its own, also a view of the same bytes.
+/// Whether `op` would write over an input that it may still read, were the block `to` at `delta` in
+/// the block `from`. A permit names one input: each other one that an output touches needs its own,
+/// also a view of the same bytes.
 fn disturbs(
     graph: &Graph,
     op: usize,

@@ -1,8 +1,9 @@
 //! A plan made real: one allocation for each memory, and parts of it handed out tensor by tensor.
 //!
-//! The arena does not trust that the plan is followed. Bytes that somebody still holds are refused, with the name of the holder; bytes
-//! that an unfinished operation still uses are handed out together with the events to wait for. So no order of calls
-//! gives two owners the same bytes, and a plan that is wrong for its queue costs time, never data.
+//! The arena does not trust that the plan is followed. Bytes that somebody still holds are refused,
+//! with the name of the holder; bytes that an unfinished operation still uses are handed out
+//! together with the events to wait for. So no order of calls gives two owners the same bytes, and
+//! a plan that is wrong for its queue costs time, never data.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -126,8 +127,8 @@ impl<B: Backend> Inner<B> {
 /// use usm_pool::{Buffer, Options, Problem, plan};
 ///
 /// // Two tensors whose lives do not overlap get the same bytes.
-/// let problem = Problem::from_buffers(vec![Buffer::new(7, 0, 1, 256).aligned(64), Buffer::new(8, 1, 2, 256).aligned(64)])?;
-/// let plan = plan(&problem, &Options::default())?;
+/// let problem = Problem::from_buffers(vec![Buffer::new(7, 0, 1, 256).aligned(64), Buffer::new(8,
+/// 1, 2, 256).aligned(64)])?; let plan = plan(&problem, &Options::default())?;
 /// let context = HostHeap::new().context();
 /// let queue = context.queue(QueueOrder::InOrder)?;
 /// let arena = Arena::new(&plan, &context, AllocKind::Device)?;
@@ -161,7 +162,8 @@ impl<B: Backend> fmt::Debug for Arena<B> {
 }
 
 impl<B: Backend> Arena<B> {
-    /// Allocates what the plan needs: `device_kind` for what lies in device memory (device or shared), host memory for the rest.
+    /// Allocates what the plan needs: `device_kind` for what lies in device memory (device or
+    /// shared), host memory for the rest.
     ///
     /// # Errors
     /// [`ArenaError::Memory`] when the source refuses.
@@ -185,7 +187,8 @@ impl<B: Backend> Arena<B> {
         };
         let device = allocate(Memory::Device, device_kind)?;
         let host = allocate(Memory::Host, AllocKind::Host)?;
-        // A queue's memory is there after an event, and other sources give bytes that late operations still use: parts wait for those.
+        // A queue's memory is there after an event, and other sources give bytes that late
+        // operations still use: parts wait for those.
         let whole = |memory, base: &Allocation<B>| {
             (Range { memory, low: 0, high: base.size() as u64 }, base.pending())
         };
@@ -219,11 +222,13 @@ impl<B: Backend> Arena<B> {
         &self.inner.context
     }
 
-    /// Claims the bytes of a tensor. The claim is a [`MemorySource`] for one typed array or allocation.
+    /// Claims the bytes of a tensor. The claim is a [`MemorySource`] for one typed array or
+    /// allocation.
     ///
     /// # Errors
-    /// [`ArenaError::Unknown`], [`ArenaError::Empty`], and [`ArenaError::InUse`] as long as a tensor that shares bytes is held.
-    /// A view, or the result of work in place, shares bytes with what it is made of: let go of that first; the bytes stay as they are.
+    /// [`ArenaError::Unknown`], [`ArenaError::Empty`], and [`ArenaError::InUse`] as long as a
+    /// tensor that shares bytes is held. A view, or the result of work in place, shares bytes with
+    /// what it is made of: let go of that first; the bytes stay as they are.
     pub fn tensor(&self, id: u64) -> Result<Claim<B>, ArenaError> {
         let row = self.inner.rows.get(&id).ok_or(ArenaError::Unknown { id })?;
         if row.size == 0 {
@@ -294,10 +299,11 @@ impl<B: Backend + 'static> MemorySource<B> for Claim<B> {
         let pointer = pointer.ok_or(unaligned)?;
         let block = Block { pointer, size: request.size, alignment: layout.align(), kind: base.kind() };
         let source = Arc::new(Part { inner: self.inner.clone(), range: self.range, id: self.id });
-        // SAFETY: the block lies in the base allocation (`check_range`), which `source` keeps alive, and in whose context it
-        // is, whatever a source says of itself. It is disjoint from all other
-        // parts: its range is in the books from the claim on, `tensor` refuses ranges that meet it, it leaves the books only in
-        // `reclaim`, and `taken` lets each claim serve once. The base itself is never handed out.
+        // SAFETY: the block lies in the base allocation (`check_range`), which `source` keeps
+        // alive, and in whose context it is, whatever a source says of itself. It is disjoint from
+        // all other parts: its range is in the books from the claim on, `tensor` refuses ranges
+        // that meet it, it leaves the books only in `reclaim`, and `taken` lets each claim serve
+        // once. The base itself is never handed out.
         let allocation = unsafe { Allocation::carved(base.context().clone(), block, source) };
         *taken = true;
         drop(taken);

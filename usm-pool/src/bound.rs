@@ -1,7 +1,8 @@
 //! Lower bounds on the peak, each with the certificate that proves it.
 //!
-//! A set of buffers that are pairwise in conflict must lie at pairwise different bytes, so its stacked size is a bound. For an
-//! in-order queue the best such set is a cut through time; for an out-of-order queue it is an antichain of maximum weight.
+//! A set of buffers that are pairwise in conflict must lie at pairwise different bytes, so its
+//! stacked size is a bound. For an in-order queue the best such set is a cut through time; for an
+//! out-of-order queue it is an antichain of maximum weight.
 
 #[cfg(feature = "alloc")]
 mod antichain;
@@ -18,11 +19,13 @@ pub use time_cut::{TimeCut, time_cut};
 use crate::Buffer;
 use crate::lifetime::align_up;
 
-/// Bytes that pairwise conflicting buffers need at least, alignment counted; `None` when the sum exceeds 64 bits.
+/// Bytes that pairwise conflicting buffers need at least, alignment counted; `None` when the sum
+/// exceeds 64 bits.
 ///
-/// With `g` the smallest alignment in a subset, all its offsets are multiples of `g`, so each buffer but the topmost takes its size
-/// rounded up to `g`. Every alignment that occurs is tried as `g`, with the buffers aligned at least so; the best one counts.
-/// Needs no heap: the certificate of a plan can be checked where the plan is used.
+/// With `g` the smallest alignment in a subset, all its offsets are multiples of `g`, so each
+/// buffer but the topmost takes its size rounded up to `g`. Every alignment that occurs is tried as
+/// `g`, with the buffers aligned at least so; the best one counts. Needs no heap: the certificate
+/// of a plan can be checked where the plan is used.
 #[must_use]
 pub fn stacked<'a>(set: impl Iterator<Item = &'a Buffer> + Clone) -> Option<u64> {
     let mut best = 0;
@@ -42,7 +45,8 @@ pub fn stacked<'a>(set: impl Iterator<Item = &'a Buffer> + Clone) -> Option<u64>
     Some(best)
 }
 
-/// The bound that a cut through time proves: the stacked size of all buffers live at `time`. `None` when it exceeds 64 bits.
+/// The bound that a cut through time proves: the stacked size of all buffers live at `time`. `None`
+/// when it exceeds 64 bits.
 #[must_use]
 pub fn at_time(buffers: &[Buffer], time: u64) -> Option<u64> {
     stacked(buffers.iter().filter(|buffer| buffer.lower <= time && time < buffer.upper))

@@ -12,8 +12,9 @@ pub const fn words_per_row(n: usize) -> usize {
     n.div_ceil(64)
 }
 
-/// Borrowed conflict relation: `n` rows of [`words_per_row`]`(n)` words; bit `j % 64` of word `j / 64` of row `i` says that `i` and
-/// `j` may be live together. Fits constant tables of programs without a heap.
+/// Borrowed conflict relation: `n` rows of [`words_per_row`]`(n)` words; bit `j % 64` of word
+/// `j / 64` of row `i` says that `i` and `j` may be live together. Fits constant tables of programs
+/// without a heap.
 #[derive(Clone, Copy, Debug)]
 pub struct ConflictView<'a> {
     n: usize,
@@ -76,7 +77,8 @@ impl ConflictGraph {
     /// A graph of `n` buffers without conflicts.
     ///
     /// # Errors
-    /// [`Error::TooManyBuffers`] above [`Self::LIMIT`], [`Error::OutOfMemory`] when the bits cannot be allocated.
+    /// [`Error::TooManyBuffers`] above [`Self::LIMIT`], [`Error::OutOfMemory`] when the bits cannot
+    /// be allocated.
     pub fn new(n: usize) -> Result<Self, Error> {
         if n > Self::LIMIT {
             return Err(Error::TooManyBuffers { buffers: n, limit: Self::LIMIT });
@@ -200,7 +202,8 @@ impl ConflictGraph {
         &mut self.words[i * width..(i + 1) * width]
     }
 
-    /// Adds `(j, i)` for every `(i, j)`, in squares of 64 x 64 bits so that columns cost no cache misses.
+    /// Adds `(j, i)` for every `(i, j)`, in squares of 64 x 64 bits so that columns cost no cache
+    /// misses.
     pub(crate) fn or_transpose(&mut self) {
         let width = words_per_row(self.n);
         let square = |words: &[u64], row: usize, column: usize| {

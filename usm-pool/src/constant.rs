@@ -1,4 +1,5 @@
-//! Constants: created in host memory, moved to device memory once their users are known, shared by all batches and streams.
+//! Constants: created in host memory, moved to device memory once their users are known, shared by
+//! all batches and streams.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -14,7 +15,8 @@ use crate::graph::{Graph, TensorKind};
 pub enum Readers {
     /// Kernels on the device only: device memory is best.
     Device,
-    /// The host too (a host operator, a shape computation): it must stay where the host can read it.
+    /// The host too (a host operator, a shape computation): it must stay where the host can read
+    /// it.
     Host,
 }
 
@@ -59,7 +61,8 @@ impl<B: Backend> ConstantBuilder<B> {
     /// Copies a constant's bytes into host memory. A repeated id replaces the value.
     ///
     /// # Errors
-    /// What the memory refuses; a constant without bytes is refused as [`usm_core::ErrorKind::ZeroSize`].
+    /// What the memory refuses; a constant without bytes is refused as
+    /// [`usm_core::ErrorKind::ZeroSize`].
     pub fn insert<S: MemorySource<B>>(
         &mut self,
         queue: &Queue<B>,
@@ -74,8 +77,9 @@ impl<B: Backend> ConstantBuilder<B> {
         Ok(())
     }
 
-    /// Moves every constant that only the device reads: allocate there, copy, wait, drop the host copy. What device memory refuses
-    /// stays in host memory, which the device can read too. The result is shared by cloning it.
+    /// Moves every constant that only the device reads: allocate there, copy, wait, drop the host
+    /// copy. What device memory refuses stays in host memory, which the device can read too. The
+    /// result is shared by cloning it.
     ///
     /// # Errors
     /// A copy that failed.
@@ -112,7 +116,8 @@ impl<B: Backend> ConstantBuilder<B> {
     }
 }
 
-/// Finished constants. A clone shares the memory: one set serves all batches and streams of a network.
+/// Finished constants. A clone shares the memory: one set serves all batches and streams of a
+/// network.
 pub struct Constants<B: Backend> {
     values: Arc<BTreeMap<u64, UsmVec<u8, AnyKind, B>>>,
 }

@@ -50,7 +50,8 @@ pub enum Error {
         /// Length of the table beside them.
         other: usize,
     },
-    /// A life with gaps names an instant outside of the buffer's life, or gaps that are empty or out of order.
+    /// A life with gaps names an instant outside of the buffer's life, or gaps that are empty or
+    /// out of order.
     BadGap {
         /// Buffer id.
         id: u64,
@@ -64,7 +65,8 @@ pub enum Error {
         /// Bytes asked for.
         bytes: u64,
     },
-    /// An ordering edge that names no operator, or closes a cycle with the data dependencies and the other edges.
+    /// An ordering edge that names no operator, or closes a cycle with the data dependencies and
+    /// the other edges.
     OrderingEdge {
         /// Operator that must be finished.
         earlier: usize,

@@ -13,8 +13,9 @@ pub struct Fixed<const N: usize> {
     pub peak: u64,
 }
 
-/// Places `N` buffers greedily by descending size, each at the lowest offset that is free; lives that overlap conflict. A `const fn`:
-/// a microcontroller's plan can be a constant of its program, and the size of its arena an array length.
+/// Places `N` buffers greedily by descending size, each at the lowest offset that is free; lives
+/// that overlap conflict. A `const fn`: a microcontroller's plan can be a constant of its program,
+/// and the size of its arena an array length.
 ///
 /// # Errors
 /// [`Error::ReversedLifetime`], [`Error::BadAlignment`], or [`Error::SizeOverflow`].
@@ -66,8 +67,9 @@ const fn place<const N: usize>(
         if !alignment.is_power_of_two() {
             return Err(Error::BadAlignment { id, alignment });
         }
-        // Room for every buffer on top of all others, each pushed up by its alignment: nothing below can overflow then.
-        // The same room as a `Problem` asks for, so that both refuse the same tables.
+        // Room for every buffer on top of all others, each pushed up by its alignment: nothing
+        // below can overflow then. The same room as a `Problem` asks for, so that both refuse the
+        // same tables.
         let room = match align_up(size, alignment) {
             Some(room) => room.checked_add(alignment - 1),
             None => None,
@@ -116,7 +118,8 @@ const fn lowest<const N: usize>(
     if item.size == 0 {
         return at;
     }
-    // Whoever is in the way pushes the buffer above its end; what was free below stays free, so one more pass is made after each push.
+    // Whoever is in the way pushes the buffer above its end; what was free below stays free, so one
+    // more pass is made after each push.
     let mut k = 0;
     while k < N {
         let other = &buffers[k];

@@ -1,4 +1,5 @@
-//! The operator graph: tensors, operators in processing order, outputs, views, in-place permits and loops.
+//! The operator graph: tensors, operators in processing order, outputs, views, in-place permits and
+//! loops.
 
 mod builder;
 mod error;
@@ -60,7 +61,8 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor of `size` bytes. Of a dynamic tensor give the upper bound, and plan again when it grows.
+    /// A tensor of `size` bytes. Of a dynamic tensor give the upper bound, and plan again when it
+    /// grows.
     #[must_use]
     pub const fn new(id: u64, size: u64) -> Self {
         Self { id, size, alignment: None, padding: 0, kind: None, alias: None, name: None }
@@ -80,7 +82,8 @@ impl Tensor {
         self
     }
 
-    /// Says the kind. Without it a tensor that no operator produces is an input, every other one an activation.
+    /// Says the kind. Without it a tensor that no operator produces is an input, every other one an
+    /// activation.
     #[must_use]
     pub const fn kind(mut self, kind: TensorKind) -> Self {
         self.kind = Some(kind);
@@ -94,7 +97,8 @@ impl Tensor {
         self
     }
 
-    /// What people call the tensor: any text, shown beside the id. Several tensors may have the same name.
+    /// What people call the tensor: any text, shown beside the id. Several tensors may have the
+    /// same name.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -113,7 +117,8 @@ pub struct Op {
 }
 
 impl Op {
-    /// An operator without tensors. An empty name becomes `op<index>`, a repeated one gets `#<index>`.
+    /// An operator without tensors. An empty name becomes `op<index>`, a repeated one gets
+    /// `#<index>`.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), inputs: Vec::new(), outputs: Vec::new(), in_place: Vec::new(), cost: 1 }
@@ -133,8 +138,9 @@ impl Op {
         self
     }
 
-    /// Permits the operator to write `output` over its dying `input`: same address, same or smaller size. It speaks for this input only;
-    /// another one whose bytes the output touches needs its own permit, also a view of the same bytes.
+    /// Permits the operator to write `output` over its dying `input`: same address, same or smaller
+    /// size. It speaks for this input only; another one whose bytes the output touches needs its
+    /// own permit, also a view of the same bytes.
     #[must_use]
     pub fn in_place(mut self, input: u64, output: u64) -> Self {
         self.in_place.push((input, output));
@@ -253,17 +259,20 @@ impl Graph {
         (node.name.as_deref(), node.producer.map(|op| self.ops[op].name.as_str()))
     }
 
-    /// The tensors that share the bytes of `root` through views, `root` first; empty when `root` is a view itself.
+    /// The tensors that share the bytes of `root` through views, `root` first; empty when `root` is
+    /// a view itself.
     #[must_use]
     pub fn family(&self, root: usize) -> &[usize] {
         self.families.get(root).map_or(&[], Vec::as_slice)
     }
 
-    /// The same graph with other tensor sizes, `(id, bytes without padding)`: for shapes that became known, or grew beyond the bound that
-    /// was planned for. A plan for larger sizes holds for smaller ones too, so only growth asks for a new plan.
+    /// The same graph with other tensor sizes, `(id, bytes without padding)`: for shapes that
+    /// became known, or grew beyond the bound that was planned for. A plan for larger sizes holds
+    /// for smaller ones too, so only growth asks for a new plan.
     ///
     /// # Errors
-    /// [`GraphError::UnknownTensor`], and whatever the new sizes break: a view that reaches beyond its tensor, a size beyond 64 bits.
+    /// [`GraphError::UnknownTensor`], and whatever the new sizes break: a view that reaches beyond
+    /// its tensor, a size beyond 64 bits.
     ///
     /// ```
     /// use usm_pool::{Graph, Op, Options, Tensor, plan_graph};
@@ -288,13 +297,15 @@ impl Graph {
     }
 
     /// The tensor's own lifetime on an in-order queue, views not counted in:
-    /// `[producer, last user + 1)`; one operator when unused; an output lives to the number of operators.
+    /// `[producer, last user + 1)`; one operator when unused; an output lives to the number of
+    /// operators.
     #[must_use]
     pub fn lifetime(&self, tensor: usize) -> Lifetime {
         let node = &self.tensors[tensor];
         let begin = match (node.producer, node.alias) {
             (Some(op), _) => op,
-            // A view that no operator makes begins with its first reader; the root's bytes were there before.
+            // A view that no operator makes begins with its first reader; the root's bytes were
+            // there before.
             (None, Some(_)) => node.users.first().copied().unwrap_or(0),
             // Something outside of the graph filled it before the run.
             (None, None) => 0,
@@ -304,7 +315,8 @@ impl Graph {
         for &(first, last) in &self.loops {
             let body = first..=last;
             let read_inside = node.users.iter().any(|op| body.contains(op));
-            // Read again in every iteration: it must survive them all. What was filled before the run is older than a loop that begins with it.
+            // Read again in every iteration: it must survive them all. What was filled before the
+            // run is older than a loop that begins with it.
             let given = node.producer.is_none() && node.alias.is_none();
             if (given || begin < first) && read_inside {
                 upper = upper.max(last + 1);
@@ -321,7 +333,8 @@ impl Graph {
         Lifetime::new(lower as u64, upper as u64)
     }
 
-    /// The operators that must have run before `op` because it reads what they wrote, with repetitions.
+    /// The operators that must have run before `op` because it reads what they wrote, with
+    /// repetitions.
     ///
     /// A view without a producer stands for the writers of the bytes under it.
     pub(crate) fn predecessors(&self, op: usize) -> Vec<usize> {

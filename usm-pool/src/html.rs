@@ -1,7 +1,8 @@
-//! A plan as one page for a browser: zoom, search, and a click says what a block is. Nothing comes from the network.
+//! A plan as one page for a browser: zoom, search, and a click says what a block is. Nothing comes
+//! from the network.
 //!
-//! The page is a fixed text with the plan as JSON in it. Names are data there, and the page's script shows them as text only, so
-//! no name can be markup.
+//! The page is a fixed text with the plan as JSON in it. Names are data there, and the page's
+//! script shows them as text only, so no name can be markup.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -21,13 +22,15 @@ const PLACE: &str = "{\"here\":\"the plan\"}";
 /// Integers above this one are no numbers of JavaScript's.
 const LARGEST: u64 = (1 << 53) - 1;
 
-/// Writes the page of a plan; `title` is the name of the graph or table. Names, producers and readers come from the graph.
+/// Writes the page of a plan; `title` is the name of the graph or table. Names, producers and
+/// readers come from the graph.
 #[must_use]
 pub fn render(plan: &Plan, graph: Option<&Graph>, title: &str) -> String {
     PAGE.replacen(PLACE, &data(plan, graph, title), 1)
 }
 
-/// The plan as a JSON document: sizes and offsets in bytes; tensors by their place in `rows`, operators by their place in `operators`.
+/// The plan as a JSON document: sizes and offsets in bytes; tensors by their place in `rows`,
+/// operators by their place in `operators`.
 fn data(plan: &Plan, graph: Option<&Graph>, title: &str) -> String {
     let mut json = String::from("{\"title\":");
     text(&mut json, title);

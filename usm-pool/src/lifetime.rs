@@ -1,6 +1,8 @@
-//! When a buffer is needed: half-open lifetimes in operator-index time, and the plain record that planners and checkers share.
+//! When a buffer is needed: half-open lifetimes in operator-index time, and the plain record that
+//! planners and checkers share.
 
-/// Half-open lifetime `[lower, upper)` in operator-index time. `lower == upper` is a life of no length: it overlaps nothing.
+/// Half-open lifetime `[lower, upper)` in operator-index time. `lower == upper` is a life of no
+/// length: it overlaps nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(clippy::exhaustive_structs)]
 pub struct Lifetime {
@@ -31,7 +33,8 @@ impl Lifetime {
 
     /// Whether both are live at some instant.
     ///
-    /// The emptiness test matters: for `[5,5)` inside `[0,10)` the usual two comparisons alone would say yes.
+    /// The emptiness test matters: for `[5,5)` inside `[0,10)` the usual two comparisons alone
+    /// would say yes.
     #[must_use]
     pub const fn overlaps(self, other: Self) -> bool {
         self.lower < other.upper && other.lower < self.upper && !self.is_empty() && !other.is_empty()
@@ -50,7 +53,8 @@ impl Lifetime {
     }
 }
 
-/// One buffer to place. Plain data, so that tables of them can be constants of a program without a heap.
+/// One buffer to place. Plain data, so that tables of them can be constants of a program without a
+/// heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(clippy::exhaustive_structs)]
 pub struct Buffer {
@@ -86,7 +90,8 @@ impl Buffer {
         Lifetime::new(self.lower, self.upper)
     }
 
-    /// Whether the buffer occupies memory at some instant: a size and a life that are both not empty.
+    /// Whether the buffer occupies memory at some instant: a size and a life that are both not
+    /// empty.
     #[must_use]
     pub const fn occupies(&self) -> bool {
         self.size > 0 && !self.lifetime().is_empty()

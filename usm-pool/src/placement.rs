@@ -1,8 +1,9 @@
 //! Device memory first, within limits; host memory for what does not fit.
 //!
-//! Two restrictions hold for device memory: no single object above `max_alloc`, and no operator whose inputs and outputs together exceed
-//! the memory. What breaks one of them goes to host memory; so does, tensor by tensor, what makes the plan exceed the memory,
-//! chosen so that few bytes move. A buffer and everything in it lies in one memory.
+//! Two restrictions hold for device memory: no single object above `max_alloc`, and no operator
+//! whose inputs and outputs together exceed the memory. What breaks one of them goes to host
+//! memory; so does, tensor by tensor, what makes the plan exceed the memory, chosen so that few
+//! bytes move. A buffer and everything in it lies in one memory.
 
 mod spread;
 
@@ -35,7 +36,8 @@ impl Limits {
     }
 }
 
-/// Plans a graph within limits. The arena itself is one object: with `max_alloc` the device part stays below it too.
+/// Plans a graph within limits. The arena itself is one object: with `max_alloc` the device part
+/// stays below it too.
 ///
 /// # Errors
 /// As [`plan_graph`].
@@ -100,7 +102,8 @@ fn operands(graph: &Graph, problem: &Problem) -> Vec<Vec<usize>> {
 
 fn operators_fit(graph: &Graph, problem: &Problem, limits: &Limits) -> bool {
     let Some(limit) = limits.device_memory else { return true };
-    // Operands of one operator are live together, so a plan that fits has room for them; only the sum over 64 bits could lie.
+    // Operands of one operator are live together, so a plan that fits has room for them; only the
+    // sum over 64 bits could lie.
     operands(graph, problem).into_iter().all(|operands| {
         let sizes = operands.into_iter().map(|buffer| problem.buffers()[buffer].size);
         sizes.fold(0, u64::saturating_add) <= limit
@@ -159,7 +162,8 @@ fn plan_placed(
     Ok(whole)
 }
 
-/// Plans what `placement` has in device memory, moving buffers to host memory until `room` bytes suffice.
+/// Plans what `placement` has in device memory, moving buffers to host memory until `room` bytes
+/// suffice.
 fn plan_part(
     problem: &Problem,
     options: &Options<'_>,
@@ -171,7 +175,8 @@ fn plan_part(
     loop {
         let here: Vec<usize> = (0..placement.len()).filter(|&i| placement[i] == Memory::Device).collect();
         let part = problem.subset(&here)?;
-        // The cheap strategy says what must go; the one that was asked for gets the last word when it is close.
+        // The cheap strategy says what must go; the one that was asked for gets the last word when
+        // it is close.
         options.strategy = Strategy::GreedyBySize;
         let mut found = plan(&part, &options)?;
         if found.peak > room && found.lower_bound <= room && wanted != Strategy::GreedyBySize {
@@ -193,8 +198,9 @@ fn plan_part(
     }
 }
 
-/// The buffer to move out of a part that needs too much: of those in the bound's certificate when the bound itself is too high, else of those
-/// that end above the room. The smallest that suffices, else the largest.
+/// The buffer to move out of a part that needs too much: of those in the bound's certificate when
+/// the bound itself is too high, else of those that end above the room. The smallest that suffices,
+/// else the largest.
 fn evicted(part: &Problem, plan: &Plan, room: u64) -> Option<usize> {
     let buffers = part.buffers();
     let proven = plan.lower_bound > room;
@@ -215,7 +221,8 @@ fn evicted(part: &Problem, plan: &Plan, room: u64) -> Option<usize> {
     enough.or_else(|| candidates().max_by_key(|&i| (buffers[i].size, core::cmp::Reverse(i))))
 }
 
-/// A bound on the sum over several memories: sizes alone, because each memory has a topmost buffer that needs no rounding.
+/// A bound on the sum over several memories: sizes alone, because each memory has a topmost buffer
+/// that needs no rounding.
 fn shared_bound(problem: &Problem) -> Result<(u64, Certificate), Error> {
     let plain: Vec<crate::Buffer> = problem.buffers().iter().map(|buffer| buffer.aligned(1)).collect();
     match problem.conflicts() {

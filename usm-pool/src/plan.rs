@@ -81,8 +81,8 @@ pub enum Certificate {
 }
 
 impl Certificate {
-    /// Whether the bound rests on somebody's word: that a search tried everything. Other certificates are proofs, which
-    /// [`Plan::verify`] checks.
+    /// Whether the bound rests on somebody's word: that a search tried everything. Other
+    /// certificates are proofs, which [`Plan::verify`] checks.
     #[must_use]
     pub const fn is_claim(&self) -> bool {
         matches!(self, Self::Search { .. })
@@ -128,7 +128,8 @@ pub struct Plan {
     pub capacity: Option<u64>,
     /// Search nodes visited.
     pub nodes: u64,
-    /// Operators (earlier, later) that the executor must order by events, beside the data dependencies.
+    /// Operators (earlier, later) that the executor must order by events, beside the data
+    /// dependencies.
     pub ordering_edges: Vec<(usize, usize)>,
     /// Use of each memory, device first.
     pub memories: Vec<MemoryUse>,
@@ -224,8 +225,9 @@ impl Plan {
         self.rows.iter().find(|row| row.id == id)
     }
 
-    /// Checks all of the plan against its problem with the independent checker; answers the peak of each memory, device first. Afterwards
-    /// the bound is proven, unless its certificate [is a claim](Certificate::is_claim).
+    /// Checks all of the plan against its problem with the independent checker; answers the peak of
+    /// each memory, device first. Afterwards the bound is proven, unless its certificate [is a
+    /// claim](Certificate::is_claim).
     ///
     /// # Errors
     /// The first [`Violation`].
@@ -233,8 +235,9 @@ impl Plan {
         verify::plan(self, problem)
     }
 
-    /// The plan as CSV: `id,lower,upper,size,alignment,offset,memory,name,operator`, one line a tensor, with a header. The last two, a tensor's name
-    /// and the operator that writes it, come from the graph and are empty where there is none.
+    /// The plan as CSV: `id,lower,upper,size,alignment,offset,memory,name,operator`, one line a
+    /// tensor, with a header. The last two, a tensor's name and the operator that writes it, come
+    /// from the graph and are empty where there is none.
     #[must_use]
     pub fn to_csv(&self, graph: Option<&Graph>) -> String {
         let mut text = String::from("id,lower,upper,size,alignment,offset,memory,name,operator\n");

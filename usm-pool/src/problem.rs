@@ -28,7 +28,8 @@ pub struct Problem {
     buffers: Vec<Buffer>,
     members: Vec<Member>,
     conflicts: Option<ConflictGraph>,
-    /// Where lives have gaps: their pieces, each with the size and alignment of its buffer and the buffer's index as id.
+    /// Where lives have gaps: their pieces, each with the size and alignment of its buffer and the
+    /// buffer's index as id.
     pieces: Vec<Buffer>,
     queue: Queue,
     /// What the conflicts rest on beside the data dependencies.
@@ -36,7 +37,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Independent buffers on an in-order queue: two of them may share bytes when their lives do not overlap.
+    /// Independent buffers on an in-order queue: two of them may share bytes when their lives do
+    /// not overlap.
     ///
     /// # Errors
     /// A malformed life or alignment, a repeated id, or sizes whose sum exceeds 64 bits.
@@ -46,7 +48,8 @@ impl Problem {
         Self::checked(buffers, members, None, Queue::InOrder)
     }
 
-    /// Buffers with an explicit conflict relation, for example from an out-of-order queue. Lives are then for the reports only.
+    /// Buffers with an explicit conflict relation, for example from an out-of-order queue. Lives
+    /// are then for the reports only.
     ///
     /// # Errors
     /// As [`Self::from_buffers`], and [`Error::LengthMismatch`].
@@ -60,11 +63,13 @@ impl Problem {
         Ok(problem)
     }
 
-    /// Buffers whose lives have gaps, instants in which the content is not needed and the bytes may serve others.
-    /// `gaps` names a buffer by index with a half-open gap; gaps of one buffer come in ascending order.
+    /// Buffers whose lives have gaps, instants in which the content is not needed and the bytes may
+    /// serve others. `gaps` names a buffer by index with a half-open gap; gaps of one buffer come
+    /// in ascending order.
     ///
     /// # Errors
-    /// As [`Self::from_buffers`], [`Error::BadGap`], and [`Error::TooManyBuffers`] when the conflict bits do not fit.
+    /// As [`Self::from_buffers`], [`Error::BadGap`], and [`Error::TooManyBuffers`] when the
+    /// conflict bits do not fit.
     pub fn with_gaps(buffers: Vec<Buffer>, gaps: &[(usize, u64, u64)]) -> Result<Self, Error> {
         let mut problem = Self::from_buffers(buffers)?;
         if gaps.is_empty() {
@@ -109,7 +114,8 @@ impl Problem {
         }
     }
 
-    /// The activations of a graph on an out-of-order queue whose order is known, for example with ordering edges added.
+    /// The activations of a graph on an out-of-order queue whose order is known, for example with
+    /// ordering edges added.
     ///
     /// # Errors
     /// As [`Self::from_graph`].
@@ -194,8 +200,8 @@ impl Problem {
         queue: Queue,
     ) -> Result<Self, Error> {
         let mut sum = 0_u64;
-        // In the worst case all buffers lie one after the other, each pushed up by its alignment: that must stay below 2^64, and
-        // so must every step of every planner.
+        // In the worst case all buffers lie one after the other, each pushed up by its alignment:
+        // that must stay below 2^64, and so must every step of every planner.
         for buffer in &buffers {
             let &Buffer { id, lower, upper, size, alignment } = buffer;
             if lower > upper {
@@ -257,7 +263,8 @@ impl Problem {
         self.conflicts.as_ref()
     }
 
-    /// The pieces of lives with gaps, ascending in begin; the id of a piece is the index of its buffer. Empty without gaps.
+    /// The pieces of lives with gaps, ascending in begin; the id of a piece is the index of its
+    /// buffer. Empty without gaps.
     #[must_use]
     pub fn pieces(&self) -> &[Buffer] {
         &self.pieces
@@ -278,13 +285,15 @@ impl Problem {
         }
     }
 
-    /// Ordering edges (earlier, later operator) that the conflicts hold under, beside the data dependencies.
+    /// Ordering edges (earlier, later operator) that the conflicts hold under, beside the data
+    /// dependencies.
     #[must_use]
     pub fn ordering_edges(&self) -> &[(usize, usize)] {
         &self.ordering_edges
     }
 
-    /// Plain sum of the tensors' sizes in bytes, views apart: what they take where nothing is shared, `u64::MAX` when that is more.
+    /// Plain sum of the tensors' sizes in bytes, views apart: what they take where nothing is
+    /// shared, `u64::MAX` when that is more.
     #[must_use]
     pub fn naive(&self) -> u64 {
         let own = self.members.iter().filter(|member| !member.view);

@@ -1,11 +1,13 @@
-//! The instants at which something begins or ends, numbered in order of time: small numbers in the place of any 64-bit time.
+//! The instants at which something begins or ends, numbered in order of time: small numbers in the
+//! place of any 64-bit time.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::Buffer;
 
-/// First and last rank of every life, in the order of the buffers; lives without an instant and buffers without a byte have `(0, 0)`.
+/// First and last rank of every life, in the order of the buffers; lives without an instant and
+/// buffers without a byte have `(0, 0)`.
 #[derive(Debug)]
 pub(crate) struct Ranks {
     pub(crate) lives: Vec<(u32, u32)>,

@@ -74,7 +74,8 @@ pub fn sharing(problem: &Problem, plan: &Plan, i: usize, j: usize) -> Sharing {
     if lower < upper { Sharing::LiveTogether { lower, upper } } else { Sharing::Unordered }
 }
 
-/// A table of all buffers: place, life, who shares bytes with it, and who cannot because both may be live together.
+/// A table of all buffers: place, life, who shares bytes with it, and who cannot because both may
+/// be live together.
 #[must_use]
 pub fn sharing_table(problem: &Problem, plan: &Plan) -> String {
     let mut text = String::from(
@@ -122,9 +123,11 @@ fn few(text: &mut String, ids: &[u64]) {
     }
 }
 
-/// The plan with the columns of OpenVINO's memory-pool dump, `pool_type,layout,mem_ptr,mem_type,mem_pool_size,prim_id,unique_id,mem_size`:
-/// one row for each tensor. Tensors that begin at the same byte form one record, as large as the largest; `mem_ptr` is the
-/// offset in the arena, `layout` the size in bytes (plans know no element types), `prim_id` the operator that writes the tensor.
+/// The plan with the columns of OpenVINO's memory-pool dump,
+/// `pool_type,layout,mem_ptr,mem_type,mem_pool_size,prim_id,unique_id,mem_size`: one row for each
+/// tensor. Tensors that begin at the same byte form one record, as large as the largest; `mem_ptr`
+/// is the offset in the arena, `layout` the size in bytes (plans know no element types), `prim_id`
+/// the operator that writes the tensor.
 #[must_use]
 pub fn pool_dump_csv(plan: &Plan, graph: Option<&Graph>) -> String {
     let mut records: BTreeMap<(Memory, u64), (u64, Vec<usize>)> = BTreeMap::new();

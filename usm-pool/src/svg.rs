@@ -1,6 +1,7 @@
 //! A picture of a plan for people: time across, address up, one block for each tensor.
 //!
-//! Dark outlines mark the buffers of the certificate; the line of live bytes shows where the bound comes from. Everything has a tooltip.
+//! Dark outlines mark the buffers of the certificate; the line of live bytes shows where the bound
+//! comes from. Everything has a tooltip.
 
 mod axis;
 
@@ -27,7 +28,8 @@ const LEGEND: f64 = 64.0;
 const FILLS: [&str; 8] =
     ["#88bde6", "#fbb258", "#90cd97", "#f6aac9", "#bfa554", "#bc99c7", "#eddd46", "#f07e6e"];
 
-/// Draws a plan; `title` is the name of the graph or table. Names of tensors and operators come from the graph.
+/// Draws a plan; `title` is the name of the graph or table. Names of tensors and operators come
+/// from the graph.
 #[must_use]
 pub fn render(plan: &Plan, graph: Option<&Graph>, title: &str) -> String {
     let memories: Vec<Memory> =
@@ -303,7 +305,8 @@ impl<'a> Picture<'a> {
 }
 
 fn fill(id: u64) -> &'static str {
-    // Neighbours in id are neighbours in the picture: a step coprime to the palette keeps them apart.
+    // Neighbours in id are neighbours in the picture: a step coprime to the palette keeps them
+    // apart.
     FILLS[(id.wrapping_mul(3) % FILLS.len() as u64) as usize]
 }
 

@@ -1,4 +1,5 @@
-//! The one door to the lock, so that the models (`tests/loom.rs`) and valgrind can have one of theirs.
+//! The one door to the lock, so that the models (`tests/loom.rs`) and valgrind can have one of
+//! theirs.
 
 #[cfg(not(any(loom, usm_valgrind)))]
 pub(crate) use spin::mutex::SpinMutex as Mutex;

@@ -1,7 +1,8 @@
 //! The independent checker: shares no code with the planners, and needs no heap.
 //!
-//! [`intervals`] and [`conflicts`] compare every pair; [`sweep`] does the same for large in-order plans in `O(n log n)` with a heap.
-//! [`plan`] computes every number of a plan anew, [`graph`] everything from the operator graph.
+//! [`intervals`] and [`conflicts`] compare every pair; [`sweep`] does the same for large in-order
+//! plans in `O(n log n)` with a heap. [`plan`] computes every number of a plan anew, [`graph`]
+//! everything from the operator graph.
 
 #[cfg(feature = "alloc")]
 mod graph;
@@ -40,18 +41,21 @@ pub enum Violation {
     LengthMismatch { buffers: usize, other: usize },
     /// A tensor that the plan should place and does not, or places without need.
     Missing { id: u64 },
-    /// A tensor whose row says another size than the graph, or a place that contradicts the block it is a view of.
+    /// A tensor whose row says another size than the graph, or a place that contradicts the block
+    /// it is a view of.
     Misplaced { id: u64, offset: u64, expected: u64 },
     /// An operator may read `reader` after `writer` has overwritten it.
     Overwritten { op: usize, reader: u64, writer: u64 },
-    /// A row of the plan with another number than the problem and the offset of its buffer say; memories by number, device 0.
+    /// A row of the plan with another number than the problem and the offset of its buffer say;
+    /// memories by number, device 0.
     Row { index: usize, field: &'static str, said: u64, expected: u64 },
     /// A number of the plan that is another one when computed anew.
     Field { field: &'static str, said: u64, expected: u64 },
     /// A plan for another queue than its problem.
     #[cfg(feature = "alloc")]
     Queue { said: Queue, expected: Queue },
-    /// An ordering edge that is not the problem's, that the plan lacks, that names no operator, or that closes a cycle.
+    /// An ordering edge that is not the problem's, that the plan lacks, that names no operator, or
+    /// that closes a cycle.
     OrderingEdge { earlier: usize, later: usize },
     /// A certificate that names a tensor twice.
     Repeated { id: u64 },
@@ -117,8 +121,9 @@ impl fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-/// Checks an in-order plan: alignment, capacity, and no shared byte between buffers whose half-open lives overlap. Answers the peak,
-/// the largest `offset + size`, in bytes. Compares all pairs; needs no heap.
+/// Checks an in-order plan: alignment, capacity, and no shared byte between buffers whose half-open
+/// lives overlap. Answers the peak, the largest `offset + size`, in bytes. Compares all pairs;
+/// needs no heap.
 ///
 /// # Errors
 /// The first [`Violation`] found.
@@ -193,16 +198,17 @@ fn each(buffers: &[Buffer], offsets: &[u64], capacity: u64) -> Result<u64, Viola
     Ok(peak)
 }
 
-/// The bound in bytes that a time cut proves, from sizes alone: the sum of the buffers live at `time`.
-/// `None` when the sum exceeds 64 bits.
+/// The bound in bytes that a time cut proves, from sizes alone: the sum of the buffers live at
+/// `time`. `None` when the sum exceeds 64 bits.
 #[must_use]
 pub fn load_at(buffers: &[Buffer], time: u64) -> Option<u64> {
     let live = buffers.iter().filter(|buffer| buffer.lower <= time && time < buffer.upper);
     live.map(|buffer| buffer.size).try_fold(0_u64, u64::checked_add)
 }
 
-/// The bound in bytes that an antichain proves, from sizes alone: the sum of the named buffers (by index) when all pairs conflict.
-/// `None` when some pair does not, an index is out of range or repeated, or the sum exceeds 64 bits.
+/// The bound in bytes that an antichain proves, from sizes alone: the sum of the named buffers (by
+/// index) when all pairs conflict. `None` when some pair does not, an index is out of range or
+/// repeated, or the sum exceeds 64 bits.
 #[must_use]
 pub fn load_of(buffers: &[Buffer], relation: ConflictView<'_>, set: &[usize]) -> Option<u64> {
     let mut sum = 0_u64;

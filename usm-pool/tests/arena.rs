@@ -1,4 +1,5 @@
-//! Arenas on backends: random graphs run in one allocation, on the host and on an asynchronous queue, with memory poisoned at last use.
+//! Arenas on backends: random graphs run in one allocation, on the host and on an asynchronous
+//! queue, with memory poisoned at last use.
 
 #![cfg(feature = "alloc")]
 
@@ -29,8 +30,9 @@ fn stamp(tensor: usize) -> u8 {
     (tensor % 200) as u8 + 1
 }
 
-/// Runs a graph without views or in-place permits: tensors are claimed when their producer is submitted and let go when their last user is,
-/// poison following through the queue. Every read is a real copy through the queue into a probe, checked at the end.
+/// Runs a graph without views or in-place permits: tensors are claimed when their producer is
+/// submitted and let go when their last user is, poison following through the queue. Every read is
+/// a real copy through the queue into a probe, checked at the end.
 fn run<B: Backend + 'static>(
     graph: &Graph,
     plan: &Plan,
@@ -77,7 +79,8 @@ fn run<B: Backend + 'static>(
             if let Some(allocation) = &held[input] {
                 let bytes = allocation.size();
                 let mut probe = UsmVec::<u8, Device, B>::zeroed(&queue, bytes).expect("probe");
-                // SAFETY: each tensor was filled as it was claimed, and the memory stays in its place.
+                // SAFETY: each tensor was filled as it was claimed, and the memory stays in its
+                // place.
                 let memory = unsafe { probe.allocation_mut() };
                 let _ = queue.copy_bytes(memory, 0, allocation, 0, bytes).expect("read");
                 probes.push((input, probe));

@@ -1,5 +1,6 @@
-//! Random graphs rich in views, permits, loops and parts: planners, `Plan::verify` and `verify::graph` beside an executor that runs
-//! plans byte by byte. Rows are tampered with too. `N` says how many graphs, `SEED` which.
+//! Random graphs rich in views, permits, loops and parts: planners, `Plan::verify` and
+//! `verify::graph` beside an executor that runs plans byte by byte. Rows are tampered with too. `N`
+//! says how many graphs, `SEED` which.
 
 #![allow(
     warnings,
@@ -526,7 +527,8 @@ fn ooo(
         }
     }
     let mut e = Ex::new(g, rows, vw);
-    // loop enters: at the first start of a body op... only when carried; skip graphs with carried for ooo
+    // loop enters: at the first start of a body op... only when carried; skip graphs with carried
+    // for ooo
     for &(f, l) in g.loops() {
         for t in g.tensors() {
             if let Some(p) = t.producer {

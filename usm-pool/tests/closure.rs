@@ -10,7 +10,8 @@ use common::executor::Random;
 use usm_pool::dependency::Reachability;
 use usm_pool::{Graph, Op, Tensor};
 
-/// 20,000 operators in a random graph: the closure agrees with walks along the edges. The time is printed, not judged.
+/// 20,000 operators in a random graph: the closure agrees with walks along the edges. The time is
+/// printed, not judged.
 #[test]
 fn the_closure_of_twenty_thousand_operators_is_what_walking_finds() {
     let n = 20_000_u64;

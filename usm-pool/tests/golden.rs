@@ -1,7 +1,9 @@
-//! The same input gives the same plan on every platform: checksums of plans that were made once. A platform that passes proves it for itself.
+//! The same input gives the same plan on every platform: checksums of plans that were made once. A
+//! platform that passes proves it for itself.
 //!
-//! Why it holds: nothing that decides is a float, a hash order, an address, a clock or as wide as the machine; unstable sorts have keys
-//! without equals. A change of the planners changes the numbers: print the new ones with `--nocapture` and say in the commit why.
+//! Why it holds: nothing that decides is a float, a hash order, an address, a clock or as wide as
+//! the machine; unstable sorts have keys without equals. A change of the planners changes the
+//! numbers: print the new ones with `--nocapture` and say in the commit why.
 
 #![cfg(feature = "alloc")]
 

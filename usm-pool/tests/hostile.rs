@@ -1,4 +1,5 @@
-//! Inputs that are wrong in every way a file can be: typed errors that name the place, never a panic.
+//! Inputs that are wrong in every way a file can be: typed errors that name the place, never a
+//! panic.
 
 #![cfg(feature = "alloc")]
 
@@ -158,7 +159,8 @@ fn errors_name_the_place_and_the_numbers() {
     assert_eq!(duplicate.unwrap_err(), GraphError::DuplicateTensor { tensor: 3 });
 }
 
-/// Chains as long as the graph, without recursion: views of views, and in-place results of in-place results.
+/// Chains as long as the graph, without recursion: views of views, and in-place results of in-place
+/// results.
 #[test]
 fn depth_of_the_input_is_no_depth_of_the_stack() {
     let n = 20_000_u64;

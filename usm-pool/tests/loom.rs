@@ -1,5 +1,6 @@
-//! Models of an arena whose parts several threads claim and give back while operations on them are under way: `cargo xtask loom`. The
-//! backend is the mock, which counts the events that an operation waits for.
+//! Models of an arena whose parts several threads claim and give back while operations on them are
+//! under way: `cargo xtask loom`. The backend is the mock, which counts the events that an
+//! operation waits for.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -17,7 +18,8 @@ fn model(run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// Two tensors in the same bytes, in a context and an arena whose locks were used once: loom's objects are made by this thread.
+/// Two tensors in the same bytes, in a context and an arena whose locks were used once: loom's
+/// objects are made by this thread.
 fn office(mock: &Mock) -> (Context<Mock>, Queue<Mock>, Arena<Mock>) {
     let buffers = vec![Buffer::new(7, 0, 1, 64).aligned(64), Buffer::new(8, 1, 2, 64).aligned(64)];
     let problem = Problem::from_buffers(buffers).expect("a problem");

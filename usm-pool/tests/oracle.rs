@@ -1,4 +1,5 @@
-//! Out-of-order conflicts against brute force: every state that an execution of a small random graph can reach.
+//! Out-of-order conflicts against brute force: every state that an execution of a small random
+//! graph can reach.
 
 #![cfg(feature = "alloc")]
 
@@ -9,7 +10,8 @@ use usm_pool::alias::{Blocks, InPlace};
 use usm_pool::dependency::{Queue, conflicts};
 use usm_pool::{Graph, Op, Tensor};
 
-/// A random graph of `n` operators, each with one output; each reads each earlier output with probability `percent`.
+/// A random graph of `n` operators, each with one output; each reads each earlier output with
+/// probability `percent`.
 fn random_graph(random: &mut Random, n: usize, percent: u64) -> Graph {
     let mut builder = Graph::builder().default_alignment(1);
     for op in 0..n {
@@ -23,10 +25,11 @@ fn random_graph(random: &mut Random, n: usize, percent: u64) -> Graph {
     builder.build().expect("graph")
 }
 
-/// Pairs of tensors that are live together in some reachable state, as one bit mask for each tensor.
+/// Pairs of tensors that are live together in some reachable state, as one bit mask for each
+/// tensor.
 ///
-/// A state is the set of finished operators; everything that is ready may be running. A tensor is live from the start of its producer
-/// until the end of its last user.
+/// A state is the set of finished operators; everything that is ready may be running. A tensor is
+/// live from the start of its producer until the end of its last user.
 fn live_together(graph: &Graph) -> Vec<u64> {
     let n = graph.ops().len();
     let before: Vec<u64> =

@@ -1,4 +1,5 @@
-//! Device memory first, host memory for what does not fit; constants; plans without a heap; reports.
+//! Device memory first, host memory for what does not fit; constants; plans without a heap;
+//! reports.
 
 #![cfg(feature = "alloc")]
 
@@ -88,7 +89,8 @@ proptest! {
             }
             let nowhere = problem.buffers().iter().zip(&found.memory).filter(|(_, memory)| memory.is_none());
             prop_assert_eq!(&found.spilled, &nowhere.map(|(buffer, _)| buffer.id).collect::<Vec<_>>());
-            // What is nowhere would not have fitted alone in what was left of any memory, or at least not beside its part.
+            // What is nowhere would not have fitted alone in what was left of any memory, or at
+            // least not beside its part.
             for (buffer, memory) in problem.buffers().iter().zip(&found.memory) {
                 let empty = |(part, space): (&Part, &Space)| part.plan.peak == 0 && buffer.size <= space.size.min(space.max_alloc.unwrap_or(u64::MAX));
                 prop_assert!(memory.is_some() || !found.parts.iter().zip(&spaces).any(empty), "{} was left out", buffer.id);

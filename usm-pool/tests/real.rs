@@ -1,4 +1,5 @@
-//! Real graphs: lives, dependencies, plans of every strategy, bounds; the figures are printed with `--nocapture`.
+//! Real graphs: lives, dependencies, plans of every strategy, bounds; the figures are printed with
+//! `--nocapture`.
 
 #![cfg(feature = "alloc")]
 

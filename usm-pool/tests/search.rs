@@ -18,7 +18,8 @@ fn run(problem: &Problem, strategy: PlanStrategy, nodes: u64, capacity: Option<u
     plan
 }
 
-/// Least peak over all orders of stacking: in the order of its offsets, a compacted optimum is one of them.
+/// Least peak over all orders of stacking: in the order of its offsets, a compacted optimum is one
+/// of them.
 fn least_peak(problem: &Problem) -> u64 {
     fn descend(problem: &Problem, tops: &mut Vec<(usize, u64)>, best: &mut u64) {
         let buffers = problem.buffers();
@@ -137,7 +138,8 @@ fn large_instances_are_planned_by_the_skyline_and_repaired() {
 
 #[test]
 fn a_stack_at_the_heaviest_instant_is_filled_without_a_hole() {
-    // A training step: activations wait for the way back, gradients for the optimiser, with temporaries on both ways.
+    // A training step: activations wait for the way back, gradients for the optimiser, with
+    // temporaries on both ways.
     let layers = 60;
     let (mut buffers, turn, end) = (Vec::new(), 4 * layers, 8 * layers);
     let mut push = |lower, upper, size| buffers.push(Buffer::new(buffers.len() as u64, lower, upper, size));
@@ -188,7 +190,8 @@ fn stopping_keeps_the_best_plan_so_far() {
 
 #[test]
 fn a_proof_by_search_names_what_was_tried() {
-    // Three lives in a ring of overlaps: any two meet, never all three, so the cut says 10 and the optimum is higher.
+    // Three lives in a ring of overlaps: any two meet, never all three, so the cut says 10 and the
+    // optimum is higher.
     let mut conflicts = ConflictGraph::new(5).expect("graph");
     for i in 0..5 {
         conflicts.insert(i, (i + 1) % 5);

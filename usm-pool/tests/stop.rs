@@ -16,7 +16,8 @@ impl Random {
     }
 }
 
-/// Operators of which each reads two of the last `reach` tensors, may write over one of them, and every seventh has another alignment.
+/// Operators of which each reads two of the last `reach` tensors, may write over one of them, and
+/// every seventh has another alignment.
 fn graph(ops: u64, reach: u64) -> Graph {
     let mut random = Random(ops + reach);
     let mut builder = Graph::builder().tensor(Tensor::new(0, 64).kind(TensorKind::Input));

@@ -1,4 +1,5 @@
-//! Plans of graphs rich in views and permits, run byte by byte; and what the verifier accepts, whoever made it.
+//! Plans of graphs rich in views and permits, run byte by byte; and what the verifier accepts,
+//! whoever made it.
 
 #![cfg(feature = "alloc")]
 
@@ -94,7 +95,8 @@ fn described(graph: &Graph, rows: &[Row]) -> String {
     text
 }
 
-/// Families of tensors at random places, often one over what its operator reads. Whatever the verifier accepts must run.
+/// Families of tensors at random places, often one over what its operator reads. Whatever the
+/// verifier accepts must run.
 #[test]
 fn whatever_the_verifier_accepts_runs_right() {
     let mut random = Random(51);
@@ -146,7 +148,8 @@ fn misplace(graph: &Graph, rows: &mut [Row], random: &mut Random) {
     }
 }
 
-/// An addition of a table and its first row, which broadcasts: the permit for the table is none for the row.
+/// An addition of a table and its first row, which broadcasts: the permit for the table is none for
+/// the row.
 fn addition(row_of_table: (u64, u64), permits: &[(u64, u64)]) -> Graph {
     let (offset, size) = row_of_table;
     let mut add = Op::new("add").inputs([0, 1]).outputs([2]);
@@ -213,7 +216,8 @@ fn the_verifier_refuses_a_result_over_a_view_without_permit() {
     }
 }
 
-/// A result that another operator writes the rest of must wait for the input that it lies over, also where nothing orders the two.
+/// A result that another operator writes the rest of must wait for the input that it lies over,
+/// also where nothing orders the two.
 #[test]
 fn the_rest_of_a_result_does_not_come_before_its_input_is_over() {
     let graph = Graph::builder()

@@ -1,4 +1,5 @@
-//! Reference operations of a module that cancel out, by each method. `cargo run -p usm-prune --example prune_module [FILE.ll]`
+//! Reference operations of a module that cancel out, by each method.
+//! `cargo run -p usm-prune --example prune_module [FILE.ll]`
 
 use usm_prune::{Method, Options, prune_llvm};
 

@@ -1,4 +1,5 @@
-//! A control-flow graph that keeps only what pruning looks at: blocks, edges and reference operations.
+//! A control-flow graph that keeps only what pruning looks at: blocks, edges and reference
+//! operations.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -77,14 +78,15 @@ impl CfgBuilder {
         Self::default()
     }
 
-    /// Adds a block; the first is the entry. `raising`: the block leaves the function with an exception.
+    /// Adds a block; the first is the entry. `raising`: the block leaves the function with an
+    /// exception.
     pub fn block(&mut self, raising: bool) -> BlockId {
         self.raising.push(raising);
         BlockId((self.raising.len() - 1) as u32)
     }
 
-    /// Adds an edge; the order of a block's edges is the order of its terminator's successors, and the same
-    /// edge may come twice.
+    /// Adds an edge; the order of a block's edges is the order of its terminator's successors, and
+    /// the same edge may come twice.
     pub fn edge(&mut self, from: BlockId, to: BlockId) {
         self.edges.push((from.0, to.0));
     }
@@ -217,7 +219,8 @@ impl Cfg {
 
 #[cfg(test)]
 impl Cfg {
-    /// Blocks without operations and any edges between them; ends are taken modulo the number of blocks.
+    /// Blocks without operations and any edges between them; ends are taken modulo the number of
+    /// blocks.
     pub(super) fn of_edges(blocks: u32, edges: &[(u32, u32)]) -> Self {
         let mut builder = CfgBuilder::new();
         for _ in 0..blocks {

@@ -1,10 +1,11 @@
 //! An increment and a decrement of the same value in two blocks that always run together.
 //!
-//! A pair goes when the increment's block dominates the decrement's, which post-dominates the increment's, no way leads back
-//! to the tail without the head, and nothing is given back on the way. Of all blocks that post-dominate a head, only the
-//! nearest with a busy span can be its tail: before it nothing is given back, and itself it gives back. So increments wait where that block
-//! is, sorted by value, and move up with it; one is looked at when something changed for it, in the order in which passes over all
-//! increments would have come to it.
+//! A pair goes when the increment's block dominates the decrement's, which post-dominates the
+//! increment's, no way leads back to the tail without the head, and nothing is given back on the
+//! way. Of all blocks that post-dominate a head, only the nearest with a busy span can be its tail:
+//! before it nothing is given back, and itself it gives back. So increments wait where that block
+//! is, sorted by value, and move up with it; one is looked at when something changed for it, in the
+//! order in which passes over all increments would have come to it.
 //!
 //! Beyond the reference a fan near that block takes the place of its decrement.
 
@@ -26,7 +27,8 @@ pub(crate) struct Diamonds {
     /// What goes beyond the reference.
     extension: Option<Extension>,
     spans: Spans,
-    /// At each block, the increments whose nearest busy span begins there: value and place in function order.
+    /// At each block, the increments whose nearest busy span begins there: value and place in
+    /// function order.
     waiting: Vec<BTreeSet<(Value, u32)>>,
     /// Those of them that no decrement of that block can be for.
     refused: Vec<Vec<u32>>,
@@ -119,7 +121,8 @@ impl Diamonds {
         }
     }
 
-    /// Removes an increment with its decrement, or those of a fan, if it has them now. Returns how many operations were removed.
+    /// Removes an increment with its decrement, or those of a fan, if it has them now. Returns how
+    /// many operations were removed.
     fn remove(&mut self, index: &mut Index<'_>, walker: &mut Walker, place: u32) -> usize {
         let (head, inc) = index.increments()[place as usize];
         let busy = self.spans.busy(head);
@@ -154,9 +157,10 @@ impl Diamonds {
         if dominated {
             self.refused[busy as usize].push(place);
         }
-        // A head that does not dominate a tail does not dominate what comes behind it either: a path past the head to
-        // the tail goes on to there, and would have to come back over the head and so to the tail again. Nor does a head that
-        // repeats before a tail stop before what comes behind it.
+        // A head that does not dominate a tail does not dominate what comes behind it either: a
+        // path past the head to the tail goes on to there, and would have to come back over the
+        // head and so to the tail again. Nor does a head that repeats before a tail stop before
+        // what comes behind it.
         0
     }
 
@@ -172,7 +176,8 @@ impl Diamonds {
         }
     }
 
-    /// Asks the next increment that waits for a decrement of the same value, behind `place` in this pass.
+    /// Asks the next increment that waits for a decrement of the same value, behind `place` in this
+    /// pass.
     fn ask_again(&mut self, index: &Index<'_>, walker: &mut Walker, place: u32, next: u32) {
         let (head, inc) = index.increments()[place as usize];
         let busy = self.spans.busy(head);

@@ -49,7 +49,8 @@ impl DominatorTree {
         self.depth[block as usize]
     }
 
-    /// Blocks in reach, each behind those that dominate it, and each with all that it dominates behind it.
+    /// Blocks in reach, each behind those that dominate it, and each with all that it dominates
+    /// behind it.
     pub(super) fn preorder(&self) -> Vec<u32> {
         let reached = self.enter.iter().filter(|&&enter| enter != NONE).count();
         let mut order = alloc::vec![0; reached];
@@ -138,8 +139,8 @@ impl DominatorTree {
     }
 }
 
-/// The node with the least semidominator on the tree path from `v` up to, without, the nodes not processed
-/// yet (numbers up to `last`).
+/// The node with the least semidominator on the tree path from `v` up to, without, the nodes not
+/// processed yet (numbers up to `last`).
 fn eval(
     v: u32,
     last: u32,
@@ -156,7 +157,8 @@ fn eval(
         path.push(node);
         node = ancestor[node as usize];
     }
-    // `node` hangs directly below an unprocessed one: its label is settled. Compress the rest onto it.
+    // `node` hangs directly below an unprocessed one: its label is settled. Compress the rest onto
+    // it.
     let top = ancestor[node as usize];
     let mut best = label[node as usize];
     while let Some(node) = path.pop() {
@@ -170,9 +172,9 @@ fn eval(
     best
 }
 
-/// The roots of post-dominance, chosen as LLVM does, since the reference pass answers by them: blocks
-/// without successors; then, for blocks from which none of those is reached, the last block that a walk
-/// along successors numbers; then without those that reach another root.
+/// The roots of post-dominance, chosen as LLVM does, since the reference pass answers by them:
+/// blocks without successors; then, for blocks from which none of those is reached, the last block
+/// that a walk along successors numbers; then without those that reach another root.
 pub(super) fn exits(cfg: &Cfg) -> Vec<u32> {
     let n = cfg.len();
     let mut roots: Vec<u32> = cfg.blocks().filter(|&block| cfg.succ().of(block).is_empty()).collect();

@@ -1,7 +1,8 @@
 //! One increment against a decrement on every path that leaves it.
 //!
-//! Where a head's paths lead until something is given back does not depend on the value: one walk serves all increments of a head, until one of
-//! the blocks where it ended gives nothing back any more. A head is looked at again only after that, because nothing else turns a no into a yes.
+//! Where a head's paths lead until something is given back does not depend on the value: one walk
+//! serves all increments of a head, until one of the blocks where it ended gives nothing back any
+//! more. A head is looked at again only after that, because nothing else turns a no into a yes.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -45,9 +46,9 @@ impl Fans {
         }
     }
 
-    /// Removes increments with one decrement on every path that follows: paths end in a block that gives the value back,
-    /// or, in the pass for that, in a block that raises. One pass in function order. Returns how many operations
-    /// were removed.
+    /// Removes increments with one decrement on every path that follows: paths end in a block that
+    /// gives the value back, or, in the pass for that, in a block that raises. One pass in function
+    /// order. Returns how many operations were removed.
     pub(crate) fn prune(&mut self, index: &mut Index<'_>, walker: &mut Walker) -> usize {
         let mut removed = 0;
         let mut next = 0;
@@ -148,8 +149,8 @@ impl Search {
         }
     }
 
-    /// Finds the ends of all paths; false when there is a path, or a number of them, because of which no increment of
-    /// `head` can be removed, now or when fewer blocks give something back.
+    /// Finds the ends of all paths; false when there is a path, or a number of them, because of
+    /// which no increment of `head` can be removed, now or when fewer blocks give something back.
     fn run(&mut self, index: &Index<'_>, head: u32, raising: bool, subgraph_limit: usize) -> bool {
         self.seen.clear();
         self.tails.clear();

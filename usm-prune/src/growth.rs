@@ -15,8 +15,8 @@ fn steps(mut cfg: Cfg, method: Method) -> (u64, usize) {
     (index.work.get(), stats.total())
 }
 
-/// Four times the blocks take less than six times the steps, 16 times the blocks less than 30 times, and as much more is
-/// removed.
+/// Four times the blocks take less than six times the steps, 16 times the blocks less than 30
+/// times, and as much more is removed.
 #[test]
 fn work_grows_nearly_as_the_graph_does() {
     for (name, shape) in shapes::SHAPES {

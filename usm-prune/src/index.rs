@@ -22,7 +22,8 @@ pub(crate) struct Index<'a> {
     increments: Vec<(u32, Op)>,
     /// Of each block, the first of them that may be live, and where they end.
     own: Vec<Range<u32>>,
-    /// Blocks that gave back their last reference, and those that lost an increment, in the order of the removals.
+    /// Blocks that gave back their last reference, and those that lost an increment, in the order
+    /// of the removals.
     cleared: Vec<u32>,
     changed: Vec<u32>,
     /// Live operations of large blocks, in order.

@@ -56,8 +56,8 @@ impl Passes {
     /// None: only the order of operations within blocks changes.
     pub const NONE: Self = Self { per_block: false, diamond: false, fanout: false, fanout_raise: false };
 
-    /// Reads a comma-separated list of `per_bb`, `diamond`, `fanout`, `fanout_raise` and `all`, the spelling of
-    /// `NUMBA_LLVM_REFPRUNE_FLAGS`; gives the first unknown name back.
+    /// Reads a comma-separated list of `per_bb`, `diamond`, `fanout`, `fanout_raise` and `all`, the
+    /// spelling of `NUMBA_LLVM_REFPRUNE_FLAGS`; gives the first unknown name back.
     pub fn parse(list: &str) -> Result<Self, &str> {
         let mut passes = Self::NONE;
         for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -83,9 +83,10 @@ pub enum Method {
     /// The pass of llvmlite: same operations removed, same statistics.
     #[default]
     Reference,
-    /// Pairs inside blocks and webs, which cover diamonds and fans, and also increments that join before a
-    /// decrement, loops and large regions. Unlike the reference this keeps the net count of every path that passes no
-    /// raising block also where the increment's block can repeat before the decrement; without `fanout_raise` of every path.
+    /// Pairs inside blocks and webs, which cover diamonds and fans, and also increments that join
+    /// before a decrement, loops and large regions. Unlike the reference this keeps the net count
+    /// of every path that passes no raising block also where the increment's block can repeat
+    /// before the decrement; without `fanout_raise` of every path.
     Extended,
 }
 
@@ -98,8 +99,9 @@ pub struct Options {
     pub passes: Passes,
     /// Steps after which the search of the two fanout passes gives up on a block.
     pub subgraph_limit: usize,
-    /// Blocks after which the search for one web gives up. All searches together take steps in proportion to the graph; when
-    /// those are used up, on large graphs only, each gives up near where it began.
+    /// Blocks after which the search for one web gives up. All searches together take steps in
+    /// proportion to the graph; when those are used up, on large graphs only, each gives up near
+    /// where it began.
     pub web_limit: usize,
 }
 
@@ -144,8 +146,8 @@ impl core::ops::AddAssign for PruneStats {
     }
 }
 
-/// Removes what cancels out. The graph is normalised first, also when no pass is selected: in a block with an
-/// increment, decrements move behind increments.
+/// Removes what cancels out. The graph is normalised first, also when no pass is selected: in a
+/// block with an increment, decrements move behind increments.
 pub fn prune(cfg: &mut Cfg, options: &Options) -> PruneStats {
     normalize::normalize(cfg);
     let mut stats = PruneStats::default();

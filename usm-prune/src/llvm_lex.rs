@@ -21,7 +21,8 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '_' | '$' | '-')
 }
 
-/// The tokens of a line up to its comment. Strings do not span lines in LLVM IR, so lines stand alone.
+/// The tokens of a line up to its comment. Strings do not span lines in LLVM IR, so lines stand
+/// alone.
 pub(crate) fn tokens(line: &str) -> Lexer<'_> {
     Lexer { rest: line }
 }

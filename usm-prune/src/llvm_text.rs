@@ -1,9 +1,9 @@
 //! LLVM IR text in, LLVM IR text out, without LLVM.
 //!
 //! Only what pruning needs is read: function bodies, labels, terminators, calls of `NRT_incref` and
-//! `NRT_decref`, and the stores that mark a raising block. All other text is passed on as it is. The text may
-//! be of any LLVM version; an instruction must not share its line with another, nor a reference operation with a label (no
-//! printer does that).
+//! `NRT_decref`, and the stores that mark a raising block. All other text is passed on as it is.
+//! The text may be of any LLVM version; an instruction must not share its line with another, nor a
+//! reference operation with a label (no printer does that).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,8 +18,8 @@ use crate::{Options, PruneStats, prune};
 /// A pruned module.
 #[derive(Clone, Debug)]
 pub struct PrunedText {
-    /// The module without the removed calls. In blocks with an increment, the decrements that are left stand
-    /// before the terminator.
+    /// The module without the removed calls. In blocks with an increment, the decrements that are
+    /// left stand before the terminator.
     pub text: String,
     /// The functions with a body, in order, and what was removed from each.
     pub functions: Vec<(String, PruneStats)>,
@@ -351,7 +351,8 @@ fn reference_call(line: &str, at: usize) -> Result<Option<(OpKind, Operand<'_>)>
         }
         let (Some(kind), 0, Some(Token::Sign('('))) = (callee(token), depth, rest.peek()) else { continue };
         if !is_call {
-            // Called by an instruction other than a call, or behind another instruction of the line.
+            // Called by an instruction other than a call, or behind another instruction of the
+            // line.
             let mut first = tokens(line);
             let invoked = first.any(|token| matches!(token, Token::Word("invoke" | "callbr")));
             return if invoked { Ok(None) } else { error(at, TextErrorKind::NotOneInstruction) };
@@ -384,8 +385,8 @@ fn operand<'a>(rest: &mut impl Iterator<Item = Token<'a>>, line: &'a str) -> Opt
         match token {
             Token::Sign('(') => {
                 depth += 1;
-                // `dereferenceable(8)` and the like are closed again before the value; an expression is not
-                // followed by one.
+                // `dereferenceable(8)` and the like are closed again before the value; an
+                // expression is not followed by one.
                 nested = true;
             }
             Token::Sign(')') => {

@@ -1,8 +1,8 @@
 //! The innermost loop of every block, for graphs of any shape.
 //!
-//! A loop is what comes back to its header without leaving the header's subtree in a depth-first walk
-//! (Havlak). Irreducible graphs stay near linear as Ramalingam showed: an edge between two subtrees
-//! counts from the block on at which they join.
+//! A loop is what comes back to its header without leaving the header's subtree in a depth-first
+//! walk (Havlak). Irreducible graphs stay near linear as Ramalingam showed: an edge between two
+//! subtrees counts from the block on at which they join.
 
 use alloc::vec::Vec;
 
@@ -55,11 +55,12 @@ impl Loops {
         blocks
     }
 
-    /// Whether every way from `tail` back to itself leads over `head`, which dominates it (in the direction of the walk); `None`
-    /// out of reach.
+    /// Whether every way from `tail` back to itself leads over `head`, which dominates it (in the
+    /// direction of the walk); `None` out of reach.
     ///
-    /// A cycle through `tail` without `head` lies below its first block in the walk, which then lies below `head`:
-    /// otherwise a path from the root along the tree and that cycle would come to `tail` without `head`.
+    /// A cycle through `tail` without `head` lies below its first block in the walk, which then
+    /// lies below `head`: otherwise a path from the root along the tree and that cycle would come
+    /// to `tail` without `head`.
     pub(crate) fn returns_over(&self, head: u32, tail: u32) -> Option<bool> {
         let number = self.number[tail as usize];
         if number == NONE {
@@ -81,8 +82,8 @@ struct Edge {
 /// Numbers all blocks in reach and finds where the ends of each edge join.
 fn walk(roots: &[u32], next: &Adjacency, number: &mut [u32]) -> Vec<Edge> {
     let mut edges = Vec::new();
-    // A block is merged into its parent when the walk leaves it: what is found of a block seen before is its nearest
-    // ancestor on the stack. Number 0 stands above all roots.
+    // A block is merged into its parent when the walk leaves it: what is found of a block seen
+    // before is its nearest ancestor on the stack. Number 0 stands above all roots.
     let mut above = alloc::vec![0];
     let mut stack: Vec<(u32, usize)> = Vec::new();
     for &root in roots {

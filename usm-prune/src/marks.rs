@@ -1,4 +1,5 @@
-//! Sets of blocks that are emptied often: a mark says in which round it was made, so that emptying takes no time.
+//! Sets of blocks that are emptied often: a mark says in which round it was made, so that emptying
+//! takes no time.
 
 use alloc::vec::Vec;
 

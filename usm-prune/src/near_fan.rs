@@ -1,5 +1,5 @@
-//! The blocks near a block that give something back on every path from it, exactly once: together they are to what comes before
-//! it like one decrement behind it.
+//! The blocks near a block that give something back on every path from it, exactly once: together
+//! they are to what comes before it like one decrement behind it.
 
 use alloc::vec::Vec;
 
@@ -22,8 +22,8 @@ impl NearFan {
         Self { seen: Marks::new(blocks), tails: Vec::new(), inner: Vec::new() }
     }
 
-    /// Whether there is a fan at `head`, which gives nothing back itself. That changes only when `head` or one of the tails that were
-    /// found gives nothing back any more.
+    /// Whether there is a fan at `head`, which gives nothing back itself. That changes only when
+    /// `head` or one of the tails that were found gives nothing back any more.
     pub(crate) fn is_at(&mut self, index: &Index<'_>, walker: &mut Walker, head: u32) -> bool {
         if index.has_dec(head) || !self.search(index, head) {
             self.tails.clear();
@@ -36,7 +36,8 @@ impl NearFan {
         &self.tails
     }
 
-    /// Whether every path from `head` comes to a block that gives something back, before `head` again and before it ends.
+    /// Whether every path from `head` comes to a block that gives something back, before `head`
+    /// again and before it ends.
     fn search(&mut self, index: &Index<'_>, head: u32) -> bool {
         self.seen.clear();
         self.tails.clear();

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use crate::cfg::{Op, OpKind, Value};
 use crate::index::{Index, Pick};
 
-/// Removes operations on null, then pairs each increment, from the last to the first, with the first
-/// decrement of the same value. Returns how many operations were removed.
+/// Removes operations on null, then pairs each increment, from the last to the first, with the
+/// first decrement of the same value. Returns how many operations were removed.
 pub(crate) fn prune(index: &mut Index<'_>) -> usize {
     let mut removed = 0;
     let mut increments: Vec<Op> = Vec::new();
@@ -29,8 +29,8 @@ pub(crate) fn prune(index: &mut Index<'_>) -> usize {
     removed
 }
 
-/// The pass before llvmlite had one (`NUMBA_LLVM_REFPRUNE_PASS=0`): pairs only, last with last, and null like
-/// any other value. Returns how many operations were removed.
+/// The pass before llvmlite had one (`NUMBA_LLVM_REFPRUNE_PASS=0`): pairs only, last with last, and
+/// null like any other value. Returns how many operations were removed.
 pub(crate) fn prune_legacy(index: &mut Index<'_>) -> usize {
     let mut removed = 0;
     let mut increments: Vec<Op> = Vec::new();

@@ -1,8 +1,10 @@
-//! A decrement and a later increment of the same value in two blocks that always run together: the object lives on in between instead.
+//! A decrement and a later increment of the same value in two blocks that always run together: the
+//! object lives on in between instead.
 //!
-//! Unlike for an increment and its decrement it does not matter what is given back on the way, so blocks that always run together, in turns on
-//! every path, form classes, and within a class decrements and increments of a value match like brackets. Once is enough:
-//! what other passes remove leaves no bracket to match that was not there.
+//! Unlike for an increment and its decrement it does not matter what is given back on the way, so
+//! blocks that always run together, in turns on every path, form classes, and within a class
+//! decrements and increments of a value match like brackets. Once is enough: what other passes
+//! remove leaves no bracket to match that was not there.
 
 use alloc::vec::Vec;
 
@@ -17,7 +19,8 @@ const MAX_STEPS: usize = 64;
 /// Removes such pairs. Returns how many operations were removed.
 pub(crate) fn prune(index: &mut Index<'_>) -> usize {
     let classes = Classes::new(index);
-    // Value, class, place on the way from the class's first block, then within the block; what it is.
+    // Value, class, place on the way from the class's first block, then within the block; what it
+    // is.
     let mut ops: Vec<(Value, u32, u32, u32, OpKind, u32)> = Vec::new();
     for (place, &block) in (0u32..).zip(&classes.order) {
         for kind in [OpKind::Inc, OpKind::Dec] {

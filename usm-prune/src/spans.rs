@@ -1,14 +1,16 @@
 //! Which blocks nothing is given back behind, up to a block that always follows.
 //!
-//! The *span* of a block is what can run from it on, itself included, before its immediate post-dominator. It is
-//! *busy* while something in it gives a reference back. From a head to one of its post-dominators nothing is given back
-//! exactly when no block on the way up the tree has a busy span: so what is asked of a head is its nearest ancestor that
-//! is busy, and spans only ever cease to be.
+//! The *span* of a block is what can run from it on, itself included, before its immediate
+//! post-dominator. It is *busy* while something in it gives a reference back. From a head to one of
+//! its post-dominators nothing is given back exactly when no block on the way up the tree has a
+//! busy span: so what is asked of a head is its nearest ancestor that is busy, and spans only ever
+//! cease to be.
 //!
-//! A span consists of its block and, for each successor, of the spans on the way from there up to the same
-//! post-dominator. That is a recurrence over siblings of the tree and what hangs below them. Siblings that run in circles have equal
-//! answers and form a group; a group ceases to be busy when its last reason does: a decrement of one of its blocks, or a
-//! way with a busy span. A way waits at its first busy span and moves on when that ceases to be busy.
+//! A span consists of its block and, for each successor, of the spans on the way from there up to
+//! the same post-dominator. That is a recurrence over siblings of the tree and what hangs below
+//! them. Siblings that run in circles have equal answers and form a group; a group ceases to be
+//! busy when its last reason does: a decrement of one of its blocks, or a way with a busy span. A
+//! way waits at its first busy span and moves on when that ceases to be busy.
 
 use alloc::vec::Vec;
 
@@ -50,7 +52,8 @@ struct Way {
 }
 
 impl Spans {
-    /// The spans, and each block that was found not to be busy with its nearest busy ancestor at that moment.
+    /// The spans, and each block that was found not to be busy with its nearest busy ancestor at
+    /// that moment.
     pub(crate) fn new(index: &Index<'_>, up: &DominatorTree, idle: &mut Vec<(u32, u32)>) -> Self {
         let n = index.cfg.len();
         let mut spans = Self {
@@ -75,7 +78,8 @@ impl Spans {
         }
         for edge in &edges {
             let group = spans.group[edge.from as usize];
-            // A sibling of the same group is busy exactly when this one is, so the way ends below it.
+            // A sibling of the same group is busy exactly when this one is, so the way ends below
+            // it.
             let other = spans.group[edge.top as usize] != group;
             let end = spans.depth[edge.top as usize] - u32::from(other);
             if spans.depth[edge.to as usize] > end {
@@ -96,8 +100,8 @@ impl Spans {
         find(&mut self.busy, block)
     }
 
-    /// Notes that `block` gives nothing back any more. Adds each block whose span is idle from now on to `idle`, with its
-    /// nearest busy ancestor at that moment.
+    /// Notes that `block` gives nothing back any more. Adds each block whose span is idle from now
+    /// on to `idle`, with its nearest busy ancestor at that moment.
     pub(crate) fn clear(&mut self, block: u32, idle: &mut Vec<(u32, u32)>) {
         self.drop_reason(self.group[block as usize]);
         self.settle(idle);
@@ -148,7 +152,8 @@ impl Spans {
         }
     }
 
-    /// Merges two heaps of ways; goes as deep as right spines are long, the logarithm of their size.
+    /// Merges two heaps of ways; goes as deep as right spines are long, the logarithm of their
+    /// size.
     fn merge(&mut self, a: u32, b: u32) -> u32 {
         if a == NONE || b == NONE {
             return a.min(b);
@@ -174,8 +179,8 @@ struct Edge {
     top: u32,
 }
 
-/// Strongly connected siblings (Tarjan, without recursion): the group of each block, the blocks sorted by group, where each
-/// group begins.
+/// Strongly connected siblings (Tarjan, without recursion): the group of each block, the blocks
+/// sorted by group, where each group begins.
 fn groups(n: usize, edges: &[Edge]) -> (Vec<u32>, Vec<u32>, Vec<u32>) {
     let siblings = Adjacency::new(n as u32, edges.iter().map(|edge| (edge.from, edge.top)));
     let mut group = alloc::vec![NONE; n];

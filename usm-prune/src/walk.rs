@@ -45,10 +45,11 @@ impl Walker {
         self.between.clear();
     }
 
-    /// Whether every path that comes to a tail comes from `head` and through no other tail: then each tail
-    /// runs at most once for each run of the head, and never without it. `raises`: blocks where
-    /// paths from the head end by raising; when given, what comes to a tail that raises is not looked at.
-    /// `inner`, when given: all other blocks on the paths from the head to tails and raises, with which the walk is no larger than they are.
+    /// Whether every path that comes to a tail comes from `head` and through no other tail: then
+    /// each tail runs at most once for each run of the head, and never without it. `raises`: blocks
+    /// where paths from the head end by raising; when given, what comes to a tail that raises is
+    /// not looked at. `inner`, when given: all other blocks on the paths from the head to tails and
+    /// raises, with which the walk is no larger than they are.
     pub(crate) fn tails_follow_head(
         &mut self,
         index: &Index<'_>,

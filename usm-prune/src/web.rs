@@ -1,17 +1,20 @@
 //! Sets of increments and decrements that cancel on every path, however they branch and join.
 //!
-//! A *web* of a value is the least set of its operations such that every path leaving one of its sources
-//! meets one of its sinks before anything forbidden, and every path coming to a sink comes from a source.
-//! Sources and sinks then alternate on every path, so removing all of them leaves the net count of every
-//! path as it was. An operation like a source's inside the region stays. Two kinds:
+//! A *web* of a value is the least set of its operations such that every path leaving one of its
+//! sources meets one of its sinks before anything forbidden, and every path coming to a sink comes
+//! from a source. Sources and sinks then alternate on every path, so removing all of them leaves
+//! the net count of every path as it was. An operation like a source's inside the region stays. Two
+//! kinds:
 //!
-//! - increments to decrements: the count is lower in between, so nothing else may be given back there;
-//! - decrements to increments: the count is higher in between, which lets an object live longer, never
-//!   shorter; anything may happen there.
+//! - increments to decrements: the count is lower in between, so nothing else may be given back
+//!   there;
+//! - decrements to increments: the count is higher in between, which lets an object live longer,
+//!   never shorter; anything may happen there.
 //!
-//! A web never spans a definition of its value: the definition dominates all operations, so it is reached
-//! for the first time without a source behind it, and the backward search comes to the entry and gives up.
-//! Between the two operations of any path the value is therefore the same object.
+//! A web never spans a definition of its value: the definition dominates all operations, so it is
+//! reached for the first time without a source behind it, and the backward search comes to the
+//! entry and gives up. Between the two operations of any path the value is therefore the same
+//! object.
 //!
 //! Paths are those from the entry: what leads to a block from code that never runs is no obstacle.
 
@@ -23,14 +26,15 @@ use crate::cfg::{BlockId, Op, OpKind, Value};
 use crate::index::{Index, Pick};
 use crate::marks::Marks;
 
-/// Steps of all searches of a graph together, for each of its blocks and operations. Only on large graphs are there more; searches
-/// then end near their source, after `NEAR` blocks each, so that the time stays in proportion to the graph.
+/// Steps of all searches of a graph together, for each of its blocks and operations. Only on large
+/// graphs are there more; searches then end near their source, after `NEAR` blocks each, so that
+/// the time stays in proportion to the graph.
 const STEPS: usize = 256;
 const NEAR: usize = 64;
 
-/// Removes webs of both kinds, or, with `raising`, webs from increments to decrements some of whose paths
-/// raise first. Such a path must not give anything back any more: what it kept was leaked. Returns how many operations
-/// were removed.
+/// Removes webs of both kinds, or, with `raising`, webs from increments to decrements some of whose
+/// paths raise first. Such a path must not give anything back any more: what it kept was leaked.
+/// Returns how many operations were removed.
 pub(crate) fn prune(index: &mut Index<'_>, search: &mut Search, raising: bool) -> usize {
     search.raises.clear();
     if raising {
@@ -165,7 +169,8 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    /// `reached`: which blocks the entry reaches. `limit`: blocks after which the search for one web gives up.
+    /// `reached`: which blocks the entry reaches. `limit`: blocks after which the search for one
+    /// web gives up.
     pub(crate) fn new(index: &Index<'_>, reached: &[bool], limit: usize) -> Self {
         let blocks = index.cfg.len();
         let ops = index.cfg.blocks().map(|block| index.all(block));
@@ -201,9 +206,9 @@ impl Search {
         }
     }
 
-    /// Whether the web that was found last is one for `value` too: values come in bundles, and each search may cross the
-    /// whole graph. It is when `value` has the same roles wherever the region is, and nothing was removed since but operations
-    /// of such values.
+    /// Whether the web that was found last is one for `value` too: values come in bundles, and each
+    /// search may cross the whole graph. It is when `value` has the same roles wherever the region
+    /// is, and nothing was removed since but operations of such values.
     fn is_found_for(&self, index: &Index<'_>, kind: OpKind, block: u32, value: Value) -> bool {
         if !self.found || self.sources.first() != Some(&block) {
             return false;
@@ -270,7 +275,8 @@ impl Search {
                     }
                 }
             } else {
-                // A source that the region came to from before is not one: the region goes through it.
+                // A source that the region came to from before is not one: the region goes through
+                // it.
                 self.sources.retain(|&source| !self.start.contains(source));
                 return !self.sources.is_empty() && !self.sinks.is_empty();
             }

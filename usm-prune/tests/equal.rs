@@ -1,4 +1,5 @@
-//! The fast passes against their definition: same statistics, same operations left, on graphs of every shape.
+//! The fast passes against their definition: same statistics, same operations left, on graphs of
+//! every shape.
 
 #[path = "common/graphs.rs"]
 mod graphs;

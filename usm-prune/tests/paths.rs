@@ -1,8 +1,10 @@
-//! Every path of the recorded graphs, of any length, keeps its counts: by potentials, in one walk of a graph.
+//! Every path of the recorded graphs, of any length, keeps its counts: by potentials, in one walk
+//! of a graph.
 //!
-//! The *potential* of a value at a block is how much lower or higher its count is there than it was without pruning. All paths keep
-//! their net counts exactly when each block that leads to an exit has one potential, whichever way one comes there, and it is nothing
-//! behind each exit. Nothing is freed earlier when no block gives anything back and ends with a count lower than it was.
+//! The *potential* of a value at a block is how much lower or higher its count is there than it was
+//! without pruning. All paths keep their net counts exactly when each block that leads to an exit
+//! has one potential, whichever way one comes there, and it is nothing behind each exit. Nothing is
+//! freed earlier when no block gives anything back and ends with a count lower than it was.
 
 #![allow(clippy::std_instead_of_alloc, reason = "tests have std")]
 
@@ -145,7 +147,8 @@ fn paths_of_random_graphs() {
     }
 }
 
-/// The check sees what the reference does where an increment's block repeats before the decrement: 0 -> 1 -> 1, 2.
+/// The check sees what the reference does where an increment's block repeats before the decrement:
+/// 0 -> 1 -> 1, 2.
 #[test]
 fn the_check_can_fail() {
     let mut builder = CfgBuilder::new();

@@ -1,12 +1,14 @@
 //! What pruning may never do, checked on every short path of random graphs.
 //!
-//! Operations of a block count as the passes see them: increments first, then decrements as one group. On
-//! every path, for every set of values that may be one object:
-//! 1. after each block the lowest count so far is no lower than it was without pruning, so nothing is
-//!    freed earlier;
-//! 2. at each exit the net count of every value is what it was, so nothing is freed twice or leaked.
+//! Operations of a block count as the passes see them: increments first, then decrements as one
+//! group. On every path, for every set of values that may be one object:
+//! 1. after each block the lowest count so far is no lower than it was without pruning, so nothing
+//!    is freed earlier;
+//! 2. at each exit the net count of every value is what it was, so nothing is freed twice or
+//!    leaked.
 //!
-//! With `fanout_raise` a path that passes a raising block may end with less than it leaked before, never with more.
+//! With `fanout_raise` a path that passes a raising block may end with less than it leaked before,
+//! never with more.
 
 #[path = "common/graphs.rs"]
 mod program;
@@ -20,7 +22,8 @@ const VALUES: usize = 3;
 const MAX_PATH: usize = 12;
 const MAX_STEPS: usize = 2000;
 
-/// Random graphs. Raising blocks end there or go on: Numba's store the exception and then jump to a common exit.
+/// Random graphs. Raising blocks end there or go on: Numba's store the exception and then jump to a
+/// common exit.
 fn graphs(loops: bool) -> impl Strategy<Value = Graph> {
     (2usize..10).prop_flat_map(move |blocks| {
         let edges = prop::collection::vec(prop::collection::vec(0usize..100, 0..4), blocks);
@@ -89,8 +92,8 @@ impl Run {
     }
 }
 
-/// Prunes a graph and looks at its paths. `raises_exactly`: those that raise are held to the same. Returns how many
-/// operations were removed.
+/// Prunes a graph and looks at its paths. `raises_exactly`: those that raise are held to the same.
+/// Returns how many operations were removed.
 fn check(graph: &Graph, options: &Options, raises_exactly: bool) -> Result<usize, TestCaseError> {
     let (before, mut after) = (graph.build(), graph.build());
     let stats = prune(&mut after, options);
@@ -194,7 +197,8 @@ proptest! {
     }
 }
 
-/// Code that never runs does not keep a pair that always does: 0 -> 1, and 2, which nothing leads to, -> 3 and 1.
+/// Code that never runs does not keep a pair that always does: 0 -> 1, and 2, which nothing leads
+/// to, -> 3 and 1.
 #[test]
 fn code_that_never_runs_is_in_nobodys_way() {
     let pair = |raising| Graph {

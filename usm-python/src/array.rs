@@ -189,8 +189,8 @@ impl Array {
         transfer::duplicate(py, &self.side(), &stream, kind, 0).map(Self::new)
     }
 
-    /// The array in memory of the same kind on a device: itself where it is there already, else a copy. `stream` is a queue of
-    /// that device, whose context the memory is then of.
+    /// The array in memory of the same kind on a device: itself where it is there already, else a
+    /// copy. `stream` is a queue of that device, whose context the memory is then of.
     #[pyo3(signature = (device, /, *, stream=None))]
     fn to_device<'py>(
         slf: &Bound<'py, Self>,
@@ -253,7 +253,8 @@ impl Array {
         Ok(self.with_view(self.view().indexed(key)?))
     }
 
-    /// Copies an array, or one value, into the elements that the key names; the source is broadcast.
+    /// Copies an array, or one value, into the elements that the key names; the source is
+    /// broadcast.
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = key.py();
         let target = self.0.with_view(self.view().indexed(key)?);
@@ -288,8 +289,8 @@ impl Array {
         self.item(py)?.is_truthy()
     }
 
-    /// The object's bytes, and the memory's where this array owns it: what is imported, or part of another array, does not
-    /// count.
+    /// The object's bytes, and the memory's where this array owns it: what is imported, or part of
+    /// another array, does not count.
     fn __sizeof__(&self) -> usize {
         let owned = if self.2 || self.0.is_foreign() { 0 } else { self.storage().size() };
         size_of::<Self>() + owned
@@ -323,7 +324,8 @@ impl Array {
         dlpack::exchange_api(py)
     }
 
-    /// DLPack. Waits for work that is in flight; on CUDA and ROCm the consumer's `stream` waits for it instead.
+    /// DLPack. Waits for work that is in flight; on CUDA and ROCm the consumer's `stream` waits for
+    /// it instead.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -346,8 +348,9 @@ impl Array {
         export::as_numpy(slf, slf.get().0.kind(), dtype, copy)
     }
 
-    /// `(type, id)`: USM of SYCL is type 14, and its id counts root devices; CUDA's device, host and managed memory are
-    /// types 2, 3 and 13; ROCm's page-locked memory is type 11, its other memory 10; the host is `(1, 0)`.
+    /// `(type, id)`: USM of SYCL is type 14, and its id counts root devices; CUDA's device, host
+    /// and managed memory are types 2, 3 and 13; ROCm's page-locked memory is type 11, its other
+    /// memory 10; the host is `(1, 0)`.
     fn __dlpack_device__(&self) -> (i32, i32) {
         let device = dlpack::device(&self.side());
         (device.kind.code(), device.id)
@@ -358,7 +361,8 @@ impl Array {
         transfer::expose_to_host(slf.py(), array.storage())?;
         let pointer = array.pointer() as *mut u8;
         let readonly = array.0.is_readonly();
-        // SAFETY: the structure is Python's; the view's elements are host memory that the object keeps alive.
+        // SAFETY: the structure is Python's; the view's elements are host memory that the object
+        // keeps alive.
         unsafe { crate::buffer::fill(raw, flags, slf.clone().into_any(), pointer, array.view(), readonly) }
     }
 

@@ -1,5 +1,5 @@
-//! What `usm.Array` does not compute: comparison and arithmetic, which would otherwise answer by identity or not say what to
-//! do instead.
+//! What `usm.Array` does not compute: comparison and arithmetic, which would otherwise answer by
+//! identity or not say what to do instead.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;

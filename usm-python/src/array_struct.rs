@@ -1,7 +1,8 @@
 //! NumPy's arrays by `__array_struct__`, the array interface as a structure of C.
 //!
-//! It says what `__array_interface__` says in a tenth of the time, in which NumPy would make a dictionary and eleven objects
-//! for it. Taken from `numpy.ndarray` itself alone: a subclass may mean more by its dictionary.
+//! It says what `__array_interface__` says in a tenth of the time, in which NumPy would make a
+//! dictionary and eleven objects for it. Taken from `numpy.ndarray` itself alone: a subclass may
+//! mean more by its dictionary.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::NonNull;
@@ -39,8 +40,8 @@ const NATIVE: c_int = 0x200;
 const WRITEABLE: c_int = 0x400;
 const HAS_DESCR: c_int = 0x800;
 
-/// The array; `None` for everything but an array of NumPy's with few dimensions and elements that the structure says all
-/// about, which are numbers. The dictionary has the others.
+/// The array; `None` for everything but an array of NumPy's with few dimensions and elements that
+/// the structure says all about, which are numbers. The dictionary has the others.
 #[inline]
 pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     if is_ndarray(object) { read(object) } else { Ok(None) }

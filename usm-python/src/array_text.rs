@@ -33,8 +33,8 @@ const EDGE: usize = 3;
 /// Axes above which no elements are shown: their ends alone would be hundreds.
 const AXES: usize = 4;
 
-/// Values, shape, type, kind and device. Of memory that the host does not reach, what is shown is copied; of all memory only
-/// that is read, after the work on it. What cannot be read is not shown.
+/// Values, shape, type, kind and device. Of memory that the host does not reach, what is shown is
+/// copied; of all memory only that is read, after the work on it. What cannot be read is not shown.
 pub(crate) fn describe(py: Python<'_>, holding: &Holding) -> String {
     let view = &holding.view;
     let mut values = String::new();

@@ -28,8 +28,9 @@ const OUT_OF_BAND: i64 = 5;
 
 #[pymethods]
 impl Array {
-    /// By protocol 5 the elements are a buffer, which travels outside of the pickle where the receiver takes buffers; below that they
-    /// are bytes in it. Only what the array shows travels, in C order.
+    /// By protocol 5 the elements are a buffer, which travels outside of the pickle where the
+    /// receiver takes buffers; below that they are bytes in it. Only what the array shows travels,
+    /// in C order.
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: i64) -> PyResult<Bound<'py, PyTuple>> {
         let (py, side) = (slf.py(), slf.get().side());
         let rebuild = py.import("usm._usm")?.getattr("_rebuild_array")?;
@@ -71,7 +72,8 @@ fn content(py: Python<'_>, side: Side, protocol: i64) -> PyResult<Bound<'_, PyAn
     py.import("pickle")?.getattr("PickleBuffer")?.call1((exporter,))
 }
 
-/// The other half: an array of the elements in `content`, on the device that `selector` names if it is here, else on the default one.
+/// The other half: an array of the elements in `content`, on the device that `selector` names if it
+/// is here, else on the default one.
 ///
 /// # Errors
 /// [`Class::Interface`] for what no pickle of an array has in it.
@@ -129,11 +131,13 @@ fn adopt<'py>(
     let (address, high) = (held.pointer() as u64, held.len() as i64);
     debug_assert!(NonNull::new(held.pointer()).is_some(), "a buffer with bytes has an address");
     let owner = Owner { object: Some(content.clone().unbind()), keeper: Keeper::Buffer(held) };
-    // SAFETY: on the host every kind is plain memory; the exporter keeps these bytes alive and in place while the buffer is held.
+    // SAFETY: on the host every kind is plain memory; the exporter keeps these bytes alive and in
+    // place while the buffer is held.
     unsafe { import::adopt(py, owner, stream, kind, address, (view, Extent { low: 0, high }), readonly) }
 }
 
-/// The default queue of the device that a pickle names; of the default device, with one warning, where that is not here.
+/// The default queue of the device that a pickle names; of the default device, with one warning,
+/// where that is not here.
 fn home(py: Python<'_>, selector: &str) -> PyResult<Arc<Stream>> {
     static WARNED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if let Err(error) = selector.parse::<Selector>() {

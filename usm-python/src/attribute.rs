@@ -1,5 +1,6 @@
-//! Attributes and methods of others, without what makes asking for them slow: an exception for each attribute that is
-//! missing, an object for each method that is called. An import asks for several, and either takes as long as the rest of it.
+//! Attributes and methods of others, without what makes asking for them slow: an exception for each
+//! attribute that is missing, an object for each method that is called. An import asks for several,
+//! and either takes as long as the rest of it.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -11,7 +12,8 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 /// `(object, name, &mut result)`: 1 found, 0 missing, -1 with an exception set.
 type Lookup = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut *mut ffi::PyObject) -> c_int;
-/// `(name, [object, arguments], number of positional ones with the object, names of the others or NULL)`.
+/// `(name, [object, arguments], number of positional ones with the object, names of the others or
+/// NULL)`.
 type Call = unsafe extern "C" fn(
     *mut ffi::PyObject,
     *const *mut ffi::PyObject,
@@ -19,11 +21,12 @@ type Call = unsafe extern "C" fn(
     *mut ffi::PyObject,
 ) -> *mut ffi::PyObject;
 
-/// A function of the running interpreter. The wheel is one for all versions, so it is asked for what the oldest one has under
-/// another name or outside of its stable ABI.
+/// A function of the running interpreter. The wheel is one for all versions, so it is asked for
+/// what the oldest one has under another name or outside of its stable ABI.
 ///
 /// # Safety
-/// Under each of the names the function has the type `F`, a pointer to a function, in every release that has it.
+/// Under each of the names the function has the type `F`, a pointer to a function, in every release
+/// that has it.
 unsafe fn interpreters<F: Copy>(names: &[&[u8]]) -> Option<F> {
     #[cfg(unix)]
     for name in names {
@@ -36,8 +39,8 @@ unsafe fn interpreters<F: Copy>(names: &[&[u8]]) -> Option<F> {
     None
 }
 
-/// `PyObject_GetOptionalAttr`, in the stable ABI since Python 3.13. Python 3.11 and 3.12 export the same function under
-/// its private name.
+/// `PyObject_GetOptionalAttr`, in the stable ABI since Python 3.13. Python 3.11 and 3.12 export the
+/// same function under its private name.
 fn lookup() -> Option<Lookup> {
     static FOUND: OnceLock<Option<Lookup>> = OnceLock::new();
     // SAFETY: the type is the one of both names.
@@ -72,8 +75,8 @@ pub(crate) fn get<'py>(
     }
 }
 
-/// What the method answers when it is called with no argument or with one that is named, `names` being a tuple of that name;
-/// `None` when the object has no such method.
+/// What the method answers when it is called with no argument or with one that is named, `names`
+/// being a tuple of that name; `None` when the object has no such method.
 ///
 /// # Errors
 /// What the method raises.
@@ -95,7 +98,8 @@ pub(crate) fn call<'py>(
         None => (std::ptr::null_mut(), std::ptr::null_mut()),
     };
     let arguments = [object.as_ptr(), value];
-    // SAFETY: objects that live until the call returns: one positional, and one for the name where there is a name.
+    // SAFETY: objects that live until the call returns: one positional, and one for the name where
+    // there is a name.
     let answer = unsafe { function(name.as_ptr(), arguments.as_ptr(), 1, names) };
     // SAFETY: a new reference, or NULL with an exception set.
     match unsafe { Bound::from_owned_ptr_or_err(py, answer) } {

@@ -5,8 +5,9 @@ use std::ops::{Deref, DerefMut};
 /// Two of these and the rest of an array still move in registers.
 const INLINE: usize = 3;
 
-/// A list of as many integers as there are dimensions; it does not grow. The length is a whole word, so that moving a list
-/// reads what was written in the pieces in which it was written; a byte there costs a stall each time.
+/// A list of as many integers as there are dimensions; it does not grow. The length is a whole
+/// word, so that moving a list reads what was written in the pieces in which it was written; a byte
+/// there costs a stall each time.
 #[derive(Clone)]
 pub(crate) enum Axes {
     Inline(usize, [isize; INLINE]),

@@ -24,12 +24,14 @@ pub(crate) struct Held {
 
 impl Held {
     /// # Errors
-    /// The exporter's, when it has no buffer, no contiguous one, or no writable one where that is asked for.
+    /// The exporter's, when it has no buffer, no contiguous one, or no writable one where that is
+    /// asked for.
     pub(crate) fn new(object: &Bound<'_, PyAny>, writable: bool) -> PyResult<Self> {
         Self::with_flags(object, if writable { ffi::PyBUF_WRITABLE } else { ffi::PyBUF_SIMPLE })
     }
 
-    /// As [`new`](Self::new), with flags of the protocol; only the plain ones promise one run of bytes.
+    /// As [`new`](Self::new), with flags of the protocol; only the plain ones promise one run of
+    /// bytes.
     pub(crate) fn with_flags(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<Self> {
         let mut raw = Box::new(MaybeUninit::<ffi::Py_buffer>::zeroed());
         // SAFETY: an object, and room for the structure.
@@ -81,7 +83,8 @@ impl AsMut<[u8]> for Held {
     }
 }
 
-// SAFETY: the structure is only handed back to its exporter, with the interpreter attached, by `drop`.
+// SAFETY: the structure is only handed back to its exporter, with the interpreter attached, by
+// `drop`.
 unsafe impl Send for Held {}
 // SAFETY: shared access reads plain fields.
 unsafe impl Sync for Held {}
@@ -104,7 +107,8 @@ fn format(view: &View) -> PyResult<CString> {
         // What nearly all arrays are of, in CPython's own words, which `memoryview` can read.
         (None, Kind::Int, 8) => sticky(dtype, "q"),
         (None, Kind::Uint, 8) => sticky(dtype, "Q"),
-        // NumPy writes such bytes as padding, `7x`, and cannot read that back; without a buffer it takes the dictionary.
+        // NumPy writes such bytes as padding, `7x`, and cannot read that back; without a buffer it
+        // takes the dictionary.
         (None, Kind::Void, _) => {
             return Err(Class::Access.error(format!("elements of type {dtype} have no buffer format")));
         }
@@ -152,7 +156,8 @@ struct Export {
 /// Fills a buffer for `owner`, whose element with all indices 0 lies at `pointer`.
 ///
 /// # Safety
-/// `raw` is what `__getbuffer__` was given; the view's elements lie in host memory that `owner` keeps alive.
+/// `raw` is what `__getbuffer__` was given; the view's elements lie in host memory that `owner`
+/// keeps alive.
 pub(crate) unsafe fn fill(
     raw: *mut ffi::Py_buffer,
     flags: c_int,
@@ -164,7 +169,8 @@ pub(crate) unsafe fn fill(
     if raw.is_null() {
         return Err(PyBufferError::new_err("no buffer to fill"));
     }
-    // SAFETY: not null, and the caller's promise: the protocol wants `obj` NULL when an error is raised.
+    // SAFETY: not null, and the caller's promise: the protocol wants `obj` NULL when an error is
+    // raised.
     unsafe { (*raw).obj = std::ptr::null_mut() };
     let asked = |flag: c_int| flags & flag == flag;
     if readonly && asked(ffi::PyBUF_WRITABLE) {
@@ -202,7 +208,8 @@ pub(crate) unsafe fn fill(
         suboffsets: std::ptr::null_mut(),
         internal: kept.cast(),
     };
-    // SAFETY: the caller's promise; what the structure points to lives in `internal` until it is released.
+    // SAFETY: the caller's promise; what the structure points to lives in `internal` until it is
+    // released.
     unsafe { raw.write(filled) };
     Ok(())
 }

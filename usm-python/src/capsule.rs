@@ -1,5 +1,6 @@
-//! The capsules `SyclQueueRef` and `SyclContextRef`, by the rules that dpctl keeps: the pointee of a capsule is copied by
-//! whoever uses it, who then renames it, and the capsule's own destructor deletes it under either name.
+//! The capsules `SyclQueueRef` and `SyclContextRef`, by the rules that dpctl keeps: the pointee of
+//! a capsule is copied by whoever uses it, who then renames it, and the capsule's own destructor
+//! deletes it under either name.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -51,7 +52,8 @@ pub(crate) fn of_queue<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bound<
         return Err(Class::Device.error("a queue that is not SYCL's has no SyclQueueRef capsule"));
     };
     let native = queue.copy_native().or_raise()?;
-    // SAFETY: the destructor may run on any thread, knows both names and deletes what `copy_native` gave.
+    // SAFETY: the destructor may run on any thread, knows both names and deletes what `copy_native`
+    // gave.
     unsafe { PyCapsule::new_with_pointer_and_destructor(py, native, QUEUE, Some(delete_queue)) }
 }
 
@@ -68,7 +70,8 @@ pub(crate) fn of_context<'py>(py: Python<'py>, scope: &Scope) -> PyResult<Bound<
 unsafe extern "C" fn delete_queue(capsule: *mut ffi::PyObject) {
     // SAFETY: `delete` is called with a queue of the library, once.
     let queue = |library: &Dpctl, native| unsafe { library.delete_native_queue(native) };
-    // SAFETY: Python calls the destructor with the capsule it was given to; the pointee is a queue of the library.
+    // SAFETY: Python calls the destructor with the capsule it was given to; the pointee is a queue
+    // of the library.
     unsafe { delete(capsule, [QUEUE, USED_QUEUE], queue) };
 }
 

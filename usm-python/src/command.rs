@@ -1,4 +1,5 @@
-//! The command `usm` inside of the module: what is beside it in a wheel would have all of its code once more.
+//! The command `usm` inside of the module: what is beside it in a wheel would have all of its code
+//! once more.
 
 use std::ffi::OsString;
 
@@ -6,8 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use usm_plan::onnx::infer::Inferred;
 
-/// Runs the command with these arguments, the first of which is its name, without the interpreter: its exit code. Output goes to the
-/// process's own standard output and error, and Ctrl-C is the process's.
+/// Runs the command with these arguments, the first of which is its name, without the interpreter:
+/// its exit code. Output goes to the process's own standard output and error, and Ctrl-C is the
+/// process's.
 #[pyfunction]
 pub(crate) fn _run_command(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
     let onnx = py.import("importlib.util")?.call_method1("find_spec", ("onnx",))?;

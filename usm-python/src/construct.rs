@@ -25,8 +25,9 @@ use crate::view::{MAX_DIMS, View};
 
 /// Anything as an array: without a copy where the object's protocol and the wishes allow it.
 ///
-/// `kind`, `device` and `queue` ask for memory of a kind, of a device and of a queue's context; what is not there already is copied. `copy`
-/// True always copies, False never: it raises where a copy would be needed.
+/// `kind`, `device` and `queue` ask for memory of a kind, of a device and of a queue's context;
+/// what is not there already is copied. `copy` True always copies, False never: it raises where a
+/// copy would be needed.
 #[pyfunction]
 #[pyo3(signature = (obj, *, dtype=None, kind=None, device=None, queue=None, copy=None))]
 pub(crate) fn asarray<'py>(
@@ -90,8 +91,8 @@ fn asked(
     }
     let stream = match place {
         Some(place) => Some(place),
-        // Values that are in no USM memory yet go to the default device: numbers always, foreign host memory when it is
-        // to become another kind.
+        // Values that are in no USM memory yet go to the default device: numbers always, foreign
+        // host memory when it is to become another kind.
         None if fresh => Some(import::stream(py, None)?),
         None if side.storage.is_foreign() && side.stream.is_host() => {
             let other = kind.is_some_and(|kind| kind != side.storage.kind());
@@ -216,13 +217,15 @@ pub(crate) fn infer(values: &[Bound<'_, PyAny>]) -> PyResult<Dtype> {
 }
 
 /// Checks the dictionary of an object's `__sycl_usm_array_interface__`, `__array_interface__` or
-/// `__cuda_array_interface__` as `asarray` would, without touching the memory or asking a runtime: bytes of its elements.
+/// `__cuda_array_interface__` as `asarray` would, without touching the memory or asking a runtime:
+/// bytes of its elements.
 #[pyfunction]
 pub(crate) fn validate(obj: &Bound<'_, PyAny>) -> PyResult<u64> {
     import::validate(obj)
 }
 
-/// Memory behind an object's `__dlpack__`, without a copy unless `copy` or another device asks the producer for one.
+/// Memory behind an object's `__dlpack__`, without a copy unless `copy` or another device asks the
+/// producer for one.
 #[pyfunction]
 #[pyo3(signature = (obj, *, dl_device=None, copy=None))]
 pub(crate) fn from_dlpack<'py>(
@@ -234,8 +237,8 @@ pub(crate) fn from_dlpack<'py>(
     array.ok_or_else(|| Class::Interface.error("the object has no __dlpack__"))
 }
 
-/// Copies the elements of `src` into `dst`, across kinds, devices and contexts, and waits for it. Shapes are broadcast;
-/// element types must be equal.
+/// Copies the elements of `src` into `dst`, across kinds, devices and contexts, and waits for it.
+/// Shapes are broadcast; element types must be equal.
 #[pyfunction]
 pub(crate) fn copy(py: Python<'_>, dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<()> {
     transfer::copy(py, &Side::of(dst)?, &Side::of(src)?)

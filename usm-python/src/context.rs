@@ -43,12 +43,13 @@ impl PyContext {
         self.0.queue().map(PyQueue)
     }
 
-    /// Waits until all queues of the context are idle, at most `timeout` seconds. What failed in a queue that is gone is raised once; a queue
-    /// that is there says it every time.
+    /// Waits until all queues of the context are idle, at most `timeout` seconds. What failed in a
+    /// queue that is gone is raised once; a queue that is there says it every time.
     #[pyo3(signature = (timeout=30.0))]
     fn synchronize(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         let context = &self.0.context;
-        // What failed in a queue that is gone is told once: the next call speaks of what came since.
+        // What failed in a queue that is gone is told once: the next call speaks of what came
+        // since.
         let tell = || context.synchronize(Duration::ZERO);
         wait(py, timeout, context, |limit| context.pending(limit), tell)
     }
@@ -68,7 +69,8 @@ impl PyContext {
         stats::records(py, &self.0.context.history())
     }
 
-    /// What a pointer is: `(kind, base, size)`; base and size are 0 where only the runtime knows the pointer.
+    /// What a pointer is: `(kind, base, size)`; base and size are 0 where only the runtime knows
+    /// the pointer.
     fn query(&self, pointer: usize) -> PyResult<(&'static str, usize, usize)> {
         let info = self.0.context.query(pointer as *const u8).or_raise()?;
         Ok((info.kind.name(), info.base, info.size))

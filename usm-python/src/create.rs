@@ -136,8 +136,9 @@ pub(crate) fn full(
     filled(py, side, fill_value)
 }
 
-/// A new array of the shape of `obj`, and of its type, kind, device and context where nothing else is said. Memory of other
-/// libraries on the host has no device, so the default one is taken for it.
+/// A new array of the shape of `obj`, and of its type, kind, device and context where nothing else
+/// is said. Memory of other libraries on the host has no device, so the default one is taken for
+/// it.
 fn like(
     obj: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,

@@ -1,5 +1,6 @@
-//! CUDA memory, both ways: `__cuda_array_interface__`, and the order of streams that it and DLPack ask for. HIP's memory has the streams and not the
-//! dictionary, as CuPy and JAX have it: who reads that takes the memory for NVIDIA's.
+//! CUDA memory, both ways: `__cuda_array_interface__`, and the order of streams that it and DLPack
+//! ask for. HIP's memory has the streams and not the dictionary, as CuPy and JAX have it: who reads
+//! that takes the memory for NVIDIA's.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -25,16 +26,19 @@ use crate::import;
 use crate::runtime::{self, Entry, Stream};
 use crate::transfer::Side;
 
-/// `CU_STREAM_PER_THREAD`, `hipStreamPerThread`: the numbers of both protocols are the driver's own handles.
+/// `CU_STREAM_PER_THREAD`, `hipStreamPerThread`: the numbers of both protocols are the driver's own
+/// handles.
 const PER_THREAD: u64 = 2;
 
-/// `CU_STREAM_LEGACY`. Older releases of HIP have no such number; 0 is the device's default stream in all.
+/// `CU_STREAM_LEGACY`. Older releases of HIP have no such number; 0 is the device's default stream
+/// in all.
 fn legacy(backend: BackendKind) -> u64 {
     if backend == BackendKind::Hip { 0 } else { 1 }
 }
 
-/// Memory behind `__cuda_array_interface__`, without a copy. The driver is asked whose memory it is and how far it goes,
-/// and everything that usm does with it comes after the work on the producer's stream.
+/// Memory behind `__cuda_array_interface__`, without a copy. The driver is asked whose memory it is
+/// and how far it goes, and everything that usm does with it comes after the work on the producer's
+/// stream.
 pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let py = object.py();
     let name = intern!(py, "__cuda_array_interface__");
@@ -44,7 +48,8 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let Checked { view, extent, address, readonly, stream: order, .. } = checked;
     let (mut stream, kind) = match locate(py, BackendKind::Cuda, extent, address, 0) {
         Ok(found) => found,
-        // The dictionary of torch and of AMD's bindings is there for HIP's memory too. DLPack says whose it is; without it who has opened HIP is served.
+        // The dictionary of torch and of AMD's bindings is there for HIP's memory too. DLPack says
+        // whose it is; without it who has opened HIP is served.
         Err(_) if dlpack::is_rocm(object) => return Ok(None),
         Err(cuda) if runtime::has_hip() => {
             locate(py, BackendKind::Hip, extent, address, 0).map_err(|hip| neither(py, &cuda, &hip))?
@@ -54,7 +59,8 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     if extent.low == extent.high {
         return import::empty(py, stream, kind, view, readonly).map(Some);
     }
-    // Page-locked memory is every device's, but a stream is one's, and events of another device cannot be recorded there.
+    // Page-locked memory is every device's, but a stream is one's, and events of another device
+    // cannot be recorded there.
     if let (AllocKind::Host, usm_interface::Stream::Handle(handle)) = (kind, order) {
         // SAFETY: the producer says that this is its stream, as below.
         if let Some(id) = unsafe { device_of(stream.context(), handle) } {
@@ -62,7 +68,8 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         }
     }
     let owner = import::owner(object, dict, None);
-    // SAFETY: the driver says that the bytes are memory of that kind; the producer keeps them alive.
+    // SAFETY: the driver says that the bytes are memory of that kind; the producer keeps them
+    // alive.
     let array = unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly)? };
     let handle = match order {
         usm_interface::Stream::None => return Ok(Some(array)),
@@ -70,8 +77,8 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
         usm_interface::Stream::PerThreadDefault => PER_THREAD,
         usm_interface::Stream::Handle(handle) => handle,
     };
-    // SAFETY: the producer says that this is its stream, and is kept alive. A number that is no stream is the one lie
-    // that the driver cannot be asked about.
+    // SAFETY: the producer says that this is its stream, and is kept alive. A number that is no
+    // stream is the one lie that the driver cannot be asked about.
     let theirs = unsafe { adopt_stream(array.get().holding().stream.context(), handle) }?;
     let storage = array.get().storage();
     py.detach(|| storage.follow(&theirs)).or_raise()?;
@@ -84,7 +91,8 @@ fn neither(py: Python<'_>, cuda: &PyErr, hip: &PyErr) -> PyErr {
     PyErr::from_type(hip.get_type(py), (format!("{}; {}", cuda.value(py), hip.value(py)),))
 }
 
-/// The queue of a device's default context, to which work of the device's memory goes. Memory of HIP's opens HIP.
+/// The queue of a device's default context, to which work of the device's memory goes. Memory of
+/// HIP's opens HIP.
 pub(crate) fn stream(py: Python<'_>, backend: BackendKind, id: i32) -> PyResult<Arc<Stream>> {
     let word = match backend {
         BackendKind::Hip => {
@@ -104,8 +112,9 @@ pub(crate) fn stream(py: Python<'_>, backend: BackendKind, id: i32) -> PyResult<
     }
 }
 
-/// Kind and place of memory that is said to be of CUDA or of HIP, on the device that the driver names; memory that the driver does
-/// not know is refused. `id` is where an array without bytes goes, and page-locked host memory.
+/// Kind and place of memory that is said to be of CUDA or of HIP, on the device that the driver
+/// names; memory that the driver does not know is refused. `id` is where an array without bytes
+/// goes, and page-locked host memory.
 pub(crate) fn locate(
     py: Python<'_>,
     backend: BackendKind,
@@ -164,7 +173,8 @@ unsafe fn device_of(context: &Context<Dyn>, handle: u64) -> Option<i32> {
 /// A stream of others as a queue of this context.
 ///
 /// # Safety
-/// The handle is a live stream of the context's device, and outlives the queue, its clones, what is submitted to it, and memory from it.
+/// The handle is a live stream of the context's device, and outlives the queue, its clones, what is
+/// submitted to it, and memory from it.
 unsafe fn adopt_stream(context: &Context<Dyn>, handle: u64) -> PyResult<Queue<Dyn>> {
     let Some(native) = context.raw().downcast_ref::<CudaContext>() else {
         return Err(Class::Device.error("a context that is not CUDA's"));
@@ -188,7 +198,8 @@ pub(crate) fn order_consumer(py: Python<'_>, side: &Side, consumer: StreamArgume
     py.detach(|| side.storage.follow(&theirs)).or_raise()
 }
 
-/// `__cuda_array_interface__` version 3. Its stream is the array's queue, which waits for the work of all others first.
+/// `__cuda_array_interface__` version 3. Its stream is the array's queue, which waits for the work
+/// of all others first.
 pub(crate) fn dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
     let backend = side.stream.context().info().backend;
     if backend != BackendKind::Cuda {

@@ -39,7 +39,8 @@ impl PyDevice {
         self.0.info.vendor.as_str()
     }
 
-    /// The platform as the runtime names it: two drivers of one runtime differ here. Empty for the host.
+    /// The platform as the runtime names it: two drivers of one runtime differ here. Empty for the
+    /// host.
     #[getter]
     fn platform(&self) -> &str {
         self.0.info.platform.as_str()
@@ -111,8 +112,9 @@ impl PyDevice {
     }
 }
 
-/// What each runtime says: a dictionary each with the keys of ``usm devices --json``. ``found`` is whether its library was opened,
-/// ``library`` its file, ``error`` why it cannot be used, ``devices`` one dictionary a device. Opens every runtime, as `devices` does.
+/// What each runtime says: a dictionary each with the keys of ``usm devices --json``. ``found`` is
+/// whether its library was opened, ``library`` its file, ``error`` why it cannot be used,
+/// ``devices`` one dictionary a device. Opens every runtime, as `devices` does.
 #[pyfunction]
 pub(crate) fn backends(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let all = PyList::empty(py);
@@ -134,8 +136,9 @@ pub(crate) fn backends(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(all)
 }
 
-/// All devices: SYCL's in the runtime's order when dpctl is importable, those of Level Zero, CUDA, OpenCL and HIP, then the host. This opens every
-/// runtime, HIP's too; a device of HIP is used only where `hip` is named, because that has never run on an AMD GPU.
+/// All devices: SYCL's in the runtime's order when dpctl is importable, those of Level Zero, CUDA,
+/// OpenCL and HIP, then the host. This opens every runtime, HIP's too; a device of HIP is used only
+/// where `hip` is named, because that has never run on an AMD GPU.
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> Vec<PyDevice> {
     runtime::open_hip(py);

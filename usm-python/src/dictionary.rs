@@ -1,4 +1,5 @@
-//! From a dictionary of Python's to the codec's borrowed fields: each key is looked up once, nothing is called twice.
+//! From a dictionary of Python's to the codec's borrowed fields: each key is looked up once,
+//! nothing is called twice.
 
 use std::sync::Arc;
 
@@ -35,7 +36,8 @@ pub(crate) struct Checked<'py> {
     pub(crate) held: Option<Held>,
 }
 
-/// The entries that a protocol may have, as they were at one moment: nothing of Python's runs while they are collected.
+/// The entries that a protocol may have, as they were at one moment: nothing of Python's runs while
+/// they are collected.
 #[derive(Default)]
 struct Entries<'py> {
     found: [Option<Bound<'py, PyAny>>; KEYS],
@@ -74,16 +76,19 @@ impl<'py> Entries<'py> {
         ];
         let mut entries = Self::default();
         let mut next = 0;
-        // Keys in programs are interned, so a walk that compares addresses finds them all in half the time of as many
-        // look-ups. A key that is not known by its address may be equal all the same.
+        // Keys in programs are interned, so a walk that compares addresses finds them all in half
+        // the time of as many look-ups. A key that is not known by its address may be equal all the
+        // same.
         let mut all = dict.len() as isize <= WALKED;
         if all {
             let (mut position, mut key, mut value) = (0, std::ptr::null_mut(), std::ptr::null_mut());
-            // SAFETY: a dictionary, which nothing changes meanwhile; both answers are borrowed from it.
+            // SAFETY: a dictionary, which nothing changes meanwhile; both answers are borrowed from
+            // it.
             while unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut position, &raw mut key, &raw mut value) }
                 != 0
             {
-                // Producers write keys in much the same order: the next is looked for where the last one was found.
+                // Producers write keys in much the same order: the next is looked for where the
+                // last one was found.
                 let behind = (next..KEYS).find(|name| names[*name].as_ptr() == key);
                 let Some(name) = behind.or_else(|| (0..next).find(|name| names[*name].as_ptr() == key))
                 else {
@@ -116,8 +121,8 @@ impl<'py> Entries<'py> {
     }
 }
 
-/// Reads and checks one dictionary of `producer`, whose buffer stands in where `data` is missing. `classify` says which
-/// of the documented variants a `syclobj` is.
+/// Reads and checks one dictionary of `producer`, whose buffer stands in where `data` is missing.
+/// `classify` says which of the documented variants a `syclobj` is.
 #[inline]
 pub(crate) fn read<'py>(
     producer: &Bound<'py, PyAny>,
@@ -213,8 +218,8 @@ fn sized<'py, const N: usize>(
     Ok(checked)
 }
 
-/// The codec's checks and what is kept of their result, apart from the entries: inlined beside those, neither would stay in
-/// registers, and the loop over the dimensions would be one of calls.
+/// The codec's checks and what is kept of their result, apart from the entries: inlined beside
+/// those, neither would stay in registers, and the loop over the dimensions would be one of calls.
 #[inline(never)]
 fn number<'py, const N: usize>(
     raw: &Raw<'_, '_>,
@@ -242,8 +247,8 @@ fn keep<'py, const N: usize>(interface: &Interface<'_, '_, N>, descr: Option<Arc
     }
 }
 
-/// The slow half: members and the table for them, which is some 20 KiB. Gives the text back when it says more than the
-/// type string.
+/// The slow half: members and the table for them, which is some 20 KiB. Gives the text back when it
+/// says more than the type string.
 #[cold]
 #[inline(never)]
 fn structure<'py>(
@@ -259,8 +264,8 @@ fn structure<'py>(
     Ok(keep(&interface, (!interface.fields().is_empty()).then(|| Arc::from(text))))
 }
 
-/// The text of `descr` (`typedescr` in SYCL's dictionary): its `repr`, a literal unless somebody plays tricks, which the
-/// codec then refuses.
+/// The text of `descr` (`typedescr` in SYCL's dictionary): its `repr`, a literal unless somebody
+/// plays tricks, which the codec then refuses.
 #[cold]
 fn descr_text(mut entries: Entries<'_>, protocol: Protocol) -> PyResult<Option<String>> {
     let mut text = |place: usize| -> PyResult<Option<String>> {
@@ -359,7 +364,8 @@ fn integers<'a, const N: usize>(
     Ok(&buffer[..values.len().min(N)])
 }
 
-/// `(address, flag)`; where the protocol has buffers also an object that has one, and the producer itself for None.
+/// `(address, flag)`; where the protocol has buffers also an object that has one, and the producer
+/// itself for None.
 fn data(
     producer: &Bound<'_, PyAny>,
     value: Option<Bound<'_, PyAny>>,

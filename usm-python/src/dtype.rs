@@ -17,11 +17,12 @@ use crate::error::{Class, OrRaise};
 use crate::export;
 use crate::view::View;
 
-/// The type of elements. ``DType(value)`` takes a type string such as ``"<f4"``, a name such as ``"float32"``, Python's
-/// ``bool``, ``int``, ``float`` and ``complex``, and what NumPy has for types.
+/// The type of elements. ``DType(value)`` takes a type string such as ``"<f4"``, a name such as
+/// ``"float32"``, Python's ``bool``, ``int``, ``float`` and ``complex``, and what NumPy has for
+/// types.
 ///
-/// It equals all of these that mean the same, and NumPy takes it wherever it takes a type. Only equal objects of this class
-/// hash alike: the hash of a text is the text's.
+/// It equals all of these that mean the same, and NumPy takes it wherever it takes a type. Only
+/// equal objects of this class hash alike: the hash of a text is the text's.
 #[pyclass(frozen, weakref, module = "usm", name = "DType")]
 #[derive(Clone, Debug)]
 pub(crate) struct PyDtype {
@@ -110,7 +111,8 @@ impl PyDtype {
     /// The type that a value means.
     ///
     /// # Errors
-    /// `TypeError` for an object that is no type, [`Class::Request`] for a text or a type that has no elements here.
+    /// `TypeError` for an object that is no type, [`Class::Request`] for a text or a type that has
+    /// no elements here.
     pub(crate) fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(dtype) = value.cast::<Self>() {
             return Ok(dtype.get().clone());
@@ -180,7 +182,8 @@ fn numpy(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     Ok(found.filter(|module| !module.is_none()))
 }
 
-/// Whether a value is a type by NumPy's rules for it: its own, classes of scalars, those of ml_dtypes, or a list of members.
+/// Whether a value is a type by NumPy's rules for it: its own, classes of scalars, those of
+/// ml_dtypes, or a list of members.
 fn is_numpys(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if value.is_instance_of::<PyList>() {
         return Ok(true);
@@ -227,7 +230,8 @@ impl PyDtype {
         }
     }
 
-    /// NumPy's letter: `b` bool, `i` and `u` integers, `f`, `c`, `V` structures and raw bytes, and so on.
+    /// NumPy's letter: `b` bool, `i` and `u` integers, `f`, `c`, `V` structures and raw bytes, and
+    /// so on.
     #[getter]
     fn kind(&self) -> String {
         self.str().chars().nth(1).map(String::from).unwrap_or_default()

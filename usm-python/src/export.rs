@@ -21,7 +21,8 @@ pub(crate) fn require_sycl(stream: &Stream) -> PyResult<()> {
     Err(PyAttributeError::new_err("memory that is not SYCL's has no __sycl_usm_array_interface__"))
 }
 
-/// `__sycl_usm_array_interface__`: strides and offset in elements, the pointer of the storage, true = read-only.
+/// `__sycl_usm_array_interface__`: strides and offset in elements, the pointer of the storage, true
+/// = read-only.
 pub(crate) fn sycl_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bound<'py, PyDict>> {
     require_sycl(&side.stream)?;
     let view = &side.view;
@@ -90,7 +91,8 @@ pub(crate) fn bytes_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bo
     Ok(dict)
 }
 
-/// The answer of `__array__`, which NumPy asks for where it finds neither a buffer nor a dictionary.
+/// The answer of `__array__`, which NumPy asks for where it finds neither a buffer nor a
+/// dictionary.
 pub(crate) fn as_numpy<'py>(
     object: &Bound<'py, PyAny>,
     kind: AllocKind,
@@ -110,7 +112,8 @@ pub(crate) fn as_numpy<'py>(
     py.import(intern!(py, "numpy"))?.call_method(intern!(py, "array"), (array,), Some(&options))
 }
 
-/// The members of a structured type as Python's objects. The text is a literal: the codec has read it as one.
+/// The members of a structured type as Python's objects. The text is a literal: the codec has read
+/// it as one.
 pub(crate) fn literal<'py>(py: Python<'py>, text: &Arc<str>) -> PyResult<Bound<'py, PyAny>> {
     py.import("ast")?.getattr("literal_eval")?.call1((&**text,))
 }

@@ -1,5 +1,5 @@
-//! A fork finds nobody in the middle of what is shared: the child has only the thread that forks, and locks that others held at that moment
-//! would stay locked there.
+//! A fork finds nobody in the middle of what is shared: the child has only the thread that forks,
+//! and locks that others held at that moment would stay locked there.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,7 +21,8 @@ struct Place {
 static PLACES: [Place; 2] =
     [const { Place { inside: AtomicUsize::new(0), forking: AtomicBool::new(false) } }; 2];
 
-/// While this lives, forks wait. Its thread must not need the interpreter: a thread that forks has that.
+/// While this lives, forks wait. Its thread must not need the interpreter: a thread that forks has
+/// that.
 #[derive(Debug)]
 pub(crate) struct Inside<const PLACE: usize>(PhantomData<*const ()>);
 
@@ -47,7 +48,8 @@ impl<const PLACE: usize> Drop for Inside<PLACE> {
     }
 }
 
-/// Has the C library call us before and after each fork. What is prepared later is waited for first: a place comes after the locks that are taken in it.
+/// Has the C library call us before and after each fork. What is prepared later is waited for
+/// first: a place comes after the locks that are taken in it.
 #[cfg(unix)]
 pub(crate) fn prepare<const PLACE: usize>() {
     use std::ffi::c_int;
@@ -77,8 +79,8 @@ pub(crate) fn prepare<const PLACE: usize>() {
     }
     static DONE: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
     if !DONE[PLACE].swap(true, Ordering::Relaxed) {
-        // SAFETY: functions of this extension, which is never unloaded and which touch two atomics. Without memory for them forks go on
-        // as without.
+        // SAFETY: functions of this extension, which is never unloaded and which touch two atomics.
+        // Without memory for them forks go on as without.
         let _ = unsafe { pthread_atfork(Some(before::<PLACE>), Some(parent::<PLACE>), Some(child::<PLACE>)) };
     }
 }

@@ -1,7 +1,8 @@
 //! What an array holds: memory, in a storage or lent by its producer, and a view of it.
 //!
-//! Most imported arrays are only handed on, so what work on them needs, a storage with its books and locks, is made when
-//! somebody asks for it. Until then an array is one object that keeps the producer alive, and making it allocates nothing else.
+//! Most imported arrays are only handed on, so what work on them needs, a storage with its books
+//! and locks, is made when somebody asks for it. Until then an array is one object that keeps the
+//! producer alive, and making it allocates nothing else.
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -44,7 +45,8 @@ struct Loan {
     storage: OnceLock<Storage>,
 }
 
-// SAFETY: the pointer is only a number here; who reads memory through it has a storage, which is `Send` and `Sync`.
+// SAFETY: the pointer is only a number here; who reads memory through it has a storage, which is
+// `Send` and `Sync`.
 unsafe impl Send for Loan {}
 // SAFETY: as above; the rest is behind locks.
 unsafe impl Sync for Loan {}
@@ -66,7 +68,8 @@ pub(crate) enum Keeper {
     Nothing,
     /// The producer alone.
     Object(Py<PyAny>),
-    /// The producer; its dictionary too, for a producer may keep a temporary alive in it, as NumPy's scalars do.
+    /// The producer; its dictionary too, for a producer may keep a temporary alive in it, as
+    /// NumPy's scalars do.
     Dictionary(Py<PyAny>, Py<PyDict>),
     /// The same, and the buffer that stands in for `data`.
     StandIn(Py<PyAny>, Py<PyDict>, Held),
@@ -98,8 +101,8 @@ impl Holding {
     /// Memory that its owner lends.
     ///
     /// # Safety
-    /// From `pointer`, `size` bytes are memory of that kind of the stream's context, and live as long as the owner's keeper
-    /// is not dropped.
+    /// From `pointer`, `size` bytes are memory of that kind of the stream's context, and live as
+    /// long as the owner's keeper is not dropped.
     #[inline]
     pub(crate) unsafe fn lent(
         (kind, pointer, size): (AllocKind, NonNull<u8>, usize),
@@ -118,7 +121,8 @@ impl Holding {
             Memory::Storage(storage) => return storage,
             Memory::Loan(loan) => loan,
         };
-        // Nothing in here waits for the interpreter, so a thread that waits for it may hold the interpreter.
+        // Nothing in here waits for the interpreter, so a thread that waits for it may hold the
+        // interpreter.
         loan.storage.get_or_init(|| {
             let Loan { kind, pointer, size, owner, readonly, .. } = loan;
             let Owner { object, keeper } =

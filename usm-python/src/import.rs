@@ -43,8 +43,8 @@ pub(crate) fn dictionary_of<'py>(
 /// An array over the bytes of others.
 ///
 /// # Safety
-/// From `address`, the bytes of `extent` are memory of that kind of the stream's context, and live as long as the owner's
-/// keeper is not dropped.
+/// From `address`, the bytes of `extent` are memory of that kind of the stream's context, and live
+/// as long as the owner's keeper is not dropped.
 #[inline]
 pub(crate) unsafe fn adopt(
     py: Python<'_>,
@@ -88,8 +88,8 @@ pub(crate) fn sycl_memory<'py>(
     sycl::import(object, dict, ignore_flag).map(Some)
 }
 
-/// Host memory behind `__array_interface__`. Its address cannot be checked: who wrote it is trusted to own it, as NumPy
-/// trusts.
+/// Host memory behind `__array_interface__`. Its address cannot be checked: who wrote it is trusted
+/// to own it, as NumPy trusts.
 #[inline]
 fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let name = intern!(object.py(), "__array_interface__");
@@ -105,7 +105,8 @@ fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Ar
 /// An array over host memory of others, which may lie in a block of our own source.
 ///
 /// # Safety
-/// From `address`, the bytes of `extent` are memory of the host, and live as long as the owner's keeper is not dropped.
+/// From `address`, the bytes of `extent` are memory of the host, and live as long as the owner's
+/// keeper is not dropped.
 #[inline]
 pub(crate) unsafe fn adopt_host(
     py: Python<'_>,
@@ -121,8 +122,8 @@ pub(crate) unsafe fn adopt_host(
     let low = address.wrapping_add_signed(extent.low) as usize;
     let size = extent.high.wrapping_sub(extent.low) as usize;
     let (kind, stream) = nrt_route::home(low, size).unwrap_or((AllocKind::Host, stream));
-    // SAFETY: the bytes lie in a block of that context and kind, or are plain memory, which is host memory of the host's
-    // context; the caller's promise for the rest.
+    // SAFETY: the bytes lie in a block of that context and kind, or are plain memory, which is host
+    // memory of the host's context; the caller's promise for the rest.
     unsafe { adopt(py, owner, stream, kind, address, (view, extent), readonly) }
 }
 
@@ -203,7 +204,8 @@ pub(crate) fn stream(py: Python<'_>, queue: Option<&Bound<'_, PyAny>>) -> PyResu
     crate::context::device_of(py, Some(queue), ("queue", argument::QUEUE))?.0.scope()?.queue()
 }
 
-/// The queue that arguments `device=` and `queue=` mean; `None` where neither is given. Both must be of one device.
+/// The queue that arguments `device=` and `queue=` mean; `None` where neither is given. Both must
+/// be of one device.
 pub(crate) fn place(
     py: Python<'_>,
     device: Option<&Bound<'_, PyAny>>,

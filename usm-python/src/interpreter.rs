@@ -1,4 +1,5 @@
-//! One interpreter a process: what is found once, such as classes, names and the objects behind queues, is kept in statics.
+//! One interpreter a process: what is found once, such as classes, names and the objects behind
+//! queues, is kept in statics.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -9,7 +10,8 @@ use pyo3::prelude::*;
 /// Id of the interpreter that imported the module first; none has this one.
 static FIRST: AtomicI64 = AtomicI64::new(-1);
 
-/// Refuses an interpreter beside the first one: it would be given objects of that, which go when it ends. Later Pythons refuse it themselves.
+/// Refuses an interpreter beside the first one: it would be given objects of that, which go when it
+/// ends. Later Pythons refuse it themselves.
 pub(crate) fn claim(py: Python<'_>) -> PyResult<()> {
     // SAFETY: the interpreter is attached.
     let state = unsafe { ffi::PyInterpreterState_Get() };

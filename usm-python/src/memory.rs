@@ -1,4 +1,5 @@
-//! `usm.memory`: the surface of `dpctl.memory`, so that code and tests work with the import swapped.
+//! `usm.memory`: the surface of `dpctl.memory`, so that code and tests work with the import
+//! swapped.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -245,8 +246,8 @@ impl Memory {
         self.storage.owner().map(|owner| owner.bind(py))
     }
 
-    /// `"host"`, `"device"` or `"shared"`; with `syclobj`, a queue or a context, `"unknown"` when it does not know the
-    /// memory.
+    /// `"host"`, `"device"` or `"shared"`; with `syclobj`, a queue or a context, `"unknown"` when
+    /// it does not know the memory.
     #[pyo3(signature = (syclobj=None))]
     fn get_usm_type(&self, syclobj: Option<&Bound<'_, PyAny>>) -> PyResult<&'static str> {
         self.kind_for(syclobj).map(AllocKind::name)
@@ -263,7 +264,8 @@ impl Memory {
         })
     }
 
-    /// Copies to the host: into `obj`, a writable buffer of as many bytes or more, or into a new bytearray.
+    /// Copies to the host: into `obj`, a writable buffer of as many bytes or more, or into a new
+    /// bytearray.
     #[pyo3(signature = (obj=None))]
     fn copy_to_host<'py>(
         &self,
@@ -352,8 +354,8 @@ impl Memory {
         export::require_sycl(&self.stream)?;
         transfer::expose(py, &self.storage)?;
         let dict = PyDict::new(py);
-        // dpctl's own memory says True here and means writable; the documents, and dpnp, say True = read-only. With an
-        // offset the dictionary cannot be taken for one of dpctl's own.
+        // dpctl's own memory says True here and means writable; the documents, and dpnp, say True =
+        // read-only. With an offset the dictionary cannot be taken for one of dpctl's own.
         let readonly = self.storage.is_readonly();
         dict.set_item(intern!(py, "data"), (self.pointer(), readonly))?;
         if readonly {

@@ -1,4 +1,5 @@
-//! `usm.nrt.MemInfo`: reference-counted blocks as Python objects, and memory of Python objects as blocks.
+//! `usm.nrt.MemInfo`: reference-counted blocks as Python objects, and memory of Python objects as
+//! blocks.
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
@@ -21,9 +22,10 @@ use crate::runtime as runtimes;
 use crate::transfer::{self, Side};
 use crate::view::View;
 
-/// A reference-counted block of the runtime that compiled code, C and Python share. ``MemInfo(obj)`` makes the memory of
-/// ``obj`` (any exporter of an array interface, of DLPack or of a buffer) such a block, without a copy; the block keeps
-/// ``obj`` alive until its last reference goes, and ``parent`` is ``obj``.
+/// A reference-counted block of the runtime that compiled code, C and Python share.
+/// ``MemInfo(obj)`` makes the memory of ``obj`` (any exporter of an array interface, of DLPack or
+/// of a buffer) such a block, without a copy; the block keeps ``obj`` alive until its last
+/// reference goes, and ``parent`` is ``obj``.
 #[pyclass(frozen, weakref, module = "usm.nrt", name = "MemInfo")]
 #[derive(Debug)]
 pub(crate) struct PyMemInfo {
@@ -51,7 +53,8 @@ impl PyMemInfo {
         Ok(Self { block, runtime, taken: AtomicUsize::new(0) })
     }
 
-    /// The Python object that owns the memory, and whether it is only our view of the object that was given.
+    /// The Python object that owns the memory, and whether it is only our view of the object that
+    /// was given.
     fn owner<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyAny>, bool)> {
         let mut owner = Owner { tag: OwnerTag(0), object: std::ptr::null_mut(), release: None };
         // SAFETY: a live block, and room for the record.
@@ -80,7 +83,8 @@ fn byte() -> PyResult<Dtype> {
     Dtype::number(Kind::Uint, 1).ok_or_else(|| Class::Request.error("no type of one byte"))
 }
 
-/// Lets go of a Python object that owns a block's memory. Without an interpreter there is nothing to let go of any more.
+/// Lets go of a Python object that owns a block's memory. Without an interpreter there is nothing
+/// to let go of any more.
 fn let_go(object: *mut c_void) {
     Python::try_attach(|py| {
         // SAFETY: the reference that the block owned.
@@ -100,7 +104,8 @@ unsafe extern "C" fn release_view(object: *mut c_void) {
     VIEWED.fetch_add(1, Ordering::Relaxed);
 }
 
-// The address of the function tells the two apart; a counter each keeps them from being merged into one.
+// The address of the function tells the two apart; a counter each keeps them from being merged into
+// one.
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 static VIEWED: AtomicUsize = AtomicUsize::new(0);
 const RELEASE_OBJECT: unsafe extern "C" fn(*mut c_void) = release_object;
@@ -120,7 +125,8 @@ impl PyMemInfo {
         let span = side.view.span();
         let (data, size) = (side.storage.address() + span.start, span.len());
         let kind = kind_number(side.storage.kind());
-        // What is imported is kept by an array of ours, which holds the producer's buffer or capsule too.
+        // What is imported is kept by an array of ours, which holds the producer's buffer or
+        // capsule too.
         let is_ours = obj.is_instance_of::<Array>() || obj.is_instance_of::<Memory>();
         let (object, release) = if is_ours {
             (obj.clone(), RELEASE_OBJECT)
@@ -131,7 +137,8 @@ impl PyMemInfo {
         let owner = Owner { tag: OwnerTag::PYTHON, object: object.cast(), release: Some(release) };
         let mut block = std::ptr::null_mut();
         let data = data as *mut c_void;
-        // SAFETY: the owner keeps the bytes in place until it is released, with the interpreter attached, on any thread.
+        // SAFETY: the owner keeps the bytes in place until it is released, with the interpreter
+        // attached, on any thread.
         let status =
             unsafe { (runtime.api.wrap_owned_of_kind)(data, size, &raw const owner, kind, &raw mut block) };
         if let Err(error) = check(status, size) {
@@ -142,7 +149,8 @@ impl PyMemInfo {
         Self::over(block, runtime)
     }
 
-    /// A new block of ``size`` bytes, from the source that Numba's blocks come from, else from the heap.
+    /// A new block of ``size`` bytes, from the source that Numba's blocks come from, else from the
+    /// heap.
     #[staticmethod]
     #[pyo3(signature = (size, *, alignment=16))]
     fn allocate(py: Python<'_>, size: usize, alignment: usize) -> PyResult<Self> {
@@ -156,8 +164,8 @@ impl PyMemInfo {
         Self::over(block, runtime)
     }
 
-    /// The block at an address that C or compiled code gave; adds a reference of its own. The caller answers for the
-    /// address: it must be a live block.
+    /// The block at an address that C or compiled code gave; adds a reference of its own. The
+    /// caller answers for the address: it must be a live block.
     #[staticmethod]
     fn from_address(py: Python<'_>, address: usize) -> PyResult<Self> {
         let runtime = runtime(py)?;
@@ -279,7 +287,8 @@ impl PyMemInfo {
             .map_err(|_| Class::Request.error("the size in bytes does not fit 63 bits"))?;
         let view = View::contiguous(byte()?, &[extent])?;
         let pointer = this.data() as *mut u8;
-        // SAFETY: the structure is Python's; the block's bytes are host memory that this object keeps alive.
+        // SAFETY: the structure is Python's; the block's bytes are host memory that this object
+        // keeps alive.
         unsafe { crate::buffer::fill(raw, flags, slf.into_any(), pointer, &view, readonly) }
     }
 

@@ -1,5 +1,6 @@
-//! `libusm_nrt`, opened once. It is the one runtime of this process: the extension counts, wraps and frees through its
-//! table and never uses the runtime inside the Rust crate, whose books nobody else would see.
+//! `libusm_nrt`, opened once. It is the one runtime of this process: the extension counts, wraps
+//! and frees through its table and never uses the runtime inside the Rust crate, whose books nobody
+//! else would see.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -72,7 +73,8 @@ impl Runtime {
         symbol.ok().map(|symbol| *symbol as usize)
     }
 
-    /// Takes all blocks that name no allocator from `functions`, whose memory is of that kind; small ones out of slabs.
+    /// Takes all blocks that name no allocator from `functions`, whose memory is of that kind;
+    /// small ones out of slabs.
     pub(crate) fn set_source(&self, functions: &ExternalAllocator, kind: AllocKind) -> PyResult<()> {
         // SAFETY: functions of this extension, which is never unloaded; they are copied.
         check(unsafe { (self.api.set_allocator_of_kind)(functions, kind_number(kind), true) }, 0)
@@ -92,7 +94,8 @@ impl Runtime {
         (slabs, live)
     }
 
-    /// The place in the order of allocation of a tracked block that is alive; `u64::MAX` for any other address.
+    /// The place in the order of allocation of a tracked block that is alive; `u64::MAX` for any
+    /// other address.
     pub(crate) fn sequence(&self, block: *const MemInfo) -> u64 {
         // SAFETY: the entry looks at the address alone.
         unsafe { (self.api.sequence)(block) }

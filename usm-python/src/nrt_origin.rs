@@ -16,10 +16,11 @@ static WANTED: AtomicBool = AtomicBool::new(false);
 
 /// Where memory was made.
 struct Origins {
-    /// First byte of a run of a source's memory → (bytes, where it was allocated). The source tells when it goes.
+    /// First byte of a run of a source's memory → (bytes, where it was allocated). The source tells
+    /// when it goes.
     runs: BTreeMap<usize, (usize, String)>,
-    /// Header of a block → (its place in the order of allocation, where it was made). Blocks go without telling us, and others come to
-    /// their addresses; but no two have the same place.
+    /// Header of a block → (its place in the order of allocation, where it was made). Blocks go
+    /// without telling us, and others come to their addresses; but no two have the same place.
     blocks: BTreeMap<usize, (u64, String)>,
     /// So many blocks may be noted before those that are gone are looked for.
     limit: usize,
@@ -107,8 +108,8 @@ pub(crate) fn of(block: usize, sequence: u64, data: usize) -> Option<String> {
     })
 }
 
-/// The Python stack of this thread, outermost call first; `None` on a thread that runs without the interpreter. Such a
-/// thread must not ask for it: the one that has it may be waiting for this one.
+/// The Python stack of this thread, outermost call first; `None` on a thread that runs without the
+/// interpreter. Such a thread must not ask for it: the one that has it may be waiting for this one.
 fn stack() -> Option<String> {
     if !has_interpreter() {
         return None;

@@ -1,5 +1,5 @@
-//! What `usm.numba` needs of the compiled side: blocks from a context's memory, and the two functions that tell blocks of
-//! Numba's own runtime from ours.
+//! What `usm.numba` needs of the compiled side: blocks from a context's memory, and the two
+//! functions that tell blocks of Numba's own runtime from ours.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -143,7 +143,8 @@ pub(crate) fn _nrt_give_source(py: Python<'_>) -> PyResult<()> {
         0 => {}
         live => return Err(refused(live)),
     }
-    // What threads keep goes back to the source here. Not under the slot's lock: its memory is freed.
+    // What threads keep goes back to the source here. Not under the slot's lock: its memory is
+    // freed.
     runtime.set_heap()?;
     let gone = {
         let mut slot = SOURCE.write().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +169,8 @@ pub(crate) fn _nrt_source(py: Python<'_>) -> Option<(PyQueue, &'static str, usiz
     Some((PyQueue(Arc::clone(&source.stream)), source.kind.name(), live))
 }
 
-/// Gives back what the calling thread keeps for its next blocks; at the `end` of the process threads keep nothing from then on.
+/// Gives back what the calling thread keeps for its next blocks; at the `end` of the process
+/// threads keep nothing from then on.
 #[pyfunction]
 pub(crate) fn _nrt_drain(py: Python<'_>, end: bool) -> PyResult<()> {
     let runtime = runtime(py)?;
@@ -193,7 +195,8 @@ pub(crate) fn home(address: usize, size: usize) -> Option<(AllocKind, Arc<Stream
     (address.checked_add(size)? <= end).then(|| (info.kind, Arc::clone(&source.stream)))
 }
 
-/// How Numba's and our functions of one name are told apart: blocks that Numba's runtime made name no allocator.
+/// How Numba's and our functions of one name are told apart: blocks that Numba's runtime made name
+/// no allocator.
 struct Pair {
     numba: unsafe extern "C" fn(*mut MemInfo),
     ours: unsafe extern "C" fn(*mut MemInfo),
@@ -224,8 +227,8 @@ unsafe extern "C" fn release(mi: *mut MemInfo) {
     unsafe { Pair::call(&RELEASE, mi) }
 }
 
-/// Addresses for compiled code of what stands in for Numba's `NRT_MemInfo_call_dtor` and `NRT_MemInfo_release`, whose
-/// addresses are the arguments.
+/// Addresses for compiled code of what stands in for Numba's `NRT_MemInfo_call_dtor` and
+/// `NRT_MemInfo_release`, whose addresses are the arguments.
 #[pyfunction]
 #[pyo3(signature = (numba_call_dtor, numba_release))]
 pub(crate) fn _nrt_bridge(
@@ -256,7 +259,8 @@ pub(crate) fn _nrt_symbol(py: Python<'_>, name: &str) -> PyResult<Option<usize>>
     Ok(runtime(py)?.symbol(name))
 }
 
-/// Blocks and headers made and freed since the library was opened, and how many of them other runtimes freed.
+/// Blocks and headers made and freed since the library was opened, and how many of them other
+/// runtimes freed.
 #[pyfunction]
 pub(crate) fn _nrt_stats(py: Python<'_>) -> PyResult<((usize, usize, usize, usize), usize)> {
     let runtime = runtime(py)?;

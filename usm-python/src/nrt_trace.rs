@@ -1,11 +1,13 @@
-//! What `tracemalloc` shows of the source's blocks: Numba's own runtime allocates by way of Python and is seen there too.
+//! What `tracemalloc` shows of the source's blocks: Numba's own runtime allocates by way of Python
+//! and is seen there too.
 
 use std::ffi::{c_int, c_uint};
 use std::sync::OnceLock;
 
 use crate::nrt_origin::has_interpreter;
 
-/// The number that sets this memory apart from Python's own (0): a `tracemalloc.DomainFilter` takes it. "usm".
+/// The number that sets this memory apart from Python's own (0): a `tracemalloc.DomainFilter` takes
+/// it. "usm".
 pub(crate) const DOMAIN: c_uint = 0x75_73_6D;
 
 type Track = unsafe extern "C" fn(c_uint, usize, usize) -> c_int;
@@ -35,11 +37,12 @@ fn functions() -> Option<&'static Functions> {
     FUNCTIONS.get_or_init(find).as_ref()
 }
 
-/// `size` bytes were allocated at `address`. Threads without the interpreter are left out: tracing asks for it, and the
-/// one that has it may be waiting for them.
+/// `size` bytes were allocated at `address`. Threads without the interpreter are left out: tracing
+/// asks for it, and the one that has it may be waiting for them.
 pub(crate) fn born(address: usize, size: usize) {
     if let Some(functions) = functions().filter(|_| has_interpreter()) {
-        // SAFETY: this thread has the interpreter; any numbers are allowed. Nothing happens while nobody traces.
+        // SAFETY: this thread has the interpreter; any numbers are allowed. Nothing happens while
+        // nobody traces.
         let _ = unsafe { (functions.track)(DOMAIN, address, size) };
     }
 }

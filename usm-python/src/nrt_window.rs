@@ -8,8 +8,8 @@ use crate::error::{Class, OrRaise};
 use crate::transfer::Side;
 use crate::view::{MAX_DIMS, View};
 
-/// The array at `pointer` in the memory of `parent`, which it shares and keeps alive. Strides are in bytes. Refused when
-/// an element would lie outside of that memory.
+/// The array at `pointer` in the memory of `parent`, which it shares and keeps alive. Strides are
+/// in bytes. Refused when an element would lie outside of that memory.
 #[pyfunction]
 #[pyo3(signature = (parent, pointer, shape, strides, dtype, readonly))]
 pub(crate) fn _nrt_window(

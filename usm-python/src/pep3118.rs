@@ -24,8 +24,8 @@ use crate::view::{MAX_DIMS, View};
 /// `PyBUF_FULL_RO`: shape, strides, format, suboffsets, read-only welcome.
 const FULL: c_int = ffi::PyBUF_FULL_RO;
 
-/// The object's buffer as an array of host memory, without a copy; `None` when it has none. The buffer is held for as
-/// long as the memory is used, so that a `bytearray` does not move meanwhile.
+/// The object's buffer as an array of host memory, without a copy; `None` when it has none. The
+/// buffer is held for as long as the memory is used, so that a `bytearray` does not move meanwhile.
 pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let py = object.py();
     // SAFETY: an object.
@@ -55,7 +55,8 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     let format = if raw.format.is_null() {
         None
     } else {
-        // SAFETY: the protocol promises a terminated string that lives as long as the buffer is held.
+        // SAFETY: the protocol promises a terminated string that lives as long as the buffer is
+        // held.
         let text = unsafe { CStr::from_ptr(raw.format) };
         Some(text.to_str().map_err(|_| Class::Interface.error("format: not UTF-8"))?)
     };
@@ -87,8 +88,8 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
     }
     let address = raw.buf as u64;
     let owner = Owner { object: Some(object.clone().unbind()), keeper: Keeper::Buffer(held) };
-    // SAFETY: plain memory is host memory of the host's context; the exporter keeps these bytes alive and in place while
-    // the buffer is held.
+    // SAFETY: plain memory is host memory of the host's context; the exporter keeps these bytes
+    // alive and in place while the buffer is held.
     unsafe { import::adopt(py, owner, stream, AllocKind::Host, address, (view, extent), readonly).map(Some) }
 }
 

@@ -318,7 +318,8 @@ fn shapes(py: Python<'_>, model: &[u8]) -> PyResult<Inferred> {
 
 #[pymethods]
 impl PyPlan {
-    /// Offset of each tensor in bytes from the start of the arena: 64-bit numbers in a buffer that is read-only.
+    /// Offset of each tensor in bytes from the start of the arena: 64-bit numbers in a buffer that
+    /// is read-only.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let bytes: Vec<u8> = self.0.plan.rows.iter().flat_map(|row| row.offset.to_ne_bytes()).collect();

@@ -74,8 +74,9 @@ impl PyQueue {
         py.detach(|| self.0.queue.barrier(&[])).or_raise().map(PyEvent)
     }
 
-    /// Copies `src` into `dst`, two contiguous arrays or memory objects of this queue's context, and does not wait:
-    /// the event says when it is done. Memory that was imported must not be touched elsewhere meanwhile.
+    /// Copies `src` into `dst`, two contiguous arrays or memory objects of this queue's context,
+    /// and does not wait: the event says when it is done. Memory that was imported must not be
+    /// touched elsewhere meanwhile.
     fn copy(&self, py: Python<'_>, dst: &Bound<'_, PyAny>, src: &Bound<'_, PyAny>) -> PyResult<PyEvent> {
         transfer::copy_async(py, &self.0, dst, src).map(PyEvent)
     }
@@ -127,9 +128,11 @@ impl PyEvent {
 /// How long a wait goes on before signals are looked at: Ctrl-C.
 const UNTIL_SIGNALS: Duration = Duration::from_millis(100);
 
-/// Waits for what `pending` finds in flight, at most `timeout` seconds in all, without the interpreter. It is asked once: what is submitted while the
-/// wait looks at signals is no part of it. What fails is raised, once the others have been waited for. `tell` says what there is to be told once, which
-/// nobody hears of again: that is raised in the place of what is told whenever somebody asks.
+/// Waits for what `pending` finds in flight, at most `timeout` seconds in all, without the
+/// interpreter. It is asked once: what is submitted while the wait looks at signals is no part of
+/// it. What fails is raised, once the others have been waited for. `tell` says what there is to be
+/// told once, which nobody hears of again: that is raised in the place of what is told whenever
+/// somebody asks.
 pub(crate) fn wait(
     py: Python<'_>,
     timeout: f64,
@@ -148,7 +151,8 @@ pub(crate) fn wait(
             false => told(error),
         }),
         Err(error) if is_timeout(&error) => Err(error),
-        // Something is in flight and there is no event for it. Where that was to be told once, there are events for all the others now.
+        // Something is in flight and there is no event for it. Where that was to be told once,
+        // there are events for all the others now.
         Err(error) => {
             let error = told(error);
             let wait_for_others = || {
@@ -185,8 +189,8 @@ impl Limit {
         Ok(Self { start: Instant::now(), limit })
     }
 
-    /// Waits for all of `events`. The first failure is the answer, once the others have been waited for all the same. The outer error is what
-    /// a signal raised.
+    /// Waits for all of `events`. The first failure is the answer, once the others have been waited
+    /// for all the same. The outer error is what a signal raised.
     fn outcome(&self, py: Python<'_>, events: &[DynEvent]) -> PyResult<Result<()>> {
         let mut outcome = Ok(());
         for event in events {
@@ -195,7 +199,8 @@ impl Limit {
         Ok(outcome)
     }
 
-    /// The answer of `step`, which gets a limit and is asked again where that was too short. The outer error is what a signal raised.
+    /// The answer of `step`, which gets a limit and is asked again where that was too short. The
+    /// outer error is what a signal raised.
     fn in_slices<T: Send>(
         &self,
         py: Python<'_>,

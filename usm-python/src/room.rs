@@ -1,5 +1,6 @@
-//! Memory of the process for as many bytes as a program asks for. A size that comes from an array may be any, so each request here may
-//! be refused; the library's own containers end the process instead.
+//! Memory of the process for as many bytes as a program asks for. A size that comes from an array
+//! may be any, so each request here may be refused; the library's own containers end the process
+//! instead.
 
 use std::alloc::{Layout, alloc_zeroed};
 
@@ -44,7 +45,8 @@ pub(crate) fn repeated(element: &[u8], len: usize) -> Result<Vec<u8>, Failure> {
     Ok(made)
 }
 
-/// What an allocation of the interpreter gave: NULL is an error, whose exception is exchanged for ours.
+/// What an allocation of the interpreter gave: NULL is an error, whose exception is exchanged for
+/// ours.
 ///
 /// # Safety
 /// `made` is NULL with an exception set, or a new reference.
@@ -88,7 +90,8 @@ pub(crate) fn list<'py>(
     let list = unsafe { owned(py, made, size) }?;
     for index in 0..len {
         let value = item(index)?.into_ptr();
-        // SAFETY: an index below the length; the list takes the reference, and nobody else has seen the list.
+        // SAFETY: an index below the length; the list takes the reference, and nobody else has seen
+        // the list.
         unsafe { ffi::PyList_SetItem(list.as_ptr(), index as isize, value) };
     }
     Ok(list.cast_into()?)

@@ -1,4 +1,5 @@
-//! The runtimes of this process: opened once, at first need, and their devices, contexts and default queues.
+//! The runtimes of this process: opened once, at first need, and their devices, contexts and
+//! default queues.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -99,22 +100,25 @@ impl Entry {
     }
 }
 
-/// The runtimes with SYCL's library as Python finds it, and the devices of each, once they were asked for.
+/// The runtimes with SYCL's library as Python finds it, and the devices of each, once they were
+/// asked for.
 struct Known {
     runtimes: Runtimes,
     /// As the runtimes of [`LISTED`].
     entries: [OnceLock<Vec<Arc<Entry>>>; LISTED.len()],
 }
 
-/// The runtimes whose devices are listed, in this order; the host follows. HIP has never run on an AMD GPU, so it is opened only for who names it: by a
-/// selector, by memory that says it is ROCm's, or by asking for the list of all devices.
+/// The runtimes whose devices are listed, in this order; the host follows. HIP has never run on an
+/// AMD GPU, so it is opened only for who names it: by a selector, by memory that says it is ROCm's,
+/// or by asking for the list of all devices.
 const LISTED: [BackendKind; 5] =
     [BackendKind::Sycl, BackendKind::LevelZero, BackendKind::Cuda, BackendKind::OpenCl, BackendKind::Hip];
 
 static KNOWN: OnceLock<Known> = OnceLock::new();
 
-/// Contexts over native SYCL contexts, so that the same native context is always the same context here. A bounded list:
-/// what falls out lives on in the memory that was allocated or imported through it.
+/// Contexts over native SYCL contexts, so that the same native context is always the same context
+/// here. A bounded list: what falls out lives on in the memory that was allocated or imported
+/// through it.
 static CONTEXTS: Mutex<Vec<Arc<Scope>>> = Mutex::new(Vec::new());
 const REMEMBERED_CONTEXTS: usize = 64;
 
@@ -126,7 +130,8 @@ fn remember(scope: &Arc<Scope>) {
     contexts.push(Arc::clone(scope));
 }
 
-/// The context of SYCL for which `test` answers true, among those that were met and the default ones of all devices.
+/// The context of SYCL for which `test` answers true, among those that were met and the default
+/// ones of all devices.
 pub(crate) fn known_context(
     py: Python<'_>,
     test: impl Fn(&usm_sycl::DpctlContext) -> bool,
@@ -140,7 +145,8 @@ pub(crate) fn known_context(
     if let Some(scope) = find() {
         return Ok(Some(scope));
     }
-    // A default context that nobody has needed yet must not be taken for a foreign one, or it would be there twice.
+    // A default context that nobody has needed yet must not be taken for a foreign one, or it would
+    // be there twice.
     for entry in entries(py).filter(|entry| entry.info.backend == BackendKind::Sycl) {
         entry.scope()?;
     }
@@ -194,8 +200,9 @@ fn known(py: Python<'_>) -> &'static Known {
     if let Some(known) = KNOWN.get() {
         return known;
     }
-    // Not under the cell's lock: looking for a package may give up the interpreter, and a second thread that waited for the lock with the
-    // interpreter held would never let the first come back.
+    // Not under the cell's lock: looking for a package may give up the interpreter, and a second
+    // thread that waited for the lock with the interpreter held would never let the first come
+    // back.
     let path = library_path(py).map_err(|error| error.to_string());
     let runtimes = Runtimes::new().opened_by(BackendKind::Sycl, move || open_sycl(&path));
     KNOWN.get_or_init(|| Known { runtimes, entries: Default::default() })
@@ -218,8 +225,9 @@ fn open_entries(kind: BackendKind) -> &'static [Arc<Entry>] {
     cell.map_or(&[], Vec::as_slice)
 }
 
-/// The devices that are open: SYCL's in the runtime's order, those of Level Zero, CUDA and OpenCL, HIP's once it is opened, then the host, which
-/// is there and cannot fail. A native runtime that is not there is no news: SYCL reaches the same devices.
+/// The devices that are open: SYCL's in the runtime's order, those of Level Zero, CUDA and OpenCL,
+/// HIP's once it is opened, then the host, which is there and cannot fail. A native runtime that is
+/// not there is no news: SYCL reaches the same devices.
 pub(crate) fn entries(py: Python<'_>) -> impl Iterator<Item = &'static Arc<Entry>> {
     let listed = LISTED.into_iter().flat_map(move |kind| match kind {
         BackendKind::Hip => open_entries(kind),
@@ -284,7 +292,8 @@ fn host() -> PyResult<&'static Arc<Entry>> {
     Ok(HOST.get_or_init(|| Entry::new(device)))
 }
 
-/// The queue of plain host memory. Memory of others on the host needs nothing else, so no runtime is opened for it.
+/// The queue of plain host memory. Memory of others on the host needs nothing else, so no runtime
+/// is opened for it.
 pub(crate) fn host_stream() -> PyResult<&'static Arc<Stream>> {
     static STREAM: OnceLock<Arc<Stream>> = OnceLock::new();
     if let Some(stream) = STREAM.get() {
@@ -304,7 +313,8 @@ pub(crate) fn select(py: Python<'_>, text: &str) -> PyResult<&'static Arc<Entry>
     entry(py, py.detach(|| runtimes.device(text)).map_err(refused)?)
 }
 
-/// The device that is used when none is named: `USM_DEVICE`, else the best of the first runtime that has one.
+/// The device that is used when none is named: `USM_DEVICE`, else the best of the first runtime
+/// that has one.
 pub(crate) fn default_entry(py: Python<'_>) -> PyResult<&'static Arc<Entry>> {
     let runtimes = &known(py).runtimes;
     entry(py, py.detach(|| runtimes.default_device()).map_err(refused)?)

@@ -120,8 +120,11 @@ fn integer<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if value.is_instance_of::<PyInt>() {
         return Ok(value.clone());
     }
-    // SAFETY: an object, and the interpreter is attached; the answer is a new reference, or NULL with an exception set.
-    unsafe { Bound::from_owned_ptr_or_err(value.py(), ffi::PyNumber_Index(value.as_ptr())) }
+    // SAFETY: an object, and the interpreter is attached; the answer is a new reference, or NULL
+    // with an exception set.
+    let index = unsafe { ffi::PyNumber_Index(value.as_ptr()) };
+    // SAFETY: a new reference, or NULL with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(value.py(), index) }
 }
 
 fn complex(value: &Bound<'_, PyAny>) -> PyResult<(f64, f64)> {

@@ -77,7 +77,8 @@ pub(crate) fn begin_history(context: &Context<Dyn>) {
     }
 }
 
-/// Starts the peaks of all contexts in use, and of their devices, anew: from now on they are the most bytes since this call.
+/// Starts the peaks of all contexts in use, and of their devices, anew: from now on they are the
+/// most bytes since this call.
 #[pyfunction]
 pub(crate) fn reset_peak(py: Python<'_>) {
     for scope in runtime::scopes(py) {
@@ -85,8 +86,8 @@ pub(crate) fn reset_peak(py: Python<'_>) {
     }
 }
 
-/// The kept allocations and frees of the contexts in use, oldest first within each; `keep` sets how many each keeps from
-/// now on, also those that come later.
+/// The kept allocations and frees of the contexts in use, oldest first within each; `keep` sets how
+/// many each keeps from now on, also those that come later.
 #[pyfunction]
 #[pyo3(signature = (keep=None))]
 pub(crate) fn history(py: Python<'_>, keep: Option<usize>) -> PyResult<Bound<'_, PyDict>> {

@@ -21,8 +21,8 @@ type Result<T> = std::result::Result<T, Failure>;
 
 /// A handle to memory that several arrays may look at. The last one gives it back.
 ///
-/// Whether the memory may be written is said here and nowhere else, so every conversion that keeps the memory keeps it. A
-/// handle can lose the right to write and never gain it.
+/// Whether the memory may be written is said here and nowhere else, so every conversion that keeps
+/// the memory keeps it. A handle can lose the right to write and never gain it.
 #[derive(Clone, Debug)]
 pub(crate) struct Storage {
     memory: Arc<Memory>,
@@ -33,8 +33,8 @@ pub(crate) struct Storage {
 #[derive(Debug)]
 struct Memory {
     allocation: ManuallyDrop<Allocation<Dyn>>,
-    /// Held from looking at the uses of the block to noting a new one: handles are shared, so nothing else keeps two
-    /// threads from submitting at once and missing each other's event.
+    /// Held from looking at the uses of the block to noting a new one: handles are shared, so
+    /// nothing else keeps two threads from submitting at once and missing each other's event.
     turn: Mutex<()>,
     /// Whether the memory is somebody else's.
     foreign: bool,
@@ -57,8 +57,8 @@ impl Storage {
         Ok(Self::over(allocation, false, None, tracked))
     }
 
-    /// Memory of somebody else's, which may be written. `keeper` keeps it alive until the last operation is done; `owner` is the object it was
-    /// imported from.
+    /// Memory of somebody else's, which may be written. `keeper` keeps it alive until the last
+    /// operation is done; `owner` is the object it was imported from.
     ///
     /// # Safety
     /// As [`Allocation::foreign`].
@@ -76,10 +76,12 @@ impl Storage {
         Self::over(allocation, true, owner, Tracked::default())
     }
 
-    /// Bytes of the process, as host memory of the context: the runtimes' copies take it, and the host.
+    /// Bytes of the process, as host memory of the context: the runtimes' copies take it, and the
+    /// host.
     ///
     /// # Safety
-    /// `bytes` lives as long as `keeper` is not dropped. The storage is an end of copies and nothing else: its memory is no USM.
+    /// `bytes` lives as long as `keeper` is not dropped. The storage is an end of copies and
+    /// nothing else: its memory is no USM.
     pub(crate) unsafe fn of_process(
         context: &Context<Dyn>,
         (pointer, size): (*mut u8, usize),
@@ -157,20 +159,23 @@ impl Storage {
         Turn(self.memory.turn.lock().unwrap_or_else(PoisonError::into_inner), None, inside)
     }
 
-    /// Waits, whatever the kind, until the memory may be handed to somebody who knows nothing of our events.
+    /// Waits, whatever the kind, until the memory may be handed to somebody who knows nothing of
+    /// our events.
     pub(crate) fn settle(&self) -> usm_core::Result<()> {
         self.allocation().wait_for_uses(Access::Write)
     }
 
-    /// Makes `queue` wait for the work on this memory, and everything that uses it later wait for what the queue has been
-    /// given so far. Does not wait itself. To be called without the interpreter, as [`copy`].
+    /// Makes `queue` wait for the work on this memory, and everything that uses it later wait for
+    /// what the queue has been given so far. Does not wait itself. To be called without the
+    /// interpreter, as [`copy`].
     pub(crate) fn follow(&self, queue: &Queue<Dyn>) -> usm_core::Result<()> {
         let _turn = self.turn();
         queue.barrier_over(&[Usage::write(self.allocation())], &[]).map(drop)
     }
 
-    /// Copies `len` bytes out into `target` and waits for it. Where the host may not look, the device writes the target
-    /// itself; should that not end within the wait limit, the target is leaked, for the device may write it yet.
+    /// Copies `len` bytes out into `target` and waits for it. Where the host may not look, the
+    /// device writes the target itself; should that not end within the wait limit, the target is
+    /// leaked, for the device may write it yet.
     pub(crate) fn read<T: AsMut<[u8]> + 'static>(
         &self,
         queue: &Queue<Dyn>,
@@ -190,12 +195,14 @@ impl Storage {
         if self.is_host_accessible() {
             let _turn = self.turn();
             let _guard = self.allocation().wait_for_host(Access::Read)?;
-            // SAFETY: inside the live block, whose writers have finished; the turn and the guard keep new work away. The target may be a view of the same block.
+            // SAFETY: inside the live block, whose writers have finished; the turn and the guard
+            // keep new work away. The target may be a view of the same block.
             unsafe { to.copy_from(from, len) };
             return Ok(target);
         }
         let turn = self.turn();
-        // SAFETY: inside the live block, which the usage keeps alive and ordered; the target outlives the copy.
+        // SAFETY: inside the live block, which the usage keeps alive and ordered; the target
+        // outlives the copy.
         let copy = |queue: &DynQueue, after: &[DynEvent]| unsafe { queue.copy(to, from, len, after) };
         // SAFETY: the copy reads the block, behind what it is given.
         let event = unsafe { queue.submit(&[Usage::read(self.allocation())], &[], copy) }?;
@@ -209,8 +216,9 @@ impl Storage {
         }
     }
 
-    /// Copies all bytes of `source` in and waits for it. Where the host may not write, the device reads the source itself;
-    /// should that not end within the wait limit, the source is leaked, for the device may read it yet.
+    /// Copies all bytes of `source` in and waits for it. Where the host may not write, the device
+    /// reads the source itself; should that not end within the wait limit, the source is leaked,
+    /// for the device may read it yet.
     pub(crate) fn write<S: AsRef<[u8]> + 'static>(
         &self,
         queue: &Queue<Dyn>,
@@ -225,13 +233,14 @@ impl Storage {
         let turn = self.turn();
         if self.is_host_accessible() {
             let _guard = self.allocation().wait_for_host(Access::Write)?;
-            // SAFETY: inside the live block; everything that used it has finished, and the turn and the guard keep new work away. The
-            // source may be a view of the same block.
+            // SAFETY: inside the live block; everything that used it has finished, and the turn and
+            // the guard keep new work away. The source may be a view of the same block.
             unsafe { to.copy_from(bytes.as_ptr(), bytes.len()) };
             return Ok(());
         }
         let (from, len) = (bytes.as_ptr(), bytes.len());
-        // SAFETY: inside the live block, which the usage keeps alive and ordered; the source outlives the copy.
+        // SAFETY: inside the live block, which the usage keeps alive and ordered; the source
+        // outlives the copy.
         let copy = |queue: &DynQueue, after: &[DynEvent]| unsafe { queue.copy(to, from, len, after) };
         // SAFETY: the copy writes the block, behind what it is given.
         let event = unsafe { queue.submit(&[Usage::write(self.allocation())], &[], copy) }?;
@@ -246,8 +255,8 @@ impl Storage {
         let fill = |queue: &DynQueue, after: &[DynEvent]| match len {
             // SAFETY: events of the queue's context.
             0 => unsafe { queue.barrier(after) },
-            // SAFETY: the range lies inside a live block, which the usage keeps alive and ordered; the turn keeps other
-            // submissions over it apart.
+            // SAFETY: the range lies inside a live block, which the usage keeps alive and ordered;
+            // the turn keeps other submissions over it apart.
             _ => unsafe { queue.fill(to, &[byte], len, after) },
         };
         // SAFETY: the fill writes the block, behind what it is given.
@@ -257,8 +266,8 @@ impl Storage {
     }
 }
 
-/// Copies between two blocks of one context, without waiting for it. To be called without the interpreter: it takes
-/// locks that another thread may hold while it waits for a device.
+/// Copies between two blocks of one context, without waiting for it. To be called without the
+/// interpreter: it takes locks that another thread may hold while it waits for a device.
 pub(crate) fn copy(
     queue: &Queue<Dyn>,
     (dst, dst_offset): (&Storage, usize),
@@ -275,16 +284,17 @@ pub(crate) fn copy(
     let copy = |queue: &DynQueue, after: &[DynEvent]| match len {
         // SAFETY: events of the queue's context.
         0 => unsafe { queue.barrier(after) },
-        // SAFETY: both ranges lie inside live blocks of the queue's context (`submit` checks that), do not overlap, and the
-        // usages keep both alive and ordered; the turns keep other submissions over them apart.
+        // SAFETY: both ranges lie inside live blocks of the queue's context (`submit` checks that),
+        // do not overlap, and the usages keep both alive and ordered; the turns keep other
+        // submissions over them apart.
         _ => unsafe { queue.copy(to, from, len, after) },
     };
     // SAFETY: the copy touches both blocks as the usages say, behind what it is given.
     Ok(unsafe { queue.submit(&usages, &[], copy) }?)
 }
 
-/// Copies between two layouts in blocks of one context, which may overlap; `None` says that it is done. To be called
-/// without the interpreter, as [`copy`].
+/// Copies between two layouts in blocks of one context, which may overlap; `None` says that it is
+/// done. To be called without the interpreter, as [`copy`].
 pub(crate) fn copy_strided(
     queue: &Queue<Dyn>,
     (dst, to): (&Storage, &Strided<'_>),
@@ -292,13 +302,14 @@ pub(crate) fn copy_strided(
 ) -> Result<Option<Event<Dyn>>> {
     dst.writable()?;
     let _turns = turns(dst, src);
-    // SAFETY: the turns keep other submissions and the host's writes over both blocks apart until the call returns; what
-    // Python code does through addresses it was shown is between its threads, as with every array.
+    // SAFETY: the turns keep other submissions and the host's writes over both blocks apart until
+    // the call returns; what Python code does through addresses it was shown is between its
+    // threads, as with every array.
     Ok(unsafe { queue.copy_strided_shared(dst.allocation(), to, src.allocation(), from) }?)
 }
 
-/// The turns of both, one when they are the same: always in the order of addresses, so that two copies the opposite way do
-/// not wait for each other.
+/// The turns of both, one when they are the same: always in the order of addresses, so that two
+/// copies the opposite way do not wait for each other.
 fn turns<'s>(dst: &'s Storage, src: &'s Storage) -> Turn<'s> {
     let is_first = Arc::as_ptr(&dst.memory) <= Arc::as_ptr(&src.memory);
     let (first, second) = if is_first { (dst, src) } else { (src, dst) };
@@ -314,9 +325,9 @@ fn turns<'s>(dst: &'s Storage, src: &'s Storage) -> Turn<'s> {
 struct Turn<'s>(MutexGuard<'s, ()>, Option<MutexGuard<'s, ()>>, fork::Inside<{ fork::TURNS }>);
 
 impl Drop for Memory {
-    /// A driver's free may block, and what it waits for may need the interpreter: it is given up meanwhile. Producers are
-    /// let go with the interpreter attached, at once. Without an interpreter (the end of the process) the block is freed
-    /// all the same.
+    /// A driver's free may block, and what it waits for may need the interpreter: it is given up
+    /// meanwhile. Producers are let go with the interpreter attached, at once. Without an
+    /// interpreter (the end of the process) the block is freed all the same.
     fn drop(&mut self) {
         let Self { allocation, foreign, owner, .. } = self;
         let free = |allocation: &mut ManuallyDrop<Allocation<Dyn>>| {

@@ -1,4 +1,5 @@
-//! SYCL objects of others: whose queue a `syclobj` means, and memory behind a `__sycl_usm_array_interface__`.
+//! SYCL objects of others: whose queue a `syclobj` means, and memory behind a
+//! `__sycl_usm_array_interface__`.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -30,7 +31,8 @@ fn dpctl_class<'py>(py: Python<'py>, name: &str) -> Option<Bound<'py, PyType>> {
     module.getattr(name).ok()?.cast_into().ok()
 }
 
-/// Whether this is exactly a `dpctl.SyclQueue` or `dpctl.SyclContext`: such an object means the same queue for ever.
+/// Whether this is exactly a `dpctl.SyclQueue` or `dpctl.SyclContext`: such an object means the
+/// same queue for ever.
 fn is_exact(value: &Bound<'_, PyAny>) -> bool {
     static CLASSES: OnceLock<[Py<PyType>; 2]> = OnceLock::new();
     let py = value.py();
@@ -54,8 +56,8 @@ pub(crate) fn looks_like_queue(value: &Bound<'_, PyAny>) -> PyResult<bool> {
         || value.hasattr(intern!(value.py(), "_get_capsule"))?)
 }
 
-/// The queue that any of the documented `syclobj` variants means; a context or a filter string means the default queue
-/// of its context.
+/// The queue that any of the documented `syclobj` variants means; a context or a filter string
+/// means the default queue of its context.
 pub(crate) fn stream_of(value: &Bound<'_, PyAny>) -> PyResult<Arc<Stream>> {
     if let Ok(queue) = value.cast::<PyQueue>() {
         return Ok(Arc::clone(&queue.get().0));
@@ -109,7 +111,8 @@ fn of_capsule(capsule: &Bound<'_, PyCapsule>) -> PyResult<Arc<Stream>> {
     let py = capsule.py();
     let library = runtime::sycl(py)?;
     let stream = match content {
-        // SAFETY: the name promises a live object of the SYCL runtime that dpctl uses, which is the one opened.
+        // SAFETY: the name promises a live object of the SYCL runtime that dpctl uses, which is the
+        // one opened.
         Content::Queue(native) => unsafe { of_native_queue(py, &library, native) },
         // SAFETY: as above.
         Content::Context(native) => unsafe { of_native_context(py, &library, native) },
@@ -169,10 +172,12 @@ fn classify(value: &Bound<'_, PyAny>) -> SyclObject<'static> {
     if is_exact(value) { SyclObject::Queue } else { SyclObject::CapsuleProvider }
 }
 
-/// Imports what `producer`'s dictionary describes, without a copy. The producer is kept alive by the storage.
+/// Imports what `producer`'s dictionary describes, without a copy. The producer is kept alive by
+/// the storage.
 ///
-/// Without `data` the producer's buffer stands in, and the context is asked what the pointer is: USM keeps its kind,
-/// other memory is plain host memory. `ignore_flag`: the array may be written whatever the dictionary says.
+/// Without `data` the producer's buffer stands in, and the context is asked what the pointer is:
+/// USM keeps its kind, other memory is plain host memory. `ignore_flag`: the array may be written
+/// whatever the dictionary says.
 pub(crate) fn import<'py>(
     producer: &Bound<'py, PyAny>,
     dict: Bound<'py, PyDict>,
@@ -200,8 +205,8 @@ pub(crate) fn import<'py>(
         bounds::of(context, extent, address)?.0
     };
     let owner = import::owner(producer, dict, held);
-    // SAFETY: the bytes are USM of this context and of that kind, as the runtime says, or the buffer's; the producer
-    // keeps them alive.
+    // SAFETY: the bytes are USM of this context and of that kind, as the runtime says, or the
+    // buffer's; the producer keeps them alive.
     unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
 }
 
@@ -217,8 +222,8 @@ pub(crate) fn dpctl_queue<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bou
     Ok(stream.foreign.get_or_init(|| made.unbind()).bind(py).clone())
 }
 
-/// What a dictionary of ours names as its `syclobj`: an object of dpctl's where dpctl is imported, which its consumers
-/// take fastest, else our own queue, which they take by its capsule.
+/// What a dictionary of ours names as its `syclobj`: an object of dpctl's where dpctl is imported,
+/// which its consumers take fastest, else our own queue, which they take by its capsule.
 pub(crate) fn syclobj<'py>(py: Python<'py>, stream: &Arc<Stream>) -> PyResult<Bound<'py, PyAny>> {
     if stream.foreign.get().is_some() || dpctl_class(py, "SyclQueue").is_some() {
         return dpctl_queue(py, stream);

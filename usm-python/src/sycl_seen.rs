@@ -1,8 +1,9 @@
-//! Objects of dpctl's and the queues that they mean, so that each is unwrapped once: that takes a hundred times as long as
-//! finding it here.
+//! Objects of dpctl's and the queues that they mean, so that each is unwrapped once: that takes a
+//! hundred times as long as finding it here.
 //!
-//! A table of a fixed size would make programs with one queue more than that pay for every import. So an object stays for as
-//! long as the program has it; those that only the table still holds are let go whenever it has doubled.
+//! A table of a fixed size would make programs with one queue more than that pay for every import.
+//! So an object stays for as long as the program has it; those that only the table still holds are
+//! let go whenever it has doubled.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

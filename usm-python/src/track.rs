@@ -49,8 +49,8 @@ impl Drop for Tracked {
     }
 }
 
-/// Counts the memory of arrays and memory objects that this thread makes within a ``with`` block. The numbers can be read
-/// within and after it; what is freed later still counts down.
+/// Counts the memory of arrays and memory objects that this thread makes within a ``with`` block.
+/// The numbers can be read within and after it; what is freed later still counts down.
 ///
 /// >>> with usm.track() as t:
 /// ...     array = usm.zeros(1000, "u1", device="host")

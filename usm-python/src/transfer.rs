@@ -39,7 +39,8 @@ impl Side {
         import::any(object)
     }
 
-    /// Refuses other elements. Bytes without members (`|V8`) are copied to and from structures of their size.
+    /// Refuses other elements. Bytes without members (`|V8`) are copied to and from structures of
+    /// their size.
     fn same_type(&self, other: &View) -> PyResult<()> {
         let (here, there) = (PyDtype::of_view(&self.view), PyDtype::of_view(other));
         let raw = here.descr.is_none() || there.descr.is_none();
@@ -140,8 +141,9 @@ fn dense(side: &Side, storage: Storage, view: &View) -> Side {
     Side { storage, stream: Arc::clone(&side.stream), view }
 }
 
-/// Puts packed elements into a layout where several may share bytes, the last one in C order to stay. Core's copies refuse such
-/// destinations, for they promise no order, and with them layouts whose axes step over each other without touching.
+/// Puts packed elements into a layout where several may share bytes, the last one in C order to
+/// stay. Core's copies refuse such destinations, for they promise no order, and with them layouts
+/// whose axes step over each other without touching.
 fn store_in_order(dst: &Side, bytes: &[u8]) -> Result<()> {
     let span = dst.view.span();
     // What lies between the elements stays as it is.
@@ -222,13 +224,15 @@ pub(crate) fn copy_async(
     py.detach(|| storage::copy(&stream.queue, (&dst.storage, to), (&src.storage, from), len)).or_raise()
 }
 
-/// Waits until the memory may be shown to somebody who knows nothing of our events, and says where it is.
+/// Waits until the memory may be shown to somebody who knows nothing of our events, and says where
+/// it is.
 pub(crate) fn expose(py: Python<'_>, storage: &Storage) -> PyResult<()> {
     py.detach(|| storage.settle()).or_raise()
 }
 
-/// As [`expose`], for a host that wants to look. For how long it looks nobody here is told: where memory lacks concurrent access, Python code keeps its launches
-/// and its own accesses apart, as it does with every library.
+/// As [`expose`], for a host that wants to look. For how long it looks nobody here is told: where
+/// memory lacks concurrent access, Python code keeps its launches and its own accesses apart, as it
+/// does with every library.
 pub(crate) fn expose_to_host(py: Python<'_>, storage: &Storage) -> PyResult<()> {
     py.detach(|| storage.allocation().wait_for_host(Access::Write).map(drop)).or_raise()
 }

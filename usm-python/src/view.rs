@@ -1,4 +1,5 @@
-//! How an array lies in its storage: element type, shape, strides and offset, always proven to stay inside.
+//! How an array lies in its storage: element type, shape, strides and offset, always proven to stay
+//! inside.
 
 use std::sync::Arc;
 
@@ -13,11 +14,12 @@ use crate::error::{Class, OrRaise};
 
 /// As many dimensions as NumPy and the buffer protocol allow.
 pub(crate) const MAX_DIMS: usize = 64;
-/// As many dimensions as nearly all arrays have: a layout with room for these is a tenth of the size.
+/// As many dimensions as nearly all arrays have: a layout with room for these is a tenth of the
+/// size.
 pub(crate) const FEW_DIMS: usize = 4;
 
-/// Strides and offset in bytes. Every element lies inside the storage that the view was made for: constructors prove
-/// it, and indexing only narrows.
+/// Strides and offset in bytes. Every element lies inside the storage that the view was made for:
+/// constructors prove it, and indexing only narrows.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) dtype: Dtype,
@@ -47,7 +49,8 @@ impl View {
         let (dtype, descr, shape) = (layout.dtype(), None, wide(layout.shape()));
         let Extent { low, high } = layout.extent();
         if low == high {
-            // Nothing is ever read through the strides and the offset of such an array, and they may be anything.
+            // Nothing is ever read through the strides and the offset of such an array, and they
+            // may be anything.
             return Self { dtype, descr, shape, strides: Axes::filled(layout.ndim(), 0), offset: 0 };
         }
         // The lowest byte is at most the offset, and their distance was computed without overflow.
@@ -73,7 +76,8 @@ impl View {
         self.len() * self.itemsize()
     }
 
-    /// The bytes of the storage from the lowest to one past the highest; empty at the offset without elements.
+    /// The bytes of the storage from the lowest to one past the highest; empty at the offset
+    /// without elements.
     pub(crate) fn span(&self) -> std::ops::Range<usize> {
         if self.nbytes() == 0 {
             return self.offset..self.offset;
@@ -264,8 +268,8 @@ impl View {
         Ok(Self { dtype: self.dtype, descr, shape: shape[..].into(), strides: strides[..].into(), offset })
     }
 
-    /// The view of a source stretched to `shape` by the rules of broadcasting: missing axes in front, extents of 1
-    /// repeated.
+    /// The view of a source stretched to `shape` by the rules of broadcasting: missing axes in
+    /// front, extents of 1 repeated.
     pub(crate) fn broadcast_to(&self, shape: &[isize]) -> PyResult<Self> {
         let refused =
             || Class::Request.error(format!("shape {:?} cannot be broadcast to {shape:?}", self.shape));
@@ -284,8 +288,8 @@ impl View {
     }
 }
 
-/// Puts packed elements, in C order, where `view` has them in `target`, which starts with the byte `shift` of the view's
-/// storage. Where elements share bytes, the last one stays.
+/// Puts packed elements, in C order, where `view` has them in `target`, which starts with the byte
+/// `shift` of the view's storage. Where elements share bytes, the last one stays.
 pub(crate) fn scatter(target: &mut [u8], view: &View, shift: usize, packed: &[u8]) {
     let itemsize = view.itemsize();
     for (number, element) in packed.chunks_exact(itemsize.max(1)).enumerate() {

@@ -16,7 +16,8 @@ from matrix.conversions import CONVERSIONS
 from matrix.rows import rows
 from matrix.state import State
 
-# Each element is the same byte, so that the array itself takes no room; what is made of it takes twice what the process may have.
+# Each element is the same byte, so that the array itself takes no room; what is made of it takes
+# twice what the process may have.
 ELEMENTS = 1 << 25
 ROOM = 1 << 24
 REFUSALS = (usm.Error, TypeError, ValueError, BufferError, AttributeError)

@@ -61,7 +61,8 @@ def run_all(modules, reference, ours):
     known = {module for module in modules if found[module, "numba"]}
     jobs = [(module, runtime, part) for module in modules for part in numba_modules.parts(module) for runtime in ("numba", "usm")]
     jobs = [job for job in jobs if not (job[1] == "numba" and job[0] in known)]
-    # The longest first, so that none is waited for at the end; the same part on both runtimes at the same time.
+    # The longest first, so that none is waited for at the end; the same part on both runtimes at
+    # the same time.
     jobs.sort(key=lambda job: -PARTS.get(job[0], 1))
     waiting = {key: [job for job in jobs if job[:2] == key] for key in {job[:2] for job in jobs}}
     results = {}
@@ -170,7 +171,8 @@ def main():
         print(f"\n{title}: {len(lines)}")
         for line in lines:
             print(f"  {line}")
-    # Not in the words that announce a part that is missing here: Numba's own tests say so on both runtimes.
+    # Not in the words that announce a part that is missing here: Numba's own tests say so on both
+    # runtimes.
     print(f"\nNumba's tests that skip themselves: {sum(map(len, skipped.values()))}")
     for reason, tests in skipped.items():
         print(f"  {reason}: {', '.join(tests)}")

@@ -68,7 +68,8 @@ def test_indexing_agrees_with_numpy(np, queue, kind, seed):
         for _ in range(rng.randint(1, 3)):
             key = random_key(rng, expected.shape)
             try:
-                # NumPy gives a copy for an index of integers only, and a view when there is an ellipsis.
+                # NumPy gives a copy for an index of integers only, and a view when there is an
+                # ellipsis.
                 expected = expected[key if Ellipsis in key else (*key, Ellipsis)]
             except IndexError:
                 # An ellipsis in front moved an integer to another axis.
@@ -130,7 +131,8 @@ def test_copies_between_any_two_views_agree_with_numpy(np, queue, kind, other, s
         to, from_ = views_of_one_shape(rng)
         flip = rng.random() < 0.3
         turned = lambda view: view.T if flip else view  # noqa: E731
-        # Of another array, of another context, of the host, and of the same array, where the two views may overlap.
+        # Of another array, of another context, of the host, and of the same array, where the two
+        # views may overlap.
         turned(data[to])[...] = turned(source_data[from_])
         usm.copy(turned(array[to]), turned(source[from_]))
         same(np, array, data)

@@ -36,7 +36,8 @@ def test_structures_go_out_and_come_back(np, fields, align):
     try:
         again = usm.asarray(memoryview(data))
     except usm.InterfaceError as error:
-        # NumPy's format leaves the padding of a repeated structure out: refused rather than guessed.
+        # NumPy's format leaves the padding of a repeated structure out: refused rather than
+        # guessed.
         assert align and "cannot be told" in str(error)
         return
     assert again.pointer == data.ctypes.data and np.asarray(again).dtype.names == dtype.names

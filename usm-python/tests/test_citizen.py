@@ -109,7 +109,8 @@ def test_the_text_shows_values_kind_and_device(queue, kind):
     grid = repr(long.reshape(50, 2))
     assert grid.startswith("usm.Array([[0, 1], [2, 3], [4, 5], ..., [94, 95], [96, 97], [98, 99]], shape=(50, 2), ")
     assert repr(long[5]).startswith("usm.Array(5, shape=(), ") and repr(long[:0]).startswith("usm.Array([], shape=(0,), ")
-    # Values that Python has no scalar for, and axes whose ends alone would be hundreds, are not shown.
+    # Values that Python has no scalar for, and axes whose ends alone would be hundreds, are not
+    # shown.
     assert repr(usm.asarray(b"abcd").reshape(1, 1, 1, 1, 4)).startswith("usm.Array(..., shape=(1, 1, 1, 1, 4), ")
 
 

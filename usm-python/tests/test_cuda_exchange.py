@@ -123,7 +123,8 @@ def test_a_producers_stream_is_waited_for_and_ours_is_named(run):
         log()
         stream = ours.__cuda_array_interface__["stream"]
         said = log()
-        # The stream that is named waits for the copy on the other queue, and nothing was waited for by the host.
+        # The stream that is named waits for the copy on the other queue, and nothing was waited for
+        # by the host.
         assert said[0].startswith(f"wait {stream:#x} ") and not any(line.startswith("done") for line in said), said
         driver.hold(False)
     """)

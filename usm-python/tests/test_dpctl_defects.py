@@ -129,7 +129,8 @@ def test_d8_memory_below_the_pointer(dpctl, block):
     fields = ours.__sycl_usm_array_interface__
     refused(Producer({**fields, "shape": (4096,), "strides": (-1,)}), "allocation")
     assert usm.asarray(Producer({**fields, "shape": (4096,), "strides": (-1,), "offset": 4095}, ours)).shape == (4096,)
-    # Of dpctl's memory the runtime tells no bounds, but what lies below is no memory of the same kind.
+    # Of dpctl's memory the runtime tells no bounds, but what lies below is no memory of the same
+    # kind.
     alone = dpctl.memory.MemoryUSMDevice(1 << 24)
     refused(Producer({**alone.__sycl_usm_array_interface__, "shape": (1 << 24,), "strides": (-1,)}, alone), "byte")
 

@@ -230,7 +230,8 @@ def test_what_dlpack_is_asked_for(queue):
     with pytest.raises(TypeError):
         array.__dlpack__(stream="stream")
     hidden = usm.zeros(3, kind="device", queue=queue)
-    # Device memory has no host view, also where it is plain memory: the host gets a copy or an error.
+    # Device memory has no host view, also where it is plain memory: the host gets a copy or an
+    # error.
     with pytest.raises(BufferError, match="copy"):
         hidden.__dlpack__(dl_device=(1, 0), copy=False)
     copied = usm.from_dlpack(type("P", (), {"__dlpack__": lambda _, **k: hidden.__dlpack__(dl_device=(1, 0), **k)})())

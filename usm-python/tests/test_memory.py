@@ -154,5 +154,6 @@ def test_a_read_only_dictionary_of_memory_says_so(dpctl, np):
         assert restricted.__sycl_usm_array_interface__["data"][1] is True
         with pytest.raises(usm.AccessError, match="read-only"):
             usm.copy(usm.asarray(restricted), bytes(4))
-    # As dpctl, and as the README says: the flag of a dictionary that is given to it directly is not looked at.
+    # As dpctl, and as the README says: the flag of a dictionary that is given to it directly is not
+    # looked at.
     as_usm_memory(Producer()).memset(1)

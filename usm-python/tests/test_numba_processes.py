@@ -66,7 +66,8 @@ def test_a_fork_finds_no_lock_held():
             if child == 0:
                 import signal
                 signal.alarm(30)
-                # Not from the source: its context's locks are its own, and few runtimes of devices survive a fork.
+                # Not from the source: its context's locks are its own, and few runtimes of devices
+                # survive a fork.
                 usm.nrt.leaks()
                 assert usm._usm._nrt_source()[1] == "host"
                 os._exit(0)

@@ -181,7 +181,8 @@ def test_a_generator_holds_its_arrays_as_long_as_it_lives():
     refused(usm.RequestError, "2 blocks of the source are alive", usm.numba.uninstall)
     del unfinished, first
     gc.collect()
-    # The buffer of a generator that did not get to its end: Numba does not free it on its own runtime either.
+    # The buffer of a generator that did not get to its end: Numba does not free it on its own
+    # runtime either.
     assert usm.numba.installed().live == 1
     refused(usm.RequestError, "1 blocks of the source are alive", usm.numba.uninstall)
     """)

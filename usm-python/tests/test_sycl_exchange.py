@@ -325,7 +325,8 @@ def range_bytes(count):
     return bytearray(range(count))
 
 
-# What lies is refused: the defects that were measured in other consumers, and the categories of hostile input
+# What lies is refused: the defects that were measured in other consumers, and the categories of
+# hostile input
 
 
 def test_shapes_beyond_the_allocation_are_refused(dpctl, memory_of, kind):
@@ -531,7 +532,8 @@ def test_memory_of_another_context_is_refused(dpctl):
     elsewhere = usm.zeros(64, "|u1", queue=new_capsule(other, name, None))
     assert elsewhere.context != usm.asarray(theirs).context
     array = usm.asarray(theirs)
-    # Across contexts a copy goes by way of the host, and a queue of one does not take memory of the other.
+    # Across contexts a copy goes by way of the host, and a queue of one does not take memory of the
+    # other.
     usm.copy(array, elsewhere)
     with pytest.raises(usm.RequestError, match="context"):
         elsewhere.queue.copy(elsewhere, array)

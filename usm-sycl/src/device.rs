@@ -69,7 +69,8 @@ pub(super) fn same(one: &Handle, other: &Handle) -> bool {
         && unsafe { (one.library().device_equal)(one.raw(), other.raw()) }
 }
 
-/// Calls `visit` with a handle of each root device of every platform, in the runtime's order, until it answers true.
+/// Calls `visit` with a handle of each root device of every platform, in the runtime's order, until
+/// it answers true.
 fn scan(library: &'static Library, mut visit: impl FnMut(Handle) -> Result<bool>) -> Result<()> {
     let _inside = process::work()?;
     // SAFETY: the mask is made of the headers' own flags.
@@ -100,7 +101,8 @@ pub(super) fn for_each(library: &'static Library, visit: &mut dyn FnMut(DpctlDev
     })
 }
 
-/// Position of a device in the runtime's order. Sub-devices are no root devices and come after all of them.
+/// Position of a device in the runtime's order. Sub-devices are no root devices and come after all
+/// of them.
 fn ordinal(device: &Handle) -> Result<u32> {
     let mut position = 0;
     scan(device.library(), |candidate| {
@@ -111,7 +113,8 @@ fn ordinal(device: &Handle) -> Result<u32> {
     Ok(position)
 }
 
-/// What a function of the library's table for devices says of one: such functions ask for a live device and nothing else.
+/// What a function of the library's table for devices says of one: such functions ask for a live
+/// device and nothing else.
 fn ask<T>(device: &Handle, get: unsafe extern "C" fn(Raw) -> T) -> T {
     // SAFETY: a live device reference.
     unsafe { get(device.raw()) }
@@ -166,9 +169,9 @@ fn describe(device: &Handle, ordinal: u32) -> DeviceInfo {
     info
 }
 
-/// SYCL tells less than its drivers do. Concurrent access is claimed only where an aspect promises it (SYCL 2020, 4.6.4.5:
-/// the atomic aspects, and system allocations, which are as coherent as the machine); cross-device access, of which no
-/// aspect speaks, never.
+/// SYCL tells less than its drivers do. Concurrent access is claimed only where an aspect promises
+/// it (SYCL 2020, 4.6.4.5: the atomic aspects, and system allocations, which are as coherent as the
+/// machine); cross-device access, of which no aspect speaks, never.
 fn capabilities(has: impl Fn(c_int) -> bool) -> Capabilities {
     let system = has(aspect::USM_SYSTEM);
     let level = |present: bool, concurrent: bool| match (present, concurrent || system) {

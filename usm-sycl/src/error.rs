@@ -10,8 +10,8 @@ use usm_core::{Error, ErrorKind, Result};
 /// Code of the last asynchronous error that the runtime reported, 0 for none.
 static LAST_ASYNC: AtomicI32 = AtomicI32::new(0);
 
-/// The handler that contexts and queues are created with: remembers the code, so that the failure of an event can name
-/// it. Runs on any thread, inside the runtime; must not call back into it.
+/// The handler that contexts and queues are created with: remembers the code, so that the failure
+/// of an event can name it. Runs on any thread, inside the runtime; must not call back into it.
 pub(super) extern "C" fn on_async_error(code: c_int) {
     LAST_ASYNC.store(code, Ordering::Relaxed);
 }

@@ -1,8 +1,10 @@
 //! Events, and the failures that SYCL forgets.
 //!
-//! SYCL passes a failure on to what names the failed event in a copy or a launch, on another queue or an out-of-order one. On an in-order queue it drops such
-//! names as needless, and the runtime below does not end a queue over one operation; a barrier over events is complete once it has asked about them, whatever
-//! the answer. So each operation here is tracked with what it follows, see [`line`](super::line).
+//! SYCL passes a failure on to what names the failed event in a copy or a launch, on another queue
+//! or an out-of-order one. On an in-order queue it drops such names as needless, and the runtime
+//! below does not end a queue over one operation; a barrier over events is complete once it has
+//! asked about them, whatever the answer. So each operation here is tracked with what it follows,
+//! see [`line`](super::line).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -19,7 +21,8 @@ use usm_core::backend::{EventOps, EventStatus};
 use usm_core::driver::process;
 use usm_core::driver::{poll, waiter};
 
-/// What the library says of an event whose operation has ended well, and of others that did not fail.
+/// What the library says of an event whose operation has ended well, and of others that did not
+/// fail.
 const COMPLETE: c_int = 3;
 const SUBMITTED: c_int = 1;
 const RUNNING: c_int = 2;

@@ -1,8 +1,10 @@
 //! Kernels on SYCL through dpctl's C library: OpenCL C and SPIR-V.
 //!
-//! - SYCL's fastest dimension is the last one, and is OpenCL's first: code sees the same ids as natively on OpenCL.
+//! - SYCL's fastest dimension is the last one, and is OpenCL's first: code sees the same ids as
+//!   natively on OpenCL.
 //! - The library prints a compiler's log, if at all, and does not give it away.
-//! - Values of 1, 2, 4 and 8 bytes are scalars; others need a raw argument, which libraries since 0.18 have.
+//! - Values of 1, 2, 4 and 8 bytes are scalars; others need a raw argument, which libraries
+//!   since 0.18 have.
 
 use alloc::ffi::CString;
 use alloc::string::{String, ToString};
@@ -79,7 +81,8 @@ pub struct DpctlFunction {
     raw: Raw,
 }
 
-// SAFETY: SYCL's runtime classes are counted references to thread-safe objects, and submitting does not change them.
+// SAFETY: SYCL's runtime classes are counted references to thread-safe objects, and submitting does
+// not change them.
 unsafe impl Send for Bundle {}
 // SAFETY: as above.
 unsafe impl Sync for Bundle {}
@@ -122,7 +125,8 @@ fn api(context: &DpctlContext) -> usm_core::Result<Api> {
     unsafe { Api::bind(0, |name| raw::function(context, name)) }
 }
 
-// SAFETY: the library gives the event of the submission, or NULL when nothing was submitted; the runtime counts references.
+// SAFETY: the library gives the event of the submission, or NULL when nothing was submitted; the
+// runtime counts references.
 unsafe impl Programmable for Dpctl {
     type Module = DpctlModule;
     type Function = DpctlFunction;
@@ -198,7 +202,8 @@ unsafe impl Programmable for Dpctl {
     }
 }
 
-/// The log that the library keeps to itself: on OpenCL devices the same compiler is asked again, which is found by the device's name.
+/// The log that the library keeps to itself: on OpenCL devices the same compiler is asked again,
+/// which is found by the device's name.
 fn log_of(context: &DpctlContext, code: &Code<'_>, options: &str) -> String {
     #[cfg(feature = "opencl")]
     {
@@ -247,7 +252,8 @@ impl DpctlFunction {
         let Some(local) = grid.local().map(narrow) else {
             let call = |queue, events, number| {
                 let (submit, global) = (api.submit_range, global.as_ptr());
-                // SAFETY: live queue, kernel and events, as many arguments and sizes as said; the caller's promise for what the code does.
+                // SAFETY: live queue, kernel and events, as many arguments and sizes as said; the
+                // caller's promise for what the code does.
                 unsafe { submit(kernel, queue, values, kinds, count, global, dimensions, events, number) }
             };
             // SAFETY: the call submits to the queue that it is given, and gives the event of that.
@@ -281,7 +287,8 @@ struct Given<'a, const MOST: usize> {
     api: &'a Api,
     values: [Raw; MOST],
     kinds: [c_int; MOST],
-    /// Of arguments that are local arrays. Not made where there are none: it is most of what lies here.
+    /// Of arguments that are local arrays. Not made where there are none: it is most of what lies
+    /// here.
     locals: [MaybeUninit<LocalAccessor>; MOST],
     count: usize,
     /// Whether there are objects to delete.

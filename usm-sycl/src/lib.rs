@@ -54,8 +54,8 @@ impl Dpctl {
         }
     }
 
-    /// Opens the library at `path`, which must be the file inside an installed package: its own dependencies are found
-    /// relative to it. A path opened before gives the same library.
+    /// Opens the library at `path`, which must be the file inside an installed package: its own
+    /// dependencies are found relative to it. A path opened before gives the same library.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -76,11 +76,12 @@ impl Dpctl {
     }
 }
 
-// SAFETY: the runtime gives disjoint memory of the kind asked for, and its alignment is verified (2); copies take their
-// dependencies, fills and hints come after a barrier over theirs (3); NULL results mean that nothing was enqueued (4);
-// submission flushes, and a wait is for the status or for a thread that waits, up to the limit (5, 6); blocks are freed by the context that
-// allocated them, which needs no queue to live (7); an unknown pointer is never passed on beyond the type query (8);
-// the context drains its list when dropped (9); events remember what they follow (11).
+// SAFETY: the runtime gives disjoint memory of the kind asked for, and its alignment is verified
+// (2); copies take their dependencies, fills and hints come after a barrier over theirs (3); NULL
+// results mean that nothing was enqueued (4); submission flushes, and a wait is for the status or
+// for a thread that waits, up to the limit (5, 6); blocks are freed by the context that allocated
+// them, which needs no queue to live (7); an unknown pointer is never passed on beyond the type
+// query (8); the context drains its list when dropped (9); events remember what they follow (11).
 unsafe impl Backend for Dpctl {
     const SYNCHRONOUS: bool = false;
     const COUNTED: bool = true;

@@ -1,10 +1,12 @@
 //! What follows what, so that no failure is lost.
 //!
-//! Each operation remembers what it follows until that is known to be complete: those of an in-order queue in one line for all of them, oldest first,
-//! others in a list of their own. Who asks about an event asks about what is before it too, most of which was asked for already.
+//! Each operation remembers what it follows until that is known to be complete: those of an
+//! in-order queue in one line for all of them, oldest first, others in a list of their own. Who
+//! asks about an event asks about what is before it too, most of which was asked for already.
 //!
-//! The runtime is called, and events are given back to it, without a lock of this file held, but for [`Lane`]'s turn, which is held over a submission.
-//! Nothing here names the runtime, so that the models reach it.
+//! The runtime is called, and events are given back to it, without a lock of this file held, but
+//! for [`Lane`]'s turn, which is held over a submission. Nothing here names the runtime, so that
+//! the models reach it.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -135,7 +137,8 @@ impl<O: EventOps> Tracked<O> {
         }
     }
 
-    /// What it follows and is not over, if there is anything. Where it has ended itself and follows nothing but its line, it has left that then.
+    /// What it follows and is not over, if there is anything. Where it has ended itself and follows
+    /// nothing but its line, it has left that then.
     fn before(&self) -> Result<Option<Self>> {
         if let Some((line, number)) = &self.0.place {
             if let Some(before) = line.before(self, *number)? {
@@ -179,7 +182,8 @@ impl<O: EventOps> Tracked<O> {
 /// What an in-order queue has of its operations.
 pub(super) struct Lane<O> {
     line: Arc<Line<O>>,
-    /// Number of the last operation. Held over a submission, so that numbers are in the order of the queue.
+    /// Number of the last operation. Held over a submission, so that numbers are in the order of
+    /// the queue.
     turn: Mutex<u64>,
 }
 
@@ -209,8 +213,8 @@ impl<O: EventOps> Lane<O> {
         Self { line: Arc::new(line), turn: Mutex::new(0) }
     }
 
-    /// Submits by `call`, behind `follows` and what was submitted before. With `refuse`, not behind an operation of the queue that is known
-    /// to have failed.
+    /// Submits by `call`, behind `follows` and what was submitted before. With `refuse`, not behind
+    /// an operation of the queue that is known to have failed.
     pub(super) fn submit(
         &self,
         refuse: bool,
@@ -266,15 +270,16 @@ impl<O: EventOps> Line<O> {
         drop(gone);
     }
 
-    /// The first that is not over of those before `event`, which has ended, or the failure of one. Where there is none, and it follows nothing else, it
-    /// is over and leaves.
+    /// The first that is not over of those before `event`, which has ended, or the failure of one.
+    /// Where there is none, and it follows nothing else, it is over and leaves.
     fn before(&self, event: &Tracked<O>, number: u64) -> Result<Option<Tracked<O>>> {
         loop {
             let earlier = self.earlier(event, number)?;
             if earlier.is_empty() {
                 return Ok(None);
             }
-            // Most follow nothing but the line, and nothing is before the first: many that have ended are asked for in one go.
+            // Most follow nothing but the line, and nothing is before the first: many that have
+            // ended are asked for in one go.
             for event in earlier {
                 if !event.0.lined || !matches!(event.0.operation.status(), Ok(EventStatus::Complete)) {
                     return Ok(Some(event));

@@ -97,7 +97,8 @@ table! {
     optional {}
 }
 
-/// The opened library. Never closed: see the page of this crate. Leaked rather than counted, so that handles stay one pointer wide.
+/// The opened library. Never closed: see the page of this crate. Leaked rather than counted, so
+/// that handles stay one pointer wide.
 #[derive(Debug)]
 pub(super) struct Library {
     functions: Functions,
@@ -146,10 +147,12 @@ pub(super) fn open(path: &Path) -> Result<&'static Library> {
     OPENED.get(
         |library| library.path() == path,
         || {
-            // SAFETY: loading runs the initialisers of the SYCL runtime, which depend on nothing of ours.
+            // SAFETY: loading runs the initialisers of the SYCL runtime, which depend on nothing of
+            // ours.
             let file = unsafe { File::open(LIBRARY, path) }.map_err(error::of)?;
-            // SAFETY: the signatures are those of the public C headers, unchanged since `LEAST_VERSION`; what the version
-            // check needs itself, a function without arguments and one that frees a string, has never had another.
+            // SAFETY: the signatures are those of the public C headers, unchanged since
+            // `LEAST_VERSION`; what the version check needs itself, a function without arguments
+            // and one that frees a string, has never had another.
             let functions = unsafe { Functions::bind(0, |name| file.function(name)) }?;
             // SAFETY: no precondition.
             let version = unsafe { (functions.dpcpp_version)() };
@@ -171,8 +174,9 @@ fn check_version(version: &str) -> Result<()> {
     Ok(())
 }
 
-/// The file that `USM_DPCTL_LIBRARY` names; when that is unset, the dpctl package of the active virtual environment
-/// (`VIRTUAL_ENV`), then of the Python installations whose `python3` is on `PATH`. Nothing is run or opened.
+/// The file that `USM_DPCTL_LIBRARY` names; when that is unset, the dpctl package of the active
+/// virtual environment (`VIRTUAL_ENV`), then of the Python installations whose `python3` is on
+/// `PATH`. Nothing is run or opened.
 #[must_use]
 pub fn find_library() -> Option<PathBuf> {
     if let Some(named) = env::var_os("USM_DPCTL_LIBRARY") {
@@ -196,15 +200,16 @@ fn library_under(prefix: &Path) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The OpenCL CPU runtime that pip installed into the same environment as the library at `path`, if it is there: the
-/// value for `OCL_ICD_FILENAMES`.
+/// The OpenCL CPU runtime that pip installed into the same environment as the library at `path`, if
+/// it is there: the value for `OCL_ICD_FILENAMES`.
 #[must_use]
 pub fn opencl_runtime_beside(path: &Path) -> Option<PathBuf> {
     path.ancestors().map(|folder| folder.join("libintelocl.so")).find(|file| file.is_file())
 }
 
-/// Sets `OCL_ICD_FILENAMES` to [`opencl_runtime_beside`] the library at `path`, when it is unset and the runtime is
-/// there. To be called before the library is opened; says whether the variable was set.
+/// Sets `OCL_ICD_FILENAMES` to [`opencl_runtime_beside`] the library at `path`, when it is unset
+/// and the runtime is there. To be called before the library is opened; says whether the variable
+/// was set.
 ///
 /// # Safety
 /// No other thread reads or writes the environment meanwhile, as for [`std::env::set_var`].

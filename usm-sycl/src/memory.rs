@@ -22,8 +22,8 @@ use usm_core::driver::roster::Roster;
 use usm_core::{AllocKind, BackendKind, MemoryType};
 use usm_core::{ErrorKind, Result};
 
-/// A context over one SYCL device. Contexts made from a device use the runtime's default context of that device, the
-/// one in which dpctl and dpnp allocate.
+/// A context over one SYCL device. Contexts made from a device use the runtime's default context of
+/// that device, the one in which dpctl and dpnp allocate.
 #[derive(Clone, Debug)]
 pub struct DpctlContext(Counted<Inner>);
 
@@ -98,9 +98,9 @@ impl DpctlContext {
             return Some(self.0.device.info().ordinal);
         }
         let library = self.library();
-        // SAFETY: the type query has just said that the pointer is the context's. Only where contexts have several
-        // devices does it matter that a free by another thread must not come in between; the blocks of this crate are
-        // answered by the registry and never get here.
+        // SAFETY: the type query has just said that the pointer is the context's. Only where
+        // contexts have several devices does it matter that a free by another thread must not come
+        // in between; the blocks of this crate are answered by the registry and never get here.
         let raw = NonNull::new(unsafe { (library.pointer_device)(pointer, self.0.context.raw()) })?;
         // SAFETY: the reference is the caller's.
         let device = unsafe { Handle::new(library, raw, library.device_delete) };
@@ -135,7 +135,8 @@ impl ContextOps<Dpctl> for DpctlContext {
         let address = self.0.placed.allocate(
             layout,
             |bytes| {
-                // SAFETY: a live queue, a power of two, a size that is not zero, and the device has the kind's aspect.
+                // SAFETY: a live queue, a power of two, a size that is not zero, and the device has
+                // the kind's aspect.
                 let raw = unsafe { call(layout.align(), bytes, self.0.allocator.raw()) };
                 if raw.is_null() {
                     let (memory_type, requested) = (MemoryType::of(kind), bytes as u64);
@@ -152,11 +153,13 @@ impl ContextOps<Dpctl> for DpctlContext {
     }
 
     unsafe fn free(&self, block: &Block) {
-        // SAFETY: the caller's promise; the block is of this context, so that the library does not throw.
+        // SAFETY: the caller's promise; the block is of this context, so that the library does not
+        // throw.
         unsafe { self.0.free(block) };
     }
 
-    /// Kind and device; SYCL knows no base and no size, so both are 0 here and only the registry has them.
+    /// Kind and device; SYCL knows no base and no size, so both are 0 here and only the registry
+    /// has them.
     fn query(&self, address: usize) -> Result<PointerInfo> {
         let library = self.library();
         let pointer = address as *const c_void;

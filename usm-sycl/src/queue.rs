@@ -98,7 +98,8 @@ impl DpctlQueue {
     /// Submits by `call`, which gets the queue and the events to wait for.
     ///
     /// # Safety
-    /// `call` passes them on to a function that submits, with valid arguments, and gives its event or NULL.
+    /// `call` passes them on to a function that submits, with valid arguments, and gives its event
+    /// or NULL.
     pub(super) unsafe fn submit(
         &self,
         operation: &'static str,
@@ -139,8 +140,8 @@ impl QueueOps<Dpctl> for DpctlQueue {
     ) -> Result<DpctlEvent> {
         let library = self.0.handle.library();
         let dst = dst.cast::<c_void>();
-        // In each call the range is the caller's promise, its length a multiple of the pattern's; the library counts
-        // elements.
+        // In each call the range is the caller's promise, its length a multiple of the pattern's;
+        // the library counts elements.
         let operation = match pattern.len() {
             1 => "DPCTLQueue_Memset",
             2 => "DPCTLQueue_Fill16",
@@ -170,7 +171,8 @@ impl QueueOps<Dpctl> for DpctlQueue {
             _ => {
                 let mut value = [0_u64; 2];
                 usm_core::bytemuck::bytes_of_mut(&mut value).copy_from_slice(pattern);
-                // SAFETY: see above; sixteen bytes, and the two words are read before the call returns.
+                // SAFETY: see above; sixteen bytes, and the two words are read before the call
+                // returns.
                 unsafe { (library.queue_fill128)(queue, dst, value.as_mut_ptr(), len / 16) }
             }
         };
@@ -197,7 +199,8 @@ impl Advice<Self> for Dpctl {
         unsafe { queue.0.submit_behind("DPCTLQueue_Prefetch", after, call) }
     }
 
-    /// SYCL defines no value but 0, back to the default: the others are the device's own and cannot be named portably.
+    /// SYCL defines no value but 0, back to the default: the others are the device's own and cannot
+    /// be named portably.
     unsafe fn advise(
         queue: &DpctlQueue,
         pointer: *const u8,
@@ -222,7 +225,8 @@ fn native_events(events: &[DpctlEvent]) -> Vec<Raw> {
 }
 
 impl Inner {
-    /// An event after these; without any, after everything in the queue. Also where something failed before it: its event then fails.
+    /// An event after these; without any, after everything in the queue. Also where something
+    /// failed before it: its event then fails.
     pub(super) fn end(&self, after: &[DpctlEvent]) -> Result<DpctlEvent> {
         let operation =
             if after.is_empty() { "DPCTLQueue_SubmitBarrier" } else { "DPCTLQueue_SubmitBarrierForEvents" };
@@ -264,11 +268,12 @@ impl Inner {
         unsafe { self.enter(operation, after, true, behind) }
     }
 
-    /// Submits by `call`, which gets the queue and gives the event or NULL. With `refuse`, not behind an operation of the queue that is known
-    /// to have failed.
+    /// Submits by `call`, which gets the queue and gives the event or NULL. With `refuse`, not
+    /// behind an operation of the queue that is known to have failed.
     ///
     /// # Safety
-    /// `call` submits one operation with valid arguments, behind `after`, and the event is the caller's.
+    /// `call` submits one operation with valid arguments, behind `after`, and the event is the
+    /// caller's.
     unsafe fn enter(
         &self,
         operation: &'static str,
@@ -294,8 +299,9 @@ impl Inner {
 }
 
 impl Drop for Inner {
-    /// A queue's work outlives it; the context remembers what to wait for, and the queue is released well after it. One that was only
-    /// imported and handed on has none, and is released at once.
+    /// A queue's work outlives it; the context remembers what to wait for, and the queue is
+    /// released well after it. One that was only imported and handed on has none, and is released
+    /// at once.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         RETIRED.collect(drop);

@@ -1,4 +1,5 @@
-//! Native handles, both ways: for programs and crates that call SYCL or its C library themselves beside this one.
+//! Native handles, both ways: for programs and crates that call SYCL or its C library themselves
+//! beside this one.
 //!
 //! | what | out | in | whose it is then |
 //! |---|---|---|---|
@@ -9,9 +10,10 @@
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
-//! What `as_raw` gives lives as long as the handle; `copy_native` gives an object of the receiver's own, as capsules hold it.
-//! Copies of an object refer to the same context, queue or event. Work over allocations of this crate goes through
-//! [`Queue::submit`](usm_core::Queue::submit), inside it through [`submit`], so that it is ordered.
+//! What `as_raw` gives lives as long as the handle; `copy_native` gives an object of the receiver's
+//! own, as capsules hold it. Copies of an object refer to the same context, queue or event. Work
+//! over allocations of this crate goes through [`Queue::submit`](usm_core::Queue::submit), inside
+//! it through [`submit`], so that it is ordered.
 
 use alloc::boxed::Box;
 use core::any::Any;
@@ -89,14 +91,16 @@ impl DpctlContext {
         // SAFETY: the copy is the caller's.
         let copy = unsafe { Handle::new(library, copy, library.context_delete) };
         let (devices, _) = devices_of(&copy)?;
-        // SAFETY: a live vector; a context has at least one device, and the call is checked otherwise.
+        // SAFETY: a live vector; a context has at least one device, and the call is checked
+        // otherwise.
         let first = unsafe { (library.device_vector_at)(devices.raw(), 0) };
         // SAFETY: the element is a copy that is the caller's.
         let device = unsafe { DpctlDevice::take(library, not_null("DPCTLDeviceVector_GetAt", first)?) }?;
         Self::new(device, copy)
     }
 
-    /// The context that a foreign `sycl::queue` belongs to, with that queue's device. `queue` is only asked.
+    /// The context that a foreign `sycl::queue` belongs to, with that queue's device. `queue` is
+    /// only asked.
     ///
     /// # Safety
     /// `queue` points to a live `sycl::queue` of the library that `backend` opened.
@@ -137,15 +141,16 @@ impl DpctlContext {
     /// Whether the native context behind `self` is the foreign `sycl::context`.
     ///
     /// # Safety
-    /// `context` points to a live `sycl::context` of the library that this context's backend opened.
+    /// `context` points to a live `sycl::context` of the library that this context's backend
+    /// opened.
     #[must_use]
     pub unsafe fn serves_context(&self, context: DPCTLSyclContextRef) -> bool {
         // SAFETY: both are live contexts, by the caller's promise.
         unsafe { (self.library().context_equal)(self.native().raw(), context.as_ptr()) }
     }
 
-    /// A new `sycl::context` object that refers to the same native context: what a `SyclContextRef` capsule holds. The
-    /// receiver deletes it with [`Dpctl::delete_native_context`].
+    /// A new `sycl::context` object that refers to the same native context: what a `SyclContextRef`
+    /// capsule holds. The receiver deletes it with [`Dpctl::delete_native_context`].
     ///
     /// # Errors
     /// [`ErrorKind::Native`] when the runtime cannot copy it.
@@ -169,8 +174,8 @@ impl DpctlQueue {
     /// `queue` points to a live `sycl::queue` of the library that the context's backend opened.
     ///
     /// # Errors
-    /// [`ErrorKind::WrongContext`] when it belongs to another native context or device than `context`;
-    /// [`ErrorKind::Native`] naming the function that failed.
+    /// [`ErrorKind::WrongContext`] when it belongs to another native context or device than
+    /// `context`; [`ErrorKind::Native`] naming the function that failed.
     pub unsafe fn from_raw(context: &DpctlContext, queue: DPCTLSyclQueueRef) -> Result<(Self, QueueOrder)> {
         let _inside = process::work()?;
         // SAFETY: the caller's promise.
@@ -191,8 +196,8 @@ impl DpctlQueue {
         Ok((Self::known(handle, context, order), order))
     }
 
-    /// A new `sycl::queue` object that refers to the same queue: what a `SyclQueueRef` capsule holds. The receiver
-    /// deletes it with [`Dpctl::delete_native_queue`].
+    /// A new `sycl::queue` object that refers to the same queue: what a `SyclQueueRef` capsule
+    /// holds. The receiver deletes it with [`Dpctl::delete_native_queue`].
     ///
     /// # Errors
     /// [`ErrorKind::Native`] when the runtime cannot copy it.
@@ -210,11 +215,12 @@ impl DpctlEvent {
         self.native().not_null()
     }
 
-    /// A copy of a foreign `sycl::event`. [`Event::from_raw`](usm_core::Event::from_raw) makes it one that submissions wait
-    /// for.
+    /// A copy of a foreign `sycl::event`. [`Event::from_raw`](usm_core::Event::from_raw) makes it
+    /// one that submissions wait for.
     ///
     /// # Safety
-    /// `event` points to a live `sycl::event` of the library that the context's backend opened, of its native context.
+    /// `event` points to a live `sycl::event` of the library that the context's backend opened, of
+    /// its native context.
     ///
     /// # Errors
     /// [`ErrorKind::Native`] when the runtime cannot copy it.
@@ -246,12 +252,13 @@ pub fn device(context: &DpctlContext) -> *mut c_void {
     context.device().handle().raw()
 }
 
-/// Submits by `call`, which gets the `DPCTLSyclQueueRef`, the events to wait for and their number, and gives the
-/// `DPCTLSyclEventRef` of the work, or NULL.
+/// Submits by `call`, which gets the `DPCTLSyclQueueRef`, the events to wait for and their number,
+/// and gives the `DPCTLSyclEventRef` of the work, or NULL.
 ///
 /// # Safety
-/// `call` passes all three on to one function that submits, with valid arguments, and gives what that gave. What the operation
-/// touches is the caller's to keep valid; [`Queue::submit`](usm_core::Queue::submit) does that.
+/// `call` passes all three on to one function that submits, with valid arguments, and gives what
+/// that gave. What the operation touches is the caller's to keep valid;
+/// [`Queue::submit`](usm_core::Queue::submit) does that.
 ///
 /// # Errors
 /// [`ErrorKind::Native`] naming `operation`.
@@ -265,11 +272,12 @@ pub unsafe fn submit(
     unsafe { queue.submit(operation, after, call) }
 }
 
-/// `size` bytes of USM memory of somebody else at `pointer`. `owner` keeps it alive and is dropped after the last use.
+/// `size` bytes of USM memory of somebody else at `pointer`. `owner` keeps it alive and is dropped
+/// after the last use.
 ///
 /// # Safety
-/// `size` bytes at `pointer` lie in one USM allocation, live as long as `owner` is not dropped; SYCL cannot be asked for the
-/// size. Access from elsewhere is the caller's to order.
+/// `size` bytes at `pointer` lie in one USM allocation, live as long as `owner` is not dropped;
+/// SYCL cannot be asked for the size. Access from elsewhere is the caller's to order.
 ///
 /// # Errors
 /// [`ErrorKind::WrongContext`] when `pointer` is no USM pointer of the context.
@@ -287,7 +295,8 @@ pub unsafe fn borrow_allocation(
 /// USM memory of somebody else that is ours from now on: freed in the context after the last use.
 ///
 /// # Safety
-/// `pointer` is what an allocation function gave for `size` bytes, not yet freed, and nobody else uses or frees it.
+/// `pointer` is what an allocation function gave for `size` bytes, not yet freed, and nobody else
+/// uses or frees it.
 ///
 /// # Errors
 /// As [`borrow_allocation`]; the memory is then still the caller's.

@@ -1,5 +1,5 @@
-//! The SYCL backend on whatever devices dpctl's library finds. Skipped, with the reason, where the library is absent;
-//! a failure where `USM_REQUIRE` names `sycl`.
+//! The SYCL backend on whatever devices dpctl's library finds. Skipped, with the reason, where the
+//! library is absent; a failure where `USM_REQUIRE` names `sycl`.
 
 #[path = "common/skip.rs"]
 mod skip;
@@ -22,8 +22,8 @@ fn backend() -> Option<Dpctl> {
     static OPENED: OnceLock<Result<Dpctl, String>> = OnceLock::new();
     let opened = OPENED.get_or_init(|| {
         let path = usm_sycl::find_library().ok_or("no dpctl package found (see USM_DPCTL_LIBRARY)")?;
-        // SAFETY: the tests touch the environment through the standard library alone, which locks it; C code that
-        // reads it starts with the library, below.
+        // SAFETY: the tests touch the environment through the standard library alone, which locks
+        // it; C code that reads it starts with the library, below.
         unsafe { usm_sycl::use_opencl_runtime_beside(&path) };
         Dpctl::open(&path).map_err(|error| format!("{}: {error}", path.display()))
     });

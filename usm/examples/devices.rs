@@ -1,4 +1,5 @@
-//! Every device of this machine, and why the other runtimes have none. `cargo run -p usm --example devices`
+//! Every device of this machine, and why the other runtimes have none.
+//! `cargo run -p usm --example devices`
 
 use usm::Selector;
 

@@ -1,4 +1,5 @@
-//! A backend of one's own among the runtimes: `mine:host:0`. `cargo run -p usm --example own_backend`
+//! A backend of one's own among the runtimes: `mine:host:0`.
+//! `cargo run -p usm --example own_backend`
 //!
 //! Here it is a host with little memory; any type that implements `usm::Backend` will do.
 

@@ -6,7 +6,8 @@ use usm_core::SelectorError;
 
 use crate::Absence;
 
-/// Why a selector gave no context. `Debug` prints the sentence, for `fn main() -> Result<(), usm::OpenError>`.
+/// Why a selector gave no context. `Debug` prints the sentence, for
+/// `fn main() -> Result<(), usm::OpenError>`.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -23,7 +24,8 @@ pub enum OpenError {
         text: String,
         /// Every runtime that could have had the device, in the order in which they were asked.
         tried: Vec<Tried>,
-        /// Selector of a device that matches, of a runtime that is used only where it is named and was opened already.
+        /// Selector of a device that matches, of a runtime that is used only where it is named and
+        /// was opened already.
         hidden: Option<String>,
     },
     /// The device was found, and its runtime made no context.

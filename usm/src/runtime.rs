@@ -8,7 +8,8 @@ use usm_core::backend::host::HostHeap;
 use usm_core::backend::{Dyn, DynDevice};
 use usm_core::{BackendKind, ErrorKind};
 
-/// A runtime of this build, or why it is none. Its library is opened when one of its devices is first asked for.
+/// A runtime of this build, or why it is none. Its library is opened when one of its devices is
+/// first asked for.
 pub struct Runtime {
     name: String,
     /// `None` for a backend of the caller's.
@@ -83,7 +84,8 @@ impl Runtime {
         self.open.is_some()
     }
 
-    /// Whether it was asked for its devices already. Every other question but those for its name asks it.
+    /// Whether it was asked for its devices already. Every other question but those for its name
+    /// asks it.
     #[must_use]
     pub fn is_opened(&self) -> bool {
         self.state.get().is_some()
@@ -163,7 +165,8 @@ impl fmt::Display for Absence {
 
 impl core::error::Error for Absence {}
 
-/// How a runtime is opened; `None`: not in this build. The only place that names the types of runtimes.
+/// How a runtime is opened; `None`: not in this build. The only place that names the types of
+/// runtimes.
 fn usual(kind: BackendKind) -> Option<Box<Open>> {
     let open: fn() -> Result<Opened, Absence> = match kind {
         BackendKind::Host => || Ok(Opened::new(Dyn::new(HostHeap::new()), None)),
@@ -197,7 +200,8 @@ fn usual(kind: BackendKind) -> Option<Box<Open>> {
     Some(Box::new(open))
 }
 
-/// pip installs a loader of OpenCL beside SYCL, where only SYCL finds it. A file that the user names is the only one that counts.
+/// pip installs a loader of OpenCL beside SYCL, where only SYCL finds it. A file that the user
+/// names is the only one that counts.
 #[cfg(feature = "opencl")]
 fn open_cl() -> usm_core::Result<usm_opencl::OpenCl> {
     use usm_opencl::OpenCl;

@@ -44,16 +44,19 @@ impl Default for Runtimes {
 }
 
 impl Runtimes {
-    /// The runtimes that this crate knows, those of features that are off too, in the order in which a device is looked for.
+    /// The runtimes that this crate knows, those of features that are off too, in the order in
+    /// which a device is looked for.
     #[must_use]
     pub fn new() -> Self {
         Self(ORDER.map(Runtime::of).into())
     }
 
-    /// Adds a backend of the caller's. `name` is the first part of its selectors: `mine:gpu:0`. It is used only where it is named.
+    /// Adds a backend of the caller's. `name` is the first part of its selectors: `mine:gpu:0`. It
+    /// is used only where it is named.
     ///
     /// # Errors
-    /// [`OpenError::Name`] when selectors have that word already, or `name` is empty, a number, or has a colon in it.
+    /// [`OpenError::Name`] when selectors have that word already, or `name` is empty, a number, or
+    /// has a colon in it.
     pub fn with(
         mut self,
         name: &str,
@@ -67,7 +70,8 @@ impl Runtimes {
         Ok(self)
     }
 
-    /// Opens the runtime of this kind by a function of the caller's, who knows better where its library is.
+    /// Opens the runtime of this kind by a function of the caller's, who knows better where its
+    /// library is.
     #[must_use]
     pub fn opened_by(
         mut self,
@@ -134,8 +138,9 @@ impl Runtimes {
         context(self.device(selector)?)
     }
 
-    /// The device that is used when none is named: that of `USM_DEVICE` where it is set and not empty, else the first GPU, accelerator or other device
-    /// of the first runtime that has one, of SYCL, Level Zero, CUDA, OpenCL and the host.
+    /// The device that is used when none is named: that of `USM_DEVICE` where it is set and not
+    /// empty, else the first GPU, accelerator or other device of the first runtime that has one, of
+    /// SYCL, Level Zero, CUDA, OpenCL and the host.
     ///
     /// # Errors
     /// As for [`device`](Self::device), and [`OpenError::NotUnicode`].
@@ -184,7 +189,8 @@ impl Runtimes {
         Ok((self.iter().filter(|runtime| runtime.kind.is_some_and(wanted)).collect(), selector))
     }
 
-    /// The first device that a selector would have matched, were it not HIP's. HIP is not opened for that.
+    /// The first device that a selector would have matched, were it not HIP's. HIP is not opened
+    /// for that.
     fn hidden(&self, wanted: &Selector, text: &str) -> Option<String> {
         let named = wanted.sycl || wanted.backend.is_some();
         if named || self.iter().any(|runtime| runtime.kind.is_none() && text.starts_with(runtime.name())) {
@@ -225,22 +231,26 @@ pub fn runtimes() -> &'static Runtimes {
     RUNTIMES.get_or_init(Runtimes::new)
 }
 
-/// The devices of all runtimes, in the order in which a device is looked for. `Selector::of(&device.info())` names one. Opens every runtime of this
-/// build; [`runtimes`] says why one has no devices.
+/// The devices of all runtimes, in the order in which a device is looked for.
+/// `Selector::of(&device.info())` names one. Opens every runtime of this build; [`runtimes`] says
+/// why one has no devices.
 #[must_use]
 pub fn devices() -> Vec<DynDevice> {
     runtimes().devices().cloned().collect()
 }
 
-/// A context over the device that a selector names: `cuda:gpu:0`, `opencl:cpu`, `gpu`, `host`, `sycl:level_zero:gpu:1`.
+/// A context over the device that a selector names: `cuda:gpu:0`, `opencl:cpu`, `gpu`, `host`,
+/// `sycl:level_zero:gpu:1`.
 ///
 /// # Errors
-/// Text that is no selector; a device that is not there, with every runtime tried and its reason; a runtime that makes no context.
+/// Text that is no selector; a device that is not there, with every runtime tried and its reason; a
+/// runtime that makes no context.
 pub fn open(selector: &str) -> Result<Context<Dyn>, OpenError> {
     runtimes().open(selector)
 }
 
-/// A context over the device that `USM_DEVICE` names, else over the best of the first runtime that has one: see [`Runtimes::default_device`].
+/// A context over the device that `USM_DEVICE` names, else over the best of the first runtime that
+/// has one: see [`Runtimes::default_device`].
 ///
 /// # Errors
 /// As for [`open`].

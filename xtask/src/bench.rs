@@ -1,5 +1,6 @@
-//! `cargo xtask bench NAME [--json]`: a benchmark of usm-bench, release build. With `--prebuilt FOLDER` the program is left in the folder
-//! instead, for a machine without cargo: `./usm-bench NAME` there.
+//! `cargo xtask bench NAME [--json]`: a benchmark of usm-bench, release build. With
+//! `--prebuilt FOLDER` the program is left in the folder instead, for a machine without cargo:
+//! `./usm-bench NAME` there.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Running a program: echoed, without standard input, its output shown while it comes and read for test counts.
+//! Running a program: echoed, without standard input, its output shown while it comes and read for
+//! test counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -28,7 +29,8 @@ pub(crate) struct Outcome {
     pub(crate) skips: Vec<String>,
     /// Everything written to standard output.
     pub(crate) output: String,
-    /// Whether valgrind ended by an assertion of its own before it had reported anything, which says nothing of the program.
+    /// Whether valgrind ended by an assertion of its own before it had reported anything, which
+    /// says nothing of the program.
     pub(crate) checker_ended: bool,
 }
 
@@ -119,14 +121,16 @@ struct Seen {
     /// Everything else that was left out.
     others: Vec<String>,
     output: String,
-    /// Whether valgrind has reported something, each line of which begins with its sign and the process.
+    /// Whether valgrind has reported something, each line of which begins with its sign and the
+    /// process.
     reported: bool,
     checker_ended: bool,
 }
 
 impl Seen {
-    /// Reads one line: cargo's `test result: ok. 3 passed; 0 failed; ...`, pytest's `3 passed, 1 skipped in 0.1s`, pytest's `SKIPPED [1] file:line: reason`,
-    /// and our own `skipped: case: reason` and `skipped in part: case: reason`.
+    /// Reads one line: cargo's `test result: ok. 3 passed; 0 failed; ...`, pytest's
+    /// `3 passed, 1 skipped in 0.1s`, pytest's `SKIPPED [1] file:line: reason`, and our own
+    /// `skipped: case: reason` and `skipped in part: case: reason`.
     fn count(&mut self, line: &str) {
         let line = line.trim();
         if let Some((case, reason)) = line.strip_prefix("skipped: ").and_then(|rest| rest.split_once(": ")) {

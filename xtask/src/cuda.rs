@@ -1,4 +1,5 @@
-//! `cargo xtask test --cuda`: the tests that need an NVIDIA GPU, here or packed for a machine without cargo.
+//! `cargo xtask test --cuda`: the tests that need an NVIDIA GPU, here or packed for a machine
+//! without cargo.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,7 +88,8 @@ pub(crate) fn test(prebuilt: Option<&Path>) -> Result<(), Failure> {
     report.finish()
 }
 
-/// Builds one test target and finds it in what cargo says: `Executable tests/runtimes.rs (target/debug/deps/runtimes-1f)`.
+/// Builds one test target and finds it in what cargo says:
+/// `Executable tests/runtimes.rs (target/debug/deps/runtimes-1f)`.
 fn build(package: &str, target: &str) -> Result<PathBuf, String> {
     let mut build = cargo(["test", "--no-run", "-p", package, "--test", target]);
     let output = build.output().map_err(|error| format!("{}: {error}", describe(&build)))?;

@@ -1,7 +1,8 @@
-//! Set-up of the runtimes that Debian packages: unpacked into the set-up folder, so that the machine stays as it is.
+//! Set-up of the runtimes that Debian packages: unpacked into the set-up folder, so that the
+//! machine stays as it is.
 //!
-//! The tests start a process of their own for each configuration, with `LD_LIBRARY_PATH` on the unpacked folder: the
-//! runtimes read their environment once.
+//! The tests start a process of their own for each configuration, with `LD_LIBRARY_PATH` on the
+//! unpacked folder: the runtimes read their environment once.
 
 use std::fs;
 

@@ -22,7 +22,8 @@ pub(crate) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// The set-up folder: `USM_SETUP_DIR`, by default `.setup` in the workspace root. Never in a commit.
+/// The set-up folder: `USM_SETUP_DIR`, by default `.setup` in the workspace root. Never in a
+/// commit.
 pub(crate) fn setup_dir() -> PathBuf {
     match std::env::var_os("USM_SETUP_DIR") {
         Some(path) => std::path::absolute(&path).unwrap_or_else(|_| path.into()),
@@ -82,8 +83,9 @@ fn nvrtc_library() -> Option<PathBuf> {
     in_site_packages("nvidia/cuda_nvrtc/lib/libnvrtc.so.11.2")
 }
 
-/// The folders of runtimes that open parts of themselves by name, as a search path of the loader. They look beside themselves; under a
-/// sanitizer, whose `dlopen` stands between, the loader takes the test program for the one that asks, and looks beside that.
+/// The folders of runtimes that open parts of themselves by name, as a search path of the loader.
+/// They look beside themselves; under a sanitizer, whose `dlopen` stands between, the loader takes
+/// the test program for the one that asks, and looks beside that.
 pub(crate) fn runtime_folders() -> OsString {
     let ours = [Some(opencl_cpu_library()), nvrtc_library()];
     let ours = ours.into_iter().flatten().filter(|library| library.exists());
@@ -95,7 +97,8 @@ pub(crate) fn runtime_folders() -> OsString {
     std::env::join_paths(folders).unwrap_or_default()
 }
 
-/// The drivers of the tests, which execute on the host, as packages of cargo, and the variables with their files once they are built.
+/// The drivers of the tests, which execute on the host, as packages of cargo, and the variables
+/// with their files once they are built.
 pub(crate) const DRIVERS: [(&str, &str); 2] =
     [("usm-level-zero-driver", "USM_LEVEL_ZERO_DRIVER"), ("usm-cuda-driver", "USM_CUDA_DRIVER")];
 
@@ -110,7 +113,8 @@ const REQUIRED: &str = "opencl,sycl,level_zero,cuda_on_host,nvrtc,hip,numpy,numb
 
 /// What every test and benchmark gets to see of the set-up.
 ///
-/// The wheel of the OpenCL runtime carries an ICD file with an unrelocated path, so the library is named here.
+/// The wheel of the OpenCL runtime carries an ICD file with an unrelocated path, so the library is
+/// named here.
 pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     let mut variables = Vec::new();
     if opencl_cpu_library().exists() && std::env::var_os("OCL_ICD_FILENAMES").is_none() {

@@ -1,5 +1,6 @@
-//! Combinations of features of every library and of the command line: each must build without a warning. None, each alone and all with every
-//! test run; every pair too with `cargo xtask ci`, which is what `cargo hack --feature-powerset --depth 2` goes through.
+//! Combinations of features of every library and of the command line: each must build without a
+//! warning. None, each alone and all with every test run; every pair too with `cargo xtask ci`,
+//! which is what `cargo hack --feature-powerset --depth 2` goes through.
 
 use std::fs;
 
@@ -69,7 +70,8 @@ fn check(package: &str, depth: Depth) -> Result<(), String> {
     Ok(())
 }
 
-/// A runtime's feature of the facade, and the crates of runtimes that it brings. `sycl` brings the runtimes that SYCL drives.
+/// A runtime's feature of the facade, and the crates of runtimes that it brings. `sycl` brings the
+/// runtimes that SYCL drives.
 const RUNTIMES: [(&str, &[&str]); 7] = [
     ("cuda", &["usm-cuda"]),
     ("hip", &["usm-cuda"]),

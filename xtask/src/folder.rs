@@ -1,4 +1,5 @@
-//! Folders of the set-up: each carries the list it was made from, so that a changed list makes it anew.
+//! Folders of the set-up: each carries the list it was made from, so that a changed list makes it
+//! anew.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz [TARGET] [--seconds N]`: the targets of `fuzz/`, each for a bounded time, then types against NumPy.
+//! `cargo xtask fuzz [TARGET] [--seconds N]`: the targets of `fuzz/`, each for a bounded time, then
+//! types against NumPy.
 
 use std::fs;
 

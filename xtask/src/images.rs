@@ -1,4 +1,5 @@
-//! The freestanding and bare-metal images: built, checked to be linked against nothing, run, and their text compared.
+//! The freestanding and bare-metal images: built, checked to be linked against nothing, run, and
+//! their text compared.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -111,7 +112,8 @@ fn build(image: &Image) -> Result<PathBuf, String> {
     Ok(to)
 }
 
-/// Nothing undefined, no dynamic section, no interpreter, and no code of std (nor of alloc where it is off).
+/// Nothing undefined, no dynamic section, no interpreter, and no code of std (nor of alloc where it
+/// is off).
 fn check_closed(image: &Path, alloc: bool) -> Result<(), String> {
     let inspect = |program: &str, arguments: &[&str]| {
         probe(command(program).args(arguments).arg(image))
@@ -155,9 +157,9 @@ fn boot(qemu: &Path, image: &Path) -> Command {
     }
 }
 
-/// Runs the image: its exit status, and its text line by line against `expected.txt`. There, lines that start with
-/// `alloc: ` are for the images with a heap, and a line that ends in `...` gives only the beginning: the wording of an
-/// error belongs to its crate.
+/// Runs the image: its exit status, and its text line by line against `expected.txt`. There, lines
+/// that start with `alloc: ` are for the images with a heap, and a line that ends in `...` gives
+/// only the beginning: the wording of an error belongs to its crate.
 fn check_run(program: &mut Command, status: i32, alloc: bool) -> Result<(), String> {
     let expected_path = folder().join("expected.txt");
     let expected = fs::read_to_string(&expected_path)

@@ -1,10 +1,14 @@
-//! `cargo xtask memcheck [PART...]`: safe programs under valgrind's memcheck, which sees decisions that depend on memory nobody wrote, and accesses of memory
-//! that was freed or never given out. What it reports of others is in `tests/sanitizers/memcheck.txt`, with the reason.
+//! `cargo xtask memcheck [PART...]`: safe programs under valgrind's memcheck, which sees decisions
+//! that depend on memory nobody wrote, and accesses of memory that was freed or never given out.
+//! What it reports of others is in `tests/sanitizers/memcheck.txt`, with the reason.
 //!
-//! Memory of contexts, queues of the mock and arenas counts as without a value from the moment it is given out, whatever a runtime, the mock or an arena made it
-//! of (`usm-core/src/sync/memcheck.rs`). What memcheck cannot see: that a runtime's own pool has taken a block back (Intel's allocator of OpenCL has one; the
-//! blocks of the host and the mock are those of the C library), and what lies in a buffer of such a runtime, whose memory it does not know; that those are zero is a
-//! case of the conformance suite. Leaks are the part of `cargo xtask sanitize`.
+//! Memory of contexts, queues of the mock and arenas counts as without a value from the moment it
+//! is given out, whatever a runtime, the mock or an arena made it of
+//! (`usm-core/src/sync/memcheck.rs`). What memcheck cannot see: that a runtime's own pool has taken
+//! a block back (Intel's allocator of OpenCL has one; the blocks of the host and the mock are those
+//! of the C library), and what lies in a buffer of such a runtime, whose memory it does not know;
+//! that those are zero is a case of the conformance suite. Leaks are the part of
+//! `cargo xtask sanitize`.
 
 use std::process::Command;
 
@@ -24,7 +28,8 @@ const fn part(name: &'static str, binary: &'static str, tests: &'static [&'stati
     Part { name, binary, tests }
 }
 
-/// The conformance suite on the host, on the mock and on Intel's OpenCL CPU runtime; random programs on all three; arenas and kernels.
+/// The conformance suite on the host, on the mock and on Intel's OpenCL CPU runtime; random
+/// programs on all three; arenas and kernels.
 const PARTS: [Part; 5] = [
     part("host", "conformance", &["heap::", "arena::"]),
     part("mock", "conformance", &["mock::", "mock_without_concurrency::"]),
@@ -33,7 +38,8 @@ const PARTS: [Part; 5] = [
     part("opencl", "runtimes", &["opencl::", "random_programs"]),
 ];
 
-/// Cases about other things, which take minutes or the machine's memory here: a process that runs out of memory, and many pairs or threads.
+/// Cases about other things, which take minutes or the machine's memory here: a process that runs
+/// out of memory, and many pairs or threads.
 const SKIPPED: [&str; 4] = [
     "memory_that_runs_out_is_an_error",
     "twenty_thousand_pairs_leak_nothing",

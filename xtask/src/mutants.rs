@@ -1,10 +1,12 @@
-//! `cargo xtask mutants`: what each checker of the workspace lets through of wrong inputs made on purpose.
+//! `cargo xtask mutants`: what each checker of the workspace lets through of wrong inputs made on
+//! purpose.
 
 use crate::command::cargo;
 use crate::report::Report;
 use crate::{Failure, environment};
 
-/// Runs them all; `--json` prints one document: `{"checkers":[{"name","mutants","killed","alive":[]}]}`.
+/// Runs them all; `--json` prints one document:
+/// `{"checkers":[{"name","mutants","killed","alive":[]}]}`.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     if let Some(other) = arguments.iter().find(|argument| *argument != "--json") {
         return Err(Failure::Usage(format!("mutants does not take `{other}`")));

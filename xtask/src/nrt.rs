@@ -29,11 +29,13 @@ fn build_with(features: &str, target: &Path) -> Result<PathBuf, String> {
         features,
     ]);
     build.arg("--target-dir").arg(target).args([
-        // Only the C library exports the C names: two copies of the crate in one program must not clash.
+        // Only the C library exports the C names: two copies of the crate in one program must not
+        // clash.
         "--",
         "--cfg",
         "usm_nrt_export",
-        // No panic may cross into C anyway. Said here, no function prepares for it: 1 ns of 6 a block.
+        // No panic may cross into C anyway. Said here, no function prepares for it: 1 ns of 6 a
+        // block.
         "-Cpanic=abort",
         // The exported names stay; the rest would be nine tenths of the file.
         "-Cstrip=symbols",

@@ -35,7 +35,8 @@ pub(crate) fn parts(report: &mut Report) {
     report.check("prose: decisions", || files(&["docs/adr/", ".md"], decision));
 }
 
-/// Applies `check` to every file of the repository whose path has all of `parts` in it, the last one at its end.
+/// Applies `check` to every file of the repository whose path has all of `parts` in it, the last
+/// one at its end.
 fn files(parts: &[&str], check: fn(&str) -> Vec<String>) -> Result<(), String> {
     let listed = command("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -67,7 +68,8 @@ fn verdict(faults: Vec<String>) -> Result<(), String> {
     if faults.is_empty() { Ok(()) } else { Err(format!("{} faults\n{}", faults.len(), shown.join("\n"))) }
 }
 
-/// Comment lines that are too wide, each as `line: columns`. Tables, addresses and code cannot be broken.
+/// Comment lines that are too wide, each as `line: columns`. Tables, addresses and code cannot be
+/// broken.
 fn comments(text: &str) -> Vec<String> {
     let mut code = false;
     let mut faults = Vec::new();

@@ -1,7 +1,10 @@
-//! `cargo xtask public-api [--write]`: the public items of every library, beside the list that is kept in `public-api/CRATE.txt`.
+//! `cargo xtask public-api [--write]`: the public items of every library, beside the list that is
+//! kept in `public-api/CRATE.txt`.
 //!
-//! They are read from the pages that rustdoc writes, all features on: rustdoc's JSON needs a nightly toolchain. So the lists hold what a user can name, re-exports
-//! resolved, one line an item. Another version of rustdoc may write an item in another way; the lists are then written anew in a commit of their own.
+//! They are read from the pages that rustdoc writes, all features on: rustdoc's JSON needs a
+//! nightly toolchain. So the lists hold what a user can name, re-exports resolved, one line an
+//! item. Another version of rustdoc may write an item in another way; the lists are then written
+//! anew in a commit of their own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,7 +70,8 @@ pub(crate) fn parts(report: &mut Report) {
     }
 }
 
-/// Where the pages are written: in a folder of their own, because rustdoc leaves those of items that are gone.
+/// Where the pages are written: in a folder of their own, because rustdoc leaves those of items
+/// that are gone.
 fn folder_of_pages() -> PathBuf {
     environment::target_dir().join("public-api")
 }
@@ -147,7 +151,8 @@ fn walk(pages: &Path, module: &str, items: &mut Vec<String>) -> Result<(), Strin
     Ok(())
 }
 
-/// The lines of an item: its declaration, its own methods and constants, and the traits that it implements by itself.
+/// The lines of an item: its declaration, its own methods and constants, and the traits that it
+/// implements by itself.
 fn page(text: &str, path: &str, sort: &str, items: &mut Vec<String>) {
     let declaration =
         between(text, "<pre class=\"rust item-decl\">", "</pre>").next().map(plain).unwrap_or_default();

@@ -8,7 +8,8 @@ use std::process::Command;
 use crate::command::{command, probe, run};
 use crate::{environment, folder, system};
 
-/// Makes the virtual environment, unless one with the same pinned list, interpreter and place stands.
+/// Makes the virtual environment, unless one with the same pinned list, interpreter and place
+/// stands.
 pub(crate) fn virtual_environment() -> Result<(), String> {
     let venv = environment::venv();
     let list = environment::root().join("xtask/requirements.txt");

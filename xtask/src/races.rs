@@ -1,5 +1,6 @@
-//! `cargo xtask races [PART...]`: the cases with several threads under valgrind's helgrind, with locks that it understands. What it cannot understand is
-//! in `tests/sanitizers/helgrind.txt`, with the reason.
+//! `cargo xtask races [PART...]`: the cases with several threads under valgrind's helgrind, with
+//! locks that it understands. What it cannot understand is in `tests/sanitizers/helgrind.txt`, with
+//! the reason.
 
 use crate::Failure;
 use crate::command::{cargo, command, probe};
@@ -10,8 +11,9 @@ use crate::report::{self, Report};
 struct Part {
     name: &'static str,
     tests: &'static [&'static str],
-    /// Whether each test has a process of its own. Intel's OpenCL runtime never says that a lock is over, and helgrind ends itself where a lock of another
-    /// sort begins at its address; where a process has but one test, whose contexts are made before the work, that is rare.
+    /// Whether each test has a process of its own. Intel's OpenCL runtime never says that a lock is
+    /// over, and helgrind ends itself where a lock of another sort begins at its address; where a
+    /// process has but one test, whose contexts are made before the work, that is rare.
     apart: bool,
 }
 
@@ -19,7 +21,8 @@ const fn part(name: &'static str, tests: &'static [&'static str]) -> Part {
     Part { name, tests, apart: false }
 }
 
-/// Of the runtimes OpenCL; Level Zero and CUDA on the drivers that execute on the host, Level Zero's opened as if it were the loader.
+/// Of the runtimes OpenCL; Level Zero and CUDA on the drivers that execute on the host, Level
+/// Zero's opened as if it were the loader.
 const STRESS: [Part; 5] = [
     part("conformance", &["threads_", "two_threads_", "in_flight"]),
     part("core", &["threads_", "in_flight", "limits"]),

@@ -31,7 +31,8 @@ impl Report {
         Self { parts: Vec::new(), skips: Vec::new(), ci: environment::is_ci(), started: Instant::now() }
     }
 
-    /// A part that runs one program. Its tests are counted; a program that reports none counts as one check.
+    /// A part that runs one program. Its tests are counted; a program that reports none counts as
+    /// one check.
     pub(crate) fn command(&mut self, name: &str, program: &mut Command) -> bool {
         announce(name);
         let started = Instant::now();
@@ -39,7 +40,8 @@ impl Report {
         self.record(name, outcome, started.elapsed())
     }
 
-    /// As [`command`](Self::command), for a program under a checker that may end itself: that is no verdict, so the program runs once more, and a last time.
+    /// As [`command`](Self::command), for a program under a checker that may end itself: that is no
+    /// verdict, so the program runs once more, and a last time.
     pub(crate) fn command_under_checker(&mut self, name: &str, program: &mut Command) -> bool {
         announce(name);
         let started = Instant::now();
@@ -143,8 +145,8 @@ impl Report {
     }
 }
 
-/// The part that has such a name, or the parts in whose names such a piece is; all where no piece is given: for a repeat that need not take as long as
-/// the whole.
+/// The part that has such a name, or the parts in whose names such a piece is; all where no piece
+/// is given: for a repeat that need not take as long as the whole.
 ///
 /// # Errors
 /// A piece that is in no name, with the names: it would choose nothing, and nothing passes.

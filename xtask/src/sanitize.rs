@@ -1,5 +1,6 @@
-//! `cargo xtask sanitize [PART...] [-- WORD...]`: tests under AddressSanitizer, which sees what safe Rust cannot: use after free,
-//! writes beyond a block, leaks. `PART` is a piece of a part's name; without any, all run.
+//! `cargo xtask sanitize [PART...] [-- WORD...]`: tests under AddressSanitizer, which sees what
+//! safe Rust cannot: use after free, writes beyond a block, leaks. `PART` is a piece of a part's
+//! name; without any, all run.
 
 use std::process::Command;
 
@@ -16,8 +17,9 @@ struct Part {
     targets: &'static [&'static str],
     /// Which of their tests.
     words: &'static [&'static str],
-    /// Whether runtimes allocate, whose frames only a walk by their tables finds: without, all that is known of a leak in C++ is the operator
-    /// `new`, and no rule can tell whose. Takes several times as long.
+    /// Whether runtimes allocate, whose frames only a walk by their tables finds: without, all that
+    /// is known of a leak in C++ is the operator `new`, and no rule can tell whose. Takes several
+    /// times as long.
     exact: bool,
 }
 
@@ -25,9 +27,10 @@ const fn part(package: &'static str, targets: &'static [&'static str], exact: bo
     Part { name: package, package, targets, words: &[], exact }
 }
 
-/// The packages with raw memory of their own, and the conformance suite: on the host, the mock and the runtimes that are there. Tests of what
-/// the compiler refuses compile for the host. Of Level Zero the driver of the tests: Intel's opens parts of itself in a way that the
-/// sanitizer forbids (`RTLD_DEEPBIND`).
+/// The packages with raw memory of their own, and the conformance suite: on the host, the mock and
+/// the runtimes that are there. Tests of what the compiler refuses compile for the host. Of Level
+/// Zero the driver of the tests: Intel's opens parts of itself in a way that the sanitizer forbids
+/// (`RTLD_DEEPBIND`).
 const PARTS: [Part; 12] = [
     part("usm-nrt", &["--lib", "--tests"], false),
     part("usm-core", &["--lib", "--tests"], false),
@@ -65,8 +68,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut report = Report::new();
     test::drivers(&mut report);
     for part in parts {
-        // Sizes that no machine has must give null, as without the sanitizer. Intel's OpenCL runtime exchanges the signal
-        // stacks of threads, which the sanitizer then frees in the place of its own.
+        // Sizes that no machine has must give null, as without the sanitizer. Intel's OpenCL
+        // runtime exchanges the signal stacks of threads, which the sanitizer then frees in the
+        // place of its own.
         let mut options = "allocator_may_return_null=1:detect_leaks=1:use_sigaltstack=0".to_owned();
         if part.exact {
             options.push_str(":fast_unwind_on_malloc=0");

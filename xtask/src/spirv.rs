@@ -1,7 +1,9 @@
-//! `cargo xtask spirv`: the kernels' SPIR-V, made from the OpenCL C beside it and committed, so that nobody needs a compiler to build the crates.
+//! `cargo xtask spirv`: the kernels' SPIR-V, made from the OpenCL C beside it and committed, so
+//! that nobody needs a compiler to build the crates.
 //!
-//! The compiler optimises nothing: a module says what its source says, instruction by instruction, and the compiler of the device's driver
-//! optimises for its device. Debian's releases of the tools are pinned by name, and the same release writes the same bytes.
+//! The compiler optimises nothing: a module says what its source says, instruction by instruction,
+//! and the compiler of the device's driver optimises for its device. Debian's releases of the tools
+//! are pinned by name, and the same release writes the same bytes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Programs of the system: found on the path, or installed where the machine is Debian and we are root.
+//! Programs of the system: found on the path, or installed where the machine is Debian and we are
+//! root.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

@@ -6,7 +6,8 @@ use crate::command::{cargo, command, probe};
 use crate::report::Report;
 use crate::{Failure, cuda, environment, examples, features, images, mutants, prose, setup, spirv, wheel};
 
-/// The crates that work without the standard library; each is linted and tested with no feature and with `alloc`.
+/// The crates that work without the standard library; each is linted and tested with no feature and
+/// with `alloc`.
 pub(crate) const NO_STD: [&str; 6] =
     ["usm-core", "usm-interface", "usm-pool", "usm-kernel-ir", "usm-kernel", "usm-nrt"];
 
@@ -80,7 +81,8 @@ fn lints(report: &mut Report) {
 fn tests(report: &mut Report) {
     drivers(report);
     report.command("tests and doctests", &mut test(["--all-features"].into_iter()));
-    // What a new user runs. One by one: what the tests of one crate want of another would be on for both.
+    // What a new user runs. One by one: what the tests of one crate want of another would be on for
+    // both.
     for package in NO_STD.into_iter().chain(["level-zero-sys"]) {
         report.command(
             &format!("doctests: {package}, default features"),
@@ -93,7 +95,8 @@ fn tests(report: &mut Report) {
     );
     let alloc = ["--no-default-features", "--features", "alloc", "--tests"];
     report.command("tests: alloc", &mut test(alloc.into_iter().chain(packages())));
-    // What people use: with the feature `debug` of the first run no block is kept, and every check is in the code.
+    // What people use: with the feature `debug` of the first run no block is kept, and every check
+    // is in the code.
     report.command(
         "tests: usm-nrt without debug",
         &mut test(["-p", "usm-nrt", "--features", "capi", "--tests"].into_iter()),
@@ -106,8 +109,9 @@ pub(crate) fn drivers(report: &mut Report) {
     report.command("test drivers", cargo(["build", "--quiet"]).args(packages));
 }
 
-/// The command built with `panic = "abort"` and with the default features, so without shape inference: before the runtimes of this machine, one by one,
-/// none and broken ones, and on ONNX models. The tests are those that ran before, with their binary exchanged.
+/// The command built with `panic = "abort"` and with the default features, so without shape
+/// inference: before the runtimes of this machine, one by one, none and broken ones, and on ONNX
+/// models. The tests are those that ran before, with their binary exchanged.
 fn without_unwinding(report: &mut Report) {
     let built = report.command(
         "panic=abort: build",

@@ -20,7 +20,8 @@ const NOT_READY: i32 = 600;
 /// Type of memory, whether managed, start and size of the range.
 const ATTRIBUTES: [i32; 4] = [2, 8, 11, 12];
 
-/// What the peer calls, with the context current on the measuring thread all the time. It never makes an event while it is measured.
+/// What the peer calls, with the context current on the measuring thread all the time. It never
+/// makes an event while it is measured.
 struct Driver {
     stream: Raw,
     allocate: unsafe extern "C" fn(*mut u64, usize, u32) -> i32,
@@ -91,8 +92,8 @@ impl Driver {
         self.events[next]
     }
 
-    /// Memory of the queue, from the pool that ours is from. The event after the allocation is what lets other queues use it; a program of one stream does
-    /// without.
+    /// Memory of the queue, from the pool that ours is from. The event after the allocation is what
+    /// lets other queues use it; a program of one stream does without.
     fn in_order(&self, queue: &Queue<Cuda>) -> Result<Vec<Row>, String> {
         if !queue.context().info().queue_memory {
             eprintln!("skipped: memory in the order of a CUDA stream: the device has none");
@@ -139,7 +140,8 @@ impl Driver {
         if code != 0 {
             return Err(format!("cuModuleLoadData: {code}"));
         }
-        // SAFETY: a live module that is never unloaded, a name that ends in NUL, room for the answer.
+        // SAFETY: a live module that is never unloaded, a name that ends in NUL, room for the
+        // answer.
         unsafe { get(&raw mut kernel, module, c"scale".as_ptr()) };
         Ok(move |Turn { address, last, .. }: Turn| {
             let (mut address, mut by, mut offset) = (address as u64, 1.0_f32, 0_u32);
@@ -147,7 +149,8 @@ impl Driver {
                 [(&raw mut address).cast(), (&raw mut by).cast(), (&raw mut offset).cast()];
             let (blocks, threads) = ((ITEMS / GROUP) as u32, GROUP as u32);
             let (local, arguments, extra) = (4 * threads, arguments.as_mut_ptr(), ptr::null_mut());
-            // SAFETY: live function and stream, arguments of its types, an array with an element for each item.
+            // SAFETY: live function and stream, arguments of its types, an array with an element
+            // for each item.
             unsafe { launch(kernel, blocks, 1, 1, threads, 1, 1, local, self.stream, arguments, extra) };
             if last { self.event() } else { ptr::null_mut() }
         })
@@ -191,7 +194,8 @@ impl Peer for Driver {
     fn release(&self, _: Raw) {}
 }
 
-/// The kernel of the other runtimes; the local array is an offset in the block's dynamic shared memory.
+/// The kernel of the other runtimes; the local array is an offset in the block's dynamic shared
+/// memory.
 const PTX: &str = ".version 6.0
 .target sm_50
 .address_size 64

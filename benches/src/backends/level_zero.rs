@@ -1,9 +1,12 @@
-//! Level Zero called directly: on the driver of the tests behind the unmodified loader, and on Intel's GPU driver in capture mode.
+//! Level Zero called directly: on the driver of the tests behind the unmodified loader, and on
+//! Intel's GPU driver in capture mode.
 //!
-//! Loader and drivers read their environment once, so each runs in a process of its own. The driver of the tests runs commands on the host
-//! when they are appended, so that waits find them done; its calls cost next to nothing, so its rows say what we add to a call. Intel's driver
-//! does all that it does for a GPU but has none: nothing ever runs. Its calls cost what they cost, and the host signals each event instead of
-//! the device, on both sides, so that what follows a finished operation is measured too.
+//! Loader and drivers read their environment once, so each runs in a process of its own. The driver
+//! of the tests runs commands on the host when they are appended, so that waits find them done; its
+//! calls cost next to nothing, so its rows say what we add to a call. Intel's driver does all that
+//! it does for a GPU but has none: nothing ever runs. Its calls cost what they cost, and the host
+//! signals each event instead of the device, on both sides, so that what follows a finished
+//! operation is measured too.
 
 use std::cell::Cell;
 use std::ffi::{OsString, c_void};
@@ -24,7 +27,8 @@ use crate::row::Row;
 const CHILD: &str = "USM_BENCH_LEVEL_ZERO";
 const ON_THE_HOST: &str = "Level Zero on the host";
 const CAPTURE: &str = "Level Zero, Intel's driver";
-/// A Skylake, whose every call is recorded nowhere: capture of a part of the calls, and that part is none.
+/// A Skylake, whose every call is recorded nowhere: capture of a part of the calls, and that part
+/// is none.
 const CAPTURE_VARIABLES: [(&str, &str); 5] = [
     ("NEOReadDebugKeys", "1"),
     ("ProductFamilyOverride", "skl"),
@@ -177,10 +181,12 @@ impl Driver {
         let (context, log) = (queue.context().raw().as_raw(), ptr::null_mut());
         let (mut module, mut kernel) = (ze_module_handle_t::NULL, ze_kernel_handle_t::NULL);
         let (module_description, place) = (&raw const description, &raw mut module);
-        // SAFETY: live context and device, as many bytes as said, room for the answer; a log is not asked for.
+        // SAFETY: live context and device, as many bytes as said, room for the answer; a log is not
+        // asked for.
         unsafe { self.functions.zeModuleCreate(context, self.device, module_description, place, log) }?;
         let description = ze_kernel_desc_t { pKernelName: c"scale".as_ptr(), ..Default::default() };
-        // SAFETY: a live module that is never destroyed, a name that ends in NUL, room for the answer.
+        // SAFETY: a live module that is never destroyed, a name that ends in NUL, room for the
+        // answer.
         unsafe { self.functions.zeKernelCreate(module, &raw const description, &raw mut kernel) }?;
         let indirect = ZE_KERNEL_INDIRECT_ACCESS_FLAG_HOST
             | ZE_KERNEL_INDIRECT_ACCESS_FLAG_DEVICE
@@ -199,7 +205,8 @@ impl Driver {
             None => (0, ptr::null_mut()),
         };
         let functions = self.functions;
-        // SAFETY: live list, kernel and events, arguments of its types, an array with an element for each item.
+        // SAFETY: live list, kernel and events, arguments of its types, an array with an element
+        // for each item.
         unsafe {
             functions.zeKernelSetGroupSize(kernel, GROUP as u32, 1, 1)?;
             functions.zeKernelSetArgumentValue(kernel, 0, size_of::<Raw>(), (&raw const address).cast())?;

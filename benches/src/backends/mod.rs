@@ -1,7 +1,9 @@
-//! The safe handles beside the shortest sequence of driver calls that does the same, on every runtime that is here, and the registry at size.
+//! The safe handles beside the shortest sequence of driver calls that does the same, on every
+//! runtime that is here, and the registry at size.
 //!
-//! A runtime that is not here is left out with the reason on standard error. Level Zero runs in processes of its own: on the driver of
-//! the tests, which executes on the host, its rows say what we add to a call; on Intel's driver without a GPU, what its calls cost beside it.
+//! A runtime that is not here is left out with the reason on standard error. Level Zero runs in
+//! processes of its own: on the driver of the tests, which executes on the host, its rows say what
+//! we add to a call; on Intel's driver without a GPU, what its calls cost beside it.
 
 mod cuda;
 mod level_zero;
@@ -31,8 +33,9 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-/// Each row from the middle one of several rounds, by its ratio. How things lie in memory and what else the machine runs moves a row by some hundredths
-/// for a while; each round makes everything anew.
+/// Each row from the middle one of several rounds, by its ratio. How things lie in memory and what
+/// else the machine runs moves a row by some hundredths for a while; each round makes everything
+/// anew.
 fn middle(round: impl Fn() -> Result<Vec<Row>, String>) -> Result<Vec<Row>, String> {
     const ROUNDS: usize = 5;
     let mut rounds = (0..ROUNDS).map(|_| round().map(Vec::into_iter)).collect::<Result<Vec<_>, _>>()?;
@@ -49,7 +52,8 @@ fn skipped(runtime: &str, reason: &str) -> Vec<Row> {
     Vec::new()
 }
 
-/// A lookup among 10,000 live allocations; the peer searches a sorted slice that never changes and has no lock.
+/// A lookup among 10,000 live allocations; the peer searches a sorted slice that never changes and
+/// has no lock.
 fn registry() -> Row {
     const LIVE: usize = 10_000;
     let info = |slot: usize| PointerInfo {

@@ -42,7 +42,8 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     let kernel = driver.kernel(&queue)?;
     let source = OPENCL_C.to_str().map_err(|error| error.to_string())?;
     let code = Code::OpenClC(source);
-    // Without the event of the launch before, the runtime runs an operation of an in-order queue although the one before has failed.
+    // Without the event of the launch before, the runtime runs an operation of an in-order queue
+    // although the one before has failed.
     let launch = |turn: Turn| kernel.launch(turn.address, turn.before.as_slice());
     rows.extend(peer::launch_rows(
         "OpenCL",
@@ -58,8 +59,8 @@ pub(super) fn rows() -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// A buffer made and released: ours, which is zero, beside the driver's, whose content is whatever lay there, and beside one that the driver fills
-/// with zeros on a queue.
+/// A buffer made and released: ours, which is zero, beside the driver's, whose content is whatever
+/// lay there, and beside one that the driver fills with zeros on a queue.
 fn buffer_rows(queue: &Queue<OpenCl>, driver: &Driver) -> Result<Vec<Row>, String> {
     let context = queue.context();
     let find = |name| raw::function(context.raw(), name);
@@ -253,7 +254,8 @@ impl Kernel<'_> {
     fn launch(&self, address: Raw, after: &[Raw]) -> Raw {
         let (by, global, local, mut event) = (1.0_f32, ITEMS, GROUP, ptr::null_mut());
         let list = if after.is_empty() { ptr::null() } else { after.as_ptr() };
-        // SAFETY: live queue, kernel and events, arguments of its types, an array with an element for each item.
+        // SAFETY: live queue, kernel and events, arguments of its types, an array with an element
+        // for each item.
         unsafe {
             (self.set_pointer)(self.kernel, 0, address);
             (self.set)(self.kernel, 1, 4, (&raw const by).cast());

@@ -24,7 +24,8 @@ const IN_A_ROW: usize = 32;
 const SIZES: [usize; 2] = [4096, 1 << 20];
 pub(super) const MICROSECOND: f64 = 1e3;
 
-/// The shortest sequences of driver calls, on the same native context, device and in-order queue as ours. Events are native ones.
+/// The shortest sequences of driver calls, on the same native context, device and in-order queue as
+/// ours. Events are native ones.
 pub(super) trait Peer {
     /// `size` bytes of shared memory, aligned as ours.
     fn allocate_and_free(&self, size: usize);
@@ -65,10 +66,11 @@ impl<B: Backend> Undone<B> for () {
 pub(super) enum Events {
     /// It keeps the last one until the next launch, as a program must that frees the memory later.
     Kept,
-    /// It keeps all until the last is done, and asks each then: where a runtime forgets failures, a program hears of one in no other way.
+    /// It keeps all until the last is done, and asks each then: where a runtime forgets failures, a
+    /// program hears of one in no other way.
     Asked,
-    /// It gives each back at once, or where the runtime makes none by itself, has one for the last launch alone: such a program never knows
-    /// when it may free the memory of the others.
+    /// It gives each back at once, or where the runtime makes none by itself, has one for the last
+    /// launch alone: such a program never knows when it may free the memory of the others.
     Dropped,
 }
 
@@ -175,8 +177,8 @@ fn clock<B: Backend, U: Undone<B>>() -> Clock {
     if U::ALONE { Clock::Thread } else { Clock::Process }
 }
 
-/// The same copies beside two threads for each processor that never rest. `wait` waits without a limit, by the runtime's own call: a
-/// peer that asks would starve the runtime there.
+/// The same copies beside two threads for each processor that never rest. `wait` waits without a
+/// limit, by the runtime's own call: a peer that asks would starve the runtime there.
 pub(super) fn busy_rows<B: Backend>(
     name: &str,
     queue: &Queue<B>,
@@ -217,8 +219,9 @@ fn on_busy_machine<T>(measure: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Launches of a kernel with three arguments. Both sides set all of them every time and ask for the event. One row waits for each
-/// launch, the other for the last of 32, which on an in-order queue is the cost of a submission and little else.
+/// Launches of a kernel with three arguments. Both sides set all of them every time and ask for the
+/// event. One row waits for each launch, the other for the last of 32, which on an in-order queue
+/// is the cost of a submission and little else.
 pub(super) fn launch_rows<B: Programmable, U: Undone<B>>(
     name: &str,
     queue: &Queue<B>,
@@ -286,8 +289,10 @@ pub(super) fn launch_rows<B: Programmable, U: Undone<B>>(
         Events::Dropped => peer.wait(theirs(Turn { address, before: None, last: true })),
     };
     let mut rows = Vec::new();
-    // What the calls cost is the caller's time, and what it waits for shows by the clock on the wall. The time of all threads says little: those of a
-    // CPU runtime that have nothing to do spin before they sleep, or do not, and the same calls take 7 us in one process and 12 us in the next.
+    // What the calls cost is the caller's time, and what it waits for shows by the clock on the
+    // wall. The time of all threads says little: those of a CPU runtime that have nothing to do
+    // spin before they sleep, or do not, and the same calls take 7 us in one process and 12 us in
+    // the next.
     let clocks = [("", Clock::Thread), (", by the clock", Clock::Wall)];
     let clocks = &clocks[..if U::ALONE { 1 } else { 2 }];
     let cases = [("launch and wait", 1), ("32 launches and wait", IN_A_ROW)];

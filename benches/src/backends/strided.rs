@@ -1,4 +1,5 @@
-//! Copies between layouts of device memory, which the processor does not reach, beside two ways to do them by hand.
+//! Copies between layouts of device memory, which the processor does not reach, beside two ways to
+//! do them by hand.
 
 use std::mem::MaybeUninit;
 
@@ -12,8 +13,8 @@ use crate::row::Row;
 const SIZES: [usize; 3] = [64 << 10, 1 << 20, 16 << 20];
 const ITEM: usize = 4;
 
-/// Every other element into dense memory. One peer calls the driver, with memory of the heap on the way; the other is the safe API with host
-/// memory of the context, which it allocates each time.
+/// Every other element into dense memory. One peer calls the driver, with memory of the heap on the
+/// way; the other is the safe API with host memory of the context, which it allocates each time.
 pub(super) fn rows<B: Backend>(name: &str, queue: &Queue<B>, peer: &impl Peer) -> Vec<Row> {
     SIZES.into_iter().flat_map(|size| gathered(name, queue, peer, size)).collect()
 }

@@ -105,7 +105,8 @@ impl Driver {
             let arguments = [address, (&raw mut by).cast(), (&raw mut local).cast()];
             // Pointer, 32-bit float, local accessor.
             let (kinds, global, group) = ([10, 8, 11], [ITEMS, 1, 1], [GROUP, 1, 1]);
-            // SAFETY: live queue and kernel, arguments of its types, an array with an element for each item.
+            // SAFETY: live queue and kernel, arguments of its types, an array with an element for
+            // each item.
             unsafe {
                 let (arguments, kinds) = (arguments.as_ptr(), kinds.as_ptr());
                 submit(kernel, queue, arguments, kinds, 3, global.as_ptr(), group.as_ptr(), 1, ptr::null(), 0)

@@ -1,6 +1,7 @@
 //! The codec beside the parsers that a Rust program would take for the same text.
 //!
-//! Peers that only parse are given the same content in their own spelling; they check nothing of the layout.
+//! Peers that only parse are given the same content in their own spelling; they check nothing of
+//! the layout.
 
 mod python;
 mod targets;

@@ -1,10 +1,12 @@
-//! The peers that are Python's: NumPy and dpctl beside the package `usm`, in an interpreter of their own.
+//! The peers that are Python's: NumPy and dpctl beside the package `usm`, in an interpreter of
+//! their own.
 
 use std::process::{Command, Stdio};
 
 use crate::row::Row;
 
-/// The rows of `peers.py`, or none with a line that says why. `USM_PYTHON` names a Python that has the wheel.
+/// The rows of `peers.py`, or none with a line that says why. `USM_PYTHON` names a Python that has
+/// the wheel.
 pub(super) fn rows() -> Vec<Row> {
     let Some(python) = std::env::var_os("USM_PYTHON") else {
         eprintln!("skipped: Python's peers: USM_PYTHON is not set");

@@ -1,5 +1,5 @@
-//! Containers of compiled code beside Numba's own, compiled here from the sources of the installed wheel: both through
-//! pointers to their C functions, as compiled code calls them.
+//! Containers of compiled code beside Numba's own, compiled here from the sources of the installed
+//! wheel: both through pointers to their C functions, as compiled code calls them.
 
 use core::ffi::c_void;
 use core::hint::black_box;

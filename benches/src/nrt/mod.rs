@@ -1,4 +1,5 @@
-//! Reference-counted blocks beside `Arc`, triomphe, and Numba's own runtime when its sources are at hand.
+//! Reference-counted blocks beside `Arc`, triomphe, and Numba's own runtime when its sources are at
+//! hand.
 
 mod compiled;
 mod containers;
@@ -157,7 +158,8 @@ fn beside_numbas_containers() -> Result<Vec<Row>, String> {
     containers::rows(&ours, &theirs)
 }
 
-/// Builds something of the Numba of the Python named by `USM_PYTHON` (default `python3`), in a folder of its own.
+/// Builds something of the Numba of the Python named by `USM_PYTHON` (default `python3`), in a
+/// folder of its own.
 fn with_package<T>(name: &str, build: impl FnOnce(&Path, &Path) -> Result<T, String>) -> Result<T, String> {
     let python = std::env::var_os("USM_PYTHON").unwrap_or_else(|| "python3".into());
     let script = "import importlib.util as u, os; print(os.path.dirname(u.find_spec('numba').origin))";
@@ -229,7 +231,8 @@ fn c_library() -> Option<(libloading::Library, &'static Api)> {
     let library = unsafe { libloading::Library::new(path) }.ok()?;
     // SAFETY: exported with this signature.
     let api = *unsafe { library.get::<unsafe extern "C" fn(u32) -> *const Api>(b"usm_nrt_get_api") }.ok()?;
-    // SAFETY: any version may be asked for; the table is a static of the library, which the caller keeps.
+    // SAFETY: any version may be asked for; the table is a static of the library, which the caller
+    // keeps.
     let api = unsafe { api(usm_nrt::api::API_VERSION).as_ref() }?;
     Some((library, api))
 }

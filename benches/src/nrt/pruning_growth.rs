@@ -1,4 +1,5 @@
-//! How pruning grows with the graph: time for each block of large graphs beside those of small ones.
+//! How pruning grows with the graph: time for each block of large graphs beside those of small
+//! ones.
 
 use core::hint::black_box;
 use std::fmt::Write;

@@ -35,14 +35,15 @@ fn buffer(id: usize, lower: u64, upper: u64, size: u64) -> Buffer {
 pub(super) enum Cut {
     /// In its middle half, across its longer side: pieces are nearly square.
     Squares,
-    /// In its middle half, across time or memory with equal chance. Greedy by size comes 1.48 times above the bound at 10,000 pieces.
+    /// In its middle half, across time or memory with equal chance. Greedy by size comes 1.48 times
+    /// above the bound at 10,000 pieces.
     Middle,
     /// Anywhere, across time or memory with equal chance: slivers, 1.58 times.
     Slivers,
 }
 
-/// A full rectangle of time and memory, cut edge to edge until it has `n` pieces: the optimum is the bound by construction. The largest
-/// piece is cut next.
+/// A full rectangle of time and memory, cut edge to edge until it has `n` pieces: the optimum is
+/// the bound by construction. The largest piece is cut next.
 pub(super) fn packed(n: usize, seed: u64, rule: Cut) -> Vec<Buffer> {
     let mut random = Random(seed);
     let (time, memory) = (16 * n as u64, 1024 * n as u64);
@@ -69,8 +70,9 @@ pub(super) fn packed(n: usize, seed: u64, rule: Cut) -> Vec<Buffer> {
     buffers.into_iter().enumerate().map(|(id, (b, e, size))| buffer(id, b, e, size)).collect()
 }
 
-/// Sizes of 256 B to 64 MiB with equally likely octaves, uniform begins, and lives of length at least `x` with probability `x^(-8/9)`: so
-/// heavy a tail has no mean, and the load grows with the number of buffers.
+/// Sizes of 256 B to 64 MiB with equally likely octaves, uniform begins, and lives of length at
+/// least `x` with probability `x^(-8/9)`: so heavy a tail has no mean, and the load grows with the
+/// number of buffers.
 pub(super) fn powerlaw(n: usize, seed: u64) -> Vec<Buffer> {
     let mut random = Random(seed);
     let span = n as u64;
@@ -85,7 +87,8 @@ pub(super) fn powerlaw(n: usize, seed: u64) -> Vec<Buffer> {
         .collect()
 }
 
-/// The shape of training: buffer `i` of `n` is kept until `2n - i` in three cases of ten, else for a few steps.
+/// The shape of training: buffer `i` of `n` is kept until `2n - i` in three cases of ten, else for
+/// a few steps.
 pub(super) fn unet(n: usize, seed: u64) -> Vec<Buffer> {
     let mut random = Random(seed);
     (0..n)
@@ -97,8 +100,8 @@ pub(super) fn unet(n: usize, seed: u64) -> Vec<Buffer> {
         .collect()
 }
 
-/// A training step of `layers` equal blocks: activations kept from forward to backward, temporaries on both ways, gradients kept
-/// until the optimiser at the end reads them one after the other.
+/// A training step of `layers` equal blocks: activations kept from forward to backward, temporaries
+/// on both ways, gradients kept until the optimiser at the end reads them one after the other.
 pub(super) fn training(layers: usize, seed: u64) -> Vec<Buffer> {
     const FORWARD: u64 = 24;
     const BACKWARD: u64 = 40;

@@ -1,5 +1,6 @@
-//! Address space of which there are two views over the same bytes: the one whose addresses the program gets, which the
-//! host may be kept from, and the one through which the driver reads and writes.
+//! Address space of which there are two views over the same bytes: the one whose addresses the
+//! program gets, which the host may be kept from, and the one through which the driver reads and
+//! writes.
 
 use alloc::collections::BTreeMap;
 use core::ptr;

@@ -18,7 +18,8 @@ pub(crate) struct Command {
     pub(crate) action: Action,
 }
 
-/// What a command does. Addresses were given by the caller, who keeps the memory until the command is done.
+/// What a command does. Addresses were given by the caller, who keeps the memory until the command
+/// is done.
 #[derive(Debug)]
 pub(crate) enum Action {
     /// Holds back what follows until that command is done.
@@ -169,7 +170,8 @@ impl Work {
             Self::Launch { launch, ranges, reversed } => return launch.run(&ranges, reversed),
             Self::Copy { to, from, width, height } => {
                 for row in 0..height {
-                    // SAFETY: the caller of the copy keeps both ranges until the command is done; they may overlap.
+                    // SAFETY: the caller of the copy keeps both ranges until the command is done;
+                    // they may overlap.
                     unsafe { ptr::copy(from.row(row), to.row(row), width) };
                 }
             }

@@ -27,7 +27,8 @@ pub(crate) struct Context {
     pub(crate) closing: bool,
     /// Contexts whose memory it reaches.
     pub(crate) peers: BTreeSet<usize>,
-    /// The streams without a handle of their own: the one that others wait for, and the one that they do not wait for.
+    /// The streams without a handle of their own: the one that others wait for, and the one that
+    /// they do not wait for.
     pub(crate) defaults: [usize; 2],
 }
 
@@ -76,7 +77,8 @@ impl State {
         context
     }
 
-    /// Takes a context's handle away and those of what is in it. Its work goes on; memory goes when that is done.
+    /// Takes a context's handle away and those of what is in it. Its work goes on; memory goes when
+    /// that is done.
     pub(crate) fn destroy_context(&mut self, context: usize) -> Answer {
         let found = self.contexts.get_mut(&context).filter(|found| !found.closing);
         found.ok_or(INVALID_CONTEXT)?.closing = true;

@@ -4,10 +4,12 @@ use crate::code::{Answer, Code, NOT_INITIALIZED, SUCCESS};
 use crate::state::{State, lock};
 use crate::worker::wait;
 
-/// Functions by their exported names, each with its arguments and its body over the [`State`]. Several names separated by `|` are
-/// functions of the same signature that do the same: `cuInit | hipInit (flags: u32) |state| { ... }`.
+/// Functions by their exported names, each with its arguments and its body over the [`State`].
+/// Several names separated by `|` are functions of the same signature that do the same:
+/// `cuInit | hipInit (flags: u32) |state| { ... }`.
 ///
-/// A body may use the pointers that the caller passed: they are valid as the interface asks, and null is checked by [`put`].
+/// A body may use the pointers that the caller passed: they are valid as the interface asks, and
+/// null is checked by [`put`].
 macro_rules! functions {
     ($($($name:ident)|+ ($($argument:tt)*) |$state:pat_param| $body:block)*) => {
         $($crate::export::one!([$($name)+] ($($argument)*) |$state| $body);)*
@@ -21,7 +23,8 @@ macro_rules! one {
             #[unsafe(no_mangle)]
             pub(crate) unsafe extern "C" fn $name $arguments -> $crate::code::Code {
                 $crate::export::enter(stringify!($name), |$state| {
-                    // SAFETY: the caller keeps to the interface; what is written is checked for null.
+                    // SAFETY: the caller keeps to the interface; what is written is checked for
+                    // null.
                     #[allow(unused_unsafe, reason = "some have no pointers")]
                     unsafe { $body };
                     Ok(())
@@ -32,7 +35,8 @@ macro_rules! one {
 }
 pub(crate) use one;
 
-/// As [`functions!`], for functions that wait: a body gives the context and the numbers of the commands to wait for.
+/// As [`functions!`], for functions that wait: a body gives the context and the numbers of the
+/// commands to wait for.
 macro_rules! waiting {
     ($($($name:ident)|+ ($($argument:tt)*) |$state:pat_param| $body:block)*) => {
         $($crate::export::waiting_one!([$($name)+] ($($argument)*) |$state| $body);)*

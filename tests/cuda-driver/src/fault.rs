@@ -16,7 +16,8 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Reads `function=code[@call]`, `operation=code[@number]`, `memory-type=N`; the first part that is none of these is the error.
+    /// Reads `function=code[@call]`, `operation=code[@number]`, `memory-type=N`; the first part
+    /// that is none of these is the error.
     pub(crate) fn parse(text: &str) -> Result<Self, &str> {
         let mut faults = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {

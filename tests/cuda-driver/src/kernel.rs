@@ -100,7 +100,8 @@ impl Launch {
 }
 
 impl State {
-    /// What a kernel of a context reaches: the memory of its device and of its peers, and what is the host's too.
+    /// What a kernel of a context reaches: the memory of its device and of its peers, and what is
+    /// the host's too.
     pub(crate) fn reached(&mut self, context: usize, command: u64, launch: &Launch) -> Vec<ptx::Range> {
         for pointer in launch.pointers() {
             self.is_born(command, pointer);
@@ -120,7 +121,8 @@ impl State {
     /// Counts memory of a stream that a command uses before its allocation or after its free.
     pub(crate) fn is_born(&mut self, command: u64, address: usize) {
         let Some((_, live)) = self.lookup(address) else { return };
-        // The address may have been given out again since: then the operation is one of the memory that was there before.
+        // The address may have been given out again since: then the operation is one of the memory
+        // that was there before.
         if let Origin::Pool { born, .. } = live.origin {
             match (command < born, self.unfinished.contains(&born)) {
                 (false, true) => self.misuse(format_args!("{address:#x} is used before its allocation")),

@@ -8,9 +8,11 @@ use crate::code::{Answer, ILLEGAL_ADDRESS, INVALID_VALUE, OUT_OF_MEMORY};
 use crate::pool::CHUNK;
 use crate::state::State;
 
-/// Address space of the memory of all devices, and of all managed memory. Race detectors keep a shadow of all of it.
+/// Address space of the memory of all devices, and of all managed memory. Race detectors keep a
+/// shadow of all of it.
 const SPACE: usize = 1 << 30;
-/// Blocks of a device start at multiples of this, as those of GPUs do; managed ones have pages of their own.
+/// Blocks of a device start at multiples of this, as those of GPUs do; managed ones have pages of
+/// their own.
 const GRANULE: usize = 512;
 const PAGE: usize = 4096;
 /// Alignment of page-locked memory.
@@ -151,13 +153,15 @@ impl State {
         Ok(())
     }
 
-    /// Takes an allocation out of the books and gives its memory back, unless a command in flight uses it.
+    /// Takes an allocation out of the books and gives its memory back, unless a command in flight
+    /// uses it.
     pub(crate) fn release(&mut self, address: usize) {
         let size = self.allocations.get(&address).map_or(0, |live| live.size);
         let used = self.is_used(address, size);
         let Some(live) = self.allocations.remove(&address) else { return };
         if used {
-            // The command finds that its memory is gone, or reads and writes what nobody has any more.
+            // The command finds that its memory is gone, or reads and writes what nobody has any
+            // more.
             return self.misuse(format_args!("{size} bytes at {address:#x} are freed in flight"));
         }
         if live.kind == Kind::Managed {
@@ -183,7 +187,8 @@ impl State {
         (address - base < live.size).then_some((*base, live))
     }
 
-    /// The driver's own address of memory that an operation runs over: inside one allocation, or memory of the program.
+    /// The driver's own address of memory that an operation runs over: inside one allocation, or
+    /// memory of the program.
     pub(crate) fn resolve(&self, address: usize, bytes: usize) -> Answer<usize> {
         if bytes == 0 {
             return Ok(address);

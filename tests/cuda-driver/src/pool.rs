@@ -1,4 +1,5 @@
-//! Pools: memory that is reserved in chunks, given out in the order of streams, and kept until a trim or a synchronisation.
+//! Pools: memory that is reserved in chunks, given out in the order of streams, and kept until a
+//! trim or a synchronisation.
 
 use alloc::collections::BTreeMap;
 
@@ -25,7 +26,8 @@ pub(crate) struct Pool {
     chunks: BTreeMap<usize, usize>,
     /// Bytes that are free from each address on, within one chunk.
     free: BTreeMap<usize, usize>,
-    /// What was freed in the order of a stream of a context, which the host has not seen to be done.
+    /// What was freed in the order of a stream of a context, which the host has not seen to be
+    /// done.
     unseen: Vec<(usize, usize)>,
     /// Its handle is gone; it goes with its last block.
     pub(crate) destroyed: bool,
@@ -169,7 +171,8 @@ impl State {
         }
     }
 
-    /// The host has seen that something in a context is done; where it waited for that, pools keep no more than they are to.
+    /// The host has seen that something in a context is done; where it waited for that, pools keep
+    /// no more than they are to.
     pub(crate) fn seen(&mut self, context: usize, waited: bool) {
         for pool in self.pools.values_mut() {
             pool.unseen.retain(|(of, _)| *of != context);

@@ -60,8 +60,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads words: `late`, `hold`, `exclusive`, `current`, `memory=BYTES`, `devices=N`; the first that is none of these is the error.
-    /// The number of devices is beside the settings.
+    /// Reads words: `late`, `hold`, `exclusive`, `current`, `memory=BYTES`, `devices=N`; the first
+    /// that is none of these is the error. The number of devices is beside the settings.
     pub(crate) fn parse(text: &str) -> Result<(Self, usize), &str> {
         let mut settings =
             Self { memory: 1 << 28, late: false, hold: false, concurrent: true, current: false };

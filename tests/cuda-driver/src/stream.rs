@@ -162,7 +162,8 @@ impl State {
                         && !(waits && command.is_operation() && self.is_open(stream.context))
                 })
             });
-            // What needs no work first, then the oldest; where work is late the newest, which a device may well begin with.
+            // What needs no work first, then the oldest; where work is late the newest, which a
+            // device may well begin with.
             let chosen = ready.max_by_key(|(_, stream)| {
                 let age = |number: u64| if self.settings.late { number } else { u64::MAX - number };
                 stream.commands.front().map(|command| (!command.is_operation(), age(command.number)))
@@ -208,8 +209,8 @@ impl State {
         worker::done();
     }
 
-    /// Keeps the host from a device's managed memory while it works, where the two may not use it at the same time. Of a context that
-    /// nobody has any more nobody can wait for the work.
+    /// Keeps the host from a device's managed memory while it works, where the two may not use it
+    /// at the same time. Of a context that nobody has any more nobody can wait for the work.
     pub(crate) fn share_managed(&mut self, context: usize) {
         let Some(device) = self.contexts.get(&context).map(|context| context.device) else { return };
         let of = |context: &usize| {
@@ -227,7 +228,8 @@ impl State {
         }
     }
 
-    /// Takes a stream away that has no handle and no work, and its context if that was the last of it.
+    /// Takes a stream away that has no handle and no work, and its context if that was the last of
+    /// it.
     fn forget(&mut self, stream: usize) {
         let Some(found) = self.streams.get(&stream).filter(|found| found.destroyed && !found.is_busy())
         else {

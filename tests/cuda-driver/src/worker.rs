@@ -50,7 +50,8 @@ fn work() {
     }
 }
 
-/// Waits inside of a call until `done` says so or fails. Late work is not late while somebody waits for it.
+/// Waits inside of a call until `done` says so or fails. Late work is not late while somebody waits
+/// for it.
 pub(crate) fn wait(done: impl Fn(&mut State) -> Answer<bool>) -> Answer {
     let mut state = lock();
     loop {

@@ -1,4 +1,5 @@
-//! The story as a bare-metal image: started by qemu through the PVH entry, text through the serial port.
+//! The story as a bare-metal image: started by qemu through the PVH entry, text through the serial
+//! port.
 
 #![no_std]
 #![no_main]
@@ -14,8 +15,8 @@ use core::arch::global_asm;
 
 use platform::pvh as machine;
 
-// The PVH entry is in 32-bit protected mode without paging. Map the first GiB to itself with 2 MiB pages, switch on
-// SSE (Rust code for x86-64 uses it) and long mode, and go on in 64-bit code.
+// The PVH entry is in 32-bit protected mode without paging. Map the first GiB to itself with 2 MiB
+// pages, switch on SSE (Rust code for x86-64 uses it) and long mode, and go on in 64-bit code.
 global_asm!(
     r#"
     .section .note.pvh, "a", @note

@@ -19,8 +19,8 @@ unsafe impl Sync for Bump {}
 #[global_allocator]
 static HEAP: Bump = Bump { block: UnsafeCell::new([0; BYTES]), next: AtomicUsize::new(0) };
 
-// SAFETY: every piece is inside the block, aligned as asked (the block to 64 bytes, larger alignments by its address),
-// and never handed out twice, since the counter only grows.
+// SAFETY: every piece is inside the block, aligned as asked (the block to 64 bytes, larger
+// alignments by its address), and never handed out twice, since the counter only grows.
 unsafe impl GlobalAlloc for Bump {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let base = self.block.get().cast::<u8>();

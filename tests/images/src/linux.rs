@@ -14,7 +14,8 @@ use core::arch::global_asm;
 
 use platform::linux as machine;
 
-// The kernel enters with the stack pointer 16-byte aligned; the call leaves it as a function expects it.
+// The kernel enters with the stack pointer 16-byte aligned; the call leaves it as a function
+// expects it.
 global_asm!(
     ".globl _start",
     "_start:",

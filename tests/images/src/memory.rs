@@ -1,6 +1,7 @@
 //! The memory functions that compiled Rust code calls and that a C library would bring.
 //!
-//! Written with string instructions: a plain loop would be recognised as the very function it implements, and call itself.
+//! Written with string instructions: a plain loop would be recognised as the very function it
+//! implements, and call itself.
 
 use core::arch::asm;
 
@@ -29,11 +30,13 @@ unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, count: usize) -> *mut 
 unsafe extern "C" fn memmove(to: *mut u8, from: *const u8, count: usize) -> *mut u8 {
     let distance = (to as usize).wrapping_sub(from as usize);
     if distance >= count {
-        // SAFETY: copying upwards overwrites no byte that is still to be read, since `to` is not inside [from, from + count).
+        // SAFETY: copying upwards overwrites no byte that is still to be read, since `to` is not
+        // inside [from, from + count).
         return unsafe { memcpy(to, from, count) };
     }
-    // SAFETY: 0 <= distance < count, so count > 0 and both last bytes are inside the caller's ranges. Copying downwards
-    // overwrites only bytes that were read; the direction flag is cleared again.
+    // SAFETY: 0 <= distance < count, so count > 0 and both last bytes are inside the caller's
+    // ranges. Copying downwards overwrites only bytes that were read; the direction flag is cleared
+    // again.
     unsafe {
         asm!(
             "std",
@@ -72,8 +75,8 @@ unsafe extern "C" fn memset(to: *mut u8, byte: i32, count: usize) -> *mut u8 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memcmp(left: *const u8, right: *const u8, count: usize) -> i32 {
     let order: i32;
-    // SAFETY: the caller vouches for both ranges. The comparison of a register with itself sets the zero flag, so that
-    // an empty range is equal; on a difference both pointers stand one past it.
+    // SAFETY: the caller vouches for both ranges. The comparison of a register with itself sets the
+    // zero flag, so that an empty range is equal; on a difference both pointers stand one past it.
     unsafe {
         asm!(
             "cmp rcx, rcx",

@@ -42,11 +42,13 @@ impl Command {
     }
 }
 
-/// What a command does. Addresses were given by the caller, who keeps the memory until the command is done.
+/// What a command does. Addresses were given by the caller, who keeps the memory until the command
+/// is done.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Nothing,
-    /// Holds back what follows in its list. Without events of its own it also follows everything before.
+    /// Holds back what follows in its list. Without events of its own it also follows everything
+    /// before.
     Barrier,
     Copy {
         to: usize,
@@ -130,7 +132,8 @@ impl State {
             }
             Action::Fill { to, pattern, bytes } => {
                 for (index, value) in pattern.iter().cycle().take(bytes).enumerate() {
-                    // SAFETY: the caller of the fill keeps `bytes` bytes at `to` until the command is done.
+                    // SAFETY: the caller of the fill keeps `bytes` bytes at `to` until the command
+                    // is done.
                     unsafe { (to as *mut u8).wrapping_add(index).write(*value) };
                 }
             }

@@ -21,8 +21,8 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Reads `name=code[@call]`, `memory-type=N`, `null-device`, `ignore-alignment=N`, `refuse-alignment=N`,
-    /// `device-lost`; the first part that is none of these is the error.
+    /// Reads `name=code[@call]`, `memory-type=N`, `null-device`, `ignore-alignment=N`,
+    /// `refuse-alignment=N`, `device-lost`; the first part that is none of these is the error.
     pub(crate) fn parse(text: &str) -> Result<Self, &str> {
         let mut faults = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {

@@ -26,7 +26,8 @@ pub(crate) struct Allocation {
 }
 
 impl State {
-    /// Allocates memory of one kind. Strict where real drivers are lax: no empty sizes, no odd alignments.
+    /// Allocates memory of one kind. Strict where real drivers are lax: no empty sizes, no odd
+    /// alignments.
     pub(crate) fn allocate(
         &mut self,
         context: ze_context_handle_t,

@@ -24,7 +24,8 @@ pub(crate) struct State {
     pub(crate) reorder: bool,
     /// Whether there are counting events.
     counting: bool,
-    /// Objects that were destroyed, freed or reset while a command that was not done referred to them, and events that a command of another context named.
+    /// Objects that were destroyed, freed or reset while a command that was not done referred to
+    /// them, and events that a command of another context named.
     pub(crate) misuses: u64,
     pub(crate) devices: Vec<usize>,
     pub(crate) contexts: BTreeSet<usize>,

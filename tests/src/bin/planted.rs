@@ -1,5 +1,6 @@
-//! A program that reads memory nobody wrote, for `cargo xtask memcheck` to find: what safe code could do before buffers were zero and written from typed arrays
-//! alone. `planted SOURCE`, where the memory is of `host` or `mock`; `planted written` writes it first.
+//! A program that reads memory nobody wrote, for `cargo xtask memcheck` to find: what safe code
+//! could do before buffers were zero and written from typed arrays alone. `planted SOURCE`, where
+//! the memory is of `host` or `mock`; `planted written` writes it first.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
@@ -22,7 +23,8 @@ fn not_zero<B: Backend>(context: &Context<B>, written: bool) -> Result<usize> {
     if written {
         queue.fill_bytes(&mut source, 0, BYTES, &[1])?.wait()?;
     }
-    // SAFETY: not kept where it was not written. It is what is planted; nothing but the number of zeros depends on it.
+    // SAFETY: not kept where it was not written. It is what is planted; nothing but the number of
+    // zeros depends on it.
     let _ = unsafe { queue.write_buffer_bytes(&mut buffer, 0, &source, 0, BYTES) }?;
     let mut bytes = [0; BYTES];
     queue.read_buffer_to(&buffer, 0, &mut bytes)?;

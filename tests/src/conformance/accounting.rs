@@ -162,7 +162,8 @@ impl Drop for Owner {
     }
 }
 
-/// The owner of imported memory goes after the work that uses the memory, and the memory is not freed by us.
+/// The owner of imported memory goes after the work that uses the memory, and the memory is not
+/// freed by us.
 pub fn foreign_memory_releases_its_owner_after_use<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let dropped = Arc::new(AtomicUsize::new(0));
@@ -262,8 +263,9 @@ pub fn threads_read_one_array<B: Backend>(fixture: &Fixture<'_, B>) {
     });
 }
 
-/// Twenty thousand allocations and frees of each kind. Afterwards none is live in our books, the runtime knows none of the addresses that it gave
-/// out, and our own heap holds less than a pointer for each.
+/// Twenty thousand allocations and frees of each kind. Afterwards none is live in our books, the
+/// runtime knows none of the addresses that it gave out, and our own heap holds less than a pointer
+/// for each.
 pub fn twenty_thousand_pairs_leak_nothing<B: Backend>(fixture: &Fixture<'_, B>) {
     const PAIRS: usize = 20_000;
     for kind in AllocKind::ALL {

@@ -12,7 +12,8 @@ fn memory<B: Backend>(context: &Context<B>, kind: AllocKind) -> Allocation<B> {
     context.allocate(&Request::new(kind, 64)).expect("memory")
 }
 
-/// Memory of the other context by every operation of a queue, on either side, also where no byte would move.
+/// Memory of the other context by every operation of a queue, on either side, also where no byte
+/// would move.
 pub fn memory_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let (expected, found) = (fixture.context.id(), fixture.other.id());
     let refused = |outcome: Result<Event<B>>, what: &str| {
@@ -79,7 +80,8 @@ pub fn a_buffer_of_another_context_is_refused<B: Backend>(fixture: &Fixture<'_, 
     }
 }
 
-/// What is freed goes back to the context that it came from, whoever holds it last and in whatever order contexts go.
+/// What is freed goes back to the context that it came from, whoever holds it last and in whatever
+/// order contexts go.
 pub fn memory_goes_back_to_its_own_context<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         let (ours, theirs) = (memory(fixture.context, kind), memory(fixture.other, kind));
@@ -94,7 +96,8 @@ pub fn memory_goes_back_to_its_own_context<B: Backend>(fixture: &Fixture<'_, B>)
     }
 }
 
-/// Where host and device must not meet, a view of another thread forbids what is submitted, for a while, on any context of the device.
+/// Where host and device must not meet, a view of another thread forbids what is submitted, for a
+/// while, on any context of the device.
 pub(super) fn between_views<B: Backend>(mut submit: impl FnMut() -> Result<Event<B>>) {
     while let Err(error) = submit() {
         assert!(matches!(error.kind, ErrorKind::HostViewLive { .. }), "{error}");
@@ -122,7 +125,8 @@ fn work<B: Backend>(context: &Context<B>, seed: u64) {
     }
 }
 
-/// Each context in a thread of its own, at the same time: neither sees the other's books or contents.
+/// Each context in a thread of its own, at the same time: neither sees the other's books or
+/// contents.
 pub fn two_contexts_work_in_two_threads<B: Backend>(fixture: &Fixture<'_, B>) {
     std::thread::scope(|scope| {
         let threads = [(fixture.context, 1_000), (fixture.other, 2_000)]

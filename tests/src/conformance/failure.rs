@@ -32,14 +32,16 @@ fn failing<'f, B: Backend>(fixture: &Fixture<'f, B>) -> Option<&'f Failing<B>> {
     fixture.failing
 }
 
-/// An error of the runtime, not of a wait that gave up; with its code, which the C library of SYCL does not tell.
+/// An error of the runtime, not of a wait that gave up; with its code, which the C library of SYCL
+/// does not tell.
 fn is_failure(error: Error) {
     assert!(matches!(error.kind, ErrorKind::Native { .. }), "{error}");
     let tells = error.backend != Some(BackendKind::Sycl);
     assert!(error.native.map_or(!tells, |code| code != 0), "{error}");
 }
 
-/// What became of an operation behind the failed one: refused, then it never started, or it fails too.
+/// What became of an operation behind the failed one: refused, then it never started, or it fails
+/// too.
 enum Outcome {
     Refused,
     Failed,
@@ -110,7 +112,8 @@ pub fn fails_every_wait<B: Backend>(fixture: &Fixture<'_, B>, order: QueueOrder)
     is_failure(event.clone().wait().expect_err("failed"));
 }
 
-/// The next operation of the queue, whatever memory it uses; submitted before the failure and after it.
+/// The next operation of the queue, whatever memory it uses; submitted before the failure and after
+/// it.
 pub fn a_failure_takes_the_rest_of_an_in_order_queue<B: Backend>(fixture: &Fixture<'_, B>) {
     let Some(failing) = failing(fixture) else { return };
     for failed_before in [false, true] {
@@ -197,7 +200,8 @@ pub fn crosses_queues<B: Backend>(fixture: &Fixture<'_, B>, orders: [QueueOrder;
     assert_eq!(array.read().expect("a view")[..], [44; LEN]);
 }
 
-/// The context speaks of a queue that is gone once at most, of one that lives as long as it does, and the event to whoever has it.
+/// The context speaks of a queue that is gone once at most, of one that lives as long as it does,
+/// and the event to whoever has it.
 pub fn the_failure_of_a_queue_that_is_gone_is_told_once<B: Backend>(fixture: &Fixture<'_, B>) {
     let Some(failing) = failing(fixture) else { return };
     let context = fixture.context;
@@ -206,8 +210,9 @@ pub fn the_failure_of_a_queue_that_is_gone_is_told_once<B: Backend>(fixture: &Fi
     fail();
     is_failure(event.wait_for(LONG).expect_err("failed"));
     let told = || context.synchronize(LONG).map_err(is_failure).is_err();
-    // What is known to have ended is in no queue: an operation of the simulated driver that failed, and one whose event CUDA lost. Where the last
-    // event of a queue of CUDA is refused while it works, `failures` of `tests/cuda_on_host` shows the same promise.
+    // What is known to have ended is in no queue: an operation of the simulated driver that failed,
+    // and one whose event CUDA lost. Where the last event of a queue of CUDA is refused while it
+    // works, `failures` of `tests/cuda_on_host` shows the same promise.
     let stands = !matches!(context.info().backend, BackendKind::Mock | BackendKind::Cuda | BackendKind::Hip);
     let while_it_lives = [told(), told()];
     drop(queue);
@@ -246,10 +251,11 @@ pub fn may_be_dropped_before<B: Backend>(fixture: &Fixture<'_, B>, order: QueueO
     let submitted = [fill_after(&queue, &one, 11, &event), queue.copy(&mut two, &one)];
     drop((submitted, event, one, two));
     fail();
-    // Not before: at the end of the process, Intel's CPU runtime waits for ever for an out-of-order queue whose last marker
-    // was pending when something before it failed.
+    // Not before: at the end of the process, Intel's CPU runtime waits for ever for an out-of-order
+    // queue whose last marker was pending when something before it failed.
     drop(queue);
-    // Everything has ended, one way or the other. Where host and device must not meet, the next view would ask the same.
+    // Everything has ended, one way or the other. Where host and device must not meet, the next
+    // view would ask the same.
     if let Err(error) = fixture.context.synchronize(LONG) {
         is_failure(error);
     }

@@ -101,7 +101,8 @@ pub fn freed_memory_is_given_out_again<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(fixture.context.stats().sum.current, 0);
 }
 
-/// Until there is none left: an error with its numbers, and the context goes on when some is given back.
+/// Until there is none left: an error with its numbers, and the context goes on when some is given
+/// back.
 pub fn memory_that_runs_out_is_an_error<B: Backend>(fixture: &Fixture<'_, B>) {
     let info = fixture.context.info();
     let outcome = match scarce::Memory::of(info) {
@@ -129,8 +130,8 @@ pub fn memory_that_runs_out_is_an_error<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// All of the memory in one block of a queue, of which a driver has a part for itself. What pools of a driver hold is not taken to the end: they give it
-/// back when they like.
+/// All of the memory in one block of a queue, of which a driver has a part for itself. What pools
+/// of a driver hold is not taken to the end: they give it back when they like.
 fn more_than_is_free_in_order<B: Backend>(fixture: &Fixture<'_, B>, size: usize) {
     let queue = fixture.context.queue(QueueOrder::InOrder).expect("a queue");
     match MemorySource::allocate(&queue, &Request::new(AllocKind::Device, size)) {
@@ -146,7 +147,8 @@ fn more_than_is_free_in_order<B: Backend>(fixture: &Fixture<'_, B>, size: usize)
     queue.wait().expect("idle");
 }
 
-/// That `size` bytes more than the `used` ones of the context are too many: by the books, where other contexts of the device count too, or the driver.
+/// That `size` bytes more than the `used` ones of the context are too many: by the books, where
+/// other contexts of the device count too, or the driver.
 fn expect_refusal(error: &Error, kind: AllocKind, size: usize, used: u64) {
     match error.kind {
         ErrorKind::OverMemory { requested, in_use, limit } => {
@@ -196,7 +198,8 @@ fn runs_out<B: Backend>(fixture: &Fixture<'_, B>, kind: AllocKind, size: usize) 
     count
 }
 
-/// The owner frees, once; whatever becomes of its name. That it cannot be named again is a test of what does not compile.
+/// The owner frees, once; whatever becomes of its name. That it cannot be named again is a test of
+/// what does not compile.
 pub fn a_block_is_freed_once_by_its_owner<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         let mut slot = Some(allocate(fixture, kind, 100));

@@ -1,4 +1,5 @@
-//! The cases, grouped by what they say. A case takes a fixture and panics where the backend breaks the promise.
+//! The cases, grouped by what they say. A case takes a fixture and panics where the backend breaks
+//! the promise.
 
 pub mod accounting;
 pub mod contexts;
@@ -14,8 +15,8 @@ pub mod strided;
 pub mod transfer;
 pub mod typed;
 
-/// Turns every case into a test of the provider's backend. Where that is not here, the cases are skipped, or fail where the environment variable
-/// `USM_REQUIRE` names the provider's runtime.
+/// Turns every case into a test of the provider's backend. Where that is not here, the cases are
+/// skipped, or fail where the environment variable `USM_REQUIRE` names the provider's runtime.
 #[macro_export]
 macro_rules! conformance_suite {
     ($module:ident, $provider:ty) => {
@@ -45,7 +46,8 @@ macro_rules! conformance_test {
     };
 }
 
-/// Every case as a row of a table, its name behind that of the provider and a function that runs it: for a harness of one's own.
+/// Every case as a row of a table, its name behind that of the provider and a function that runs
+/// it: for a harness of one's own.
 #[macro_export]
 macro_rules! conformance_table {
     ($provider:ty) => {{

@@ -182,7 +182,8 @@ pub fn dropping_a_queue_in_flight_loses_nothing<B: Backend>(fixture: &Fixture<'_
     assert_eq!(target.read().expect("a view")[..], [3; LEN]);
 }
 
-/// Its context waits for it too: work enough to be under way still, and nothing but the context to wait for.
+/// Its context waits for it too: work enough to be under way still, and nothing but the context to
+/// wait for.
 pub fn a_context_waits_for_the_work_of_queues_that_are_gone<B: Backend>(fixture: &Fixture<'_, B>) {
     let most = usize::try_from(fixture.context.info().max_alloc_size).unwrap_or(usize::MAX);
     let len = (most / 4).min(8 << 20) / size_of::<u64>();

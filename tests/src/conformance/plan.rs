@@ -1,4 +1,5 @@
-//! A plan made real: a graph runs in one block of memory, tensors over one another, and every read finds what was written for it.
+//! A plan made real: a graph runs in one block of memory, tensors over one another, and every read
+//! finds what was written for it.
 
 use usm_core::{AllocKind, Allocation, Backend, Device, Queue, QueueOrder, UsmVec};
 use usm_pool::arena::Arena;
@@ -9,7 +10,8 @@ use crate::Fixture;
 /// What nobody may read.
 const POISON: u8 = 0xDB;
 
-/// Branches, a join, a result that two operators read, one that nobody reads, and one that is read again at the end.
+/// Branches, a join, a result that two operators read, one that nobody reads, and one that is read
+/// again at the end.
 fn graph() -> Graph {
     let sizes = [4096, 1024, 4096, 1024, 2048, 512, 8192, 256, 64, 2048];
     let mut builder = Graph::builder();
@@ -38,7 +40,8 @@ fn stamp(tensor: usize) -> u8 {
     tensor as u8 + 1
 }
 
-/// A run of a graph: which tensors are held, which reads are still to come, and copies of everything that was read.
+/// A run of a graph: which tensors are held, which reads are still to come, and copies of
+/// everything that was read.
 struct Run<'r, B: Backend> {
     graph: &'r Graph,
     arena: Arena<B>,
@@ -82,7 +85,8 @@ impl<B: Backend + 'static> Run<'_, B> {
         let source = self.held[tensor].as_ref().expect("held until its last read");
         let bytes = source.size();
         let mut copy = UsmVec::<u8, Device, B>::zeroed(self.queue, bytes).expect("an array");
-        // SAFETY: the memory stays in its place and all of it is initialised, before and after the copy.
+        // SAFETY: the memory stays in its place and all of it is initialised, before and after the
+        // copy.
         let memory = unsafe { copy.allocation_mut() };
         let _ = self.queue.copy_bytes(memory, 0, source, 0, bytes).expect("a copy");
         self.read.push((tensor, copy));
@@ -134,7 +138,8 @@ pub fn a_graph_runs_in_the_arena_of_its_plan<B: Backend + 'static>(fixture: &Fix
     run(fixture, QueueOrder::OutOfOrder, &plan, &[0, 1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
-/// An out-of-order plan holds for every order that the data allow, also where ordering edges bought memory.
+/// An out-of-order plan holds for every order that the data allow, also where ordering edges bought
+/// memory.
 pub fn an_out_of_order_plan_holds_in_every_order<B: Backend + 'static>(fixture: &Fixture<'_, B>) {
     let free = plan(PlanQueue::OutOfOrder, 0);
     for schedule in [[0, 1, 2, 3, 4, 5, 6, 7, 8], [2, 3, 0, 1, 4, 5, 6, 7, 8], [2, 0, 3, 1, 4, 5, 6, 7, 8]] {

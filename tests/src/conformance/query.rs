@@ -17,7 +17,8 @@ pub fn interior_pointers_answer_with_base_and_size<B: Backend>(fixture: &Fixture
     }
 }
 
-/// The end belongs to nobody, unless a neighbour starts there; neither does what lies further out, nor the byte before.
+/// The end belongs to nobody, unless a neighbour starts there; neither does what lies further out,
+/// nor the byte before.
 pub fn one_past_the_end_is_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         let allocation = fixture.context.allocate(&Request::new(kind, 4096)).expect("memory");
@@ -43,7 +44,8 @@ pub fn a_freed_pointer_is_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Null, the stack, the heap, constants, code and addresses at the edges are a value, not an error: the books' and the runtime's.
+/// Null, the stack, the heap, constants, code and addresses at the edges are a value, not an error:
+/// the books' and the runtime's.
 pub fn pointers_of_nobody_are_unknown<B: Backend>(fixture: &Fixture<'_, B>) {
     static CONSTANT: u8 = 7;
     let (local, heap) = (5_u8, vec![1_u8; 4096]);
@@ -78,7 +80,8 @@ pub fn pointers_of_another_context_are_unknown<B: Backend>(fixture: &Fixture<'_,
     }
 }
 
-/// The cross-check: books and driver tell the same kind, and the same base and size where the driver knows them.
+/// The cross-check: books and driver tell the same kind, and the same base and size where the
+/// driver knows them.
 pub fn the_runtime_agrees_with_the_registry<B: Backend>(fixture: &Fixture<'_, B>) {
     for kind in AllocKind::ALL {
         let allocation = fixture.context.allocate(&Request::new(kind, 4000)).expect("memory");

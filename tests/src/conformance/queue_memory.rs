@@ -1,4 +1,5 @@
-//! Memory from a queue: allocated and freed in its order where the runtime does that, and the same to whoever uses it where not.
+//! Memory from a queue: allocated and freed in its order where the runtime does that, and the same
+//! to whoever uses it where not.
 
 use usm_core::history::{Operation, Record};
 use usm_core::{
@@ -154,7 +155,8 @@ pub fn other_kinds_from_a_queue_are_memory_of_its_context<B: Backend>(fixture: &
     assert_eq!(fixture.context.stats(), stats);
 }
 
-/// What [`memory_of_a_queue_has_the_same_books`] leaves, on every backend: history, then statistics.
+/// What [`memory_of_a_queue_has_the_same_books`] leaves, on every backend: history, then
+/// statistics.
 const BOOKS: &str = "\
 GPU_Debug: Allocate 100 bytes of usm_device allocation type (current=100; max=100)
 GPU_Debug: Allocate 4096 bytes of usm_device allocation type (current=4196; max=4196)
@@ -165,7 +167,8 @@ usm_device: current=4096 peak=4196 total=8292 live=1 count=3
 sum: current=4096 peak=4196 total=8292 live=1 count=3 leaked=0
 ";
 
-/// It leaves the books with its owner, in flight or not, whoever frees it: the numbers are of no runtime's timing.
+/// It leaves the books with its owner, in flight or not, whoever frees it: the numbers are of no
+/// runtime's timing.
 pub fn memory_of_a_queue_has_the_same_books<B: Backend>(fixture: &Fixture<'_, B>) {
     let (context, queue) = (fixture.context, queue(fixture, QueueOrder::InOrder));
     for history in [true, false] {
@@ -239,7 +242,8 @@ pub fn an_arena_in_memory_of_a_queue<B: Backend + 'static>(fixture: &Fixture<'_,
     }
 }
 
-/// Memory that is given again needs more than one. Each operation of a driver that is late is two changes of threads, of which valgrind runs one at a time.
+/// Memory that is given again needs more than one. Each operation of a driver that is late is two
+/// changes of threads, of which valgrind runs one at a time.
 const ROUNDS: u32 = if cfg!(usm_valgrind) { 3 } else { 10 };
 
 /// One queue gives memory to several threads, each of which works on a queue of its own.
@@ -266,7 +270,8 @@ pub fn threads_take_memory_of_one_queue<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Nothing is begun on the device while the host looks at memory that both must not use at once; the memory and its books are as ever.
+/// Nothing is begun on the device while the host looks at memory that both must not use at once;
+/// the memory and its books are as ever.
 pub fn a_host_view_lives_across_memory_of_a_queue<B: Backend>(fixture: &Fixture<'_, B>) {
     for order in ORDERS {
         let queue = queue(fixture, order);

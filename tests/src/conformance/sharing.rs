@@ -28,7 +28,8 @@ pub fn an_ipc_handle_names_its_memory_or_is_unsupported<B: Backend>(fixture: &Fi
     }
 }
 
-/// Every device reaches its own memory where the question exists; allowing it twice, or taking back nothing, is fine.
+/// Every device reaches its own memory where the question exists; allowing it twice, or taking back
+/// nothing, is fine.
 pub fn a_device_reaches_its_own_memory_or_peers_are_unsupported<B: Backend>(fixture: &Fixture<'_, B>) {
     let (context, other) = (fixture.context, fixture.other);
     let changes = [
@@ -45,7 +46,8 @@ pub fn a_device_reaches_its_own_memory_or_peers_are_unsupported<B: Backend>(fixt
     }
 }
 
-/// System USM: copies and fills work in place, the runtime's query does not know it, the books do not count it, and it comes back.
+/// System USM: copies and fills work in place, the runtime's query does not know it, the books do
+/// not count it, and it comes back.
 pub fn memory_of_the_program_is_used_in_place_or_unsupported<B: Backend>(fixture: &Fixture<'_, B>) {
     let context = fixture.context;
     let elements: Box<[u32]> = (0..1000).collect();
@@ -74,7 +76,8 @@ pub fn memory_of_the_program_is_used_in_place_or_unsupported<B: Backend>(fixture
     assert!(back.iter().copied().eq(0..1000));
 }
 
-/// An array in memory of the program; `None`, said aloud, where the device does not reach it and says so.
+/// An array in memory of the program; `None`, said aloud, where the device does not reach it and
+/// says so.
 pub(super) fn of_the_program<T: bytemuck::Pod + Send + Sync, B: Backend>(
     context: &Context<B>,
     elements: Vec<T>,

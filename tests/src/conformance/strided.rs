@@ -154,7 +154,8 @@ fn check<B: Backend>(fixture: &Fixture<'_, B>, case: &Case) {
     assert_eq!(content(&queue, src), source, "{case:?}");
 }
 
-/// Negative, zero and overlapping strides, gaps, any order of the axes, any kinds, between memories and inside one.
+/// Negative, zero and overlapping strides, gaps, any order of the axes, any kinds, between memories
+/// and inside one.
 pub fn strided_copies_agree_with_the_reference<B: Backend>(fixture: &Fixture<'_, B>) {
     let config = Config { cases: 192, failure_persistence: None, ..Config::default() };
     // The same cases on every backend and in every run.

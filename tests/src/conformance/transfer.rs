@@ -55,7 +55,8 @@ pub fn a_range_outside_is_refused_with_the_numbers<B: Backend>(fixture: &Fixture
     assert_eq!(refused, ErrorKind::OutOfBounds { offset: usize::MAX, len: 2, size: 64 });
 }
 
-/// Some drivers report it, others corrupt memory: every distance in both directions, also one range over itself.
+/// Some drivers report it, others corrupt memory: every distance in both directions, also one range
+/// over itself.
 pub fn overlap_inside_an_allocation_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let mut allocation = allocate(fixture, 64);
@@ -82,7 +83,8 @@ pub fn neighbours_inside_an_allocation_copy<B: Backend>(fixture: &Fixture<'_, B>
     assert_eq!(values.to_vec(&queue).expect("the content"), [1, 2, 1, 2]);
 }
 
-/// Zero bytes at every place up to the end: an event that completes, and nothing is touched. Beyond the end they are refused.
+/// Zero bytes at every place up to the end: an event that completes, and nothing is touched. Beyond
+/// the end they are refused.
 pub fn no_bytes_are_fine_in_every_operation<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let done = |event: usm_core::Result<Event<B>>| event.expect("nothing to do").wait().expect("done");
@@ -160,7 +162,8 @@ pub fn fills_of_every_width<B: Backend>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// The rule: 1, 2, 4, 8 or 16 bytes that divide the range and the address. Drivers take more, or less, or something else than asked.
+/// The rule: 1, 2, 4, 8 or 16 bytes that divide the range and the address. Drivers take more, or
+/// less, or something else than asked.
 pub fn fills_follow_one_rule<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     for kind in AllocKind::ALL {
@@ -256,7 +259,8 @@ pub fn a_buffer_and_bytes_of_the_program<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(refused, ErrorKind::OutOfBounds { offset: 4090, len: 8, size: 4096 });
 }
 
-/// The rule of USM fills, with the place in the buffer for an address; and nothing beside the range is touched.
+/// The rule of USM fills, with the place in the buffer for an address; and nothing beside the range
+/// is touched.
 pub fn buffers_are_filled_by_the_same_rule<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     let Some(mut opaque) = buffer(fixture.context, 96) else { return };
@@ -292,7 +296,8 @@ pub fn buffers_are_filled_by_the_same_rule<B: Backend>(fixture: &Fixture<'_, B>)
     }
 }
 
-/// From one buffer to another and inside one; touching is not overlapping, and each is ordered after what wrote its source.
+/// From one buffer to another and inside one; touching is not overlapping, and each is ordered
+/// after what wrote its source.
 pub fn buffers_are_copied_between_and_within<B: Backend>(fixture: &Fixture<'_, B>) {
     let values: Vec<u8> = (0..64).collect();
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {
@@ -369,7 +374,8 @@ pub fn a_buffer_range_outside_is_refused<B: Backend>(fixture: &Fixture<'_, B>) {
     assert_eq!(refused, ErrorKind::NotHostAccessible { kind: AllocKind::Device });
 }
 
-/// Also where the memory was that of a block with other content; and a copy of a part, by whatever way, leaves the rest zero.
+/// Also where the memory was that of a block with other content; and a copy of a part, by whatever
+/// way, leaves the rest zero.
 pub fn a_buffer_is_zero_before_anybody_writes_it<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     for size in [1, 24, 4096, 65_537, 1 << 18] {
@@ -400,7 +406,8 @@ pub fn a_buffer_is_zero_before_anybody_writes_it<B: Backend>(fixture: &Fixture<'
     }
 }
 
-/// Prefetch and every advice, for memory of every kind: hints, or typed refusals; never an error of the runtime, never another content.
+/// Prefetch and every advice, for memory of every kind: hints, or typed refusals; never an error of
+/// the runtime, never another content.
 pub fn hints_change_nothing<B: Backend>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture);
     for kind in AllocKind::ALL {

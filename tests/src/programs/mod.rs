@@ -1,9 +1,12 @@
-//! Random programs in safe Rust, and what they must read: a program gives what it would give run line by line, whatever the device reorders,
-//! and whatever fails meanwhile gives an error or the right values, never others.
+//! Random programs in safe Rust, and what they must read: a program gives what it would give run
+//! line by line, whatever the device reorders, and whatever fails meanwhile gives an error or the
+//! right values, never others.
 //!
-//! A program works with two contexts, queues of both orders, arrays of every kind and source, buffers, an arena, views, copies, fills,
-//! kernels and events; it drops and forgets any of them while work is in flight. The one thing that is not safe here is
-//! [`UsmVec::allocation_mut`](usm_core::UsmVec::allocation_mut), whose promise the steps keep: only elements with values are copied.
+//! A program works with two contexts, queues of both orders, arrays of every kind and source,
+//! buffers, an arena, views, copies, fills, kernels and events; it drops and forgets any of them
+//! while work is in flight. The one thing that is not safe here is
+//! [`UsmVec::allocation_mut`](usm_core::UsmVec::allocation_mut), whose promise the steps keep: only
+//! elements with values are copied.
 
 mod random;
 mod step;
@@ -40,7 +43,8 @@ pub trait Driver<B: Programmable> {
         true
     }
 
-    /// Makes a later operation fail, as it is submitted or, `late`, as it runs. Whether the driver can.
+    /// Makes a later operation fail, as it is submitted or, `late`, as it runs. Whether the driver
+    /// can.
     fn fail(&self, sort: usize, skip: usize, late: bool) -> bool {
         let _ = (sort, skip, late);
         false
@@ -98,7 +102,8 @@ impl Tally {
 /// Runs one program.
 ///
 /// # Errors
-/// A read with other values than the model has, an error where nothing can fail, and the driver's [verdict](Driver::verdict).
+/// A read with other values than the model has, an error where nothing can fail, and the driver's
+/// [verdict](Driver::verdict).
 pub fn run<B: Programmable + 'static>(
     driver: &impl Driver<B>,
     steps: &[Step],
@@ -112,8 +117,9 @@ pub fn run<B: Programmable + 'static>(
     Ok(tally)
 }
 
-/// Runs the programs of `count` seeds from `first` on, each on a driver of its own; with `faults`, some operations are told to fail. What goes wrong is
-/// made as short as it can be by leaving steps out.
+/// Runs the programs of `count` seeds from `first` on, each on a driver of its own; with `faults`,
+/// some operations are told to fail. What goes wrong is made as short as it can be by leaving steps
+/// out.
 ///
 /// # Panics
 /// With the program that went wrong.

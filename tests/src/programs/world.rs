@@ -20,7 +20,8 @@ const BYTES: usize = ELEMENTS * WIDTH;
 /// Events that a program keeps.
 const EVENTS: usize = 16;
 
-/// The values that elements must have; `None` where an error in the middle of a copy leaves it open.
+/// The values that elements must have; `None` where an error in the middle of a copy leaves it
+/// open.
 type Model = [Option<f32>; ELEMENTS];
 type Outcome<T> = core::result::Result<T, String>;
 
@@ -110,7 +111,8 @@ impl<B: Programmable + 'static> Side<B> {
         }
     }
 
-    /// An array by the ways that there are; none where the arena's bytes are held or the device does not reach the program's memory.
+    /// An array by the ways that there are; none where the arena's bytes are held or the device
+    /// does not reach the program's memory.
     fn array(
         &self,
         at: At,
@@ -238,7 +240,8 @@ impl<'d, B: Programmable + 'static, D: Driver<B>> World<'d, B, D> {
         }
     }
 
-    /// Of an operation that has not started when it is refused: the model changes, and the event is kept, where it was submitted.
+    /// Of an operation that has not started when it is refused: the model changes, and the event is
+    /// kept, where it was submitted.
     fn submitted(
         &mut self,
         at: At,

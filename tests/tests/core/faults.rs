@@ -1,4 +1,5 @@
-//! A driver that fails: every failure is an error with its code, and nothing is lost or freed twice.
+//! A driver that fails: every failure is an error with its code, and nothing is lost or freed
+//! twice.
 
 use usm_core::backend::mock::{Fault, Mock, Operation, Progress};
 use usm_core::{
@@ -32,7 +33,8 @@ fn every_call_passes_the_native_code_on() {
     assert_eq!(array.read().expect("a view")[..], [3; 4]);
 }
 
-/// The first, the second, ... call of any sort fails: the array is then what it was, or what it should be.
+/// The first, the second, ... call of any sort fails: the array is then what it was, or what it
+/// should be.
 #[test]
 fn a_round_trip_with_a_fault_anywhere_loses_nothing() {
     for operation in [Operation::Allocate, Operation::Copy, Operation::Fill] {

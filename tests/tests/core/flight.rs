@@ -240,7 +240,8 @@ fn a_task_that_panics_takes_no_submission_of_others_along() {
         let context = mock.context();
         let queue = context.queue(QueueOrder::OutOfOrder).expect("a queue");
         let inner = queue.clone();
-        // Nothing else runs while a task does: both wait in the queue, and whoever comes next runs them.
+        // Nothing else runs while a task does: both wait in the queue, and whoever comes next runs
+        // them.
         let submits = move || {
             for _ in 0..2 {
                 let _ = task(&inner, Box::new(|| panic!("a task of the test")));

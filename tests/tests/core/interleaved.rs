@@ -1,4 +1,5 @@
-//! Work that somebody submits, and notes, between another's submission and its noting: what two threads do, by one and in a known order.
+//! Work that somebody submits, and notes, between another's submission and its noting: what two
+//! threads do, by one and in a known order.
 
 use core::time::Duration;
 
@@ -13,7 +14,8 @@ fn array(queue: &Queue<Mock>) -> Array {
     UsmVec::zeroed(queue, 64).expect("memory")
 }
 
-/// Submits a barrier that names `usages`, has the device run it, and copies `source` by `reading` before the barrier is noted.
+/// Submits a barrier that names `usages`, has the device run it, and copies `source` by `reading`
+/// before the barrier is noted.
 fn copy_meanwhile(
     mock: &Mock,
     naming: &Queue<Mock>,

@@ -21,7 +21,8 @@ fn small() -> (Mock, Context<Mock>) {
     (mock, context)
 }
 
-/// Backends' own functions are safe, and anybody may call them with what the layer above never asks for.
+/// Backends' own functions are safe, and anybody may call them with what the layer above never asks
+/// for.
 #[test]
 fn no_backend_of_ours_allocates_no_bytes() {
     let nothing = Layout::new::<()>();

@@ -3,7 +3,8 @@
 use usm_core::backend::mock::{Mock, Progress};
 use usm_core::{Device, QueueOrder, Shared, UsmVec};
 
-/// Two copies from one array on an out-of-order queue do not wait for each other; a fill of it waits for both.
+/// Two copies from one array on an out-of-order queue do not wait for each other; a fill of it
+/// waits for both.
 #[test]
 fn only_conflicts_are_dependencies() {
     let mock = Mock::new(Progress::Manual);

@@ -1,6 +1,8 @@
-//! Any program of safe Rust gives what it would give run line by line, however the device orders what it may order, and whatever fails.
+//! Any program of safe Rust gives what it would give run line by line, however the device orders
+//! what it may order, and whatever fails.
 //!
-//! `USM_PROGRAMS` says how many are run (each with faults and without), `USM_PROGRAMS_FROM` from which seed on.
+//! `USM_PROGRAMS` says how many are run (each with faults and without), `USM_PROGRAMS_FROM` from
+//! which seed on.
 
 use core::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Memory from a queue, on a driver that gives memory out again in the order of queues and tells what came too early or too late.
+//! Memory from a queue, on a driver that gives memory out again in the order of queues and tells
+//! what came too early or too late.
 
 use core::alloc::Layout;
 use core::time::Duration;
@@ -82,7 +83,8 @@ fn only_what_another_queue_does_is_waited_for() {
     assert_eq!(waits(&mock, Operation::FreeInOrder), [0, 1], "the free waits for the fill");
 }
 
-/// Not for what its own queue was given afterwards, which may take long, or wait for the other queue in its turn.
+/// Not for what its own queue was given afterwards, which may take long, or wait for the other
+/// queue in its turn.
 #[test]
 fn the_first_use_elsewhere_waits_for_the_allocation_alone() {
     let comes_first = (0..50).any(|seed| {

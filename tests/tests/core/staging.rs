@@ -1,4 +1,5 @@
-//! Devices that do not know every kind of memory: what the host cannot reach is staged in what there is, or refused by name.
+//! Devices that do not know every kind of memory: what the host cannot reach is staged in what
+//! there is, or refused by name.
 
 use usm_core::backend::mock::{Mock, Progress};
 use usm_core::{
@@ -45,7 +46,8 @@ fn arrays_go_through_shared_memory_where_there_is_no_host_memory() {
     assert_eq!(context.stats().sum.live, 1);
 }
 
-/// 40 rows of 3 bytes, 7 bytes apart, twice: too many for the ways that need no staging elsewhere, and small enough to be staged there.
+/// 40 rows of 3 bytes, 7 bytes apart, twice: too many for the ways that need no staging elsewhere,
+/// and small enough to be staged there.
 const ROWS: [usize; 3] = [2, 40, 3];
 
 fn memory(context: &Context<Mock>) -> Allocation<Mock> {

@@ -1,4 +1,5 @@
-//! Which calls of the driver an operation on CUDA makes, and what becomes of events and modules: the driver writes down what it is asked.
+//! Which calls of the driver an operation on CUDA makes, and what becomes of events and modules:
+//! the driver writes down what it is asked.
 
 use usm_core::{
     AllocKind, Context, Device, Event, EventStatus, MemorySource, Queue, QueueOrder, Request, UsmVec,
@@ -167,7 +168,8 @@ fn an_event_that_somebody_has_is_not_recorded_anew() {
     addresses.sort();
     addresses.dedup();
     assert_eq!(addresses.len(), 33);
-    // Once known to be complete it is not asked again, and that is forgotten when it stands for other work.
+    // Once known to be complete it is not asked again, and that is forgotten when it stands for
+    // other work.
     copy.wait().unwrap();
     let (status, calls) = calls_of(|| copy.status().unwrap());
     assert_eq!((status, calls.len()), (EventStatus::Complete, 0));

@@ -18,7 +18,8 @@ pub(crate) const RUNTIME: &str = "cuda_on_host";
 /// The driver for one test at a time, since its settings are the process's.
 pub(crate) struct Driver {
     pub(crate) backend: Cuda,
-    /// Its own: what a test leaves behind on a device, a failure or a view that was forgotten, is nobody else's.
+    /// Its own: what a test leaves behind on a device, a failure or a view that was forgotten, is
+    /// nobody else's.
     pub(crate) device: CudaDevice,
     /// Those counted before its turn.
     pub(crate) misuses: u64,
@@ -134,7 +135,8 @@ impl Driver {
         }
     }
 
-    /// A copy of it that lacks functions. What is set, asked and counted stays that of the driver itself.
+    /// A copy of it that lacks functions. What is set, asked and counted stays that of the driver
+    /// itself.
     #[track_caller]
     pub(crate) fn lacking(names: &[&str]) -> Option<Self> {
         Self::here_as("", |path| Cuda::open(&without(path, names)))
@@ -176,7 +178,8 @@ impl Driver {
     pub(crate) fn context(&self) -> Context<Cuda> {
         let context = Context::new(&self.backend, &self.device).expect("a context");
         if cfg!(usm_valgrind) {
-            // One thread runs at a time there, and on a busy machine the driver's wait for their turn longer than the usual limit.
+            // One thread runs at a time there, and on a busy machine the driver's wait for their
+            // turn longer than the usual limit.
             context.set_wait_limit(Duration::from_secs(600));
         }
         context

@@ -10,8 +10,8 @@ use crate::driver::{Driver, count, fail, set};
 /// Longer than any work takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A fill whose event the driver refuses to record: the only operation of CUDA that can fail alone, since one that runs and fails takes its
-/// context along.
+/// A fill whose event the driver refuses to record: the only operation of CUDA that can fail alone,
+/// since one that runs and fails takes its context along.
 pub(crate) fn without_a_record<B: Backend + 'static>(queue: &Queue<B>) -> (Event<B>, Box<dyn FnOnce()>) {
     let mut array = UsmVec::<u8, Device, B>::uninit(queue.context(), 8).expect("memory");
     // SAFETY: nothing reads it.
@@ -41,7 +41,8 @@ fn a_context_outlives_work_that_nobody_knows_the_end_of() {
 /// `CUDA_ERROR_DEVICE_UNAVAILABLE`: not a fault of what ran, which would stand for good.
 const UNAVAILABLE: i32 = 46;
 
-/// Under the names of the functions that record and make an event: a queue goes while its work runs and the driver refuses the event behind it.
+/// Under the names of the functions that record and make an event: a queue goes while its work runs
+/// and the driver refuses the event behind it.
 fn told_once(driver: &Driver, refusing: [&str; 2]) {
     for (order, refusing) in [QueueOrder::InOrder, QueueOrder::OutOfOrder]
         .into_iter()

@@ -112,7 +112,8 @@ fn shared(queue: &Queue<Cuda>) -> UsmVec<u32, Shared, Cuda> {
     UsmVec::from_slice(queue, &[1; 64]).expect("an array")
 }
 
-/// Without a fault too: the device has what it says it has, and what was refused is there when the other is gone.
+/// Without a fault too: the device has what it says it has, and what was refused is there when the
+/// other is gone.
 #[test]
 fn a_device_has_the_memory_that_it_says() {
     let Some(driver) = Driver::here() else { return };
@@ -126,7 +127,8 @@ fn a_device_has_the_memory_that_it_says() {
     drop(context.allocate(&half).expect("memory again"));
 }
 
-/// A fault inside a kernel: every call of the context answers it from then on, and what it may still use is never freed.
+/// A fault inside a kernel: every call of the context answers it from then on, and what it may
+/// still use is never freed.
 #[test]
 fn a_fault_in_a_kernel_is_an_error_everywhere_and_for_good() {
     for (order, late) in ORDERS.into_iter().flat_map(|order| [(order, ""), (order, "late")]) {
@@ -164,7 +166,8 @@ fn a_fault_in_a_kernel_is_an_error_everywhere_and_for_good() {
 /// `cuEventRecord`.
 type Record = unsafe extern "C" fn(raw::CUevent, raw::CUstream) -> raw::CUresult;
 
-/// A wait keeps to the record of its time: the event is recorded anew before the work that waits has begun.
+/// A wait keeps to the record of its time: the event is recorded anew before the work that waits
+/// has begun.
 #[test]
 fn a_wait_names_the_record_of_its_time() {
     let Some(driver) = Driver::here() else { return };
@@ -193,7 +196,8 @@ fn a_wait_names_the_record_of_its_time() {
     known.wait().expect("done");
 }
 
-/// Every function that the backend needs, one at a time: a driver without it is refused by that name.
+/// Every function that the backend needs, one at a time: a driver without it is refused by that
+/// name.
 #[test]
 fn a_driver_that_lacks_a_function_is_refused_by_its_name() {
     let Some(driver) = Driver::here() else { return };

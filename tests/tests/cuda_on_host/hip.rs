@@ -1,4 +1,5 @@
-//! The CUDA backend over HIP's names: the same driver, whose HIP half was written from HIP's header. Nothing here ran on an AMD GPU.
+//! The CUDA backend over HIP's names: the same driver, whose HIP half was written from HIP's
+//! header. Nothing here ran on an AMD GPU.
 
 use core::ffi::{CStr, c_void};
 use std::path::{Path, PathBuf};
@@ -219,7 +220,8 @@ fn peers_are_devices() {
     fail("");
 }
 
-/// CUDA's and HIP's contexts are of one type; what the one driver calls a context or an event is anything to the other.
+/// CUDA's and HIP's contexts are of one type; what the one driver calls a context or an event is
+/// anything to the other.
 #[test]
 fn what_is_of_another_driver_is_refused() {
     let Some(hip) = driver() else { return };
@@ -244,7 +246,8 @@ fn what_is_of_another_driver_is_refused() {
     }
 }
 
-/// In one process a driver refuses its own handle (201, a context that is not right), and before that flags that are not right (1).
+/// In one process a driver refuses its own handle (201, a context that is not right), and before
+/// that flags that are not right (1).
 fn opens_its_own(context: &Context<Cuda>) -> usm_core::Error {
     let queue = context.queue(QueueOrder::InOrder).unwrap();
     let array = UsmVec::<u32, Device, _>::zeroed(&queue, 100).unwrap();

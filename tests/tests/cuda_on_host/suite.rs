@@ -1,4 +1,5 @@
-//! The conformance suite, with work as soon and as late as a driver may do it, and where host and device must not use memory together.
+//! The conformance suite, with work as soon and as late as a driver may do it, and where host and
+//! device must not use memory together.
 
 use usm_core::backend::Dyn;
 use usm_cuda::Cuda;

@@ -17,7 +17,8 @@ const SECONDS: u32 = 20;
 
 /// The status of a child that runs `work` and comes back from it, by the C library's number.
 fn child(work: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child uses what is promised to work after a fork beside threads: the C library's heap, and this library.
+    // SAFETY: the child uses what is promised to work after a fork beside threads: the C library's
+    // heap, and this library.
     match unsafe { libc::fork() } {
         -1 => panic!("no child"),
         0 => {
@@ -34,7 +35,8 @@ fn child(work: impl FnOnce() -> i32) -> i32 {
     }
 }
 
-/// A child that drops what it finds, uses what it does not, and comes to its own end while the parent's work was in flight.
+/// A child that drops what it finds, uses what it does not, and comes to its own end while the
+/// parent's work was in flight.
 pub(crate) fn child_ends(program: Program) -> ExitCode {
     let status = child(move || {
         drop(program);
@@ -106,7 +108,8 @@ fn on_erased_host(heap: &Context<Dyn>) -> Result<()> {
     lane.queue.wait()
 }
 
-/// A runtime that was open in the parent is refused in the child, whatever is asked of it; plain host memory goes on.
+/// A runtime that was open in the parent is refused in the child, whatever is asked of it; plain
+/// host memory goes on.
 fn refused(program: &Program) -> Result<()> {
     let context = &program.contexts[0];
     let is_host = context.info().backend == BackendKind::Host;

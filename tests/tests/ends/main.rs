@@ -1,9 +1,11 @@
-//! Programs come to their end in every way while work is in flight on every runtime: the status is what the program said, standard error is empty, or has
-//! the one line that says what did not finish, and nothing hangs.
+//! Programs come to their end in every way while work is in flight on every runtime: the status is
+//! what the program said, standard error is empty, or has the one line that says what did not
+//! finish, and nothing hangs.
 //!
-//! Its own harness: each case is a process, this program run again with the case's name. Words on the command line select the cases whose names contain all of
-//! them. `USM_ENDS_RUNS` is how often each case runs, with both orders of queues; without it each runs once, and the orders take turns.
-//! `USM_FORKS` is the number of children of the cases that fork.
+//! Its own harness: each case is a process, this program run again with the case's name. Words on
+//! the command line select the cases whose names contain all of them. `USM_ENDS_RUNS` is how often
+//! each case runs, with both orders of queues; without it each runs once, and the orders take
+//! turns. `USM_FORKS` is the number of children of the cases that fork.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]

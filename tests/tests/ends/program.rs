@@ -1,4 +1,5 @@
-//! What is in flight when a program ends: two contexts, two queues each, and copies that nobody has waited for.
+//! What is in flight when a program ends: two contexts, two queues each, and copies that nobody has
+//! waited for.
 
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ pub(crate) struct Lane {
     pub(crate) src: Allocation<Dyn>,
 }
 
-/// Dropped in this order, as Python does: blocks in flight before their queues, these before their contexts.
+/// Dropped in this order, as Python does: blocks in flight before their queues, these before their
+/// contexts.
 pub(crate) struct Program {
     pub(crate) lanes: Vec<Lane>,
     pub(crate) contexts: Vec<Context<Dyn>>,

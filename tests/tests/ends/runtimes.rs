@@ -65,7 +65,8 @@ fn path(variable: &str, hint: &str) -> Result<PathBuf, String> {
     if path.exists() { Ok(path) } else { Err(format!("{} not found ({hint})", path.display())) }
 }
 
-/// The driver that executes on the host, behind the unmodified loader; work starts as late as it may.
+/// The driver that executes on the host, behind the unmodified loader; work starts as late as it
+/// may.
 fn level_zero() -> Result<Variables, String> {
     let folder = path("USM_DEBIAN_LIBRARIES", "cargo xtask setup")?;
     let driver = path("USM_LEVEL_ZERO_DRIVER", "cargo build -p usm-level-zero-driver")?;
@@ -77,7 +78,8 @@ fn level_zero() -> Result<Variables, String> {
     ])
 }
 
-/// The driver that executes on the host, in the place of NVIDIA's and of AMD's; work starts when its state is asked for.
+/// The driver that executes on the host, in the place of NVIDIA's and of AMD's; work starts when
+/// its state is asked for.
 fn cuda() -> Result<Variables, String> {
     let driver = path("USM_CUDA_DRIVER", "cargo build -p usm-cuda-driver")?;
     Ok(vec![

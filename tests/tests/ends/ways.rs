@@ -149,7 +149,8 @@ pub(crate) const WAYS: &[Way] = &[
 ];
 
 impl Way {
-    /// Whether it comes to the exit handlers of the process with a runtime: the simulated driver is gone when its last handle is dropped.
+    /// Whether it comes to the exit handlers of the process with a runtime: the simulated driver is
+    /// gone when its last handle is dropped.
     pub(crate) fn waits(&self) -> bool {
         let drops = matches!(
             self.name,
@@ -184,7 +185,8 @@ fn at_exit(handler: extern "C" fn()) {
     assert_eq!(unsafe { libc::atexit(handler) }, 0);
 }
 
-/// Work for a runtime while the process ends: it is done, or refused with words, and the process does not die of it.
+/// Work for a runtime while the process ends: it is done, or refused with words, and the process
+/// does not die of it.
 extern "C" fn submit_late() {
     let Some(mut program) = taken() else { return };
     if let Err(error) = program.submit() {

@@ -1,5 +1,6 @@
-//! Intel's GPU driver in capture mode: real driver code, no GPU. It checks and records every call and executes nothing, so
-//! events never signal. The cases of the suite that need no result must pass; all others must end by their limit.
+//! Intel's GPU driver in capture mode: real driver code, no GPU. It checks and records every call
+//! and executes nothing, so events never signal. The cases of the suite that need no result must
+//! pass; all others must end by their limit.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::time::{Duration, Instant};
@@ -103,7 +104,8 @@ fn plain(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// Cases that need a result: they end with the error of a wait that found its limit, if they come that far.
+/// Cases that need a result: they end with the error of a wait that found its limit, if they come
+/// that far.
 struct Ending;
 
 impl Provider for Ending {

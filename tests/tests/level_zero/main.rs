@@ -1,9 +1,10 @@
-//! The Level Zero backend, everywhere that a machine without an Intel GPU can take it: on the driver that executes on the
-//! host, behind the unmodified loader and as a loader itself, and on Intel's GPU driver in capture mode, which
-//! records calls and runs nothing.
+//! The Level Zero backend, everywhere that a machine without an Intel GPU can take it: on the
+//! driver that executes on the host, behind the unmodified loader and as a loader itself, and on
+//! Intel's GPU driver in capture mode, which records calls and runs nothing.
 //!
-//! Its own harness: one process for each configuration, because loader and drivers read their environment once. Words on
-//! the command line select the configurations whose names contain one of them; `LEVEL_ZERO_CASES` does the same for cases.
+//! Its own harness: one process for each configuration, because loader and drivers read their
+//! environment once. Words on the command line select the configurations whose names contain one of
+//! them; `LEVEL_ZERO_CASES` does the same for cases.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
@@ -59,7 +60,8 @@ fn main() -> ExitCode {
     tally.end()
 }
 
-/// Runs this program again in the configuration's environment, and adds up what became of its cases.
+/// Runs this program again in the configuration's environment, and adds up what became of its
+/// cases.
 fn parent(configuration: &Configuration, variables: Vec<configuration::Variable>, tally: &mut Tally) {
     let ended = process::again(VARIABLE, configuration.name, LIMIT, |command| {
         for (name, _) in std::env::vars_os() {

@@ -52,7 +52,8 @@ impl Provider for Erased {
     }
 }
 
-/// A hint whose end the driver refuses to signal: the only operation of Level Zero that can fail alone.
+/// A hint whose end the driver refuses to signal: the only operation of Level Zero that can fail
+/// alone.
 fn fail_by_a_lost_end<B: Backend>(queue: &Queue<B>) -> (Event<B>, Box<dyn FnOnce()>) {
     let memory = queue.context().allocate(&Request::new(AllocKind::Shared, 64)).expect("memory");
     queue.wait().expect("idle");
@@ -124,7 +125,8 @@ fn twenty_thousand_pairs_leave_nothing_behind() -> Result<(), String> {
     Ok(())
 }
 
-/// A thousand operations in a row take no more events than are in flight, and looking for finished ones is not left out.
+/// A thousand operations in a row take no more events than are in flight, and looking for finished
+/// ones is not left out.
 fn events_are_used_again() -> Result<(), String> {
     let context = first();
     for order in [QueueOrder::InOrder, QueueOrder::OutOfOrder] {

@@ -37,7 +37,8 @@ impl Theirs {
         let create: unsafe extern "C" fn(*mut CUcontext, u32, i32) -> CUresult =
             theirs.call(c"cuCtxCreate_v2");
         let stream: Create = theirs.call(c"cuStreamCreate");
-        // SAFETY: signatures of the header, room for every answer. A new context is current on this thread.
+        // SAFETY: signatures of the header, room for every answer. A new context is current on this
+        // thread.
         unsafe {
             if counts(&raw mut count) != 0 || count == 0 {
                 return Err("no CUDA device".into());
@@ -93,7 +94,8 @@ fn cuda_memory_of_ours_is_copied_by_their_calls() {
         let copy: Copy = theirs.call(c"cuMemcpyAsync");
         let (to, from) = (target.as_ptr() as usize, source.as_ptr() as usize);
         let usages = [Usage::write(&target), Usage::read(source.allocation())];
-        // SAFETY: the copy stays inside both allocations, on the stream that waits for what it must.
+        // SAFETY: the copy stays inside both allocations, on the stream that waits for what it
+        // must.
         let event = unsafe {
             queue.submit(&usages, &[], |queue, after| {
                 submit(queue, "their copy", after, |stream| copy(to, from, 1000, stream))
@@ -103,7 +105,8 @@ fn cuda_memory_of_ours_is_copied_by_their_calls() {
         let mut theirs_event: CUevent = ptr::null_mut();
         let create: Create = theirs.call(c"cuEventCreate");
         let record: unsafe extern "C" fn(CUevent, CUstream) -> CUresult = theirs.call(c"cuEventRecord");
-        // SAFETY: live ranges of that size, on the same stream as the first copy; the event is destroyed below.
+        // SAFETY: live ranges of that size, on the same stream as the first copy; the event is
+        // destroyed below.
         unsafe {
             assert_eq!(create(&raw mut theirs_event, 2), 0);
             assert_eq!(copy(back.as_ptr() as usize, to, 1000, theirs.stream), 0);

@@ -1,4 +1,5 @@
-//! CUDA memory in two processes: this one exports it, a child opens it, reads it and writes its answer.
+//! CUDA memory in two processes: this one exports it, a child opens it, reads it and writes its
+//! answer.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! Level Zero: plain calls of its C functions on one side, the adopted handles on the other. On the driver of the tests,
-//! opened in place of the loader.
+//! Level Zero: plain calls of its C functions on one side, the adopted handles on the other. On the
+//! driver of the tests, opened in place of the loader.
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -16,7 +16,8 @@ use usm_level_zero::{LevelZero, LevelZeroContext, LevelZeroDevice, LevelZeroEven
 
 use crate::pattern;
 
-/// Every call here is unsafe in the same way: the handles are live, and each pointer is to a local value that outlives it.
+/// Every call here is unsafe in the same way: the handles are live, and each pointer is to a local
+/// value that outlives it.
 macro_rules! call {
     ($theirs:expr, $name:ident($($argument:expr),* $(,)?)) => {
         // SAFETY: see above.
@@ -66,7 +67,8 @@ impl Theirs {
     }
 
     fn adopt(&self) -> (Context<LevelZero>, Queue<LevelZero>) {
-        // SAFETY: live objects of the driver that the backend opened, which outlive the case; the list is in order.
+        // SAFETY: live objects of the driver that the backend opened, which outlive the case; the
+        // list is in order.
         unsafe {
             let context = Context::from_raw(LevelZeroContext::from_raw(&self.device, self.context));
             let (queue, order) = LevelZeroQueue::from_raw(context.raw(), self.list, QueueOrder::InOrder);
@@ -106,7 +108,8 @@ fn their_list_copies_our_memory_and_ours_theirs() {
         let (to, from) = (target.as_mut_ptr(), source.as_ptr());
         let functions = usm_level_zero::raw::functions(context.raw());
         let usages = [Usage::read(source.allocation()), Usage::write(target.allocation())];
-        // SAFETY: both arrays are usages, and one append function gets the list, the event and the waits.
+        // SAFETY: both arrays are usages, and one append function gets the list, the event and the
+        // waits.
         let event = unsafe {
             queue.submit(&usages, &[], |queue, after| {
                 submit(queue, "zeCommandListAppendMemoryCopy", after, |list, signal, count, waits| {

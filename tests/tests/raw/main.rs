@@ -1,5 +1,5 @@
-//! Contexts shared with code that calls the runtime by itself: what this crate allocates is theirs to copy, what they
-//! allocate is ours, and each side releases what belongs to it.
+//! Contexts shared with code that calls the runtime by itself: what this crate allocates is theirs
+//! to copy, what they allocate is ours, and each side releases what belongs to it.
 
 #![allow(clippy::std_instead_of_core, clippy::std_instead_of_alloc, reason = "a program with std")]
 
@@ -23,7 +23,8 @@ fn run(runtime: &str, outcome: Result<(), String>) {
     }
 }
 
-/// The machine's CUDA; where there is none and none is required, the driver of the tests, which executes on the host.
+/// The machine's CUDA; where there is none and none is required, the driver of the tests, which
+/// executes on the host.
 fn cuda() -> Result<Cuda, String> {
     let found = Cuda::load();
     match std::env::var_os("USM_CUDA_DRIVER").filter(|_| found.is_err() && !skip::is_required("cuda")) {
@@ -33,7 +34,8 @@ fn cuda() -> Result<Cuda, String> {
     .map_err(|error| error.to_string())
 }
 
-/// Bytes go through two blocks of 4096 bytes that are theirs, of which the host reaches the second, and come out as they went in.
+/// Bytes go through two blocks of 4096 bytes that are theirs, of which the host reaches the second,
+/// and come out as they went in.
 fn round_trip<B: Backend>(queue: &Queue<B>, first: &mut Allocation<B>, second: &mut Allocation<B>) {
     let values = pattern(4096);
     let source = UsmVec::<u8, Host, _>::from_slice(queue, &values).unwrap();

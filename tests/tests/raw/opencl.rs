@@ -1,4 +1,5 @@
-//! OpenCL: plain calls of the specification's C functions on one side, the adopted handles on the other.
+//! OpenCL: plain calls of the specification's C functions on one side, the adopted handles on the
+//! other.
 
 mod buffers;
 
@@ -38,7 +39,8 @@ type Copy = unsafe extern "C" fn(
     *mut cl_event,
 ) -> Status;
 
-/// Their side: nothing of usm-core's, but for the path of the loader and the device that was chosen.
+/// Their side: nothing of usm-core's, but for the path of the loader and the device that was
+/// chosen.
 struct Theirs {
     library: libloading::Library,
     device: cl_device_id,
@@ -201,7 +203,8 @@ fn opencl_memory_of_ours_is_copied_by_their_calls() {
         drop((source, target, back, event, known));
         context.synchronize(core::time::Duration::from_secs(10)).unwrap();
         drop((queue, context));
-        // Queues are released a while after their work, so only that they still stand is said of them.
+        // Queues are released a while after their work, so only that they still stand is said of
+        // them.
         assert!(theirs.queue_references() >= before.1);
         theirs.release();
     });

@@ -1,7 +1,8 @@
-//! Operations that fail under SYCL: what follows one, by an event or by the order of its queue, fails too.
+//! Operations that fail under SYCL: what follows one, by an event or by the order of its queue,
+//! fails too.
 //!
-//! On a CPU nothing fails by itself, so a layer of the OpenCL loader lets it (`layer.c`, built by the C compiler that the set-up asks for). SYCL and its
-//! runtime above are as installed.
+//! On a CPU nothing fails by itself, so a layer of the OpenCL loader lets it (`layer.c`, built by
+//! the C compiler that the set-up asks for). SYCL and its runtime above are as installed.
 //!
 //! Its own harness: a process for each case, because the layer is chosen when the loader is opened.
 
@@ -27,7 +28,8 @@ use usm_tests::{Fixture, process};
 const VARIABLE: &str = "SYCL_FAILURE_CASE";
 /// Where it finds the layer.
 const LAYER: &str = "OPENCL_LAYERS";
-/// No child may hang. Above every limit of a wait in the cases, so that such a wait is the one to say so.
+/// No child may hang. Above every limit of a wait in the cases, so that such a wait is the one to
+/// say so.
 const LIMIT: Duration = Duration::from_secs(90);
 /// Longer than any failure takes to be known.
 const LONG: Duration = Duration::from_secs(60);
@@ -172,7 +174,8 @@ fn failing(fixture: &Fixture<'_, Dpctl>, queue: &Queue<Dpctl>) -> (Event<Dpctl>,
     (fixture.failing.expect("given"))(queue)
 }
 
-/// Nothing in between knows of it but by the order of the queue, and only the last is asked; copies, fills, hints and barriers.
+/// Nothing in between knows of it but by the order of the queue, and only the last is asked;
+/// copies, fills, hints and barriers.
 fn a_failure_is_known_at_a_distance(fixture: &Fixture<'_, Dpctl>) {
     let (queue, mut array) = queue_and_array(fixture, QueueOrder::InOrder);
     let mut other = UsmVec::<u64, Device, _>::zeroed(&queue, 64).expect("an array");
@@ -192,7 +195,8 @@ fn a_failure_is_known_at_a_distance(fixture: &Fixture<'_, Dpctl>) {
     assert!(matches!(refused.kind, ErrorKind::Native { .. }), "{refused}");
 }
 
-/// Out of order, fills of one array, each behind the one before by a barrier alone: the longest way to the failure, not by recursion.
+/// Out of order, fills of one array, each behind the one before by a barrier alone: the longest way
+/// to the failure, not by recursion.
 fn a_chain_of_fills_fails_from_its_start(fixture: &Fixture<'_, Dpctl>) {
     let (queue, mut array) = queue_and_array(fixture, QueueOrder::OutOfOrder);
     let (event, release) = failing(fixture, &queue);

@@ -19,7 +19,8 @@ pub(super) enum To {
     Cuda,
     /// `__sycl_usm_array_interface__`; needs a `syclobj`, its own or that of --syclobj.
     Sycl,
-    /// A DLPack tensor, strides in elements. Text does not say which device of its type the memory is on: 0.
+    /// A DLPack tensor, strides in elements. Text does not say which device of its type the memory
+    /// is on: 0.
     Dlpack,
     /// A buffer of PEP 3118, strides in bytes.
     Pep3118,
@@ -61,7 +62,8 @@ pub(super) struct Buffer {
 /// The array in the target's terms.
 ///
 /// # Errors
-/// [`NotRepresentable`](usm_interface::ErrorKind::NotRepresentable) with the field that the target cannot say.
+/// [`NotRepresentable`](usm_interface::ErrorKind::NotRepresentable) with the field that the target
+/// cannot say.
 pub(super) fn convert<'a>(
     array: &Interface<'a, '_, DIMS>,
     to: To,

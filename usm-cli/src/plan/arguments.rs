@@ -11,8 +11,8 @@ use crate::input::{bytes, number};
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// model.onnx, graph.json, buffers.csv or NAME.graph.csv (with NAME.csv and NAME.outputs beside it); `-` for a graph.json or CSV on standard
-    /// input.
+    /// model.onnx, graph.json, buffers.csv or NAME.graph.csv (with NAME.csv and NAME.outputs beside
+    /// it); `-` for a graph.json or CSV on standard input.
     pub(super) input: PathBuf,
     /// The queue that will run the plan.
     #[arg(long, value_enum, default_value = "in-order")]
@@ -23,17 +23,21 @@ pub(crate) struct Arguments {
     /// Decide whether a plan fits in so many bytes; exit code 1 when none was found.
     #[arg(long, value_name = "BYTES", value_parser = bytes, allow_negative_numbers = true)]
     pub(super) capacity: Option<u64>,
-    /// End the search, and what comes before it, so long after the start of the command; another run may then end with another plan. Without it a count of nodes
-    /// ends the search, the same on every machine [default: with --strategy auto also 10 seconds of search].
+    /// End the search, and what comes before it, so long after the start of the command; another
+    /// run may then end with another plan. Without it a count of nodes ends the search, the same on
+    /// every machine [default: with --strategy auto also 10 seconds of search].
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(super) time_limit: Option<Duration>,
-    /// Value of a symbolic dimension of an ONNX model; dimensions without a name are called INPUT.AXIS.
+    /// Value of a symbolic dimension of an ONNX model; dimensions without a name are called
+    /// INPUT.AXIS.
     #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = dimension)]
     pub(super) dims: Vec<(String, u64)>,
-    /// Alignment of tensors that do not say their own [default: 64; 1 for a CSV without the column].
+    /// Alignment of tensors that do not say their own [default: 64; 1 for a CSV without the
+    /// column].
     #[arg(long, value_name = "BYTES", value_parser = alignment, allow_negative_numbers = true)]
     pub(super) alignment: Option<u64>,
-    /// Device memory; what does not fit goes to host memory. Also limits what one operator reads and writes.
+    /// Device memory; what does not fit goes to host memory. Also limits what one operator reads
+    /// and writes.
     #[arg(long, value_name = "BYTES", value_parser = bytes, allow_negative_numbers = true)]
     pub(super) device_memory: Option<u64>,
     /// Largest single allocation in device memory; larger buffers go to host memory.
@@ -48,14 +52,15 @@ pub(crate) struct Arguments {
     /// With --ordering-edges: print what every further edge buys, peak against edges.
     #[arg(long, requires = "ordering_edges")]
     pub(super) curve: bool,
-    /// On an in-order queue: run the operators in another order that the data allow where that lowers the peak. For an ONNX model this is done
-    /// without asking.
+    /// On an in-order queue: run the operators in another order that the data allow where that
+    /// lowers the peak. For an ONNX model this is done without asking.
     #[arg(long)]
     pub(super) reorder: bool,
     /// Run the operators of an ONNX model in the order of the file.
     #[arg(long, conflicts_with = "reorder")]
     pub(super) keep_order: bool,
-    /// Give every tensor of an ONNX model bytes of its own: no views, nothing written over an input.
+    /// Give every tensor of an ONNX model bytes of its own: no views, nothing written over an
+    /// input.
     #[arg(long)]
     pub(super) no_views: bool,
     /// Print the peak of every strategy beside that of the plan.
@@ -67,7 +72,8 @@ pub(crate) struct Arguments {
     /// Draw the plan: time across, address up, one block a tensor.
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
-    /// Write a page for a browser: zoom, search by name, a click tells what a block is. One file, nothing from the network.
+    /// Write a page for a browser: zoom, search by name, a click tells what a block is. One file,
+    /// nothing from the network.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
     /// Write the graph as graph.json, in the order in which it was planned.
@@ -76,7 +82,8 @@ pub(crate) struct Arguments {
     /// Write who shares bytes with whom, and who is kept apart.
     #[arg(long, value_name = "FILE")]
     pub(super) sharing: Option<PathBuf>,
-    /// Write for every operator the operators whose memory it must not be given, as OpenVINO lists them.
+    /// Write for every operator the operators whose memory it must not be given, as OpenVINO lists
+    /// them.
     #[arg(long, value_name = "FILE")]
     pub(super) dependencies: Option<PathBuf>,
     /// Write the plan with the columns of OpenVINO's memory-pool dump.
@@ -94,7 +101,8 @@ pub(super) enum QueueArgument {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum StrategyArgument {
-    /// All simple strategies, then the search, 10 seconds of it at most unless --time-limit says otherwise.
+    /// All simple strategies, then the search, 10 seconds of it at most unless --time-limit says
+    /// otherwise.
     Auto,
     /// Descending size, each at the lowest free offset.
     GreedyBySize,

@@ -136,7 +136,8 @@ fn title(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Ends a search: after the user's time from the start on, or after the automatic strategy's own from the first question on.
+/// Ends a search: after the user's time from the start on, or after the automatic strategy's own
+/// from the first question on.
 struct Clock {
     limit: Option<Duration>,
     start: OnceLock<Instant>,

@@ -17,7 +17,8 @@ use crate::error::{Error, Result};
 /// How long the first word may take that a device writes.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 
-/// What the runs gave: the largest absolute difference from the plain loop, and the fastest time of each.
+/// What the runs gave: the largest absolute difference from the plain loop, and the fastest time of
+/// each.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome {
     pub(super) max_error: f64,
@@ -35,7 +36,8 @@ pub(super) struct Job {
     pub(super) formats: Formats,
 }
 
-/// What a refused launch means for the user: the range and the group are input, the rest is the device.
+/// What a refused launch means for the user: the range and the group are input, the rest is the
+/// device.
 fn refused(error: LaunchError) -> Error {
     match error {
         LaunchError::Memory(error) => Error::unable(error),
@@ -46,7 +48,8 @@ fn refused(error: LaunchError) -> Error {
     }
 }
 
-/// A device that cannot have the kernel's code is a wrong choice of device; what fails on the way is the device's.
+/// A device that cannot have the kernel's code is a wrong choice of device; what fails on the way
+/// is the device's.
 fn not_built(error: BuildError) -> Error {
     match error {
         BuildError::Format { .. } | BuildError::NoCode { .. } => Error::bad(error).in_field("--device"),
@@ -64,7 +67,8 @@ impl Job {
     /// Refuses sizes that the machine cannot hold, before anything of that size is allocated.
     pub(super) fn check_memory(&self, sample: Sample) -> Result<()> {
         let elements = self.size as u128;
-        // Bytes of all arrays that live at the same time: inputs and results, on the device, the host and in the plain loop.
+        // Bytes of all arrays that live at the same time: inputs and results, on the device, the
+        // host and in the plain loop.
         let needed = match sample {
             Sample::Matmul => elements.saturating_mul(elements).saturating_mul(4 * 8),
             Sample::Histogram => elements * 2,
@@ -78,7 +82,8 @@ impl Job {
         Err(Error::unable(format!("{needed} bytes needed, the device has {available}")).in_field("--size"))
     }
 
-    /// Refuses a device that takes work and never finishes it, before the waits of the sample, which are longer.
+    /// Refuses a device that takes work and never finishes it, before the waits of the sample,
+    /// which are longer.
     pub(super) fn check_executes(&self) -> Result<()> {
         let request = Request::new(AllocKind::Device, 4);
         let mut word = self.queue.context().allocate(&request).map_err(Error::unable)?;

@@ -19,17 +19,19 @@ pub(crate) struct Arguments {
     /// The kernel.
     #[arg(value_enum)]
     kernel: Sample,
-    /// Where it runs: any device that `usm devices` lists; what is no host compiles the kernel first [default: USM_DEVICE, else host].
+    /// Where it runs: any device that `usm devices` lists; what is no host compiles the kernel
+    /// first [default: USM_DEVICE, else host].
     #[arg(long, value_name = "SELECTOR")]
     device: Option<String>,
     /// Elements; rows and columns of each matrix for matmul [default: 1048576; 512 for matmul].
     #[arg(long)]
     size: Option<usize>,
-    /// Work-items in a group; must divide the size for reverse and saxpy, which have one item an element [default: 64 for
-    /// matmul, else 256 or the largest divisor below].
+    /// Work-items in a group; must divide the size for reverse and saxpy, which have one item an
+    /// element [default: 64 for matmul, else 256 or the largest divisor below].
     #[arg(long)]
     group: Option<u64>,
-    /// What the device is given, where it takes several [default: on a processor source, elsewhere binaries before source].
+    /// What the device is given, where it takes several [default: on a processor source, elsewhere
+    /// binaries before source].
     #[arg(long, value_enum)]
     code: Option<Format>,
     /// Runs; all are checked, the fastest is reported.

@@ -185,7 +185,8 @@ fn every_name_of_a_model_is_shown_escaped() {
     }
 }
 
-/// `usm` with a limit for its address space, in KiB, and no runtime to open: what vendors' libraries do without memory is theirs.
+/// `usm` with a limit for its address space, in KiB, and no runtime to open: what vendors'
+/// libraries do without memory is theirs.
 fn limited(kib: u64, arguments: &[&str], input: &str) -> Option<(i32, String)> {
     let script = format!("ulimit -c 0; ulimit -v {kib} && exec \"$0\" \"$@\" < {input}");
     let mut command = Command::new("sh");
@@ -198,7 +199,8 @@ fn limited(kib: u64, arguments: &[&str], input: &str) -> Option<(i32, String)> {
     Some((code, String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
-/// Less memory than the work needs is an answer: one line, exit code 1. Below the least that the program starts with, the system answers.
+/// Less memory than the work needs is an answer: one line, exit code 1. Below the least that the
+/// program starts with, the system answers.
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_that_is_not_given_ends_every_verb_with_one_line() {

@@ -231,7 +231,8 @@ fn same_strides(mine: &Value, theirs: &Value, array: &Value) {
     }
 }
 
-/// An independent answer to every conversion of the arrays that NumPy exported in several protocols.
+/// An independent answer to every conversion of the arrays that NumPy exported in several
+/// protocols.
 #[test]
 fn conversions_say_what_numpy_exports() {
     let Some(folder) = shared("interface") else { return };
@@ -336,7 +337,8 @@ fn every_real_dictionary_is_answered_as_its_producer_says() {
             let id = &record["id"];
             assert_eq!(answer["ok"], true, "{id}: {answer}");
             assert_eq!(answer["itemsize"], expect["itemsize"], "{id}");
-            // Where there is at most one element, NumPy versions differ and no stride means anything.
+            // Where there is at most one element, NumPy versions differ and no stride means
+            // anything.
             let extents = answer["shape"].as_array().unwrap();
             for (axis, extent) in extents.iter().enumerate() {
                 if expect["nbytes"] != 0 && extent.as_u64() > Some(1) {

@@ -1,4 +1,5 @@
-//! `usm plan model.onnx` with shape inference: small models made here, real ones from a folder, broken ones.
+//! `usm plan model.onnx` with shape inference: small models made here, real ones from a folder,
+//! broken ones.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -127,7 +128,8 @@ fn models() -> BTreeMap<String, PathBuf> {
     found
 }
 
-/// Dimensions for the models that are known by name; the instance that others extracted at the same dimensions.
+/// Dimensions for the models that are known by name; the instance that others extracted at the same
+/// dimensions.
 fn known(name: &str) -> Option<(&'static [&'static str], &'static str)> {
     // Set-up puts the package in front of the name.
     Some(match name {
@@ -147,7 +149,8 @@ fn known(name: &str) -> Option<(&'static [&'static str], &'static str)> {
     })
 }
 
-/// Real models, in order and out of order: planned, verified, and of the size that an independent extraction found.
+/// Real models, in order and out of order: planned, verified, and of the size that an independent
+/// extraction found.
 #[test]
 fn real_models_are_planned_on_both_queues() {
     let mut planned = 0;
@@ -258,7 +261,8 @@ fn byte_flips_in_real_models_are_survived() {
         for _ in 0..10 {
             let mut broken = content.clone();
             for _ in 0..=dice.roll(8) {
-                // Most of a model is weights, which break nothing; the graph lies at the ends and between.
+                // Most of a model is weights, which break nothing; the graph lies at the ends and
+                // between.
                 let at = if dice.roll(2) == 0 { dice.roll(4096) } else { dice.roll(content.len()) };
                 broken[at] = dice.roll(256) as u8;
             }
@@ -281,7 +285,8 @@ fn truncated_real_models_are_refused() {
     }
 }
 
-/// Inference works on values too. A value that does not fit in memory must not take the command down.
+/// Inference works on values too. A value that does not fit in memory must not take the command
+/// down.
 #[test]
 fn values_that_would_fill_the_memory_are_refused() {
     let huge = 1_i64 << 42;

@@ -1,5 +1,5 @@
-//! `usm plan model.onnx` on models with `If`, `Loop` and `Scan`: the operators of the bodies are planned, and what a loop needs lives
-//! through all of its iterations.
+//! `usm plan model.onnx` on models with `If`, `Loop` and `Scan`: the operators of the bodies are
+//! planned, and what a loop needs lives through all of its iterations.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,8 @@ fn choice() -> GraphProto {
     }
 }
 
-/// h = Relu(x); k = Abs(x); five times { h = Tanh(h + k); a row of the result is Neg(h) }; y is the last h.
+/// h = Relu(x); k = Abs(x); five times { h = Tanh(h + k); a row of the result is Neg(h) }; y is the
+/// last h.
 fn repetition() -> GraphProto {
     let nodes = vec![
         node("Add", &["h", "k"], &["sum"]),

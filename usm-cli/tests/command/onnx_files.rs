@@ -63,7 +63,8 @@ pub(crate) fn bytes(graph: GraphProto) -> Vec<u8> {
     ModelProto { ir_version: 8, opset_import, graph: Some(graph) }.encode_to_vec()
 }
 
-/// x[N, 8] -> MatMul(w[8, 16]) -> Relu -> Reshape(0, 4, 4) -> y: no shape between input and output is stated.
+/// x[N, 8] -> MatMul(w[8, 16]) -> Relu -> Reshape(0, 4, 4) -> y: no shape between input and output
+/// is stated.
 pub(crate) fn chain() -> GraphProto {
     GraphProto {
         name: "chain".to_owned(),

@@ -1,4 +1,5 @@
-//! `usm plan model.onnx` in every build: models that carry their shapes, and what is said of the others where shapes are not inferred.
+//! `usm plan model.onnx` in every build: models that carry their shapes, and what is said of the
+//! others where shapes are not inferred.
 
 use serde_json::json;
 

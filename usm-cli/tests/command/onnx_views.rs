@@ -1,5 +1,5 @@
-//! What operators of a model allow: views, results over inputs, concatenations in place, an order chosen for the peak. All shapes are stated, so that
-//! every build plans these models.
+//! What operators of a model allow: views, results over inputs, concatenations in place, an order
+//! chosen for the peak. All shapes are stated, so that every build plans these models.
 
 use serde_json::{Value, json};
 
@@ -211,7 +211,8 @@ fn inputs_of_a_concatenation_may_be_made_in_its_place() {
 
 #[test]
 fn a_concatenation_in_place_that_raises_the_peak_is_a_copy() {
-    // The large half is made last: in place its bytes would be taken from the start, beside another large tensor.
+    // The large half is made last: in place its bytes would be taken from the start, beside another
+    // large tensor.
     let graph = GraphProto {
         node: vec![
             node("MatMul", &["x", "x"], &["a"]),

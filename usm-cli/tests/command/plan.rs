@@ -267,7 +267,8 @@ fn hard_buffers() -> String {
     rows
 }
 
-/// A run that says nothing was ended by the count of nodes, so it gives the same plan again; one that the clock ended says so.
+/// A run that says nothing was ended by the count of nodes, so it gives the same plan again; one
+/// that the clock ended says so.
 #[test]
 fn a_search_without_a_limit_repeats_itself_or_says_that_the_clock_ended_it() {
     let folder = folder("plan_limit");
@@ -445,7 +446,8 @@ fn a_plan_that_cannot_be_written_is_exit_1() {
     assert!(ran.stderr.contains("folder.csv"), "{}", ran.stderr);
 }
 
-/// Every instance: the plan holds against a check of all pairs, the bound is the load, the sums agree.
+/// Every instance: the plan holds against a check of all pairs, the bound is the load, the sums
+/// agree.
 #[test]
 fn every_real_instance_is_planned_and_checked() {
     let Some(data) = shared("planner") else { return };

@@ -1,5 +1,5 @@
-//! The parts of `usm plan` that are asked for one by one: the graph as a file, the curve of peak against edges, another order, the
-//! comparison, and the reports.
+//! The parts of `usm plan` that are asked for one by one: the graph as a file, the curve of peak
+//! against edges, another order, the comparison, and the reports.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,8 @@ fn real_graphs_survive_the_file() {
 #[test]
 fn the_curve_says_what_each_edge_buys() {
     let folder = folder("plan_curve");
-    // Two branches, each with a large tensor in the middle: with an edge between them one follows the other.
+    // Two branches, each with a large tensor in the middle: with an edge between them one follows
+    // the other.
     let graph = json!({
         "tensors": [
             {"id": 0, "size": 4096}, {"id": 1, "size": 64}, {"id": 2, "size": 4096}, {"id": 3, "size": 64}, {"id": 4, "size": 64}
@@ -108,7 +109,8 @@ fn the_curve_says_what_each_edge_buys() {
     let last = curve.last().unwrap();
     assert_eq!(last["peak"], report["peak"]);
     assert_eq!(number(last, "edges") as usize, report["ordering_edges"].as_array().unwrap().len());
-    // The longer branch and the last operator take 3 + 1 + 1; one branch after the other takes longer.
+    // The longer branch and the last operator take 3 + 1 + 1; one branch after the other takes
+    // longer.
     assert_eq!(number(&curve[0], "critical_path"), 5);
     assert!(number(last, "critical_path") > 5);
     let ran = usm(&[&options[..2], &options[3..]].concat());
@@ -118,7 +120,8 @@ fn the_curve_says_what_each_edge_buys() {
 #[test]
 fn another_order_is_one_that_the_data_allow_and_lowers_the_peak() {
     let folder = folder("plan_reorder");
-    // Four large results that are each reduced to a small one: made first and reduced later, or each reduced at once.
+    // Four large results that are each reduced to a small one: made first and reduced later, or
+    // each reduced at once.
     let mut tensors = Vec::new();
     let (mut makers, mut reducers) = (Vec::new(), Vec::new());
     for k in 0..4 {

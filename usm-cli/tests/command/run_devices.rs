@@ -30,7 +30,8 @@ fn runs_every_kernel(device: &str, more: &[&str], environment: &[(&str, &str)]) 
     }
 }
 
-/// Every device of this machine runs every kernel by the code it takes; one without USM memory says so.
+/// Every device of this machine runs every kernel by the code it takes; one without USM memory says
+/// so.
 #[test]
 fn every_device_runs_every_kernel() {
     let devices = usm(&["devices", "--json"]).json();
@@ -95,7 +96,8 @@ fn loader(libraries: &Path) -> String {
     text(&libraries.join("libze_loader.so.1"))
 }
 
-/// The driver of the tests interprets SPIR-V: at once, late, in any order, on the second of two devices.
+/// The driver of the tests interprets SPIR-V: at once, late, in any order, on the second of two
+/// devices.
 #[test]
 fn level_zero_runs_every_kernel() {
     let Some(libraries) = libraries() else { return };

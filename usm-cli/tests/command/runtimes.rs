@@ -1,4 +1,5 @@
-//! `usm devices` where the runtimes are not there, are there one by one, or are not what their name says.
+//! `usm devices` where the runtimes are not there, are there one by one, or are not what their name
+//! says.
 
 use std::path::Path;
 use std::process::Command;
@@ -219,7 +220,8 @@ fn a_file_that_is_no_library_is_a_reason_too() {
     }
 }
 
-/// A library is there and another one that it needs is not, as in a wheel whose parts do not find each other.
+/// A library is there and another one that it needs is not, as in a wheel whose parts do not find
+/// each other.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_library_whose_own_needs_are_missing_names_both_files() {

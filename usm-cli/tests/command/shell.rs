@@ -62,8 +62,9 @@ fn a_pipe_is_an_input() {
         .refused(&["standard input", "--queue"]);
 }
 
-/// Buffers whose best peak is above every bound, so that the search goes on: 17 of them need 11 bytes
-/// where at most 10 are live; here are 40 such groups one after the other, below one buffer of all times.
+/// Buffers whose best peak is above every bound, so that the search goes on: 17 of them need 11
+/// bytes where at most 10 are live; here are 40 such groups one after the other, below one buffer
+/// of all times.
 fn hard() -> String {
     const GROUP: [(usize, usize, usize); 17] = [
         (0, 1, 3),

@@ -64,7 +64,8 @@ impl Ran {
         })
     }
 
-    /// Asserts that the input was refused: exit 2, nothing on standard output, each part in the message, no panic.
+    /// Asserts that the input was refused: exit 2, nothing on standard output, each part in the
+    /// message, no panic.
     pub(crate) fn refused(&self, parts: &[&str]) {
         assert_eq!(self.code, 2, "stderr: {}", self.stderr);
         assert_eq!(self.stdout, "", "stderr: {}", self.stderr);

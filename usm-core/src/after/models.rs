@@ -80,7 +80,8 @@ fn a_thing_goes_once_and_after_its_work() {
     });
 }
 
-/// The owner of the list goes while the device works: what is not done by then is left, and nothing is in both hands.
+/// The owner of the list goes while the device works: what is not done by then is left, and nothing
+/// is in both hands.
 #[test]
 fn what_is_not_done_in_time_is_left() {
     loom::model(|| {

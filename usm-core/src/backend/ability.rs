@@ -1,5 +1,5 @@
-//! Abilities that not every runtime has. Each is an associated type of [`Backend`]; [`Unsupported`] answers all of them
-//! with a typed error.
+//! Abilities that not every runtime has. Each is an associated type of [`Backend`]; [`Unsupported`]
+//! answers all of them with a typed error.
 
 use core::alloc::Layout;
 use core::any::Any;
@@ -29,7 +29,8 @@ pub trait Buffers<B: Backend> {
         None
     }
 
-    /// The object whose bytes the buffer's are, and the first of them in it. Two buffers may have bytes in common where the object is the same.
+    /// The object whose bytes the buffer's are, and the first of them in it. Two buffers may have
+    /// bytes in common where the object is the same.
     fn place(raw: &Self::Raw) -> (usize, usize);
 
     /// Gives the buffer back.
@@ -41,7 +42,8 @@ pub trait Buffers<B: Backend> {
     /// Copies `len` bytes from memory at `src` into the buffer.
     ///
     /// # Safety
-    /// The buffer range is inside; `src` is valid for `len` bytes until the event is complete; no conflicting access.
+    /// The buffer range is inside; `src` is valid for `len` bytes until the event is complete; no
+    /// conflicting access.
     ///
     /// # Errors
     /// The runtime's.
@@ -73,7 +75,8 @@ pub trait Buffers<B: Backend> {
     /// Repeats `pattern` over `len` bytes at `offset`.
     ///
     /// # Safety
-    /// The range is inside; the pattern is 1, 2, 4, 8 or 16 bytes, which divide `len` and `offset`; no conflicting access until the event is complete.
+    /// The range is inside; the pattern is 1, 2, 4, 8 or 16 bytes, which divide `len` and `offset`;
+    /// no conflicting access until the event is complete.
     ///
     /// # Errors
     /// The runtime's.
@@ -86,10 +89,12 @@ pub trait Buffers<B: Backend> {
         after: &[B::Event],
     ) -> Result<B::Event>;
 
-    /// Copies `len` bytes at an offset of `src` to an offset of `dst`, which may be the same buffer.
+    /// Copies `len` bytes at an offset of `src` to an offset of `dst`, which may be the same
+    /// buffer.
     ///
     /// # Safety
-    /// Both ranges are inside and have no byte in common; no conflicting access until the event is complete.
+    /// Both ranges are inside and have no byte in common; no conflicting access until the event is
+    /// complete.
     ///
     /// # Errors
     /// The runtime's.
@@ -107,7 +112,8 @@ pub trait HostTasks<B: Backend> {
     /// Runs `task` after `after`.
     ///
     /// # Safety
-    /// What the task touches stays valid, and is not accessed in conflict, until the event is complete.
+    /// What the task touches stays valid, and is not accessed in conflict, until the event is
+    /// complete.
     ///
     /// # Errors
     /// The runtime's, or `Unsupported`; the task is then dropped without having run.
@@ -166,11 +172,12 @@ pub trait Advice<B: Backend> {
 
 /// Memory shared with other processes, by handles of the runtime that travel as bytes.
 pub trait Ipc<B: Backend> {
-    /// What an opened handle must be kept for; dropping it closes the memory. It owns what closing needs, but not the
-    /// context's books, which may own it.
+    /// What an opened handle must be kept for; dropping it closes the memory. It owns what closing
+    /// needs, but not the context's books, which may own it.
     type Opened: Any + Debug + Send + Sync;
 
-    /// The runtime's handle for a whole block of this context, and the bytes from what the handle names to the block.
+    /// The runtime's handle for a whole block of this context, and the bytes from what the handle
+    /// names to the block.
     ///
     /// Anybody can make a [`Block`], and drivers need not look at what they are given:
     ///
@@ -205,13 +212,15 @@ pub trait Ipc<B: Backend> {
 
 /// Access of one device to another's memory.
 ///
-/// Each function takes handles of two origins, which drivers do not look at, so each is unsafe; [`Context`](crate::Context) checks the
-/// library of both once.
+/// Each function takes handles of two origins, which drivers do not look at, so each is unsafe;
+/// [`Context`](crate::Context) checks the library of both once.
 pub trait Peer<B: Backend> {
-    /// Whether the device of `context` can reach memory of `peer`'s, once that is [enabled](Self::enable).
+    /// Whether the device of `context` can reach memory of `peer`'s, once that is
+    /// [enabled](Self::enable).
     ///
     /// # Safety
-    /// Both contexts are of one library: see [`SharedState::of_library`](crate::SharedState::of_library).
+    /// Both contexts are of one library: see
+    /// [`SharedState::of_library`](crate::SharedState::of_library).
     ///
     /// # Errors
     /// The runtime's, or `Unsupported`.
@@ -236,27 +245,31 @@ pub trait Peer<B: Backend> {
     unsafe fn disable(context: &B::Context, peer: &B::Context) -> Result<()>;
 }
 
-/// Device memory that is allocated and freed in the order of a queue: neither call waits for the device, and the runtime gives memory whose
-/// free comes before in the queue out again.
+/// Device memory that is allocated and freed in the order of a queue: neither call waits for the
+/// device, and the runtime gives memory whose free comes before in the queue out again.
 ///
-/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) says whether a device has it; nobody calls this for one that has not.
+/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) says whether a device has it;
+/// nobody calls this for one that has not.
 pub trait QueueMemory<B: Backend> {
-    /// Memory for `layout`. Operations may use it that start after the event, and those that are submitted to the same in-order queue from now on.
-    /// Until then its bytes may belong to work of memory that was freed before.
+    /// Memory for `layout`. Operations may use it that start after the event, and those that are
+    /// submitted to the same in-order queue from now on. Until then its bytes may belong to work of
+    /// memory that was freed before.
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`], the runtime's, or `Unsupported`.
     fn allocate(queue: &B::Queue, layout: Layout) -> Result<(NonNull<u8>, B::Event)>;
 
-    /// Gives memory back after the operations of `after` and, on an in-order queue, after everything submitted before. The address may be
-    /// given out again before the call returns.
+    /// Gives memory back after the operations of `after` and, on an in-order queue, after
+    /// everything submitted before. The address may be given out again before the call returns.
     ///
     /// # Safety
-    /// `block` is what [`allocate`](Self::allocate) gave for a queue of this context, not yet freed. Operations that use it are in `after`,
-    /// or were submitted to this very in-order queue; none is submitted any more.
+    /// `block` is what [`allocate`](Self::allocate) gave for a queue of this context, not yet
+    /// freed. Operations that use it are in `after`, or were submitted to this very in-order queue;
+    /// none is submitted any more.
     ///
     /// # Errors
-    /// The runtime's. The block is then still allocated, and [`ContextOps::free`](super::ContextOps::free) takes it once nothing uses it.
+    /// The runtime's. The block is then still allocated, and
+    /// [`ContextOps::free`](super::ContextOps::free) takes it once nothing uses it.
     unsafe fn free(queue: &B::Queue, block: &Block, after: &[B::Event]) -> Result<()>;
 }
 

@@ -1,7 +1,8 @@
 //! Handles of a context whose number is in the device's books.
 //!
-//! Every allocation holds one. An `Arc` would change its count by an atomic operation at the birth of an allocation and by another at its end,
-//! beside the lock of the books, which costs as much; under that lock the count is a plain number, and both are one step.
+//! Every allocation holds one. An `Arc` would change its count by an atomic operation at the birth
+//! of an allocation and by another at its end, beside the lock of the books, which costs as much;
+//! under that lock the count is a plain number, and both are one step.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -38,19 +39,22 @@ pub unsafe trait KeepsBooks {
 
 /// One of several owners of a native context, which goes with the last of them.
 ///
-/// One pointer wide. A copy of its bits is another owner once the count was raised for it: see [`Backend::COUNTED`](crate::Backend::COUNTED).
+/// One pointer wide. A copy of its bits is another owner once the count was raised for it: see
+/// [`Backend::COUNTED`](crate::Backend::COUNTED).
 pub struct Counted<T: KeepsBooks> {
     context: NonNull<T>,
     owns: PhantomData<T>,
 }
 
-// SAFETY: as for `Arc`: owners reach the context by reference from any thread, and the last one drops it on its own.
+// SAFETY: as for `Arc`: owners reach the context by reference from any thread, and the last one
+// drops it on its own.
 unsafe impl<T: KeepsBooks + Send + Sync> Send for Counted<T> {}
 // SAFETY: as above.
 unsafe impl<T: KeepsBooks + Send + Sync> Sync for Counted<T> {}
 
 impl<T: KeepsBooks> Counted<T> {
-    /// The first owner. The context's books are its own, by the promise of [`KeepsBooks`], and were opened with one owner.
+    /// The first owner. The context's books are its own, by the promise of [`KeepsBooks`], and were
+    /// opened with one owner.
     pub fn new(context: T) -> Self {
         Self { context: NonNull::from(Box::leak(Box::new(context))), owns: PhantomData }
     }
@@ -75,7 +79,8 @@ impl<T: KeepsBooks> Clone for Counted<T> {
 impl<T: KeepsBooks> Drop for Counted<T> {
     fn drop(&mut self) {
         if !self.shared().release() {
-            // SAFETY: this was the last owner; the context was made by `new`, and the lock of the count orders all others' uses before.
+            // SAFETY: this was the last owner; the context was made by `new`, and the lock of the
+            // count orders all others' uses before.
             drop(unsafe { Box::from_raw(self.context.as_ptr()) });
         }
     }

@@ -1,31 +1,41 @@
 //! The seam between the model and the runtimes.
 //!
-//! A backend is a value; cargo features only make backends available. [`Backend`] names the types of its handles, each of which has a trait
-//! ([`DeviceOps`], [`ContextOps`], [`QueueOps`], [`EventOps`]). Handles own what they need (an `Arc` for drivers, a borrow for a
-//! caller's arena), so nothing above needs `alloc`.
+//! A backend is a value; cargo features only make backends available. [`Backend`] names the types
+//! of its handles, each of which has a trait ([`DeviceOps`], [`ContextOps`], [`QueueOps`],
+//! [`EventOps`]). Handles own what they need (an `Arc` for drivers, a borrow for a caller's arena),
+//! so nothing above needs `alloc`.
 //!
 //! # Contract
 //!
-//! 1. Everything above calls with valid input: sizes are not zero, alignments are powers of two, ranges lie inside
-//!    live allocations of the same context and do not overlap, patterns are 1, 2, 4, 8 or 16 bytes wide. Drivers
-//!    disagree on all of these, so they are checked once, above.
-//! 2. [`ContextOps::allocate`] gives memory of exactly the kind and at least the alignment asked for, disjoint from every
-//!    live allocation, or an error. A driver that ignores an alignment is found out by the backend, not by the user.
-//! 3. An operation starts after all events in `after` and, on an in-order queue, after everything submitted before.
+//! 1. Everything above calls with valid input: sizes are not zero, alignments are powers of two,
+//!    ranges lie inside live allocations of the same context and do not overlap, patterns are 1, 2,
+//!    4, 8 or 16 bytes wide. Drivers disagree on all of these, so they are checked once, above.
+//! 2. [`ContextOps::allocate`] gives memory of exactly the kind and at least the alignment asked
+//!    for, disjoint from every live allocation, or an error. A driver that ignores an alignment is
+//!    found out by the backend, not by the user.
+//! 3. An operation starts after all events in `after` and, on an in-order queue, after everything
+//!    submitted before.
 //! 4. An operation that returns an error has not started and never will.
-//! 5. [`EventOps::status`] never blocks. [`EventOps::wait`] returns within about `limit` and flushes first.
+//! 5. [`EventOps::status`] never blocks. [`EventOps::wait`] returns within about `limit` and
+//!    flushes first.
 //! 6. An event reports `Complete` only when the operation no longer touches memory.
-//! 7. [`ContextOps::free`] is called when no operation uses the block any more, once, with the block as allocated. A block of
-//!    [`QueueMemory`] is freed by that ability, behind its uses, and comes here where that failed.
+//! 7. [`ContextOps::free`] is called when no operation uses the block any more, once, with the
+//!    block as allocated. A block of [`QueueMemory`] is freed by that ability, behind its uses, and
+//!    comes here where that failed.
 //! 8. An unknown pointer is the value [`AllocKind::Unknown`]; a query that failed is an error.
-//! 9. Dropping the last clone of a context frees what its [`Deferred`] list still holds (see [`Deferred::drain`]).
+//! 9. Dropping the last clone of a context frees what its [`Deferred`] list still holds (see
+//!    [`Deferred::drain`]).
 //! 10. With [`Backend::SYNCHRONOUS`] an operation has finished when its call returns.
-//! 11. A failure is not lost: an operation after a failed one, by an event or by the order of its queue, fails too.
-//!     A backend whose driver forgets failures of an in-order queue passes the last event of the queue on.
-//! 12. [`Buffers::create`] gives zeros. What [`ContextOps::allocate`] gives has no value, and nothing safe above reads it.
-//! 13. Handles given together are of one context: a queue with its events, memory and buffers. Two contexts are given together only
-//!     where they are of one library, which [`SharedState::of_library`](crate::SharedState::of_library) names. Drivers do not look at
-//!     the handles of others, so the core checks this, once; what takes handles of two origins is `unsafe`, and backends check nothing.
+//! 11. A failure is not lost: an operation after a failed one, by an event or by the order of its
+//!     queue, fails too. A backend whose driver forgets failures of an in-order queue passes the
+//!     last event of the queue on.
+//! 12. [`Buffers::create`] gives zeros. What [`ContextOps::allocate`] gives has no value, and
+//!     nothing safe above reads it.
+//! 13. Handles given together are of one context: a queue with its events, memory and buffers. Two
+//!     contexts are given together only where they are of one library, which
+//!     [`SharedState::of_library`](crate::SharedState::of_library) names. Drivers do not look at
+//!     the handles of others, so the core checks this, once; what takes handles of two origins is
+//!     `unsafe`, and backends check nothing.
 
 mod ability;
 #[cfg(feature = "alloc")]
@@ -91,7 +101,8 @@ pub struct Block {
 }
 
 impl Block {
-    /// What a runtime says of the memory from `pointer` to the end of its allocation; `None` when it knows nothing of it.
+    /// What a runtime says of the memory from `pointer` to the end of its allocation; `None` when
+    /// it knows nothing of it.
     #[cfg(feature = "driver")]
     #[doc(hidden)]
     #[must_use]
@@ -116,7 +127,8 @@ unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
-/// Rows of bytes at equal distances on both sides: what [`QueueOps::copy_rows`] copies. Bytes, except their number.
+/// Rows of bytes at equal distances on both sides: what [`QueueOps::copy_rows`] copies. Bytes,
+/// except their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// First row of the destination.
@@ -155,19 +167,21 @@ pub enum EventStatus {
 /// A runtime that manages USM memory. See the [module page](self) for the contract.
 ///
 /// # Safety
-/// Implementations keep every point of the contract, with the handle types and abilities that they name: safe code above turns the
-/// pointers into slices.
+/// Implementations keep every point of the contract, with the handle types and abilities that they
+/// name: safe code above turns the pointers into slices.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a backend",
     label = "not a backend",
     note = "the parameter `B` is a type such as `HostHeap`, `Cuda`, `OpenCl` or, chosen at run time, `Dyn`; not a context, a queue or a device"
 )]
 pub unsafe trait Backend: Sized {
-    /// Whether every operation has finished when its call returns. Tracking of uses then folds away.
+    /// Whether every operation has finished when its call returns. Tracking of uses then folds
+    /// away.
     const SYNCHRONOUS: bool;
 
-    /// Whether [`Context`](Self::Context) is a [`Counted`] and nothing else, so that the handle of an allocation is counted under the lock
-    /// that is taken for it anyway, and is a copy of the context's bits.
+    /// Whether [`Context`](Self::Context) is a [`Counted`] and nothing else, so that the handle of
+    /// an allocation is counted under the lock that is taken for it anyway, and is a copy of the
+    /// context's bits.
     const COUNTED: bool = false;
 
     /// A device.
@@ -203,8 +217,9 @@ pub unsafe trait Backend: Sized {
     /// The runtime's.
     fn create_context(&self, device: &Self::Device) -> Result<Self::Context>;
 
-    /// What another crate adds to this backend, by the type `wanted`: a table of functions, so that [`Dyn`] reaches it without
-    /// the list of all backends. [`DynContext::extension`] asks. usm-kernel's is `usm_kernel::backend::Kernels`.
+    /// What another crate adds to this backend, by the type `wanted`: a table of functions, so that
+    /// [`Dyn`] reaches it without the list of all backends. [`DynContext::extension`] asks.
+    /// usm-kernel's is `usm_kernel::backend::Kernels`.
     fn extension(wanted: TypeId) -> Option<&'static dyn Any> {
         let _ = wanted;
         None

@@ -1,4 +1,5 @@
-//! What a backend does, by handle. The promises are those of the [contract](super), which the `unsafe impl` of [`Backend`] gives.
+//! What a backend does, by handle. The promises are those of the [contract](super), which the
+//! `unsafe impl` of [`Backend`] gives.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -22,8 +23,8 @@ pub trait ContextOps<B: Backend> {
     /// The bookkeeping that the context carries.
     fn shared(&self) -> &Shared;
 
-    /// Frees that wait for events. A backend with asynchronous operations keeps such a list beside its native context; without one, a
-    /// block that is dropped in flight is leaked and counted.
+    /// Frees that wait for events. A backend with asynchronous operations keeps such a list beside
+    /// its native context; without one, a block that is dropped in flight is leaked and counted.
     #[cfg(feature = "alloc")]
     fn deferred(&self) -> Option<&Deferred<B>> {
         None
@@ -44,7 +45,8 @@ pub trait ContextOps<B: Backend> {
     /// Gives memory back.
     ///
     /// # Safety
-    /// `block` is what [`allocate`](Self::allocate) of this context gave, not yet freed, and no operation uses it.
+    /// `block` is what [`allocate`](Self::allocate) of this context gave, not yet freed, and no
+    /// operation uses it.
     unsafe fn free(&self, block: &Block);
 
     /// What the runtime itself knows of `address`.
@@ -53,15 +55,15 @@ pub trait ContextOps<B: Backend> {
     /// When the query failed; a pointer that is not the context's is no error.
     fn query(&self, address: usize) -> Result<PointerInfo>;
 
-    /// Blocks until all queues of the context are idle, at most `limit`. Success means that no work of the context touches memory, so work
-    /// that failed is an error every time.
+    /// Blocks until all queues of the context are idle, at most `limit`. Success means that no work
+    /// of the context touches memory, so work that failed is an error every time.
     ///
     /// # Errors
     /// As [`EventOps::wait`].
     fn synchronize(&self, limit: Duration) -> Result<()>;
 
-    /// [`synchronize`](Self::synchronize) for the program: what failed in a queue that is gone is told once. See
-    /// [`Context::synchronize`](crate::Context::synchronize).
+    /// [`synchronize`](Self::synchronize) for the program: what failed in a queue that is gone is
+    /// told once. See [`Context::synchronize`](crate::Context::synchronize).
     ///
     /// # Errors
     /// As there.
@@ -69,8 +71,9 @@ pub trait ContextOps<B: Backend> {
         self.synchronize(limit)
     }
 
-    /// Calls `visit` with events that are complete once everything is that was submitted to the context's queues before, without those
-    /// that [`settle`](Self::settle) told to have failed. Blocks only while a queue is being dropped, at most `limit`.
+    /// Calls `visit` with events that are complete once everything is that was submitted to the
+    /// context's queues before, without those that [`settle`](Self::settle) told to have failed.
+    /// Blocks only while a queue is being dropped, at most `limit`.
     ///
     /// # Errors
     /// The runtime's, or [`ErrorKind::Timeout`].
@@ -82,8 +85,9 @@ pub trait QueueOps<B: Backend> {
     /// Copies `len` bytes.
     ///
     /// # Safety
-    /// Both ranges are live memory that the device can reach, or host memory where the runtime takes it, do not overlap, stay live until
-    /// the event is complete, and are not accessed in conflict. The events of `after` are of the queue's context.
+    /// Both ranges are live memory that the device can reach, or host memory where the runtime
+    /// takes it, do not overlap, stay live until the event is complete, and are not accessed in
+    /// conflict. The events of `after` are of the queue's context.
     ///
     /// # Errors
     /// The runtime's.
@@ -95,7 +99,8 @@ pub trait QueueOps<B: Backend> {
     /// As for [`copy`](Self::copy), for every row. Pitches are not below the width.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where there is none, or not for these numbers: runs are then copied one by one. The runtime's.
+    /// [`ErrorKind::Unsupported`] where there is none, or not for these numbers: runs are then
+    /// copied one by one. The runtime's.
     unsafe fn copy_rows(&self, rows: &Rows, after: &[B::Event]) -> Result<B::Event> {
         let _ = (rows, after);
         Err(ErrorKind::Unsupported { operation: "a copy of rows" }.into())
@@ -110,7 +115,8 @@ pub trait QueueOps<B: Backend> {
     /// The runtime's.
     unsafe fn fill(&self, dst: *mut u8, pattern: &[u8], len: usize, after: &[B::Event]) -> Result<B::Event>;
 
-    /// An event after all of `after` and, with none given, after everything submitted to the queue before.
+    /// An event after all of `after` and, with none given, after everything submitted to the queue
+    /// before.
     ///
     /// # Safety
     /// The events of `after` are of the queue's context.
@@ -139,7 +145,8 @@ pub trait EventOps {
         matches!(self.status(), Ok(EventStatus::Complete))
     }
 
-    /// Whether `error`, which the operation failed with, is what the device answers to everything from then on.
+    /// Whether `error`, which the operation failed with, is what the device answers to everything
+    /// from then on.
     fn is_for_good(&self, error: &Error) -> bool {
         error.kind == ErrorKind::DeviceLost
     }

@@ -1,4 +1,5 @@
-//! The books of the devices of this process: contexts that are made apart find those of their device here.
+//! The books of the devices of this process: contexts that are made apart find those of their
+//! device here.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -7,7 +8,8 @@ use crate::BackendKind;
 use crate::account::Account;
 use crate::sync::sleeping::Mutex;
 
-/// What tells one device from all others of its runtime for as long as the process lives: a handle that is never released, or an ordinal.
+/// What tells one device from all others of its runtime for as long as the process lives: a handle
+/// that is never released, or an ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     backend: BackendKind,
@@ -16,7 +18,8 @@ struct Key {
     device: usize,
 }
 
-/// Never removed: what contexts of a device leaked is still in use when they are gone, and its statistics go on.
+/// Never removed: what contexts of a device leaked is still in use when they are gone, and its
+/// statistics go on.
 static ACCOUNTS: Mutex<Vec<(Key, Arc<Account>)>> = Mutex::new(Vec::new());
 
 /// The books of a device of `library`.

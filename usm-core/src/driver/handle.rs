@@ -1,4 +1,5 @@
-//! Objects that a runtime counts, released with their last owner: the one shape of OpenCL's and SYCL's handles.
+//! Objects that a runtime counts, released with their last owner: the one shape of OpenCL's and
+//! SYCL's handles.
 
 use core::ffi::c_void;
 use core::fmt;
@@ -6,7 +7,8 @@ use core::ptr::NonNull;
 
 /// A runtime whose objects these are: the table of its library.
 pub trait Counting: 'static {
-    /// What a function that releases an object answers. A failure could not be acted on: the object is gone for us either way.
+    /// What a function that releases an object answers. A failure could not be acted on: the object
+    /// is gone for us either way.
     type Answer;
 }
 
@@ -19,8 +21,8 @@ pub struct Handle<L: Counting> {
 
 impl<L: Counting> Handle<L> {
     /// # Safety
-    /// `raw` is an object of `library` with a reference that the caller owns and `release` gives back. The runtime's calls on it may be
-    /// made from several threads at once.
+    /// `raw` is an object of `library` with a reference that the caller owns and `release` gives
+    /// back. The runtime's calls on it may be made from several threads at once.
     pub unsafe fn new(
         library: &'static L,
         raw: NonNull<c_void>,
@@ -61,8 +63,9 @@ impl<L: Counting> fmt::Debug for Handle<L> {
     }
 }
 
-// SAFETY: both runtimes' objects are counted references that any thread may use (OpenCL: all but clSetKernelArg, which is not called on
-// these; SYCL: its classes are thread safe and the library keeps no thread state).
+// SAFETY: both runtimes' objects are counted references that any thread may use (OpenCL: all but
+// clSetKernelArg, which is not called on these; SYCL: its classes are thread safe and the library
+// keeps no thread state).
 unsafe impl<L: Counting + Sync> Send for Handle<L> {}
 // SAFETY: as above; what is called on a shared handle does not change the reference itself.
 unsafe impl<L: Counting + Sync> Sync for Handle<L> {}

@@ -1,7 +1,8 @@
-//! Vendor libraries: their usual names tried in order, and what the system says of a file that does not open.
+//! Vendor libraries: their usual names tried in order, and what the system says of a file that does
+//! not open.
 //!
-//! An error is a small value that is copied, so it holds the words of the system as a reference. They are kept for the
-//! process, each once: the files that a process tries are few.
+//! An error is a small value that is copied, so it holds the words of the system as a reference.
+//! They are kept for the process, each once: the files that a process tries are few.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -16,11 +17,13 @@ use crate::error::{ErrorKind, Result};
 use crate::process::fork::Opening;
 use crate::sync::sleeping::Mutex;
 
-/// Different reasons that are kept; a program that tries more files than this reads [`FULL`] of the others.
+/// Different reasons that are kept; a program that tries more files than this reads [`FULL`] of the
+/// others.
 const LIMIT: usize = 256;
 const FULL: &str = "too many files were tried to keep the reason of this one";
 
-/// A file of a vendor's, opened. To be kept or forgotten: runtimes have threads that run its code for as long as the process lives.
+/// A file of a vendor's, opened. To be kept or forgotten: runtimes have threads that run its code
+/// for as long as the process lives.
 #[derive(Debug)]
 pub struct File {
     library: libloading::Library,
@@ -96,8 +99,9 @@ fn words(error: &dyn core::error::Error) -> String {
     }
 }
 
-/// The error of a `library` whose file at `path` did not open, with the `words` of the system. They name the file that is
-/// missing, which may be another one that the library needs; so the path is said too.
+/// The error of a `library` whose file at `path` did not open, with the `words` of the system. They
+/// name the file that is missing, which may be another one that the library needs; so the path is
+/// said too.
 pub fn not_found(library: &'static str, path: &Path, words: &str) -> ErrorKind {
     let path = path.display();
     let named = words.starts_with(&format!("{path}:"));
@@ -119,8 +123,9 @@ fn keep(reason: String) -> &'static str {
     reason
 }
 
-/// The first of `names` under which the process has a library already: of a driver that comes in several files, with other packages too, a second copy
-/// would know nothing of the first one's memory.
+/// The first of `names` under which the process has a library already: of a driver that comes in
+/// several files, with other packages too, a second copy would know nothing of the first one's
+/// memory.
 #[cfg(target_os = "linux")]
 pub fn loaded(names: &[&'static str]) -> Option<&'static str> {
     use libloading::os::unix::{Library, RTLD_LAZY};
@@ -129,14 +134,16 @@ pub fn loaded(names: &[&'static str]) -> Option<&'static str> {
     const RTLD_NOLOAD: i32 = 4;
 
     let is_there = |name: &&&str| {
-        // SAFETY: nothing is loaded, so no initialiser runs; the name of a library that another thread closes meanwhile is no longer found, and then it is loaded as any.
+        // SAFETY: nothing is loaded, so no initialiser runs; the name of a library that another
+        // thread closes meanwhile is no longer found, and then it is loaded as any.
         unsafe { Library::open(Some(**name), RTLD_LAZY | RTLD_NOLOAD) }.is_ok()
     };
     names.iter().find(is_there).copied()
 }
 
-/// What `open` gives for the first of `names` that is there, usable or not. Where none is, the reason is that of the first:
-/// the others are further names of the same file. There is at least one name.
+/// What `open` gives for the first of `names` that is there, usable or not. Where none is, the
+/// reason is that of the first: the others are further names of the same file. There is at least
+/// one name.
 pub fn open_first<T>(names: &[&'static str], open: impl Fn(&Path) -> Result<T>) -> Result<T> {
     let missing = |opened: &Result<T>| {
         matches!(opened, Err(crate::Error { kind: ErrorKind::LibraryNotFound { .. }, .. }))

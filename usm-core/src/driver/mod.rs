@@ -1,8 +1,10 @@
-//! What the crates of runtimes share: the parts that every driver needs and that are no runtime's own.
+//! What the crates of runtimes share: the parts that every driver needs and that are no runtime's
+//! own.
 //!
-//! This module comes with the feature `driver` and is **exempt from semver**: any version of usm-core may change it. The crates
-//! of this workspace are always released together with the usm-core that they need. A backend of your own needs none of it:
-//! the traits of [`backend`](crate::backend) are enough, as `examples/backend.rs` shows.
+//! This module comes with the feature `driver` and is **exempt from semver**: any version of
+//! usm-core may change it. The crates of this workspace are always released together with the
+//! usm-core that they need. A backend of your own needs none of it: the traits of
+//! [`backend`](crate::backend) are enough, as `examples/backend.rs` shows.
 //!
 //! | what | for |
 //! |---|---|
@@ -45,8 +47,9 @@ pub use table::table;
 #[doc(hidden)]
 pub use table::{needed, symbol};
 
-/// Marks around calls of a runtime. What the core calls is inside of one already, [`EventOps`](crate::backend::EventOps) excepted; a
-/// [`Drop`], the list of devices, the making of a context and functions of the runtime's own crate need their own.
+/// Marks around calls of a runtime. What the core calls is inside of one already,
+/// [`EventOps`](crate::backend::EventOps) excepted; a [`Drop`], the list of devices, the making of
+/// a context and functions of the runtime's own crate need their own.
 pub mod process {
     pub use crate::process::fork::Opening;
     pub use crate::process::{Inside, ask, work};

@@ -31,7 +31,8 @@ impl Placed {
         Self { entries: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
     }
 
-    /// The address of a block for `layout`. `allocate` asks the driver for bytes, `free` gives them back.
+    /// The address of a block for `layout`. `allocate` asks the driver for bytes, `free` gives them
+    /// back.
     ///
     /// Asks plainly first, because drivers often give more than they promise.
     #[inline]
@@ -96,8 +97,9 @@ impl Placed {
         placed.map_or(block.address(), |entry| entry.base)
     }
 
-    /// Base and size of the placed block that contains `address`, where the driver knows the block around it, which
-    /// starts at `base`. `None` for the bytes around a placed block; `Some` of the same for all others.
+    /// Base and size of the placed block that contains `address`, where the driver knows the block
+    /// around it, which starts at `base`. `None` for the bytes around a placed block; `Some` of the
+    /// same for all others.
     #[inline]
     pub fn narrow(&self, address: usize, base: usize, size: usize) -> Option<(usize, usize)> {
         let entries = self.entries.lock();

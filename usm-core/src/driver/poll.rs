@@ -7,12 +7,14 @@ use std::time::Instant;
 use crate::backend::EventStatus;
 use crate::error::{Error, Result};
 
-/// Polls without giving the processor away before a wait begins to sleep: about the time of a small kernel.
+/// Polls without giving the processor away before a wait begins to sleep: about the time of a small
+/// kernel.
 const SPINS: u32 = 64;
 const FIRST_SLEEP: Duration = Duration::from_micros(10);
 const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
-/// Asks `status` until it says `Complete`, at most `limit`: first yielding, then sleeping ever longer.
+/// Asks `status` until it says `Complete`, at most `limit`: first yielding, then sleeping ever
+/// longer.
 pub fn until_complete(limit: Duration, status: impl Fn() -> Result<EventStatus>) -> Result<()> {
     if status()? == EventStatus::Complete {
         return Ok(());

@@ -1,4 +1,5 @@
-//! The queues of a context, for waiting for all of its work: those that live, and the last events of those that do not.
+//! The queues of a context, for waiting for all of its work: those that live, and the last events
+//! of those that do not.
 
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
@@ -14,8 +15,9 @@ mod models;
 #[cfg(test)]
 mod tests;
 
-/// So many failures of queues that are gone are kept with their events, one of which may yet say that its work has ended: a program whose queues fail
-/// again and again shall not fill memory. What the older ones say is kept as one.
+/// So many failures of queues that are gone are kept with their events, one of which may yet say
+/// that its work has ended: a program whose queues fail again and again shall not fill memory. What
+/// the older ones say is kept as one.
 const KEPT: usize = if cfg!(loom) { 0 } else { 64 };
 
 /// Queues `Q` with events `E`.
@@ -25,8 +27,8 @@ pub struct Roster<Q, E> {
     queues: Mutex<Vec<Weak<Q>>>,
     /// Work of queues that are gone goes on.
     orphans: Mutex<Vec<Orphan<E>>>,
-    /// Nothing says any more when the work of a queue ends that went without an event, or whose event was given up. Read after the others: what leaves
-    /// them comes here before.
+    /// Nothing says any more when the work of a queue ends that went without an event, or whose
+    /// event was given up. Read after the others: what leaves them comes here before.
     lost: Mutex<Option<Lost>>,
 }
 
@@ -54,7 +56,8 @@ struct Lost {
 struct Found<E> {
     lost: Option<Lost>,
     orphans: Vec<Orphan<E>>,
-    /// After everything in a queue that lives; none where it is idle. One whose work failed may refuse to say.
+    /// After everything in a queue that lives; none where it is idle. One whose work failed may
+    /// refuse to say.
     queues: Vec<Result<Option<E>>>,
 }
 
@@ -70,8 +73,9 @@ impl<Q, E: EventOps + Clone> Roster<Q, E> {
         self.queues.lock().push(Arc::downgrade(queue));
     }
 
-    /// For the `Drop` of a queue: keeps its last event instead, none where the queue is idle. At no moment is the queue's work in neither list.
-    /// Where there is work and no event can be had, the context's work is never known to be done from now on, and that error says why.
+    /// For the `Drop` of a queue: keeps its last event instead, none where the queue is idle. At no
+    /// moment is the queue's work in neither list. Where there is work and no event can be had, the
+    /// context's work is never known to be done from now on, and that error says why.
     pub fn leave(&self, queue: *const Q, last: Result<Option<E>>) {
         match last {
             Ok(Some(event)) => self.orphans.lock().push(Orphan { number: next_id(), event, told: false }),
@@ -83,7 +87,8 @@ impl<Q, E: EventOps + Clone> Roster<Q, E> {
         self.forget_finished();
     }
 
-    /// From now on some work of the context is never known to have ended. The first error that was not told stands for all that were not.
+    /// From now on some work of the context is never known to have ended. The first error that was
+    /// not told stands for all that were not.
     fn lose(&self, error: Error, told: bool) {
         let mut lost = self.lost.lock();
         if told && lost.is_some() {
@@ -103,8 +108,8 @@ impl<Q, E: EventOps + Clone> Roster<Q, E> {
         drop(gone);
     }
 
-    /// What is to leave of `unfinished`, because more than [`KEPT`] have failed: the oldest, which were [lost](Self::lose) first. That of a device, which is
-    /// told every time, stays.
+    /// What is to leave of `unfinished`, because more than [`KEPT`] have failed: the oldest, which
+    /// were [lost](Self::lose) first. That of a device, which is told every time, stays.
     fn give_up(&self, mut unfinished: Vec<Orphan<E>>) -> Vec<Orphan<E>> {
         if unfinished.len() <= KEPT {
             return Vec::new();
@@ -140,8 +145,9 @@ impl<Q, E: EventOps + Clone> Roster<Q, E> {
         }
     }
 
-    /// Events after all work that was submitted before; `last` gives one after everything in a queue that is not idle. Blocks only while a
-    /// queue is on its way from the one list to the other, at most `limit`.
+    /// Events after all work that was submitted before; `last` gives one after everything in a
+    /// queue that is not idle. Blocks only while a queue is on its way from the one list to the
+    /// other, at most `limit`.
     pub fn pending(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<Option<E>>) -> Result<Vec<E>> {
         self.pending_but(limit, last, |_told| false)
     }
@@ -177,14 +183,16 @@ impl<Q, E: EventOps + Clone> Roster<Q, E> {
         Ok(Found { lost, orphans, queues: queues.iter().map(last).collect() })
     }
 
-    /// Blocks until all work has finished, at most `limit`; `last` gives an event after everything in a queue. The first failure
-    /// is the answer, once everything else has finished too: every time, because nothing says that work which failed has ended.
+    /// Blocks until all work has finished, at most `limit`; `last` gives an event after everything
+    /// in a queue. The first failure is the answer, once everything else has finished too: every
+    /// time, because nothing says that work which failed has ended.
     pub fn synchronize(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<E>) -> Result<()> {
         self.wait_for_all(limit, last, |_told, failure| Err(failure)).0
     }
 
-    /// [`synchronize`](Self::synchronize) for the program. The failure of a queue that is gone is told by the calls that began before the first
-    /// of them told it; that of a device, which stays as it is, every time. A wait that ran out tells nothing else.
+    /// [`synchronize`](Self::synchronize) for the program. The failure of a queue that is gone is
+    /// told by the calls that began before the first of them told it; that of a device, which stays
+    /// as it is, every time. A wait that ran out tells nothing else.
     pub fn settle(&self, limit: Duration, last: impl Fn(&Arc<Q>) -> Result<E>) -> Result<()> {
         let (outcome, failed, lost) =
             self.wait_for_all(limit, last, |told, failure| if told { Ok(()) } else { Err(failure) });
@@ -201,8 +209,8 @@ impl<Q, E: EventOps + Clone> Roster<Q, E> {
         outcome
     }
 
-    /// `judge` says what the failure of a queue that is gone is taken for, and gets whether it was told. Beside the outcome, what failed of such
-    /// queues.
+    /// `judge` says what the failure of a queue that is gone is taken for, and gets whether it was
+    /// told. Beside the outcome, what failed of such queues.
     fn wait_for_all(
         &self,
         limit: Duration,

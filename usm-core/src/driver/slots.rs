@@ -1,8 +1,10 @@
-//! Things of a driver that are used again once nobody has them: no heap and no call of the driver for each operation.
+//! Things of a driver that are used again once nobody has them: no heap and no call of the driver
+//! for each operation.
 //!
-//! The count of handles is the slot's own. With an `Arc` the last handle would have to ask whether it is: two that go at once both find
-//! the other still there, and what nobody has put back is lost or has to be made anew; and the models see no count of the standard library's.
-//! A number into a list of the context's would make a handle two words, with a count of the context for each.
+//! The count of handles is the slot's own. With an `Arc` the last handle would have to ask whether
+//! it is: two that go at once both find the other still there, and what nobody has put back is lost
+//! or has to be made anew; and the models see no count of the standard library's. A number into a
+//! list of the context's would make a handle two words, with a count of the context for each.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -20,7 +22,8 @@ mod models;
 /// More handles than there can be, unless they are forgotten one after the other.
 const MOST_HANDLES: usize = isize::MAX as usize;
 
-/// The slots of one context. Once this is gone, what is free is dropped, and what is not as soon as its last handle goes.
+/// The slots of one context. Once this is gone, what is free is dropped, and what is not as soon as
+/// its last handle goes.
 pub struct Slots<T>(Arc<Home<T>>);
 
 struct Home<T> {
@@ -47,7 +50,8 @@ pub struct Held<T> {
     owns: PhantomData<Slot<T>>,
 }
 
-// SAFETY: as for `Arc`: threads reach the thing by reference, and any of them may be the one that drops it.
+// SAFETY: as for `Arc`: threads reach the thing by reference, and any of them may be the one that
+// drops it.
 unsafe impl<T: Send + Sync> Send for Held<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Held<T> {}
@@ -93,7 +97,8 @@ impl<T> Home<T> {
     /// `home` is the slot's.
     #[inline]
     unsafe fn put(home: *const Self, slot: Box<Slot<T>>) {
-        // SAFETY: the slot keeps its home alive; once it is free, and the lock with it, the home is not touched any more.
+        // SAFETY: the slot keeps its home alive; once it is free, and the lock with it, the home is
+        // not touched any more.
         let mut free = unsafe { (*home).free.lock() };
         if !free.closed {
             return free.slots.push(slot);
@@ -148,8 +153,9 @@ impl<T> Drop for Held<T> {
     #[inline]
     fn drop(&mut self) {
         let handles = &self.slot().handles;
-        // A handle that is alone stays so, and leaves its count to the next one: no atomic operation that waits for others.
-        // Acquire: what all others did with the thing comes before what the next does.
+        // A handle that is alone stays so, and leaves its count to the next one: no atomic
+        // operation that waits for others. Acquire: what all others did with the thing comes before
+        // what the next does.
         if handles.load(Ordering::Acquire) != 1 {
             if handles.fetch_sub(1, Ordering::AcqRel) != 1 {
                 return;

@@ -6,9 +6,9 @@ use core::ptr::NonNull;
 use crate::BackendKind;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Declares a table: each function by its field, its symbol and its signature. `needed` ones are errors where the
-/// runtime lacks them, `optional` ones are `None`. Where libraries of two vendors have the functions under names of their own, the names are
-/// columns, and so are the libraries.
+/// Declares a table: each function by its field, its symbol and its signature. `needed` ones are
+/// errors where the runtime lacks them, `optional` ones are `None`. Where libraries of two vendors
+/// have the functions under names of their own, the names are columns, and so are the libraries.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __table {
@@ -30,7 +30,8 @@ macro_rules! __table {
             /// Of the library in that column, 0 where there is one.
             ///
             /// # Safety
-            /// `find` gives the functions of a library in which they have the signatures of the table.
+            /// `find` gives the functions of a library in which they have the signatures of the
+            /// table.
             $vis unsafe fn bind(
                 column: usize,
                 find: impl Fn(&core::ffi::CStr) -> Option<core::ptr::NonNull<core::ffi::c_void>>,

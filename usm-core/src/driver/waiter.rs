@@ -1,17 +1,20 @@
 //! Waits with a limit, by one thread that waits in the runtime for callers that have one.
 //!
-//! The runtimes' own waits have none. They must run all the same: on a CPU device the waiting thread takes part in the work,
-//! and a caller that only polls leaves it to the runtime's other threads, which a busy machine schedules late: a copy of
-//! 4 KiB takes 5 ms instead of 40 us. On an idle one it is the other way round, and handing the wait over takes longer
-//! than the copy. So a caller first gives the processor away between its questions, and where it comes back late the
-//! machine is busy: for a while from then on each wait goes at once to a thread of its own, and its caller sleeps
-//! until that thread says so. Reading the clock is a part of what a short wait costs, so while the machine was not found busy few waits read it
-//! before their fifth question.
+//! The runtimes' own waits have none. They must run all the same: on a CPU device the waiting
+//! thread takes part in the work, and a caller that only polls leaves it to the runtime's other
+//! threads, which a busy machine schedules late: a copy of 4 KiB takes 5 ms instead of 40 us. On an
+//! idle one it is the other way round, and handing the wait over takes longer than the copy. So a
+//! caller first gives the processor away between its questions, and where it comes back late the
+//! machine is busy: for a while from then on each wait goes at once to a thread of its own, and its
+//! caller sleeps until that thread says so. Reading the clock is a part of what a short wait costs,
+//! so while the machine was not found busy few waits read it before their fifth question.
 //!
-//! **One** thread for the process, whatever the number of callers: Intel's CPU runtime keeps room for one thread beside its workers.
-//! A second one finds none, and the runtime then has its wait done by whoever waits already; where that one is in the middle of
-//! running the very queue, it waits for itself, and everything stands still (seen as a deadlock of two waits on out-of-order queues
-//! on two processors). The first thread works on what the others wait for, too: a caller whose turn has not come asks now and then.
+//! **One** thread for the process, whatever the number of callers: Intel's CPU runtime keeps room
+//! for one thread beside its workers. A second one finds none, and the runtime then has its wait
+//! done by whoever waits already; where that one is in the middle of running the very queue, it
+//! waits for itself, and everything stands still (seen as a deadlock of two waits on out-of-order
+//! queues on two processors). The first thread works on what the others wait for, too: a caller
+//! whose turn has not come asks now and then.
 
 mod line;
 
@@ -28,17 +31,20 @@ use crate::sync::sleeping::Mutex;
 
 pub use self::line::Blocking;
 
-/// A wait gives the processor away between its questions for this long before a thread takes over, which then adds little.
+/// A wait gives the processor away between its questions for this long before a thread takes over,
+/// which then adds little.
 const YIELD: Duration = Duration::from_millis(1);
-/// A question that comes this late found the processor with somebody else: a turn of the scheduler is longer.
+/// A question that comes this late found the processor with somebody else: a turn of the scheduler
+/// is longer.
 const LATE: Duration = Duration::from_micros(500);
-/// How long a machine is taken to be busy that was found so for the first time; each further time in a row doubles it,
-/// since finding out costs some turns of the scheduler.
+/// How long a machine is taken to be busy that was found so for the first time; each further time
+/// in a row doubles it, since finding out costs some turns of the scheduler.
 const FIRST_BUSY: Duration = Duration::from_millis(16);
 const LONGEST_BUSY: Duration = Duration::from_millis(512);
 /// One wait of so many measures its first questions too, on a machine that was not found busy.
 const MEASURED: u32 = 8;
-/// Questions of the others that nobody measures: an operation of a few microseconds is answered by the third, mostly.
+/// Questions of the others that nobody measures: an operation of a few microseconds is answered by
+/// the third, mostly.
 const UNMEASURED: u32 = 3;
 /// Where those may each take a turn of the scheduler, this is still long.
 const MANY_TURNS: Duration = Duration::from_millis(250);
@@ -51,8 +57,9 @@ static BUSY: Mutex<Option<(Instant, Duration)>> = Mutex::new(None);
 /// Whether the above says anything: most waits find that it does not, and leave it so.
 static MAY_BE_BUSY: AtomicBool = AtomicBool::new(false);
 
-/// Waits until `status` says that an event is complete, at most `limit`. What `blocking` gives waits for it without a limit; none where a program
-/// decides when it ends: such a wait would keep the only thread from all others.
+/// Waits until `status` says that an event is complete, at most `limit`. What `blocking` gives
+/// waits for it without a limit; none where a program decides when it ends: such a wait would keep
+/// the only thread from all others.
 pub fn until_complete(
     limit: Duration,
     status: impl Fn() -> Result<EventStatus>,
@@ -227,7 +234,8 @@ mod tests {
         assert_eq!(MOST.load(Ordering::Acquire), 1);
     }
 
-    /// What a program decides on is polled for, by its caller alone; others have the thread meanwhile.
+    /// What a program decides on is polled for, by its caller alone; others have the thread
+    /// meanwhile.
     #[test]
     fn a_wait_for_what_never_ends_names_its_limit_and_keeps_nobody() {
         let limit = Duration::from_millis(5);
@@ -238,7 +246,8 @@ mod tests {
         assert_eq!(endless().kind, ErrorKind::Timeout { limit_ms: 5 });
     }
 
-    /// Callers that wait behind an operation that does not end find out by themselves, and those that gave up leave nothing behind.
+    /// Callers that wait behind an operation that does not end find out by themselves, and those
+    /// that gave up leave nothing behind.
     #[test]
     fn a_turn_that_does_not_come_is_not_waited_for() {
         let release = Arc::new(Gate::default());

@@ -1,10 +1,14 @@
-//! The end of the process: nothing new is begun, and every context of a runtime is waited for before the runtime's library is taken apart.
+//! The end of the process: nothing new is begun, and every context of a runtime is waited for
+//! before the runtime's library is taken apart.
 //!
-//! One hook for all backends, registered when a context opens, hence after what the runtime's library registered while it was loaded: handlers run in
-//! the opposite order. Libraries register more as they go, so the hook is registered again with later contexts and queues. Where the C library tells handlers
-//! the status of the process (glibc's `on_exit`) a wait that runs out of time ends with it: the runtime's own handlers would fault. Elsewhere the process goes on.
+//! One hook for all backends, registered when a context opens, hence after what the runtime's
+//! library registered while it was loaded: handlers run in the opposite order. Libraries register
+//! more as they go, so the hook is registered again with later contexts and queues. Where the C
+//! library tells handlers the status of the process (glibc's `on_exit`) a wait that runs out of
+//! time ends with it: the runtime's own handlers would fault. Elsewhere the process goes on.
 //!
-//! The wait is done by a thread of its own: it may need a lock that another thread holds for as long as it likes.
+//! The wait is done by a thread of its own: it may need a lock that another thread holds for as
+//! long as it likes.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -26,7 +30,8 @@ use crate::error::{ErrorKind, Result};
 use crate::shared::DEFAULT_WAIT_LIMIT;
 use crate::{BackendKind, DeviceInfo, Name};
 
-/// Blocks until the work of a context has finished, at most the limit. It keeps the context's queues and events, not the context.
+/// Blocks until the work of a context has finished, at most the limit. It keeps the context's
+/// queues and events, not the context.
 pub(crate) type Idle = Arc<dyn Fn(Duration) -> Result<()> + Send + Sync>;
 
 /// A context as the end of the process sees it.
@@ -47,12 +52,14 @@ impl fmt::Debug for Member {
 
 static MEMBERS: Mutex<Vec<Arc<Member>>> = Mutex::new(Vec::new());
 
-/// A wait ran out of time before the C library's handlers were called: the process ends as soon as its status is known.
+/// A wait ran out of time before the C library's handlers were called: the process ends as soon as
+/// its status is known.
 static GAVE_UP: AtomicBool = AtomicBool::new(false);
 
 /// How long threads are waited for that are in a call, where the wait limits leave less.
 const GRACE: Duration = Duration::from_millis(200);
-/// How long the work of all contexts is waited for where `exit` is called in a call of a runtime, by a host task.
+/// How long the work of all contexts is waited for where `exit` is called in a call of a runtime,
+/// by a host task.
 const FROM_INSIDE: Duration = Duration::from_secs(1);
 /// What a thread that waits for the end does between two questions.
 const SLICE: Duration = Duration::from_millis(100);
@@ -89,7 +96,8 @@ impl Member {
     }
 }
 
-/// Whether a wait ended otherwise than by its limit. What failed is not waited for: nothing says when it ends.
+/// Whether a wait ended otherwise than by its limit. What failed is not waited for: nothing says
+/// when it ends.
 fn has_ended(waited: &Result<()>) -> bool {
     !waited.is_err_and(|error| matches!(error.kind, ErrorKind::Timeout { .. }))
 }
@@ -109,8 +117,9 @@ struct Answer {
     come: Condvar,
 }
 
-/// Waits for the work of all contexts, each at most its wait limit and none longer than `most`. Calls `may_go_on` now and then: whether there is time left, as it says.
-/// The answer is those whose work has not finished.
+/// Waits for the work of all contexts, each at most its wait limit and none longer than `most`.
+/// Calls `may_go_on` now and then: whether there is time left, as it says. The answer is those
+/// whose work has not finished.
 fn wait_for_all(start: Instant, most: Duration, mut may_go_on: impl FnMut() -> bool) -> Vec<Arc<Member>> {
     let all = members().clone();
     let Some(limit) = all.iter().map(|member| member.limit().min(most)).max() else { return Vec::new() };
@@ -150,9 +159,11 @@ fn finishes(member: &Member, start: Instant, most: Duration) -> bool {
     }
 }
 
-/// Waits for the work of all contexts, each at most its wait limit, while what others begin is put off and not refused: for an interpreter that ends before the
-/// process does, and whose own last calls may need a runtime. `may_go_on` is called now and then. Where something has not finished, or `may_go_on` said no, nothing enters a runtime any more, and the process ends as soon as
-/// it comes to its exit handlers.
+/// Waits for the work of all contexts, each at most its wait limit, while what others begin is put
+/// off and not refused: for an interpreter that ends before the process does, and whose own last
+/// calls may need a runtime. `may_go_on` is called now and then. Where something has not finished,
+/// or `may_go_on` said no, nothing enters a runtime any more, and the process ends as soon as it
+/// comes to its exit handlers.
 pub fn finish_work(may_go_on: impl FnMut() -> bool) {
     let change = |from, to| STAGE.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok();
     if !change(RUNS, WAITS) {
@@ -180,7 +191,8 @@ fn end(status: Option<c_int>) {
     STAGE.store(ENDS, Ordering::SeqCst);
     let start = Instant::now();
     let limit = members().iter().map(|member| member.limit()).max().unwrap_or(DEFAULT_WAIT_LIMIT);
-    // A host task that calls `exit` is a part of the work, which does not finish before this returns.
+    // A host task that calls `exit` is a part of the work, which does not finish before this
+    // returns.
     let is_inside = super::is_inside();
     let most = if is_inside { FROM_INSIDE } else { Duration::MAX };
     let late = wait_for_all(start, most, || true);
@@ -195,8 +207,8 @@ fn end(status: Option<c_int>) {
     }
 }
 
-/// Whether nobody has come to the end of the process before. The thread that has comes back with `false` from further calls; others never do: the
-/// first one ends the process.
+/// Whether nobody has come to the end of the process before. The thread that has comes back with
+/// `false` from further calls; others never do: the first one ends the process.
 fn is_first() -> bool {
     let me = HERE.with(core::ptr::from_ref).addr();
     match fork::FIRST.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
@@ -307,7 +319,8 @@ mod imp {
     /// A failure (no memory) leaves the end of the process as it would be without us.
     pub(super) fn register() {
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
-        // SAFETY: a function of this library, which `keep_loaded` keeps, and which needs no argument.
+        // SAFETY: a function of this library, which `keep_loaded` keeps, and which needs no
+        // argument.
         let _ = unsafe { on_exit(hook, ptr::null_mut()) };
         #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
         // SAFETY: as above.
@@ -326,13 +339,15 @@ mod imp {
         if unsafe { dladdr(hook as *const c_void, found.as_mut_ptr()) } != 0 {
             // SAFETY: written, because the call says so.
             let found = unsafe { found.assume_init() };
-            // SAFETY: the name of a file that is loaded, so nothing is loaded by this; of a program without a name nothing is found.
+            // SAFETY: the name of a file that is loaded, so nothing is loaded by this; of a program
+            // without a name nothing is found.
             let _ = unsafe { dlopen(found.file, STAYS) };
         }
     }
 
     pub(super) fn standard_error(write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-        // SAFETY: the number is that of standard error, and is not closed here; where nothing is open under it, writing fails.
+        // SAFETY: the number is that of standard error, and is not closed here; where nothing is
+        // open under it, writing fails.
         let mut file = ManuallyDrop::new(unsafe { File::from_raw_fd(2) });
         write(&mut file)
     }

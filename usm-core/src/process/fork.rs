@@ -1,8 +1,10 @@
 //! A fork: what a child finds.
 //!
-//! The child has one thread, that which forked. Locks of the books and of histories are held over the fork, so it finds them free and what they guard
-//! whole: memory of the host goes on as before. Runtimes do not: their threads are gone, and locks of theirs may stay locked. So a child of a process that had one open is
-//! refused whatever would enter one, leaves its objects as they are, and ends without its exit handlers.
+//! The child has one thread, that which forked. Locks of the books and of histories are held over
+//! the fork, so it finds them free and what they guard whole: memory of the host goes on as before.
+//! Runtimes do not: their threads are gone, and locks of theirs may stay locked. So a child of a
+//! process that had one open is refused whatever would enter one, leaves its objects as they are,
+//! and ends without its exit handlers.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,7 +21,8 @@ pub(super) fn closed() {
     OPEN.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// A library that is being opened. A child that is forked meanwhile does without all runtimes: the loader's locks are in use.
+/// A library that is being opened. A child that is forked meanwhile does without all runtimes: the
+/// loader's locks are in use.
 #[derive(Debug)]
 pub struct Opening(());
 
@@ -60,7 +63,8 @@ mod imp {
         fn pthread_atfork(before: Hook, parent: Hook, child: Hook) -> c_int;
     }
 
-    /// Locks that are held from before a fork until after it. No thread takes one while it has another, or calls out.
+    /// Locks that are held from before a fork until after it. No thread takes one while it has
+    /// another, or calls out.
     pub(crate) trait Held: Send + Sync {
         fn hold(&self);
         /// # Safety
@@ -132,8 +136,8 @@ mod imp {
         static WATCHED: AtomicBool = AtomicBool::new(false);
         if !WATCHED.load(Ordering::Relaxed) && !WATCHED.swap(true, Ordering::Relaxed) {
             super::super::exit::keep_loaded();
-            // SAFETY: functions of this library, which stays in the process, and which take and give back its locks. A failure (no memory) leaves forks
-            // unwatched.
+            // SAFETY: functions of this library, which stays in the process, and which take and
+            // give back its locks. A failure (no memory) leaves forks unwatched.
             let _ = unsafe { pthread_atfork(Some(before), Some(parent), Some(child)) };
         }
     }
@@ -148,7 +152,8 @@ mod imp {
 
 #[cfg(all(unix, not(any(loom, miri, usm_valgrind))))]
 pub(crate) use imp::Held;
-/// From now on forks are watched: to be called before others register handlers for what takes our locks.
+/// From now on forks are watched: to be called before others register handlers for what takes our
+/// locks.
 pub fn watch_forks() {
     imp::watch();
 }

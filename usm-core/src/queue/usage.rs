@@ -10,10 +10,13 @@ use crate::uses::Uses;
 
 /// One memory object that a submission uses, and how.
 ///
-/// Naming a use touches no memory, so a write takes a shared reference too: the object then remembers the work as one that writes. Several threads
-/// may name one object at the same time; it remembers all of their work and is freed after all of it. The exception is a usage by
-/// [`alone`](Self::alone), which only who has the object for himself can make, and which takes no lock. Who really writes, in code that Rust did not
-/// check, promises where that is said ([`Queue::submit`](super::Queue::submit), a launch of such code) that nobody else uses the bytes meanwhile.
+/// Naming a use touches no memory, so a write takes a shared reference too: the object then
+/// remembers the work as one that writes. Several threads may name one object at the same time; it
+/// remembers all of their work and is freed after all of it. The exception is a usage by
+/// [`alone`](Self::alone), which only who has the object for himself can make, and which takes no
+/// lock. Who really writes, in code that Rust did not check, promises where that is said
+/// ([`Queue::submit`](super::Queue::submit), a launch of such code) that nobody else uses the bytes
+/// meanwhile.
 pub struct Usage<'a, B: Backend> {
     pub(super) uses: &'a Uses<B>,
     pub(super) context: u64,
@@ -63,10 +66,12 @@ impl<'a, B: Backend> Usage<'a, B> {
         Self { uses, context, bytes, access, alone: false }
     }
 
-    /// As [`of`](Self::of), by somebody who has the allocation for himself, such as through a `&mut`: a submission then takes no lock for it.
+    /// As [`of`](Self::of), by somebody who has the allocation for himself, such as through a
+    /// `&mut`: a submission then takes no lock for it.
     ///
     /// # Safety
-    /// While a submission is given the result or a copy of it, nobody else reaches the allocation, not even through another usage.
+    /// While a submission is given the result or a copy of it, nobody else reaches the allocation,
+    /// not even through another usage.
     #[inline]
     #[must_use]
     pub unsafe fn alone(allocation: &'a Allocation<B>, access: Access) -> Self {

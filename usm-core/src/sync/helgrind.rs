@@ -1,5 +1,6 @@
-//! What valgrind's helgrind is told because it cannot see it: that a runtime, whose threads it sees write and whose atomics it does not understand, has
-//! ended its work on a block before the host looks at it. Nothing outside of `cargo xtask races`.
+//! What valgrind's helgrind is told because it cannot see it: that a runtime, whose threads it sees
+//! write and whose atomics it does not understand, has ended its work on a block before the host
+//! looks at it. Nothing outside of `cargo xtask races`.
 
 use crate::access::Access;
 
@@ -51,9 +52,11 @@ impl Told {
         self.pruned = true;
     }
 
-    /// The uses up to `known` that conflict with this access of the host are over: some that the list still has (`waited`), or none. If there are such of which
-    /// helgrind does not know yet, the block is the calling thread's from here on: who accesses it in another thread without an order after this call is
-    /// reported. Of the host's threads that read, the first to come tells it; the others must come behind it by the lock of this list.
+    /// The uses up to `known` that conflict with this access of the host are over: some that the
+    /// list still has (`waited`), or none. If there are such of which helgrind does not know yet,
+    /// the block is the calling thread's from here on: who accesses it in another thread without an
+    /// order after this call is reported. Of the host's threads that read, the first to come tells
+    /// it; the others must come behind it by the lock of this list.
     pub(crate) fn over(&mut self, waited: bool, access: Access, known: u64, base: *const u8, len: usize) {
         let is_news = match access {
             Access::Read => self.writes < self.written,
@@ -70,8 +73,8 @@ impl Told {
     }
 }
 
-/// Makes helgrind forget who accessed these bytes: they are as if this thread had just made them. Outside of valgrind, and on machines for which the request is
-/// not written here, nothing happens.
+/// Makes helgrind forget who accessed these bytes: they are as if this thread had just made them.
+/// Outside of valgrind, and on machines for which the request is not written here, nothing happens.
 #[cfg(usm_valgrind)]
 fn forget(base: *const u8, len: usize) {
     /// `VG_USERREQ__HG_CLEAN_MEMORY` of `valgrind/helgrind.h`: `'H'`, `'G'`, 0.

@@ -1,7 +1,9 @@
-//! What valgrind's memcheck is told because it cannot see it: memory that a backend has just given out has no value, whatever a runtime or a test driver
-//! made it of. Nothing outside of `cargo xtask memcheck`.
+//! What valgrind's memcheck is told because it cannot see it: memory that a backend has just given
+//! out has no value, whatever a runtime or a test driver made it of. Nothing outside of
+//! `cargo xtask memcheck`.
 
-/// From here on these bytes have no value: a decision that depends on them is reported, a copy of them is not. Outside of valgrind nothing happens.
+/// From here on these bytes have no value: a decision that depends on them is reported, a copy of
+/// them is not. Outside of valgrind nothing happens.
 pub fn without_values(base: *const u8, len: usize) {
     /// `VG_USERREQ__MAKE_MEM_UNDEFINED` of `valgrind/memcheck.h`: `'M'`, `'C'`, 1.
     const MAKE_MEM_UNDEFINED: usize = 0x4d43_0001;

@@ -1,9 +1,11 @@
 //! The same names over loom, which runs a program in every order that its atomics and locks allow.
 //!
-//! loom's objects belong to one run of a model and cannot be made in a constant, so each is made when it is first used. Only one thread of a
-//! model runs at a time, and making an object is no point at which another one takes over. A model uses what it shares once before it starts
-//! threads, so that what follows is ordered after the making. The objects are never dropped: the count of an `Arc` of the
-//! standard library orders the last use before the end, but loom cannot see that.
+//! loom's objects belong to one run of a model and cannot be made in a constant, so each is made
+//! when it is first used. Only one thread of a model runs at a time, and making an object is no
+//! point at which another one takes over. A model uses what it shares once before it starts
+//! threads, so that what follows is ordered after the making. The objects are never dropped: the
+//! count of an `Arc` of the standard library orders the last use before the end, but loom cannot
+//! see that.
 
 use core::cell::UnsafeCell;
 use core::mem::ManuallyDrop;
@@ -130,8 +132,8 @@ impl Condvar {
         MutexGuard { mutex, held }
     }
 
-    /// There is no clock in a model. With [`Duration::MAX`] it comes back when notified, so that a signal that is lost is found; else
-    /// when others had their turn, as if the time were over.
+    /// There is no clock in a model. With [`Duration::MAX`] it comes back when notified, so that a
+    /// signal that is lost is found; else when others had their turn, as if the time were over.
     pub(crate) fn wait_timeout<'m, T>(&self, guard: MutexGuard<'m, T>, limit: Duration) -> MutexGuard<'m, T> {
         if limit == Duration::MAX {
             return self.wait(guard);

@@ -1,5 +1,5 @@
-//! Locks and conditions as those of POSIX, which valgrind's helgrind and drd understand: they see a spin lock, or a futex of the standard
-//! library, as a race on everything that it guards.
+//! Locks and conditions as those of POSIX, which valgrind's helgrind and drd understand: they see a
+//! spin lock, or a futex of the standard library, as a race on everything that it guards.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
@@ -24,7 +24,8 @@ const TIMED_OUT: c_int = 110;
 #[repr(C, align(8))]
 struct RawMutex([u64; 5]);
 
-/// Or helgrind takes the next lock at this address for the same one, and finds them taken in two orders.
+/// Or helgrind takes the next lock at this address for the same one, and finds them taken in two
+/// orders.
 impl Drop for RawMutex {
     fn drop(&mut self) {
         // SAFETY: nobody borrows the mutex any more, so nobody has it.
@@ -32,7 +33,8 @@ impl Drop for RawMutex {
     }
 }
 
-/// `pthread_cond_t` of 64-bit Linux; zeros are a condition that nobody waits for, by the clock of the day.
+/// `pthread_cond_t` of 64-bit Linux; zeros are a condition that nobody waits for, by the clock of
+/// the day.
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
 struct RawCondition([u64; 6]);
@@ -44,7 +46,8 @@ struct Time {
     nanoseconds: i64,
 }
 
-/// A lock with the interface of `spin::mutex::SpinMutex`. Its value must not move while it is locked, which the borrow of the guard sees to.
+/// A lock with the interface of `spin::mutex::SpinMutex`. Its value must not move while it is
+/// locked, which the borrow of the guard sees to.
 #[derive(Debug, Default)]
 pub struct Mutex<T> {
     raw: UnsafeCell<RawMutex>,
@@ -110,7 +113,8 @@ impl<T> Drop for MutexGuard<'_, T> {
     }
 }
 
-/// A condition with the interface of `sleeping::Condvar`. Its value must not move while anybody waits, which the waiting borrow sees to.
+/// A condition with the interface of `sleeping::Condvar`. Its value must not move while anybody
+/// waits, which the waiting borrow sees to.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar {
     raw: UnsafeCell<RawCondition>,

@@ -1,5 +1,6 @@
-//! Locks that sleep, for what is held over a call of a driver, and the conditions that go with them: the standard library's, without its
-//! poison. What they guard is whole between any two statements.
+//! Locks that sleep, for what is held over a call of a driver, and the conditions that go with
+//! them: the standard library's, without its poison. What they guard is whole between any two
+//! statements.
 
 use core::time::Duration;
 use std::sync::{self, PoisonError};

@@ -1,10 +1,13 @@
 //! Requests of a program to the checker of valgrind that it runs under.
 
-/// Makes a request, of which other checkers and machines without one know nothing: then nothing happens, nor on machines for which it is not written here.
+/// Makes a request, of which other checkers and machines without one know nothing: then nothing
+/// happens, nor on machines for which it is not written here.
 pub(super) fn request(request: [usize; 6]) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instructions by which `valgrind/valgrind.h` makes a request of a program on this machine: `rdi` is turned by 128 bits in all and so is as
-    // before, `rbx` is exchanged with itself, and the request, which valgrind reads and which names memory that it only keeps books of, outlives them.
+    // SAFETY: the instructions by which `valgrind/valgrind.h` makes a request of a program on this
+    // machine: `rdi` is turned by 128 bits in all and so is as before, `rbx` is exchanged with
+    // itself, and the request, which valgrind reads and which names memory that it only keeps books
+    // of, outlives them.
     unsafe {
         core::arch::asm!(
             "rol rdi, 3",

@@ -1,4 +1,5 @@
-//! The vendors' run-time compilers of CUDA C: NVRTC, and AMD's hipRTC, which reads it as HIP. Opened when the first source is built, if installed.
+//! The vendors' run-time compilers of CUDA C: NVRTC, and AMD's hipRTC, which reads it as HIP.
+//! Opened when the first source is built, if installed.
 
 use alloc::boxed::Box;
 use alloc::ffi::CString;
@@ -36,7 +37,8 @@ pub(super) struct Compiler {
     files: &'static [&'static str],
     /// Environment variable that names another file.
     variable: &'static str,
-    /// Where a toolkit may be that the loader was not told of: environment variables and a folder, and the folders inside.
+    /// Where a toolkit may be that the loader was not told of: environment variables and a folder,
+    /// and the folders inside.
     toolkits: (&'static [&'static str], &'static str, &'static [&'static str]),
     /// Functions, in errors: to create, to compile, of the log, of the code.
     operations: [&'static str; 4],
@@ -111,7 +113,8 @@ impl Compiler {
         };
         let mut missing = None;
         for file in files {
-            // SAFETY: loading runs the initialisers of the library, which depend on nothing of ours.
+            // SAFETY: loading runs the initialisers of the library, which depend on nothing of
+            // ours.
             let library = match unsafe { File::open(self.library, &file) } {
                 Ok(library) => library,
                 // Of several places the first is the loader's own.
@@ -120,7 +123,8 @@ impl Compiler {
                     continue;
                 }
             };
-            // SAFETY: the signatures are those of `nvrtc.h` and `hiprtc.h`, unchanged in the versions of the names.
+            // SAFETY: the signatures are those of `nvrtc.h` and `hiprtc.h`, unchanged in the
+            // versions of the names.
             let api = unsafe { Api::bind(self.column, |name| library.function(name)) };
             // Never closed: its functions are kept.
             core::mem::forget(library);
@@ -148,9 +152,10 @@ impl Compiler {
         if code == SUCCESS { Ok(()) } else { Err(self.native(operation, code)) }
     }
 
-    /// Machine code for a device of this compute capability; PTX where the compiler does not know the device. Machine code
-    /// spares the driver a compilation, and a compiler newer than the driver writes PTX that the driver does not read. A compiler that asks the
-    /// device of this thread itself is told no capability.
+    /// Machine code for a device of this compute capability; PTX where the compiler does not know
+    /// the device. Machine code spares the driver a compilation, and a compiler newer than the
+    /// driver writes PTX that the driver does not read. A compiler that asks the device of this
+    /// thread itself is told no capability.
     pub(super) fn compile(
         &'static self,
         source: &str,
@@ -323,7 +328,8 @@ mod tests {
         }
         let mut other = std::process::Command::new(std::env::current_exe().expect("this program"));
         other.args(["compiler::tests::the_samples", "compiler::tests::a_refused", "--nocapture"]);
-        // In front of what this process has there: under the sanitizer NVIDIA's compiler, too, finds its parts so.
+        // In front of what this process has there: under the sanitizer NVIDIA's compiler, too,
+        // finds its parts so.
         let before = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let folders = core::iter::once(folder).chain(std::env::split_paths(&before));
         let folders = std::env::join_paths(folders).expect("folders");

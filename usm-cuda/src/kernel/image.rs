@@ -1,4 +1,5 @@
-//! The bounds of a binary image. The CUDA driver takes no length with it, so that one cut short would be read past its end.
+//! The bounds of a binary image. The CUDA driver takes no length with it, so that one cut short
+//! would be read past its end.
 
 use alloc::format;
 use alloc::string::String;

@@ -1,10 +1,12 @@
-//! Kernels on CUDA: PTX and cubin by the driver, CUDA C by NVRTC when that is installed. On HIP code objects take the place of cubins, and
-//! CUDA C is compiled by hipRTC, which reads it as HIP.
+//! Kernels on CUDA: PTX and cubin by the driver, CUDA C by NVRTC when that is installed. On HIP
+//! code objects take the place of cubins, and CUDA C is compiled by hipRTC, which reads it as HIP.
 //!
 //! - The fastest dimension is `x`.
-//! - A block has one dynamic region of shared memory. A local array is a parameter of type `unsigned int`: its offset in bytes in
-//!   that region, `extern __shared__ unsigned char memory[]`.
-//! - The driver does not keep a module while a function of it runs; it is unloaded when its launches have finished.
+//! - A block has one dynamic region of shared memory. A local array is a parameter of type
+//!   `unsigned int`: its offset in bytes in that region,
+//!   `extern __shared__ unsigned char memory[]`.
+//! - The driver does not keep a module while a function of it runs; it is unloaded when its
+//!   launches have finished.
 
 mod compiler;
 mod image;
@@ -99,7 +101,8 @@ struct Native {
 /// Modules whose owners are gone and whose functions may still run, with the events to wait for.
 static RETIRED: After<Native, CudaEvent> = After::new();
 
-// SAFETY: the driver's handles may be used from any thread that has the context current, which every call sees to.
+// SAFETY: the driver's handles may be used from any thread that has the context current, which
+// every call sees to.
 unsafe impl Send for Native {}
 // SAFETY: as above.
 unsafe impl Sync for Native {}
@@ -124,7 +127,8 @@ impl Drop for Loaded {
         if !*self.launched.get_mut() {
             return drop(native);
         }
-        // Launches are not remembered one by one, so this waits for others' work too. What cannot be known to have finished keeps its module.
+        // Launches are not remembered one by one, so this waits for others' work too. What cannot
+        // be known to have finished keeps its module.
         match raw::pending(&native.context) {
             Ok(running) => RETIRED.push(native, running),
             Err(_) => core::mem::forget(native),
@@ -149,8 +153,8 @@ impl Api {
     }
 }
 
-// SAFETY: the event is recorded behind the launch on its stream; a launch that is refused was not submitted; the module is unloaded after
-// its launches.
+// SAFETY: the event is recorded behind the launch on its stream; a launch that is refused was not
+// submitted; the module is unloaded after its launches.
 unsafe impl Programmable for Cuda {
     type Module = CudaModule;
     type Function = CudaFunction;
@@ -162,7 +166,8 @@ unsafe impl Programmable for Cuda {
     fn build(context: &CudaContext, code: &Code<'_>, options: &str) -> Result<CudaModule, BuildError> {
         RETIRED.collect(drop);
         let vendor = Vendor::of(context);
-        // SAFETY: the signatures are those of `cuda.h` and `hip_runtime_api.h`; a function of CUDA that changed has a new name.
+        // SAFETY: the signatures are those of `cuda.h` and `hip_runtime_api.h`; a function of CUDA
+        // that changed has a new name.
         let api = unsafe { Api::bind(vendor.column, |name| raw::function(context, name)) }?;
         let compiled;
         let terminated: CString;
@@ -200,7 +205,8 @@ unsafe impl Programmable for Cuda {
         };
         let mut raw = ptr::null_mut();
         let status = raw::with_current(&native_module.context, || {
-            // SAFETY: a live module, the context is current, a name that ends in NUL, room for the answer.
+            // SAFETY: a live module, the context is current, a name that ends in NUL, room for the
+            // answer.
             unsafe { (native_module.api.function)(&raw mut raw, native_module.raw, name.as_ptr()) }
         })?;
         if status == NOT_FOUND {
@@ -229,7 +235,8 @@ unsafe impl Programmable for Cuda {
         let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
         function.module.launched.store(true, Ordering::Relaxed);
         let call = |stream| {
-            // SAFETY: a live function on a stream of its context; the caller's promise for what the code does, and that these are its parameters.
+            // SAFETY: a live function on a stream of its context; the caller's promise for what the
+            // code does, and that these are its parameters.
             unsafe { launch(raw_function, gx, gy, gz, bx, by, bz, shared, stream, pointers, ptr::null_mut()) }
         };
         // SAFETY: the call launches on the stream that it is given.
@@ -288,7 +295,8 @@ impl Native {
         let mut shapes = Vec::new();
         loop {
             let (mut offset, mut bytes) = (0, 0);
-            // SAFETY: a live function, room for both answers; one past the last parameter is an error.
+            // SAFETY: a live function, room for both answers; one past the last parameter is an
+            // error.
             let status = unsafe { ask(function, shapes.len(), &raw mut offset, &raw mut bytes) };
             if status != SUCCESS || shapes.len() == MOST_ARGUMENTS {
                 return Some(shapes);
@@ -323,7 +331,8 @@ impl Shape3 {
         Self::of_any(grid, most)
     }
 
-    /// Without groups the block is the largest divisor of the fastest dimension that a block may have, at most 256.
+    /// Without groups the block is the largest divisor of the fastest dimension that a block may
+    /// have, at most 256.
     fn of_any(grid: &Grid, most: u64) -> Result<Self, Error> {
         let global = grid.fastest_first(grid.global());
         let local = grid.local().map(|local| grid.fastest_first(local)).unwrap_or_else(|| {
@@ -337,7 +346,8 @@ impl Shape3 {
             }
             Ok(narrowed)
         };
-        // Behind the slowest dimension both are 1, and a division costs as much as the rest of this.
+        // Behind the slowest dimension both are 1, and a division costs as much as the rest of
+        // this.
         let groups =
             core::array::from_fn(
                 |d| if d < grid.dimensions() { global[d] / local[d].max(1) } else { global[d] },
@@ -361,7 +371,8 @@ impl Parameters {
         }
     }
 
-    /// Points to the parameters, where they lie now and as long as neither `self` nor `arguments` moves; and the bytes of the region.
+    /// Points to the parameters, where they lie now and as long as neither `self` nor `arguments`
+    /// moves; and the bytes of the region.
     #[inline]
     fn point_to(&mut self, arguments: &[Slot<'_>]) -> Result<(*mut Raw, u32), Error> {
         if arguments.len() > MOST_ARGUMENTS {

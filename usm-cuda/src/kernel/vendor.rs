@@ -1,6 +1,8 @@
-//! What differs between CUDA and HIP for kernels, beside the names in the tables: numbers and words.
+//! What differs between CUDA and HIP for kernels, beside the names in the tables: numbers and
+//! words.
 //!
-//! From the headers `cuda.h`, `hip_runtime_api.h` and `hiprtc.h`. Error codes and attributes of functions are the same in both.
+//! From the headers `cuda.h`, `hip_runtime_api.h` and `hiprtc.h`. Error codes and attributes of
+//! functions are the same in both.
 
 use crate::CudaContext;
 use usm_core::backend::ContextOps;
@@ -15,7 +17,8 @@ pub(super) struct Vendor {
     pub(super) column: usize,
     pub(super) backend: BackendKind,
     pub(super) formats: Formats,
-    /// Attributes of devices: lanes of a warp or wavefront; for CUDA's compiler the two numbers of the device's generation.
+    /// Attributes of devices: lanes of a warp or wavefront; for CUDA's compiler the two numbers of
+    /// the device's generation.
     pub(super) warp_size: i32,
     pub(super) capability: Option<[i32; 2]>,
     pub(super) compiler: &'static Compiler,

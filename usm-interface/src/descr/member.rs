@@ -1,4 +1,5 @@
-//! What makes a member: its size and place, and a name that no sibling has. Shared by the general parser and the straight path.
+//! What makes a member: its size and place, and a name that no sibling has. Shared by the general
+//! parser and the straight path.
 
 use crate::dtype::{Kind, MAX_ITEMSIZE};
 use crate::error::{ErrorKind, LayoutError, Part, TypeError};

@@ -1,9 +1,11 @@
 //! `descr`: the members of a structured type.
 //!
-//! Items are `(name, type)` or `(name, type, shape)`; a name may be `(title, name)`, a type is a type string, a nested list, or
-//! `(type, shape)`, which NumPy writes for sub-arrays of sub-arrays. JSON has only lists, and a list of lists in the place of a type is
-//! a list of members: there a member may have several shapes, `["a", "<f4", [4], [3], [2]]`, outermost first. The parse keeps its own stack of open structures, so nesting
-//! costs no call depth, and writes one flat table in pre-order.
+//! Items are `(name, type)` or `(name, type, shape)`; a name may be `(title, name)`, a type is a
+//! type string, a nested list, or `(type, shape)`, which NumPy writes for sub-arrays of sub-arrays.
+//! JSON has only lists, and a list of lists in the place of a type is a list of members: there a
+//! member may have several shapes, `["a", "<f4", [4], [3], [2]]`, outermost first. The parse keeps
+//! its own stack of open structures, so nesting costs no call depth, and writes one flat table in
+//! pre-order.
 
 mod member;
 mod parser;
@@ -27,7 +29,8 @@ pub const MAX_NESTING: usize = 16;
 /// `native_bar` says that `|` on a multi-byte type means native order, as in SYCL dictionaries.
 ///
 /// # Errors
-/// An [`Error`] whose path names the item, `descr[3].shape[1]`; [`LimitError::TooManyFields`](crate::LimitError::TooManyFields) when the table is full.
+/// An [`Error`] whose path names the item, `descr[3].shape[1]`;
+/// [`LimitError::TooManyFields`](crate::LimitError::TooManyFields) when the table is full.
 pub fn parse<'a, 'f, S: Source<'a>>(
     source: S,
     native_bar: bool,
@@ -59,7 +62,8 @@ pub(crate) struct Parsed {
     pub(crate) size: u32,
 }
 
-/// The two rules that need the protocol: what `|` means ([`typestr::resolve`]), and whether members may be Python objects.
+/// The two rules that need the protocol: what `|` means ([`typestr::resolve`]), and whether members
+/// may be Python objects.
 #[inline]
 pub(crate) fn settle(fields: &mut [Field<'_>], native_bar: bool, policy: &Policy, key: Key) -> Result<()> {
     let settled = |field: &Field<'_>| field.dtype.order != ByteOrder::None;

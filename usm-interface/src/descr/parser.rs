@@ -120,7 +120,8 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
 
     #[inline]
     fn frame(&mut self) -> Result<&mut Frame> {
-        // The depth is checked where it grows; the limit is named here too so that nothing can panic.
+        // The depth is checked where it grows; the limit is named here too so that nothing can
+        // panic.
         let key = self.key;
         self.frames.get_mut(self.depth).ok_or_else(|| key.error(LimitError::TooDeep { limit: MAX_NESTING }))
     }
@@ -129,7 +130,8 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         self.structures().map_err(|error| self.repeated_before().unwrap_or(error))
     }
 
-    /// The names of large structures are looked at when they end, but what is wrong with them came before what is wrong behind them.
+    /// The names of large structures are looked at when they end, but what is wrong with them came
+    /// before what is wrong behind them.
     #[cold]
     fn repeated_before(&mut self) -> Option<Error> {
         (0..=self.depth).find_map(|depth| self.repeated_at(depth))
@@ -175,7 +177,8 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         }
     }
 
-    /// Name and type of an item, spelled as a tuple or as a `list`. A nested list is left open: its first token is returned.
+    /// Name and type of an item, spelled as a tuple or as a `list`. A nested list is left open: its
+    /// first token is returned.
     #[inline]
     fn item(&mut self, list: bool) -> Result<Option<Token<'a>>> {
         let (depth, key) = (self.depth, self.key);
@@ -308,8 +311,8 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
 
     /// Behind a type: the shapes of its tuples, the shape of the item, the end of the item.
     ///
-    /// An item that is a list may have several shapes, outermost first: JSON's spelling of sub-arrays of sub-arrays, because a list
-    /// in the place of a type is a list of members.
+    /// An item that is a list may have several shapes, outermost first: JSON's spelling of
+    /// sub-arrays of sub-arrays, because a list in the place of a type is a list of members.
     #[inline]
     fn end_of_type(&mut self, index: usize, tuples: u8, list: bool) -> Result<()> {
         for _ in 0..tuples {

@@ -1,4 +1,5 @@
-//! The straight path: structures without nested structures, as producers print them. See [`crate::text::Cursor`].
+//! The straight path: structures without nested structures, as producers print them. See
+//! [`crate::text::Cursor`].
 
 use super::Parsed;
 use super::member::{check_names, check_new, complete, is_plain, is_unnamed};

@@ -16,8 +16,9 @@ use crate::value::{Reader, Source};
 
 /// Parses the text of one dictionary: a Python literal or JSON.
 ///
-/// `protocol` `None` decides by the keys: `syclobj` means SYCL, else `stream` means CUDA, else it is an array interface.
-/// `table` receives the members of a structured type; 32 entries are plenty for most.
+/// `protocol` `None` decides by the keys: `syclobj` means SYCL, else `stream` means CUDA, else it
+/// is an array interface. `table` receives the members of a structured type; 32 entries are plenty
+/// for most.
 ///
 /// # Errors
 /// A refusal that names the key, or the byte offset of the text.

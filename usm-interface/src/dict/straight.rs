@@ -24,7 +24,8 @@ const MASK: u64 = name("mask");
 /// Levels of nesting that this path has: the dictionary and a `descr`.
 pub(super) const DEPTH: usize = 1 + descr::DEPTH;
 
-/// Reads the dictionary at the cursor; `None` leaves the text to the general parser, whatever was written to `keys` and `table`.
+/// Reads the dictionary at the cursor; `None` leaves the text to the general parser, whatever was
+/// written to `keys` and `table`.
 pub(super) fn read<'a, const N: usize>(
     mut cursor: Cursor<'a>,
     policy: &Policy,

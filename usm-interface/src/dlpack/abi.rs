@@ -1,8 +1,9 @@
 //! The C structures of `dlpack.h` 1.3, and the one place with unsafe code.
 //!
-//! [`Managed`] owns a tensor that was taken from a capsule: it calls the deleter exactly once. [`export`] makes one that owns
-//! anything. The rename of capsules is the host's part: after taking ownership the capsule is called
-//! [`USED_VERSIONED`] or [`USED_LEGACY`], and its own destructor must do nothing.
+//! [`Managed`] owns a tensor that was taken from a capsule: it calls the deleter exactly once.
+//! [`export`] makes one that owns anything. The rename of capsules is the host's part: after taking
+//! ownership the capsule is called [`USED_VERSIONED`] or [`USED_LEGACY`], and its own destructor
+//! must do nothing.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::marker::PhantomData;
@@ -223,15 +224,17 @@ pub struct Managed<T: Structure> {
     owned: PhantomData<T>,
 }
 
-// SAFETY: DLPack lets the consumer call the deleter on any thread, and the structure is not changed while it is shared.
+// SAFETY: DLPack lets the consumer call the deleter on any thread, and the structure is not changed
+// while it is shared.
 unsafe impl<T: Structure> Send for Managed<T> {}
 
 impl<T: Structure> Managed<T> {
     /// Takes ownership.
     ///
     /// # Safety
-    /// `tensor` points to a structure that its producer has handed over: valid until its deleter is called, with `shape` and
-    /// `strides` NULL or valid for `ndim` integers. Nobody else calls the deleter.
+    /// `tensor` points to a structure that its producer has handed over: valid until its deleter is
+    /// called, with `shape` and `strides` NULL or valid for `ndim` integers. Nobody else calls the
+    /// deleter.
     #[must_use]
     pub const unsafe fn from_raw(tensor: NonNull<T>) -> Self {
         Self { tensor, owned: PhantomData }
@@ -248,9 +251,11 @@ impl<T: Structure> Managed<T> {
     /// Reads and checks the tensor.
     ///
     /// # Errors
-    /// [`ProtocolError::BadMajor`] before any field behind the version is read; see [`RawTensor::validate`].
+    /// [`ProtocolError::BadMajor`] before any field behind the version is read; see
+    /// [`RawTensor::validate`].
     pub fn validate<const N: usize>(&self, policy: &Policy) -> Result<Tensor<N>> {
-        // SAFETY: `from_raw` requires the pointer to be valid until the deleter runs, which only `drop` does.
+        // SAFETY: `from_raw` requires the pointer to be valid until the deleter runs, which only
+        // `drop` does.
         let managed = unsafe { self.tensor.as_ref() };
         if let Some(version) = managed.version()
             && version.major != Version::CURRENT.major
@@ -265,8 +270,8 @@ impl<T: Structure> Managed<T> {
 
 impl<T: Structure> Drop for Managed<T> {
     fn drop(&mut self) {
-        // SAFETY: the structure is valid until its deleter runs, and this is the only call of it. All versions of the versioned
-        // structure keep the deleter at the same place.
+        // SAFETY: the structure is valid until its deleter runs, and this is the only call of it.
+        // All versions of the versioned structure keep the deleter at the same place.
         let deleter = unsafe { self.tensor.as_ref() }.deleter();
         if let Some(deleter) = deleter {
             // SAFETY: ownership was given by `from_raw`, so the deleter is ours to call, once.
@@ -282,7 +287,8 @@ impl<T: Structure> Drop for Managed<T> {
 /// Borrows the fields of a tensor without checking them, beyond the number of dimensions.
 ///
 /// # Errors
-/// [`LayoutError::NegativeExtent`] or [`LimitError::TooManyDims`] for an `ndim` outside 0 to [`MAX_NDIM`].
+/// [`LayoutError::NegativeExtent`] or [`LimitError::TooManyDims`] for an `ndim` outside 0 to
+/// [`MAX_NDIM`].
 ///
 /// # Safety
 /// `shape` and `strides` are NULL or valid for `ndim` integers for as long as the result is used.
@@ -325,7 +331,8 @@ mod exporting {
     use crate::dlpack::validate::{Tensor, Version};
     use crate::error::{Key, Reason, Result};
 
-    /// What a managed tensor of ours points to. The structure comes first, so that both have one address.
+    /// What a managed tensor of ours points to. The structure comes first, so that both have one
+    /// address.
     #[repr(C)]
     struct Exported<T, O, const N: usize> {
         managed: T,
@@ -385,7 +392,8 @@ mod exporting {
     /// # Safety
     /// `this` came from [`own`] with the same types, and this is the only call for it.
     unsafe extern "C" fn delete<T, O, const N: usize>(this: *mut T) {
-        // SAFETY: `own` made the pointer from a box of this type, whose first field the structure is.
+        // SAFETY: `own` made the pointer from a box of this type, whose first field the structure
+        // is.
         let exported = unsafe { Box::from_raw(this.cast::<Exported<T, O, N>>()) };
         let _ = crate::panics::frame(|| drop(exported));
     }
@@ -410,17 +418,20 @@ mod exporting {
         this.managed.fill(owner, shape, strides);
         // SAFETY: a box is not null.
         let pointer = unsafe { NonNull::new_unchecked(pointer.cast::<T>()) };
-        // SAFETY: valid until the deleter runs, shape and strides hold N >= ndim integers, nobody else has the pointer.
+        // SAFETY: valid until the deleter runs, shape and strides hold N >= ndim integers, nobody
+        // else has the pointer.
         unsafe { Managed::from_raw(pointer) }
     }
 
     /// Makes a versioned tensor over `data` that keeps `owner` alive until its deleter runs.
     ///
-    /// `data` is the pointer that the tensor's address stands for; it is only stored. An owner that panics as the deleter drops it panics in the drop of a
-    /// [`Managed`]; called by C, the deleter catches and counts it ([`caught_panics`](super::caught_panics)).
+    /// `data` is the pointer that the tensor's address stands for; it is only stored. An owner that
+    /// panics as the deleter drops it panics in the drop of a [`Managed`]; called by C, the deleter
+    /// catches and counts it ([`caught_panics`](super::caught_panics)).
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) when the number of dimensions does not fit.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) when the number of
+    /// dimensions does not fit.
     pub fn export<O: Send + 'static, const N: usize>(
         tensor: &Tensor<N>,
         data: *mut c_void,
@@ -439,7 +450,8 @@ mod exporting {
     /// Makes a legacy tensor; see [`export`]. The legacy structure cannot say read-only.
     ///
     /// # Errors
-    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) for a read-only tensor or too many dimensions.
+    /// [`ErrorKind::NotRepresentable`](crate::ErrorKind::NotRepresentable) for a read-only tensor
+    /// or too many dimensions.
     pub fn export_legacy<O: Send + 'static, const N: usize>(
         tensor: &Tensor<N>,
         data: *mut c_void,

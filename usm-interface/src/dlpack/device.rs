@@ -54,7 +54,8 @@ device_types! {
     ExtDev = 12,
     /// CUDA managed memory.
     CudaManaged = 13,
-    /// USM of a SYCL device; the kind of the pointer must be asked from its context. The id counts non-partitioned root devices.
+    /// USM of a SYCL device; the kind of the pointer must be asked from its context. The id counts
+    /// non-partitioned root devices.
     OneApi = 14,
     /// WebGPU buffers.
     WebGpu = 15,
@@ -67,7 +68,8 @@ device_types! {
 }
 
 impl DeviceType {
-    /// Whether the host may read the memory without asking a runtime. `OneApi` may be (its kind decides) and says `false`.
+    /// Whether the host may read the memory without asking a runtime. `OneApi` may be (its kind
+    /// decides) and says `false`.
     #[must_use]
     pub const fn is_host_accessible(self) -> bool {
         matches!(self, Self::Cpu | Self::CudaHost | Self::RocmHost | Self::CudaManaged)
@@ -115,7 +117,8 @@ pub enum StreamArgument {
 /// Reads the `stream` argument by the rules of the device; `None` is Python's None.
 ///
 /// # Errors
-/// [`ProtocolError::StreamZero`] on CUDA; [`EntryError::IntegerRange`] for numbers that the device does not have.
+/// [`ProtocolError::StreamZero`] on CUDA; [`EntryError::IntegerRange`] for numbers that the device
+/// does not have.
 pub fn stream_argument(device: DeviceType, stream: Option<Int>) -> Result<StreamArgument> {
     let range = |range| Err(Key::Stream.error(EntryError::IntegerRange { range }));
     let Some(number) = stream else {

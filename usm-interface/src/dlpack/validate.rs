@@ -79,7 +79,8 @@ impl DataType {
         self.element_bits().div_ceil(8)
     }
 
-    /// The type as an element type; `None` for what has no equivalent (vector lanes, handles, odd widths, quad floats).
+    /// The type as an element type; `None` for what has no equivalent (vector lanes, handles, odd
+    /// widths, quad floats).
     #[must_use]
     pub fn to_dtype(self) -> Option<Dtype> {
         if self.lanes != 1 {
@@ -140,9 +141,11 @@ impl DataType {
     }
 }
 
-/// The fields of a tensor as its producer wrote them, borrowed and unchecked. Made by [`super::abi`] from C, or by hand.
+/// The fields of a tensor as its producer wrote them, borrowed and unchecked. Made by
+/// [`super::abi`] from C, or by hand.
 ///
-/// Exhaustive and without a default, because `DLManagedTensorVersioned` is fixed for a major version: what fills it by hand has an answer for every field.
+/// Exhaustive and without a default, because `DLManagedTensorVersioned` is fixed for a major
+/// version: what fills it by hand has an answer for every field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct RawTensor<'a> {
     /// Address of `data`.
@@ -183,7 +186,8 @@ impl RawTensor<'_> {
     /// Checks the fields: the version before anything else.
     ///
     /// # Errors
-    /// [`ProtocolError::BadMajor`] (only the deleter may be called then), and a refusal that names the field for all else.
+    /// [`ProtocolError::BadMajor`] (only the deleter may be called then), and a refusal that names
+    /// the field for all else.
     pub fn validate<const N: usize>(&self, policy: &Policy) -> Result<Tensor<N>> {
         if let Some(version) = self.version
             && version.major != Version::CURRENT.major
@@ -368,7 +372,8 @@ impl<const N: usize> Tensor<N> {
         self.version
     }
 
-    /// Whether the memory must not be written. A legacy tensor cannot say so: its consumer decides (NumPy takes it as read-only).
+    /// Whether the memory must not be written. A legacy tensor cannot say so: its consumer decides
+    /// (NumPy takes it as read-only).
     #[must_use]
     pub const fn readonly(&self) -> bool {
         self.flags & FLAG_READ_ONLY != 0

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-/// An enum of failures: each variant with its documentation, its fields, its name for machines and its message.
+/// An enum of failures: each variant with its documentation, its fields, its name for machines and
+/// its message.
 macro_rules! failures {
     (
         $(#[$attribute:meta])*
@@ -70,7 +71,8 @@ failures! {
 failures! {
     /// A budget that is used up: the same input may be taken with more of it.
     LimitError {
-        /// Nesting beyond [`Limits::depth`](crate::Limits::depth), or beyond what structures can have.
+        /// Nesting beyond [`Limits::depth`](crate::Limits::depth), or beyond what structures can
+        /// have.
         TooDeep {
             /// Levels that are allowed.
             limit: usize,
@@ -197,8 +199,8 @@ failures! {
             /// Bytes of the buffer's itemsize.
             itemsize: u64,
         } = "format_size", "format of {format} bytes, itemsize says {itemsize}";
-        /// A PEP 3118 format of structures in structures that may mean more than one thing: NumPy leaves padding out. See
-        /// [`pep3118`](crate::pep3118).
+        /// A PEP 3118 format of structures in structures that may mean more than one thing: NumPy
+        /// leaves padding out. See [`pep3118`](crate::pep3118).
         AmbiguousPadding {
             /// Bytes of the format as it is written.
             format: u64,
@@ -209,7 +211,8 @@ failures! {
         DuplicateName = "duplicate_name", "name or title used twice";
         /// A member without a name that is not padding.
         UnnamedField = "unnamed_field", "member without a name that is not padding";
-        /// A sub-array of elements that have no bytes: NumPy refuses `('S0', (2,))` and reads `('S0', 3)` as three bytes.
+        /// A sub-array of elements that have no bytes: NumPy refuses `('S0', (2,))` and reads
+        /// `('S0', 3)` as three bytes.
         EmptyElement = "empty_element", "sub-array of elements without bytes";
     }
 }
@@ -254,7 +257,8 @@ failures! {
             /// The address in `data`.
             address: u64,
         } = "address_overflow", "address {address:#x} and extent leave the address space";
-        /// The array does not lie inside its allocation or buffer. The numbers are saturated to 64 bits.
+        /// The array does not lie inside its allocation or buffer. The numbers are saturated to 64
+        /// bits.
         OutsideAllocation {
             /// Lowest byte, from the start of the allocation.
             low: i64,

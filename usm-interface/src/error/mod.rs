@@ -1,7 +1,8 @@
 //! Errors: a small enum for each way to fail, with the place it happened. No allocation.
 //!
-//! Which enum it is says what can be done: more room ([`LimitError`]), another text ([`SyntaxError`]), a hint or a copy
-//! ([`TypeError`], [`Reason`]), or nothing, because the producer lies about its memory ([`LayoutError`], [`MemoryError`]).
+//! Which enum it is says what can be done: more room ([`LimitError`]), another text
+//! ([`SyntaxError`]), a hint or a copy ([`TypeError`], [`Reason`]), or nothing, because the
+//! producer lies about its memory ([`LayoutError`], [`MemoryError`]).
 
 mod kinds;
 mod path;
@@ -76,7 +77,8 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// What is wrong: one enum for each way to fail. Each of them converts into this one and compares with it.
+/// What is wrong: one enum for each way to fail. Each of them converts into this one and compares
+/// with it.
 ///
 /// Sizes and offsets are in bytes unless the variant says otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]

@@ -15,8 +15,9 @@ pub(crate) struct Few {
 }
 
 impl Few {
-    /// Shape in elements, strides in units of `unit` bytes. `None` leaves the layout to [`Layout::set`](super::Layout::set), which alone
-    /// makes errors: without elements, with many dimensions, and where anything is wrong.
+    /// Shape in elements, strides in units of `unit` bytes. `None` leaves the layout to
+    /// [`Layout::set`](super::Layout::set), which alone makes errors: without elements, with many
+    /// dimensions, and where anything is wrong.
     #[inline(always)]
     pub(crate) fn new(itemsize: u32, shape: &[i64], strides: Option<&[i64]>, unit: i64) -> Option<Self> {
         match shape.len() {
@@ -28,7 +29,8 @@ impl Few {
         }
     }
 
-    /// With the number of dimensions known, the loop is unrolled and nothing of it goes through memory.
+    /// With the number of dimensions known, the loop is unrolled and nothing of it goes through
+    /// memory.
     #[inline(always)]
     fn of<const D: usize>(itemsize: u32, shape: &[i64], strides: Option<&[i64]>, unit: i64) -> Option<Self> {
         let shape = <&[i64; D]>::try_from(shape).ok()?;
@@ -57,7 +59,8 @@ impl Few {
             }
             few.nbytes = few.nbytes.checked_mul(extent)?;
         }
-        // With strides the last byte is one element behind the start of the last; without them it is the size.
+        // With strides the last byte is one element behind the start of the last; without them it
+        // is the size.
         let last = if given.is_some() { itemsize } else { few.nbytes };
         few.extent.high = few.extent.high.checked_add(last)?;
         few.ndim = u16::try_from(D).ok()?;

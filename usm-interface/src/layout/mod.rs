@@ -19,7 +19,8 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Proves that the bytes lie in `allocation` when `data[0]` is `address`. No bytes lie anywhere.
+    /// Proves that the bytes lie in `allocation` when `data[0]` is `address`. No bytes lie
+    /// anywhere.
     ///
     /// # Errors
     /// [`MemoryError::OutsideAllocation`] with the bytes relative to the allocation.
@@ -55,8 +56,9 @@ pub struct Allocation {
 
 /// Shape, strides and bounds of an array of at most `N` dimensions.
 ///
-/// Every value of this type was checked: extents are not negative, the size in bytes fits 63 bits, and the lowest and
-/// highest byte were computed without overflow. Strides are in bytes; the offset is in bytes from `data[0]`.
+/// Every value of this type was checked: extents are not negative, the size in bytes fits 63 bits,
+/// and the lowest and highest byte were computed without overflow. Strides are in bytes; the offset
+/// is in bytes from `data[0]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout<const N: usize = 8> {
     dtype: Dtype,
@@ -84,11 +86,13 @@ impl<const N: usize> fmt::Debug for Layout<N> {
 }
 
 impl<const N: usize> Layout<N> {
-    /// Checks shape (elements), strides (bytes) and offset (bytes); without strides the array is C-contiguous.
+    /// Checks shape (elements), strides (bytes) and offset (bytes); without strides the array is
+    /// C-contiguous.
     ///
     /// # Errors
-    /// [`LayoutError::NegativeExtent`], [`LimitError::TooManyDims`], [`LayoutError::StrideCount`], [`LayoutError::SizeOverflow`],
-    /// [`LayoutError::ExtentOverflow`], [`LayoutError::NegativeOffset`].
+    /// [`LayoutError::NegativeExtent`], [`LimitError::TooManyDims`], [`LayoutError::StrideCount`],
+    /// [`LayoutError::SizeOverflow`], [`LayoutError::ExtentOverflow`],
+    /// [`LayoutError::NegativeOffset`].
     ///
     /// ```
     /// use usm_interface::{Dtype, Extent, Kind, Layout};
@@ -148,8 +152,8 @@ impl<const N: usize> Layout<N> {
         })
     }
 
-    /// As [`Layout::scaled`] into an empty layout: a layout is hundreds of bytes, which are better written where they stay.
-    /// After an error it holds nothing of use.
+    /// As [`Layout::scaled`] into an empty layout: a layout is hundreds of bytes, which are better
+    /// written where they stay. After an error it holds nothing of use.
     #[inline]
     pub(crate) fn set(
         &mut self,
@@ -179,12 +183,14 @@ impl<const N: usize> Layout<N> {
         self.offset = offset;
         self.strides_given = strides.is_some();
 
-        // From the last dimension to the first: the size without zero extents, as NumPy computes and refuses it.
+        // From the last dimension to the first: the size without zero extents, as NumPy computes
+        // and refuses it.
         let itemsize = i64::from(dtype.itemsize());
         let mut size = itemsize;
         let mut empty = itemsize == 0;
-        // Lowest and highest byte over all strides. The one only falls, the other only grows: whether a sum overflows does not
-        // depend on the order of the dimensions, and is looked at only when there are bytes.
+        // Lowest and highest byte over all strides. The one only falls, the other only grows:
+        // whether a sum overflows does not depend on the order of the dimensions, and is looked at
+        // only when there are bytes.
         let mut reach = Reach { low: offset, high: offset, overflow: false };
         let dims = own_shape.iter_mut().zip(own_strides).zip(shape).enumerate().rev();
         for (index, ((own_extent, own_stride), &extent)) in dims {
@@ -299,7 +305,8 @@ impl<const N: usize> Layout<N> {
         self.extent
     }
 
-    /// Whether the elements lie in C order without gaps. Dimensions of extent 1 may have any stride; an empty array is contiguous.
+    /// Whether the elements lie in C order without gaps. Dimensions of extent 1 may have any
+    /// stride; an empty array is contiguous.
     #[must_use]
     pub fn is_c_contiguous(&self) -> bool {
         self.contiguous(self.shape().iter().zip(self.strides()).rev())
@@ -328,7 +335,8 @@ impl<const N: usize> Layout<N> {
         true
     }
 
-    /// Whether it is proven that no two elements share a byte; `false` also when the test cannot tell.
+    /// Whether it is proven that no two elements share a byte; `false` also when the test cannot
+    /// tell.
     ///
     /// Zero strides and overlapping windows are legal to read, but must not become mutable slices.
     #[must_use]
@@ -367,7 +375,8 @@ impl<const N: usize> Layout<N> {
         true
     }
 
-    /// Proves that the array lies in `allocation` when `data[0]` is `address`. An array without bytes lies anywhere.
+    /// Proves that the array lies in `allocation` when `data[0]` is `address`. An array without
+    /// bytes lies anywhere.
     ///
     /// # Errors
     /// [`MemoryError::OutsideAllocation`] with the bytes relative to the allocation.

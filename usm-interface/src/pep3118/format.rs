@@ -138,9 +138,11 @@ fn write_scalar<W: Write>(out: &mut W, dtype: Dtype, natural: bool, order: &mut 
     }
 }
 
-/// Whether `@` says exactly this structure: every native member aligned at every level, every size a multiple of its alignment.
+/// Whether `@` says exactly this structure: every native member aligned at every level, every size
+/// a multiple of its alignment.
 fn is_natural(structure: Structure<'_, '_>) -> bool {
-    // Alignment of a structure = the largest of its members, found from the back in one pass over the pre-order table.
+    // Alignment of a structure = the largest of its members, found from the back in one pass over
+    // the pre-order table.
     let mut aligns = [1u32; MAX_NESTING + 2];
     let mut ok = true;
     for field in structure.fields.iter().rev() {

@@ -1,23 +1,30 @@
 //! PEP 3118 buffers: format strings (`T{i:a:=d:b:}`) and the checked [`Buffer`].
 //!
-//! Strides are in bytes. Byte-order characters are sticky; `@` aligns members to their C alignment, `^` is native without alignment.
+//! Strides are in bytes. Byte-order characters are sticky; `@` aligns members to their C alignment,
+//! `^` is native without alignment.
 //!
-//! **Sizes.** PEP 3118 has no trailing padding, but producers leave out what a C compiler adds at the end of a structure, so a format
-//! can be smaller than the buffer's `itemsize`. It is read twice at most: as written, then with the trailing padding of `@` structures.
-//! The reading whose size is `itemsize` is taken; if there is none, [`StructureError::FormatSize`] says both numbers.
+//! **Sizes.** PEP 3118 has no trailing padding, but producers leave out what a C compiler adds at
+//! the end of a structure, so a format can be smaller than the buffer's `itemsize`. It is read
+//! twice at most: as written, then with the trailing padding of `@` structures. The reading whose
+//! size is `itemsize` is taken; if there is none, [`StructureError::FormatSize`] says both numbers.
 //! [`Padding`] names what else a known producer leaves out; nothing of that is guessed by default.
 //!
-//! **Arrays of structures inside structures.** NumPy leaves out the trailing padding of their elements, and writes it behind the array or
-//! not at all ([numpy#7797](https://github.com/numpy/numpy/issues/7797)): `T{(2)T{i:a:b:b:}:n:6xd:d:}` is what it says for elements of 8 bytes and for
-//! packed ones of 5 alike. Where padding lies behind such an array, or is missing at the end, and is enough for a byte in each element, the
-//! format is refused with [`StructureError::AmbiguousPadding`]; otherwise it can only mean what it says, and so it does when the elements end
-//! with padding that is written. The same where padding that is
-//! not written lies in an inner structure or in front of one: there NumPy means what it writes, and a C compiler's description does not. A caller who knows that the
-//! producer writes what it means says so: [`Padding::C`], and [`Padding::Natural`] for ctypes.
+//! **Arrays of structures inside structures.** NumPy leaves out the trailing padding of their
+//! elements, and writes it behind the array or not at all
+//! ([numpy#7797](https://github.com/numpy/numpy/issues/7797)): `T{(2)T{i:a:b:b:}:n:6xd:d:}` is what
+//! it says for elements of 8 bytes and for packed ones of 5 alike. Where padding lies behind such
+//! an array, or is missing at the end, and is enough for a byte in each element, the format is
+//! refused with [`StructureError::AmbiguousPadding`]; otherwise it can only mean what it says, and
+//! so it does when the elements end with padding that is written. The same where padding that is
+//! not written lies in an inner structure or in front of one: there NumPy means what it writes, and
+//! a C compiler's description does not. A caller who knows that the producer writes what it means
+//! says so: [`Padding::C`], and [`Padding::Natural`] for ctypes.
 //!
-//! Of 307 buffers that NumPy, ctypes and others were seen to export, 295 are read so. One type of NumPy's needs [`Padding::C`] (an aligned array of
-//! structures, from each of three installations); nine of ctypes' are refused with [`StructureError::FormatSize`], because packed structures, bit-fields and
-//! unions are more than their formats say. Whatever was read is written with all its padding and reads as the same members at the same offsets.
+//! Of 307 buffers that NumPy, ctypes and others were seen to export, 295 are read so. One type of
+//! NumPy's needs [`Padding::C`] (an aligned array of structures, from each of three installations);
+//! nine of ctypes' are refused with [`StructureError::FormatSize`], because packed structures,
+//! bit-fields and unions are more than their formats say. Whatever was read is written with all its
+//! padding and reads as the same members at the same offsets.
 
 mod format;
 mod parser;
@@ -45,7 +52,8 @@ pub enum Padding {
     Trailing,
     /// All padding of C alignment, whatever the byte order says: ctypes.
     Natural,
-    /// None but that of `@` structures, also where these are elements of arrays: a producer that follows PEP 3118 and the rules of C.
+    /// None but that of `@` structures, also where these are elements of arrays: a producer that
+    /// follows PEP 3118 and the rules of C.
     C,
 }
 
@@ -61,7 +69,8 @@ pub struct Element<'a, 'f> {
 /// Parses a format of a buffer whose elements have `itemsize` bytes.
 ///
 /// # Errors
-/// [`SyntaxError::Syntax`](crate::SyntaxError::Syntax) with the byte offset, [`TypeError::UnknownKind`], [`StructureError::FormatSize`], and those of structures.
+/// [`SyntaxError::Syntax`](crate::SyntaxError::Syntax) with the byte offset,
+/// [`TypeError::UnknownKind`], [`StructureError::FormatSize`], and those of structures.
 ///
 /// ```
 /// use usm_interface::{Field, pep3118};
@@ -88,7 +97,8 @@ pub fn parse<'a, 'f>(
         }
         Ok(element(table.get_mut(..parsed.count).unwrap_or_default(), parsed.size))
     };
-    // In a C compiler's type no element of an array is cut short: there the second reading comes first.
+    // In a C compiler's type no element of an array is cut short: there the second reading comes
+    // first.
     let cut = padding == Padding::C && written.doubts.has_array();
     if size == itemsize && !cut {
         return found(written, table);
@@ -118,7 +128,8 @@ pub fn parse<'a, 'f>(
     Err(Key::Format.error(StructureError::FormatSize { format: size, itemsize }))
 }
 
-/// One unnamed element that is no array stands for itself: a scalar, raw bytes, or the members of `T{...}`.
+/// One unnamed element that is no array stands for itself: a scalar, raw bytes, or the members of
+/// `T{...}`.
 fn element<'a, 'f>(fields: &'f mut [Field<'a>], size: u32) -> Element<'a, 'f> {
     let structure = |fields: &'f [Field<'a>]| Element {
         dtype: Dtype::plain(Kind::Void, ByteOrder::None, size),
@@ -141,7 +152,8 @@ fn element<'a, 'f>(fields: &'f mut [Field<'a>], size: u32) -> Element<'a, 'f> {
 
 /// The fields of a `Py_buffer`, borrowed and unchecked.
 ///
-/// Exhaustive, because CPython's structure is: whoever reads one has an answer for every field, and one that is left out may be the one that refuses.
+/// Exhaustive, because CPython's structure is: whoever reads one has an answer for every field, and
+/// one that is left out may be the one that refuses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct RawBuffer<'a, 'f> {
     /// `format`; `None` for NULL, which means `B`.
@@ -256,7 +268,8 @@ impl<'a, 'f, const N: usize> Buffer<'a, 'f, N> {
             .check_inside(self.address.ok_or_else(|| Key::Data.error(EntryError::Missing))?, allocation)
     }
 
-    /// Writes the format. Native single elements are one native code (`d`), which is all that `memoryview` indexes.
+    /// Writes the format. Native single elements are one native code (`d`), which is all that
+    /// `memoryview` indexes.
     ///
     /// # Errors
     /// Those of `out`. That the element has a format was checked when the buffer was made.

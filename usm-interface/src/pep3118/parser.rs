@@ -30,8 +30,9 @@ pub(super) struct Parsed {
 
 /// Where NumPy says less than it means.
 ///
-/// It leaves the trailing padding of the elements of an array of structures out, and writes it behind the array or not at all (its issue
-/// 7797). Other padding it writes; a member it calls aligned (`@`) is so in the whole, and maybe not in its own structure.
+/// It leaves the trailing padding of the elements of an array of structures out, and writes it
+/// behind the array or not at all (its issue 7797). Other padding it writes; a member it calls
+/// aligned (`@`) is so in the whole, and maybe not in its own structure.
 #[derive(Clone, Copy)]
 pub(super) struct Doubts {
     /// Elements of the shortest array of structures; nothing without one.
@@ -50,8 +51,8 @@ impl Doubts {
         self.least.is_some()
     }
 
-    /// Whether the padding, and as many bytes as are `missing` at the end, are enough for one byte in each element of an array; or what is
-    /// not written may not be there.
+    /// Whether the padding, and as many bytes as are `missing` at the end, are enough for one byte
+    /// in each element of an array; or what is not written may not be there.
     pub(super) fn remain(self, missing: u64) -> bool {
         self.implied || self.least.is_some_and(|least| self.behind.saturating_add(missing) >= least)
     }
@@ -184,7 +185,8 @@ impl<'a, 't> Parser<'a, 't> {
     }
 
     fn items(&mut self) -> Result<()> {
-        // The names of large structures are looked at when they end, but what is wrong with them came before what is wrong behind them.
+        // The names of large structures are looked at when they end, but what is wrong with them
+        // came before what is wrong behind them.
         self.all_items()
             .map_err(|error| (0..=self.depth).find_map(|depth| self.repeated_at(depth)).unwrap_or(error))
     }
@@ -530,7 +532,8 @@ impl<'a, 't> Parser<'a, 't> {
         } else {
             None
         };
-        // Each name is written from where it is known: a name that passes through a variable is copied in odd pieces.
+        // Each name is written from where it is known: a name that passes through a variable is
+        // copied in odd pieces.
         match name.filter(|name| !name.is_empty()) {
             _ if pad => self.name(index, Name::Given(Str::new(""))),
             Some(name) => {

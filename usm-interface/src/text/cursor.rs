@@ -1,14 +1,15 @@
 //! Bytes instead of tokens: the reader below the straight paths of dictionaries and `descr`s.
 //!
-//! A straight path reads what producers print: one space at most between tokens, strings without escapes, numbers of at most 18
-//! digits. It answers `None` for everything else, good or bad, and the general parser then reads the text from its start: it alone
-//! decides what is an error and names the place. What a straight path accepts, the general parser accepts with the same result;
-//! a space in front of a text keeps it off the straight path, and so the properties and the fuzz targets hold the two against
-//! each other.
+//! A straight path reads what producers print: one space at most between tokens, strings without
+//! escapes, numbers of at most 18 digits. It answers `None` for everything else, good or bad, and
+//! the general parser then reads the text from its start: it alone decides what is an error and
+//! names the place. What a straight path accepts, the general parser accepts with the same result;
+//! a space in front of a text keeps it off the straight path, and so the properties and the fuzz
+//! targets hold the two against each other.
 //!
-//! Time goes into waiting for the position of the next token, not into instructions. So lengths come from branches, which are
-//! predicted, wherever a text tends to repeat them (keys, short numbers, type strings), and names are looked through eight bytes at
-//! a time.
+//! Time goes into waiting for the position of the next token, not into instructions. So lengths
+//! come from branches, which are predicted, wherever a text tends to repeat them (keys, short
+//! numbers, type strings), and names are looked through eight bytes at a time.
 
 /// Each byte 1, and each byte's highest bit.
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -41,7 +42,8 @@ impl MemberSpelling {
         let [open, quote, ..] = begin.to_le_bytes();
         let middle = u64::from_le_bytes([quote, b',', b' ', quote, 0, 0, 0, quote]);
         let known = matches!(open, b'(' | b'[') && matches!(quote, b'\'' | b'"');
-        // No text has two zero bytes here that are not behind its end, where the rest does not match.
+        // No text has two zero bytes here that are not behind its end, where the rest does not
+        // match.
         Self {
             begin: if known { begin } else { 0 },
             middle,
@@ -66,13 +68,15 @@ pub(crate) const fn name(text: &str) -> u64 {
     word
 }
 
-/// How many bytes of `word` lie before the first marked one; `marks` has the highest bit of marked bytes. 8 when there is none.
+/// How many bytes of `word` lie before the first marked one; `marks` has the highest bit of marked
+/// bytes. 8 when there is none.
 #[inline]
 const fn before(marks: u64) -> u32 {
     marks.trailing_zeros() / 8
 }
 
-/// Marks the zero bytes. Bytes above the first zero may be marked wrongly, so only the first mark counts; the same below.
+/// Marks the zero bytes. Bytes above the first zero may be marked wrongly, so only the first mark
+/// counts; the same below.
 #[inline]
 const fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHS
@@ -182,13 +186,15 @@ impl<'a> Cursor<'a> {
         Some(close)
     }
 
-    /// The first four letters of a quoted key, which tell all keys but `typestr` and `typedescr` apart. The cursor stays.
+    /// The first four letters of a quoted key, which tell all keys but `typestr` and `typedescr`
+    /// apart. The cursor stays.
     #[inline(always)]
     pub(crate) fn key(&self) -> u64 {
         lowest(self.word_at(self.pos.wrapping_add(1)), 4)
     }
 
-    /// Takes `key` in quotes and the colon. That the length is known here and not found in the text spares the reads behind it a wait.
+    /// Takes `key` in quotes and the colon. That the length is known here and not found in the text
+    /// spares the reads behind it a wait.
     #[inline(always)]
     pub(crate) fn take_key(&mut self, key: &'static str) -> Option<()> {
         let quote = self.quote()?;
@@ -238,8 +244,9 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `('name', '<f4')`, the member of most structures: its name and the three characters of its type, which `element` reads.
-    /// Without such a member, or when `element` has no answer, the cursor stays.
+    /// `('name', '<f4')`, the member of most structures: its name and the three characters of its
+    /// type, which `element` reads. Without such a member, or when `element` has no answer, the
+    /// cursor stays.
     #[inline]
     pub(crate) fn plain_member<T>(
         &mut self,
@@ -293,7 +300,8 @@ impl<'a> Cursor<'a> {
     }
 
     /// A number without sign and of at most 18 digits.
-    // One digit after another: branches are predicted, so that what follows does not wait for the count of digits.
+    // One digit after another: branches are predicted, so that what follows does not wait for the
+    // count of digits.
     #[inline]
     pub(crate) fn number(&mut self) -> Option<u64> {
         let digits = self.text.as_bytes().get(self.pos..)?;

@@ -1,8 +1,10 @@
-//! One lexer for Python literals and JSON: `True`/`true`, `None`/`null`, tuples and lists, both quotes.
+//! One lexer for Python literals and JSON: `True`/`true`, `None`/`null`, tuples and lists, both
+//! quotes.
 //!
-//! One pass, one byte of lookahead, no allocation, no recursion: the open brackets are bits of two words.
-//! Strings are borrowed with their escapes and decoded when read ([`Str`]). What Python prints for objects
-//! that have no literal (`<queue at 0x7f..>`, `array(3.)`) is one [`Token::Opaque`].
+//! One pass, one byte of lookahead, no allocation, no recursion: the open brackets are bits of two
+//! words. Strings are borrowed with their escapes and decoded when read ([`Str`]). What Python
+//! prints for objects that have no literal (`<queue at 0x7f..>`, `array(3.)`) is one
+//! [`Token::Opaque`].
 
 mod cursor;
 

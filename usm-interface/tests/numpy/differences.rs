@@ -1,5 +1,6 @@
-//! The differences from NumPy that are meant, one by one: what the crate page lists. Each says what is read here in NumPy mode, by
-//! NumPy 2 and by NumPy 1; a NumPy that changes its mind fails the test.
+//! The differences from NumPy that are meant, one by one: what the crate page lists. Each says what
+//! is read here in NumPy mode, by NumPy 2 and by NumPy 1; a NumPy that changes its mind fails the
+//! test.
 
 use serde_json::Value;
 use usm_interface::text::Lexer;

@@ -1,4 +1,5 @@
-//! Formats of NumPy's structured types: what is taken lies where NumPy has it, and what cannot be told is refused.
+//! Formats of NumPy's structured types: what is taken lies where NumPy has it, and what cannot be
+//! told is refused.
 
 use usm_interface::pep3118::{self, Padding};
 use usm_interface::{ErrorKind, Field, StructureError, members};

@@ -1,7 +1,8 @@
-//! Type strings and `descr`s against NumPy 1.26 and 2.x: sizes, offsets, alignments, names and titles are the same, or the difference is
-//! one that is meant.
+//! Type strings and `descr`s against NumPy 1.26 and 2.x: sizes, offsets, alignments, names and
+//! titles are the same, or the difference is one that is meant.
 //!
-//! `USM_PYTHON` and `USM_NUMPY_1` name the NumPys; `USM_NUMPY_CASES` the number of cases of each (default 100,000).
+//! `USM_PYTHON` and `USM_NUMPY_1` name the NumPys; `USM_NUMPY_CASES` the number of cases of each
+//! (default 100,000).
 
 mod ask;
 mod differences;
@@ -44,13 +45,15 @@ fn compare(numpy: NumPy, table: &[Field<'_>], expect: &Value) -> Result<(), Stri
     Ok(())
 }
 
-/// Intended: NumPy 1 reads the shape `1` as none, and warns that this will change; NumPy 2 reads it as we do.
+/// Intended: NumPy 1 reads the shape `1` as none, and warns that this will change; NumPy 2 reads it
+/// as we do.
 fn same_shape(numpy: NumPy, here: &[u32], expect: &Value) -> bool {
     let is = |dims: &[u32]| expect.as_array().is_some_and(|shape| shape.iter().eq(dims.iter()));
     is(here) || (numpy == NumPy::One && matches!(here, [1, rest @ ..] if is(rest)))
 }
 
-/// What we make of a type in NumPy mode, compared with NumPy's answer; `Err` is a difference that is not meant.
+/// What we make of a type in NumPy mode, compared with NumPy's answer; `Err` is a difference that
+/// is not meant.
 fn check(version: NumPy, text: &str, numpy: &Value, refused_here: &mut usize) -> Result<(), String> {
     let policy = Policy { mode: Mode::Numpy, objects: Objects::Describe, ..Policy::default() };
     let accepted = numpy["error"].is_null();
@@ -102,7 +105,8 @@ fn wraps(version: NumPy, text: &str, numpy: &Value) -> bool {
     version == NumPy::One && (beyond || numpy["itemsize"].as_i64().is_some_and(|size| size < 0))
 }
 
-/// Intended: raw bytes keep the order they were written with (`<V2` is how bfloat16 is exported); NumPy drops it.
+/// Intended: raw bytes keep the order they were written with (`<V2` is how bfloat16 is exported);
+/// NumPy drops it.
 fn spelled(typestr: &Value) -> String {
     let text = typestr.as_str().unwrap_or_default();
     if text.get(1..2) == Some("V") { text.replacen(['<', '>'], "|", 1) } else { text.to_owned() }
@@ -111,7 +115,8 @@ fn spelled(typestr: &Value) -> String {
 /// Type strings that NumPy takes and no array interface means.
 fn is_intended_refusal(text: &str) -> bool {
     let letters = text.trim_start_matches(['<', '>', '|', '=']);
-    // A bare kind letter: `S`, `U`, `V`, `m`, `M` without a size say nothing of the element's size; `f`, `c`, `i` are C types with an order.
+    // A bare kind letter: `S`, `U`, `V`, `m`, `M` without a size say nothing of the element's size;
+    // `f`, `c`, `i` are C types with an order.
     let bare = letters.len() == 1;
     // A unit on a datetime without size.
     let sizeless = letters.starts_with("M[") || letters.starts_with("m[");

@@ -1,5 +1,5 @@
-//! The straight paths against the general ones. A space in front of a text keeps it off the straight path, and so does the order `=`
-//! of a type string.
+//! The straight paths against the general ones. A space in front of a text keeps it off the
+//! straight path, and so does the order `=` of a type string.
 
 use usm_interface::descr::parse as read_descr;
 use usm_interface::value::Str;

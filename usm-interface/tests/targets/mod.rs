@@ -1,6 +1,8 @@
-//! The invariants, as functions of bytes: the fuzz targets call them, and the corpora run through them as ordinary tests.
+//! The invariants, as functions of bytes: the fuzz targets call them, and the corpora run through
+//! them as ordinary tests.
 //!
-//! Accepted means inside: every element lies in the extent. Written again means the same. Strict is a part of NumPy mode.
+//! Accepted means inside: every element lies in the extent. Written again means the same. Strict is
+//! a part of NumPy mode.
 
 #![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some of the functions; the fuzz targets take them by name.
 
@@ -52,7 +54,8 @@ pub fn check_layout(layout: &Layout<N>) {
     }
 }
 
-/// An address and its layout stay in the address space, and in exactly the allocation that the extent says.
+/// An address and its layout stay in the address space, and in exactly the allocation that the
+/// extent says.
 fn check_inside(layout: &Layout<N>, address: u64) {
     if layout.nbytes() == 0 {
         return;
@@ -293,7 +296,8 @@ fn orderless(dtype: Dtype) -> Dtype {
     if dtype.kind() == Kind::Void { Dtype::void(dtype.itemsize()).expect("it had this size") } else { dtype }
 }
 
-/// PEP 3118: the first two bytes are the itemsize, the third the padding policy, the rest is the format.
+/// PEP 3118: the first two bytes are the itemsize, the third the padding policy, the rest is the
+/// format.
 pub fn format(data: &[u8]) {
     let [low, high, padding, format @ ..] = data else { return };
     let Ok(format) = core::str::from_utf8(format) else { return };

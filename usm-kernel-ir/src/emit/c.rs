@@ -131,7 +131,8 @@ impl<'k> Writer<'k> {
                     let constant =
                         if matches!(array.space, Space::Read | Space::Constant(_)) { "const " } else { "" };
                     let constant = if memory == "__constant " { "" } else { constant };
-                    // Only where nobody writes: what another item writes and this one reads behind a barrier, it reaches through a pointer of its own.
+                    // Only where nobody writes: what another item writes and this one reads behind
+                    // a barrier, it reaches through a pointer of its own.
                     let restrict = match (&array.space, open_cl) {
                         (Space::Read, true) => "restrict ",
                         (Space::Read, false) => "__restrict__ ",
@@ -405,7 +406,8 @@ impl<'k> Writer<'k> {
             let prefix = if element.bits() == 64 { "atom" } else { "atomic" };
             return format!("{prefix}_{name}({to}, {value})");
         }
-        // CUDA has additions and exchanges of unsigned words only, which are those of signed ones too.
+        // CUDA has additions and exchanges of unsigned words only, which are those of signed ones
+        // too.
         let c = self.ty(element);
         let unsigned = self.ty(element.unsigned());
         let name = match operation {

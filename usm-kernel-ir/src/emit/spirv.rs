@@ -1,6 +1,7 @@
 //! SPIR-V for kernels: 64-bit pointers, the memory model of OpenCL.
 //!
-//! Variables are memory of the function, as an unoptimising compiler has them; drivers make registers of them.
+//! Variables are memory of the function, as an unoptimising compiler has them; drivers make
+//! registers of them.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -261,7 +262,8 @@ impl Writer<'_> {
             Scalar::Bool if literal.bits != 0 => self.builder.constant_true(ty),
             Scalar::Bool => self.builder.constant_false(ty),
             other if other.bits() == 64 => self.builder.constant_bit64(ty, literal.bits),
-            // The high bits of a narrow integer are its sign, or zeros as it is declared without one.
+            // The high bits of a narrow integer are its sign, or zeros as it is declared without
+            // one.
             Scalar::I8 => self.builder.constant_bit32(ty, u32::from(literal.bits as u8)),
             Scalar::I16 => self.builder.constant_bit32(ty, u32::from(literal.bits as u16)),
             _ => self.builder.constant_bit32(ty, literal.bits as u32),
@@ -800,7 +802,8 @@ impl Writer<'_> {
         self.op(op, ty, &[value])
     }
 
-    /// From a floating point number, with the nearest integer for what is too large, and 0 for a NaN.
+    /// From a floating point number, with the nearest integer for what is too large, and 0 for a
+    /// NaN.
     fn saturate(&mut self, from: Scalar, to: Scalar, value: Word) -> Word {
         let (ty, bool) = (self.ty(to), self.ty(Scalar::Bool));
         let bits = if to.is_signed() { to.bits() - 1 } else { to.bits() };

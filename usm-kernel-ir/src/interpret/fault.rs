@@ -74,7 +74,8 @@ pub enum Fault {
         /// Elements of the array.
         len: u64,
     },
-    /// Two work-items touch one element with no barrier between, one of them writes, and not both atomically.
+    /// Two work-items touch one element with no barrier between, one of them writes, and not both
+    /// atomically.
     Race {
         /// Name of the array.
         array: String,
@@ -94,7 +95,8 @@ pub enum Fault {
     },
     /// An item waits at a barrier that another item of its group does not reach.
     Divergence {
-        /// Who waits at which barrier, and who does not come: the barrier at which that one waits, or where it ended.
+        /// Who waits at which barrier, and who does not come: the barrier at which that one waits,
+        /// or where it ended.
         items: Box<[Site; 2]>,
         /// Whether the other one ended, or waits at another barrier or in another round of a loop.
         ended: bool,

@@ -44,7 +44,8 @@ pub struct Input {
     /// Items of a group.
     pub(super) local: [u64; 3],
     pub(super) groups: [u64; 3],
-    /// For each array of the kernel, words of [`Literal::bits`]; of local and private ones only as many as there are, all of them 0.
+    /// For each array of the kernel, words of [`Literal::bits`]; of local and private ones only as
+    /// many as there are, all of them 0.
     pub(super) arrays: Vec<Vec<u64>>,
     /// Elements of each array.
     pub(super) lengths: Vec<u64>,
@@ -52,7 +53,8 @@ pub struct Input {
 }
 
 impl Input {
-    /// A launch of a verified kernel. Sizes are one number for each dimension of the kernel, arguments one for each parameter.
+    /// A launch of a verified kernel. Sizes are one number for each dimension of the kernel,
+    /// arguments one for each parameter.
     ///
     /// # Errors
     /// What does not fit.

@@ -26,7 +26,8 @@ pub(super) struct Machine<'k> {
     group: u64,
     /// Items of a group.
     items: u64,
-    /// Numbers of the stretches between two barriers, over all groups: for local and for global memory.
+    /// Numbers of the stretches between two barriers, over all groups: for local and for global
+    /// memory.
     phases: [u32; 2],
     item: u64,
     global_ids: [u64; 3],
@@ -152,7 +153,8 @@ impl<'k> Machine<'k> {
         }
     }
 
-    /// What all items wait at, in the same round of every loop around it; nothing where all of them ended.
+    /// What all items wait at, in the same round of every loop around it; nothing where all of them
+    /// ended.
     fn met(&mut self, code: &Code<'k>, items: &[Item]) -> Result<Option<&'k Stmt>, Fault> {
         let waiting = items.iter().position(|item| matches!(item.stop, Stop::Barrier(_)));
         let Some((waiting, one)) = waiting.map(|place| (place, &items[place])) else { return Ok(None) };

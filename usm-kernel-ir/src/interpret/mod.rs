@@ -1,7 +1,8 @@
-//! Runs a kernel as its nodes say: the oracle of all writers, and the check of a launch without a device.
+//! Runs a kernel as its nodes say: the oracle of all writers, and the check of a launch without a
+//! device.
 //!
-//! Each work-item runs up to a barrier, then the next one does. Every element remembers who touched it, so that a race is found in whatever order
-//! the items run.
+//! Each work-item runs up to a barrier, then the next one does. Every element remembers who touched
+//! it, so that a race is found in whatever order the items run.
 
 mod code;
 mod fault;
@@ -65,13 +66,15 @@ pub struct Interpreter<'k> {
 }
 
 impl<'k> Interpreter<'k> {
-    /// A launch of a verified kernel, of which `input` was made. `steps` limits the statements that all items run together.
+    /// A launch of a verified kernel, of which `input` was made. `steps` limits the statements that
+    /// all items run together.
     #[must_use]
     pub const fn new(kernel: &'k Kernel, input: Input, order: Order, steps: u64) -> Self {
         Self { kernel, input, order, steps }
     }
 
-    /// Runs it. The bytes of each array that is a parameter afterwards, in the order of the parameters.
+    /// Runs it. The bytes of each array that is a parameter afterwards, in the order of the
+    /// parameters.
     ///
     /// # Errors
     /// The first [`Fault`].
@@ -106,11 +109,13 @@ impl core::fmt::Display for CheckError {
 
 impl core::error::Error for CheckError {}
 
-/// Runs a launch on copies of its arguments, in three orders of items and groups, and gives the first fault: an index outside, two items that
-/// race, local or private memory that is read before it is written, or a barrier that not all items of a group reach.
+/// Runs a launch on copies of its arguments, in three orders of items and groups, and gives the
+/// first fault: an index outside, two items that race, local or private memory that is read before
+/// it is written, or a barrier that not all items of a group reach.
 ///
-/// `global` and `local` have a number for each dimension, `arguments` one for each parameter. A kernel needs no proof for it, and may be one of
-/// which [`verify`](crate::verify) refuses a barrier. `steps` limits the statements that all items run together in one order.
+/// `global` and `local` have a number for each dimension, `arguments` one for each parameter. A
+/// kernel needs no proof for it, and may be one of which [`verify`](crate::verify) refuses a
+/// barrier. `steps` limits the statements that all items run together in one order.
 ///
 /// The time is some 50 ns a node that runs, the memory some 200 bytes an element.
 ///

@@ -15,7 +15,8 @@ pub(super) struct Touch {
 }
 
 impl Touch {
-    /// Whether nothing orders two accesses. Groups run in any order and at once; barriers order what the items of one group do.
+    /// Whether nothing orders two accesses. Groups run in any order and at once; barriers order
+    /// what the items of one group do.
     const fn unordered(&self, other: &Self) -> bool {
         self.item != other.item && (self.group != other.group || self.phase == other.phase)
     }

@@ -19,7 +19,8 @@ fn float(ty: Scalar, word: u64) -> f64 {
     if ty == Scalar::F32 { f64::from(literal.to_f32()) } else { literal.to_f64() }
 }
 
-/// A result in the type's own precision. One operation of `f64` on `f32` rounds as that of `f32` does.
+/// A result in the type's own precision. One operation of `f64` on `f32` rounds as that of `f32`
+/// does.
 fn rounded(ty: Scalar, value: f64) -> u64 {
     if ty == Scalar::F32 { Literal::f32(value as f32).bits } else { Literal::f64(value).bits }
 }

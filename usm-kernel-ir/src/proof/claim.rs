@@ -6,7 +6,8 @@ use super::number::Number;
 use crate::kernel::{ArrayId, Place};
 use crate::scalar::Literal;
 
-/// What a launch knows: sizes of the range in each dimension, lengths of all arrays, values of all scalars.
+/// What a launch knows: sizes of the range in each dimension, lengths of all arrays, values of all
+/// scalars.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<'s> {
     /// Items of the range.
@@ -24,8 +25,8 @@ pub struct Shape<'s> {
 pub enum Condition {
     /// The first is not above the second.
     AtMost(Number, Number),
-    /// Sums of digits by their weights, and of a shift from zero up to the number, are equal for equal items only: in the order of their
-    /// weights, each weight exceeds all that lies below it.
+    /// Sums of digits by their weights, and of a shift from zero up to the number, are equal for
+    /// equal items only: in the order of their weights, each weight exceeds all that lies below it.
     Distinct(Vec<Digit>, Number),
     /// One of these lists holds.
     Any(Vec<Vec<Condition>>),
@@ -138,7 +139,8 @@ impl Condition {
     }
 }
 
-/// Whether digits, each a weight and how many values it has, are told apart by their sum and a shift from zero up to `shift`.
+/// Whether digits, each a weight and how many values it has, are told apart by their sum and a
+/// shift from zero up to `shift`.
 pub(crate) fn distinct(digits: &mut [(i64, i64)], shift: i64) -> bool {
     digits.sort_unstable_by_key(|(weight, _)| weight.unsigned_abs());
     let mut below = shift;

@@ -5,8 +5,8 @@ use alloc::rc::Rc;
 use super::claim::Shape;
 use crate::kernel::{ArrayId, ValueId};
 
-/// A number that follows from range, lengths and scalars. All arithmetic is that of `i64` and gives nothing where it overflows, so nothing
-/// that holds of such numbers is an artefact of wrapping.
+/// A number that follows from range, lengths and scalars. All arithmetic is that of `i64` and gives
+/// nothing where it overflows, so nothing that holds of such numbers is an artefact of wrapping.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Number {
     /// This number.

@@ -1,6 +1,7 @@
 //! Accesses of two items that may meet.
 //!
-//! To a global array all accesses of a launch are compared, because groups are not ordered. To a local array those between two barriers.
+//! To a global array all accesses of a launch are compared, because groups are not ordered. To a
+//! local array those between two barriers.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -109,7 +110,8 @@ fn opened(walker: &mut Walker<'_>, index: &Linear, names: &mut Vec<(Atom, Atom)>
 /// Equal indices mean equal items.
 fn distinct(walker: &mut Walker<'_>, one: &Access, two: &Access, grouped: bool) -> Option<Vec<Condition>> {
     let mut requires = [one.requires.clone(), two.requires.clone()].concat();
-    // The guards of a loop that counts say how far it goes; its steps are numbered anew, so what they say is taken first.
+    // The guards of a loop that counts say how far it goes; its steps are numbered anew, so what
+    // they say is taken first.
     let mut names = Vec::new();
     let (first_extents, second_extents) = (loop_limits(walker, one), loop_limits(walker, two));
     let mut first = opened(walker, &one.index, &mut names);

@@ -256,8 +256,8 @@ impl Walker<'_> {
         Some(Known { sum: Linear::atom(atom), requires })
     }
 
-    /// The rounds of a loop, whose variables `enter` gives what is known of them. With barriers inside, twice, so that what follows the last barrier
-    /// meets what precedes the first.
+    /// The rounds of a loop, whose variables `enter` gives what is known of them. With barriers
+    /// inside, twice, so that what follows the last barrier meets what precedes the first.
     fn rounds(
         &mut self,
         stmt: &Stmt,
@@ -293,7 +293,8 @@ impl Walker<'_> {
         state.open.extend(skipped);
     }
 
-    /// What is known of the variables that a `while` loop changes: those that only grow by a step, or only shrink.
+    /// What is known of the variables that a `while` loop changes: those that only grow by a step,
+    /// or only shrink.
     fn count(&mut self, body: &[Stmt], before: &State, condition: &Expr, state: &mut State) {
         let mut set = Vec::new();
         assigned(body, &mut set);
@@ -650,7 +651,8 @@ impl Walker<'_> {
         self.unknown_of(expr, low, high, requires)
     }
 
-    /// What has to hold so that a value of this type is its sum, not wrapped; nothing where that cannot be said.
+    /// What has to hold so that a value of this type is its sum, not wrapped; nothing where that
+    /// cannot be said.
     fn exact(&self, known: &Known, ty: Scalar, guards: &[Guard]) -> Option<Vec<Condition>> {
         let mut requires = known.requires.clone();
         if let ([(_, weight)], Number::Constant(0)) = (&known.sum.terms[..], &known.sum.constant) {

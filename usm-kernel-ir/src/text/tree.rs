@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use crate::error::Refusal;
 use crate::kernel::Place;
 
-/// Nested lists in a text. Readers, writers and passes go down recursively, so deeper text is refused.
+/// Nested lists in a text. Readers, writers and passes go down recursively, so deeper text is
+/// refused.
 pub(crate) const DEPTH: usize = 96;
 
 /// A word, a text in quotes, or a list; with its place in the text.

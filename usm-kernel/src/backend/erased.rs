@@ -1,4 +1,5 @@
-//! [`Dyn`]: whatever runtime was chosen at run time. A bound module knows its backend, so that a launch needs no match.
+//! [`Dyn`]: whatever runtime was chosen at run time. A bound module knows its backend, so that a
+//! launch needs no match.
 
 use alloc::sync::Arc;
 use core::any::{Any, TypeId};
@@ -80,7 +81,8 @@ impl<B: Programmable + 'static> ErasedFunction for FunctionOf<B> {
     }
 }
 
-/// What a backend that takes code is to [`Dyn`]: the table that its [`Backend::extension`](usm_core::Backend::extension) gives out.
+/// What a backend that takes code is to [`Dyn`]: the table that its
+/// [`Backend::extension`](usm_core::Backend::extension) gives out.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernels {
     formats: fn(&DynContext) -> Formats,
@@ -94,7 +96,8 @@ impl Kernels {
         Self { formats: formats::<B>, build: build::<B> }
     }
 
-    /// The answer of `B` to [`Backend::extension`](usm_core::Backend::extension) where this table is `wanted`.
+    /// The answer of `B` to [`Backend::extension`](usm_core::Backend::extension) where this table
+    /// is `wanted`.
     #[must_use]
     pub fn extension<B: Programmable + 'static>(wanted: TypeId) -> Option<&'static dyn Any> {
         let table: &'static Self = const { &Self::of::<B>() };

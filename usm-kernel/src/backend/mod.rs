@@ -1,7 +1,7 @@
 //! Backends whose devices run code that a runtime compiles or loads.
 //!
-//! [`Programmable`] is what usm-kernel asks of a backend beside [`Backend`]. The backends of runtimes take code; those of
-//! the host take none, and run the host bodies of kernels instead.
+//! [`Programmable`] is what usm-kernel asks of a backend beside [`Backend`]. The backends of
+//! runtimes take code; those of the host take none, and run the host bodies of kernels instead.
 
 mod erased;
 mod host;
@@ -57,7 +57,8 @@ impl Grid {
         self.local
     }
 
-    /// The sizes with the fastest dimension first, 1 behind the slowest one: the order of OpenCL and CUDA.
+    /// The sizes with the fastest dimension first, 1 behind the slowest one: the order of OpenCL
+    /// and CUDA.
     #[inline]
     #[must_use]
     pub fn fastest_first(&self, sizes: [u64; 3]) -> [u64; 3] {
@@ -87,9 +88,9 @@ pub enum Slot<'s> {
 /// A backend that runs code which its runtime compiles or loads.
 ///
 /// # Safety
-/// [`launch`](Self::launch) runs the function it is given over the grid it is given, after the events it is given, and its event is
-/// complete when the function no longer runs; an error means that nothing was submitted. A function keeps what it needs of
-/// its module, also while it runs.
+/// [`launch`](Self::launch) runs the function it is given over the grid it is given, after the
+/// events it is given, and its event is complete when the function no longer runs; an error means
+/// that nothing was submitted. A function keeps what it needs of its module, also while it runs.
 pub unsafe trait Programmable: Backend {
     /// Code that was built.
     type Module: Debug + Send + Sync;
@@ -114,8 +115,8 @@ pub unsafe trait Programmable: Backend {
     /// Runs a function of the queue's context.
     ///
     /// # Safety
-    /// The function's code may run with these arguments over this grid: what it touches is live, and not accessed in
-    /// conflict, until the event is complete.
+    /// The function's code may run with these arguments over this grid: what it touches is live,
+    /// and not accessed in conflict, until the event is complete.
     ///
     /// # Errors
     /// The runtime's.

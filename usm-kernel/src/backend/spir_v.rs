@@ -1,6 +1,8 @@
-//! What a SPIR-V module says before a driver sees it: its bounds, and the parameters of its kernels.
+//! What a SPIR-V module says before a driver sees it: its bounds, and the parameters of its
+//! kernels.
 //!
-//! Compilers of drivers walk a module by the lengths inside it, and some end the process when these are wrong.
+//! Compilers of drivers walk a module by the lengths inside it, and some end the process when these
+//! are wrong.
 
 use alloc::collections::BTreeMap;
 use alloc::format;

@@ -1,7 +1,8 @@
-//! Phased execution: groups one after the other, the items of a phase one after the other, on the calling thread.
+//! Phased execution: groups one after the other, the items of a phase one after the other, on the
+//! calling thread.
 //!
-//! The loop over the groups is compiled together with the body, so that a phase over a slice becomes the loop that one
-//! would write by hand.
+//! The loop over the groups is compiled together with the body, so that a phase over a slice
+//! becomes the loop that one would write by hand.
 
 use crate::argument::Signature;
 use crate::error::LaunchError;
@@ -11,9 +12,11 @@ use crate::local::LocalSignature;
 use crate::order::Order;
 use crate::range::NdRange;
 
-/// Runs a kernel over plain slices, without a queue: what a launch does on the host, for tests, benches and images.
+/// Runs a kernel over plain slices, without a queue: what a launch does on the host, for tests,
+/// benches and images.
 ///
-/// `region` holds the local and private arrays; [`Description::local`](crate::Description) says how many bytes suffice.
+/// `region` holds the local and private arrays; [`Description::local`](crate::Description) says how
+/// many bytes suffice.
 ///
 /// ```
 /// use usm_kernel::host::phased;

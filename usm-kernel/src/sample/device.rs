@@ -1,8 +1,8 @@
 //! The samples' code for devices, beside their host bodies.
 //!
-//! SPIR-V is made of the OpenCL C by `cargo xtask spirv`, which also checks that it still is what the source gives.
-//! The code is written for any range and length that the kernels accept: parts of an array are cut with saturating arithmetic, as
-//! [`Group::chunk`](crate::Group::chunk) does.
+//! SPIR-V is made of the OpenCL C by `cargo xtask spirv`, which also checks that it still is what
+//! the source gives. The code is written for any range and length that the kernels accept: parts of
+//! an array are cut with saturating arithmetic, as [`Group::chunk`](crate::Group::chunk) does.
 
 use super::{Histogram, Matmul, Reduce, Reverse, Saxpy, ScanCarry, ScanParts};
 use crate::executable::DeviceCode;
@@ -16,13 +16,15 @@ macro_rules! code {
     };
 }
 
-/// Elements of an array of `len` that a group of `range` has, when each item has `per_item` of them; and `len`.
+/// Elements of an array of `len` that a group of `range` has, when each item has `per_item` of
+/// them; and `len`.
 fn part_and_len(range: &NdRange<1>, per_item: usize, len: usize) -> [u64; 2] {
     let len = len as u64;
     [range.local().items().saturating_mul(per_item as u64).min(len), len]
 }
 
-// SAFETY: an item reads and writes its own element of `a`, which has one for each item, and of local memory; the barrier lies between.
+// SAFETY: an item reads and writes its own element of `a`, which has one for each item, and of
+// local memory; the barrier lies between.
 unsafe impl DeviceCode<1> for Reverse {
     code!("reverse");
     type Numbers = [u64; 0];
@@ -42,7 +44,8 @@ unsafe impl DeviceCode<1> for Saxpy {
     }
 }
 
-// SAFETY: reads end at `len`, local memory has one element for each item, and `sums` one for each group, which its first item writes.
+// SAFETY: reads end at `len`, local memory has one element for each item, and `sums` one for each
+// group, which its first item writes.
 unsafe impl DeviceCode<1> for Reduce {
     code!("reduce");
     type Numbers = [u64; 2];
@@ -52,7 +55,8 @@ unsafe impl DeviceCode<1> for Reduce {
     }
 }
 
-// SAFETY: reads end at `len`, a byte is below the 256 elements of `bins` and `counts`, and both are added to atomically.
+// SAFETY: reads end at `len`, a byte is below the 256 elements of `bins` and `counts`, and both are
+// added to atomically.
 unsafe impl DeviceCode<1> for Histogram {
     code!("histogram");
     type Numbers = [u64; 2];
@@ -62,8 +66,8 @@ unsafe impl DeviceCode<1> for Histogram {
     }
 }
 
-// SAFETY: rows and columns beyond the matrices are left out, an element of `c` has one item, the tile has the 16 x 16 elements that
-// `local` asks for, and all items pass all barriers.
+// SAFETY: rows and columns beyond the matrices are left out, an element of `c` has one item, the
+// tile has the 16 x 16 elements that `local` asks for, and all items pass all barriers.
 unsafe impl DeviceCode<2> for Matmul {
     code!("matmul");
     type Numbers = [u64; 3];
@@ -73,8 +77,9 @@ unsafe impl DeviceCode<2> for Matmul {
     }
 }
 
-// SAFETY: an item has its own elements of both arrays, which end at `len`; `output` is as long, local arrays have one element
-// for each item, and `sums` one for each group, which its first item writes.
+// SAFETY: an item has its own elements of both arrays, which end at `len`; `output` is as long,
+// local arrays have one element for each item, and `sums` one for each group, which its first item
+// writes.
 unsafe impl DeviceCode<1> for ScanParts {
     code!("scan");
     type Numbers = [u64; 2];
@@ -84,8 +89,9 @@ unsafe impl DeviceCode<1> for ScanParts {
     }
 }
 
-// SAFETY: an item has its own elements of `output`, which end at `len`; `sums` has one element for each group of the range, which the item counts
-// by itself: where a launch has none, the device's groups are others.
+// SAFETY: an item has its own elements of `output`, which end at `len`; `sums` has one element for
+// each group of the range, which the item counts by itself: where a launch has none, the device's
+// groups are others.
 unsafe impl DeviceCode<1> for ScanCarry {
     code!("scan");
     type Numbers = [u64; 2];

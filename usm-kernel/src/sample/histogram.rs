@@ -9,7 +9,8 @@ use crate::local::Zeroed;
 use crate::order::Order;
 use crate::range::NdRange;
 
-/// `counts[v]` += how often `v` occurs in `values`; `per_item` values a work-item, fewer where the array ends.
+/// `counts[v]` += how often `v` occurs in `values`; `per_item` values a work-item, fewer where the
+/// array ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Histogram {
     pub(super) per_item: usize,
@@ -73,7 +74,8 @@ impl Kernel<1> for Histogram {
         let bins = &mut bins[..Self::BINS];
         let part = group.chunk(values, size.saturating_mul(self.per_item));
         for item in group.items() {
-            // Consecutive values: the items of a group run in turn, so this is where the cache line is.
+            // Consecutive values: the items of a group run in turn, so this is where the cache line
+            // is.
             let start = item.local().saturating_mul(self.per_item).min(part.len());
             let end = start.saturating_add(self.per_item).min(part.len());
             for value in &part[start..end] {

@@ -12,8 +12,9 @@ use crate::range::{NdRange, RangeError};
 
 /// `c = a * b` for row-major matrices: `a` of `rows x inner`, `b` of `inner x columns`.
 ///
-/// A work-item computes [`Matmul::WIDTH`] neighbouring elements of one row, which it keeps in private memory from one
-/// tile to the next; a group has one column of items and shares its tile of `b`. Sizes need not divide.
+/// A work-item computes [`Matmul::WIDTH`] neighbouring elements of one row, which it keeps in
+/// private memory from one tile to the next; a group has one column of items and shares its tile of
+/// `b`. Sizes need not divide.
 #[derive(Clone, Copy, Debug)]
 pub struct Matmul {
     pub(super) rows: usize,

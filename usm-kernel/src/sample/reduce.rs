@@ -9,7 +9,8 @@ use crate::local::Local;
 use crate::order::Order;
 use crate::range::NdRange;
 
-/// `sums[group]` = the sum of the group's part of `a`: `per_item` elements a work-item, fewer where the array ends.
+/// `sums[group]` = the sum of the group's part of `a`: `per_item` elements a work-item, fewer where
+/// the array ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Reduce {
     pub(super) per_item: usize,
@@ -104,7 +105,8 @@ impl Kernel<1> for Reduce {
     }
 }
 
-/// Adds all whole blocks of `ROWS` rows to `sums`, neighbouring items reading neighbouring elements; what is left.
+/// Adds all whole blocks of `ROWS` rows to `sums`, neighbouring items reading neighbouring
+/// elements; what is left.
 #[inline]
 fn add_blocks<'a, const SIZE: usize, O: Order>(
     group: &Group<'_, Reduce, 1, O>,
@@ -131,7 +133,8 @@ fn add_blocks<'a, const SIZE: usize, O: Order>(
     rest
 }
 
-/// The sum of `a`, in groups of `group` items, by host bodies: partial sums are reduced again until one is left.
+/// The sum of `a`, in groups of `group` items, by host bodies: partial sums are reduced again until
+/// one is left.
 ///
 /// # Errors
 /// Those of the launches and of the copy back.

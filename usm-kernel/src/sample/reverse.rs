@@ -46,8 +46,8 @@ impl Kernel<1> for Reverse {
     }
 }
 
-/// The same as Numba's documentation writes it: local memory of a fixed size, indexed with the *global* id. Right for
-/// one group of exactly `N` items, and refused for anything else.
+/// The same as Numba's documentation writes it: local memory of a fixed size, indexed with
+/// the *global* id. Right for one group of exactly `N` items, and refused for anything else.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReverseOneGroup<const N: usize>;
 

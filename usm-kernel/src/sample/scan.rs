@@ -1,4 +1,5 @@
-//! Running sums of an array of any length: groups scan their parts, the sums of the parts are scanned in turn.
+//! Running sums of an array of any length: groups scan their parts, the sums of the parts are
+//! scanned in turn.
 
 use crate::argument::{Read, Write};
 use crate::barrier::FenceSpace;
@@ -9,8 +10,9 @@ use crate::local::Local;
 use crate::order::Order;
 use crate::range::NdRange;
 
-/// Each group's part of `output` = the inclusive running sums (modulo 2^32) of its part of `input`; `sums[group]` = the
-/// part's total. A work-item has [`ScanParts::PER_ITEM`] elements, fewer where the array ends.
+/// Each group's part of `output` = the inclusive running sums (modulo 2^32) of its part of `input`;
+/// `sums[group]` = the part's total. A work-item has [`ScanParts::PER_ITEM`] elements, fewer where
+/// the array ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScanParts;
 
@@ -66,7 +68,8 @@ impl Kernel<1> for ScanParts {
             }
             totals[item.local()] = sum;
         }
-        // The totals of the items, scanned by doubling distances from one array into the other (Hillis and Steele).
+        // The totals of the items, scanned by doubling distances from one array into the other
+        // (Hillis and Steele).
         let (mut from, mut to) = (totals, shifted);
         let mut distance = 1;
         while distance < group.size() {
@@ -99,7 +102,8 @@ fn own(len: usize, item: usize) -> core::ops::Range<usize> {
     start..start.saturating_add(ScanParts::PER_ITEM).min(len)
 }
 
-/// Adds to each part of `output` the running sum of all parts before it: what makes [`ScanParts`] a scan of the whole.
+/// Adds to each part of `output` the running sum of all parts before it: what makes [`ScanParts`] a
+/// scan of the whole.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScanCarry;
 
@@ -130,7 +134,8 @@ impl Kernel<1> for ScanCarry {
     }
 }
 
-/// `output` = the inclusive running sums of `input`, modulo 2^32, in groups of `group` items, by host bodies.
+/// `output` = the inclusive running sums of `input`, modulo 2^32, in groups of `group` items, by
+/// host bodies.
 ///
 /// # Errors
 /// Those of the launches; a length that differs.

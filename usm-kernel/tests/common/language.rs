@@ -19,7 +19,8 @@ pub(crate) mod nodes {
         x
     }
 
-    /// The first place from `start` on, in steps, with a value of at least `least`; `end` where there is none.
+    /// The first place from `start` on, in steps, with a value of at least `least`; `end` where
+    /// there is none.
     #[kernel_fn]
     fn first(a: &[u32], start: u64, end: u64, least: u32) -> u64 {
         for i in start..end {
@@ -155,7 +156,8 @@ pub(crate) mod nodes {
         a[i] = lm[l + by];
     }
 
-    /// Sums that outlive barriers, beside private arrays that do, in loops of every form that the host turns around or cuts.
+    /// Sums that outlive barriers, beside private arrays that do, in loops of every form that the
+    /// host turns around or cuts.
     #[kernel(group = [4, 8])]
     pub(crate) fn sums(n: u64, a: &[u32], out: &mut [u32]) {
         #[local]

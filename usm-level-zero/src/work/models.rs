@@ -1,5 +1,6 @@
-//! A device that runs commands while queues append them: events are given to other operations, and lists are destroyed, only when no command
-//! refers to them any more. Events are those of [`slots`](usm_core::driver::slots), as the driver's are.
+//! A device that runs commands while queues append them: events are given to other operations, and
+//! lists are destroyed, only when no command refers to them any more. Events are those of
+//! [`slots`](usm_core::driver::slots), as the driver's are.
 
 use core::cell::RefCell;
 use core::mem::ManuallyDrop;
@@ -16,7 +17,8 @@ use usm_core::driver::Deadline;
 use usm_core::driver::slots::{Held, Slots};
 use usm_core::driver::sync::Mutex;
 
-/// A place that the device writes to, and how many of its commands refer to it: those that wait for it, and the one that signals it.
+/// A place that the device writes to, and how many of its commands refer to it: those that wait for
+/// it, and the one that signals it.
 #[derive(Debug)]
 struct Place {
     complete: AtomicBool,
@@ -131,7 +133,8 @@ fn model(threads: usize, run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// An in-order queue of a list that is not, while the device runs: nobody but the queue has the events.
+/// An in-order queue of a list that is not, while the device runs: nobody but the queue has the
+/// events.
 #[test]
 fn an_event_is_given_away_when_no_command_refers_to_it() {
     model(2, || {

@@ -24,14 +24,15 @@ use crate::stats::Stats;
 use crate::symbols::{Slot, SlotTable};
 use crate::track;
 
-/// Version of [`Api`]; raised when the meaning of an entry changes. New entries are added at the end and
-/// raise [`Api::size`] only.
+/// Version of [`Api`]; raised when the meaning of an entry changes. New entries are added at the
+/// end and raise [`Api::size`] only.
 pub const API_VERSION: u32 = 1;
 
-/// This runtime's own table. Check `version`, and `size` before using an entry newer than your header.
+/// This runtime's own table. Check `version`, and `size` before using an entry newer than your
+/// header.
 ///
-/// Functions that can fail return a [`Status`] and write their result through the last argument, only on
-/// success. Blocks passed in must not be null unless an entry says so.
+/// Functions that can fail return a [`Status`] and write their result through the last argument,
+/// only on success. Blocks passed in must not be null unless an entry says so.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Api {
@@ -41,8 +42,8 @@ pub struct Api {
     pub size: u32,
     /// The six-entry table, for code written against Numba's header.
     pub numba: *const NumbaApi,
-    /// A new block. `flags`: bit 0 asks for the safe variant (0xCB / 0xDE fill). `dtor` and `allocator` may be
-    /// null.
+    /// A new block. `flags`: bit 0 asks for the safe variant (0xCB / 0xDE fill). `dtor` and
+    /// `allocator` may be null.
     pub allocate: unsafe extern "C" fn(
         size: usize,
         align: usize,
@@ -84,7 +85,8 @@ pub struct Api {
     pub refcount: unsafe extern "C" fn(mi: *const MemInfo) -> usize,
     /// Bytes at the data pointer.
     pub data_size: unsafe extern "C" fn(mi: *const MemInfo) -> usize,
-    /// Kind of USM: 0 unknown or plain memory, 1 host, 2 device, 3 shared (the numbers of Level Zero).
+    /// Kind of USM: 0 unknown or plain memory, 1 host, 2 device, 3 shared (the numbers of Level
+    /// Zero).
     pub kind: unsafe extern "C" fn(mi: *const MemInfo) -> u32,
     /// Copies the owner record; false when there is none.
     pub owner: unsafe extern "C" fn(mi: *const MemInfo, out: *mut Owner) -> bool,
@@ -100,8 +102,9 @@ pub struct Api {
     pub set_shutdown: unsafe extern "C" fn(on: bool),
     /// Switches the record of live blocks.
     pub set_tracking: unsafe extern "C" fn(on: bool),
-    /// Calls `visit` (may be null) with every tracked block that is alive, and returns how many there are; `usize::MAX`,
-    /// and nothing visited, without memory for the list. `visit` must not release the block it sees.
+    /// Calls `visit` (may be null) with every tracked block that is alive, and returns how many
+    /// there are; `usize::MAX`, and nothing visited, without memory for the list. `visit` must not
+    /// release the block it sees.
     pub live_blocks: unsafe extern "C" fn(
         visit: Option<unsafe extern "C" fn(block: *const CLiveBlock, context: *mut c_void)>,
         context: *mut c_void,
@@ -110,10 +113,12 @@ pub struct Api {
     pub slots_new: unsafe extern "C" fn(abort: *mut c_void) -> *mut SlotTable,
     /// Frees a table; no code may call through its slots any more.
     pub slots_free: unsafe extern "C" fn(slots: *mut SlotTable),
-    /// The slot of a symbol; null unless the name (length in bytes) is UTF-8, and without memory for a new one.
+    /// The slot of a symbol; null unless the name (length in bytes) is UTF-8, and without memory
+    /// for a new one.
     pub slots_get:
         unsafe extern "C" fn(slots: *const SlotTable, name: *const c_char, length: usize) -> *const Slot,
-    /// Defines a symbol; false when it is defined otherwise, or the name is not UTF-8, or the address null, or without memory.
+    /// Defines a symbol; false when it is defined otherwise, or the name is not UTF-8, or the
+    /// address null, or without memory.
     pub slots_resolve: unsafe extern "C" fn(
         slots: *const SlotTable,
         name: *const c_char,
@@ -126,18 +131,19 @@ pub struct Api {
         visit: Option<unsafe extern "C" fn(name: *const c_char, length: usize, context: *mut c_void)>,
         context: *mut c_void,
     ) -> usize,
-    /// Takes all blocks that name no allocator from this one (the functions are copied), null: from the global one
-    /// again. Live blocks keep theirs.
+    /// Takes all blocks that name no allocator from this one (the functions are copied), null: from
+    /// the global one again. Live blocks keep theirs.
     pub set_allocator: unsafe extern "C" fn(allocator: *const ExternalAllocator) -> Status,
-    /// How many of this runtime's blocks another runtime destroyed while counting was on; the statistics have them
-    /// as freed, and so has the other runtime.
+    /// How many of this runtime's blocks another runtime destroyed while counting was on; the
+    /// statistics have them as freed, and so has the other runtime.
     pub foreign_frees: unsafe extern "C" fn() -> usize,
-    /// [`Self::set_allocator`] with functions that take long: small blocks are carved out of slabs, and kept by threads; not null.
+    /// [`Self::set_allocator`] with functions that take long: small blocks are carved out of slabs,
+    /// and kept by threads; not null.
     pub set_kept_allocator: unsafe extern "C" fn(allocator: *const ExternalAllocator) -> Status,
     /// How many slabs such functions gave, and how many blocks of them are alive; both may be null.
     pub kept_counts: unsafe extern "C" fn(slabs: *mut usize, live: *mut usize),
-    /// `set_allocator`, or with `kept` `set_kept_allocator`, of functions that give USM of a known kind (1 host, 3 shared; 0 for what is not known), which `kind`
-    /// then tells of their blocks.
+    /// `set_allocator`, or with `kept` `set_kept_allocator`, of functions that give USM of a known
+    /// kind (1 host, 3 shared; 0 for what is not known), which `kind` then tells of their blocks.
     pub set_allocator_of_kind:
         unsafe extern "C" fn(allocator: *const ExternalAllocator, kind: u32, kept: bool) -> Status,
     /// `wrap_owned` of USM of a known kind, 0 to 3.
@@ -148,7 +154,8 @@ pub struct Api {
         kind: u32,
         out: *mut *mut MemInfo,
     ) -> Status,
-    /// The `sequence` of a tracked block that is alive, which no other block ever has; `u64::MAX` for any other.
+    /// The `sequence` of a tracked block that is alive, which no other block ever has; `u64::MAX`
+    /// for any other.
     pub sequence: unsafe extern "C" fn(mi: *const MemInfo) -> u64,
 }
 
@@ -183,7 +190,8 @@ pub struct CLiveBlock {
     pub refcount: usize,
     /// Order of allocation.
     pub sequence: u64,
-    /// Where it was allocated, UTF-8, `origin_length` bytes, not terminated; valid during the visit.
+    /// Where it was allocated, UTF-8, `origin_length` bytes, not terminated; valid during the
+    /// visit.
     pub origin: *const c_char,
     /// Bytes of `origin`.
     pub origin_length: usize,

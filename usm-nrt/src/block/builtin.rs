@@ -1,4 +1,5 @@
-//! The doors for who allocates without a header: `malloc`-shaped functions, and the table of them that every header names.
+//! The doors for who allocates without a header: `malloc`-shaped functions, and the table of them
+//! that every header names.
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -41,7 +42,8 @@ unsafe extern "C" fn builtin_free(block: *mut c_void, _: *mut c_void) {
     if let Some(block) = NonNull::new(block.cast::<u8>()) {
         // SAFETY: a live block, as the caller promises.
         if unsafe { has_head(block) } {
-            // This runtime frees its blocks without a detour, so that is another one which destroyed a header.
+            // This runtime frees its blocks without a detour, so that is another one which
+            // destroyed a header.
             track::left(block.cast());
         } else {
             count([Event::Free]);
@@ -64,8 +66,9 @@ unsafe fn named_in(block: NonNull<u8>) -> NonNull<*const ExternalAllocator> {
     unsafe { block.add(NAMED_AT) }.cast()
 }
 
-/// Whether a header lies in a block that somebody frees by the allocator that it names: only then it is [`BUILTIN`]'s address that is
-/// found there. A bit in the prefix would not do, because blocks that threads keep serve with and without a header.
+/// Whether a header lies in a block that somebody frees by the allocator that it names: only then
+/// it is [`BUILTIN`]'s address that is found there. A bit in the prefix would not do, because
+/// blocks that threads keep serve with and without a header.
 ///
 /// # Safety
 /// `block` is a live block of this module.
@@ -84,7 +87,8 @@ unsafe fn has_head(block: NonNull<u8>) -> bool {
 /// Whoever had a fresh block before may have had a header in it.
 ///
 /// # Safety
-/// `block` is a live block of this module, of whose bytes from `NAMED_AT` on nobody has written any.
+/// `block` is a live block of this module, of whose bytes from `NAMED_AT` on nobody has written
+/// any.
 unsafe fn forget_head(block: NonNull<u8>) {
     // SAFETY: as the caller promises.
     if unsafe { prefix_of(block) }.room() >= size_of::<MemInfo>() {

@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::misuse;
 use crate::system::{self, Switches};
 
-/// [`super::allocate`] while an allocator is installed: of a slab if the block is small and the allocator asked for them.
+/// [`super::allocate`] while an allocator is installed: of a slab if the block is small and the
+/// allocator asked for them.
 #[inline(never)]
 pub(super) fn allocate_small_or_large(
     head: usize,
@@ -35,7 +36,8 @@ pub(super) fn allocate(allocator: u8, head: usize, size: usize, align: usize) ->
     let base = unsafe { malloc(total, functions.opaque) };
     let base = NonNull::new(base.cast::<u8>()).ok_or(Error::OutOfMemory { size })?;
     let prefix = Prefix::installed(total, lead_of(base, head, align), allocator);
-    // SAFETY: `total` has room for the prefix, the head, the data and the padding up to its alignment.
+    // SAFETY: `total` has room for the prefix, the head, the data and the padding up to its
+    // alignment.
     Ok(unsafe { place(base, prefix) })
 }
 

@@ -1,12 +1,14 @@
-//! Free blocks, as whoever keeps them for the next owner has them: values that own, and stacks of them that need no memory of their own.
+//! Free blocks, as whoever keeps them for the next owner has them: values that own, and stacks of
+//! them that need no memory of their own.
 
 use core::ptr::NonNull;
 
 use super::{PREFIX, Prefix, free_unusual, prefix_of};
 use crate::system;
 
-/// A free block of a class, from its prefix on; owned by whoever has this. What the block's owner and late users of it look at stays as it
-/// was: the prefix, which the next owner needs anyway, and the reference count, so that a second release is still seen.
+/// A free block of a class, from its prefix on; owned by whoever has this. What the block's owner
+/// and late users of it look at stays as it was: the prefix, which the next owner needs anyway, and
+/// the reference count, so that a second release is still seen.
 pub(crate) struct Kept(NonNull<Node>);
 
 #[repr(C)]
@@ -75,7 +77,8 @@ mod stack {
 
         #[inline(always)]
         pub(crate) fn push(&self, kept: Kept) {
-            // SAFETY: the smallest class has room for a node, and the block belongs to whoever has it.
+            // SAFETY: the smallest class has room for a node, and the block belongs to whoever has
+            // it.
             unsafe { (*kept.0.as_ptr()).next = self.0.get() };
             self.0.set(kept.0.as_ptr());
         }

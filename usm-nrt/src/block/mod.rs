@@ -1,11 +1,13 @@
-//! Blocks of the built-in allocator: Rust's global allocator, or whatever was installed in its place.
+//! Blocks of the built-in allocator: Rust's global allocator, or whatever was installed in its
+//! place.
 //!
 //! ```text
 //! base                 block (what callers hold)      data
 //! | padding | Prefix 16 | head bytes (0 or MemInfo 48) | size bytes
 //! ```
-//! The prefix (`prefix.rs`) remembers the layout, so that `free` needs no size. With a MemInfo in front of it, data
-//! starts 64 bytes after the base. Small blocks are of a class (`class.rs`) and kept for their next owner.
+//! The prefix (`prefix.rs`) remembers the layout, so that `free` needs no size. With a MemInfo in
+//! front of it, data starts 64 bytes after the base. Small blocks are of a class (`class.rs`) and
+//! kept for their next owner.
 
 use core::alloc::Layout;
 use core::ptr::{self, NonNull};
@@ -47,11 +49,12 @@ pub(crate) const MAX_PADDED_ALIGN: usize = 64;
 /// Largest supported alignment, in bytes; `unsigned` in C holds no larger power of two.
 const MAX_ALIGN: usize = 1 << 31;
 
-/// Largest size, in bytes, that [`allocate_padded`] may be asked for: prefix, head and padding always fit.
+/// Largest size, in bytes, that [`allocate_padded`] may be asked for: prefix, head and padding
+/// always fit.
 pub(crate) const MAX_PADDED_SIZE: usize = isize::MAX as usize - 1024;
 
-/// A block with `head` bytes in front of `size` bytes of data; the data is aligned to `align`, the block
-/// to 16 bytes no less: `block + head` is the data. `head` is a small multiple of 16.
+/// A block with `head` bytes in front of `size` bytes of data; the data is aligned to `align`, the
+/// block to 16 bytes no less: `block + head` is the data. `head` is a small multiple of 16.
 pub(crate) fn allocate(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, Error> {
     let block = allocate_any(head, size, align)?;
     #[cfg(feature = "debug")]
@@ -79,7 +82,8 @@ fn allocate_any(head: usize, size: usize, align: usize) -> Result<NonNull<u8>, E
     allocate_own(head, size, align, switches)
 }
 
-/// [`allocate`] of what does not come from an installed allocator; `align` is a power of two from `MIN_ALIGN` to `MAX_ALIGN`.
+/// [`allocate`] of what does not come from an installed allocator; `align` is a power of two from
+/// `MIN_ALIGN` to `MAX_ALIGN`.
 fn allocate_own(head: usize, size: usize, align: usize, switches: Switches) -> Result<NonNull<u8>, Error> {
     if align > MAX_PADDED_ALIGN {
         return allocate_overaligned(head, size, align);
@@ -95,22 +99,25 @@ fn allocate_own(head: usize, size: usize, align: usize, switches: Switches) -> R
     block.ok_or(Error::OutOfMemory { size })
 }
 
-/// [`allocate`] from the global allocator for alignments of 16 to 64 and sizes up to [`MAX_PADDED_SIZE`]; `None` when it
-/// has no memory.
+/// [`allocate`] from the global allocator for alignments of 16 to 64 and sizes up to
+/// [`MAX_PADDED_SIZE`]; `None` when it has no memory.
 #[inline(always)]
 pub(crate) fn allocate_padded(head: usize, size: usize, align: usize) -> Option<NonNull<u8>> {
     debug_assert!((MIN_ALIGN..=MAX_PADDED_ALIGN).contains(&align) && size <= MAX_PADDED_SIZE);
     let data = data_offset(head, align);
-    // Above 16 bytes the system allocator takes a slow path (100 ns instead of 8); up to a cache line, padding is cheaper.
+    // Above 16 bytes the system allocator takes a slow path (100 ns instead of 8); up to a cache
+    // line, padding is cheaper.
     let total = data + size + (align - MIN_ALIGN);
-    // SAFETY: a power of two, and at most `isize::MAX` because the size is no larger than MAX_PADDED_SIZE.
+    // SAFETY: a power of two, and at most `isize::MAX` because the size is no larger than
+    // MAX_PADDED_SIZE.
     let layout = unsafe { Layout::from_size_align_unchecked(total, MIN_ALIGN) };
     // SAFETY: the layout is not empty: it holds at least the prefix.
     let base = NonNull::new(unsafe { alloc(layout) })?;
     // The allocator's alignment is known, but not to the compiler.
     let shift = if align == MIN_ALIGN { 0 } else { base.addr().get().wrapping_neg() & (align - 1) };
     let lead = data - head + shift;
-    // SAFETY: `lead >= PREFIX` and `lead + head + size <= total`, because the shift is at most the padding.
+    // SAFETY: `lead >= PREFIX` and `lead + head + size <= total`, because the shift is at most the
+    // padding.
     Some(unsafe { place(base, Prefix::new(total, lead, MIN_ALIGN, 0)) })
 }
 
@@ -157,7 +164,8 @@ pub(crate) unsafe fn free_with(block: NonNull<u8>, switches: Switches) {
         return unsafe { class::free(block, prefix, switches) };
     }
     if prefix.packed == Prefix::USUAL {
-        // A guess of the processor instead of a sum with what was just loaded: freeing need not wait for it.
+        // A guess of the processor instead of a sum with what was just loaded: freeing need not
+        // wait for it.
         // SAFETY: the distance that the usual prefix says.
         let base = unsafe { block.sub(PREFIX) };
         // SAFETY: the layout that the block was allocated with, valid then.
@@ -167,8 +175,8 @@ pub(crate) unsafe fn free_with(block: NonNull<u8>, switches: Switches) {
     unsafe { free_unusual(block, prefix, switches) }
 }
 
-/// [`free_with`] of a block with an alignment of its own, or from elsewhere. Behind a call, so that nobody else pays for its
-/// registers.
+/// [`free_with`] of a block with an alignment of its own, or from elsewhere. Behind a call, so that
+/// nobody else pays for its registers.
 ///
 /// # Safety
 /// As for [`free`]; the prefix is the block's.
@@ -204,8 +212,8 @@ unsafe fn release(base: NonNull<u8>, prefix: Prefix) {
     unsafe { dealloc(base.as_ptr(), layout) }
 }
 
-/// Resizes a head-less block of alignment 16, or allocates when `block` is null. On failure the old block
-/// is untouched.
+/// Resizes a head-less block of alignment 16, or allocates when `block` is null. On failure the old
+/// block is untouched.
 ///
 /// # Safety
 /// `block` is null or came from `allocate(0, _, 16)`; after success it is gone.
@@ -240,7 +248,8 @@ unsafe fn reallocate_any(block: NonNull<u8>, size: usize) -> Result<NonNull<u8>,
         }
         // Where it began, whatever is installed meanwhile.
         let new = allocate_own(0, size, MIN_ALIGN, system::switches())?;
-        // SAFETY: both blocks are live and distinct; the old one has `total - lead` bytes, the new one more.
+        // SAFETY: both blocks are live and distinct; the old one has `total - lead` bytes, the new
+        // one more.
         unsafe { ptr::copy_nonoverlapping(block.as_ptr(), new.as_ptr(), prefix.total - lead) };
         // SAFETY: ours, and the caller gives it up.
         unsafe { free(block) };
@@ -252,7 +261,8 @@ unsafe fn reallocate_any(block: NonNull<u8>, size: usize) -> Result<NonNull<u8>,
     let old = unsafe { Layout::from_size_align_unchecked(prefix.total, align) };
     // SAFETY: `lead` is the distance from the base.
     let base = unsafe { block.sub(lead) };
-    // Before it: afterwards the address may be somebody's. Whoever calls this knows what became of it.
+    // Before it: afterwards the address may be somebody's. Whoever calls this knows what became of
+    // it.
     #[cfg(feature = "debug")]
     misuse::died(block, "reallocate");
     // SAFETY: same base and layout as at allocation; the new size is not zero and was just checked.
@@ -263,7 +273,8 @@ unsafe fn reallocate_any(block: NonNull<u8>, size: usize) -> Result<NonNull<u8>,
     Ok(unsafe { place(base, prefix) })
 }
 
-/// The kind of the installed allocator that a block came from, if it did not come from the global one.
+/// The kind of the installed allocator that a block came from, if it did not come from the global
+/// one.
 ///
 /// # Safety
 /// `block` is a live block of this module.

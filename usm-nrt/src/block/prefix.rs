@@ -4,8 +4,9 @@ use core::ptr::NonNull;
 
 use super::MIN_ALIGN;
 
-/// What lies before every block. Two words, each written and read whole, so that a read right after the
-/// write is served from the store buffer; blocks are aligned to 16, the type is not, so that it travels in registers.
+/// What lies before every block. Two words, each written and read whole, so that a read right after
+/// the write is served from the store buffer; blocks are aligned to 16, the type is not, so that it
+/// travels in registers.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Prefix {
@@ -16,8 +17,9 @@ pub(super) struct Prefix {
 }
 
 impl Prefix {
-    /// `lead`: bytes from base to the block, at most `MAX_ALIGN` and a little; `align`: the alignment given to the
-    /// global allocator; `class`: the size class of the thread cache, 0 for none.
+    /// `lead`: bytes from base to the block, at most `MAX_ALIGN` and a little; `align`: the
+    /// alignment given to the global allocator; `class`: the size class of the thread cache, 0 for
+    /// none.
     #[inline]
     pub(super) const fn new(total: usize, lead: usize, align: usize, class: u8) -> Self {
         Self { total, packed: lead as u64 | (align.trailing_zeros() as u64) << 40 | (class as u64) << 48 }
@@ -98,7 +100,8 @@ const _: () = assert!(PREFIX == MIN_ALIGN);
 /// Writes the prefix and returns the block behind it.
 ///
 /// # Safety
-/// `base` has `prefix.total` writable bytes and `PREFIX <= lead <= total`; `base + lead` is a multiple of 16.
+/// `base` has `prefix.total` writable bytes and `PREFIX <= lead <= total`; `base + lead` is a
+/// multiple of 16.
 #[inline]
 pub(super) unsafe fn place(base: NonNull<u8>, prefix: Prefix) -> NonNull<u8> {
     // SAFETY: inside the block, as the caller promises.
@@ -116,8 +119,10 @@ pub(super) unsafe fn place(base: NonNull<u8>, prefix: Prefix) -> NonNull<u8> {
 pub(super) unsafe fn prefix_of(block: NonNull<u8>) -> Prefix {
     // SAFETY: the prefix lies before every block.
     let slot = unsafe { block.sub(PREFIX) }.cast::<Prefix>();
-    // SAFETY: written when the block was made, aligned to 16 as the block is, and left alone as long as it lives.
+    // SAFETY: written when the block was made, aligned to 16 as the block is, and left alone as
+    // long as it lives.
     let prefix = unsafe { slot.as_ref() };
-    // Word by word, as it was written: a wider read right after the writes would wait for both to reach the cache.
+    // Word by word, as it was written: a wider read right after the writes would wait for both to
+    // reach the cache.
     Prefix { total: prefix.total, packed: prefix.packed }
 }

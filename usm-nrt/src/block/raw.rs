@@ -1,5 +1,6 @@
-//! Where memory comes from: the global allocator, which the program that links this crate chooses. In the C library
-//! nobody can choose another than the system's, so it is called without the doors in between.
+//! Where memory comes from: the global allocator, which the program that links this crate chooses.
+//! In the C library nobody can choose another than the system's, so it is called without the doors
+//! in between.
 
 #[cfg(not(all(usm_nrt_export, feature = "std")))]
 pub(super) use alloc::alloc::{alloc, dealloc, realloc};

@@ -1,11 +1,12 @@
-//! Small blocks of an installed allocator that asked for it ([`crate::set_kept_allocator`]): carved out of slabs of 64 KiB, and
-//! kept by the threads that free them (`local/shelf.rs`).
+//! Small blocks of an installed allocator that asked for it ([`crate::set_kept_allocator`]): carved
+//! out of slabs of 64 KiB, and kept by the threads that free them (`local/shelf.rs`).
 //!
 //! ```text
 //! slab: | Slab | Prefix, 16 bytes | block | Prefix | block | ...
 //! ```
-//! A block's prefix says how far it is from its slab and of which installation it is. Blocks that no thread keeps hang in their
-//! slab; a slab that has all of its blocks goes back to the allocator, unless it is the last of its class and still in use.
+//! A block's prefix says how far it is from its slab and of which installation it is. Blocks that
+//! no thread keeps hang in their slab; a slab that has all of its blocks goes back to the
+//! allocator, unless it is the last of its class and still in use.
 
 use core::ptr::NonNull;
 
@@ -18,7 +19,8 @@ use crate::allocator;
 use crate::local::{self, CLASSES, class_size};
 use crate::system::{self, Switches};
 
-/// Bytes of a slab, asked of the allocator: with what a source puts before its blocks no more than 64 KiB.
+/// Bytes of a slab, asked of the allocator: with what a source puts before its blocks no more than
+/// 64 KiB.
 const SLAB: usize = 64 * 1024 - 128;
 /// Alignment of a slab and of what lies in it.
 const ALIGN: usize = 32;
@@ -47,7 +49,8 @@ struct Slab {
     next: Option<Handle>,
 }
 
-/// A slab. It is there as long as a list has it or one of its blocks is out; [`Empty`] ends it, after both.
+/// A slab. It is there as long as a list has it or one of its blocks is out; [`Empty`] ends it,
+/// after both.
 #[derive(Clone, Copy)]
 struct Handle(NonNull<Slab>);
 
@@ -92,7 +95,8 @@ pub(crate) fn begin_generation() {
     give_back(local::clear_all_shelves());
 }
 
-/// A small block; `None` when it is not one, or nothing is kept, or there is no memory: then the allocator itself may have some.
+/// A small block; `None` when it is not one, or nothing is kept, or there is no memory: then the
+/// allocator itself may have some.
 #[inline]
 pub(super) fn allocate(head: usize, size: usize, align: usize, switches: Switches) -> Option<NonNull<u8>> {
     if !switches.is_slabbed() || size > LARGEST {
@@ -130,8 +134,8 @@ pub(super) unsafe fn free(block: NonNull<u8>, prefix: Prefix, switches: Switches
     give_back(back);
 }
 
-/// Some blocks of a class out of a slab, and the installation that they are of. `None` when `allocator` is not the installed one any more: a slab
-/// of it would be taken for one of the next.
+/// Some blocks of a class out of a slab, and the installation that they are of. `None` when
+/// `allocator` is not the installed one any more: a slab of it would be taken for one of the next.
 #[cold]
 #[inline(never)]
 fn take_home(class: u8, allocator: u8) -> Option<(Chain, u32)> {
@@ -198,8 +202,8 @@ pub(crate) fn give_back(mut blocks: Chain) {
 impl Central {
     /// What changes in a slab belongs to who has the lock.
     fn at(&mut self, slab: Handle) -> &mut Slab {
-        // SAFETY: it is there while somebody has its handle; reached under the lock alone, and through one reference at a time, because that
-        // borrows all slabs.
+        // SAFETY: it is there while somebody has its handle; reached under the lock alone, and
+        // through one reference at a time, because that borrows all slabs.
         unsafe { &mut *slab.0.as_ptr() }
     }
 
@@ -220,7 +224,8 @@ impl Central {
             header.allocator,
             header.generation,
         );
-        // SAFETY: inside the slab: a block that is at home and not free was never carved, so `carved` was below `capacity`.
+        // SAFETY: inside the slab: a block that is at home and not free was never carved, so
+        // `carved` was below `capacity`.
         let start = unsafe { slab.0.cast::<u8>().add(distance) }.cast::<Prefix>();
         // SAFETY: the first bytes of a block that nobody has, aligned like the slab.
         unsafe { start.write(prefix) };
@@ -279,7 +284,8 @@ impl Central {
         self.at(slab).next = empty.0.replace(slab);
     }
 
-    /// Slabs of an installation that has ended hang nowhere; they go when their last block comes home.
+    /// Slabs of an installation that has ended hang nowhere; they go when their last block comes
+    /// home.
     fn forget_lists(&mut self) -> Empty {
         let mut empty = Empty(None);
         for class in 1..=CLASSES {
@@ -295,7 +301,8 @@ impl Central {
     }
 }
 
-/// Slabs that nobody uses, hanging together: all of their blocks are in them, and no list knows them.
+/// Slabs that nobody uses, hanging together: all of their blocks are in them, and no list knows
+/// them.
 struct Empty(Option<Handle>);
 
 impl Empty {

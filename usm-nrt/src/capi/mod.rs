@@ -67,9 +67,10 @@ export! {
     fn NRT_MemSys_shutdown() {
         system::set_shutdown(true);
     }
-    /// Takes all blocks that name no allocator from these functions; all null: from the global allocator again.
-    /// Blocks are freed by the functions that allocated them, so live ones do not matter. Nothing happens when
-    /// `malloc` or `free` alone is missing, or after 255 different allocators.
+    /// Takes all blocks that name no allocator from these functions; all null: from the global
+    /// allocator again. Blocks are freed by the functions that allocated them, so live ones do not
+    /// matter. Nothing happens when `malloc` or `free` alone is missing, or after 255 different
+    /// allocators.
     fn NRT_MemSys_set_allocator(malloc: Option<PlainMalloc>, realloc: Option<PlainRealloc>, free: Option<PlainFree>) {
         let result = match (malloc, free) {
             // SAFETY: the C caller answers for its functions.
@@ -128,7 +129,8 @@ export! {
         }
         block
     }
-    /// A plain block of the built-in allocator resized; on failure null, and the old one is untouched.
+    /// A plain block of the built-in allocator resized; on failure null, and the old one is
+    /// untouched.
     fn NRT_Reallocate(block: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: null or a block of `NRT_Allocate`.
         let new: *mut c_void = unsafe { block::reallocate_plain(block.cast(), size) }.map_or(ptr::null_mut(), |block| block.as_ptr().cast());
@@ -202,7 +204,8 @@ export! {
             unsafe { MemInfo::free(mi) }
         }
     }
-    /// Frees the memory of the block; unlike `NRT_MemInfo_destroy` the header is not counted as destroyed.
+    /// Frees the memory of the block; unlike `NRT_MemInfo_destroy` the header is not counted as
+    /// destroyed.
     fn NRT_dealloc(mi: *mut MemInfo) {
         if let Some(mi) = NonNull::new(mi) {
             // SAFETY: the C caller owns the block alone.
@@ -266,8 +269,8 @@ export! {
         // SAFETY: null or a live block.
         unsafe { api::live(mi, "external_allocator") }.map_or(ptr::null_mut(), |mi| mi.external_allocator().cast())
     }
-    /// The Python object that owns the data, or null. Unlike Numba's function this never takes the info
-    /// pointer of some other destructor for an object.
+    /// The Python object that owns the data, or null. Unlike Numba's function this never takes the
+    /// info pointer of some other destructor for an object.
     fn NRT_MemInfo_parent(mi: *mut MemInfo) -> *mut c_void {
         // SAFETY: null or a live block.
         let owner = unsafe { api::live(mi, "parent") }.and_then(MemInfo::owner);

@@ -50,13 +50,14 @@ export! {
         // SAFETY: the caller's dictionary.
         unsafe { Keyed::length(d) }
     }
-    /// The position of a key, whose value is copied to `oldval_bytes`; [`MISSING`](super::MISSING) or
-    /// [`LOOKUP_FAILED`](super::LOOKUP_FAILED), and zeros there. Nothing is counted.
+    /// The position of a key, whose value is copied to `oldval_bytes`; [`MISSING`](super::MISSING)
+    /// or [`LOOKUP_FAILED`](super::LOOKUP_FAILED), and zeros there. Nothing is counted.
     fn numba_dict_lookup(d: *mut Keyed, key_bytes: *const u8, hash: isize, oldval_bytes: *mut u8) -> isize {
         // SAFETY: the caller's dictionary, key and room for a value.
         unsafe { Keyed::lookup(d, key_bytes, hash, oldval_bytes) }
     }
-    /// Sets the value of a key. [`REPLACED`](super::REPLACED) when it had one, which is copied to `oldval_bytes`, already released.
+    /// Sets the value of a key. [`REPLACED`](super::REPLACED) when it had one, which is copied to
+    /// `oldval_bytes`, already released.
     fn numba_dict_insert(d: *mut Keyed, key_bytes: *const u8, hash: isize, val_bytes: *const u8, oldval_bytes: *mut u8) -> c_int {
         // SAFETY: the caller's dictionary, key, value and room for a value.
         unsafe { Keyed::insert(d, key_bytes, hash, val_bytes, oldval_bytes, true) }

@@ -45,7 +45,8 @@ fn print(title: &str, keyed: &Keyed, values: bool) {
 
 fn hex(text: &mut String, bytes: *const u8, size: usize) {
     for index in 0..size {
-        // SAFETY: a live element of that size; volatile, because padding in it may never have been written.
+        // SAFETY: a live element of that size; volatile, because padding in it may never have been
+        // written.
         let byte = unsafe { bytes.wrapping_add(index).read_volatile() };
         let _ = write!(text, "{byte:02x} ");
     }

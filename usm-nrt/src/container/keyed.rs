@@ -1,7 +1,9 @@
-//! What dictionaries and sets share: a table, callbacks, and the rule that a callback looks but does not change.
+//! What dictionaries and sets share: a table, callbacks, and the rule that a callback looks but
+//! does not change.
 //!
-//! Callbacks are foreign code that may call back into the same container, so no reference into it lives while one runs:
-//! everything here goes through the raw pointer that the C caller passed, for one step at a time. The table is whole at each of them.
+//! Callbacks are foreign code that may call back into the same container, so no reference into it
+//! lives while one runs: everything here goes through the raw pointer that the C caller passed, for
+//! one step at a time. The table is whole at each of them.
 
 use core::ffi::c_int;
 use core::ptr::NonNull;
@@ -64,7 +66,8 @@ impl Drop for Turn {
 }
 
 impl Keyed {
-    /// Writes an empty one to `out`; [`DICT_NO_MEMORY`] also where a size is negative or `out` is null.
+    /// Writes an empty one to `out`; [`DICT_NO_MEMORY`] also where a size is negative or `out` is
+    /// null.
     ///
     /// # Safety
     /// `out` is null or has room for a pointer.
@@ -132,7 +135,8 @@ impl Keyed {
         drop(unsafe { Memory::take(place) });
     }
 
-    /// The position of a key, whose value is copied to `out`; else [`MISSING`] or [`LOOKUP_FAILED`], and zeros there.
+    /// The position of a key, whose value is copied to `out`; else [`MISSING`] or
+    /// [`LOOKUP_FAILED`], and zeros there.
     ///
     /// # Safety
     /// As there; `key` has a key's bytes to read, `out` is null or has a value's to write.
@@ -161,7 +165,8 @@ impl Keyed {
         }
     }
 
-    /// Adds a key, or gives it another value when `replace`. `old` gets the value before; zeros when there was none.
+    /// Adds a key, or gives it another value when `replace`. `old` gets the value before; zeros
+    /// when there was none.
     ///
     /// # Safety
     /// As [`Self::lookup`]; `value` has a value's bytes to read. Neither lies in the container.

@@ -1,4 +1,5 @@
-//! How large things are: rows, slots, and the block that holds them. Sizes that no memory has are refused here.
+//! How large things are: rows, slots, and the block that holds them. Sizes that no memory has are
+//! refused here.
 
 /// Fewest slots.
 pub(super) const MIN_SLOTS: usize = 8;

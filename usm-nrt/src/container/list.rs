@@ -1,7 +1,8 @@
 //! Numba's typed list: items of one size, one after another, in a block that grows by an eighth.
 //!
-//! Compiled code reads items and the length through [`numba_list_base_ptr`] and [`numba_list_size_address`] without a call.
-//! As in dictionaries, no reference into the list lives while a callback runs.
+//! Compiled code reads items and the length through [`numba_list_base_ptr`] and
+//! [`numba_list_size_address`] without a call. As in dictionaries, no reference into the list lives
+//! while a callback runs.
 
 use core::ffi::c_int;
 use core::mem::offset_of;
@@ -49,7 +50,8 @@ pub struct ListIter {
 }
 
 impl List {
-    /// Where item `index` is, for an index that a list of this size may have. Only an address: nothing is read.
+    /// Where item `index` is, for an index that a list of this size may have. Only an address:
+    /// nothing is read.
     #[inline(always)]
     fn item(&self, index: isize) -> *mut u8 {
         let start = self.items.as_ref().map_or(ptr::null_mut(), Memory::start);
@@ -81,7 +83,8 @@ impl List {
         Ok(())
     }
 
-    /// Another number of items that there is room for: an eighth more than needed, as compiled code sees it.
+    /// Another number of items that there is room for: an eighth more than needed, as compiled code
+    /// sees it.
     #[cold]
     #[inline(never)]
     fn reallocate(&mut self, size: isize) -> Result<(), c_int> {
@@ -102,8 +105,8 @@ impl List {
         Ok(())
     }
 
-    /// A block of so many bytes or more. It grows by half, because memory that a device reads may be slow to come by and
-    /// seldom grows in place, and gives back what is three quarters empty.
+    /// A block of so many bytes or more. It grows by half, because memory that a device reads may
+    /// be slow to come by and seldom grows in place, and gives back what is three quarters empty.
     fn make_room(&mut self, bytes: usize) -> bool {
         let Some(items) = &mut self.items else {
             self.items = Memory::new(bytes);
@@ -153,7 +156,8 @@ struct Slice {
 }
 
 impl Slice {
-    /// `Ok(None)` when it has no items, an error when it has some outside of a list of `size` items.
+    /// `Ok(None)` when it has no items, an error when it has some outside of a list of `size`
+    /// items.
     fn new(start: isize, stop: isize, step: isize, size: isize) -> Result<Option<Self>, c_int> {
         if step == 0 {
             return Err(LIST_INDEX);
@@ -246,7 +250,8 @@ export! {
             list.methods = methods;
         }
     }
-    /// Releases all items in order, and the memory. While the list is being changed nothing happens: it is leaked.
+    /// Releases all items in order, and the memory. While the list is being changed nothing
+    /// happens: it is leaked.
     fn numba_list_free(lp: *mut List) {
         let Some(place) = NonNull::new(lp) else { return };
         // SAFETY: the caller's list; the reference ends before a callback runs.
@@ -356,8 +361,8 @@ export! {
         // SAFETY: the caller's list.
         status(unsafe { delete(lp, one) })
     }
-    /// Removes the items of a slice whose ends were clipped to the list: from `start` to `stop`, which is excluded.
-    /// [`LIST_INDEX`] when they were not, or the step is 0.
+    /// Removes the items of a slice whose ends were clipped to the list: from `start` to `stop`,
+    /// which is excluded. [`LIST_INDEX`] when they were not, or the step is 0.
     fn numba_list_delete_slice(lp: *mut List, start: isize, stop: isize, step: isize) -> c_int {
         // SAFETY: the caller's list.
         status(unsafe { delete(lp, |list| Slice::new(start, stop, step, list.size)) })

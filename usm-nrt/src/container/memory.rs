@@ -1,4 +1,5 @@
-//! Memory of the runtime, counted; and elements, which are bytes of a size that is known when they are moved.
+//! Memory of the runtime, counted; and elements, which are bytes of a size that is known when they
+//! are moved.
 
 use core::mem::{self, MaybeUninit};
 use core::ptr::{self, NonNull};
@@ -18,7 +19,8 @@ impl Memory {
         Some(Self(block))
     }
 
-    /// Other `size`, same contents as far as they fit. False when there is no memory; then nothing has changed.
+    /// Other `size`, same contents as far as they fit. False when there is no memory; then nothing
+    /// has changed.
     pub(super) fn resize(&mut self, size: usize) -> bool {
         // SAFETY: a block of that module, which this value owns; it is replaced by the new one.
         match unsafe { block::reallocate(self.0.as_ptr(), size) } {
@@ -35,7 +37,8 @@ impl Memory {
         self.0.as_ptr()
     }
 
-    /// `value` in a block of its own, to be taken back by [`Memory::take`]; `None` when there is no memory.
+    /// `value` in a block of its own, to be taken back by [`Memory::take`]; `None` when there is no
+    /// memory.
     pub(super) fn hold<T>(value: T) -> Option<NonNull<T>> {
         const { assert!(align_of::<T>() <= block::MIN_ALIGN) };
         let memory = Self::new(size_of::<T>())?;
@@ -66,8 +69,8 @@ impl Drop for Memory {
     }
 }
 
-/// Copies an element, padding in it included, which may never have been written. The usual sizes are one instruction or two; a call of
-/// `memcpy` costs more than the rest of a lookup.
+/// Copies an element, padding in it included, which may never have been written. The usual sizes
+/// are one instruction or two; a call of `memcpy` costs more than the rest of a lookup.
 ///
 /// # Safety
 /// `size` bytes to read and to write, which do not overlap; neither need be aligned.

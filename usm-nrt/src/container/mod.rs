@@ -1,13 +1,16 @@
-//! The containers of compiled code: Numba's typed dictionary, set and list, under the names of its `helperlib`.
+//! The containers of compiled code: Numba's typed dictionary, set and list, under the names of its
+//! `helperlib`.
 //!
-//! Elements are bytes of a fixed size that only the caller understands; what they refer to is counted by callbacks in a
-//! method table. Dictionaries and sets keep the order of insertion: rows lie one after another, and a hash table of small
-//! integers says in which row a key is. Lists grow by an eighth ([`list`]). All memory is the runtime's: it comes from
+//! Elements are bytes of a fixed size that only the caller understands; what they refer to is
+//! counted by callbacks in a method table. Dictionaries and sets keep the order of insertion: rows
+//! lie one after another, and a hash table of small integers says in which row a key is. Lists grow
+//! by an eighth ([`list`]). All memory is the runtime's: it comes from
 //! [`set_allocator`](crate::set_allocator)'s functions, and [`Stats`](crate::Stats) counts it.
 //!
-//! Orders, positions, status codes, growth and the moments of callbacks are those of Numba's functions. Where those are
-//! undefined, these answer with a status: sizes that overflow, null and positions of no element. A callback may look at
-//! the container that called it but not change it: that is refused as [`DICT_MUTATED`] or [`LIST_MUTATED`].
+//! Orders, positions, status codes, growth and the moments of callbacks are those of Numba's
+//! functions. Where those are undefined, these answer with a status: sizes that overflow, null and
+//! positions of no element. A callback may look at the container that called it but not change it:
+//! that is refused as [`DICT_MUTATED`] or [`LIST_MUTATED`].
 
 pub mod dict;
 mod dump;
@@ -58,7 +61,8 @@ pub const LIST_EXHAUSTED: c_int = -4;
 /// The list was made immutable.
 pub const LIST_IMMUTABLE: c_int = -5;
 
-/// Whether two keys are equal: 1 yes, 0 no, negative when that could not be found out. The first is the container's.
+/// Whether two keys are equal: 1 yes, 0 no, negative when that could not be found out. The first is
+/// the container's.
 pub type EqualFn = unsafe extern "C" fn(stored: *const u8, given: *const u8) -> c_int;
 /// Counts what the bytes of an element refer to.
 pub type CountFn = unsafe extern "C" fn(element: *const c_void);

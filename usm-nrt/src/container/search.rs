@@ -1,4 +1,5 @@
-//! Looking for a key. A comparison is foreign code: what it may have changed is read again after it.
+//! Looking for a key. A comparison is foreign code: what it may have changed is read again after
+//! it.
 
 use super::keyed::Keyed;
 use super::layout::{Slot, by_width};
@@ -30,7 +31,8 @@ pub(super) unsafe fn find(this: *const Keyed, key: *const u8, hash: usize) -> Se
     unsafe { find_any(this, key, hash) }
 }
 
-/// The usual keys: numbers of 8 bytes, without a call in the loop, so that everything stays in registers.
+/// The usual keys: numbers of 8 bytes, without a call in the loop, so that everything stays in
+/// registers.
 #[inline(always)]
 fn find_word<S: Slot>(table: &Table, key: u64, hash: usize) -> Search {
     let mut probe = Probe::new(hash);

@@ -21,7 +21,8 @@ pub struct SetMethods {
 }
 
 export! {
-    /// A set with a hash table of `size` slots, a power of two from 8; other numbers are rounded up.
+    /// A set with a hash table of `size` slots, a power of two from 8; other numbers are rounded
+    /// up.
     fn numba_set_new(out: *mut *mut Keyed, key_size: isize, size: isize) -> c_int {
         let slots = usize::try_from(size).unwrap_or(0).max(MIN_SLOTS).checked_next_power_of_two();
         // SAFETY: the caller's room.

@@ -4,8 +4,9 @@
 //! rows    | hash | key | value | hash | key | value | ... two thirds as many as slots
 //! slots   | 1 | EMPTY | 0 | REMOVED | ...                a power of two; each names a row
 //! ```
-//! Both lie in one block, rows first: when it grows in place they stay where they are. Slots are as narrow as
-//! the number of rows allows. A removed row keeps its place until the next rebuild, so positions and order never change in between.
+//! Both lie in one block, rows first: when it grows in place they stay where they are. Slots are as
+//! narrow as the number of rows allows. A removed row keeps its place until the next rebuild, so
+//! positions and order never change in between.
 
 use super::layout::{KEY_AT, MIN_SLOTS, Plan, Shape, Slot, Width, by_width, usable};
 use super::memory::{Memory, copy};
@@ -43,9 +44,9 @@ impl Probe {
     }
 }
 
-/// See the page of this module. Kept at all times: `used <= filled`, the block has room for `filled + left` rows, every slot
-/// is `EMPTY`, `REMOVED` or a row below `filled`, and at least one is `EMPTY`, because inserting takes from `left` even where
-/// it reuses a slot.
+/// See the page of this module. Kept at all times: `used <= filled`, the block has room for
+/// `filled + left` rows, every slot is `EMPTY`, `REMOVED` or a row below `filled`, and at least one
+/// is `EMPTY`, because inserting takes from `left` even where it reuses a slot.
 #[derive(Debug)]
 pub(super) struct Table {
     memory: Memory,
@@ -160,7 +161,8 @@ impl Table {
     #[inline(always)]
     pub(super) fn slot<S: Slot>(&self, probe: Probe) -> isize {
         let slots = self.memory.start().wrapping_add(self.slots_at).cast::<S>();
-        // SAFETY: there are `mask + 1` slots, all written, aligned because the rows before them are whole words.
+        // SAFETY: there are `mask + 1` slots, all written, aligned because the rows before them are
+        // whole words.
         unsafe { slots.wrapping_add(probe.at & self.mask).read() }.get()
     }
 
@@ -171,7 +173,8 @@ impl Table {
         unsafe { slots.wrapping_add(probe.at & self.mask).write(S::new(row)) }
     }
 
-    /// Adds an element whose search ended at `vacant`, an empty or removed slot; the table is not full.
+    /// Adds an element whose search ended at `vacant`, an empty or removed slot; the table is not
+    /// full.
     ///
     /// # Safety
     /// Key and value have the sizes of the shape and do not lie in the table.
@@ -205,7 +208,8 @@ impl Table {
         probe
     }
 
-    /// Takes a live element out of the order and the slots. Its bytes stay where they are until the next insertion.
+    /// Takes a live element out of the order and the slots. Its bytes stay where they are until the
+    /// next insertion.
     pub(super) fn remove(&mut self, position: usize) {
         debug_assert!(self.is_live(position));
         by_width!(self.width, unlink(self, position));
@@ -213,7 +217,8 @@ impl Table {
         self.used -= 1;
     }
 
-    /// [`Table::remove`] of the last element, whose place and those of removed rows behind it are used again.
+    /// [`Table::remove`] of the last element, whose place and those of removed rows behind it are
+    /// used again.
     pub(super) fn pop(&mut self) -> Option<usize> {
         let last = (0..self.filled).rev().find(|&position| self.hash(position) != NONE)?;
         self.remove(last);
@@ -222,12 +227,14 @@ impl Table {
         Some(last)
     }
 
-    /// Marks a row as removed, although its slot still names it: for a table that is going to be freed.
+    /// Marks a row as removed, although its slot still names it: for a table that is going to be
+    /// freed.
     pub(super) fn forget(&mut self, position: usize) {
         self.set_hash(position, NONE);
     }
 
-    /// Drops removed rows, and makes room for twice the elements. False when there is no memory; then nothing has changed.
+    /// Drops removed rows, and makes room for twice the elements. False when there is no memory;
+    /// then nothing has changed.
     #[cold]
     #[inline(never)]
     pub(super) fn rebuild(&mut self) -> bool {
@@ -294,7 +301,8 @@ fn unlink<S: Slot>(table: &mut Table, position: usize) {
     loop {
         match table.slot::<S>(probe) {
             row if row == position as isize => return table.set_slot::<S>(probe, REMOVED),
-            // Every live row has a slot; a search that ends without it would be a defect, but not a hang.
+            // Every live row has a slot; a search that ends without it would be a defect, but not a
+            // hang.
             EMPTY => return debug_assert!(false, "row {position} has no slot"),
             _ => probe.next(),
         }

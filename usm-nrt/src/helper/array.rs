@@ -8,9 +8,9 @@ use crate::export::export;
 const MAX_AXES: usize = 64;
 
 export! {
-    /// The strides (bytes) under which `newdims` names the elements of an array of shape `dims` and strides `strides`
-    /// in the same order, row by row or (`is_f_order`) column by column. 1 when there are such strides, written to
-    /// `newstrides`; 0 when only a copy helps.
+    /// The strides (bytes) under which `newdims` names the elements of an array of shape `dims` and
+    /// strides `strides` in the same order, row by row or (`is_f_order`) column by column. 1 when
+    /// there are such strides, written to `newstrides`; 0 when only a copy helps.
     fn numba_attempt_nocopy_reshape(
         nd: isize,
         dims: *const isize,
@@ -54,8 +54,8 @@ enum Order {
 
 /// Whether `dims` can be read as `newdims` without a copy; then `result` has the strides.
 ///
-/// Both shapes are cut into the shortest runs of axes that hold equally many elements. Inside a run the old axes must
-/// follow each other without gaps, so that the new ones can divide it anew.
+/// Both shapes are cut into the shortest runs of axes that hold equally many elements. Inside a run
+/// the old axes must follow each other without gaps, so that the new ones can divide it anew.
 fn reshape(
     dims: &[isize],
     strides: &[isize],

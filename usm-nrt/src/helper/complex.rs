@@ -14,7 +14,8 @@ pub struct Complex<T> {
 }
 
 export! {
-    /// `*out = *a ** *b`; NaN + NaN j where Python raises `ZeroDivisionError` (zero to a negative or complex power).
+    /// `*out = *a ** *b`; NaN + NaN j where Python raises `ZeroDivisionError` (zero to a negative
+    /// or complex power).
     fn numba_cpow(a: *const Complex<f64>, b: *const Complex<f64>, out: *mut Complex<f64>) {
         // SAFETY: the C caller's to read.
         let a = unsafe { a.read() };

@@ -1,7 +1,7 @@
 //! 64-bit division for targets without it, and the conversion of floats to unsigned integers.
 //!
-//! Compiled code checks the divisor first. What would trap in C is defined here: a division by zero gives 0, and
-//! the lowest number by -1 wraps.
+//! Compiled code checks the divisor first. What would trap in C is defined here: a division by zero
+//! gives 0, and the lowest number by -1 wraps.
 
 use crate::export::export;
 
@@ -22,8 +22,8 @@ export! {
     fn numba_urem(a: u64, b: u64) -> u64 {
         a.checked_rem(b).unwrap_or(0)
     }
-    /// Rounded towards zero, as a signed number whose bits are returned. What no `i64` holds (NaN included) gives
-    /// 2^63 on every machine, as on x86-64.
+    /// Rounded towards zero, as a signed number whose bits are returned. What no `i64` holds (NaN
+    /// included) gives 2^63 on every machine, as on x86-64.
     fn numba_fptoui(x: f64) -> u64 {
         to_bits(x)
     }

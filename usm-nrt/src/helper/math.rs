@@ -1,5 +1,6 @@
-//! The system's mathematical functions under the names that compiled code calls them by, so that it needs no
-//! symbol of the C library itself. Results are the system's, bit for bit, except where a line says otherwise.
+//! The system's mathematical functions under the names that compiled code calls them by, so that it
+//! needs no symbol of the C library itself. Results are the system's, bit for bit, except where a
+//! line says otherwise.
 
 use core::ffi::c_int;
 
@@ -134,7 +135,8 @@ bridge! {
 }
 
 export! {
-    /// Mantissa in [0.5, 1) and exponent; zero, infinity and NaN come back as they are, with exponent 0.
+    /// Mantissa in [0.5, 1) and exponent; zero, infinity and NaN come back as they are, with
+    /// exponent 0.
     fn numba_frexp(x: f64, exponent: *mut c_int) -> f64 {
         if x == 0.0 || !x.is_finite() {
             // SAFETY: the C caller's to write.
@@ -156,7 +158,8 @@ export! {
     }
     /// `x` times two to the `exponent`.
     fn numba_ldexp(x: f64, exponent: c_int) -> f64 {
-        // Also what IEEE 754 says of zero, infinity and NaN; said here because not every C library did.
+        // Also what IEEE 754 says of zero, infinity and NaN; said here because not every C library
+        // did.
         if x == 0.0 || !x.is_finite() || exponent == 0 { x } else { system::ldexp(x, exponent) }
     }
     /// [`numba_ldexp`] of a single.

@@ -15,13 +15,15 @@ fn clear() {
     // SAFETY: null, or the function that was given.
     let clear = unsafe { core::mem::transmute::<*mut c_void, Option<unsafe extern "C" fn()>>(clear) };
     if let Some(clear) = clear {
-        // SAFETY: it takes nothing and may be called on any thread, says the contract of `numba_set_fnclex`.
+        // SAFETY: it takes nothing and may be called on any thread, says the contract of
+        // `numba_set_fnclex`.
         unsafe { clear() }
     }
 }
 
 export! {
-    /// Says that compiled code cannot go on and ends the process: for states that its compiler rules out.
+    /// Says that compiled code cannot go on and ends the process: for states that its compiler
+    /// rules out.
     fn numba_fatal_error() -> c_int {
         std::eprintln!("Fatal error: in compiled function");
         std::process::abort()
@@ -32,7 +34,8 @@ export! {
         // Keeps the body from being merged with another empty one.
         core::hint::black_box(());
     }
-    /// Gives the function that clears the floating-point unit before `fmod` on Windows (`void (*)(void)`, or null).
+    /// Gives the function that clears the floating-point unit before `fmod` on Windows
+    /// (`void (*)(void)`, or null).
     fn numba_set_fnclex(function: *mut c_void) {
         CLEAR.store(function, Ordering::Release);
     }

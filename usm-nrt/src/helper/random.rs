@@ -1,8 +1,9 @@
-//! Random numbers: the Mersenne Twister MT19937 in a struct that compiled code reads and writes itself, one of each
-//! purpose a thread, and the one distribution that Numba leaves to a helper.
+//! Random numbers: the Mersenne Twister MT19937 in a struct that compiled code reads and writes
+//! itself, one of each purpose a thread, and the one distribution that Numba leaves to a helper.
 //!
-//! The generator is that of Matsumoto and Nishimura, *Mersenne Twister* (ACM TOMACS 8, 1998) with the initialisation of
-//! 2002; streams equal those of CPython's `random`, NumPy's `RandomState` and Numba for equal states.
+//! The generator is that of Matsumoto and Nishimura, *Mersenne Twister* (ACM TOMACS 8, 1998) with
+//! the initialisation of 2002; streams equal those of CPython's `random`, NumPy's `RandomState` and
+//! Numba for equal states.
 
 use alloc::boxed::Box;
 use core::cell::Cell;
@@ -165,8 +166,8 @@ export! {
         // SAFETY: null or the C caller's alone.
         unsafe { state.as_mut() }.map_or(0.0, Twister::next_double)
     }
-    /// The calling thread's generator behind `random`, seeded by the system at first use and after a fork; null without memory for
-    /// it, as the next two.
+    /// The calling thread's generator behind `random`, seeded by the system at first use and after
+    /// a fork; null without memory for it, as the next two.
     fn numba_get_py_random_state() -> *mut Twister {
         state_of_thread(Purpose::Python)
     }
@@ -178,8 +179,8 @@ export! {
     fn numba_get_internal_random_state() -> *mut Twister {
         state_of_thread(Purpose::Internal)
     }
-    /// A Poisson variate with mean `lambda` of at least 10; -1 for a null state, and for a mean that is smaller, NaN or
-    /// near the largest `i64`.
+    /// A Poisson variate with mean `lambda` of at least 10; -1 for a null state, and for a mean
+    /// that is smaller, NaN or near the largest `i64`.
     fn numba_poisson_ptrs(state: *mut Twister, lambda: f64) -> i64 {
         // SAFETY: null or the C caller's alone.
         match unsafe { state.as_mut() } {
@@ -189,8 +190,9 @@ export! {
     }
 }
 
-/// Transformed rejection with squeeze, algorithm PTRS of W. Hörmann, *The transformed rejection method for generating
-/// Poisson random variables* (1993); the order of operations is that of NumPy's legacy generator, so that streams are equal.
+/// Transformed rejection with squeeze, algorithm PTRS of W. Hörmann, *The transformed rejection
+/// method for generating Poisson random variables* (1993); the order of operations is that of
+/// NumPy's legacy generator, so that streams are equal.
 fn poisson(state: &mut Twister, lambda: f64) -> i64 {
     let b = 0.931 + 2.53 * lambda.sqrt();
     let a = -0.059 + 0.02483 * b;
@@ -215,8 +217,8 @@ fn poisson(state: &mut Twister, lambda: f64) -> i64 {
     }
 }
 
-/// ln Γ(x) for x ≥ 1 by Stirling's series, raised to x > 7 by the recurrence. Not the system's function, because streams
-/// depend on the last bit.
+/// ln Γ(x) for x ≥ 1 by Stirling's series, raised to x > 7 by the recurrence. Not the system's
+/// function, because streams depend on the last bit.
 fn log_gamma(x: f64) -> f64 {
     /// B(2k) / (2k (2k − 1)), as decimal digits of the published series.
     const SERIES: [f64; 10] = [
@@ -254,8 +256,9 @@ enum Purpose {
     Internal,
 }
 
-/// The three generators of a thread. On the heap, because a library gets its thread-local variables at fixed places, where they
-/// cost nothing to find, only while they are small (see `local/here.rs`).
+/// The three generators of a thread. On the heap, because a library gets its thread-local variables
+/// at fixed places, where they cost nothing to find, only while they are small (see
+/// `local/here.rs`).
 struct States(Cell<*mut Twister>);
 
 thread_local! {
@@ -287,8 +290,8 @@ fn unseeded() -> *mut [Twister; 3] {
     leaked([const { Twister::unseeded() }; 3]).map_or(ptr::null_mut(), core::ptr::NonNull::as_ptr)
 }
 
-/// The calling thread's generator. Destructors that run later in a thread's end than ours draw from one that nobody
-/// frees.
+/// The calling thread's generator. Destructors that run later in a thread's end than ours draw from
+/// one that nobody frees.
 fn state_of_thread(purpose: Purpose) -> *mut Twister {
     watch_forks();
     let first = STATES.try_with(States::first).unwrap_or_else(|_| unseeded().cast());
@@ -306,8 +309,8 @@ fn state_of_thread(purpose: Purpose) -> *mut Twister {
     state
 }
 
-/// As many words as a state has, from the operating system. Where it has no such file: from its 128-bit key for hash
-/// tables, made different by the process and a counter.
+/// As many words as a state has, from the operating system. Where it has no such file: from its
+/// 128-bit key for hash tables, made different by the process and a counter.
 fn entropy() -> [u32; WORDS] {
     let mut bytes = [0; 4 * WORDS];
     let file = std::fs::File::open("/dev/urandom");
@@ -321,7 +324,8 @@ fn entropy() -> [u32; WORDS] {
     core::array::from_fn(|index| keyed.hash_one((process, index)) as u32)
 }
 
-/// After a fork the child must not repeat its parent's numbers: its thread's generators are seeded anew.
+/// After a fork the child must not repeat its parent's numbers: its thread's generators are seeded
+/// anew.
 #[cfg(unix)]
 fn watch_forks() {
     type Hook = Option<unsafe extern "C" fn()>;
@@ -341,7 +345,8 @@ fn watch_forks() {
 
     static WATCHED: std::sync::Once = std::sync::Once::new();
     WATCHED.call_once(|| {
-        // SAFETY: the hook touches memory of its own thread only. A failure (no memory) leaves forks unwatched.
+        // SAFETY: the hook touches memory of its own thread only. A failure (no memory) leaves
+        // forks unwatched.
         let _ = unsafe { pthread_atfork(None, None, Some(forget)) };
     });
 }

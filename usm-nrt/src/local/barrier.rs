@@ -1,4 +1,5 @@
-//! A memory barrier in every thread of the process, at the cost of the one that asks: Linux's `membarrier`.
+//! A memory barrier in every thread of the process, at the cost of the one that asks: Linux's
+//! `membarrier`.
 
 /// Makes it available; false where there is none, and then [`in_all_threads`] refuses.
 pub(crate) fn prepare() -> bool {
@@ -27,7 +28,8 @@ mod imp {
     }
 
     pub(super) fn call(command: c_int) -> bool {
-        // SAFETY: the call takes a command, flags and a processor that these commands ignore; it touches no memory.
+        // SAFETY: the call takes a command, flags and a processor that these commands ignore; it
+        // touches no memory.
         unsafe { syscall(NUMBER, command, 0 as c_int, 0 as c_int) == 0 }
     }
 }

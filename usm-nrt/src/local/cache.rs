@@ -1,11 +1,13 @@
-//! The small blocks that a thread keeps for its next ones: one at hand, and a list for each size class.
+//! The small blocks that a thread keeps for its next ones: one at hand, and a list for each size
+//! class.
 //!
-//! The block freed last lies beside the lists. Who makes and frees one block at a time, the usual life of a temporary, then
-//! touches two words and nothing inside of the block; a list would also want the next pointer and the room that is left.
+//! The block freed last lies beside the lists. Who makes and frees one block at a time, the usual
+//! life of a temporary, then touches two words and nothing inside of the block; a list would also
+//! want the next pointer and the room that is left.
 //!
-//! All lists share the room, so that a thread that needs many blocks of one class gets them. When it is used up, a part of what
-//! lies there is given back, class by class: who only frees pays for that once in many blocks, and what nobody asks for any more
-//! goes in the end.
+//! All lists share the room, so that a thread that needs many blocks of one class gets them. When
+//! it is used up, a part of what lies there is given back, class by class: who only frees pays for
+//! that once in many blocks, and what nobody asks for any more goes in the end.
 
 use core::cell::Cell;
 use core::mem::MaybeUninit;

@@ -1,4 +1,5 @@
-//! Whether the process wants its small blocks kept, when nobody has said so: yes, unless somebody looks for misuse of memory.
+//! Whether the process wants its small blocks kept, when nobody has said so: yes, unless somebody
+//! looks for misuse of memory.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
@@ -36,7 +37,8 @@ fn is_refused() -> bool {
     std::env::var_os("USM_NRT_THREAD_CACHE").is_some_and(|value| value == "0")
 }
 
-/// Whether a sanitizer is in the process: it sees the use of a freed block only when the block is really freed.
+/// Whether a sanitizer is in the process: it sees the use of a freed block only when the block is
+/// really freed.
 fn is_watched() -> bool {
     const MARKS: [&CStr; 4] = [c"__asan_init", c"__hwasan_init", c"__tsan_init", c"__msan_init"];
     MARKS.into_iter().any(is_defined)

@@ -1,5 +1,5 @@
-//! What each thread keeps for itself: its counters and its small blocks. Without `std` there are no threads to know of:
-//! counters are shared and nothing is kept.
+//! What each thread keeps for itself: its counters and its small blocks. Without `std` there are no
+//! threads to know of: counters are shared and nothing is kept.
 
 #[cfg(feature = "std")]
 mod barrier;
@@ -42,7 +42,8 @@ const CLASS_STEP: usize = 32;
 /// Size classes: the last one holds 1 KiB of data behind its 64 bytes of prefix and header.
 pub(crate) const CLASSES: usize = (64 + 1024) / CLASS_STEP;
 
-/// The class of blocks of `total` bytes, all included, or `None` when they are too large to be kept.
+/// The class of blocks of `total` bytes, all included, or `None` when they are too large to be
+/// kept.
 #[inline(always)]
 pub(crate) fn class_of(total: usize) -> Option<u8> {
     let class = total.div_ceil(CLASS_STEP);

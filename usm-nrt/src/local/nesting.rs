@@ -6,8 +6,9 @@ use core::ptr::NonNull;
 
 use crate::meminfo::MemInfo;
 
-/// Destructors inside of each other; what the next one would destroy waits until all of them have returned. A chain of blocks that each
-/// release the next is as long as the program likes, a stack is not.
+/// Destructors inside of each other; what the next one would destroy waits until all of them have
+/// returned. A chain of blocks that each release the next is as long as the program likes, a stack
+/// is not.
 pub(super) const DEEPEST: usize = 256;
 
 /// What one thread is at.
@@ -23,7 +24,8 @@ impl Nesting {
         Self { depth: Cell::new(0), count: Cell::new(0), waiting: Cell::new(Vec::new()) }
     }
 
-    /// Begins a destructor; false when the block waits instead. Without memory for that it goes deeper.
+    /// Begins a destructor; false when the block waits instead. Without memory for that it goes
+    /// deeper.
     #[inline]
     pub(super) fn begin(&self, mi: NonNull<MemInfo>) -> bool {
         if self.depth.get() >= DEEPEST && self.wait(mi) {

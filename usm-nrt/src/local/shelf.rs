@@ -1,7 +1,9 @@
-//! The small blocks of an installed allocator that a thread keeps for its next ones (`block/slab.rs` carves them).
+//! The small blocks of an installed allocator that a thread keeps for its next ones
+//! (`block/slab.rs` carves them).
 //!
-//! Beside the cache of the heap's blocks, not in it: that one is never touched by another thread and pays nothing for that; these
-//! must go back when the allocator is given up, whatever their threads are doing.
+//! Beside the cache of the heap's blocks, not in it: that one is never touched by another thread
+//! and pays nothing for that; these must go back when the allocator is given up, whatever their
+//! threads are doing.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -31,13 +33,14 @@ pub(crate) struct Shelf {
     blocks: AtomicUsize,
 }
 
-// SAFETY: cells are touched only by who has the turn: the thread that has claimed the shelf, or the one that closed it out.
+// SAFETY: cells are touched only by who has the turn: the thread that has claimed the shelf, or the
+// one that closed it out.
 unsafe impl Sync for Shelf {}
 
 /// All shelves.
 static SHELVES: Claims<Shelf> = Claims::new();
-/// The installation whose blocks are kept. Looked at by who has the turn: whoever clears all shelves has changed it before, so nothing of
-/// the one before comes to a shelf that was cleared.
+/// The installation whose blocks are kept. Looked at by who has the turn: whoever clears all
+/// shelves has changed it before, so nothing of the one before comes to a shelf that was cleared.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Held by whoever closes others out.
 pub(crate) static CLOSING: spin::Mutex<()> = spin::Mutex::new(());
@@ -165,8 +168,9 @@ pub(crate) fn set_generation(generation: u32) {
     GENERATION.store(generation, Ordering::Relaxed);
 }
 
-/// Takes from all threads what they keep: the caller's to give back. Where the system has no barrier for that, and from a thread
-/// that is held up just then, nothing: those give back themselves, with their next block or at their end.
+/// Takes from all threads what they keep: the caller's to give back. Where the system has no
+/// barrier for that, and from a thread that is held up just then, nothing: those give back
+/// themselves, with their next block or at their end.
 pub(crate) fn clear_all() -> Chain {
     let mut taken = Chain::new();
     let _guard = CLOSING.lock();

@@ -18,11 +18,12 @@ use crate::system;
 
 /// All threads' counters.
 static SHARDS: Claims<Counters> = Claims::new();
-/// Counts of threads whose own shard is already gone (destructors that run late in a thread's life).
+/// Counts of threads whose own shard is already gone (destructors that run late in a thread's
+/// life).
 static ORPHANS: Counters = Counters::new();
 
-/// On the heap, so that a thread-local variable is one pointer: a C library gets its variables at fixed places only while they
-/// are small.
+/// On the heap, so that a thread-local variable is one pointer: a C library gets its variables at
+/// fixed places only while they are small.
 pub(super) struct Local {
     cache: Cache,
     nesting: Nesting,
@@ -63,13 +64,13 @@ impl Drop for Exit {
 /// What the calling thread has, while it has something.
 #[inline(always)]
 fn current<'a>() -> Option<&'a Local> {
-    // SAFETY: null, or what `open` made on this thread and its exit guard has not freed. No caller keeps the reference,
-    // and none runs a guard meanwhile.
+    // SAFETY: null, or what `open` made on this thread and its exit guard has not freed. No caller
+    // keeps the reference, and none runs a guard meanwhile.
     unsafe { thread_slot::get().as_ref() }
 }
 
-/// [`current`] where it takes a call to find it, and for a thread that has nothing yet: registers its clean-up then. `None` at
-/// the end of a thread's life, and without memory.
+/// [`current`] where it takes a call to find it, and for a thread that has nothing yet: registers
+/// its clean-up then. `None` at the end of a thread's life, and without memory.
 #[cold]
 #[inline(never)]
 fn open<'a>() -> Option<&'a Local> {
@@ -146,8 +147,8 @@ pub(crate) fn for_each_counters(mut visit: impl FnMut(&Counters)) {
     SHARDS.iter().for_each(|shard| visit(shard));
 }
 
-/// A block of `class` that this thread kept, with the prefix that it had, and the events counted if `counted`; `None` also where
-/// it takes a call to find them.
+/// A block of `class` that this thread kept, with the prefix that it had, and the events counted if
+/// `counted`; `None` also where it takes a call to find them.
 #[inline(always)]
 pub(crate) fn take<const N: usize>(class: u8, counted: bool, events: [Event; N]) -> Option<Kept> {
     let local = current()?;
@@ -160,8 +161,8 @@ pub(crate) fn take<const N: usize>(class: u8, counted: bool, events: [Event; N])
     Some(kept)
 }
 
-/// Keeps a block of `class`, and counts the events if `counted`; gives it back, and nothing is done, when this thread keeps nothing, and
-/// where it takes a call to find out.
+/// Keeps a block of `class`, and counts the events if `counted`; gives it back, and nothing is
+/// done, when this thread keeps nothing, and where it takes a call to find out.
 #[inline(always)]
 pub(crate) fn put<const N: usize>(class: u8, kept: Kept, counted: bool, events: [Event; N]) -> Option<Kept> {
     let Some(local) = current() else { return Some(kept) };
@@ -173,7 +174,8 @@ pub(crate) fn put<const N: usize>(class: u8, kept: Kept, counted: bool, events: 
     None
 }
 
-/// What this thread keeps, if it may keep something; prepares it the first time, and the process the very first time.
+/// What this thread keeps, if it may keep something; prepares it the first time, and the process
+/// the very first time.
 #[inline]
 pub(crate) fn keeper<'a>() -> Option<&'a Cache> {
     if !cache_default::is_kept() {
@@ -196,8 +198,8 @@ fn prepared<'a>() -> Option<&'a Local> {
     let _ = open()?;
     let local = current();
     if local.is_none() {
-        // It takes a call to find a thread's things in this process, twice a block: longer than the allocator takes
-        // (measured: 22 instead of 10 ns a block).
+        // It takes a call to find a thread's things in this process, twice a block: longer than the
+        // allocator takes (measured: 22 instead of 10 ns a block).
         system::switch_thread_cache(false);
     }
     local

@@ -1,17 +1,19 @@
 //! Where the calling thread's things are: one pointer per thread.
 //!
-//! A library asks `__tls_get_addr` for each of its thread-local variables, at 2.5 ns a time; a block would pay that twice.
-//! Four ways around it were measured on x86-64. A handle that compiled code keeps does not help code that knows Numba's table
-//! only. The *initial-exec* model is the fastest, but where many libraries use it the next one cannot be loaded
-//! ("cannot allocate memory in static TLS block"). *Descriptors* (TLSDESC) always load, and cost 1.1 ns. So: a descriptor to
-//! begin with, which tells whether the variable lies at one distance from the thread pointer in all threads, as it does while
-//! there is room; if so that distance is used from then on, as fast as initial-exec. Compilers do the like on aarch64 by
-//! themselves; on x86-64 rustc has no stable switch for descriptors, so these few lines are written out.
+//! A library asks `__tls_get_addr` for each of its thread-local variables, at 2.5 ns a time; a
+//! block would pay that twice. Four ways around it were measured on x86-64. A handle that compiled
+//! code keeps does not help code that knows Numba's table only. The *initial-exec* model is the
+//! fastest, but where many libraries use it the next one cannot be loaded ("cannot allocate memory
+//! in static TLS block"). *Descriptors* (TLSDESC) always load, and cost 1.1 ns. So: a descriptor to
+//! begin with, which tells whether the variable lies at one distance from the thread pointer in all
+//! threads, as it does while there is room; if so that distance is used from then on, as fast as
+//! initial-exec. Compilers do the like on aarch64 by themselves; on x86-64 rustc has no stable
+//! switch for descriptors, so these few lines are written out.
 
 use super::thread::Local;
 
-/// The calling thread's things, or null before the thread had any and after it gave them up; null also where it takes a
-/// call to find them.
+/// The calling thread's things, or null before the thread had any and after it gave them up; null
+/// also where it takes a call to find them.
 #[inline(always)]
 pub(super) fn get() -> *const Local {
     cell::get()
@@ -84,7 +86,8 @@ mod cell {
         options(att_syntax)
     );
 
-    /// Bytes from the thread pointer to the variable, when they are the same in all threads; else 0.
+    /// Bytes from the thread pointer to the variable, when they are the same in all threads;
+    /// else 0.
     static DISTANCE: AtomicIsize = AtomicIsize::new(0);
 
     #[inline(always)]
@@ -127,8 +130,9 @@ mod cell {
     #[inline(never)]
     fn ask() -> isize {
         let (descriptor, distance): (isize, isize);
-        // SAFETY: the two instructions of the descriptor protocol, as linkers expect them. They change no other general
-        // register; older C libraries forget vector registers when they make the variables of a thread.
+        // SAFETY: the two instructions of the descriptor protocol, as linkers expect them. They
+        // change no other general register; older C libraries forget vector registers when they
+        // make the variables of a thread.
         unsafe {
             asm!(
                 "leaq usm_nrt_thread_slot@tlsdesc(%rip), %rax",
@@ -143,15 +147,18 @@ mod cell {
                 options(att_syntax)
             );
         }
-        // Addresses of programs are never negative, distances to variables at fixed places always. In a program that links
-        // statically the linker puts the distance where the address of the descriptor would be.
+        // Addresses of programs are never negative, distances to variables at fixed places always.
+        // In a program that links statically the linker puts the distance where the address of the
+        // descriptor would be.
         let known = if descriptor < 0 {
             descriptor
         } else {
-            // A descriptor is a function and its argument, which does not change once it was used. The argument
-            // is the distance, or the address of what it takes to find a variable that lies elsewhere in each thread.
+            // A descriptor is a function and its argument, which does not change once it was used.
+            // The argument is the distance, or the address of what it takes to find a variable that
+            // lies elsewhere in each thread.
             let argument = core::ptr::with_exposed_provenance::<[isize; 2]>(descriptor as usize);
-            // SAFETY: the two words of a descriptor of this library, aligned by the linker; written before this thread could ask.
+            // SAFETY: the two words of a descriptor of this library, aligned by the linker; written
+            // before this thread could ask.
             let [_, argument] = unsafe { argument.read_volatile() };
             argument
         };

@@ -36,7 +36,8 @@ impl MemInfo {
         }
     }
 
-    /// Gives a reference back; whether it was the last one: the block is then the caller's to destroy.
+    /// Gives a reference back; whether it was the last one: the block is then the caller's to
+    /// destroy.
     ///
     /// # Safety
     /// As for [`release`](Self::release).
@@ -89,13 +90,13 @@ impl MemInfo {
         }
     }
 
-    /// Runs the destructor, then frees the header (and with it data of the same block). For code whose
-    /// compiler inlined the count: it calls this when its own decrement reached zero.
+    /// Runs the destructor, then frees the header (and with it data of the same block). For code
+    /// whose compiler inlined the count: it calls this when its own decrement reached zero.
     ///
     /// # Safety
     /// No reference to `mi` is left, and nobody uses it afterwards.
-    // Not inlined: next to the allocation the compiler would merge the reads of fields just written into wider
-    // ones, which the store buffer cannot serve (measured: 14 instead of 9 ns a block).
+    // Not inlined: next to the allocation the compiler would merge the reads of fields just written
+    // into wider ones, which the store buffer cannot serve (measured: 14 instead of 9 ns a block).
     #[inline(never)]
     pub unsafe fn destroy(mi: NonNull<Self>) {
         track::check_unreferenced(mi, "call_dtor");
@@ -114,7 +115,8 @@ impl MemInfo {
         let switches = system::switches();
         let plain = header.dtor.is_none() && ptr::eq(header.external_allocator(), &raw const BUILTIN);
         if plain && !switches.is_tracked() {
-            // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
+            // SAFETY: without an allocator of its own the header lies in a block of the built-in
+            // one.
             if unsafe { block::keep_counted(mi.cast(), switches) } {
                 return;
             }
@@ -127,7 +129,8 @@ impl MemInfo {
         unsafe { Self::destroy_uncached(mi) }
     }
 
-    /// [`destroy_inline`](Self::destroy_inline) of what is not plain, and of what is counted and not kept.
+    /// [`destroy_inline`](Self::destroy_inline) of what is not plain, and of what is counted and
+    /// not kept.
     #[inline(never)]
     unsafe fn destroy_uncached(mi: NonNull<Self>) {
         // SAFETY: we own the block alone.
@@ -136,7 +139,8 @@ impl MemInfo {
         let switches = system::switches();
         if plain && !switches.is_tracked() {
             track::counted_death(switches);
-            // SAFETY: without an allocator of its own the header lies in a block of the built-in one.
+            // SAFETY: without an allocator of its own the header lies in a block of the built-in
+            // one.
             return unsafe { block::free_with(mi.cast(), switches) };
         }
         // SAFETY: same contract.
@@ -219,7 +223,8 @@ unsafe fn free_header(mi: NonNull<MemInfo>, allocator: *mut ExternalAllocator) {
         unsafe { block::free(mi.cast()) };
         return;
     }
-    // SAFETY: the allocator outlives its blocks (contract of `Request::allocator` and `from_parts`).
+    // SAFETY: the allocator outlives its blocks (contract of `Request::allocator` and
+    // `from_parts`).
     if let Some(allocator) = unsafe { allocator.as_ref() } {
         if let Some(free) = allocator.free {
             // SAFETY: the address that this allocator returned, freed once.

@@ -43,10 +43,12 @@ impl MemInfo {
         Self::allocate_inline(size, align)
     }
 
-    /// A block of the built-in allocator without destructor or fill, for functions of their own; `None` for any failure.
+    /// A block of the built-in allocator without destructor or fill, for functions of their own;
+    /// `None` for any failure.
     ///
-    /// The usual case here, where it is compiled into the caller: a small block that this thread kept, and nobody watches. The
-    /// rest is behind jumps: a call alone costs a fourth of the block.
+    /// The usual case here, where it is compiled into the caller: a small block that this thread
+    /// kept, and nobody watches. The rest is behind jumps: a call alone costs a fourth of the
+    /// block.
     #[inline(always)]
     pub(crate) fn allocate_inline(size: usize, align: usize) -> Option<NonNull<Self>> {
         let switches = system::switches();
@@ -144,7 +146,8 @@ impl MemInfo {
     /// Allocates a header for data that lies elsewhere; the caller owns the one reference.
     ///
     /// # Safety
-    /// `data` stays valid until `dtor`, which may be called once, on any thread, with `data`, `size`, `dtor_info`.
+    /// `data` stays valid until `dtor`, which may be called once, on any thread, with `data`,
+    /// `size`, `dtor_info`.
     pub unsafe fn wrap(
         data: *mut c_void,
         size: usize,
@@ -160,7 +163,8 @@ impl MemInfo {
         Ok(mi)
     }
 
-    /// [`wrap`](Self::wrap) with a destructor that gets the data pointer only; the size is not known (0).
+    /// [`wrap`](Self::wrap) with a destructor that gets the data pointer only; the size is not
+    /// known (0).
     ///
     /// # Safety
     /// `data` stays valid until `dtor`, which may be called once, on any thread, with `data`.
@@ -170,17 +174,19 @@ impl MemInfo {
         unsafe { Self::wrap(data, 0, Some(destructor::call_managed), info) }
     }
 
-    /// [`wrap`](Self::wrap) with an owner that is released instead of the memory being freed. The tags of Rust
-    /// values are refused: only [`MemRef`](crate::MemRef) makes such owners.
+    /// [`wrap`](Self::wrap) with an owner that is released instead of the memory being freed. The
+    /// tags of Rust values are refused: only [`MemRef`](crate::MemRef) makes such owners.
     ///
     /// # Safety
-    /// `data` stays valid until `owner.release`, which may be called once, on any thread, with `owner.object`.
+    /// `data` stays valid until `owner.release`, which may be called once, on any thread, with
+    /// `owner.object`.
     pub unsafe fn wrap_owned(data: *mut c_void, size: usize, owner: Owner) -> Result<NonNull<Self>, Error> {
         // SAFETY: same contract.
         unsafe { Self::wrap_owned_of_kind(data, size, owner, AllocKind::Unknown) }
     }
 
-    /// [`wrap_owned`](Self::wrap_owned) of USM of a known kind, device memory included: the header is elsewhere.
+    /// [`wrap_owned`](Self::wrap_owned) of USM of a known kind, device memory included: the header
+    /// is elsewhere.
     ///
     /// # Safety
     /// As there.

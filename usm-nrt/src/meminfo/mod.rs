@@ -1,4 +1,5 @@
-//! The 48-byte block header, compatible with Numba's: its fields here, how it is made in `make.rs`, its life and end in `count.rs`.
+//! The 48-byte block header, compatible with Numba's: its fields here, how it is made in `make.rs`,
+//! its life and end in `count.rs`.
 
 mod count;
 mod make;
@@ -17,11 +18,11 @@ use crate::external::ExternalAllocator;
 use crate::refcount::RefCount;
 use crate::source;
 
-/// Header of a reference-counted block: the C struct `MemInfo`, field for field, also for code that a
-/// compiler inlined (count at offset 0, data pointer at offset 24 on 64-bit targets).
+/// Header of a reference-counted block: the C struct `MemInfo`, field for field, also for code that
+/// a compiler inlined (count at offset 0, data pointer at offset 24 on 64-bit targets).
 ///
-/// Data pointer and size change only in varsize blocks; they are atomics so that a concurrent reader sees
-/// an old or a new value, never a torn one.
+/// Data pointer and size change only in varsize blocks; they are atomics so that a concurrent
+/// reader sees an old or a new value, never a torn one.
 #[derive(Debug)]
 #[repr(C)]
 pub struct MemInfo {
@@ -51,8 +52,8 @@ const _: () = {
     assert!(offset_of!(MemInfo, external_allocator) == 5 * word);
 };
 
-// SAFETY: the count is atomic, the destructor may run on any thread (contract of every constructor), and
-// the header itself gives no access to the data.
+// SAFETY: the count is atomic, the destructor may run on any thread (contract of every
+// constructor), and the header itself gives no access to the data.
 unsafe impl Send for MemInfo {}
 // SAFETY: as above.
 unsafe impl Sync for MemInfo {}
@@ -61,8 +62,9 @@ impl MemInfo {
     /// A header value with one reference.
     ///
     /// # Safety
-    /// `dtor` may be called once, on any thread, with `data`, `size` and `dtor_info`. `external_allocator` is
-    /// null (the header lies in a block of the built-in allocator) or will free the header's address.
+    /// `dtor` may be called once, on any thread, with `data`, `size` and `dtor_info`.
+    /// `external_allocator` is null (the header lies in a block of the built-in allocator) or will
+    /// free the header's address.
     pub unsafe fn from_parts(
         data: *mut c_void,
         size: usize,
@@ -98,7 +100,8 @@ impl MemInfo {
         self.size.load(Ordering::Relaxed)
     }
 
-    /// The allocator that will free this header; null means the built-in one of whoever releases last.
+    /// The allocator that will free this header; null means the built-in one of whoever releases
+    /// last.
     #[inline]
     pub fn external_allocator(&self) -> *mut ExternalAllocator {
         self.external_allocator.load(Ordering::Relaxed)
@@ -108,7 +111,8 @@ impl MemInfo {
     pub(crate) fn allocator_kind(&self) -> Option<AllocKind> {
         let allocator = self.external_allocator();
         if !ptr::eq(allocator, &raw const BUILTIN) {
-            // SAFETY: null, or it outlives its blocks (contract of `Request::allocator` and `from_parts`).
+            // SAFETY: null, or it outlives its blocks (contract of `Request::allocator` and
+            // `from_parts`).
             return unsafe { allocator.as_ref() }.and_then(source::kind_of);
         }
         let header = NonNull::from(self).cast::<u8>();
@@ -120,7 +124,8 @@ impl MemInfo {
         } else {
             return None;
         };
-        // SAFETY: a payload of a varsize block, or a header in front of its data: both of the built-in allocator.
+        // SAFETY: a payload of a varsize block, or a header in front of its data: both of the
+        // built-in allocator.
         unsafe { block::kind_of(block) }
     }
 
@@ -132,7 +137,8 @@ impl MemInfo {
     /// The whole record, when there is one.
     pub(crate) fn owned(&self) -> Option<Owned> {
         if destructor::is(self.dtor, destructor::drop_owner) {
-            // SAFETY: blocks with this destructor keep such a record there until they are destroyed.
+            // SAFETY: blocks with this destructor keep such a record there until they are
+            // destroyed.
             return Some(unsafe { self.dtor_info.cast::<Owned>().read() });
         }
         None

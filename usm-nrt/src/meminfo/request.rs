@@ -6,8 +6,9 @@ use core::ptr::NonNull;
 use crate::destructor::Dtor;
 use crate::external::ExternalAllocator;
 
-/// How a block is to be allocated. The default is what `NRT_MemInfo_alloc` does: 16-byte alignment, no
-/// fill, no destructor, the built-in allocator. It lives no longer than the allocator that it names.
+/// How a block is to be allocated. The default is what `NRT_MemInfo_alloc` does: 16-byte alignment,
+/// no fill, no destructor, the built-in allocator. It lives no longer than the allocator that it
+/// names.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Request<'a> {
@@ -33,7 +34,8 @@ impl Request<'_> {
         self
     }
 
-    /// The "safe" variant: data starts as 0xCB bytes and is overwritten with 0xDE just before it is freed.
+    /// The "safe" variant: data starts as 0xCB bytes and is overwritten with 0xDE just before it is
+    /// freed.
     #[inline]
     pub const fn filled(mut self) -> Self {
         self.fill = true;
@@ -53,7 +55,8 @@ impl Request<'_> {
     /// Takes header and data from `allocator`, in one block.
     ///
     /// # Safety
-    /// `allocator` outlives the block; its functions follow C99's rules and may be called from any thread.
+    /// `allocator` outlives the block; its functions follow C99's rules and may be called from any
+    /// thread.
     #[inline]
     pub const unsafe fn allocator(mut self, allocator: NonNull<ExternalAllocator>) -> Self {
         self.allocator = Some(allocator);

@@ -51,7 +51,8 @@ pub(crate) fn library() -> &'static Path {
         let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_library_target");
         run(Command::new(env!("CARGO"))
             .current_dir(crate_dir())
-            // A sanitizer of this test must not get into the library: C programs would not find its runtime.
+            // A sanitizer of this test must not get into the library: C programs would not find its
+            // runtime.
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .args(["rustc", "--release", "--crate-type", "cdylib", "--features", "capi", "--target-dir"])

@@ -1,8 +1,9 @@
-//! Containers driven by bytes beside a `Vec` that is searched from end to end: the fuzz target calls this, its corpus runs
-//! through it as an ordinary test, and so do programs of proptest.
+//! Containers driven by bytes beside a `Vec` that is searched from end to end: the fuzz target
+//! calls this, its corpus runs through it as an ordinary test, and so do programs of proptest.
 //!
-//! The first bytes choose the container, its sizes, callbacks and an allocator that fails now and then; the rest are steps.
-//! Checked at each: status, contents, order, references; and that a failure changed nothing. Memory errors are AddressSanitizer's.
+//! The first bytes choose the container, its sizes, callbacks and an allocator that fails now and
+//! then; the rest are steps. Checked at each: status, contents, order, references; and that a
+//! failure changed nothing. Memory errors are AddressSanitizer's.
 #![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some of the functions; the fuzz target takes them by name.
 
 mod keyed;
@@ -15,8 +16,9 @@ use core::ptr;
 use usm_nrt::{ExternalAllocator, Stats, set_allocator, set_stats};
 
 thread_local! {
-    /// References that containers hold: how many, and the sum of a hash of each one's bytes. Two sets of references with the same sum
-    /// are not to be found; a table of them was most of the time of a run.
+    /// References that containers hold: how many, and the sum of a hash of each one's bytes. Two
+    /// sets of references with the same sum are not to be found; a table of them was most of the
+    /// time of a run.
     static HELD: Cell<(isize, u64)> = const { Cell::new((0, 0)) };
     /// Allocations until one fails; every one after that fails too, until it is set again.
     static GRANTED: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -110,7 +112,8 @@ fn assert_held<'a>(elements: impl Iterator<Item = &'a [u8]>) {
     assert_eq!(HELD.get(), expected, "references");
 }
 
-/// Runs a program; panics when a container breaks a promise. The allocator is the whole runtime's: programs take turns.
+/// Runs a program; panics when a container breaks a promise. The allocator is the whole runtime's:
+/// programs take turns.
 pub fn containers(bytes: &[u8]) {
     let mut bytes = Bytes(bytes);
     let (Some(kind), Some(allocator)) = (bytes.next(), bytes.next()) else { return };

@@ -212,7 +212,8 @@ def dictionaries(box, rng):
         elif action < 0.9:
             box.both("dict_popitem", out=(key_size, value_size))
         elif action < 0.96:
-            # Numba's compares the address of the table, which may come back: only what it is sure of is compared.
+            # Numba's compares the address of the table, which may come back: only what it is sure
+            # of is compared.
             if box.sides[0].dict_length(box.sides[0].handle) and rng.random() < 0.5:
                 box.begin("dict")
                 box.next("dict", key_size, value_size)
@@ -398,7 +399,8 @@ def hostile(box):
     assert ours.dict_insert_ez(out, key, 1, key) == 0 and answers == [-2, -2, 1]
     answers.clear()
     assert ours.dict_insert_ez(out, key, 1, key) == 1 and answers == [-2]
-    # A lookup is no change, so that what it calls may change: one that moves the table away has failed.
+    # A lookup is no change, so that what it calls may change: one that moves the table away has
+    # failed.
     table.key_incref = None
     ours.dict_set_method_table(out, byref(table))
     held.append(EQUAL(lambda *_: [ours.dict_set_method_table(out, None)] + [ours.dict_insert_ez(out, n.to_bytes(8, "little"), n, key) for n in range(50)] and 1))

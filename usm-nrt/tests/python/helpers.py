@@ -131,8 +131,8 @@ for name, number in [("cpow", c_double), ("cpowf", c_float)]:
         own(byref(a), byref(b), byref(p))
         numba(byref(a), byref(b), byref(q))
         if name == "cpowf" and (q[0] == 0 or not abs(q[1]) < float("inf")):
-            # Numba puts the number together as real + I * imaginary: the real part loses the sign of a zero, and
-            # becomes NaN when the other is not finite.
+            # Numba puts the number together as real + I * imaginary: the real part loses the sign
+            # of a zero, and becomes NaN when the other is not finite.
             assert bits(p[1]) == bits(q[1]) and (p[0] == q[0] or q[0] != q[0])
             continue
         for x, y in zip(p, q):
@@ -221,7 +221,8 @@ for _ in range(60000):
     arguments = lambda out: (len(old), c(old), c(strides), len(new), c(new), out, itemsize, fortran)
     mine, his = own(*arguments(p)), numba(*arguments(q))
     if fortran and total == 1:
-        # Numba's reads the size in front of the first one: its strides of a single element are whatever lies there.
+        # Numba's reads the size in front of the first one: its strides of a single element are
+        # whatever lies there.
         assert mine == his and (not mine or list(p)[: len(new)] == [itemsize] * len(new))
         continue
     check("attempt_nocopy_reshape", (mine, list(p) if mine else None), (his, list(q) if his else None), old, strides, new, fortran)

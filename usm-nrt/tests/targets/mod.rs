@@ -1,8 +1,10 @@
-//! The C interface driven by bytes: the fuzz target calls this, and its corpus runs through it as an ordinary test.
+//! The C interface driven by bytes: the fuzz target calls this, and its corpus runs through it as
+//! an ordinary test.
 //!
-//! Each byte and what follows it is a step of a program over eight cells of blocks. What is checked at each step: refused
-//! sizes and alignments give null, data is aligned, contents survive, counts are what the program made them, and all
-//! counters balance at the end. Memory errors are AddressSanitizer's to find.
+//! Each byte and what follows it is a step of a program over eight cells of blocks. What is checked
+//! at each step: refused sizes and alignments give null, data is aligned, contents survive, counts
+//! are what the program made them, and all counters balance at the end. Memory errors are
+//! AddressSanitizer's to find.
 #![allow(dead_code, unreachable_pub, missing_docs)] // Each user takes some of the functions; the fuzz target takes them by name.
 
 use core::ffi::{c_uint, c_void};
@@ -53,7 +55,8 @@ impl Bytes<'_> {
         let byte = self.next()?;
         Some(match byte % 4 {
             0 => usize::from(byte >> 2),
-            // Up to 1 MiB, and what C's `unsigned` does not hold: what lies between is granted, but eats the machine.
+            // Up to 1 MiB, and what C's `unsigned` does not hold: what lies between is granted, but
+            // eats the machine.
             1 => 1 << if byte >> 2 < 32 { (byte >> 2) % 21 } else { byte >> 2 },
             2 => 3,
             _ => 32,
@@ -76,7 +79,8 @@ unsafe extern "C" fn managed(_: *mut c_void) {
 /// One mebibyte is enough for a program; more would only be slow.
 const LIMIT: usize = 1 << 20;
 
-/// Whether a refusal is right: the size is beyond any machine's, or the alignment is no power of two.
+/// Whether a refusal is right: the size is beyond any machine's, or the alignment is no power of
+/// two.
 fn may_refuse(size: usize, align: usize) -> bool {
     !align.is_power_of_two() || size.saturating_add(align) > LIMIT
 }

@@ -1,4 +1,5 @@
-//! What operators allow: a result that is a view of an input, a result written over an input, a concatenation whose inputs are made in its place.
+//! What operators allow: a result that is a view of an input, a result written over an input, a
+//! concatenation whose inputs are made in its place.
 //!
 //! | operator | result |
 //! |---|---|
@@ -7,8 +8,8 @@
 //! | Concat along the outermost extent | its inputs may be views of parts of it |
 //! | element-wise, BatchNormalization, Softmax | may be written over an input of its shape and element size |
 //!
-//! The outermost extent is the first one above 1: all that it cuts is one range of bytes. A view begins at a multiple of the alignment of tensors, as any
-//! other tensor does.
+//! The outermost extent is the first one above 1: all that it cuts is one range of bytes. A view
+//! begins at a multiple of the alignment of tensors, as any other tensor does.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,7 +17,8 @@ use super::proto::{GraphProto, NodeProto, TensorProto};
 use super::{Shape, is_constant, is_standard, outputs, title};
 use crate::error::{Error, Result};
 
-/// Operators that compute each element of the result from the elements at the same place of their inputs.
+/// Operators that compute each element of the result from the elements at the same place of their
+/// inputs.
 const ELEMENT_WISE: [&str; 58] = [
     "Abs",
     "Acos",
@@ -78,8 +80,9 @@ const ELEMENT_WISE: [&str; 58] = [
     "Tanh",
 ];
 
-/// More of them, and of what reads a whole row before it writes it: only the first input may be overwritten. Those with many inputs are
-/// computed one input after the other, and the rest are parameters.
+/// More of them, and of what reads a whole row before it writes it: only the first input may be
+/// overwritten. Those with many inputs are computed one input after the other, and the rest are
+/// parameters.
 const FIRST_INPUT: [&str; 11] = [
     "BatchNormalization",
     "Clip",
@@ -111,7 +114,8 @@ pub(super) struct Allowed {
     pub(super) views: HashMap<String, Part>,
     /// By result: the inputs of its operator that it may be written over.
     pub(super) permits: HashMap<String, Vec<String>>,
-    /// In the order of their operators. Each may be used or not: a block for all inputs lives from the first one on.
+    /// In the order of their operators. Each may be used or not: a block for all inputs lives from
+    /// the first one on.
     pub(super) joins: Vec<Join>,
 }
 
@@ -207,7 +211,8 @@ impl<'a> Facts<'a> {
         (numbers.len() as u64 == stated).then_some(numbers)
     }
 
-    /// Of the inputs from `first` on: a list, or the attribute of that name where the operator is of an older set.
+    /// Of the inputs from `first` on: a list, or the attribute of that name where the operator is
+    /// of an older set.
     fn list(&self, node: &NodeProto, input: usize, attribute: &str) -> Option<Vec<i64>> {
         match node.input.get(input).filter(|name| !name.is_empty()) {
             Some(name) => self.numbers(name),
@@ -265,8 +270,8 @@ impl Allowed {
         name
     }
 
-    /// Concatenations along the outermost extent whose inputs may be its parts: each is made by an operator, is no part of something
-    /// else, and stands once.
+    /// Concatenations along the outermost extent whose inputs may be its parts: each is made by an
+    /// operator, is no part of something else, and stands once.
     fn in_place(
         &self,
         graph: &GraphProto,

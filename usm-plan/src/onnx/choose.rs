@@ -1,6 +1,8 @@
-//! Which concatenations are made in place, and in which order the operators run: what gives the lowest peak.
+//! Which concatenations are made in place, and in which order the operators run: what gives the
+//! lowest peak.
 //!
-//! A block for all inputs of a Concat lives from the first of them on. That saves the copy, and may raise the peak or lower it.
+//! A block for all inputs of a Concat lives from the first of them on. That saves the copy, and may
+//! raise the peak or lower it.
 
 use usm_pool::Graph;
 use usm_pool::alias::InPlace;
@@ -10,10 +12,12 @@ use super::allow::Join;
 use crate::error::{Error, Result};
 use crate::input::{Hints, Model};
 
-/// Concatenations that are looked at one by one, at most; the others are copies where not all are to be in place.
+/// Concatenations that are looked at one by one, at most; the others are copies where not all are
+/// to be in place.
 const LOOKED_AT: usize = 128;
 
-/// Builds the graph of the lowest heaviest cut. An out-of-order queue has no order, and its concatenations are copies.
+/// Builds the graph of the lowest heaviest cut. An out-of-order queue has no order, and its
+/// concatenations are copies.
 pub(super) fn choose(
     build: impl Fn(&[&Join]) -> Result<Graph>,
     joins: &[Join],

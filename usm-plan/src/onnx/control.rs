@@ -1,4 +1,5 @@
-//! Control flow: `If`, `Loop` and `Scan` become the operators of their bodies, and a few of our own that say what moves between them.
+//! Control flow: `If`, `Loop` and `Scan` become the operators of their bodies, and a few of our own
+//! that say what moves between them.
 //!
 //! | of ours | reads | writes | stands for |
 //! |---|---|---|---|
@@ -9,8 +10,9 @@
 //! | `Element` | the sequence | one element of it | the start of an iteration of a `Scan` |
 //! | `Collect` | nothing | a result with a row for each iteration | before the first iteration |
 //!
-//! Both branches of an `If` are there, one after the other: only one of them runs, so the plan is safe and may be a little large. A branch that
-//! cannot run, because inference finds the condition's value (exporters write conditions on shapes), is taken out.
+//! Both branches of an `If` are there, one after the other: only one of them runs, so the plan is
+//! safe and may be a little large. A branch that cannot run, because inference finds the
+//! condition's value (exporters write conditions on shapes), is taken out.
 
 use std::collections::{HashMap, HashSet};
 
@@ -42,7 +44,8 @@ pub(crate) struct Control {
 #[derive(Debug)]
 struct Choice {
     condition: String,
-    /// What only the branch for true gives, and what only the one for false gives: dead when the condition is false (0) or true (1).
+    /// What only the branch for true gives, and what only the one for false gives: dead when the
+    /// condition is false (0) or true (1).
     results: [HashSet<String>; 2],
 }
 
@@ -52,8 +55,8 @@ impl Control {
         self.loops.is_empty() && self.same.is_empty()
     }
 
-    /// Takes the branches that cannot run out of the graphs; answers whether there was one. Their nodes become constants without a name, so that
-    /// the others keep their places.
+    /// Takes the branches that cannot run out of the graphs; answers whether there was one. Their
+    /// nodes become constants without a name, so that the others keep their places.
     pub(crate) fn settle(&mut self, truths: &HashMap<String, bool>, graphs: [&mut GraphProto; 2]) -> bool {
         let mut dead: HashSet<String> = HashSet::new();
         self.choices.retain_mut(|choice| match truths.get(&choice.condition) {
@@ -255,7 +258,8 @@ impl Flat {
         }
         let condition = node.input.first().map_or("", String::as_str);
         if let Ok(mut results) = <[HashSet<String>; 2]>::try_from(given) {
-            // Indexed by the truth of the condition: what is dead when it is false, and when it is true.
+            // Indexed by the truth of the condition: what is dead when it is false, and when it is
+            // true.
             results.iter_mut().for_each(|names| {
                 names.remove("");
             });

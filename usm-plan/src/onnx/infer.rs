@@ -10,7 +10,8 @@ use super::proto::{AttributeProto, AttributeType, GraphProto, ModelProto, NodePr
 use super::shape::{self, Shape};
 use super::{is_constant, is_standard};
 
-/// Tensors above so many elements are not the shape of anything: inference gets their type instead of their content.
+/// Tensors above so many elements are not the shape of anything: inference gets their type instead
+/// of their content.
 const LARGEST_VALUE: u64 = 4096;
 
 /// `TensorProto.DataType` of 32-bit floats and of 64-bit integers.
@@ -20,8 +21,9 @@ const INT64: i32 = 7;
 /// Inference is asked again at most so often, each time without the branches that cannot run.
 const ROUNDS: usize = 8;
 
-/// Adds the shapes that can be inferred to those that the file states, and takes the branches that cannot run out of the graph. Answers why
-/// inference stopped, if it did. `frame` is the model without its graph.
+/// Adds the shapes that can be inferred to those that the file states, and takes the branches that
+/// cannot run out of the graph. Answers why inference stopped, if it did. `frame` is the model
+/// without its graph.
 pub(super) fn complete(
     frame: &ModelProto,
     graph: &mut GraphProto,
@@ -61,7 +63,8 @@ pub struct Inferred {
 }
 
 impl Inferred {
-    /// The shapes that the bytes of a model state: what a library answers that infers shapes of models.
+    /// The shapes that the bytes of a model state: what a library answers that infers shapes of
+    /// models.
     #[must_use]
     pub fn of_model(bytes: &[u8]) -> Self {
         match ModelProto::decode(bytes) {
@@ -200,7 +203,8 @@ fn strip(graph: &mut GraphProto) {
     }
 }
 
-/// tract takes 64-bit floats where the standard says that a `ConstantOfShape` without a value is of 32-bit floats.
+/// tract takes 64-bit floats where the standard says that a `ConstantOfShape` without a value is of
+/// 32-bit floats.
 fn spell_out(node: &mut NodeProto) {
     if is_standard(node, "ConstantOfShape") && node.attribute.is_empty() {
         let zero =

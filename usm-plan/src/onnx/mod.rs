@@ -1,4 +1,5 @@
-//! `model.onnx`: topology from the file, sizes from the model's own shapes, the rest by shape inference.
+//! `model.onnx`: topology from the file, sizes from the model's own shapes, the rest by shape
+//! inference.
 
 mod allow;
 mod choose;
@@ -26,7 +27,8 @@ pub(crate) fn read(path: &Path, hints: &Hints<'_>) -> Result<Model> {
     parse(&read_file(path)?, hints).map_err(|error| error.in_file(path))
 }
 
-/// Reads the bytes of a file. Ids of activations count in the order of their production, those of inputs and constants follow.
+/// Reads the bytes of a file. Ids of activations count in the order of their production, those of
+/// inputs and constants follow.
 pub fn parse(bytes: &[u8], hints: &Hints<'_>) -> Result<Model> {
     let mut model =
         ModelProto::decode(bytes).map_err(|error| Error::bad(format!("not an ONNX file: {error}")))?;
@@ -84,7 +86,8 @@ struct Names {
 }
 
 impl Names {
-    /// Collects the names, and checks that every node reads what is there already and writes what is not.
+    /// Collects the names, and checks that every node reads what is there already and writes what
+    /// is not.
     fn of(graph: &GraphProto) -> Result<Self> {
         let sparse = graph.sparse_initializer.iter().filter_map(|tensor| tensor.values.as_ref());
         let mut known: HashSet<&str> = HashSet::new();

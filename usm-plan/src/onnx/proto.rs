@@ -1,7 +1,8 @@
-//! The messages of an ONNX file: <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3>, without documentation, training and functions.
+//! The messages of an ONNX file: <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3>, without
+//! documentation, training and functions.
 //!
-//! Planning reads a few of the fields. The others are there for shape inference, which is handed the graph again: prost drops
-//! what it does not know.
+//! Planning reads a few of the fields. The others are there for shape inference, which is handed
+//! the graph again: prost drops what it does not know.
 
 use prost::{Enumeration, Message, Oneof};
 

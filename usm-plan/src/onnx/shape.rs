@@ -68,8 +68,9 @@ pub(crate) fn value_info(name: &str, data_type: i32, dims: &[i64]) -> ValueInfoP
 
 /// Gives every symbolic dimension the value that the user says.
 ///
-/// A dimension is named by its symbol, or by `INPUT.AXIS` when the file gives it none (`?`, nothing, a negative extent).
-/// All dimensions of `inputs` must get a value; those of other tensors may be inferred from them.
+/// A dimension is named by its symbol, or by `INPUT.AXIS` when the file gives it none (`?`,
+/// nothing, a negative extent). All dimensions of `inputs` must get a value; those of other tensors
+/// may be inferred from them.
 pub(crate) fn bind(graph: &mut GraphProto, inputs: &[String], values: &[(String, u64)]) -> Result<()> {
     let mut given = BTreeMap::new();
     for (name, value) in values {

@@ -1,7 +1,8 @@
 //! Antichain of maximum weight: by Dilworth's theorem a maximum flow finds it.
 //!
-//! "Over before the other begins" is a strict partial order of the buffers; conflicts are its incomparable pairs. The heaviest set
-//! of pairwise conflicting buffers is then as heavy as the lightest cover by chains, a flow problem in the cover relation.
+//! "Over before the other begins" is a strict partial order of the buffers; conflicts are its
+//! incomparable pairs. The heaviest set of pairwise conflicting buffers is then as heavy as the
+//! lightest cover by chains, a flow problem in the cover relation.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -10,11 +11,13 @@ use crate::conflict::{ConflictGraph, ones};
 use crate::lifetime::align_up;
 use crate::{Buffer, Error};
 
-/// Indices of pairwise conflicting buffers of maximum total size, and the bound in bytes that they prove.
+/// Indices of pairwise conflicting buffers of maximum total size, and the bound in bytes that they
+/// prove.
 ///
-/// `conflicts` must come from a partial order that agrees with the lives: of two buffers without conflict the one whose life begins first
-/// is over before the other begins. That holds for every relation made from a graph. The answer is checked pair by pair in
-/// any case, so a foreign relation costs quality, never truth. `None` when the network would not fit in memory.
+/// `conflicts` must come from a partial order that agrees with the lives: of two buffers without
+/// conflict the one whose life begins first is over before the other begins. That holds for every
+/// relation made from a graph. The answer is checked pair by pair in any case, so a foreign
+/// relation costs quality, never truth. `None` when the network would not fit in memory.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`] when the relation is of another size, [`Error::OutOfMemory`].
@@ -42,7 +45,8 @@ pub(crate) fn antichain_until(
     }
 }
 
-/// As [`antichain`], over the buffers of `order`, a linear extension of the partial order; `None` when `stop` said so.
+/// As [`antichain`], over the buffers of `order`, a linear extension of the partial order; `None`
+/// when `stop` said so.
 fn antichain_of(
     buffers: &[Buffer],
     conflicts: &ConflictGraph,
@@ -58,7 +62,8 @@ fn antichain_of(
     for (k, &weight) in weights.iter().enumerate() {
         network.edge(source, k, weight);
         network.edge(n + k, sink, weight);
-        // A chain may pass through a buffer that another chain covers: this is what lets the cover relation stand for the order.
+        // A chain may pass through a buffer that another chain covers: this is what lets the cover
+        // relation stand for the order.
         network.edge(n + k, k, u64::MAX);
     }
     let Some(covers) = cover_relation(conflicts, order, stop)? else { return Ok(None) };
@@ -72,7 +77,8 @@ fn antichain_of(
     }
     let reached = network.reachable(source);
     let mut set: Vec<usize> = (0..n).filter(|&k| reached[k] && !reached[n + k]).map(|k| order[k]).collect();
-    // A relation that is no order could give a set with holes: drop what does not conflict with all before it.
+    // A relation that is no order could give a set with holes: drop what does not conflict with all
+    // before it.
     let mut kept: Vec<usize> = Vec::with_capacity(set.len());
     for i in set.drain(..) {
         if kept.iter().all(|&other| conflicts.contains(i, other)) {
@@ -84,7 +90,8 @@ fn antichain_of(
     Ok(Some((bytes, kept)))
 }
 
-/// For each buffer of `order` (by position) those that follow it with nothing in between; `None` when `stop` said so.
+/// For each buffer of `order` (by position) those that follow it with nothing in between; `None`
+/// when `stop` said so.
 fn cover_relation(
     conflicts: &ConflictGraph,
     order: &[usize],

@@ -17,7 +17,8 @@ pub struct TimeCut {
     pub time: u64,
 }
 
-/// The largest [`at_time`](super::at_time) over all instants, for buffers of a checked problem (sums that fit in 64 bits).
+/// The largest [`at_time`](super::at_time) over all instants, for buffers of a checked problem
+/// (sums that fit in 64 bits).
 #[must_use]
 pub fn time_cut(buffers: &[Buffer]) -> TimeCut {
     let live = || buffers.iter().filter(|buffer| buffer.occupies());
@@ -41,13 +42,15 @@ pub fn time_cut(buffers: &[Buffer]) -> TimeCut {
     best
 }
 
-/// The heaviest instant where every size is a multiple of the unit, so that stacking leaves no byte free: the plain sum of sizes.
+/// The heaviest instant where every size is a multiple of the unit, so that stacking leaves no byte
+/// free: the plain sum of sizes.
 fn load(buffers: &[Buffer], ranks: &Ranks, unit: u64) -> TimeCut {
     let aligned = || {
         let all = buffers.iter().zip(&ranks.lives);
         all.filter(|(buffer, _)| buffer.occupies() && buffer.alignment >= unit)
     };
-    // Changes of the load; sums of a checked problem fit, so they come out right after any detour around 2^64.
+    // Changes of the load; sums of a checked problem fit, so they come out right after any detour
+    // around 2^64.
     let mut changes = alloc::vec![0_u64; ranks.count as usize];
     for (buffer, life) in aligned() {
         let (begin, end) = (life.0 as usize, life.1 as usize);
@@ -79,7 +82,8 @@ fn by_time(buffers: &[Buffer]) -> (Vec<u32>, Vec<u32>) {
 fn sweep(buffers: &[Buffer], begins: &[u32], ends: &[u32], unit: u64) -> TimeCut {
     let mut best = TimeCut::default();
     let mut load = 0_u64;
-    // What the topmost buffer may leave free; the largest counts, so the live ones are kept in order.
+    // What the topmost buffer may leave free; the largest counts, so the live ones are kept in
+    // order.
     let mut slacks: BTreeMap<u64, u32> = BTreeMap::new();
     let rounded = |buffer: &Buffer| align_up(buffer.size, unit).unwrap_or(u64::MAX);
     let mut end =

@@ -1,4 +1,5 @@
-//! The conflicts in OpenVINO's form: for each operator, the operators whose output buffers it must not be given.
+//! The conflicts in OpenVINO's form: for each operator, the operators whose output buffers it must
+//! not be given.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -10,8 +11,9 @@ use crate::Error;
 use crate::alias::{Blocks, InPlace};
 use crate::graph::Graph;
 
-/// For each operator the indices of the operators (itself included) that may hold its outputs' memory at the same time, ascending.
-/// The first operator in processing order is treated like every other one, and the relation is symmetric.
+/// For each operator the indices of the operators (itself included) that may hold its outputs'
+/// memory at the same time, ascending. The first operator in processing order is treated like every
+/// other one, and the relation is symmetric.
 ///
 /// # Errors
 /// [`Error::TooManyBuffers`] or [`Error::OutOfMemory`] when the bits do not fit.
@@ -37,7 +39,8 @@ pub fn lists(graph: &Graph, queue: Queue) -> Result<Vec<Vec<usize>>, Error> {
     Ok(found.into_iter().map(|list| list.into_iter().collect()).collect())
 }
 
-/// The lists as text, one operator a line: `name: restricted by name, name, ...` without the operator itself.
+/// The lists as text, one operator a line: `name: restricted by name, name, ...` without the
+/// operator itself.
 ///
 /// # Errors
 /// As [`lists`].

@@ -1,7 +1,8 @@
 //! Memory dependencies: which blocks may never share bytes.
 //!
-//! For an in-order queue [`basic`] and [`skipped_branch`] together are exactly "the lives overlap". For an out-of-order queue
-//! [`out_of_order`] is exact too: two blocks may share if every access to one is a strict ancestor of every access to the other.
+//! For an in-order queue [`basic`] and [`skipped_branch`] together are exactly "the lives overlap".
+//! For an out-of-order queue [`out_of_order`] is exact too: two blocks may share if every access to
+//! one is a strict ancestor of every access to the other.
 
 mod basic;
 mod lists;
@@ -55,8 +56,9 @@ pub fn conflicts(graph: &Graph, blocks: &Blocks, queue: Queue) -> Result<Conflic
     }
 }
 
-/// Where a block's life begins and ends among the operators, shifted by one so that 0 is "before the run": the begin is the first
-/// access, the end the last one (one past the last operator when the caller reads it afterwards).
+/// Where a block's life begins and ends among the operators, shifted by one so that 0 is "before
+/// the run": the begin is the first access, the end the last one (one past the last operator when
+/// the caller reads it afterwards).
 fn span(block: &Block) -> (u64, u64) {
     let begin = if block.from_start { 0 } else { block.lifetime.lower + 1 };
     let last = block.lifetime.upper;

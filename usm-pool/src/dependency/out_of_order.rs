@@ -23,11 +23,13 @@ impl Reachability {
     /// Largest number of operators: at 65,536 the bits take 512 MiB.
     pub const LIMIT: usize = 1 << 16;
 
-    /// The closure of the data dependencies and of `edges` (earlier, later), which may go against the processing order.
+    /// The closure of the data dependencies and of `edges` (earlier, later), which may go against
+    /// the processing order.
     ///
     /// # Errors
-    /// [`Error::TooManyBuffers`] above [`Self::LIMIT`] operators, [`Error::OrderingEdge`] for an edge that names no operator or
-    /// closes a cycle, [`Error::OutOfMemory`] when the bits cannot be allocated.
+    /// [`Error::TooManyBuffers`] above [`Self::LIMIT`] operators, [`Error::OrderingEdge`] for an
+    /// edge that names no operator or closes a cycle, [`Error::OutOfMemory`] when the bits cannot
+    /// be allocated.
     pub fn new(graph: &Graph, edges: &[(usize, usize)]) -> Result<Self, Error> {
         let n = graph.ops().len();
         if n > Self::LIMIT {
@@ -83,7 +85,8 @@ impl Reachability {
         &self.edges
     }
 
-    /// A topological order of the operators, in which they may be submitted: the processing order, unless an edge goes against it.
+    /// A topological order of the operators, in which they may be submitted: the processing order,
+    /// unless an edge goes against it.
     #[must_use]
     pub fn order(&self) -> &[usize] {
         &self.order
@@ -101,7 +104,8 @@ impl Reachability {
         self.n == 0
     }
 
-    /// Whether a path leads from `before` to `after` (never from an operator to itself); false when either is out of range.
+    /// Whether a path leads from `before` to `after` (never from an operator to itself); false when
+    /// either is out of range.
     #[must_use]
     pub fn precedes(&self, before: usize, after: usize) -> bool {
         after < self.n && self.row(before).get(after / 64).is_some_and(|word| word >> (after % 64) & 1 == 1)
@@ -139,8 +143,8 @@ fn topological(successors: &[Vec<usize>]) -> Result<Vec<usize>, usize> {
     }
 }
 
-/// Conflicts of blocks on an out-of-order queue: all pairs except those where every access to one block is a strict ancestor of
-/// every access to the other.
+/// Conflicts of blocks on an out-of-order queue: all pairs except those where every access to one
+/// block is a strict ancestor of every access to the other.
 ///
 /// # Errors
 /// [`Error::TooManyBuffers`] or [`Error::OutOfMemory`] when the bits do not fit.
@@ -151,7 +155,8 @@ pub fn out_of_order(blocks: &Blocks, reach: &Reachability) -> Result<ConflictGra
     Ok(before)
 }
 
-/// The relation "block `i` is over before block `j` begins, whatever the order of execution", one row for each `i`.
+/// The relation "block `i` is over before block `j` begins, whatever the order of execution", one
+/// row for each `i`.
 pub(crate) fn strictly_before(blocks: &Blocks, reach: &Reachability) -> Result<ConflictGraph, Error> {
     let blocks = blocks.blocks();
     let mut before = ConflictGraph::new(blocks.len())?;
@@ -177,7 +182,8 @@ pub(crate) fn strictly_before(blocks: &Blocks, reach: &Reachability) -> Result<C
             !other.is_empty() && other.iter().all(|&op| common[op / 64] >> (op % 64) & 1 == 1)
         };
         for (word, (others, span)) in before.row_mut(i).iter_mut().zip(firsts.chunks(64).zip(&spans)) {
-            // Blocks that lie side by side mostly begin side by side: all of the 64 after this one, or none.
+            // Blocks that lie side by side mostly begin side by side: all of the 64 after this one,
+            // or none.
             let near = &common[span.words.clone()];
             *word = if near.iter().all(|&bits| bits == u64::MAX) {
                 span.begun
@@ -209,7 +215,8 @@ impl Span {
     }
 }
 
-/// Accesses that no other access of the block leads to; none when the content is there before the run.
+/// Accesses that no other access of the block leads to; none when the content is there before the
+/// run.
 pub(crate) fn first_accesses(block: &Block, reach: &Reachability) -> Vec<usize> {
     if block.from_start {
         return Vec::new();

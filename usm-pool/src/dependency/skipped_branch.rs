@@ -7,8 +7,8 @@ use crate::alias::Blocks;
 use crate::graph::Graph;
 use crate::{ConflictGraph, Error};
 
-/// Conflicts between each block and all blocks that begin strictly between its first access and its last user in processing order.
-/// What was there before the run begins before every operator.
+/// Conflicts between each block and all blocks that begin strictly between its first access and its
+/// last user in processing order. What was there before the run begins before every operator.
 ///
 /// # Errors
 /// [`Error::TooManyBuffers`] or [`Error::OutOfMemory`] when the bits do not fit.
@@ -24,7 +24,8 @@ pub fn skipped_branch(_graph: &Graph, blocks: &Blocks) -> Result<ConflictGraph, 
             if at >= end {
                 break;
             }
-            // Blocks of the same operator are the business of `basic`; what is there before the run has no operator.
+            // Blocks of the same operator are the business of `basic`; what is there before the run
+            // has no operator.
             if at > begin || begin == 0 {
                 found.insert(block, other);
             }

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use super::{Graph, GraphError, Op, OpNode, Tensor, TensorKind, TensorNode};
 
-/// Collects tensors and operators; ids may be named before they are declared. [`GraphBuilder::build`] checks everything.
+/// Collects tensors and operators; ids may be named before they are declared.
+/// [`GraphBuilder::build`] checks everything.
 #[derive(Clone, Debug)]
 pub struct GraphBuilder {
     tensors: Vec<Tensor>,
@@ -93,9 +94,10 @@ impl GraphBuilder {
         self
     }
 
-    /// Says that operators `first..=last` are the body of a loop. What they read from before the loop lives through all iterations,
-    /// and they may read what a later operator of the body wrote in the iteration before; for the first iteration such a tensor is filled
-    /// right before the loop begins.
+    /// Says that operators `first..=last` are the body of a loop. What they read from before the
+    /// loop lives through all iterations, and they may read what a later operator of the body wrote
+    /// in the iteration before; for the first iteration such a tensor is filled right before the
+    /// loop begins.
     #[must_use]
     pub fn loop_body(mut self, first: usize, last: usize) -> Self {
         self.loops.push((first, last));
@@ -168,7 +170,8 @@ impl GraphBuilder {
                 size,
                 padding: tensor.padding,
                 alignment,
-                // Provisional: a tensor without producer becomes an input when the operators are known.
+                // Provisional: a tensor without producer becomes an input when the operators are
+                // known.
                 kind: tensor.kind.unwrap_or(TensorKind::Activation),
                 alias: None,
                 root: i,
@@ -211,7 +214,8 @@ impl GraphBuilder {
     fn link(&self, ops: &[OpNode], tensors: &mut [TensorNode]) -> Result<(), GraphError> {
         for (op, node) in ops.iter().enumerate() {
             for &t in &node.outputs {
-                // State may be written many times; it is outside of the arena and orders nothing, and so are its views.
+                // State may be written many times; it is outside of the arena and orders nothing,
+                // and so are its views.
                 if self.tensors[tensors[t].root].kind == Some(TensorKind::State) {
                     continue;
                 }
@@ -290,7 +294,8 @@ impl GraphBuilder {
             while let Some(i) = chain.pop() {
                 if let Some((parent, offset)) = tensors[i].alias {
                     tensors[i].root = tensors[parent].root;
-                    // No overflow: every view ends inside its parent, so the sum is at most the root's size.
+                    // No overflow: every view ends inside its parent, so the sum is at most the
+                    // root's size.
                     tensors[i].root_offset = tensors[parent].root_offset.saturating_add(offset);
                 }
                 resolved[i] = true;

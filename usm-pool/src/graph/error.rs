@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-/// Why a graph was refused. Tensors are named by id, operators by index in processing order; sizes in bytes.
+/// Why a graph was refused. Tensors are named by id, operators by index in processing order; sizes
+/// in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // The fields are named after what they hold; the variants explain them.

@@ -1,4 +1,5 @@
-//! Several memories with sizes, the best one first: fast on-chip memory, device memory, memory of a neighbour, host memory.
+//! Several memories with sizes, the best one first: fast on-chip memory, device memory, memory of a
+//! neighbour, host memory.
 
 use alloc::vec::Vec;
 
@@ -37,7 +38,8 @@ impl Space {
     }
 }
 
-/// What lies in one memory: a problem of its own with its plan, for an [`Arena`](crate::arena::Arena) of its own.
+/// What lies in one memory: a problem of its own with its plan, for an
+/// [`Arena`](crate::arena::Arena) of its own.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Part {
@@ -60,8 +62,9 @@ pub struct Spread {
     pub spilled: Vec<u64>,
 }
 
-/// Fills the memories one after the other: each takes what fits of what the ones before it left over. A buffer lies in one memory.
-/// Node budget and capacity of the options hold for each memory by itself; a capacity is ignored.
+/// Fills the memories one after the other: each takes what fits of what the ones before it left
+/// over. A buffer lies in one memory. Node budget and capacity of the options hold for each memory
+/// by itself; a capacity is ignored.
 ///
 /// # Errors
 /// As [`plan`](crate::plan).
@@ -88,7 +91,8 @@ pub fn spread(problem: &Problem, options: &Options<'_>, spaces: &[Space]) -> Res
         spilled: Vec::new(),
     };
     for (index, space) in spaces.iter().enumerate() {
-        // For `plan_part` this memory is the device and everything else the host; what lies in an earlier one is out of sight.
+        // For `plan_part` this memory is the device and everything else the host; what lies in an
+        // earlier one is out of sight.
         let left: Vec<usize> = (0..found.memory.len()).filter(|&i| found.memory[i].is_none()).collect();
         let rest = problem.subset(&left)?;
         let fits = |&size: &u64| size <= space.room();

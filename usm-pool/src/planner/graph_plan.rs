@@ -1,4 +1,5 @@
-//! Plans of graphs: in-place permits used as far as they help, ordering edges where they are allowed, one bound for all of it.
+//! Plans of graphs: in-place permits used as far as they help, ordering edges where they are
+//! allowed, one bound for all of it.
 
 use super::order::{Lever, Ordering, ordering_edges_until};
 use super::{Options, plan};
@@ -10,10 +11,12 @@ use crate::graph::Graph;
 use crate::plan::{Certificate, Plan};
 use crate::problem::Problem;
 
-/// Makes a plan for the activations of a graph on the queue of the options; answers the problem that it solves beside it.
+/// Makes a plan for the activations of a graph on the queue of the options; answers the problem
+/// that it solves beside it.
 ///
-/// In-place permits are tried three ways (equal sizes, all that are legal, none) and the lowest peak wins. On an out-of-order queue at
-/// most `options.ordering_edges` edges are added, as long as they lower the bound; the executor must enforce them.
+/// In-place permits are tried three ways (equal sizes, all that are legal, none) and the lowest
+/// peak wins. On an out-of-order queue at most `options.ordering_edges` edges are added, as long as
+/// they lower the bound; the executor must enforce them.
 ///
 /// # Errors
 /// Sizes whose sum exceeds 64 bits, or tables that do not fit.
@@ -26,11 +29,12 @@ pub fn plan_graph(graph: &Graph, options: &Options<'_>) -> Result<(Problem, Plan
     }
 }
 
-/// As [`plan_graph`], with the ordering edges given (operators by index, the earlier one first) instead of looked for. A plan for an
-/// in-order queue needs none, and has none.
+/// As [`plan_graph`], with the ordering edges given (operators by index, the earlier one first)
+/// instead of looked for. A plan for an in-order queue needs none, and has none.
 ///
 /// # Errors
-/// As [`plan_graph`], and [`Error::OrderingEdge`] for an edge outside of the graph or one that closes a cycle.
+/// As [`plan_graph`], and [`Error::OrderingEdge`] for an edge outside of the graph or one that
+/// closes a cycle.
 pub fn plan_graph_with(
     graph: &Graph,
     options: &Options<'_>,
@@ -78,7 +82,8 @@ pub(super) fn ordering(graph: &Graph, options: &Options<'_>) -> Result<Ordering,
     ordering_edges_until(graph, &lever, &|| options.over())
 }
 
-/// A bound for every choice of permits: an output that may take its input's place is not counted beside it.
+/// A bound for every choice of permits: an output that may take its input's place is not counted
+/// beside it.
 fn common_bound(
     graph: &Graph,
     reach: Option<&Reachability>,
@@ -86,7 +91,8 @@ fn common_bound(
     solved: &Problem,
 ) -> Result<(u64, Certificate), Error> {
     if options.over() {
-        // No relation is made any more: one tensor alone needs its own size, with and without permits.
+        // No relation is made any more: one tensor alone needs its own size, with and without
+        // permits.
         let roots = solved.members().iter().filter(|member| !member.view);
         let largest = roots.map(|member| &member.tensor).max_by_key(|tensor| tensor.size);
         let buffers = largest.map(|tensor| tensor.id).into_iter().collect();
@@ -96,7 +102,8 @@ fn common_bound(
         Some(reach) => Problem::with_reachability(graph, reach, InPlace::Never)?,
         None => Problem::from_graph(graph, Queue::InOrder, InPlace::Never)?,
     };
-    // Buffers are called by their root; without permits each root that is placed has one of its own.
+    // Buffers are called by their root; without permits each root that is placed has one of its
+    // own.
     let mut buffer_of = alloc::vec![None; graph.tensors().len()];
     for (at, buffer) in problem.buffers().iter().enumerate() {
         if let Some(root) = graph.tensor_index(buffer.id) {

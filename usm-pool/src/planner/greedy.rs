@@ -1,4 +1,5 @@
-//! First fit and best fit in a fixed order. Descending size with first fit is optimal on most real networks.
+//! First fit and best fit in a fixed order. Descending size with first fit is optimal on most real
+//! networks.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -18,7 +19,8 @@ pub(crate) struct Until<'a> {
     pub(crate) work: u64,
     /// `true` ends the attempt; asked now and then.
     pub(crate) stop: &'a dyn Fn() -> bool,
-    /// Whether an attempt that is stopped still answers a plan: what is not placed then goes on top, one after the other.
+    /// Whether an attempt that is stopped still answers a plan: what is not placed then goes on
+    /// top, one after the other.
     pub(crate) on_top: bool,
 }
 
@@ -37,10 +39,12 @@ impl Until<'_> {
 /// Buffers between two looks at the clock: with lists of 65,536 some hundredths of a second.
 const ASK: usize = 256;
 
-/// Buffers from which on a tree over time is worth its memory; below that, reading all that was placed is fast.
+/// Buffers from which on a tree over time is worth its memory; below that, reading all that was
+/// placed is fast.
 pub(crate) const MANY: usize = 4096;
 
-/// Places the buffers in the given order; answers one offset for each buffer, or `None` as soon as that is left.
+/// Places the buffers in the given order; answers one offset for each buffer, or `None` as soon as
+/// that is left.
 pub(crate) fn in_order(
     instance: Instance<'_>,
     order: &[u32],
@@ -82,7 +86,8 @@ fn run(
     Some(offsets)
 }
 
-/// Places the rest above all else, one after the other. Problems are checked so that even all buffers fit like that.
+/// Places the rest above all else, one after the other. Problems are checked so that even all
+/// buffers fit like that.
 fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
     let mut top = instance.peak(offsets);
     for &buffer in rest.iter().filter(|&&buffer| instance.occupies(buffer as usize)) {
@@ -93,7 +98,8 @@ fn stack(instance: Instance<'_>, rest: &[u32], offsets: &mut [u64]) {
     }
 }
 
-/// Buffer indices sorted by a key; equal keys stay in the order of the problem, so plans are the same everywhere.
+/// Buffer indices sorted by a key; equal keys stay in the order of the problem, so plans are the
+/// same everywhere.
 pub(crate) fn sorted<K: Ord>(instance: Instance<'_>, key: impl Fn(&Buffer) -> K) -> Vec<u32> {
     let mut order: Vec<u32> = (0..instance.buffers.len() as u32).collect();
     order.sort_by_cached_key(|&i| key(&instance.buffers[i as usize]));

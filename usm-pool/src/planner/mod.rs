@@ -83,17 +83,20 @@ pub struct Options<'a> {
     pub keep_critical_path: bool,
     /// Decide whether the plan fits in so many bytes; the search stops when it does.
     pub capacity: Option<u64>,
-    /// Search nodes at most. Counting nodes keeps plans the same on every machine. A node of an instance of more than about a thousand
-    /// buffers counts as several, so that a budget is about as long everywhere: the default is a second or two, where the
-    /// bound is not met before. No plan of [`Strategy::Auto`] is above that of
-    /// any strategy by name: up to 32,768 buffers with every budget; above that from 64 nodes for each buffer on, and up to
-    /// 262,144 buffers with every budget as long as such a strategy takes no more than 2^24 steps (a look into a list of what is placed at the
-    /// time of a buffer) before it is worse.
+    /// Search nodes at most. Counting nodes keeps plans the same on every machine. A node of an
+    /// instance of more than about a thousand buffers counts as several, so that a budget is about
+    /// as long everywhere: the default is a second or two, where the bound is not met before. No
+    /// plan of [`Strategy::Auto`] is above that of any strategy by name: up to 32,768 buffers with
+    /// every budget; above that from 64 nodes for each buffer on, and up to 262,144 buffers with
+    /// every budget as long as such a strategy takes no more than 2^24 steps (a look into a list of
+    /// what is placed at the time of a buffer) before it is worse.
     pub nodes: u64,
-    /// Asked now and then; `true` ends the search with the best plan so far. This is how a time limit works without a clock.
+    /// Asked now and then; `true` ends the search with the best plan so far. This is how a time
+    /// limit works without a clock.
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
-    /// Whether `stop` is asked before the search too: while a bound, ordering edges and simple plans are made. What is left out then
-    /// is worse and still right: the bound of one buffer, fewer edges, the first simple plan, in which what was not placed yet lies on top.
+    /// Whether `stop` is asked before the search too: while a bound, ordering edges and simple
+    /// plans are made. What is left out then is worse and still right: the bound of one buffer,
+    /// fewer edges, the first simple plan, in which what was not placed yet lies on top.
     pub stop_early: bool,
     /// Told about every better plan and every better bound that the search finds.
     pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
@@ -160,7 +163,8 @@ impl<'a> Instance<'a> {
         self.buffers.iter().zip(offsets).map(|(buffer, &offset)| offset + buffer.size).max().unwrap_or(0)
     }
 
-    /// Highest end of a buffer that needs bytes; a life without an instant counts in [`Self::peak`], but no placement lowers it.
+    /// Highest end of a buffer that needs bytes; a life without an instant counts in
+    /// [`Self::peak`], but no placement lowers it.
     fn occupied_peak(&self, offsets: &[u64]) -> u64 {
         let ends =
             (0..offsets.len()).filter(|&i| self.occupies(i)).map(|i| offsets[i] + self.buffers[i].size);
@@ -184,7 +188,8 @@ impl Heaviest {
             let (bytes, buffers) = bound::antichain_until(buffers, conflicts, stop)?;
             return Ok(Self { bytes, time: None, buffers });
         }
-        // Lives with gaps: a cut through the hulls would count what is not needed, so it goes through the pieces.
+        // Lives with gaps: a cut through the hulls would count what is not needed, so it goes
+        // through the pieces.
         let pieces = problem.pieces();
         let lives = if problem.conflicts().is_some() { pieces } else { buffers };
         let cut = bound::time_cut(lives);
@@ -233,7 +238,8 @@ pub fn plan(problem: &Problem, options: &Options<'_>) -> Result<Plan, Error> {
 /// Nodes for each buffer with which the simple strategies are run on a large instance too.
 const NODES_PER_BUFFER: u64 = 64;
 
-/// Runs the strategy that was asked for; answers the one that won, the offsets, and what the search did.
+/// Runs the strategy that was asked for; answers the one that won, the offsets, and what the search
+/// did.
 fn solve(
     instance: Instance<'_>,
     options: &Options<'_>,

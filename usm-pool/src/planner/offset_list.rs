@@ -1,4 +1,5 @@
-//! For few buffers and for conflict graphs: placed buffers in ascending offset, in chunks that know the hull of their lives, so that a scan skips what cannot matter.
+//! For few buffers and for conflict graphs: placed buffers in ascending offset, in chunks that know
+//! the hull of their lives, so that a scan skips what cannot matter.
 
 use alloc::vec::Vec;
 
@@ -71,7 +72,8 @@ const SPARSE: usize = 16;
 pub(super) struct OffsetList<'a> {
     instance: Instance<'a>,
     chunks: Vec<Chunk>,
-    /// With a conflict graph: one bit for each buffer that was placed, their number, and offset and end of each.
+    /// With a conflict graph: one bit for each buffer that was placed, their number, and offset and
+    /// end of each.
     placed: Vec<u64>,
     count: usize,
     spans: Vec<(u64, u64)>,
@@ -92,7 +94,8 @@ impl<'a> OffsetList<'a> {
         }
     }
 
-    /// Finds an offset for a buffer beside all that were placed before, and places it. Problems are checked so that no sum overflows.
+    /// Finds an offset for a buffer beside all that were placed before, and places it. Problems are
+    /// checked so that no sum overflows.
     pub(super) fn place(&mut self, buffer: usize, fit: Fit) -> u64 {
         let item = &self.instance.buffers[buffer];
         if !self.instance.occupies(buffer) {
@@ -138,7 +141,8 @@ impl<'a> OffsetList<'a> {
         offset
     }
 
-    /// Whether few of those placed are in the row of a conflict graph; they are then in `partners`, in ascending offset.
+    /// Whether few of those placed are in the row of a conflict graph; they are then in `partners`,
+    /// in ascending offset.
     fn few_partners(&mut self, row: &[u64]) -> bool {
         let both = || row.iter().zip(&self.placed).map(|(theirs, placed)| theirs & placed);
         let partners: usize = both().map(|word| word.count_ones() as usize).sum();

@@ -1,9 +1,11 @@
 //! Order as a lever on an out-of-order queue: a few ordering edges (events) let more tensors share.
 //!
-//! The bound of an out-of-order graph is its heaviest antichain of tensors. An edge from operator `u` to operator `v` puts everything that
-//! is over by `u` before everything that begins at or after `v`, so it takes the lighter of the two sides out of the antichain.
-//! Edges may go against the processing order: a side branch that has slack is best finished before the main one begins. Where that leads
-//! into a corner, edges along the processing order are taken, with enough of which the in-order bound is reached.
+//! The bound of an out-of-order graph is its heaviest antichain of tensors. An edge from operator
+//! `u` to operator `v` puts everything that is over by `u` before everything that begins at or
+//! after `v`, so it takes the lighter of the two sides out of the antichain. Edges may go against
+//! the processing order: a side branch that has slack is best finished before the main one begins.
+//! Where that leads into a corner, edges along the processing order are taken, with enough of which
+//! the in-order bound is reached.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -24,7 +26,8 @@ pub struct Lever {
     pub limit: usize,
     /// Only edges that leave the critical path as it is.
     pub keep_critical_path: bool,
-    /// Stop when the bound is at or below this many bytes; the in-order bound is the least that edges can reach.
+    /// Stop when the bound is at or below this many bytes; the in-order bound is the least that
+    /// edges can reach.
     pub target: u64,
     /// In-place permits that the plan will use.
     pub in_place: InPlace,
@@ -72,9 +75,11 @@ pub fn critical_path(graph: &Graph, edges: &[(usize, usize)]) -> u64 {
     Reachability::new(graph, edges).map_or(u64::MAX, |reach| Depths::new(graph, edges, reach.order()).longest)
 }
 
-/// Least peak in bytes of any execution that is as long as the critical path, whatever edges enforce it, and the instant that proves it.
+/// Least peak in bytes of any execution that is as long as the critical path, whatever edges
+/// enforce it, and the instant that proves it.
 ///
-/// Between the latest start of its producer and the earliest end of its last user a tensor is live in every such execution.
+/// Between the latest start of its producer and the earliest end of its last user a tensor is live
+/// in every such execution.
 ///
 /// # Errors
 /// Tables that do not fit.
@@ -198,7 +203,8 @@ struct Depths {
 }
 
 impl Depths {
-    /// `order` is a topological order of the graph with the edges, or nearly so while a round adds edges.
+    /// `order` is a topological order of the graph with the edges, or nearly so while a round adds
+    /// edges.
     fn new(graph: &Graph, edges: &[(usize, usize)], order: &[usize]) -> Self {
         let n = graph.ops().len();
         let mut before: Vec<Vec<usize>> = (0..n).map(|op| graph.predecessors(op)).collect();
@@ -244,7 +250,8 @@ impl Rule {
 enum Step {
     /// One edge.
     Single((usize, usize)),
-    /// All last accesses of one member before all first accesses of another; the lighter of the two leaves the antichain.
+    /// All last accesses of one member before all first accesses of another; the lighter of the two
+    /// leaves the antichain.
     Join { member: usize, edges: Vec<(usize, usize)> },
 }
 
@@ -295,10 +302,11 @@ impl Cut {
         cut
     }
 
-    /// The edge that takes most out of the antichain; of equals the one that waits for what ends last, so that what is made early for
-    /// nothing moves to where it is needed.
+    /// The edge that takes most out of the antichain; of equals the one that waits for what ends
+    /// last, so that what is made early for nothing moves to where it is needed.
     fn best_edge(&self, reach: &Reachability, depths: &Depths, rule: &Rule) -> Option<(usize, usize)> {
-        /// Operators looked at for each `v`, latest first: what is over grows with time, so the first ones are the best as a rule.
+        /// Operators looked at for each `v`, latest first: what is over grows with time, so the
+        /// first ones are the best as a rule.
         const TRIES: usize = 256;
         let ops = |side: &[u64]| (0..side.len()).filter(|&op| side[op] > 0).collect::<Vec<_>>();
         let (mut earlier, mut later) = (ops(&self.before), ops(&self.after));
@@ -345,8 +353,9 @@ impl Cut {
         self.sizes[k] = 0;
     }
 
-    /// Two members of which one may be ordered before the other by several edges: where a tensor has several last users, no single
-    /// edge frees it. The heaviest gain counts, then the fewest edges.
+    /// Two members of which one may be ordered before the other by several edges: where a tensor
+    /// has several last users, no single edge frees it. The heaviest gain counts, then the fewest
+    /// edges.
     fn best_join(&self, reach: &Reachability, depths: &Depths, rule: &Rule, room: usize) -> Option<Step> {
         let mut best: Option<(u64, Reverse<usize>, usize, usize)> = None;
         let mut live: Vec<usize> = (0..self.sizes.len()).filter(|&k| self.sizes[k] > 0).collect();
@@ -391,7 +400,8 @@ impl Cut {
     }
 }
 
-/// Operators at which a block with these last accesses is over: what follows all of them, or is the only one.
+/// Operators at which a block with these last accesses is over: what follows all of them, or is the
+/// only one.
 fn over_by(last: &[usize], reach: &Reachability) -> Vec<usize> {
     let Some(&any) = last.first() else { return Vec::new() };
     let covers = |op: &usize| last.iter().all(|&end| end == *op || reach.precedes(end, *op));

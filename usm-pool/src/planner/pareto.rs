@@ -22,8 +22,9 @@ pub struct Tradeoff {
     pub critical_path: u64,
 }
 
-/// Plans an out-of-order graph with no ordering edge and then with more and more of them, up to `options.ordering_edges`. At most
-/// `points` plans are made, spread over the edges; the node budget is shared among them.
+/// Plans an out-of-order graph with no ordering edge and then with more and more of them, up to
+/// `options.ordering_edges`. At most `points` plans are made, spread over the edges; the node
+/// budget is shared among them.
 ///
 /// # Errors
 /// As [`plan_graph`](super::plan_graph).
@@ -50,7 +51,8 @@ pub struct Tradeoff {
 /// options.ordering_edges = 4;
 /// let curve = pareto(&graph, &options, 8)?;
 /// assert_eq!((curve[0].edges, curve[0].peak), (0, 4096));
-/// assert!(curve.windows(2).all(|pair| pair[0].edges < pair[1].edges && pair[0].peak > pair[1].peak));
+/// assert!(curve.windows(2).all(|pair| pair[0].edges < pair[1].edges && pair[0].peak >
+/// pair[1].peak));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```
 pub fn pareto(graph: &Graph, options: &Options<'_>, points: usize) -> Result<Vec<Tradeoff>, Error> {
@@ -63,7 +65,8 @@ pub fn pareto(graph: &Graph, options: &Options<'_>, points: usize) -> Result<Vec
         let point = found.curve[round];
         let edges = &found.edges[..point.edges];
         let (_, plan) = plan_graph_with(graph, &options, edges)?;
-        // With more edges everything that was possible still is, so a worse plan is not on the curve.
+        // With more edges everything that was possible still is, so a worse plan is not on the
+        // curve.
         if curve.last().is_none_or(|last| plan.peak < last.peak) {
             let (bound, peak) = (plan.lower_bound, plan.peak);
             curve.push(Tradeoff {

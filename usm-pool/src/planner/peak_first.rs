@@ -1,9 +1,12 @@
-//! The heaviest instant first: the buffers that make the bound are stacked without a hole, the others go around them.
+//! The heaviest instant first: the buffers that make the bound are stacked without a hole, the
+//! others go around them.
 //!
-//! A plan can only meet the bound when the buffers of the heaviest instant lie in one solid stack. Strategies that do not know of that
-//! instant leave holes in it. Sorted by end, the latest lowest, the stack is a staircase after its instant, so that what begins
-//! later finds one solid room above; sorted by begin the same holds before it. In a training step, where most of what is live
-//! at the peak waits for the optimiser, this meets the bound with tens of thousands of buffers in a fraction of a second.
+//! A plan can only meet the bound when the buffers of the heaviest instant lie in one solid stack.
+//! Strategies that do not know of that instant leave holes in it. Sorted by end, the latest lowest,
+//! the stack is a staircase after its instant, so that what begins later finds one solid room
+//! above; sorted by begin the same holds before it. In a training step, where most of what is live
+//! at the peak waits for the optimiser, this meets the bound with tens of thousands of buffers in a
+//! fraction of a second.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -27,7 +30,8 @@ pub(super) enum Stack {
 pub(super) enum Rest {
     /// Descending size.
     Size,
-    /// Descending octave of size, then descending duration: what is about as large and lives longer goes first.
+    /// Descending octave of size, then descending duration: what is about as large and lives longer
+    /// goes first.
     Octave,
     /// Descending size times duration.
     Area,
@@ -46,7 +50,8 @@ pub(super) const ALL: [(Stack, Rest); 9] = [
     (Stack::Duration, Rest::Size),
 ];
 
-/// The order of placement; `heaviest[i]` says whether buffer `i` is one of those that make the bound.
+/// The order of placement; `heaviest[i]` says whether buffer `i` is one of those that make the
+/// bound.
 pub(super) fn order(instance: Instance<'_>, heaviest: &[bool], stack: Stack, rest: Rest) -> Vec<u32> {
     let mut order = sorted(instance, |b| {
         let length = b.lifetime().len();

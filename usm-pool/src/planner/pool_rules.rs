@@ -1,4 +1,5 @@
-//! OpenVINO's GPU memory pool with all its rules: which whole buffer a request may take over, by layout, size and use.
+//! OpenVINO's GPU memory pool with all its rules: which whole buffer a request may take over, by
+//! layout, size and use.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -35,7 +36,8 @@ pub enum PoolLayout {
     /// No padding: any buffer that is large enough will do.
     #[default]
     Plain,
-    /// Features in slices of 32 (`fs_b_yx_fsv32`): the pool takes it only when the number of features is a multiple of 32.
+    /// Features in slices of 32 (`fs_b_yx_fsv32`): the pool takes it only when the number of
+    /// features is a multiple of 32.
     Sliced {
         /// Number of features.
         feature: u64,
@@ -50,7 +52,8 @@ pub enum PoolLayout {
 pub struct PoolRequest {
     /// Layout.
     pub layout: PoolLayout,
-    /// The size is an upper bound of a dynamic shape: a buffer is taken over only when more than half of it will be used.
+    /// The size is an upper bound of a dynamic shape: a buffer is taken over only when more than
+    /// half of it will be used.
     pub dynamic: bool,
     /// Never shares (images, buffers that the user asked to keep).
     pub exclusive: bool,
@@ -130,14 +133,16 @@ pub struct PoolEntry {
     pub memory: Memory,
     /// Buffers of the problem that use it, in the order in which they were given it.
     pub users: Vec<usize>,
-    /// Users that must clear the padding first, because somebody else may have written there. On an out-of-order queue the clearing
-    /// must wait for the readers before: they are strict ancestors of the user's writer, as the conflicts demand.
+    /// Users that must clear the padding first, because somebody else may have written there. On an
+    /// out-of-order queue the clearing must wait for the readers before: they are strict ancestors
+    /// of the user's writer, as the conflicts demand.
     pub clear: Vec<usize>,
     layout: PoolLayout,
     alignment: u64,
 }
 
-/// Runs the pool over a problem: one entry for each allocation. `requests` stands beside the problem's buffers.
+/// Runs the pool over a problem: one entry for each allocation. `requests` stands beside the
+/// problem's buffers.
 ///
 /// # Errors
 /// [`Error::LengthMismatch`].

@@ -77,7 +77,8 @@ impl Attempt {
     }
 }
 
-/// Buffers above which the strategies that compare buffers in pairs come last: filling the skyline takes `O(n log n)`.
+/// Buffers above which the strategies that compare buffers in pairs come last: filling the skyline
+/// takes `O(n log n)`.
 const LARGE: usize = 1 << 15;
 
 /// Whether an instance is begun with the skyline.
@@ -85,16 +86,19 @@ pub(super) fn is_large(instance: Instance<'_>) -> bool {
     instance.buffers.len() > LARGE && instance.conflicts.is_none()
 }
 
-/// Buffers above which a second skyline, and sorting alone for the strategies by name, take too long for a plan in three seconds.
+/// Buffers above which a second skyline, and sorting alone for the strategies by name, take too
+/// long for a plan in three seconds.
 const HUGE: usize = 1 << 18;
 
 /// An attempt that goes on to its end.
 const ALWAYS: Until<'static> = Until { limit: u64::MAX, work: u64::MAX, stop: &|| false, on_top: false };
 
-/// Steps that each strategy by name may take on a large instance, whatever the budget: some tenths of a second.
+/// Steps that each strategy by name may take on a large instance, whatever the budget: some tenths
+/// of a second.
 const WORK: u64 = 1 << 24;
 
-/// The plan of one strategy, without any other; of several orders the first alone when `stop` says so, with the rest on top.
+/// The plan of one strategy, without any other; of several orders the first alone when `stop` says
+/// so, with the rest on top.
 pub(super) fn single(
     instance: Instance<'_>,
     strategy: Strategy,
@@ -111,10 +115,11 @@ pub(super) fn single(
     Some(offsets)
 }
 
-/// The best plan without search; stops at the first that reaches `target`. `heaviest` are the buffers that make the bound.
-/// From [`MANY`] buffers on the skyline goes first: it takes milliseconds, and what is worse is left as soon as it shows.
-/// Large instances get the skyline, and of the strategies by name what can be had with little work.
-/// `stop` ends all; of the first one what is not placed goes on top.
+/// The best plan without search; stops at the first that reaches `target`. `heaviest` are the
+/// buffers that make the bound. From [`MANY`] buffers on the skyline goes first: it takes
+/// milliseconds, and what is worse is left as soon as it shows. Large instances get the skyline,
+/// and of the strategies by name what can be had with little work. `stop` ends all; of the first
+/// one what is not placed goes on top.
 pub(super) fn simple(
     instance: Instance<'_>,
     heaviest: &[usize],

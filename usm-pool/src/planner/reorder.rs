@@ -1,7 +1,8 @@
-//! Order as a lever on an in-order queue: the processing order decides which tensors are live together.
+//! Order as a lever on an in-order queue: the processing order decides which tensors are live
+//! together.
 //!
-//! Finding the best order is NP-hard. A few orders that are good for different reasons are compared by their bound (the heaviest cut),
-//! which greedy plans mostly reach.
+//! Finding the best order is NP-hard. A few orders that are good for different reasons are compared
+//! by their bound (the heaviest cut), which greedy plans mostly reach.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -23,8 +24,8 @@ pub struct Reordered {
     pub given: u64,
 }
 
-/// Looks for a processing order with a lower peak. Answers the given order when none of those tried is better. Graphs with loops
-/// keep their order: a loop's body must stay together.
+/// Looks for a processing order with a lower peak. Answers the given order when none of those tried
+/// is better. Graphs with loops keep their order: a loop's body must stay together.
 ///
 /// # Errors
 /// Tables that do not fit.
@@ -85,7 +86,8 @@ impl Links {
         Self { before, after }
     }
 
-    /// List scheduling: of the operators that are ready the one that adds least to what is live; of equals the one whose inputs are freshest.
+    /// List scheduling: of the operators that are ready the one that adds least to what is live; of
+    /// equals the one whose inputs are freshest.
     fn least_growth(&self, graph: &Graph) -> Vec<usize> {
         let n = self.before.len();
         let mut users: Vec<usize> =
@@ -128,7 +130,8 @@ impl Links {
         order
     }
 
-    /// Every operator right after what it needs, the branch that makes the largest tensors first; results from the last operator back.
+    /// Every operator right after what it needs, the branch that makes the largest tensors first;
+    /// results from the last operator back.
     fn depth_first(&self, graph: &Graph) -> Vec<usize> {
         let n = self.before.len();
         let made = |op: usize| {
@@ -185,8 +188,8 @@ impl Graph {
     /// The same graph in another processing order. Names and ids stay.
     ///
     /// # Errors
-    /// [`GraphError::ReadBeforeWrite`] when the order is not topological, [`GraphError::BadLoop`] when it does not name every operator
-    /// once, or when the graph has loops.
+    /// [`GraphError::ReadBeforeWrite`] when the order is not topological, [`GraphError::BadLoop`]
+    /// when it does not name every operator once, or when the graph has loops.
     pub fn reordered(&self, order: &[usize]) -> Result<Self, GraphError> {
         let n = self.ops().len();
         let mut position = alloc::vec![usize::MAX; n];

@@ -1,11 +1,14 @@
-//! For many buffers with lives: a tree over time whose nodes know which memory is taken, so that a hole is found without reading who takes it.
+//! For many buffers with lives: a tree over time whose nodes know which memory is taken, so that a
+//! hole is found without reading who takes it.
 //!
-//! A life is cut into nodes as in every segment tree; a node knows what is taken by lives that cover it, and what is taken at any of its
-//! time. The nodes of a life and those above them so say in some dozens of lists all that lives beside it. Most of what lies side by side
-//! in memory touches, and is one stretch there. In nearly every list a search goes over thousands of buffers in one step.
+//! A life is cut into nodes as in every segment tree; a node knows what is taken by lives that
+//! cover it, and what is taken at any of its time. The nodes of a life and those above them so say
+//! in some dozens of lists all that lives beside it. Most of what lies side by side in memory
+//! touches, and is one stretch there. In nearly every list a search goes over thousands of buffers
+//! in one step.
 //!
-//! Other designs: all partners of a buffer, read and sorted, took ten times as long (a million cut rectangles have 4,700 each); all of them in buckets of
-//! equal width, half of that.
+//! Other designs: all partners of a buffer, read and sorted, took ten times as long (a million cut
+//! rectangles have 4,700 each); all of them in buckets of equal width, half of that.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -24,7 +27,8 @@ type Span = (u64, u64);
 pub(super) struct TimeTree<'a> {
     instance: Instance<'a>,
     ranks: Ranks,
-    /// A power of two. Node 1 is the root, the children of `n` are `2n` and `2n + 1`, leaf `i` is node `leaves + i`.
+    /// A power of two. Node 1 is the root, the children of `n` are `2n` and `2n + 1`, leaf `i` is
+    /// node `leaves + i`.
     leaves: usize,
     nodes: Vec<Node>,
     /// For each leaf the lives that cover a part of it.
@@ -111,7 +115,8 @@ impl<'a> TimeTree<'a> {
         })
     }
 
-    /// Finds an offset for a buffer beside all that were placed before, and places it. Problems are checked so that no sum overflows.
+    /// Finds an offset for a buffer beside all that were placed before, and places it. Problems are
+    /// checked so that no sum overflows.
     pub(super) fn place(&mut self, buffer: usize, fit: Fit) -> u64 {
         if !self.instance.occupies(buffer) {
             return 0;

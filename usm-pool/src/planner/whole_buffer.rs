@@ -1,5 +1,6 @@
-//! Whole-buffer reuse as in OpenVINO's GPU memory pool: in descending size, each request takes the smallest pooled buffer that is large
-//! enough and has no user in conflict, else a new one. Parts of a buffer are never shared out.
+//! Whole-buffer reuse as in OpenVINO's GPU memory pool: in descending size, each request takes the
+//! smallest pooled buffer that is large enough and has no user in conflict, else a new one. Parts
+//! of a buffer are never shared out.
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
@@ -34,7 +35,8 @@ pub(crate) fn by_size(instance: Instance<'_>) -> Vec<u32> {
     sorted(instance, |b| Reverse(b.size))
 }
 
-/// One offset for each buffer; the pooled buffers lie one after the other. `None` as soon as they take too much.
+/// One offset for each buffer; the pooled buffers lie one after the other. `None` as soon as they
+/// take too much.
 pub(crate) fn whole_buffer(instance: Instance<'_>, order: &[u32], until: Until<'_>) -> Option<Vec<u64>> {
     let mut total = 0_u64;
     let mut entries: Vec<Entry> = Vec::new();

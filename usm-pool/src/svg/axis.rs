@@ -35,8 +35,8 @@ impl Unit {
     }
 }
 
-/// Round positions 0, step, 2 step ... up to `end`, at most about `wanted` of them; steps are 1, 2 or 5 times a power of ten of `unit`,
-/// or halves of the unit downwards.
+/// Round positions 0, step, 2 step ... up to `end`, at most about `wanted` of them; steps are 1, 2
+/// or 5 times a power of ten of `unit`, or halves of the unit downwards.
 pub(super) fn ticks(end: u64, unit: u64, wanted: u64) -> Vec<u64> {
     let mut step = unit;
     // Down to a fraction of the unit for small ranges.

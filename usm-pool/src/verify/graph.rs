@@ -1,4 +1,5 @@
-//! Checks a plan against the operator graph: what every operator reads must still be there, whatever the queue may do.
+//! Checks a plan against the operator graph: what every operator reads must still be there,
+//! whatever the queue may do.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -23,9 +24,10 @@ impl Range {
     }
 }
 
-/// Checks the rows of a plan for a graph on a queue, `edges` (earlier, later operator) being enforced beside the data dependencies.
-/// For an in-order queue the operators are run in thought, and every write is compared with all reads still to come; for an
-/// out-of-order queue all accesses of tensors that share bytes must be ordered by paths.
+/// Checks the rows of a plan for a graph on a queue, `edges` (earlier, later operator) being
+/// enforced beside the data dependencies. For an in-order queue the operators are run in thought,
+/// and every write is compared with all reads still to come; for an out-of-order queue all accesses
+/// of tensors that share bytes must be ordered by paths.
 ///
 /// # Errors
 /// The first [`Violation`] found.
@@ -126,7 +128,8 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
             }
             written.insert(output, range, op);
             for held in holding.meeting(range).filter(foreign) {
-                // A permit speaks for one input: whoever else lies under the output needs one of its own.
+                // A permit speaks for one input: whoever else lies under the output needs one of
+                // its own.
                 let allowed = permitted(graph, ranges, op, held, output);
                 let reader = pending_read(graph, held, op, allowed);
                 if let Some(reader) = reader {
@@ -142,8 +145,8 @@ fn in_order(graph: &Graph, ranges: &[Option<Range>]) -> Result<(), Violation> {
             if ranges[output].is_none() {
                 continue;
             }
-            // A write also fills the views of these bytes, and those that an operator makes later: an
-            // operator that makes a view writes nothing.
+            // A write also fills the views of these bytes, and those that an operator makes later:
+            // an operator that makes a view writes nothing.
             for &member in graph.family(tensors[output].root) {
                 let filled = member == output || !is_written(graph, member);
                 if let (true, Some(range)) = (filled, ranges[member]) {
@@ -167,7 +170,8 @@ fn before_run(graph: &Graph, root: usize) -> bool {
     }
 }
 
-/// Operators that write bytes of the tensor: the one that writes it, else those that write what it is a view of.
+/// Operators that write bytes of the tensor: the one that writes it, else those that write what it
+/// is a view of.
 fn writers(graph: &Graph, tensor: usize) -> impl Iterator<Item = usize> + '_ {
     let node = &graph.tensors()[tensor];
     let own = is_written(graph, tensor);
@@ -180,14 +184,16 @@ fn writers(graph: &Graph, tensor: usize) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Whether an operator writes the tensor; one that reads the same block makes a view of what is there.
+/// Whether an operator writes the tensor; one that reads the same block makes a view of what is
+/// there.
 fn is_written(graph: &Graph, tensor: usize) -> bool {
     let root = |tensor: usize| graph.tensors()[tensor].root;
     let reads_block = |op: usize| graph.ops()[op].inputs.iter().any(|&input| root(input) == root(tensor));
     graph.tensors()[tensor].producer.is_some_and(|op| !reads_block(op))
 }
 
-/// The first operator of the loop that carries the tensor from one iteration to the next: there it is filled for the first time.
+/// The first operator of the loop that carries the tensor from one iteration to the next: there it
+/// is filled for the first time.
 fn loop_entry(graph: &Graph, tensor: usize) -> Option<usize> {
     let node = &graph.tensors()[tensor];
     let producer = node.producer?;
@@ -213,8 +219,9 @@ fn last_read(graph: &Graph, tensor: usize) -> usize {
     last
 }
 
-/// An operator that reads `tensor` when `op` has written over it: later in the order, `op` itself unless it may work in place, or an earlier
-/// one in the next iteration of a loop. The number of operators stands for the caller.
+/// An operator that reads `tensor` when `op` has written over it: later in the order, `op` itself
+/// unless it may work in place, or an earlier one in the next iteration of a loop. The number of
+/// operators stands for the caller.
 fn pending_read(graph: &Graph, tensor: usize, op: usize, in_place: bool) -> Option<usize> {
     let node = &graph.tensors()[tensor];
     if node.is_output {
@@ -244,8 +251,9 @@ fn overlap(graph: &Graph, first: usize, second: usize, ranges: &[Option<Range>])
     Violation::Overlap { first: id(first), second: id(second), offset: low(first).max(low(second)) }
 }
 
-/// One pass over the addresses. Roots that hold the same byte must come one after the other: being over before another begins is
-/// transitive, so a root that begins to hold a byte is compared with those next to it in time.
+/// One pass over the addresses. Roots that hold the same byte must come one after the other: being
+/// over before another begins is transitive, so a root that begins to hold a byte is compared with
+/// those next to it in time.
 fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>]) -> Result<(), Violation> {
     let tensors = graph.tensors();
     let order = Paths::new(graph, edges)?;
@@ -261,7 +269,8 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
     events.sort_unstable();
     let mut holding: BTreeSet<(usize, usize, usize)> = BTreeSet::new();
     for (_, _, begins, root) in events {
-        // What is over first has begun first; an operator that works in place ends the one and begins the other.
+        // What is over first has begun first; an operator that works in place ends the one and
+        // begins the other.
         let place = |op: &usize| order.position[*op] + 1;
         let all = || accesses[root].ops.iter().map(place);
         let first = if accesses[root].before_run { 0 } else { all().min().unwrap_or(0) };
@@ -273,7 +282,8 @@ fn out_of_order(graph: &Graph, edges: &[(usize, usize)], ranges: &[Option<Range>
         let over = |x: usize, y: usize| {
             accesses[x].over_before(&accesses[y], &order, |op| works_in_place(graph, ranges, op, x, y))
         };
-        // One whose only operator works in place on both sides says nothing of those on its other side.
+        // One whose only operator works in place on both sides says nothing of those on its other
+        // side.
         let says_nothing = |x: usize| matches!(accesses[x].ops[..], [op] if accesses[root].ops.contains(&op));
         let before = nearest(holding.range(..key).rev(), |x| over(x, root), says_nothing);
         let after = nearest(holding.range(key..), |x| over(root, x), says_nothing);
@@ -298,8 +308,9 @@ fn nearest<'h>(
     })?
 }
 
-/// Whether `op`, which uses the roots `x` and `y` and their views, may write what it writes of `y` over what it reads of `x`: it needs
-/// a permit for every such pair with bytes in common, and must not write bytes of both.
+/// Whether `op`, which uses the roots `x` and `y` and their views, may write what it writes of `y`
+/// over what it reads of `x`: it needs a permit for every such pair with bytes in common, and must
+/// not write bytes of both.
 fn works_in_place(graph: &Graph, ranges: &[Option<Range>], op: usize, x: usize, y: usize) -> bool {
     let node = &graph.ops()[op];
     let of = |tensors: &[usize], root: usize| -> Vec<usize> {
@@ -322,8 +333,8 @@ fn works_in_place(graph: &Graph, ranges: &[Option<Range>], op: usize, x: usize, 
 /// Who reads and writes a root and its views.
 struct Accesses {
     ops: Vec<usize>,
-    /// The operators after which the bytes are free: `ops`, and the whole body of a loop that reads or writes them, whose iterations
-    /// may overlap.
+    /// The operators after which the bytes are free: `ops`, and the whole body of a loop that reads
+    /// or writes them, whose iterations may overlap.
     until: Vec<usize>,
     before_run: bool,
     after_run: bool,
@@ -352,7 +363,8 @@ impl Accesses {
         found
     }
 
-    /// Whether every access is strictly before every access of `other`, or both are by one operator of which `in_place` is true.
+    /// Whether every access is strictly before every access of `other`, or both are by one operator
+    /// of which `in_place` is true.
     fn over_before(&self, other: &Self, order: &Paths, in_place: impl Fn(usize) -> bool) -> bool {
         let fits = |a: usize, b: usize| if a == b { in_place(a) } else { order.path(a, b) };
         !self.after_run
@@ -371,7 +383,8 @@ struct Paths {
 }
 
 impl Paths {
-    /// The paths along data and `edges`, which may go against the processing order but close no cycle.
+    /// The paths along data and `edges`, which may go against the processing order but close no
+    /// cycle.
     fn new(graph: &Graph, edges: &[(usize, usize)]) -> Result<Self, Violation> {
         let n = graph.ops().len();
         let mut direct: Vec<Vec<usize>> = (0..n).map(|op| data_before(graph, op)).collect();

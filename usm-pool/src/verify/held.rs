@@ -1,4 +1,5 @@
-//! Ranges whose content may still be read, found by address: a write is compared with what it meets, not with all that lives.
+//! Ranges whose content may still be read, found by address: a write is compared with what it
+//! meets, not with all that lives.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -9,8 +10,9 @@ use crate::plan::Memory;
 /// Tensors and their ranges.
 #[derive(Default)]
 pub(super) struct Held {
-    /// By the binary logarithm of the length, ends by (memory, low, tensor): in a class nothing that begins more than its longest length
-    /// below an address reaches it. Ranges may meet each other.
+    /// By the binary logarithm of the length, ends by (memory, low, tensor): in a class nothing
+    /// that begins more than its longest length below an address reaches it. Ranges may meet each
+    /// other.
     classes: Vec<BTreeMap<(Memory, u64, usize), u64>>,
     /// The last operator that needs each tensor, of those that are held.
     until: BTreeMap<usize, usize>,
@@ -19,7 +21,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Holds a tensor up to and with the operator `until`. One that is held already stays as it is; an empty range meets nothing.
+    /// Holds a tensor up to and with the operator `until`. One that is held already stays as it is;
+    /// an empty range meets nothing.
     pub(super) fn insert(&mut self, tensor: usize, range: Range, until: usize) {
         if range.low >= range.high || self.until.contains_key(&tensor) {
             return;

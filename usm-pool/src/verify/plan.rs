@@ -1,4 +1,5 @@
-//! Checks a whole plan against its problem: every number in it is computed anew, and the bound from its certificate.
+//! Checks a whole plan against its problem: every number in it is computed anew, and the bound from
+//! its certificate.
 
 use alloc::vec::Vec;
 
@@ -7,10 +8,12 @@ use crate::ConflictGraph;
 use crate::plan::{Certificate, Memory, MemoryUse, Plan, Row};
 use crate::problem::{Member, Problem};
 
-/// Checks everything that a plan says of its problem: the places, the rows, the sums, the queue, the ordering edges, and the bound with its
-/// certificate. Answers the peak of each memory in bytes, device first.
+/// Checks everything that a plan says of its problem: the places, the rows, the sums, the queue,
+/// the ordering edges, and the bound with its certificate. Answers the peak of each memory in
+/// bytes, device first.
 ///
-/// A [`Certificate::Search`] is a claim: its numbers must agree with each other, but nobody searches again.
+/// A [`Certificate::Search`] is a claim: its numbers must agree with each other, but nobody
+/// searches again.
 ///
 /// # Errors
 /// The first [`Violation`] found.
@@ -51,7 +54,8 @@ fn peaks(plan: &Plan, problem: &Problem) -> Result<[u64; 2], Violation> {
     Ok(peaks)
 }
 
-/// One pass over the addresses: a buffer that begins must not be in conflict with any that holds the byte, 64 of them at a time.
+/// One pass over the addresses: a buffer that begins must not be in conflict with any that holds
+/// the byte, 64 of them at a time.
 fn apart_where_in_conflict(
     plan: &Plan,
     problem: &Problem,
@@ -85,7 +89,8 @@ fn apart_where_in_conflict(
     Ok(())
 }
 
-/// One row for each tensor, and in it what the problem, the offset of its buffer and its memory say.
+/// One row for each tensor, and in it what the problem, the offset of its buffer and its memory
+/// say.
 fn rows(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
     equal("rows", plan.rows.len() as u64, problem.members().len() as u64)?;
     for (index, (row, member)) in plan.rows.iter().zip(problem.members()).enumerate() {
@@ -138,7 +143,8 @@ fn equal(field: &'static str, said: u64, expected: u64) -> Result<(), Violation>
     if said == expected { Ok(()) } else { Err(Violation::Field { field, said, expected }) }
 }
 
-/// The conflicts hold under the problem's own edges, whose order makes no difference; those close no cycle.
+/// The conflicts hold under the problem's own edges, whose order makes no difference; those close
+/// no cycle.
 fn edges(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
     let sorted = |edges: &[(usize, usize)]| {
         let mut edges = edges.to_vec();
@@ -179,11 +185,13 @@ fn bound(plan: &Plan, problem: &Problem) -> Result<(), Violation> {
     }
     let spread = plan.placement.contains(&Memory::Device) && plan.placement.contains(&Memory::Host);
     let proven = |alignment: &dyn Fn(&Member) -> u64| {
-        // Each memory has a topmost buffer that needs no rounding, so that several prove the plain sum only.
+        // Each memory has a topmost buffer that needs no rounding, so that several prove the plain
+        // sum only.
         let alignment = |member: &Member| if spread { 1 } else { alignment(member) };
         stacked(named.iter().map(|member| (member.tensor.size, alignment(member))).collect())
     };
-    // A tensor with another one in its place may begin only where that one may too. A bound for every use of permits does not count that.
+    // A tensor with another one in its place may begin only where that one may too. A bound for
+    // every use of permits does not count that.
     if plan.lower_bound != proven(&|member| problem.buffers()[member.buffer].alignment) {
         equal("lower_bound", plan.lower_bound, proven(&|member| member.tensor.alignment))?;
     }
@@ -273,8 +281,9 @@ fn pairwise_in_conflict(problem: &Problem, named: &[&Member]) -> Result<(), Viol
     Ok(())
 }
 
-/// Bytes that buffers `(size, alignment)` at pairwise different bytes need at least. Those aligned to `unit` or more begin at multiples of
-/// it, so that each takes its size rounded up, but for the topmost one. The unit that proves most counts.
+/// Bytes that buffers `(size, alignment)` at pairwise different bytes need at least. Those aligned
+/// to `unit` or more begin at multiples of it, so that each takes its size rounded up, but for the
+/// topmost one. The unit that proves most counts.
 fn stacked(mut set: Vec<(u64, u64)>) -> u64 {
     set.retain(|&(size, _)| size > 0);
     let mut units: Vec<u64> = set.iter().map(|&(_, alignment)| alignment).collect();

@@ -1,10 +1,11 @@
 //! A byte-level oracle: runs a graph in the bytes that a plan gave, and checks every read.
 //!
-//! A tensor's content is a pattern of its root and position. An operator checks its inputs, spoils its outputs as soon as it starts (it may
-//! write them in any order), checks the inputs again when it ends (it may read them to the last moment) and then fills the outputs.
-//! Only the bytes of an output that has a permit for just this input, at the same address and no larger, may differ by then: the operator has
-//! read each of them before it wrote it. Every byte that has had its last use is poisoned. Shares nothing with planners and checkers but
-//! the public graph.
+//! A tensor's content is a pattern of its root and position. An operator checks its inputs, spoils
+//! its outputs as soon as it starts (it may write them in any order), checks the inputs again when
+//! it ends (it may read them to the last moment) and then fills the outputs. Only the bytes of an
+//! output that has a permit for just this input, at the same address and no larger, may differ by
+//! then: the operator has read each of them before it wrote it. Every byte that has had its last
+//! use is poisoned. Shares nothing with planners and checkers but the public graph.
 
 use core::ops::Range;
 
@@ -110,7 +111,8 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// The positions of an input that the operator may have written over by its end: those of outputs with a permit for this very input.
+    /// The positions of an input that the operator may have written over by its end: those of
+    /// outputs with a permit for this very input.
     fn written_in_place(&self, op: usize, input: usize) -> Vec<Range<usize>> {
         let Some(from) = self.rows[input] else { return Vec::new() };
         let permitted = |&&(of, _): &&(usize, usize)| of == input;
@@ -122,7 +124,8 @@ impl<'a> Executor<'a> {
             .collect()
     }
 
-    /// Whether the output's bytes hold content already: the operator reads its block, or another one has written there.
+    /// Whether the output's bytes hold content already: the operator reads its block, or another
+    /// one has written there.
     fn family_written(&self, output: usize, op: usize) -> bool {
         let tensors = self.graph.tensors();
         let node = &tensors[output];
@@ -149,7 +152,8 @@ impl<'a> Executor<'a> {
         Ok(())
     }
 
-    /// `again` when a loop will run the operator once more: what it reads has more uses to come then.
+    /// `again` when a loop will run the operator once more: what it reads has more uses to come
+    /// then.
     pub(crate) fn finish(&mut self, op: usize, again: bool) -> Result<(), String> {
         let mut inputs = self.graph.ops()[op].inputs.clone();
         inputs.sort_unstable();
@@ -215,7 +219,8 @@ impl<'a> Executor<'a> {
 /// Runs in processing order, the body of every loop twice.
 pub(crate) fn in_order(graph: &Graph, rows: &[Row]) -> Result<(), String> {
     let mut executor = Executor::new(graph, rows);
-    // The last iteration of a loop that is inside of an earlier one of another loop has still to come again.
+    // The last iteration of a loop that is inside of an earlier one of another loop has still to
+    // come again.
     let mut left: Vec<usize> = vec![1; graph.loops().len()];
     let mut op = 0;
     while op < graph.ops().len() {

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::ProptestConfig;
 use usm_pool::{Buffer, Graph, Op, Tensor};
 
-/// Settings of the property tests: fewer cases without optimisation, `PROPTEST_CASES` decides when it is set. No files are written.
+/// Settings of the property tests: fewer cases without optimisation, `PROPTEST_CASES` decides when
+/// it is set. No files are written.
 pub(crate) fn config() -> ProptestConfig {
     let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     match std::env::var_os("PROPTEST_CASES") {
@@ -71,7 +72,8 @@ pub(crate) fn buffers(path: &Path) -> Vec<Buffer> {
         .collect()
 }
 
-/// The operator graph `NAME.graph.csv` with the sizes of `NAME.csv` and the outputs of `NAME.outputs`.
+/// The operator graph `NAME.graph.csv` with the sizes of `NAME.csv` and the outputs of
+/// `NAME.outputs`.
 pub(crate) fn graph(shared: &Path, name: &str) -> Graph {
     let folder = shared.join("data/planner");
     let mut builder = Graph::builder().default_alignment(64);

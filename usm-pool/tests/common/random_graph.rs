@@ -1,4 +1,5 @@
-//! Random operator graphs for property tests: several consumers, repeated inputs, several outputs, views, in-place permits.
+//! Random operator graphs for property tests: several consumers, repeated inputs, several outputs,
+//! views, in-place permits.
 
 use proptest::prelude::*;
 use usm_pool::{Graph, Op, Tensor, TensorKind};

@@ -1,11 +1,12 @@
-//! Random operator graphs rich in views and permits: views at offsets, of views, of the same bytes, of parts; blocks written part by part;
-//! permits for any input, for several, for views.
+//! Random operator graphs rich in views and permits: views at offsets, of views, of the same bytes,
+//! of parts; blocks written part by part; permits for any input, for several, for views.
 
 use usm_pool::{Graph, Op, Tensor, TensorKind};
 
 use super::executor::Random;
 
-/// What exists so far: a tensor's size, its root, where it lies in it; and which bytes of each root are written.
+/// What exists so far: a tensor's size, its root, where it lies in it; and which bytes of each root
+/// are written.
 struct World {
     tensors: Vec<(Tensor, u64, usize, u64)>,
     written: Vec<Vec<bool>>,
@@ -41,7 +42,8 @@ impl World {
         self.written[root][at as usize..(at + size) as usize].iter().all(|&written| written)
     }
 
-    /// Something that holds content: mostly what was made lately, sometimes through a new view that no operator makes.
+    /// Something that holds content: mostly what was made lately, sometimes through a new view that
+    /// no operator makes.
     fn input(&mut self, random: &mut Random) -> Option<usize> {
         let window = self.readable.len().min(5) as u64;
         let of = *self.readable.get(self.readable.len().checked_sub(1 + random.below(window) as usize)?)?;
@@ -109,7 +111,8 @@ pub(crate) fn graph(random: &mut Random, most: u64) -> Graph {
                 }
             }
         }
-        // An operator that reads a block and writes a part of it would make a view, which is another thing.
+        // An operator that reads a block and writes a part of it would make a view, which is
+        // another thing.
         let root = |tensor: usize| world.tensors[tensor].2;
         let torn = |&made: &usize| {
             let view_of_read = inputs.iter().any(|&input| root(input) == root(made));

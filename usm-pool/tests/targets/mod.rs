@@ -1,4 +1,5 @@
-//! The invariants of the planner, as functions of bytes: the fuzz targets call them, and the corpora run through them as ordinary tests.
+//! The invariants of the planner, as functions of bytes: the fuzz targets call them, and the
+//! corpora run through them as ordinary tests.
 //!
 //! Refused with a message, or planned, verified, and run by the byte-level oracle; never a panic.
 
@@ -21,7 +22,8 @@ pub type Target = (&'static str, fn(&[u8]));
 /// All targets.
 pub const TARGETS: [Target; 3] = [("plan_table", table), ("plan_graph", graph), ("plan_run", run)];
 
-/// Search nodes for one plan: enough for small problems, few enough for thousands of plans a second.
+/// Search nodes for one plan: enough for small problems, few enough for thousands of plans a
+/// second.
 const NODES: u64 = 64;
 
 /// Bytes read one after the other; zeros when there are no more.
@@ -218,7 +220,8 @@ struct Step {
     permit: Option<(u64, u64)>,
 }
 
-/// Operators that read what was made lately, with views, in-place permits, outputs, and loops that carry tensors round.
+/// Operators that read what was made lately, with views, in-place permits, outputs, and loops that
+/// carry tensors round.
 fn runnable(input: &mut Input<'_>) -> Graph {
     let mut sizes: Vec<u64> = vec![48];
     let mut tensors = vec![Tensor::new(0, 48).alignment(1).kind(TensorKind::Activation)];

@@ -150,7 +150,8 @@ impl Graph {
     }
 }
 
-/// Graphs as programs have them, a few edges of any kind added: irreducible loops, jumps between branches, code that never runs.
+/// Graphs as programs have them, a few edges of any kind added: irreducible loops, jumps between
+/// branches, code that never runs.
 fn structured() -> impl Strategy<Value = Graph> {
     let extra = prop::collection::vec((any::<usize>(), any::<usize>()), 0..3);
     (prop::collection::vec(pieces(), 1..5), extra, any::<bool>()).prop_map(|(pieces, extra, jumps)| {
@@ -193,7 +194,8 @@ pub(crate) fn graphs() -> impl Strategy<Value = Graph> {
             let blocks = graph.edges.len();
             graph.ops = vec![Vec::new(); blocks];
             for (head, distance, value, copies) in spots {
-                // One that is found by going on from the head, by any edges, so far; every path's for a fan.
+                // One that is found by going on from the head, by any edges, so far; every path's
+                // for a fan.
                 let head = head % blocks;
                 let mut ends = vec![head];
                 for step in 0..distance {

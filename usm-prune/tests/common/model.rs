@@ -1,5 +1,5 @@
-//! The passes of the reference by their definition: every question is answered by a walk over the graph, and every round looks
-//! at every increment. The slow answer that the fast one must equal.
+//! The passes of the reference by their definition: every question is answered by a walk over the
+//! graph, and every round looks at every increment. The slow answer that the fast one must equal.
 
 use std::collections::HashSet;
 
@@ -259,8 +259,8 @@ fn cuts(next: &[Vec<usize>], roots: &[usize], a: usize, b: usize) -> bool {
     a == b || !reached[b] || reached[a] && !reach(Some(a))[b]
 }
 
-/// Where LLVM lets post-dominance begin: blocks without successors; for blocks from which none of those is reached the last block of a
-/// walk; without those that reach another.
+/// Where LLVM lets post-dominance begin: blocks without successors; for blocks from which none of
+/// those is reached the last block of a walk; without those that reach another.
 fn exits(succ: &[Vec<usize>], pred: &[Vec<usize>]) -> Vec<usize> {
     let mut roots: Vec<usize> = (0..succ.len()).filter(|&block| succ[block].is_empty()).collect();
     let reach = |next: &[Vec<usize>], start: &[usize]| {

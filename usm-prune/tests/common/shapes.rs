@@ -1,4 +1,5 @@
-//! Graphs on which passes that look at every pair, or walk for every increment, take the square of the size.
+//! Graphs on which passes that look at every pair, or walk for every increment, take the square of
+//! the size.
 
 extern crate alloc;
 
@@ -84,7 +85,8 @@ fn bundle(n: usize) -> Cfg {
     })
 }
 
-/// Of an if its blocks before, on one side, on the other and behind; inside of the first side comes the next.
+/// Of an if its blocks before, on one side, on the other and behind; inside of the first side comes
+/// the next.
 fn branches(n: usize) -> Cfg {
     let mut builder = CfgBuilder::new();
     let depth = n / 4;

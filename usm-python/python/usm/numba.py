@@ -116,8 +116,9 @@ def install(source: object = None, kind: str = "host") -> None:
     memory, and :class:`usm.DeviceError` for a Numba other than 0.68 or without the functions that are replaced. Then
     nothing has changed.
     """
-    # Made once, under a lock of its own and then under Numba's: here it must be there before Numba's lock is taken, or a thread that
-    # makes it at this moment and this one wait for each other.
+    # Made once, under a lock of its own and then under Numba's: here it must be there before
+    # Numba's lock is taken, or a thread that makes it at this moment and this one wait for each
+    # other.
     context = _cpu_target.target_context
     # Numba's lock keeps other threads from compiling meanwhile.
     with _lock, _global_compiler_lock:

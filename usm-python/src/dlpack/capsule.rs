@@ -1,5 +1,5 @@
-//! Capsules of tensors. Whoever takes the tensor renames the capsule; under its first name it is still the capsule's, whose
-//! destructor deletes it.
+//! Capsules of tensors. Whoever takes the tensor renames the capsule; under its first name it is
+//! still the capsule's, whose destructor deletes it.
 
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -28,7 +28,8 @@ impl Named for DLManagedTensorVersioned {
 /// A fresh capsule that owns the tensor.
 pub(super) fn hand_out<T: Named>(py: Python<'_>, managed: Managed<T>) -> PyResult<Bound<'_, PyCapsule>> {
     let raw = managed.into_raw();
-    // SAFETY: the destructor deletes the structure unless a consumer has renamed the capsule and taken it.
+    // SAFETY: the destructor deletes the structure unless a consumer has renamed the capsule and
+    // taken it.
     let made =
         unsafe { PyCapsule::new_with_pointer_and_destructor(py, raw.cast(), T::NAME, Some(delete::<T>)) };
     made.inspect_err(|_| {

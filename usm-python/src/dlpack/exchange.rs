@@ -1,8 +1,9 @@
-//! The table for C behind `__dlpack_c_exchange_api__` (DLPack 1.3): arrays to tensors and back without a call into Python.
+//! The table for C behind `__dlpack_c_exchange_api__` (DLPack 1.3): arrays to tensors and back
+//! without a call into Python.
 //!
-//! "No sync" in the names means that the consumer may not count on it. Work of ours that is in flight is waited for all the
-//! same, or, on CUDA and ROCm, ordered before the stream that `current_work_stream` names: a consumer that asks for no stream at
-//! all is then right too.
+//! "No sync" in the names means that the consumer may not count on it. Work of ours that is in
+//! flight is waited for all the same, or, on CUDA and ROCm, ordered before the stream that
+//! `current_work_stream` names: a consumer that asks for no stream at all is then right too.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
@@ -148,8 +149,8 @@ unsafe extern "C" fn borrow(object: *mut c_void, out: *mut DLTensor) -> c_int {
             strides: at(ndim),
             byte_offset: 0,
         };
-        // SAFETY: C's caller gives room for the answer. Shape and strides live in the object, and memory, too, lives as
-        // long as that.
+        // SAFETY: C's caller gives room for the answer. Shape and strides live in the object, and
+        // memory, too, lives as long as that.
         unsafe { out.write(tensor) };
         Ok(())
     })

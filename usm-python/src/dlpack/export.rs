@@ -32,8 +32,9 @@ pub(crate) struct Wishes<'a, 'py> {
     pub(crate) copy: Option<bool>,
 }
 
-/// `__dlpack__`. Work on device memory of CUDA and ROCm goes on: the consumer's stream is made to wait for it. All other work in flight is
-/// waited for, also that on memory of these that a consumer may read on the host: NumPy takes such memory and looks at no stream.
+/// `__dlpack__`. Work on device memory of CUDA and ROCm goes on: the consumer's stream is made to
+/// wait for it. All other work in flight is waited for, also that on memory of these that a
+/// consumer may read on the host: NumPy takes such memory and looks at no stream.
 pub(crate) fn export<'py>(
     py: Python<'py>,
     side: &Side,
@@ -79,7 +80,8 @@ pub(crate) fn export<'py>(
     }
 }
 
-/// A stream of the host or of SYCL carries no number; a queue is accepted, since nothing is left to order.
+/// A stream of the host or of SYCL carries no number; a queue is accepted, since nothing is left to
+/// order.
 fn read_stream(device: Device, stream: Option<&Bound<'_, PyAny>>) -> PyResult<StreamArgument> {
     let number = match stream.filter(|stream| !stream.is_none()) {
         None => None,
@@ -95,9 +97,10 @@ fn read_stream(device: Device, stream: Option<&Bound<'_, PyAny>>) -> PyResult<St
     stream_argument(device.kind, number).or_raise()
 }
 
-/// Whether elements are smaller than a byte: DLPack packs those unless a flag says that each has its own.
+/// Whether elements are smaller than a byte: DLPack packs those unless a flag says that each has
+/// its own.
 pub(super) fn is_padded(dtype: DataType) -> bool {
-    dtype.element_bits() % 8 != 0
+    !dtype.element_bits().is_multiple_of(8)
 }
 
 #[cold]

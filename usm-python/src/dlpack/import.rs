@@ -31,7 +31,8 @@ pub(crate) struct Request {
     pub(crate) copy: Option<bool>,
 }
 
-/// Memory behind `__dlpack__`, without a copy unless one is asked for; `None` when the object has no such method.
+/// Memory behind `__dlpack__`, without a copy unless one is asked for; `None` when the object has
+/// no such method.
 ///
 /// Producers of CUDA and of ROCm are told our stream, which they make wait for their work.
 pub(crate) fn import<'py>(
@@ -71,7 +72,8 @@ pub(crate) fn import<'py>(
     if let Some(stream) = stream
         && array.get().holding().stream.context().id() == stream.context().id()
     {
-        // Our stream waits for the producer's work; whatever else of ours uses the memory waits for our stream.
+        // Our stream waits for the producer's work; whatever else of ours uses the memory waits for
+        // our stream.
         let storage = array.get().storage();
         py.detach(|| storage.follow(&stream.queue)).or_raise()?;
     }
@@ -141,7 +143,8 @@ pub(crate) fn is_rocm(object: &Bound<'_, PyAny>) -> bool {
     device.is_some_and(|device| streams_of(device.kind) == Some(BackendKind::Hip))
 }
 
-/// Memory of a tensor that is ours now. Whatever is refused here, the tensor's deleter has run once afterwards.
+/// Memory of a tensor that is ours now. Whatever is refused here, the tensor's deleter has run once
+/// afterwards.
 pub(super) fn owned<'py, T: Structure>(
     py: Python<'py>,
     object: Option<&Bound<'_, PyAny>>,
@@ -216,7 +219,8 @@ where
         return import::empty(py, stream, kind, view, readonly);
     }
     let owner = Owner { object: object.map(|object| object.clone().unbind()), keeper: Keeper::from(managed) };
-    // SAFETY: the tensor's bytes, of that kind as the device or the runtime says; the managed tensor keeps them alive.
+    // SAFETY: the tensor's bytes, of that kind as the device or the runtime says; the managed
+    // tensor keeps them alive.
     unsafe { import::adopt(py, owner, stream, kind, address, (view, extent), readonly) }
 }
 
@@ -225,7 +229,8 @@ fn view<const N: usize>(tensor: &Tensor<N>, dtype: Dtype) -> PyResult<View> {
     let (descr, shape) = (None, tensor.shape().iter().map(|extent| *extent as isize).collect());
     let Extent { low, high } = tensor.extent();
     if low == high {
-        // Nothing is ever read through the strides and the offset of such an array, and they may be anything.
+        // Nothing is ever read through the strides and the offset of such an array, and they may be
+        // anything.
         return Ok(View { dtype, descr, shape, strides: Axes::filled(tensor.shape().len(), 0), offset: 0 });
     }
     let itemsize = i64::from(dtype.itemsize());

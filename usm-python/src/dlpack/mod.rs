@@ -1,4 +1,5 @@
-//! DLPack, both ways: capsules by the rules of renaming and deleting, the table for C, memory without a copy.
+//! DLPack, both ways: capsules by the rules of renaming and deleting, the table for C, memory
+//! without a copy.
 
 mod capsule;
 mod exchange;
@@ -14,8 +15,10 @@ pub(crate) use exchange::{Dims, capsule as exchange_api};
 pub(crate) use export::{Wishes, export};
 pub(crate) use import::{Request, import, is_rocm};
 
-/// Where DLPack says that an array is. USM of SYCL has one device type whatever the kind, CUDA has one for each kind, ROCm one for what is page-locked
-/// and one for all else, as CuPy has it for managed memory there; ids count devices. All other memory is exported to the host, device memory as a copy: DLPack has no type for it.
+/// Where DLPack says that an array is. USM of SYCL has one device type whatever the kind, CUDA has
+/// one for each kind, ROCm one for what is page-locked and one for all else, as CuPy has it for
+/// managed memory there; ids count devices. All other memory is exported to the host, device memory
+/// as a copy: DLPack has no type for it.
 pub(crate) fn device(side: &Side) -> Device {
     let info = side.stream.context().info();
     let kind = match (info.backend, side.storage.kind()) {
@@ -39,7 +42,8 @@ fn streams_of(kind: DeviceType) -> Option<BackendKind> {
     }
 }
 
-/// Whether work goes on while memory of the type is handed out, because no consumer reads it on the host and all have a stream that can wait.
+/// Whether work goes on while memory of the type is handed out, because no consumer reads it on the
+/// host and all have a stream that can wait.
 fn is_streamed(kind: DeviceType) -> bool {
     matches!(kind, DeviceType::Cuda | DeviceType::Rocm)
 }

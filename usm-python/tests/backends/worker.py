@@ -34,7 +34,8 @@ def run(backend, name):
     except Skip as reason:
         return "skipped", str(reason)
     except BaseException as error:
-        # Pytest's view of assertions is not to be had here: the values of all names stand in for it.
+        # Pytest's view of assertions is not to be had here: the values of all names stand in for
+        # it.
         lines = traceback.TracebackException.from_exception(error, capture_locals=True).format()
         return "failed", "".join(lines)
     finally:

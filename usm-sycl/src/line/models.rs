@@ -1,5 +1,6 @@
-//! Two programs and a runtime that forgets failures, in all orders: operations have the numbers of the queue's order, who is told that one is complete may
-//! use what it wrote and what was before it ended well, no failure is lost, and nothing is kept or given back twice.
+//! Two programs and a runtime that forgets failures, in all orders: operations have the numbers of
+//! the queue's order, who is told that one is complete may use what it wrote and what was before it
+//! ended well, no failure is lost, and nothing is kept or given back twice.
 
 use core::sync::atomic::AtomicUsize as Count;
 
@@ -47,7 +48,8 @@ impl Job {
 struct Native {
     job: Arc<Job>,
     events: Arc<Count>,
-    /// Calls find out whether their thread has the lock of this line: nobody gets a lock that he has.
+    /// Calls find out whether their thread has the lock of this line: nobody gets a lock that he
+    /// has.
     probe: Option<Arc<Line<Native>>>,
 }
 
@@ -129,7 +131,8 @@ impl Queue {
         self.submit(false, fails, Vec::new()).expect("it is taken")
     }
 
-    /// The device runs what it has not. It reads no state: loom forgets who has read a word before the thread that changes it.
+    /// The device runs what it has not. It reads no state: loom forgets who has read a word before
+    /// the thread that changes it.
     fn run(&self) {
         let mut ran = self.ran.lock();
         let jobs = self.jobs.lock().split_at(*ran).1.to_vec();
@@ -167,7 +170,8 @@ fn model(switches: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// The first of the queue fails, whoever has submitted it: so does the other, and nothing is submitted behind that.
+/// The first of the queue fails, whoever has submitted it: so does the other, and nothing is
+/// submitted behind that.
 #[test]
 fn two_submitters_have_the_numbers_of_the_order() {
     model(None, || {
@@ -237,7 +241,8 @@ fn a_sweep_beside_a_submission_forgets_nothing() {
     });
 }
 
-/// Two ask at once about what has itself ended well behind a failure, one of them on another queue behind it.
+/// Two ask at once about what has itself ended well behind a failure, one of them on another queue
+/// behind it.
 #[test]
 fn a_failure_is_known_to_all_that_follows_it() {
     model(Some(3), || {
@@ -266,7 +271,8 @@ fn a_failure_is_known_to_all_that_follows_it() {
     });
 }
 
-/// Who finds out by another's question sees what the device wrote, too; `follows` has the second name the first.
+/// Who finds out by another's question sees what the device wrote, too; `follows` has the second
+/// name the first.
 fn what_is_complete_may_be_used(follows: bool) {
     model(None, move || {
         let queue = Queue::new(false);
@@ -300,7 +306,8 @@ fn what_is_complete_behind_others_may_be_used() {
     what_is_complete_may_be_used(true);
 }
 
-/// The runtime is asked, and has its events back, without a lock of the line; each once, the last handle of whichever thread it is.
+/// The runtime is asked, and has its events back, without a lock of the line; each once, the last
+/// handle of whichever thread it is.
 #[test]
 fn events_are_given_back_once_and_without_the_lock() {
     model(Some(3), || {
@@ -320,7 +327,8 @@ fn events_are_given_back_once_and_without_the_lock() {
     });
 }
 
-/// Also where an operation fails that nobody asks about: what is behind it goes, and a line goes with its queue and its last event.
+/// Also where an operation fails that nobody asks about: what is behind it goes, and a line goes
+/// with its queue and its last event.
 #[test]
 fn after_a_failure_nothing_is_kept() {
     model(Some(3), || {

@@ -64,8 +64,8 @@ pub(crate) extern "C" fn usm_cuda_log(on: u32) -> u32 {
     u32::from(core::mem::replace(&mut lock().log, (on != 0).then(String::new)).is_some())
 }
 
-/// Copies the calls since the last time to `text`, of `room` bytes, with a final zero: one a line, with the streams that it is about. What
-/// does not fit is cut off. The bytes that there are.
+/// Copies the calls since the last time to `text`, of `room` bytes, with a final zero: one a line,
+/// with the streams that it is about. What does not fit is cut off. The bytes that there are.
 ///
 /// # Safety
 /// `text` has room for as many bytes as said.

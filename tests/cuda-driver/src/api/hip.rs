@@ -1,9 +1,11 @@
-//! HIP's functions over the same memory, streams and events, with the signatures, numbers and manners of `hip_runtime_api.h`.
+//! HIP's functions over the same memory, streams and events, with the signatures, numbers and
+//! manners of `hip_runtime_api.h`.
 //!
-//! Written from the header and AMD's documentation, and not from usm's table: a number that is wrong there is not wrong here too.
-//! What is not like CUDA: there are no contexts but a current device for each thread, a driver that nobody initialised does it itself,
-//! attributes have other numbers, memory types have others before release 6, a range's size is cut to 32 bits where it is an attribute (a misuse here), and
-//! there is no strided fill of words.
+//! Written from the header and AMD's documentation, and not from usm's table: a number that is
+//! wrong there is not wrong here too. What is not like CUDA: there are no contexts but a current
+//! device for each thread, a driver that nobody initialised does it itself, attributes have other
+//! numbers, memory types have others before release 6, a range's size is cut to 32 bits where it is
+//! an attribute (a misuse here), and there is no strided fill of words.
 
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
@@ -123,7 +125,8 @@ twins! {
     hipMemPrefetchAsync(address: usize, bytes: usize, device: i32, stream: usize) = transfer::cuMemPrefetchAsync;
     hipModuleUnload(module: usize) = kernel::cuModuleUnload;
     hipModuleGetFunction(function: *mut usize, module: usize, name: *const c_char) = kernel::cuModuleGetFunction;
-    // HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, _SHARED_SIZE_BYTES and _LOCAL_SIZE_BYTES are 0, 1 and 3 here too.
+    // HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, _SHARED_SIZE_BYTES and _LOCAL_SIZE_BYTES are 0, 1
+    // and 3 here too.
     hipFuncGetAttribute(value: *mut i32, attribute: i32, function: usize) = kernel::cuFuncGetAttribute;
     hipModuleLaunchKernel(
         function: usize, groups_x: u32, groups_y: u32, groups_z: u32, group_x: u32, group_y: u32, group_z: u32,
@@ -194,7 +197,8 @@ own! {
         for index in 0..count as usize {
             let answer = answers.add(index).read();
             match attributes.add(index).read() {
-                // HIP_POINTER_ATTRIBUTE_MEMORY_TYPE: managed memory is the host's, and so is before 6 what is not known.
+                // HIP_POINTER_ATTRIBUTE_MEMORY_TYPE: managed memory is the host's, and so is before
+                // 6 what is not known.
                 2 => put(answer.cast::<u32>(), match found.map(|(kind, _)| kind) {
                     None => 0,
                     Some(Kind::Host | Kind::Managed) => host,

@@ -1,5 +1,6 @@
-//! A hipRTC over NVRTC (`USM_NVRTC_LIBRARY`), so that the driver gets the text that it executes. It has the signatures and results of `hiprtc.h`,
-//! and counts as a misuse what crashes AMD's release 5.2: two threads in it at once.
+//! A hipRTC over NVRTC (`USM_NVRTC_LIBRARY`), so that the driver gets the text that it executes. It
+//! has the signatures and results of `hiprtc.h`, and counts as a misuse what crashes AMD's
+//! release 5.2: two threads in it at once.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
@@ -15,7 +16,8 @@ type Result = c_int;
 
 /// `HIPRTC_ERROR_INTERNAL_ERROR`
 const INTERNAL: Result = 11;
-/// `HIPRTC_ERROR_COMPILATION`, which hipRTC says of an option that it does not know too; NVRTC has another number for those.
+/// `HIPRTC_ERROR_COMPILATION`, which hipRTC says of an option that it does not know too; NVRTC has
+/// another number for those.
 const COMPILATION: Result = 6;
 const INVALID_OPTION: Result = 5;
 

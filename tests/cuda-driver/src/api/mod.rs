@@ -1,4 +1,5 @@
-//! The functions of the driver, by what they are about. What each does is in the interface's documentation; how is in the other files.
+//! The functions of the driver, by what they are about. What each does is in the interface's
+//! documentation; how is in the other files.
 
 #![allow(
     clippy::multiple_unsafe_ops_per_block,

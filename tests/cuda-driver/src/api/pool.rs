@@ -116,7 +116,8 @@ impl State {
         Ok(self.context(context)?.device)
     }
 
-    /// Memory from now on in the order of a stream. What that stream was told to free may be given out again before it is free.
+    /// Memory from now on in the order of a stream. What that stream was told to free may be given
+    /// out again before it is free.
     fn allocate_in(&mut self, stream: usize, pool: usize, bytes: usize) -> Answer<usize> {
         let context = find(&mut self.streams, stream)?.context;
         let again = self

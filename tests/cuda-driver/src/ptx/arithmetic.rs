@@ -45,7 +45,8 @@ macro_rules! floats {
 floats!(single, f32);
 floats!(double, f64);
 
-/// Registers hold more bits than a type has; those above are anything, and whoever depends on them carries the type on first.
+/// Registers hold more bits than a type has; those above are anything, and whoever depends on them
+/// carries the type on first.
 #[inline]
 fn integer(operation: Operation, of: Type, a: u64, b: u64, c: u64) -> Option<u64> {
     let bits = of.bits();

@@ -4,7 +4,8 @@ use super::lower::{Instruction, Lowering, Operand};
 use super::program::{Action, Comparison, Logic, Operation, Rounding, Space, Update};
 use super::types::Type;
 
-/// Words that change nothing for one item after the other on a host: of rounding that is the usual one, of precision, of caches, of order.
+/// Words that change nothing for one item after the other on a host: of rounding that is the usual
+/// one, of precision, of caches, of order.
 const WITHOUT_EFFECT: [&str; 26] = [
     "rn", "ftz", "approx", "full", "uni", "volatile", "relaxed", "acquire", "release", "acq_rel", "weak",
     "gpu", "cta", "sys", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "sc", "gl", "sync", "aligned",

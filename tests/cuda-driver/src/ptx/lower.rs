@@ -242,7 +242,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The register of a value to be read: of a register, a constant, a variable's place, or what is an item's own.
+    /// The register of a value to be read: of a register, a constant, a variable's place, or what
+    /// is an item's own.
     pub(super) fn value(&mut self, word: &str) -> Result<Register, String> {
         if let Some(value) = literal(word) {
             return Ok(self.constant(value));

@@ -81,7 +81,8 @@ impl Memory<'_> {
     #[inline]
     pub(super) fn load(&mut self, space: Space, of: Type, address: u64) -> Result<u64, Wrong> {
         let place = self.find(space, address, of.bytes(), false)?;
-        // SAFETY: inside a live range and aligned, in each case; who else writes it at the same time is the program's to order.
+        // SAFETY: inside a live range and aligned, in each case; who else writes it at the same
+        // time is the program's to order.
         Ok(unsafe {
             match of.bytes() {
                 1 => of.carried(u64::from((place as *const u8).read_volatile())),

@@ -1,7 +1,10 @@
-//! PTX, NVIDIA's assembly, executed on the host: what a compiler makes of plain CUDA C for 64-bit devices.
+//! PTX, NVIDIA's assembly, executed on the host: what a compiler makes of plain CUDA C for 64-bit
+//! devices.
 //!
-//! `text` cuts it into words, `parse` finds functions and variables, `lower`, `instruction`, `collective` and `expand` make steps, `run` takes the groups and
-//! their items through them, and `warp` those that do something together. What is not known is refused when the module is made, by its line.
+//! `text` cuts it into words, `parse` finds functions and variables, `lower`, `instruction`,
+//! `collective` and `expand` make steps, `run` takes the groups and their items through them, and
+//! `warp` those that do something together. What is not known is refused when the module is made,
+//! by its line.
 
 mod arithmetic;
 mod collective;

@@ -136,7 +136,8 @@ fn variable<'t>(reader: &mut Reader<'t>) -> Result<Variable<'t>, String> {
     Ok(variable)
 }
 
-/// A variable of constants, whose bytes go behind those of the others: `.align 4 .b8 name[8] = {1, 2};`. What is not said is zero.
+/// A variable of constants, whose bytes go behind those of the others:
+/// `.align 4 .b8 name[8] = {1, 2};`. What is not said is zero.
 fn constant(reader: &mut Reader<'_>, room: &mut Room, values: &mut Vec<u8>) -> Result<(), String> {
     let line = reader.line();
     let variable = declared(reader)?;

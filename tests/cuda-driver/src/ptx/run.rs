@@ -1,4 +1,5 @@
-//! A launch: its groups one after the other, the items of a group in turn from barrier to barrier, or to where lanes of a warp wait for each other.
+//! A launch: its groups one after the other, the items of a group in turn from barrier to barrier,
+//! or to where lanes of a warp wait for each other.
 
 use core::fmt;
 

@@ -1,8 +1,9 @@
 //! What the lanes of a warp do together: who has to come, and what each of them gets.
 //!
-//! A lane that comes to such a step waits there until all lanes that it names, without those that have ended or never were, are at a step that does the
-//! same for the same lanes, wherever in the text that is. What the interface leaves open is answered so that whoever depends on it sees it: a
-//! value from a lane that does not take part is a pattern.
+//! A lane that comes to such a step waits there until all lanes that it names, without those that
+//! have ended or never were, are at a step that does the same for the same lanes, wherever in the
+//! text that is. What the interface leaves open is answered so that whoever depends on it sees it:
+//! a value from a lane that does not take part is a pattern.
 
 use super::arithmetic::calculate;
 use super::program::{Action, Collective, Entry, Shuffle, Step, Together, Vote};
@@ -141,7 +142,8 @@ fn perform(entry: &Entry, warp: &mut [Item], set: u32, call: Call) {
     }
 }
 
-/// The lane whose value another gets, and whether it lies in its part of the warp; it is its own otherwise.
+/// The lane whose value another gets, and whether it lies in its part of the warp; it is its own
+/// otherwise.
 fn source(shuffle: Shuffle, lane: i64, b: u64, c: u64) -> (usize, bool) {
     let (distance, clamp, part) = ((b & 31) as i64, (c & 31) as i64, (c >> 8 & 31) as i64);
     let (lowest, bound) = (lane & part, (lane & part) | (clamp & !part));

@@ -15,7 +15,8 @@ impl fmt::Write for Output {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
             let address = rest.as_ptr() as usize;
-            // SAFETY: the kernel reads `rest.len()` bytes from the start of `rest`, which is borrowed for the call.
+            // SAFETY: the kernel reads `rest.len()` bytes from the start of `rest`, which is
+            // borrowed for the call.
             let written = unsafe { call3(SYS_WRITE, STANDARD_OUTPUT, address, rest.len()) };
             // A negative value is an error number, as a usize beyond every length.
             rest = rest.get(written..).ok_or(fmt::Error)?;
@@ -41,8 +42,8 @@ pub(crate) fn exit(success: bool) -> ! {
 /// The system call must be sound with these arguments: pointers valid for what it reads and writes.
 unsafe fn call3(number: usize, first: usize, second: usize, third: usize) -> usize {
     let result;
-    // SAFETY: the x86-64 system call convention: result in rax, rcx and r11 clobbered, stack untouched. The caller
-    // vouches for the call itself.
+    // SAFETY: the x86-64 system call convention: result in rax, rcx and r11 clobbered, stack
+    // untouched. The caller vouches for the call itself.
     unsafe {
         asm!(
             "syscall",

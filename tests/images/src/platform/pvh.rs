@@ -42,7 +42,8 @@ pub(crate) fn exit(success: bool) -> ! {
 ///
 /// Writing `value` to `port` must not change memory that Rust knows of.
 unsafe fn write_port(port: u16, value: u8) {
-    // SAFETY: ports are reachable in ring 0, where the image runs; the caller vouches for the device.
+    // SAFETY: ports are reachable in ring 0, where the image runs; the caller vouches for the
+    // device.
     unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nostack, nomem, preserves_flags)) };
 }
 
@@ -51,7 +52,8 @@ unsafe fn write_port(port: u16, value: u8) {
 /// Reading `port` must not change memory that Rust knows of.
 unsafe fn read_port(port: u16) -> u8 {
     let value;
-    // SAFETY: ports are reachable in ring 0, where the image runs; the caller vouches for the device.
+    // SAFETY: ports are reachable in ring 0, where the image runs; the caller vouches for the
+    // device.
     unsafe { asm!("in al, dx", in("dx") port, out("al") value, options(nostack, nomem, preserves_flags)) };
     value
 }

@@ -1,4 +1,5 @@
-//! The part without a heap: memory from a caller's block, dictionaries in a caller's text, a plan from constant tables.
+//! The part without a heap: memory from a caller's block, dictionaries in a caller's text, a plan
+//! from constant tables.
 
 use core::mem::MaybeUninit;
 
@@ -16,7 +17,8 @@ use super::{Narrator, Refusal, check};
 const ELEMENTS: usize = 1000;
 const GROUP: usize = 10;
 
-/// Allocates the three kinds from a fixed block, asks about pointers, copies, and runs the reverse kernel.
+/// Allocates the three kinds from a fixed block, asks about pointers, copies, and runs the reverse
+/// kernel.
 pub(super) fn memory_and_kernel(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
     let mut block = [MaybeUninit::uninit(); 16 << 10];
     let arena = Arena::<8>::new(&mut block);

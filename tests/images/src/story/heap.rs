@@ -30,7 +30,8 @@ pub(super) fn memory_and_kernel(narrator: &mut Narrator<'_>) -> Result<(), Refus
 /// Tensors of the graph in bytes; the first is handed in, the last is the result.
 const SIZES: [u64; 5] = [4096, 4096, 2048, 4096, 1024];
 
-/// Plans a small graph for both kinds of queue, checks the plans, and runs a kernel on every tensor in its planned bytes.
+/// Plans a small graph for both kinds of queue, checks the plans, and runs a kernel on every tensor
+/// in its planned bytes.
 pub(super) fn plan(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
     let mut builder = Graph::builder();
     for (id, size) in (0..).zip(SIZES) {
@@ -58,7 +59,8 @@ pub(super) fn plan(narrator: &mut Narrator<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Takes the tensors one after another from an arena of the plan, two at a time as an operator would, and checks each.
+/// Takes the tensors one after another from an arena of the plan, two at a time as an operator
+/// would, and checks each.
 fn run(plan: &Plan) -> Result<(), Refusal> {
     let context = HostHeap::new().context();
     let queue = context.queue(QueueOrder::InOrder)?;

@@ -48,7 +48,8 @@ impl Narrator<'_> {
     }
 }
 
-/// Why the story stopped: the error of a crate as text, cut to a fixed length, since there may be no heap.
+/// Why the story stopped: the error of a crate as text, cut to a fixed length, since there may be
+/// no heap.
 struct Refusal(text::Text<160>);
 
 impl Refusal {

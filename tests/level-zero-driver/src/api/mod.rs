@@ -1,6 +1,8 @@
-//! The functions of the driver, by what they are about. What each does is in the specification; how is in the other files.
+//! The functions of the driver, by what they are about. What each does is in the specification; how
+//! is in the other files.
 //!
-//! Every body may use the pointers that the caller passed: they are valid as the specification asks, and null was checked.
+//! Every body may use the pointers that the caller passed: they are valid as the specification
+//! asks, and null was checked.
 
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
@@ -61,7 +63,8 @@ unsafe fn slice<'a, T>(pointer: *mut T, count: u32) -> Answer<&'a [T]> {
     }
 }
 
-/// The protocol of listing functions: zero or no array asks for the count, else so many are written.
+/// The protocol of listing functions: zero or no array asks for the count, else so many are
+/// written.
 ///
 /// # Safety
 ///

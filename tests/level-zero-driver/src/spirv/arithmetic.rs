@@ -90,7 +90,8 @@ fn float(scalar: Scalar, value: u64) -> f64 {
     }
 }
 
-/// Rounded to the type: one rounding of a sum, product or quotient of two `f32` in `f64` is that of `f32`.
+/// Rounded to the type: one rounding of a sum, product or quotient of two `f32` in `f64` is that of
+/// `f32`.
 fn bits(scalar: Scalar, value: f64) -> u64 {
     match scalar {
         Scalar::F32 => u64::from((value as f32).to_bits()),

@@ -169,7 +169,8 @@ fn prepare<'l>(launch: &Launch<'l>) -> Prepared<'l> {
 }
 
 impl Entry {
-    /// Whether it does nothing but go round in a circle from the start: such a launch never finishes.
+    /// Whether it does nothing but go round in a circle from the start: such a launch never
+    /// finishes.
     pub(crate) fn is_endless(&self, module: &Module) -> bool {
         let mut place = self.start;
         for _ in 0..16 {

@@ -44,7 +44,8 @@ impl Item {
         }
     }
 
-    /// Goes to the start of a kernel with these arguments, each at its slot: values, and structures at an offset in private memory.
+    /// Goes to the start of a kernel with these arguments, each at its slot: values, and structures
+    /// at an offset in private memory.
     pub(super) fn start(&mut self, place: u32, values: &[(Slot, u64)], structures: &[(Slot, usize, &[u8])]) {
         self.place = place;
         self.callers.clear();
@@ -88,7 +89,8 @@ impl Item {
         self.place = target;
     }
 
-    /// Runs up to the next barrier or the end, `budget` steps at most. `built_in` answers a number and a lane.
+    /// Runs up to the next barrier or the end, `budget` steps at most. `built_in` answers a number
+    /// and a lane.
     pub(super) fn run(
         &mut self,
         module: &Module,

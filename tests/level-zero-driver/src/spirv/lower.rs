@@ -11,7 +11,8 @@ use super::words::Instruction;
 /// The place of a call, the function, and the arguments.
 type Call<'m> = (usize, u32, &'m [u32]);
 
-/// What is known of the function that is read. Jumps are made of ids first, and of places when all places are known.
+/// What is known of the function that is read. Jumps are made of ids first, and of places when all
+/// places are known.
 #[derive(Default)]
 struct Function<'m> {
     returns: u32,

@@ -59,7 +59,8 @@ impl Reach<'_> {
     /// Reads up to eight bytes as a number.
     pub(super) fn load(&self, address: u64, bytes: usize, alignment: u32) -> Result<u64, Fault> {
         self.check(address, bytes, alignment, "a read")?;
-        // SAFETY: the range lies in memory that the caller of the launch keeps until it is done, or in the group's own.
+        // SAFETY: the range lies in memory that the caller of the launch keeps until it is done, or
+        // in the group's own.
         let value = unsafe {
             match bytes {
                 1 => u64::from((address as *const u8).read()),

@@ -12,7 +12,8 @@ use super::words::{self, Instruction};
 /// A slot of 64 bits. A value of several lanes has slots in a row.
 pub(super) type Slot = u32;
 
-/// What is moved from slot to slot at the same time: on a way between two blocks, or into a function's parameters.
+/// What is moved from slot to slot at the same time: on a way between two blocks, or into a
+/// function's parameters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moves(pub(super) Vec<(Slot, Slot)>);
 
@@ -187,7 +188,8 @@ pub(super) struct Reader {
     pub(super) starts: BTreeMap<u32, u32>,
     /// Parameters of functions that were read.
     pub(super) parameters: BTreeMap<u32, Vec<Value>>,
-    /// Variables outside of functions: the step that gives the address, at the start of each kernel.
+    /// Variables outside of functions: the step that gives the address, at the start of each
+    /// kernel.
     pub(super) globals: Vec<Step>,
     /// Parameters that are structures passed by value.
     by_value: Vec<u32>,
@@ -242,7 +244,8 @@ impl Reader {
             return Ok(());
         }
         match instruction.opcode {
-            // Debugging names, source, extensions that only promise something, the memory model, execution modes: read elsewhere or not needed.
+            // Debugging names, source, extensions that only promise something, the memory model,
+            // execution modes: read elsewhere or not needed.
             op::NOP
             | op::SOURCE..=op::LINE
             | op::EXTENSION

@@ -63,7 +63,8 @@ pub(super) struct Types(BTreeMap<u32, Type>);
 const MOST_LANES: u32 = 16;
 
 impl Types {
-    /// Takes a type's declaration; false when the instruction declares none. `constant` gives the value of a constant.
+    /// Takes a type's declaration; false when the instruction declares none. `constant` gives the
+    /// value of a constant.
     pub(super) fn declare(
         &mut self,
         instruction: &Instruction<'_>,
@@ -114,7 +115,8 @@ impl Types {
         self.0.get(&id).ok_or_else(|| format!("id {id} is no type that is known"))
     }
 
-    /// What the lanes of a value are and how many it has; none for a type whose values stay in memory.
+    /// What the lanes of a value are and how many it has; none for a type whose values stay in
+    /// memory.
     pub(super) fn value(&self, id: u32) -> Result<(Scalar, u32), String> {
         match self.get(id)? {
             Type::Scalar(scalar) => Ok((*scalar, 1)),
@@ -151,7 +153,8 @@ impl Types {
         })
     }
 
-    /// The type of a part of `of`, and where it begins: a member of a structure, whose number must be known.
+    /// The type of a part of `of`, and where it begins: a member of a structure, whose number must
+    /// be known.
     pub(super) fn member(&self, of: u32, number: u64) -> Result<(u32, u64), String> {
         let Type::Struct(members) = self.get(of)? else { return Err(format!("type {of} has no members")) };
         let mut end = 0_u64;

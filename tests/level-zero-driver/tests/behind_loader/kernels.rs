@@ -73,7 +73,8 @@ pub(crate) fn kernels_run(session: &Session) {
     assert!(text.len() > 10);
 }
 
-/// Memory behind a pointer in memory is reached with the flag of its kind, and without it is a fault, as on a device.
+/// Memory behind a pointer in memory is reached with the flag of its kind, and without it is a
+/// fault, as on a device.
 pub(crate) fn memory_behind_pointers_needs_its_flag(session: &Session) {
     let code = include_bytes!("../device/wrong.spv");
     let indirect = kernel_of(session, code, c"indirect").expect("a kernel");

@@ -1,6 +1,8 @@
-//! The driver behind the real, unmodified loader: what the table of level-zero-sys, the loader and the driver do together.
+//! The driver behind the real, unmodified loader: what the table of level-zero-sys, the loader and
+//! the driver do together.
 //!
-//! Each case is a process of its own. `USM_DEBIAN_LIBRARIES` names the folder with the loader (`cargo xtask setup`).
+//! Each case is a process of its own. `USM_DEBIAN_LIBRARIES` names the folder with the loader
+//! (`cargo xtask setup`).
 
 use core::ffi::{CStr, c_char, c_void};
 use std::path::{Path, PathBuf};
@@ -11,7 +13,8 @@ use level_zero_sys::*;
 use harness::{Tally, is_wanted};
 use kernels::{kernel, kernels_run, launch, memory_behind_pointers_needs_its_flag};
 
-/// The words of all test programs with a `main` of their own; usm-tests has them for those that know usm-core.
+/// The words of all test programs with a `main` of their own; usm-tests has them for those that
+/// know usm-core.
 #[allow(dead_code, unreachable_pub, reason = "for the others")]
 #[path = "../../../src/harness.rs"]
 mod harness;
@@ -99,8 +102,8 @@ struct Session {
     pool: ze_event_pool_handle_t,
 }
 
-/// Everything below is unsafe in the same way: handles come from the driver, and every pointer is to a local value that
-/// outlives the work, or deliberately wrong in a way that this driver checks.
+/// Everything below is unsafe in the same way: handles come from the driver, and every pointer is
+/// to a local value that outlives the work, or deliberately wrong in a way that this driver checks.
 macro_rules! call {
     ($session:expr, $name:ident($($argument:expr),* $(,)?)) => {
         // SAFETY: zeInit succeeded; see above for the arguments.

@@ -1,5 +1,6 @@
-//! Mutants of backends: one that hands everything on to the simulated driver, and is wrong in one way at a time. The conformance suite must fail on each,
-//! and pass on the one without a fault. A suite that hangs or ends the process has not found anything.
+//! Mutants of backends: one that hands everything on to the simulated driver, and is wrong in one
+//! way at a time. The conformance suite must fail on each, and pass on the one without a fault. A
+//! suite that hangs or ends the process has not found anything.
 
 mod faulty;
 
@@ -52,11 +53,13 @@ fn fail_late(mock: &Mock, queue: &Queue<Faulty>) -> (Event<Faulty>, Box<dyn FnOn
     (queue.fill(&mut array, 1).expect("a fill"), Box::new(|| ()))
 }
 
-/// The cases, and the first that fails with what it says. `all` runs them all; the first failure ends it anyway.
+/// The cases, and the first that fails with what it says. `all` runs them all; the first failure
+/// ends it anyway.
 fn suite(fault: Fault) -> Result<(), String> {
     *FAULT.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = fault;
     for (name, case) in conformance_table!(OnFaulty) {
-        // What each case says on its way out is the report; printed, hundreds of them would hide ours.
+        // What each case says on its way out is the report; printed, hundreds of them would hide
+        // ours.
         match catch_unwind(AssertUnwindSafe(case)) {
             Ok(outcome) => outcome.map_err(|reason| format!("{name}: {reason}"))?,
             Err(panic) => return Err(format!("{name}: {}", crate::message(&*panic))),

@@ -1,5 +1,6 @@
-//! Wrong inputs for each checker of the workspace, made on purpose from right ones: does it refuse every one, and accept the right ones?
-//! `cargo xtask mutants` runs this. A checker that panics has not refused.
+//! Wrong inputs for each checker of the workspace, made on purpose from right ones: does it refuse
+//! every one, and accept the right ones? `cargo xtask mutants` runs this. A checker that panics has
+//! not refused.
 
 #![allow(clippy::std_instead_of_alloc, reason = "a program for people: std is always there")]
 
@@ -28,7 +29,8 @@ impl Checker {
         Self { name, mutants: 0, killed: 0, alive: Vec::new(), names: BTreeSet::new() }
     }
 
-    /// A right input, which `check` must accept. One that is refused stands among those alive: the checker cannot be right about it.
+    /// A right input, which `check` must accept. One that is refused stands among those alive: the
+    /// checker cannot be right about it.
     pub(crate) fn right<T, E: Display>(&mut self, what: &str, check: impl FnOnce() -> Result<T, E>) {
         match outcome(check) {
             Ok(Ok(())) => {}

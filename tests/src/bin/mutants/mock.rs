@@ -1,5 +1,6 @@
-//! Mutants of callers: programs that call the simulated driver rightly, each with one call that breaks a promise. `Mock::violations` must count that, and
-//! nothing in the right program. Whole random programs in safe Rust are right, too.
+//! Mutants of callers: programs that call the simulated driver rightly, each with one call that
+//! breaks a promise. `Mock::violations` must count that, and nothing in the right program. Whole
+//! random programs in safe Rust are right, too.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -299,7 +300,8 @@ impl Scene {
     }
 }
 
-/// Runs one program, in several orders that the device may choose; an error where something was counted in one of them.
+/// Runs one program, in several orders that the device may choose; an error where something was
+/// counted in one of them.
 fn judge(program: Program, wrong: bool) -> Result<(), String> {
     let counted = (1..20).find_map(|seed| {
         let scene = Scene::new(seed);

@@ -1,4 +1,5 @@
-//! Mutants of plans: what a plan says of its problem, what its certificate says of the bound, where its rows lay the tensors of a graph.
+//! Mutants of plans: what a plan says of its problem, what its certificate says of the bound, where
+//! its rows lay the tensors of a graph.
 
 mod graphs;
 mod mutations;
@@ -45,7 +46,8 @@ fn against(name: &'static str, mutations: &[Mutation]) -> Checker {
     checker
 }
 
-/// `verify::graph`: rows that run wrong, graphs that ask more than the rows give, edges that are none.
+/// `verify::graph`: rows that run wrong, graphs that ask more than the rows give, edges that are
+/// none.
 pub(crate) fn graph() -> Checker {
     let mut checker = Checker::new("verify::graph");
     for (name, graph, queue) in graphs::all() {
@@ -79,7 +81,8 @@ fn options(queue: Queue) -> Options<'static> {
     options
 }
 
-/// Plans of every kind: tables, lives with gaps, any relation, graphs on both queues, edges, two memories, a search's claim.
+/// Plans of every kind: tables, lives with gaps, any relation, graphs on both queues, edges, two
+/// memories, a search's claim.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let mut table = |name, problem: Problem| {

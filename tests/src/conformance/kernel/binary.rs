@@ -1,4 +1,5 @@
-//! Code without a source: a SPIR-V module and PTX text, both written by hand, of the same small kernel.
+//! Code without a source: a SPIR-V module and PTX text, both written by hand, of the same small
+//! kernel.
 
 mod spir_v;
 
@@ -8,7 +9,8 @@ use usm_kernel::{Argument, BuildError, Code, Formats, Function, Launch, Module, 
 use super::{queue, range, refused, runs_kernels};
 use crate::{Fixture, skip};
 
-/// `void put(unsigned *a, unsigned add, local unsigned *lm) { a[i] = lm[l] = i + add; }` for item `i`, which is `l` in its group.
+/// `void put(unsigned *a, unsigned add, local unsigned *lm) { a[i] = lm[l] = i + add; }` for item
+/// `i`, which is `l` in its group.
 const PUT_PTX: &str = "
 .version 6.5
 .target sm_75
@@ -50,7 +52,8 @@ fn put_runs<B: Programmable>(fixture: &Fixture<'_, B>, put: &Function<B>) {
     let mut a = UsmVec::<u32, Device, B>::from_slice(&queue, &[7; 100]).expect("an array");
     let arguments =
         [Argument::write(&mut a).from_element(4), Argument::value(&1_000_u32), Argument::local::<u32>(16)];
-    // SAFETY: 64 items from element 4 on lie inside; each has its own element there and in local memory.
+    // SAFETY: 64 items from element 4 on lie inside; each has its own element there and in local
+    // memory.
     let event = unsafe { Launch::new(&queue, range([64], [16])).call(put, &arguments) };
     drop(event.expect("a launch"));
     let expected: Vec<u32> = (0..100)

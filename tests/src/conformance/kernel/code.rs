@@ -111,7 +111,8 @@ pub fn a_function_knows_its_limits<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Written for groups of two by eight, with local memory that its code declares: said where the runtime or the module says it, and always right.
+/// Written for groups of two by eight, with local memory that its code declares: said where the
+/// runtime or the module says it, and always right.
 pub fn a_function_knows_its_group_and_its_own_local_memory<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for shaped in functions(fixture, SHAPED, "shaped") {
@@ -162,7 +163,8 @@ pub fn a_call_takes_interior_pointers<B: Programmable>(fixture: &Fixture<'_, B>)
     }
 }
 
-/// A memory object as an argument, where there is such a thing: ordered among its copies, kept while the code runs.
+/// A memory object as an argument, where there is such a thing: ordered among its copies, kept
+/// while the code runs.
 pub fn a_call_takes_buffers<B: Programmable>(fixture: &Fixture<'_, B>) {
     for add in functions(fixture, ADD, "add") {
         let queue = queue(fixture, QueueOrder::OutOfOrder);
@@ -311,7 +313,8 @@ pub fn a_declared_function_is_launched_safely<B: Programmable>(fixture: &Fixture
     }
 }
 
-/// Memory that is reached through a pointer in other memory: no flag is asked of the user, and its uses are known.
+/// Memory that is reached through a pointer in other memory: no flag is asked of the user, and its
+/// uses are known.
 pub fn memory_named_as_used_is_reached_and_ordered<B: Programmable>(fixture: &Fixture<'_, B>) {
     for follow in functions(fixture, FOLLOW, "follow") {
         let queue = queue(fixture, QueueOrder::OutOfOrder);
@@ -328,7 +331,8 @@ pub fn memory_named_as_used_is_reached_and_ordered<B: Programmable>(fixture: &Fi
         ];
         let arguments = [Argument::write(&mut nodes), Argument::write(&mut sum)];
         let launch = Launch::new(&queue, range([3], [3])).uses(&uses);
-        // SAFETY: three nodes point to two values each, which `uses` names; the sum is added to atomically.
+        // SAFETY: three nodes point to two values each, which `uses` names; the sum is added to
+        // atomically.
         let event = unsafe { launch.call(&follow, &arguments) }.expect("a launch");
         // After the launch, by the use it recorded.
         let _ = queue.fill(&mut other, 0).expect("a fill");

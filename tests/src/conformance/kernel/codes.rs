@@ -5,7 +5,8 @@ use usm_kernel::{Code, Programmable};
 
 use super::{formats, no_code, runs_kernels};
 
-/// The same function in three languages; the SPIR-V is what `cargo xtask spirv` makes of the OpenCL C.
+/// The same function in three languages; the SPIR-V is what `cargo xtask spirv` makes of the OpenCL
+/// C.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Codes {
     pub(super) opencl_c: &'static str,

@@ -7,7 +7,8 @@ use usm_kernel::{Launch, LaunchError, Programmable};
 use super::{queue, range, ready, refused, shared};
 use crate::Fixture;
 
-/// As argument that is read or written, as memory that is named, and by an event; nothing runs then.
+/// As argument that is read or written, as memory that is named, and by an event; nothing runs
+/// then.
 pub fn a_launch_over_memory_of_another_context_is_refused<B: Programmable>(fixture: &Fixture<'_, B>) {
     let Some(saxpy) = ready::<Saxpy, B, 1>(fixture.context) else { return };
     let foreign = |context: &Context<B>| {

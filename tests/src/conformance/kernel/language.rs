@@ -1,4 +1,5 @@
-//! The language of kernels from one source, all of it, on every device and from every code: the kernels of usm-kernel's own tests.
+//! The language of kernels from one source, all of it, on every device and from every code: the
+//! kernels of usm-kernel's own tests.
 
 use usm_core::{BackendKind, QueueOrder};
 use usm_kernel::Programmable;
@@ -10,7 +11,8 @@ use crate::{Fixture, skip};
 #[path = "../../../../usm-kernel/tests/common/language.rs"]
 mod kernels;
 
-/// Functions that are put in: branches and loops that return, barriers inside, arrays of each memory; a bool.
+/// Functions that are put in: branches and loops that return, barriers inside, arrays of each
+/// memory; a bool.
 pub fn one_source_with_functions<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     let values: Vec<u32> = (0..96).map(|i| i * 37 % 50).collect();
@@ -57,7 +59,8 @@ pub fn one_source_with_collectives<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Atomic operations on floating point numbers, in local and global memory; compare-exchange, of 32 and 64 bits; a fence.
+/// Atomic operations on floating point numbers, in local and global memory; compare-exchange, of 32
+/// and 64 bits; a fence.
 pub fn one_source_with_every_atomic<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     for ready in ready_in_every_format::<kernels::atomics, B, 1>(fixture.context) {

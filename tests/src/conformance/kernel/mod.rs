@@ -42,14 +42,16 @@ fn runs_kernels<B: Programmable>(context: &Context<B>) -> bool {
     able
 }
 
-/// The formats that a kernel for the device can be in here: those that it takes, but CUDA C only beside its compiler, which is a library of its own.
+/// The formats that a kernel for the device can be in here: those that it takes, but CUDA C only
+/// beside its compiler, which is a library of its own.
 fn formats<B: Programmable>(context: &Context<B>) -> Formats {
     let taken = Module::formats(context);
     let lacks_compiler = taken.contains(Formats::CUDA_C) && lacks_compiler(context);
     if lacks_compiler { taken.difference(Formats::CUDA_C) } else { taken }
 }
 
-/// Asked once of CUDA and of HIP, whose compiler needs NVRTC here too. One that refuses all code is taken for missing: a failure where `nvrtc` is required.
+/// Asked once of CUDA and of HIP, whose compiler needs NVRTC here too. One that refuses all code is
+/// taken for missing: a failure where `nvrtc` is required.
 fn lacks_compiler<B: Programmable>(context: &Context<B>) -> bool {
     static ANSWERS: [OnceLock<bool>; 2] = [const { OnceLock::new() }; 2];
     let nothing = Code::CudaC("extern \"C\" __global__ void nothing() {}");
@@ -96,7 +98,8 @@ fn ready_in_every_format<K: DeviceCode<D>, B: Programmable, const D: usize>(
     all
 }
 
-/// The formats, where the device takes source in one of two languages; `None`, said aloud, where it takes none.
+/// The formats, where the device takes source in one of two languages; `None`, said aloud, where it
+/// takes none.
 fn source_formats<B: Programmable>(context: &Context<B>) -> Option<Formats> {
     let formats = formats(context);
     if formats.intersects(Formats::OPENCL_C | Formats::CUDA_C) {

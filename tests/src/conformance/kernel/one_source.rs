@@ -1,4 +1,5 @@
-//! Kernels from one source: the same results by the body on the host and by every code that is made of it.
+//! Kernels from one source: the same results by the body on the host and by every code that is made
+//! of it.
 
 use usm_core::{Device, QueueOrder, UsmVec};
 use usm_kernel::prelude::*;
@@ -114,7 +115,8 @@ fn scan(a: &[u32], out: &mut [u32]) {
     out[i] = lm[l];
 }
 
-/// Names that are words of OpenCL C and CUDA C, shadowing, and the arithmetic in which the languages differ.
+/// Names that are words of OpenCL C and CUDA C, shadowing, and the arithmetic in which the
+/// languages differ.
 #[kernel]
 fn private(kernel: &[i32], half: &[i32], global: &mut [i32], float: &mut [u32]) {
     let int = global_id(0);
@@ -232,7 +234,8 @@ pub fn one_source_in_two_dimensions<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// Integers agree bit for bit, whatever the language of the device says of overflow, division and shifts.
+/// Integers agree bit for bit, whatever the language of the device says of overflow, division and
+/// shifts.
 pub fn one_source_has_one_arithmetic<B: Programmable>(fixture: &Fixture<'_, B>) {
     let queue = queue(fixture, QueueOrder::InOrder);
     let some =

@@ -9,7 +9,8 @@ use super::{queue, range, ready, shared};
 use crate::Fixture;
 use crate::conformance::sharing::of_the_program;
 
-/// Long enough that a launch which does not wait would be seen. The drivers of the tests hold work back by themselves, and interpret it.
+/// Long enough that a launch which does not wait would be seen. The drivers of the tests hold work
+/// back by themselves, and interpret it.
 fn slow<B: Programmable>(fixture: &Fixture<'_, B>) -> Step {
     let held_back = fixture.context.info().name.as_str().ends_with("test device");
     Step { rounds: if held_back { 20 } else { 20_000 } }
@@ -125,7 +126,8 @@ pub fn a_view_waits_for_a_forgotten_launch<B: Programmable>(fixture: &Fixture<'_
 
 type Input<B> = (u32, Queue<B>, UsmVec<u32, Shared, B>, UsmVec<u32, Shared, B>);
 
-/// A queue and two arrays for each thread, filled before any of them launches: without concurrent access one excludes the other.
+/// A queue and two arrays for each thread, filled before any of them launches: without concurrent
+/// access one excludes the other.
 fn inputs<B: Programmable, const N: usize>(
     fixture: &Fixture<'_, B>,
     order: QueueOrder,
@@ -155,7 +157,8 @@ where
                 (by, a)
             })
         });
-        // Views come when nobody launches any more: without concurrent access one excludes the other.
+        // Views come when nobody launches any more: without concurrent access one excludes the
+        // other.
         for (by, a) in
             threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         {
@@ -164,7 +167,8 @@ where
     });
 }
 
-/// More threads than any runtime has processors, all waiting for launches on queues of their own: every wait ends.
+/// More threads than any runtime has processors, all waiting for launches on queues of their own:
+/// every wait ends.
 pub fn waits_of_many_threads_all_end<B: Programmable + 'static>(fixture: &Fixture<'_, B>)
 where
     usm_core::Context<B>: Send + Sync,

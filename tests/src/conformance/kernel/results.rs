@@ -122,7 +122,8 @@ pub fn scan_is_the_plain_loop<B: Programmable>(fixture: &Fixture<'_, B>) {
     }
 }
 
-/// A range without groups is one group to the kernel, however the device cuts it: `sums` need not have an element for each of those.
+/// A range without groups is one group to the kernel, however the device cuts it: `sums` need not
+/// have an element for each of those.
 pub fn a_kernel_over_a_plain_range_is_in_one_group<B: Programmable>(fixture: &Fixture<'_, B>) {
     // A prime, above the largest group of every device: many groups, whoever chooses them.
     const ITEMS: usize = 8_209;

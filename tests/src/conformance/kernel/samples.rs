@@ -176,7 +176,8 @@ unsafe impl DeviceCode<1> for CountOdd {
     }
 }
 
-/// Local arrays of three types and a private one: each item leaves a byte, a double and its neighbour's private word.
+/// Local arrays of three types and a private one: each item leaves a byte, a double and its
+/// neighbour's private word.
 pub(super) struct Mixed;
 
 impl Kernel<1> for Mixed {
@@ -220,7 +221,8 @@ impl Kernel<1> for Mixed {
     }
 }
 
-// SAFETY: an item has its own element of the result; local arrays are written at places of its own, and read behind a barrier.
+// SAFETY: an item has its own element of the result; local arrays are written at places of its own,
+// and read behind a barrier.
 unsafe impl DeviceCode<1> for Mixed {
     code!("mixed");
     type Numbers = [u64; 0];
@@ -230,7 +232,8 @@ unsafe impl DeviceCode<1> for Mixed {
     }
 }
 
-/// `a[i] = a[i] * 3 + b[i]`, slowly enough that a launch can be overtaken: `rounds` times nothing in between.
+/// `a[i] = a[i] * 3 + b[i]`, slowly enough that a launch can be overtaken: `rounds` times nothing
+/// in between.
 pub(super) struct Step {
     pub(super) rounds: u64,
 }

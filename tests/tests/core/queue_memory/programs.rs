@@ -103,7 +103,8 @@ fn model(steps: &[Step]) -> Vec<Content> {
 }
 
 proptest! {
-    /// On three queues in any legal order, and on the same driver without queue order, with the same books after each step.
+    /// On three queues in any legal order, and on the same driver without queue order, with the
+    /// same books after each step.
     #[test]
     fn any_program_is_the_one_without_queues(steps in prop::collection::vec(step(), 0..40), seed in any::<u64>()) {
         let (ordered, plain) = (Mock::new(Progress::Manual), Mock::new(Progress::Manual).without_queue_memory());

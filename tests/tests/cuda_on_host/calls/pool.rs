@@ -1,4 +1,5 @@
-//! The pool of a device: how long it lives, what it keeps and gives back, what is known of its addresses, and which context its calls are of.
+//! The pool of a device: how long it lives, what it keeps and gives back, what is known of its
+//! addresses, and which context its calls are of.
 
 use core::ffi::{CStr, c_void};
 use core::ptr::{self, NonNull};
@@ -317,7 +318,8 @@ fn each_function_of_pools_that_a_driver_lacks_leaves_it_plain_memory() {
     }
 }
 
-/// The first, second, ... call of each sort fails: the result is right or an error, and everything goes in the end, with the context at the latest.
+/// The first, second, ... call of each sort fails: the result is right or an error, and everything
+/// goes in the end, with the context at the latest.
 #[test]
 fn a_fault_anywhere_loses_nothing() {
     let Some(driver) = Driver::here() else { return };
@@ -364,7 +366,8 @@ fn a_fault_anywhere_loses_nothing() {
     }
 }
 
-/// Whatever another library has made current on the thread, or nothing: the stream says whose its memory is.
+/// Whatever another library has made current on the thread, or nothing: the stream says whose its
+/// memory is.
 #[test]
 fn the_stream_says_the_context() {
     let Some(driver) = Driver::here() else { return };

@@ -1,4 +1,5 @@
-//! Memory from a queue: which calls, in which order, and what becomes of it where a call is refused or missing.
+//! Memory from a queue: which calls, in which order, and what becomes of it where a call is refused
+//! or missing.
 
 use core::time::Duration;
 
@@ -96,7 +97,8 @@ fn a_free_that_is_refused_waits_for_its_events_and_goes_by_the_plain_call() {
     let live = || driver.live("allocations");
     let context = driver.context();
     let queue = queue(&context);
-    // More than the driver aligns to, behind another block, so that the block lies inside a larger one.
+    // More than the driver aligns to, behind another block, so that the block lies inside a larger
+    // one.
     let _first = bytes(&queue);
     let request = Request::new(AllocKind::Device, SIZE).aligned_to(1 << 20);
     let mut memory = MemorySource::allocate(&queue, &request).unwrap();

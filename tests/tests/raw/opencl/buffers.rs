@@ -67,7 +67,8 @@ fn opencl_buffers_of_theirs_are_filled_and_copied_by_ours() {
     with(|backend, theirs| {
         let (context, queue) = theirs.adopt(backend);
         let (kept, given) = (theirs.buffer(4096), theirs.buffer(4096));
-        // SAFETY: live buffers of the context; theirs is used between our operations only, and the second is given away.
+        // SAFETY: live buffers of the context; theirs is used between our operations only, and the
+        // second is given away.
         let (mut borrowed, mut taken) =
             unsafe { (borrow_buffer(&context, kept).unwrap(), take_buffer(&context, given).unwrap()) };
         assert_eq!((borrowed.size(), taken.size()), (4096, 4096));
@@ -104,7 +105,8 @@ fn opencl_buffers_of_theirs_are_filled_and_copied_by_ours() {
     });
 }
 
-/// Two parts of one buffer share bytes where their regions do: a copy between them is refused there, and done beside.
+/// Two parts of one buffer share bytes where their regions do: a copy between them is refused
+/// there, and done beside.
 #[test]
 fn opencl_parts_of_one_buffer_overlap_where_their_regions_do() {
     with(|backend, theirs| {

@@ -1,4 +1,5 @@
-//! Object-safe forms of the handles, implemented once for every backend by binding a handle to its backend type.
+//! Object-safe forms of the handles, implemented once for every backend by binding a handle to its
+//! backend type.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -84,7 +85,8 @@ pub(super) enum Work<'a> {
 
 pub(super) trait ErasedQueue: Debug + Send + Sync {
     /// # Safety
-    /// As the method of [`QueueOps`], [`Buffers`], [`HostTasks`] or [`Advice`] that the work stands for.
+    /// As the method of [`QueueOps`], [`Buffers`], [`HostTasks`] or [`Advice`] that the work stands
+    /// for.
     unsafe fn submit(&self, work: Work<'_>, after: &[DynEvent]) -> Result<DynEvent>;
     fn allocate(&self, layout: Layout) -> Result<(NonNull<u8>, DynEvent)>;
     /// # Safety
@@ -272,7 +274,8 @@ fn of_same_backend<B: Backend + 'static>(context: &dyn ErasedContext) -> Result<
 pub(super) struct BufferOf<B: Backend>(<B::Buffers as Buffers<B>>::Raw);
 
 impl<B: Backend + 'static> BufferOf<B> {
-    /// The safe layer has checked that the buffer belongs to the queue's context, hence to its backend.
+    /// The safe layer has checked that the buffer belongs to the queue's context, hence to its
+    /// backend.
     fn of(buffer: &DynBuffer) -> Result<&<B::Buffers as Buffers<B>>::Raw> {
         match buffer.raw.downcast_ref::<Self>() {
             Some(buffer) => Ok(&buffer.0),

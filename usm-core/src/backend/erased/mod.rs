@@ -1,7 +1,8 @@
 //! The erased backend: one type for whatever runtime is chosen at run time.
 //!
-//! [`Dyn`] implements [`Backend`] itself, so `Allocation<Dyn>`, `Queue<Dyn>` and everything built on them work without a
-//! match over backends. A dynamic call costs about a nanosecond; a driver call costs microseconds.
+//! [`Dyn`] implements [`Backend`] itself, so `Allocation<Dyn>`, `Queue<Dyn>` and everything built
+//! on them work without a match over backends. A dynamic call costs about a nanosecond; a driver
+//! call costs microseconds.
 
 mod bound;
 
@@ -81,7 +82,8 @@ struct ContextInner {
 impl Drop for ContextInner {
     fn drop(&mut self) {
         let (context, shared) = (&self.erased, self.erased.shared());
-        // SAFETY: `drain` hands out blocks of this context whose operations are complete, each once.
+        // SAFETY: `drain` hands out blocks of this context whose operations are complete, each
+        // once.
         let free = |block: &Block| unsafe { context.free(block) };
         // SAFETY: as above.
         let destroy = |raw: DynBuffer| unsafe { context.destroy_buffer(raw.raw) };
@@ -152,7 +154,8 @@ impl DynContext {
         self.0.erased.as_any().downcast_ref()
     }
 
-    /// What another crate adds to the backend behind this context, if it adds a `T`: see [`Backend::extension`].
+    /// What another crate adds to the backend behind this context, if it adds a `T`: see
+    /// [`Backend::extension`].
     #[must_use]
     pub fn extension<T: 'static>(&self) -> Option<&'static T> {
         self.0.erased.extension(TypeId::of::<T>())?.downcast_ref()
@@ -193,7 +196,8 @@ impl DynEvent {
     }
 }
 
-// SAFETY: every call goes to the bound backend, which keeps the contract; `ContextInner` drains its list (9).
+// SAFETY: every call goes to the bound backend, which keeps the contract; `ContextInner` drains its
+// list (9).
 unsafe impl Backend for Dyn {
     const SYNCHRONOUS: bool = false;
 

@@ -54,7 +54,8 @@ pub struct Arena<'m, const BLOCKS: usize> {
     len: usize,
 }
 
-// SAFETY: the region is borrowed exclusively for the arena's life, and its parts are given out under the lock.
+// SAFETY: the region is borrowed exclusively for the arena's life, and its parts are given out
+// under the lock.
 unsafe impl<const BLOCKS: usize> Send for Arena<'_, BLOCKS> {}
 // SAFETY: as above.
 unsafe impl<const BLOCKS: usize> Sync for Arena<'_, BLOCKS> {}
@@ -66,8 +67,8 @@ impl<const BLOCKS: usize> fmt::Debug for Arena<'_, BLOCKS> {
 }
 
 impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
-    /// An arena over `memory`. Its bytes need no value, and may have none afterwards: what is written to the arena may have
-    /// padding. So memory of plain bytes is not taken.
+    /// An arena over `memory`. Its bytes need no value, and may have none afterwards: what is
+    /// written to the arena may have padding. So memory of plain bytes is not taken.
     ///
     /// ```compile_fail,E0308
     /// let mut bytes = [0_u8; 64];
@@ -118,7 +119,8 @@ impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
         Err(ErrorKind::OutOfMemory { memory_type: MemoryType::of(kind), requested }.into())
     }
 
-    /// The first aligned offset in `start..end` with room for `layout`. Alignment counts in addresses.
+    /// The first aligned offset in `start..end` with room for `layout`. Alignment counts in
+    /// addresses.
     fn fit(&self, start: usize, end: usize, layout: Layout) -> Option<usize> {
         let base = self.base.as_ptr() as usize;
         let address = base.checked_add(start)?.checked_next_multiple_of(layout.align())?;
@@ -166,8 +168,9 @@ impl<'a, const BLOCKS: usize> FixedHost<'a, BLOCKS> {
     }
 }
 
-// SAFETY: blocks are disjoint parts of a region that the arena borrows exclusively, aligned by address (2); a block
-// leaves the table only when it is freed (7); operations run on the calling thread (3 to 6 and 10).
+// SAFETY: blocks are disjoint parts of a region that the arena borrows exclusively, aligned by
+// address (2); a block leaves the table only when it is freed (7); operations run on the calling
+// thread (3 to 6 and 10).
 unsafe impl<'a, const BLOCKS: usize> Backend for FixedHost<'a, BLOCKS> {
     const SYNCHRONOUS: bool = true;
 

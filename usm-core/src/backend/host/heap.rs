@@ -13,7 +13,8 @@ use crate::error::{ErrorKind, Result};
 use crate::shared::Shared;
 use crate::{AllocKind, MemoryType};
 
-/// Host memory from the global allocator. All three kinds are plain memory; device memory still has no host view.
+/// Host memory from the global allocator. All three kinds are plain memory; device memory still has
+/// no host view.
 #[derive(Clone, Copy, Debug)]
 pub struct HostHeap {
     device: HostDevice,
@@ -64,8 +65,9 @@ fn physical_memory() -> Option<u64> {
     None
 }
 
-// SAFETY: memory comes from the global allocator with the layout asked for, which keeps points 2 and 7; operations run
-// on the calling thread and have finished when they return (3 to 6 and 10); the rest holds trivially.
+// SAFETY: memory comes from the global allocator with the layout asked for, which keeps points 2
+// and 7; operations run on the calling thread and have finished when they return (3 to 6 and 10);
+// the rest holds trivially.
 unsafe impl Backend for HostHeap {
     const SYNCHRONOUS: bool = true;
 

@@ -1,4 +1,5 @@
-//! Plain host memory: on the heap, or in a fixed arena of the caller's. Operations finish when their call returns.
+//! Plain host memory: on the heap, or in a fixed arena of the caller's. Operations finish when
+//! their call returns.
 
 mod arena;
 #[cfg(feature = "alloc")]

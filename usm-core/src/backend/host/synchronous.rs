@@ -46,8 +46,8 @@ impl<B: Backend<Queue = Self, Event = HostEvent>> QueueOps<B> for HostQueue {
         }
         for start in (0..len).step_by(pattern.len()) {
             let place = dst.wrapping_add(start);
-            // SAFETY: `len` is a multiple of the width, so each copy stays inside the caller's range; a pattern is the caller's own bytes,
-            // which no device memory has.
+            // SAFETY: `len` is a multiple of the width, so each copy stays inside the caller's
+            // range; a pattern is the caller's own bytes, which no device memory has.
             unsafe { ptr::copy_nonoverlapping(pattern.as_ptr(), place, pattern.len()) };
         }
         Ok(HostEvent)

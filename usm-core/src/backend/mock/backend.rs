@@ -56,7 +56,8 @@ impl Drop for MockContext {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         let (engine, id) = (&self.engine, self.shared.id());
-        // SAFETY: `drain` hands out blocks of this context whose operations are complete, each once.
+        // SAFETY: `drain` hands out blocks of this context whose operations are complete, each
+        // once.
         let free = |block: &Block| unsafe { engine.free(block, id) };
         // SAFETY: as above.
         let destroy = |raw: MockBuffer| unsafe { engine.free(&raw.block, id) };
@@ -84,7 +85,8 @@ pub struct MockBuffer {
 #[derive(Clone, Copy)]
 struct Address(*mut u8);
 
-// SAFETY: the operation's contract keeps the memory valid and free of conflicting access until its event is complete.
+// SAFETY: the operation's contract keeps the memory valid and free of conflicting access until its
+// event is complete.
 unsafe impl Send for Address {}
 
 impl Address {
@@ -131,7 +133,8 @@ impl QueueOps<Mock> for MockQueue {
             after,
             vec![Touch::write(dst, len), Touch::read(src, len)],
             move || {
-                // SAFETY: what the caller promised holds until the event is complete, which is after this.
+                // SAFETY: what the caller promised holds until the event is complete, which is
+                // after this.
                 unsafe { core::ptr::copy_nonoverlapping(from.get(), to.get(), len) };
             },
         )
@@ -153,8 +156,9 @@ impl QueueOps<Mock> for MockQueue {
         self.submit(Operation::Fill, len, after, vec![Touch::write(dst, len)], move || {
             for start in (0..len).step_by(pattern.len()) {
                 let place = to.get().wrapping_add(start);
-                // SAFETY: what the caller promised holds until the event is complete, which is after this; `len` is a multiple of the width. No
-                // slice is made of the range: it may have no value yet.
+                // SAFETY: what the caller promised holds until the event is complete, which is
+                // after this; `len` is a multiple of the width. No slice is made of the range: it
+                // may have no value yet.
                 unsafe { core::ptr::copy_nonoverlapping(pattern.as_ptr(), place, pattern.len()) };
             }
         })
@@ -170,9 +174,10 @@ impl QueueOps<Mock> for MockQueue {
     }
 }
 
-// SAFETY: memory comes from the global allocator (2); the engine runs work only after its events and, in order, after
-// what came before (3), keeps refused work out of the queue (4), settles events after the work (6); waits poll with a
-// limit (5); `MockContext` drains its list (9); freed blocks are checked against queued work (7).
+// SAFETY: memory comes from the global allocator (2); the engine runs work only after its events
+// and, in order, after what came before (3), keeps refused work out of the queue (4), settles
+// events after the work (6); waits poll with a limit (5); `MockContext` drains its list (9); freed
+// blocks are checked against queued work (7).
 unsafe impl Backend for Mock {
     const SYNCHRONOUS: bool = false;
     const COUNTED: bool = true;

@@ -67,7 +67,8 @@ struct State {
     lost: bool,
 }
 
-/// The operation that runs; it ends, and its event tells how, when this is dropped, also by a panic.
+/// The operation that runs; it ends, and its event tells how, when this is dropped, also by a
+/// panic.
 struct Running<'e> {
     engine: &'e Engine,
     event: Arc<EventState>,
@@ -162,7 +163,8 @@ impl Engine {
         self.state.lock().live.len()
     }
 
-    /// Logs a call; the error that is due, if any. A late fault is given back to be kept with the work.
+    /// Logs a call; the error that is due, if any. A late fault is given back to be kept with the
+    /// work.
     pub(super) fn call(&self, operation: Operation, bytes: usize, after: usize) -> Result<Option<Error>> {
         let mut state = self.state.lock();
         state.calls.push(Call { operation, bytes, after });
@@ -230,8 +232,9 @@ impl Engine {
         handle
     }
 
-    /// Runs whatever is ready. A task that panics ends none of the others, and its event says so; the panic goes on here where the task is that of
-    /// the operation which is just being submitted, as if it had been called.
+    /// Runs whatever is ready. A task that panics ends none of the others, and its event says so;
+    /// the panic goes on here where the task is that of the operation which is just being
+    /// submitted, as if it had been called.
     fn run_ready(&self, submitted: &EventState) {
         let mut panicked = None;
         loop {
@@ -272,7 +275,8 @@ impl Engine {
             let pick = ready[(state.random % ready.len() as u64) as usize];
             let next = &mut state.queued[pick];
             let in_order_queue = (next.order == QueueOrder::InOrder).then_some(next.queue);
-            // What comes after a failure does not run: by an event, or by the order of a queue (contract, point 11).
+            // What comes after a failure does not run: by an event, or by the order of a queue
+            // (contract, point 11).
             let after_failure = next.after.iter().find_map(|event| event.failure());
             let (work, event) = (next.work.take(), Arc::clone(&next.event));
             let late = next.late;

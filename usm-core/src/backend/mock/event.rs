@@ -60,8 +60,8 @@ impl EventState {
     }
 }
 
-/// The completion of one queued operation. What is queued holds the state alone: an event that the driver holds must not hold the
-/// driver, or work that never runs would keep both.
+/// The completion of one queued operation. What is queued holds the state alone: an event that the
+/// driver holds must not hold the driver, or work that never runs would keep both.
 #[derive(Clone)]
 pub struct MockEvent {
     pub(super) state: Arc<EventState>,

@@ -1,8 +1,10 @@
-//! A backend for tests: asynchronous, deterministic, with fault injection, a call log and proof of misuse.
+//! A backend for tests: asynchronous, deterministic, with fault injection, a call log and proof of
+//! misuse.
 //!
-//! Work is queued and runs when the test says so ([`Progress`]), on an out-of-order queue in any order that the
-//! dependencies allow, chosen by a seed. [`Mock::violations`] reports calls that break the promises of [`Backend`](crate::Backend)'s unsafe functions.
-//! Memory from a queue is given out again in that queue's order, before anything has run.
+//! Work is queued and runs when the test says so ([`Progress`]), on an out-of-order queue in any
+//! order that the dependencies allow, chosen by a seed. [`Mock::violations`] reports calls that
+//! break the promises of [`Backend`](crate::Backend)'s unsafe functions. Memory from a queue is
+//! given out again in that queue's order, before anything has run.
 
 mod backend;
 mod engine;
@@ -132,14 +134,18 @@ impl Mock {
 
     /// What was misused, as (address, bytes); empty in a sound program:
     ///
-    /// - blocks freed while work that has not ended uses them, twice, by another context, or not as they were allocated; exported to others when they are gone;
-    /// - ranges touched by copies, fills and hints where nothing is, where a block ends or of another context; by work that conflicts with itself, or with
-    ///   other work that has not ended and that it does not follow; of no bytes; filled with a pattern of another width than 1, 2, 4, 8 or 16 bytes, or one that
-    ///   does not divide them;
-    /// - memory of queues, touched by work that runs before its allocation has run or after its free, or freed while work uses it;
+    /// - blocks freed while work that has not ended uses them, twice, by another context, or not as
+    ///   they were allocated; exported to others when they are gone;
+    /// - ranges touched by copies, fills and hints where nothing is, where a block ends or of
+    ///   another context; by work that conflicts with itself, or with other work that has not ended
+    ///   and that it does not follow; of no bytes; filled with a pattern of another width than 1,
+    ///   2, 4, 8 or 16 bytes, or one that does not divide them;
+    /// - memory of queues, touched by work that runs before its allocation has run or after its
+    ///   free, or freed while work uses it;
     /// - address 0, where work follows events of another driver.
     ///
-    /// Work that was refused touches nothing. What host tasks touch is not known here, and freed blocks are remembered for a while only.
+    /// Work that was refused touches nothing. What host tasks touch is not known here, and freed
+    /// blocks are remembered for a while only.
     #[must_use]
     pub fn violations(&self) -> Vec<(usize, usize)> {
         self.engine.violations()

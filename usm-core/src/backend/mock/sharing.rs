@@ -1,4 +1,5 @@
-//! Memory of other processes, played by other contexts of the same driver, and access between devices.
+//! Memory of other processes, played by other contexts of the same driver, and access between
+//! devices.
 
 use alloc::sync::Arc;
 use core::ptr::NonNull;

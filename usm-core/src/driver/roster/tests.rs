@@ -60,8 +60,8 @@ fn a_failure_does_not_cut_the_wait_for_the_others_short() {
     assert!(waited.get());
 }
 
-/// A queue that refuses to say when it is done is no reason to leave the others alone, and one that is gone without having said it is never
-/// taken to be done.
+/// A queue that refuses to say when it is done is no reason to leave the others alone, and one that
+/// is gone without having said it is never taken to be done.
 #[test]
 fn without_an_event_the_others_are_waited_for_and_nothing_is_said_to_be_done() {
     let roster = Roster::new();
@@ -179,7 +179,8 @@ impl EventOps for Either {
     }
 }
 
-/// The failure is told once everything else has ended, not swallowed by the limit of a call that did not get so far.
+/// The failure is told once everything else has ended, not swallowed by the limit of a call that
+/// did not get so far.
 #[test]
 fn a_wait_that_ran_out_has_told_nothing() {
     let roster = Roster::<(), Either>::new();
@@ -214,7 +215,8 @@ fn a_queue_that_is_being_dropped_is_waited_for() {
     assert_eq!(roster.orphans.lock().len(), 0);
 }
 
-/// Neither told ones nor those that nobody asked about; and what is given up is refused like the rest.
+/// Neither told ones nor those that nobody asked about; and what is given up is refused like the
+/// rest.
 #[test]
 fn queues_that_fail_without_end_fill_no_memory() {
     for asks in [true, false] {

@@ -5,7 +5,8 @@ use loom::thread;
 
 use super::*;
 
-/// What a driver's event is to its users: they may look at it together, but only one that has it alone may change it.
+/// What a driver's event is to its users: they may look at it together, but only one that has it
+/// alone may change it.
 struct Thing {
     uses: UnsafeCell<u32>,
     /// Alive until it is dropped.
@@ -34,7 +35,8 @@ impl Thing {
     }
 }
 
-/// Slots, with a thing that has these handles. Loom's objects are made by this thread, so each was used once.
+/// Slots, with a thing that has these handles. Loom's objects are made by this thread, so each was
+/// used once.
 fn slots<const N: usize>() -> (Slots<Thing>, [Held<Thing>; N], Arc<()>) {
     let (slots, life) = (Slots::new(), Arc::new(()));
     let thing = slots.add(Thing::new(&life));
@@ -51,7 +53,8 @@ fn things(life: &Arc<()>) -> usize {
     Arc::strong_count(life) - 1
 }
 
-/// All orders of two threads; of three, those with at most three switches that a thread did not ask for.
+/// All orders of two threads; of three, those with at most three switches that a thread did not ask
+/// for.
 fn model(bound: Option<usize>, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = bound;
@@ -158,7 +161,8 @@ fn two_that_take_never_have_the_same() {
     });
 }
 
-/// The context goes while the last handle does: the thing is dropped once, by one of them, and the home with it.
+/// The context goes while the last handle does: the thing is dropped once, by one of them, and the
+/// home with it.
 #[test]
 fn a_thing_that_comes_back_while_its_slots_go_is_dropped_once() {
     model(None, || {

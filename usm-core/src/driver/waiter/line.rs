@@ -12,8 +12,9 @@ use crate::sync::sleeping::{Condvar, Mutex};
 #[cfg(all(test, loom))]
 mod models;
 
-/// Until the first question of a caller whose turn has not come, doubled up to the longest. One that the thread waits for asks nothing: on a busy machine each
-/// question costs as much as the wait.
+/// Until the first question of a caller whose turn has not come, doubled up to the longest. One
+/// that the thread waits for asks nothing: on a busy machine each question costs as much as the
+/// wait.
 const TURN: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_millis(2) };
 const LONGEST_TURN: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_millis(16) };
 
@@ -58,8 +59,9 @@ impl Line {
         Self { callers: Mutex::new(callers), come: Condvar::new() }
     }
 
-    /// Has the thread wait for the ticket's operation and comes back when it has, when `status` says that there is nothing to wait for, when `rest` says
-    /// that no time is left, or at once where `start` cannot have a thread [serve](Self::serve) the line.
+    /// Has the thread wait for the ticket's operation and comes back when it has, when `status`
+    /// says that there is nothing to wait for, when `rest` says that no time is left, or at once
+    /// where `start` cannot have a thread [serve](Self::serve) the line.
     pub(super) fn wait(
         &self,
         ticket: &Arc<Ticket>,

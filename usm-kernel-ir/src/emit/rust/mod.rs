@@ -1,7 +1,8 @@
 //! Rust for the host: a group's phases as loops over its items.
 //!
-//! The forms are those that compile to the loop one would write by hand: one function a group with the arrays as separate parameters, which
-//! tells the compiler that they do not overlap; a loop for each dimension, the last one innermost; conditions on ids as bounds of these loops.
+//! The forms are those that compile to the loop one would write by hand: one function a group with
+//! the arrays as separate parameters, which tells the compiler that they do not overlap; a loop for
+//! each dimension, the last one innermost; conditions on ids as bounds of these loops.
 
 mod expr;
 mod names;
@@ -21,8 +22,8 @@ use crate::phase::{Home, Phases, phases};
 use crate::proof::Claims;
 use names::{count_users, stored, zero};
 
-/// Implementations of usm-kernel's `Kernel` and `DeviceCode` for a unit structure. `name` is the structure, `path` the path of the crate
-/// usm-kernel, `spir_v` a module for devices.
+/// Implementations of usm-kernel's `Kernel` and `DeviceCode` for a unit structure. `name` is the
+/// structure, `path` the path of the crate usm-kernel, `spir_v` a module for devices.
 #[must_use]
 pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Option<&[u8]>) -> String {
     let lowered = lower(kernel, By::One);
@@ -148,7 +149,8 @@ impl Writer<'_> {
             }
             count += 1;
         }
-        // What items keep between phases: an array for each type, in which the items of one variable are neighbours.
+        // What items keep between phases: an array for each type, in which the items of one
+        // variable are neighbours.
         let mut splits = String::new();
         let variables = kept.iter().map(|id| (self.variable(*id), stored(kernel.variable(*id).ty), 1));
         let arrays = kept_arrays.iter().map(|id| {

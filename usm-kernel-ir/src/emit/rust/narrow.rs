@@ -183,7 +183,8 @@ impl Writer<'_> {
                 return;
             }
         }
-        // What stands behind a condition that stays may be evaluated only where that one is true; bounds read no memory.
+        // What stands behind a condition that stays may be evaluated only where that one is true;
+        // bounds read no memory.
         match self.bound(condition, true) {
             Some(mut bound) => {
                 bound.number = bounds.len();
@@ -196,7 +197,8 @@ impl Writer<'_> {
         }
     }
 
-    /// A comparison of an id, or of an id and a number, with something that is the same for all items and reads no memory.
+    /// A comparison of an id, or of an id and a number, with something that is the same for all
+    /// items and reads no memory.
     pub(super) fn bound(&mut self, condition: &Expr, truth: bool) -> Option<Bound> {
         let ExprKind::Binary(operator, left, right) = &condition.kind else { return None };
         let (id, limit, flipped) = match (self.place_of(left), self.place_of(right)) {

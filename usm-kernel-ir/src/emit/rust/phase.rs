@@ -68,8 +68,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Cuts a phase before and behind conditions that become bounds of its loops, and loops that go around those over the items: all items run
-    /// through a piece before the next one. That is one of the orders that items may run in.
+    /// Cuts a phase before and behind conditions that become bounds of its loops, and loops that go
+    /// around those over the items: all items run through a piece before the next one. That is one
+    /// of the orders that items may run in.
     pub(super) fn pieces<'s>(&mut self, body: &'s [Stmt]) -> Vec<Vec<&'s Stmt>> {
         let mut leaves = false;
         for_each(
@@ -156,8 +157,8 @@ impl Writer<'_> {
         other.is_empty() && !bounds.is_empty()
     }
 
-    /// Whether a loop may go around the one over the last dimension: its bounds are the same for a row of items, and what its rounds change
-    /// outlives the phase anyway.
+    /// Whether a loop may go around the one over the last dimension: its bounds are the same for a
+    /// row of items, and what its rounds change outlives the phase anyway.
     pub(super) fn goes_around(&self, stmt: &Stmt) -> bool {
         let StmtKind::For(variable, start, end, step, body) = &stmt.kind else { return false };
         let plain = |stmt: &Stmt| match stmt.kind {
@@ -215,7 +216,8 @@ impl Writer<'_> {
         (1..=64).contains(&width).then_some(width)
     }
 
-    /// A piece that is one loop with sums: for each row its rounds, and in each round the items, whose sums lie in an array that becomes registers.
+    /// A piece that is one loop with sums: for each row its rounds, and in each round the items,
+    /// whose sums lie in an array that becomes registers.
     pub(super) fn rows(&mut self, piece: &[&Stmt]) -> bool {
         let [stmt] = piece else { return false };
         let StmtKind::For(variable, start, end, step, body) = &stmt.kind else { return false };
@@ -291,7 +293,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Declares the variables that a piece uses, but for those that are known already, and computes anew those that other pieces set.
+    /// Declares the variables that a piece uses, but for those that are known already, and computes
+    /// anew those that other pieces set.
     pub(super) fn declare(&mut self, body: &[&Stmt], known: &[VarId]) {
         let kernel = self.kernel;
         let mut used = variables_of(body);
@@ -327,7 +330,8 @@ impl Writer<'_> {
     }
 }
 
-/// With stores of one of two values, of which one is a literal, as a store of it and a store of the other under the condition.
+/// With stores of one of two values, of which one is a literal, as a store of it and a store of the
+/// other under the condition.
 fn plain_stores(body: &[&Stmt]) -> Vec<Stmt> {
     let mut out = Vec::new();
     for stmt in body {

@@ -54,8 +54,8 @@ impl Writer<'_> {
                 let values = [self.expr(expected), self.expr(new)];
                 self.compare_exchange(*array, &index, values, *old, stmt.place);
             }
-            // Barriers are between phases, and what a group collects is lowered. One thread has its own accesses in order, and tells others by the
-            // end of the launch.
+            // Barriers are between phases, and what a group collects is lowered. One thread has its
+            // own accesses in order, and tells others by the end of the launch.
             StmtKind::Barrier { .. }
             | StmtKind::Collect(..)
             | StmtKind::Broadcast(..)

@@ -1,7 +1,8 @@
 //! The decision: is there a placement below a capacity? Depth first, on an explicit stack.
 //!
-//! Only compacted placements are tried: the items are placed in ascending offset, each on top of what it conflicts with. Ties go by
-//! the rank of the item, so that every placement is met once. An item is no candidate when another one fits entirely below it.
+//! Only compacted placements are tried: the items are placed in ascending offset, each on top of
+//! what it conflicts with. Ties go by the rank of the item, so that every placement is met once. An
+//! item is no candidate when another one fits entirely below it.
 
 use alloc::vec::Vec;
 
@@ -98,8 +99,8 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// Looks for a placement with all ends at or below `capacity`, ranks by `order`. Every node takes its weight from `nodes`;
-    /// `stop` is asked once in many nodes.
+    /// Looks for a placement with all ends at or below `capacity`, ranks by `order`. Every node
+    /// takes its weight from `nodes`; `stop` is asked once in many nodes.
     pub(super) fn decide(
         &mut self,
         capacity: u64,
@@ -130,7 +131,8 @@ impl<'m> Search<'m> {
                     if next < end {
                         let (part, offset) = (*next, *offset);
                         *next += 1;
-                        // Totals change as buffers are placed; on large instances the rank at the start must do.
+                        // Totals change as buffers are placed; on large instances the rank at the
+                        // start must do.
                         if self.state.exact || self.state.mark() == 0 {
                             self.rank_part(part, order);
                         }
@@ -222,7 +224,8 @@ impl<'m> Search<'m> {
         order.sort(self.model, &self.state.rest, members);
     }
 
-    /// Pushes a choice among the candidates of a part, at or after (`offset`, `rank`). `false` when everything is placed.
+    /// Pushes a choice among the candidates of a part, at or after (`offset`, `rank`). `false` when
+    /// everything is placed.
     fn expand(&mut self, part: u32, offset: u64, rank: u32) -> bool {
         let Part { members: (start, end), .. } = self.parts[part as usize];
         let first = self.candidates.len();
@@ -263,7 +266,8 @@ impl<'m> Search<'m> {
         true
     }
 
-    /// Brings the next candidates to the front, in order of offset and rank; answers how many. Sorts piecewise: most choices are left after a few candidates.
+    /// Brings the next candidates to the front, in order of offset and rank; answers how many.
+    /// Sorts piecewise: most choices are left after a few candidates.
     fn sort_ahead(candidates: &mut [Candidate]) -> u32 {
         let key = |candidate: &Candidate| (candidate.offset, candidate.rank);
         let ahead = candidates.len().min(AHEAD);
@@ -281,7 +285,8 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// The choice on top has no candidate left. When it began a part, that part cannot be solved, nor can the choice behind it.
+    /// The choice on top has no candidate left. When it began a part, that part cannot be solved,
+    /// nor can the choice behind it.
     fn part_failed(&mut self) {
         let Some(Frame::Choice(choice)) = self.frames.pop() else { return };
         self.candidates.truncate(choice.first as usize);

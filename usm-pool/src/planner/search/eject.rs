@@ -1,10 +1,12 @@
 //! Ejection search: repairs a plan at a lower capacity, one buffer at a time.
 //!
-//! What ends above the capacity is taken out. A buffer that is out goes where it overlaps least, and what it overlaps is taken out in its
-//! place; every time that happens its weight grows, so that what is hard to place is not taken out again soon (guided ejection search, Nagata and
-//! Bräysy 2009, there for vehicles). A step costs the partners of one buffer, so this works on a million buffers too, where it moves
-//! the few hundred that make the peak, and where there is room left in the holes it beats the exhaustive search by far. Where the
-//! optimum fills every byte of the heaviest instant the exhaustive search is better; the two take turns.
+//! What ends above the capacity is taken out. A buffer that is out goes where it overlaps least,
+//! and what it overlaps is taken out in its place; every time that happens its weight grows, so
+//! that what is hard to place is not taken out again soon (guided ejection search, Nagata and
+//! Bräysy 2009, there for vehicles). A step costs the partners of one buffer, so this works on a
+//! million buffers too, where it moves the few hundred that make the peak, and where there is room
+//! left in the holes it beats the exhaustive search by far. Where the optimum fills every byte of
+//! the heaviest instant the exhaustive search is better; the two take turns.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -68,8 +70,9 @@ impl<'r, R: Relation> Ejection<'r, R> {
         }
     }
 
-    /// Works on a plan with this peak for at most `nodes` steps, which are taken off. `best` holds the offsets and is replaced by a
-    /// better plan; answers the new peak. The ends of all plans are multiples of `unit`; `lower` is the least that can be hoped for.
+    /// Works on a plan with this peak for at most `nodes` steps, which are taken off. `best` holds
+    /// the offsets and is replaced by a better plan; answers the new peak. The ends of all plans
+    /// are multiples of `unit`; `lower` is the least that can be hoped for.
     pub(super) fn improve(
         &mut self,
         best: &mut Vec<u64>,
@@ -122,13 +125,15 @@ impl<'r, R: Relation> Ejection<'r, R> {
         }
     }
 
-    /// How much a buffer resists being taken out: the square root of its area, which is about what it costs to place it again.
+    /// How much a buffer resists being taken out: the square root of its area, which is about what
+    /// it costs to place it again.
     fn resistance(&self, item: usize) -> u64 {
         let area = u128::from(self.relation.shape(item).0) * u128::from(self.relation.width(item));
         area.isqrt() as u64 + 1
     }
 
-    /// Places one of those that are out and answers how many nodes that was worth; `None` when it does not fit at all.
+    /// Places one of those that are out and answers how many nodes that was worth; `None` when it
+    /// does not fit at all.
     fn step(&mut self) -> Option<u64> {
         let at = self.random.below(self.waiting.len() as u64) as usize;
         let item = self.waiting.swap_remove(at) as usize;
@@ -154,7 +159,8 @@ impl<'r, R: Relation> Ejection<'r, R> {
         Some(1 + self.ends.len() as u64 / R::PARTNERS_PER_NODE)
     }
 
-    /// The offset where the item overlaps the least weight, and that weight; one of the equals at random.
+    /// The offset where the item overlaps the least weight, and that weight; one of the equals at
+    /// random.
     fn cheapest(&mut self, item: usize) -> (u64, u64) {
         let (size, alignment) = self.relation.shape(item);
         let up = |offset: u64| align_up(offset, alignment).unwrap_or(u64::MAX);

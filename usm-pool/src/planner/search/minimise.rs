@@ -27,26 +27,29 @@ pub(super) struct Found {
     pub(super) offsets: Option<Vec<u64>>,
     /// Nodes visited.
     pub(super) nodes: u64,
-    /// No placement ends at or below this: everything was tried. The bytes up to the next multiple of the unit are included.
+    /// No placement ends at or below this: everything was tried. The bytes up to the next multiple
+    /// of the unit are included.
     pub(super) infeasible: Option<u64>,
 }
 
-/// Nodes of a try, as a multiple of the number of items. Most searches that succeed do so after a few dives; those that do not
-/// are lost in a corner of the tree, and a new order is worth more than more nodes.
+/// Nodes of a try, as a multiple of the number of items. Most searches that succeed do so after a
+/// few dives; those that do not are lost in a corner of the tree, and a new order is worth more
+/// than more nodes.
 const NODES_PER_ITEM: u64 = 12;
 
 /// The undisturbed rules, and orders close to them, are worth more nodes than the others.
 const PATIENCE: u64 = 5;
 
-/// Random share of a key in thousandths, in turn. Measured on the instances A-K: about a third is best on ten of them, a few
-/// hundredths on one.
+/// Random share of a key in thousandths, in turn. Measured on the instances A-K: about a third is
+/// best on ten of them, a few hundredths on one.
 const NOISE: [u64; 4] = [300, 300, 30, 300];
 
 const RULES: [Rule; 3] = [Rule::WidthTotalArea, Rule::TotalAreaWidth, Rule::TotalWidthArea];
 
-/// Every so many tries one aims at the bound, which is reached so often; the others lower the peak by a share of the gap. First every second:
-/// so the eight published instances that meet their bound do in 2^21 nodes each; with every fourth, two of them need more than four times
-/// as many. After [`EARLY`] nodes the bound is likely out of reach.
+/// Every so many tries one aims at the bound, which is reached so often; the others lower the peak
+/// by a share of the gap. First every second: so the eight published instances that meet their
+/// bound do in 2^21 nodes each; with every fourth, two of them need more than four times as many.
+/// After [`EARLY`] nodes the bound is likely out of reach.
 const AT_BOUND: [u64; 2] = [2, 4];
 
 /// Nodes after which the bound is aimed at less often.
@@ -58,11 +61,12 @@ const HALVINGS: u32 = 6;
 /// One turn in so many repairs the best plan.
 const REPAIRS: u64 = 3;
 
-/// Nodes of a repair as a share of those of a try, in eighths: each of its steps costs more. A repair that succeeds gets twice as many next
-/// time, up to the second number.
+/// Nodes of a repair as a share of those of a try, in eighths: each of its steps costs more. A
+/// repair that succeeds gets twice as many next time, up to the second number.
 const SHARES: (u64, u64) = (8, 128);
 
-/// Lowers the peak of a plan, with `bound` a proven lower bound. `best` has the offset of each item.
+/// Lowers the peak of a plan, with `bound` a proven lower bound. `best` has the offset of each
+/// item.
 pub(super) fn minimise(model: &Model, bound: u64, mut best: Vec<u64>, goal: Goal<'_>) -> Found {
     let Goal { nodes: budget, capacity, stop, progress } = goal;
     let unit = model.unit;
@@ -157,7 +161,8 @@ pub(super) fn minimise(model: &Model, bound: u64, mut best: Vec<u64>, goal: Goal
     found
 }
 
-/// Lowers the peak of a plan by repair alone: for instances too large for the tables of the exhaustive search.
+/// Lowers the peak of a plan by repair alone: for instances too large for the tables of the
+/// exhaustive search.
 pub(super) fn repair<R: Relation>(relation: &R, bound: u64, mut best: Vec<u64>, goal: Goal<'_>) -> Found {
     let Goal { nodes: budget, capacity, stop, progress } = goal;
     let mut nodes = budget;

@@ -1,18 +1,22 @@
-//! The search: exhaustive placement at a capacity, restarted from many orders, until the bound is met or the budget is spent.
+//! The search: exhaustive placement at a capacity, restarted from many orders, until the bound is
+//! met or the budget is spent.
 //!
-//! - A *decision* places buffers depth first in ascending offset, each on top of what it conflicts with, so that every compacted
-//!   placement is met once (Moffitt, MiniMalloc, ASPLOS 2023). It is cut when a clique can no longer end below the capacity, when
-//!   another buffer would fit entirely below, and among buffers that can take each other's place. With lives, an instant that no
+//! - A *decision* places buffers depth first in ascending offset, each on top of what it conflicts
+//!   with, so that every compacted placement is met once (Moffitt, MiniMalloc, ASPLOS 2023). It is
+//!   cut when a clique can no longer end below the capacity, when another buffer would fit entirely
+//!   below, and among buffers that can take each other's place. With lives, an instant that no
 //!   unplaced buffer spans cuts the rest into parts that are solved one by one.
-//! - *Restarts*: searches that succeed mostly do so within a few dives; the others are lost in a corner of the tree. So each try gets
-//!   few nodes, and the next one begins from another disturbed order. This is worth more than any single rule: the published
-//!   instances A-K take 10^4 to 10^6 nodes in sum over all tries, none more than half a second.
-//! - *Repair* takes turns with them (see [`eject`]): what ends above the next capacity is taken out of the best plan and put back elsewhere. It
-//!   wins where there are holes to use, the exhaustive search where every byte counts. Beyond 32,768 buffers it works alone.
+//! - *Restarts*: searches that succeed mostly do so within a few dives; the others are lost in a
+//!   corner of the tree. So each try gets few nodes, and the next one begins from another disturbed
+//!   order. This is worth more than any single rule: the published instances A-K take 10^4 to 10^6
+//!   nodes in sum over all tries, none more than half a second.
+//! - *Repair* takes turns with them (see [`eject`]): what ends above the next capacity is taken out
+//!   of the best plan and put back elsewhere. It wins where there are holes to use, the exhaustive
+//!   search where every byte counts. Beyond 32,768 buffers it works alone.
 //! - *Minimisation* aims at the bound in turn with shares of the gap below the best peak.
 //!
-//! Everything follows from the instance and the node budget: no clock, no floating point, fixed seeds. The budget only cuts the
-//! sequence of tries short, so more nodes are never worse.
+//! Everything follows from the instance and the node budget: no clock, no floating point, fixed
+//! seeds. The budget only cuts the sequence of tries short, so more nodes are never worse.
 
 mod decide;
 mod eject;

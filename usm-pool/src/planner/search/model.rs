@@ -1,4 +1,5 @@
-//! The instance as the search sees it: buffers with a place to find, who conflicts with whom, and cliques that bound the height.
+//! The instance as the search sees it: buffers with a place to find, who conflicts with whom, and
+//! cliques that bound the height.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -31,9 +32,10 @@ pub(super) struct Item {
 
 /// Items, conflicts and cliques.
 ///
-/// With lives, a clique is a *section*: the buffers live at an instant, one instant for each maximal set, in order of time. A buffer
-/// is in consecutive sections, so a time that no unplaced buffer spans cuts the rest into independent parts.
-/// With a conflict graph the cliques are found greedily; they prune, and need not cover every conflict.
+/// With lives, a clique is a *section*: the buffers live at an instant, one instant for each
+/// maximal set, in order of time. A buffer is in consecutive sections, so a time that no unplaced
+/// buffer spans cuts the rest into independent parts. With a conflict graph the cliques are found
+/// greedily; they prune, and need not cover every conflict.
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) items: Vec<Item>,
@@ -192,7 +194,8 @@ impl Model {
         Some(())
     }
 
-    /// Gives one class to items that conflict with each other and with the same others, and have the same size and alignment.
+    /// Gives one class to items that conflict with each other and with the same others, and have
+    /// the same size and alignment.
     fn find_classes(&mut self) {
         let n = self.items.len();
         if !self.chain {

@@ -24,7 +24,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// `noise` in thousandths: every key grows by a random share up to that. Zero is the rule itself.
+    /// `noise` in thousandths: every key grows by a random share up to that. Zero is the rule
+    /// itself.
     pub(super) fn new(model: &Model, rule: Rule, noise: u64, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut order = Self { rule, width: Vec::new(), area: Vec::new() };

@@ -11,7 +11,8 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Fills `rows` lists from `fill`, which pushes (row, value) pairs and is called twice: to count and to store.
+    /// Fills `rows` lists from `fill`, which pushes (row, value) pairs and is called twice: to
+    /// count and to store.
     pub(super) fn new(rows: usize, fill: impl Fn(&mut dyn FnMut(usize, u32))) -> Self {
         let mut start = vec![0_u32; rows + 1];
         fill(&mut |row, _| start[row + 1] += 1);

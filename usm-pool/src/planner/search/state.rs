@@ -1,4 +1,5 @@
-//! A partial placement: what is placed, how low the rest can go, and whether the capacity can still be met.
+//! A partial placement: what is placed, how low the rest can go, and whether the capacity can still
+//! be met.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -42,14 +43,16 @@ pub(super) struct State<'m> {
     floor: Vec<u64>,
     /// An item that has its clique's floor, if that did not change.
     witness: Vec<u32>,
-    /// Highest end that a clique may reach: the capacity, and what rounding may add to the topmost item.
+    /// Highest end that a clique may reach: the capacity, and what rounding may add to the topmost
+    /// item.
     ceiling: Vec<u64>,
     slack: Vec<u64>,
     /// Unplaced items that span the border between a section and the next.
     span: Vec<u32>,
     trail: Vec<Change>,
     capacity: u64,
-    /// Whether floors are kept. On large instances a node costs less without, and pruning matters less than diving.
+    /// Whether floors are kept. On large instances a node costs less without, and pruning matters
+    /// less than diving.
     pub(super) exact: bool,
 }
 
@@ -82,7 +85,8 @@ impl<'m> State<'m> {
         }
     }
 
-    /// Takes everything back and sets the capacity in bytes; `false` when a clique is higher than that at once.
+    /// Takes everything back and sets the capacity in bytes; `false` when a clique is higher than
+    /// that at once.
     pub(super) fn reset(&mut self, capacity: u64) -> bool {
         self.undo(0);
         self.capacity = capacity;
@@ -122,7 +126,8 @@ impl<'m> State<'m> {
         }
     }
 
-    /// Places an item at its lowest offset; everything placed later lies at or above that. `cliques` are those still in question.
+    /// Places an item at its lowest offset; everything placed later lies at or above that.
+    /// `cliques` are those still in question.
     pub(super) fn place(&mut self, item: usize, cliques: core::ops::Range<usize>) -> Placed {
         let model = self.model;
         let offset = self.low[item];
@@ -150,7 +155,8 @@ impl<'m> State<'m> {
                 continue;
             }
             let to = &model.items[other];
-            // Problems are checked so that no sum of rooms overflows; what is saturated does not fit.
+            // Problems are checked so that no sum of rooms overflows; what is saturated does not
+            // fit.
             let raised = align_up(top, to.alignment).unwrap_or(u64::MAX - 1);
             self.trail.push(Change::Low { item: other as u32, low });
             self.low[other] = raised;
@@ -159,7 +165,8 @@ impl<'m> State<'m> {
         Placed { fits: fits && self.bounded(offset, cliques), free }
     }
 
-    /// Whether every clique can still end below its ceiling, when nothing more is placed below `offset`.
+    /// Whether every clique can still end below its ceiling, when nothing more is placed below
+    /// `offset`.
     fn bounded(&mut self, offset: u64, cliques: core::ops::Range<usize>) -> bool {
         let model = self.model;
         for clique in cliques {
@@ -188,7 +195,8 @@ impl<'m> State<'m> {
         true
     }
 
-    /// Borders in `first..last` that no unplaced item spans, into `borders`; a border is the section that begins there.
+    /// Borders in `first..last` that no unplaced item spans, into `borders`; a border is the
+    /// section that begins there.
     pub(super) fn borders(&self, first: usize, last: usize, borders: &mut Vec<u32>) {
         borders.clear();
         borders.extend(

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use super::super::Instance;
 use super::eject::Relation;
 
-/// Buffers by length of life; each class in order of begin, so that the partners of a life are a range of it.
+/// Buffers by length of life; each class in order of begin, so that the partners of a life are a
+/// range of it.
 #[derive(Debug)]
 pub(super) struct Timeline {
     items: Vec<Entry>,

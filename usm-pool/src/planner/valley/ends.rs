@@ -1,4 +1,5 @@
-//! Lives in order of begin under a tree of earliest ends: which is the first inside of a stretch of time?
+//! Lives in order of begin under a tree of earliest ends: which is the first inside of a stretch of
+//! time?
 
 use alloc::vec::Vec;
 
@@ -13,7 +14,8 @@ const TAKEN: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Ends {
     begins: Begins,
-    /// `earliest[0][i]` = end of life `i`, [`TAKEN`] when it is; above, the least of [`FAN`] below; the last level is one number.
+    /// `earliest[0][i]` = end of life `i`, [`TAKEN`] when it is; above, the least of [`FAN`] below;
+    /// the last level is one number.
     earliest: Vec<Vec<u32>>,
 }
 

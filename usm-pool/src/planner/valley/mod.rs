@@ -1,11 +1,12 @@
 //! Fills the valleys of the skyline: for instances of any size, a second for a million buffers.
 //!
-//! The skyline says how high memory is filled at every instant. A valley is a stretch of it between higher ones. Of the buffers whose
-//! whole life lies in a valley one of the first class is placed on its floor; when there is none, the floor rises to the lower edge. Nothing is
-//! ever placed below the skyline.
+//! The skyline says how high memory is filled at every instant. A valley is a stretch of it between
+//! higher ones. Of the buffers whose whole life lies in a valley one of the first class is placed
+//! on its floor; when there is none, the floor rises to the lower edge. Nothing is ever placed
+//! below the skyline.
 //!
-//! A life lies in one valley at most, so it does not matter which valley is filled first: the nearest one is, and the tables
-//! that are read stay in the cache.
+//! A life lies in one valley at most, so it does not matter which valley is filled first: the
+//! nearest one is, and the tables that are read stay in the cache.
 
 mod ends;
 mod skyline;
@@ -45,7 +46,8 @@ impl First {
     }
 }
 
-/// Offsets for all buffers; `None` for instances with a conflict graph, which have no time. `bound` is a lower bound on the peak.
+/// Offsets for all buffers; `None` for instances with a conflict graph, which have no time. `bound`
+/// is a lower bound on the peak.
 pub(super) fn fill(instance: Instance<'_>, first: First, bound: u64) -> Option<Vec<u64>> {
     if instance.conflicts.is_some() {
         return None;

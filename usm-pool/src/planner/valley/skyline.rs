@@ -1,4 +1,5 @@
-//! How high memory is filled at every instant: a list of segments in order of time, and a place in it.
+//! How high memory is filled at every instant: a list of segments in order of time, and a place in
+//! it.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -63,8 +64,8 @@ impl Skyline {
         }
     }
 
-    /// `[lower, upper)` inside of the current segment now ends at `height`, above the segment. The current segment is then what is
-    /// left of it, where something is left.
+    /// `[lower, upper)` inside of the current segment now ends at `height`, above the segment. The
+    /// current segment is then what is left of it, where something is left.
     pub(super) fn raise(&mut self, lower: u32, upper: u32, height: u64) {
         let (at, old) = (self.at, self.segments[self.at as usize]);
         let end = self.get(old.next).map_or(self.last, |next| next.begin);

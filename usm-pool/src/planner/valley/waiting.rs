@@ -8,11 +8,13 @@ use super::ends::Ends;
 use crate::Buffer;
 use crate::ranks::Ranks;
 
-/// Classes after the first one with a buffer in which one that begins right at the edge of the valley is preferred: it leaves one sliver less.
-/// On cut rectangles two classes are as good as four, and better than none by two to five hundredths of the peak.
+/// Classes after the first one with a buffer in which one that begins right at the edge of the
+/// valley is preferred: it leaves one sliver less. On cut rectangles two classes are as good as
+/// four, and better than none by two to five hundredths of the peak.
 const AHEAD: usize = 2;
 
-/// Buffers that begin in a valley up to which they are looked at one by one. Most valleys are so narrow.
+/// Buffers that begin in a valley up to which they are looked at one by one. Most valleys are so
+/// narrow.
 const FEW: usize = 32;
 
 /// A buffer with its life in ranks.
@@ -80,8 +82,8 @@ impl Waiting {
         Self { entries, ends, places, classes }
     }
 
-    /// Takes the first buffer of the first class that has one inside of `[begin, end)`, or one of the classes right after it that begins
-    /// at `begin`.
+    /// Takes the first buffer of the first class that has one inside of `[begin, end)`, or one of
+    /// the classes right after it that begins at `begin`.
     pub(super) fn take(&mut self, begin: u32, end: u32) -> Option<Taken> {
         let first = self.ends.first(begin)?;
         let few = self.ends.none_begins(first + FEW, end);

@@ -11,7 +11,8 @@ import usm
 from ..fixture import KINDS
 
 DICTIONARIES = ["__array_interface__", "__sycl_usm_array_interface__", "__cuda_array_interface__"]
-# Types of DLPack for memory that has one by its kind; everything else but SYCL's is the host's, or copied there.
+# Types of DLPack for memory that has one by its kind; everything else but SYCL's is the host's, or
+# copied there.
 TYPES = {"cuda": {"device": 2, "host": 3, "shared": 13}, "hip": {"device": 10, "host": 11, "shared": 10}}
 
 

@@ -76,7 +76,8 @@ def pointers_of_another_context_are_unknown(b):
     one, two = b.context(), b.context()
     array = usm.zeros(1000, "|u1", kind="device", queue=one)
     assert one != two and one.query(array.pointer) == ("device", array.pointer, 1000)
-    # SYCL, CUDA and HIP have one native context for a device, which knows the memory of all of ours; the books do not.
+    # SYCL, CUDA and HIP have one native context for a device, which knows the memory of all of
+    # ours; the books do not.
     expected = "device" if b.kind in ("sycl", "cuda", "hip") else "unknown"
     assert two.query(array.pointer)[0] == expected
 

@@ -1,4 +1,5 @@
-//! The interpreter against CUDA C: NVRTC compiles, and what comes out is computed here by what the language says, not by what instructions do.
+//! The interpreter against CUDA C: NVRTC compiles, and what comes out is computed here by what the
+//! language says, not by what instructions do.
 
 mod arithmetic;
 mod constants;
@@ -18,7 +19,8 @@ use crate::api::hiprtc as nvrtc;
 /// The first devices with everything that is asked of warps here.
 const OPTIONS: &[&core::ffi::CStr] = &[c"--gpu-architecture=compute_80"];
 
-/// What the compiler makes of CUDA C; nothing where there is no compiler, which `USM_REQUIRE` may not forgive.
+/// What the compiler makes of CUDA C; nothing where there is no compiler, which `USM_REQUIRE` may
+/// not forgive.
 fn text_of(source: &str) -> Option<String> {
     // One at a time: see there.
     static ALONE: Mutex<()> = Mutex::new(());

@@ -77,8 +77,9 @@ fn a_prefix_sum_is_the_prefix_sum() {
     }
 }
 
-/// Whose value a thread gets, in the words of the guide: of a part of the warp of `width` threads, `var` of the thread `lane` of the part by its index modulo
-/// the width; `delta` before or behind, the own where that leaves the part; of a turned index the own where it is in a later part.
+/// Whose value a thread gets, in the words of the guide: of a part of the warp of `width` threads,
+/// `var` of the thread `lane` of the part by its index modulo the width; `delta` before or behind,
+/// the own where that leaves the part; of a turned index the own where it is in a later part.
 fn expected(mode: usize, lane: usize, argument: usize, width: usize) -> usize {
     let part = lane / width * width;
     match mode {

@@ -238,7 +238,8 @@ impl FaultyQueue {
     }
 }
 
-// SAFETY: the mock keeps the contract. With a fault it is broken; whoever runs that lets the mock look for misuse, and stops at the first sign.
+// SAFETY: the mock keeps the contract. With a fault it is broken; whoever runs that lets the mock
+// look for misuse, and stops at the first sign.
 unsafe impl Backend for Faulty {
     const SYNCHRONOUS: bool = false;
 

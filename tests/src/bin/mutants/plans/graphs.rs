@@ -1,4 +1,5 @@
-//! Graphs with what makes plans wrong in them: views, permits, parts, branches, loops; and rows, graphs and edges that are wrong for sure.
+//! Graphs with what makes plans wrong in them: views, permits, parts, branches, loops; and rows,
+//! graphs and edges that are wrong for sure.
 
 #[allow(dead_code, reason = "the tests of usm-pool use more of it")]
 #[path = "../../../../../usm-pool/tests/common/executor.rs"]
@@ -141,7 +142,8 @@ fn row_of(graph: &Graph, rows: &[Row], tensor: usize) -> Option<Row> {
     rows.iter().find(|row| row.id == graph.tensors()[tensor].id).copied()
 }
 
-/// The rows with the root of `tensor` and all its views moved so that `tensor` begins where `onto` does.
+/// The rows with the root of `tensor` and all its views moved so that `tensor` begins where `onto`
+/// does.
 fn moved(graph: &Graph, rows: &[Row], tensor: usize, onto: usize) -> Option<Vec<Row>> {
     let node = &graph.tensors()[tensor];
     let (target, memory) = row_of(graph, rows, onto).map(|row| (row.offset, row.memory))?;
@@ -297,7 +299,8 @@ pub(super) fn pairs(checker: &mut Checker) {
                 (format!("{what}, {}", queue.name()), || verify::graph(&graph, queue, &[], &rows));
             if right { checker.right(&what, check) } else { checker.wrong(&what, check) }
         };
-        // A table of 64 rows and a view of it; the permits; whether the result may lie over the table.
+        // A table of 64 rows and a view of it; the permits; whether the result may lie over the
+        // table.
         let add = |(offset, size): (u64, u64), permits: &[(u64, u64)]| {
             let mut op = Op::new("add").inputs([0, 1]).outputs([2]);
             for &(input, output) in permits {
@@ -375,7 +378,8 @@ pub(super) fn pairs(checker: &mut Checker) {
     }
 }
 
-/// Random graphs of views with families at random places, of which a byte-level executor says that they run wrong.
+/// Random graphs of views with families at random places, of which a byte-level executor says that
+/// they run wrong.
 pub(super) fn random(checker: &mut Checker) {
     let mut random = Random(2026);
     let mut left = 80;

@@ -210,7 +210,8 @@ fn other(memory: Memory) -> Memory {
     if memory == Memory::Device { Memory::Host } else { Memory::Device }
 }
 
-/// Rows, memories and peak that follow from offsets and memories, so that a wrong place is all that is wrong.
+/// Rows, memories and peak that follow from offsets and memories, so that a wrong place is all that
+/// is wrong.
 fn refresh(plan: &mut Plan, problem: &Problem) {
     for (row, member) in plan.rows.iter_mut().zip(problem.members()) {
         row.offset = plan.offsets[member.buffer].saturating_add(member.offset);

@@ -1,4 +1,5 @@
-//! A SPIR-V module, word by word. Numbers are those of the SPIR-V specification, version 1.0, section 3.
+//! A SPIR-V module, word by word. Numbers are those of the SPIR-V specification, version 1.0,
+//! section 3.
 
 /// Instructions.
 mod op {
@@ -88,7 +89,8 @@ fn literal(name: &str) -> Vec<u32> {
     bytes.chunks(4).map(|word| word.iter().rev().fold(0, |sum, byte| sum << 8 | u32::from(*byte))).collect()
 }
 
-/// `kernel void put(global uint *a, uint add, local uint *lm) { a[i] = lm[l] = i + add; }` for item `i`, which is `l` in its group.
+/// `kernel void put(global uint *a, uint add, local uint *lm) { a[i] = lm[l] = i + add; }` for item
+/// `i`, which is `l` in its group.
 pub(super) fn put() -> Vec<u32> {
     let mut code = Assembler { words: Vec::new(), bound: 0 };
     let (function, global_ids, local_ids) = (code.id(), code.id(), code.id());

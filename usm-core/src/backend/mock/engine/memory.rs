@@ -1,4 +1,5 @@
-//! The simulated driver's memory: blocks, when work may touch those of queues, and what was misused.
+//! The simulated driver's memory: blocks, when work may touch those of queues, and what was
+//! misused.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -28,7 +29,8 @@ pub(super) struct Live {
     life: Option<Arc<Life>>,
 }
 
-/// Blocks that were freed last: they are not given out again for a while, so that who touches them is found out.
+/// Blocks that were freed last: they are not given out again for a while, so that who touches them
+/// is found out.
 #[derive(Default)]
 pub(super) struct Freed(VecDeque<(usize, Layout)>);
 
@@ -71,8 +73,8 @@ impl Life {
     }
 }
 
-/// Memory that a queue freed and that is given out again: at once to what the same queue allocates, if it is in order, to others once the free
-/// has run.
+/// Memory that a queue freed and that is given out again: at once to what the same queue allocates,
+/// if it is in order, to others once the free has run.
 pub(super) struct Chunk {
     base: usize,
     layout: Layout,
@@ -222,7 +224,8 @@ impl Engine {
     }
 
     /// # Safety
-    /// As [`ContextOps::free`](crate::backend::ContextOps::free). What breaks that in a way that can be seen is reported, and frees nothing.
+    /// As [`ContextOps::free`](crate::backend::ContextOps::free). What breaks that in a way that
+    /// can be seen is reported, and frees nothing.
     pub(in crate::backend::mock) unsafe fn free(&self, block: &Block, context: u64) {
         let _ = self.call(Operation::Free, block.size, 0);
         let (start, end) = (block.address(), block.address() + block.size);
@@ -269,7 +272,8 @@ impl Engine {
         Some((block.base, block.layout.size(), block.kind))
     }
 
-    /// Whether the whole of a live block of `context` is meant; who names something else is reported.
+    /// Whether the whole of a live block of `context` is meant; who names something else is
+    /// reported.
     pub(in crate::backend::mock) fn is_block(&self, block: &Block, context: u64) -> bool {
         let mut state = self.state.lock();
         match state.freeable(block, context) {
@@ -304,7 +308,8 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// What contexts gave up goes with the driver, as a process's memory goes with the process: no handle of it is left.
+    /// What contexts gave up goes with the driver, as a process's memory goes with the process: no
+    /// handle of it is left.
     fn drop(&mut self) {
         let mut state = self.state.lock();
         // Work that never ran first: it may own what it would have used.
@@ -313,14 +318,16 @@ impl Drop for Engine {
         let chunks = core::mem::take(&mut state.chunks).into_iter().map(|chunk| (chunk.base, chunk.layout));
         let freed = core::mem::take(&mut state.freed).0;
         for (base, layout) in live.chain(chunks).chain(freed) {
-            // SAFETY: allocated here with this layout, not freed, and every context that could name it is gone.
+            // SAFETY: allocated here with this layout, not freed, and every context that could name
+            // it is gone.
             unsafe { alloc::alloc::dealloc(core::ptr::with_exposed_provenance_mut(base), layout) };
         }
     }
 }
 
 impl State {
-    /// The blocks of queues that work over these ranges touches, and memory among them that a queue has freed: that belongs to nobody.
+    /// The blocks of queues that work over these ranges touches, and memory among them that a queue
+    /// has freed: that belongs to nobody.
     pub(super) fn lives(&self, touches: &[Touch]) -> (Vec<Arc<Life>>, Vec<Violation>) {
         let meets = |block: &Range<usize>| {
             touches.iter().any(|touch| touch.range.start < block.end && block.start < touch.range.end)
@@ -352,7 +359,8 @@ fn overwrite(pointer: NonNull<u8>, len: usize, byte: u8) -> impl FnOnce() + Send
     let base = pointer.as_ptr().expose_provenance();
     move || {
         let pointer: *mut u8 = core::ptr::with_exposed_provenance_mut(base);
-        // SAFETY: memory of that size, which goes with the engine; in the order of its queue nobody else touches it now.
+        // SAFETY: memory of that size, which goes with the engine; in the order of its queue nobody
+        // else touches it now.
         unsafe { pointer.write_bytes(byte, len) };
         #[cfg(usm_valgrind)]
         crate::sync::memcheck::without_values(pointer, len);

@@ -1,6 +1,8 @@
-//! What callers of the driver must not do, and what is reported of those who do: the promises of [`Backend`](crate::Backend)'s unsafe functions.
+//! What callers of the driver must not do, and what is reported of those who do: the promises of
+//! [`Backend`](crate::Backend)'s unsafe functions.
 //!
-//! Work of a caller who broke one is reported and touches nothing: really doing it would corrupt the test's own process.
+//! Work of a caller who broke one is reported and touches nothing: really doing it would corrupt
+//! the test's own process.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -61,8 +63,9 @@ impl Engine {
 }
 
 impl State {
-    /// The ranges that work must not touch, or not without waiting for more: memory that is gone, beyond the end of its block or of another context;
-    /// what the work itself or others change meanwhile.
+    /// The ranges that work must not touch, or not without waiting for more: memory that is gone,
+    /// beyond the end of its block or of another context; what the work itself or others change
+    /// meanwhile.
     pub(super) fn misused_as_submitted(&self, submission: &Submission<'_>) -> Vec<Violation> {
         let mut wrong = Vec::new();
         let touches = &submission.touches;

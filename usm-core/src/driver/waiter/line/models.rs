@@ -1,5 +1,6 @@
-//! Callers and the thread in all orders: whoever stands in line comes back, by a signal that is not lost or when its time is over, and one
-//! thread at a time is in the runtime. A wait without a limit is one that only a signal ends, see `sync/model.rs`.
+//! Callers and the thread in all orders: whoever stands in line comes back, by a signal that is not
+//! lost or when its time is over, and one thread at a time is in the runtime. A wait without a
+//! limit is one that only a signal ends, see `sync/model.rs`.
 
 use core::cell::Cell;
 use std::sync::Mutex as StdMutex;
@@ -246,7 +247,8 @@ fn a_caller_behind_another_one_finds_out_by_itself() {
             true => Err(ErrorKind::DeviceLost.into()),
             false => Ok(EventStatus::Pending),
         };
-        // It never ends by itself while the caller is there, so the thread may be kept by it: but not the caller by the thread.
+        // It never ends by itself while the caller is there, so the thread may be kept by it: but
+        // not the caller by the thread.
         let behind = Operation::new(&office.runtime, true);
         let outcome = office.wait_for(&behind, u32::MAX, status);
         assert!(outcome == Ok(()) || outcome == Err(ErrorKind::DeviceLost.into()));
