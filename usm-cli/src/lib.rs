@@ -10,7 +10,6 @@ mod infer;
 mod interface;
 mod interrupt;
 mod kernel;
-mod memory;
 mod output;
 mod plan;
 mod progress;

@@ -1,5 +1,8 @@
 //! The program `usm`; the library has all of it.
 
+// In the program alone: a library must not end the process of its host.
+mod memory;
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

@@ -220,7 +220,8 @@ WITHOUT_MEMORY = {
     "MemoryUSMHost": set(),
     "MemoryUSMDevice": set(),
     "MemoryUSMShared": set(),
-    "usm": set("backends devices empty full history reset_peak stats zeros".split()),
+    "Plan": set("certificate feasible ids lower_bound names offsets optimal order peak to_dict verify".split()),
+    "usm": set("backends devices empty full history plan reset_peak stats zeros".split()),
     "track": {"live", "peak", "allocations"},
     # Its constructors are conversions.
     "usm.memory": {"as_usm_memory"},
