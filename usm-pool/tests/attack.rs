@@ -2,6 +2,7 @@
 //! `verify::graph` beside an executor that runs plans byte by byte. Rows are tampered with too. `N`
 //! says how many graphs, `SEED` which.
 
+#![cfg(feature = "alloc")]
 #![allow(
     warnings,
     clippy::all,
