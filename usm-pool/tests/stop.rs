@@ -1,5 +1,7 @@
 //! A planner that is told to stop, at whatever question, answers a plan that is right.
 
+#![cfg(feature = "alloc")]
+
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use usm_pool::alias::InPlace;
