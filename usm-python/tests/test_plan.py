@@ -3,6 +3,7 @@
 import array
 import json
 import os
+import signal
 import random
 import subprocess
 import sys
@@ -190,6 +191,7 @@ def test_other_threads_run_during_a_search():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of POSIX")
+@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="started with SIGINT ignored")
 def test_an_interrupt_ends_a_search():
     program = (
         "import os, signal, threading, usm, test_plan\n"
