@@ -270,3 +270,27 @@ fn a_plan_that_is_stopped_early_is_right() {
         }
     }
 }
+
+/// A loop writes all of a view anew in each of its rounds, over bytes that were there before the run.
+#[test]
+fn a_view_that_each_round_writes_anew_needs_nothing_of_the_round_before() {
+    let graph = Graph::builder()
+        .default_alignment(1)
+        .tensor(Tensor::new(0, 64).kind(usm_pool::TensorKind::Activation))
+        .tensor(Tensor::new(1, 64).alias_of(0, 0))
+        .tensor(Tensor::new(2, 8))
+        .tensor(Tensor::new(3, 8))
+        .tensor(Tensor::new(4, 64))
+        .op(Op::new("").inputs([0]).outputs([2]))
+        .op(Op::new("").inputs([2]).outputs([1]))
+        .op(Op::new("").inputs([1]).outputs([3]))
+        .op(Op::new("").inputs([3]).outputs([4]))
+        .loop_body(1, 3)
+        .build()
+        .expect("a graph");
+    let (problem, plan) = plan_graph(&graph, &Options::default()).expect("a plan");
+    let at = |id: u64| plan.row(id).map(|row| row.offset);
+    assert_eq!(at(0), at(4), "the last tensor lies over the first");
+    plan.verify(&problem).expect("a right plan");
+    verify::graph(&graph, Queue::InOrder, &[], &plan.rows).expect("a right plan of this graph");
+}

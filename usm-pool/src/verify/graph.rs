@@ -235,7 +235,8 @@ fn pending_read(graph: &Graph, tensor: usize, op: usize, in_place: bool) -> Opti
             }
             let fresh = |user: usize| {
                 let mut writers = writers(graph, tensor).peekable();
-                !before_run(graph, node.root)
+                // What was there before the run counts where the operators write a part of it only.
+                (is_written(graph, tensor) || !before_run(graph, node.root))
                     && writers.peek().is_some()
                     && writers.all(|writer| first <= writer && writer < user)
             };
