@@ -98,9 +98,8 @@ impl<B: Backend, const D: usize, O: Order> Launch<'_, B, D, O> {
     ///
     /// let queue = HostHeap::new().context().queue(QueueOrder::InOrder)?;
     /// let mut a = UsmVec::<u32, Host, _>::zeroed(&queue, 8)?;
-    /// let fault = Launch::new(&queue, NdRange::new([8], [4])?).check(shift, (&mut
-    /// a,)).unwrap_err(); assert!(fault.to_string().contains("element 1 of `lm` is read before it
-    /// is written"));
+    /// let fault = Launch::new(&queue, NdRange::new([8], [4])?).check(shift, (&mut a,)).unwrap_err();
+    /// assert!(fault.to_string().contains("element 1 of `lm` is read before it is written"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
