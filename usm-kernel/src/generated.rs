@@ -1,5 +1,7 @@
 //! What generated code is made of.
 
+use crate::range::NdRange;
+
 /// Where an array is indexed in the source.
 #[derive(Debug)]
 pub struct Place {
@@ -55,31 +57,36 @@ fn outside(at: &Place, index: u64, len: usize) -> ! {
     panic!("kernel {kernel}, {place}: index {index} of `{array}`, which has {len} elements")
 }
 
-/// The quotient, rounded down, of a number and one above zero.
-#[inline]
-#[must_use]
-pub fn quotient(one: i64, two: i64) -> Option<i64> {
-    (two > 0).then(|| one.div_euclid(two))
-}
-
-/// Whether digits, each a weight and how many values it has, are told apart by their sum and a
-/// shift from zero up to `shift`: in the order of their weights, each exceeds all that lies below
-/// it.
-#[inline]
-#[must_use]
-pub fn distinct(digits: &mut [(i64, i64)], shift: i64) -> bool {
-    digits.sort_unstable_by_key(|(weight, _)| weight.unsigned_abs());
-    let mut below = shift;
-    for (weight, extent) in digits {
-        if *extent <= 1 {
-            continue;
-        }
-        let Some(weight) = weight.checked_abs().filter(|weight| *weight > below) else { return false };
-        let reach = weight.checked_mul(*extent - 1).and_then(|reach| reach.checked_add(below));
-        let Some(reach) = reach else { return false };
-        below = reach;
+/// Arithmetic of proofs. It is reached through the range that the launch gives, so that no other code
+/// can stand in for it, whatever the path of this crate is said to be.
+#[doc(hidden)]
+impl<const D: usize> NdRange<D> {
+    /// The quotient, rounded down, of a number and one above zero.
+    #[inline]
+    #[must_use]
+    pub fn quotient(&self, one: i64, two: i64) -> Option<i64> {
+        (two > 0).then(|| one.div_euclid(two))
     }
-    true
+
+    /// Whether digits, each a weight and how many values it has, are told apart by their sum and a
+    /// shift from zero up to `shift`: in the order of their weights, each exceeds all that lies
+    /// below it.
+    #[inline]
+    #[must_use]
+    pub fn distinct(&self, digits: &mut [(i64, i64)], shift: i64) -> bool {
+        digits.sort_unstable_by_key(|(weight, _)| weight.unsigned_abs());
+        let mut below = shift;
+        for (weight, extent) in digits {
+            if *extent <= 1 {
+                continue;
+            }
+            let Some(weight) = weight.checked_abs().filter(|weight| *weight > below) else { return false };
+            let reach = weight.checked_mul(*extent - 1).and_then(|reach| reach.checked_add(below));
+            let Some(reach) = reach else { return false };
+            below = reach;
+        }
+        true
+    }
 }
 
 /// Code for devices, where the crate is built with it.

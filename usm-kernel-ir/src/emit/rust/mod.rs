@@ -37,8 +37,12 @@ pub fn rust(kernel: &Kernel, claims: &Claims, name: &str, path: &str, spir_v: Op
         loops: Vec::new(),
         rows: Vec::new(),
     };
+    // The proof holds for these types, not for others that the surroundings call by their names.
+    writer.line("const _: () = {\n#[allow(unused_imports)]");
+    writer.line("use ::core::{convert::{TryFrom, TryInto}, primitive::{bool, f32, f64, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize}};");
     writer.implementation(claims, name);
     writer.device_code(kernel, name, spir_v);
+    writer.line("};");
     writer.text
 }
 

@@ -50,7 +50,9 @@ impl Writer<'_> {
         }
         for dimension in 0..d {
             let label = if dimension + 1 == d { format!("'item_{}: ", self.labels) } else { String::new() };
-            self.line(&format!("{label}for __local_id_{dimension} in __axis_{dimension}.clone() {{"));
+            self.line(&format!(
+                "{label}for __local_id_{dimension} in ::core::clone::Clone::clone(&__axis_{dimension}) {{"
+            ));
             self.line(&format!(
                 "let __global_id_{dimension}: u64 = __base_{dimension}.wrapping_add(__local_id_{dimension});"
             ));

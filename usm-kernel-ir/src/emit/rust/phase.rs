@@ -247,7 +247,7 @@ impl Writer<'_> {
         let ty = kernel.variable(*variable).ty;
         self.line(&format!("let mut {}: {} = {};", self.variable(*variable), ty.name(), zero(ty)));
         self.counting(*variable, [start, end, step]);
-        self.line(&format!("for __local_id_{last} in __axis_{last}.clone() {{"));
+        self.line(&format!("for __local_id_{last} in ::core::clone::Clone::clone(&__axis_{last}) {{"));
         self.line(&format!(
             "let __global_id_{last}: u64 = __base_{last}.wrapping_add(__local_id_{last});\nlet __item: usize = __local_id_{last} as usize;"
         ));

@@ -49,7 +49,6 @@ impl Writer<'_> {
     }
 
     pub(super) fn condition(&self, condition: &Condition) -> String {
-        let path = self.path;
         let inner = match condition {
             Condition::AtMost(low, high) => format!("{} <= {}", self.number(low), self.number(high)),
             Condition::Distinct(digits, shift) => {
@@ -57,7 +56,7 @@ impl Writer<'_> {
                     .iter()
                     .map(|digit| format!("({}, {})", self.number(&digit.weight), self.number(&digit.extent)))
                     .collect::<Vec<_>>();
-                format!("{path}::generated::distinct(&mut [{}], {})", digits.join(", "), self.number(shift))
+                format!("__range.distinct(&mut [{}], {})", digits.join(", "), self.number(shift))
             }
             Condition::Any(lists) => {
                 let lists = lists.iter().map(|list| {
@@ -96,7 +95,7 @@ impl Writer<'_> {
             Number::Mul(pair) => checked("mul", pair),
             Number::Div(pair) => {
                 let (one, two) = two(pair);
-                format!("{}::generated::quotient({one}, {two})?", self.path)
+                format!("__range.quotient({one}, {two})?")
             }
             Number::Min(pair) => {
                 let (one, two) = two(pair);
