@@ -3,8 +3,8 @@
 import array
 import json
 import os
-import signal
 import random
+import signal
 import subprocess
 import sys
 import threading

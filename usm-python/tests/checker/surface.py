@@ -158,6 +158,17 @@ def errors() -> None:
     assert all(issubclass(error, usm.Error) for error in classes)
 
 
+def plans() -> None:
+    plan = usm.plan([(0, 2, 4096), (1, 3, 1024)], queue="in-order", strategy="auto", alignment=64)
+    assert_type(plan, usm.Plan)
+    assert_type(plan.offsets, memoryview)
+    assert_type((plan.ids, plan.names, plan.order), tuple[list[int], list[str | None], list[str] | None])
+    assert_type((plan.peak, plan.lower_bound, len(plan)), tuple[int, int, int])
+    assert_type((plan.optimal, plan.feasible), tuple[bool, bool])
+    assert_type((plan.certificate, plan.to_dict()), tuple[dict[str, Any], dict[str, Any]])
+    plan.verify()
+
+
 def refused(array: usm.Array) -> None:
     """What the types forbid: each line is an error of mypy's, or the comment on it is."""
     usm.zeros(3, kind="unified")  # type: ignore[arg-type]
@@ -171,6 +182,6 @@ def refused(array: usm.Array) -> None:
 
 
 if __name__ == "__main__":
-    for part in devices, queues, arrays, memories, blocks, errors:
+    for part in devices, queues, arrays, memories, blocks, errors, plans:
         part()
     print("ok")
