@@ -13,6 +13,7 @@ import time
 import pytest
 
 import usm
+from conftest import require
 
 CHAIN = {
     "tensors": [{"id": i, "name": f"t{i}", "size": size} for i, size in enumerate([4096, 1024, 4096])],
@@ -76,7 +77,7 @@ def test_every_form_of_a_table_is_the_same_plan():
 def test_offsets_are_a_buffer_of_64_bit_numbers():
     offsets = usm.plan([(0, 2, 10), (1, 3, 10)]).offsets
     assert (offsets.format, offsets.itemsize, offsets.readonly, len(offsets)) == ("Q", 8, True, 2)
-    numpy = pytest.importorskip("numpy")
+    numpy = require("numpy", "an array of buffers")
     assert numpy.asarray(offsets).dtype == numpy.uint64
 
 
@@ -244,5 +245,5 @@ def test_shapes_come_from_the_package_onnx(monkeypatch):
     with pytest.raises(ImportError, match="\"h\".*pip install onnx"):
         usm.plan(model(stated=False), dims={"N": 4})
     monkeypatch.undo()
-    pytest.importorskip("onnx")
+    require("onnx", "infers shapes")
     assert usm.plan(model(stated=False), dims={"N": 4}).peak == 1024

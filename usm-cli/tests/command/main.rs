@@ -14,6 +14,7 @@ mod onnx_control;
 mod onnx_files;
 mod onnx_stated;
 mod onnx_views;
+mod page;
 mod plan;
 mod plan_parts;
 #[path = "../../../usm-plan/src/onnx/proto.rs"]

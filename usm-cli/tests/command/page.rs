@@ -1,0 +1,67 @@
+//! `usm plan --html`: one page for a browser, in which names are data.
+
+use serde_json::{Value, json};
+
+use crate::support::{file, folder, text, usm};
+
+/// What a browser reads as data: the content of the element `plan`.
+fn data(page: &str) -> Value {
+    let start = "<script type=\"application/json\" id=\"plan\">";
+    let from = page.find(start).expect("the element with the plan") + start.len();
+    let end = from + page[from..].find("</script>").expect("the end of the element");
+    serde_json::from_str(&page[from..end]).expect("JSON")
+}
+
+#[test]
+fn a_page_has_the_plan_and_names_are_never_markup() {
+    let folder = folder("page");
+    let names = ["</script><b>x", "<!--<script>", "a\"b\\c", "line\nend\u{2028}", "&lt;", "naïve 名"];
+    let tensors: Vec<Value> = names
+        .iter()
+        .enumerate()
+        .map(|(id, name)| json!({"id": id, "size": 64 << id, "name": name}))
+        .collect();
+    let ops: Vec<Value> = (0..names.len())
+        .map(
+            |n| json!({"name": names[n], "inputs": if n > 0 { vec![n - 1] } else { vec![] }, "outputs": [n]}),
+        )
+        .collect();
+    let graph = json!({"tensors": tensors, "ops": ops, "outputs": [names.len() - 1]}).to_string();
+    let (graph, page) = (file(&folder, "graph<i>.json", graph), text(&folder.join("plan.html")));
+    let ran = usm(&["plan", &graph, "--json", "--html", &page]);
+    let report = ran.json();
+    let page = std::fs::read_to_string(page).expect("the page");
+    // Two elements of script, the data and the page's own, as in a page without names.
+    assert_eq!((page.matches("<script").count(), page.matches("</script>").count()), (2, 2));
+    assert!(!page.contains("<b>x") && !page.contains("<!--<script>") && !page.contains('\u{2028}'));
+    // Nothing comes from the network, and the page says so to the browser.
+    assert!(page.contains("default-src 'none'"));
+    assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("src="));
+    assert!(!page.contains("innerHTML") && !page.contains("document.write") && !page.contains("eval("));
+    let data = data(&page);
+    assert_eq!((&data["peak"], &data["bound"]), (&report["peak"], &report["lower_bound"]));
+    let shown: Vec<&str> =
+        data["operators"].as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect();
+    assert_eq!(shown, names);
+    let rows = data["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), names.len());
+    for (id, name) in names.iter().enumerate() {
+        let row = rows.iter().find(|row| row[0] == id).expect("a row for each tensor");
+        assert!(row.as_array().unwrap().contains(&json!(name)), "{row}");
+        assert_eq!(row[3], 64 << id);
+    }
+}
+
+#[test]
+fn a_table_has_a_page_and_a_file_that_cannot_be_written_is_named() {
+    let folder = folder("page_table");
+    let table = file(&folder, "table.csv", "id,lower,upper,size\n0,0,2,64\n1,1,3,18446744073709551000\n");
+    let page = text(&folder.join("plan.html"));
+    usm(&["plan", &table, "--json", "--html", &page]).json();
+    let data = data(&std::fs::read_to_string(&page).expect("the page"));
+    // A number above what a browser counts exactly is a text.
+    assert_eq!(data["rows"][1][3], "18446744073709551000");
+    let nowhere = text(&folder.join("missing").join("plan.html"));
+    let ran = usm(&["plan", &table, "--html", &nowhere]);
+    assert!(ran.stderr.contains("plan.html") && ran.code == 1, "{} {}", ran.code, ran.stderr);
+}

@@ -1,0 +1,61 @@
+"""The command of the package: ``python -m usm``, and ``usm`` where a wheel is installed."""
+
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+
+import usm
+from conftest import require
+from test_plan import CHAIN, model
+
+
+def command(*arguments, **options):
+    """Runs ``python -m usm`` in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "usm", *arguments], capture_output=True, timeout=120, **options)
+
+
+def test_devices_are_those_of_the_package():
+    done = command("devices", "--json")
+    assert done.returncode == 0, done.stderr
+    listed = {device["selector"] for backend in json.loads(done.stdout)["backends"] for device in backend["devices"]}
+    assert {device.selector for device in usm.devices()} <= listed
+
+
+def test_a_plan_is_that_of_usm_plan(tmp_path):
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(CHAIN))
+    done = command("plan", path, "--json", "--queue", "out-of-order")
+    assert done.returncode == 0, done.stderr
+    report, plan = json.loads(done.stdout), usm.plan(path, queue="out-of-order")
+    assert (report["peak"], report["lower_bound"], report["optimal"]) == (plan.peak, plan.lower_bound, plan.optimal)
+    piped = command("plan", "-", "--json", input=path.read_bytes())
+    assert piped.returncode == 0 and json.loads(piped.stdout)["peak"] == usm.plan(path).peak
+
+
+def test_shapes_come_from_onnx_or_the_error_names_it(tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model(stated=False))
+    # The package is hidden, as where it is not installed.
+    (tmp_path / "hidden" / "sitecustomize.py").parent.mkdir()
+    (tmp_path / "hidden" / "sitecustomize.py").write_text("import sys\nsys.modules['onnx'] = None\n")
+    hidden = {**os.environ, "PYTHONPATH": str(tmp_path / "hidden")}
+    done = command("plan", path, "--dim", "N=4", env=hidden)
+    assert done.returncode == 1 and b"pip install onnx" in done.stderr, done.stderr
+    require("onnx", "infers shapes")
+    done = command("plan", path, "--dim", "N=4", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["peak"] == 1024, done.stderr
+
+
+def test_what_is_wrong_has_the_exit_codes_of_the_command(tmp_path):
+    for arguments, code in (["nothing"], 2), (["plan", tmp_path / "missing.json"], 2), (["--help"], 0), (["--version"], 0):
+        done = command(*arguments)
+        assert done.returncode == code, (arguments, done)
+        assert b"Traceback" not in done.stderr
+    assert usm.__version__.encode() in command("--version").stdout
+
+
+def test_a_wheel_brings_the_command():
+    entries = importlib.metadata.entry_points(group="console_scripts", name="usm")
+    assert [entry.value for entry in entries] == ["usm.__main__:main"]
