@@ -57,8 +57,8 @@ fn outside(at: &Place, index: u64, len: usize) -> ! {
     panic!("kernel {kernel}, {place}: index {index} of `{array}`, which has {len} elements")
 }
 
-/// Arithmetic of proofs. It is reached through the range that the launch gives, so that no other code
-/// can stand in for it, whatever the path of this crate is said to be.
+/// Arithmetic of proofs. It is reached through the range that the launch gives, so that no other
+/// code can stand in for it, whatever the path of this crate is said to be.
 #[doc(hidden)]
 impl<const D: usize> NdRange<D> {
     /// The quotient, rounded down, of a number and one above zero.

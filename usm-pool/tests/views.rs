@@ -271,7 +271,8 @@ fn a_plan_that_is_stopped_early_is_right() {
     }
 }
 
-/// A loop writes all of a view anew in each of its rounds, over bytes that were there before the run.
+/// A loop writes all of a view anew in each of its rounds, over bytes that were there before the
+/// run.
 #[test]
 fn a_view_that_each_round_writes_anew_needs_nothing_of_the_round_before() {
     let graph = Graph::builder()

@@ -46,6 +46,7 @@ mod queue;
 mod room;
 mod runtime;
 mod scalar;
+mod shapes;
 mod stats;
 mod storage;
 mod sycl;

@@ -9,8 +9,6 @@ use pyo3::exceptions::{PyImportError, PyKeyError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView, PyString};
 use usm_plan::error::Exit;
-use usm_plan::onnx::Shape;
-use usm_plan::onnx::infer::Inferred;
 use usm_plan::outcome::{Clock, Wanted};
 use usm_plan::usm_pool::placement::Limits;
 use usm_plan::usm_pool::{Buffer, Problem, Queue, Strategy};
@@ -18,6 +16,7 @@ use usm_plan::{Error, Hints, Input, Outcome, Report, graph_json, onnx};
 
 use crate::error::Class;
 use crate::queue::PyQueue;
+use crate::shapes;
 
 /// How often Python is asked for Ctrl-C during a search.
 const SIGNALS: Duration = Duration::from_millis(50);
@@ -83,7 +82,7 @@ pub(crate) fn plan(
             no_views: !views,
             out_of_order: queue == Queue::OutOfOrder,
             remark: Some(&remark),
-            infer: has_onnx().then_some(&infer as &usm_plan::input::Infer),
+            infer: shapes::is_there().then_some(&shapes::infer as &usm_plan::input::Infer),
             remedy: "pip install onnx",
         };
         let stop = || watch.over();
@@ -272,48 +271,6 @@ fn py_text(name: &str) -> String {
 /// The same failure, with its place in front.
 fn place(error: PyErr, what: String, row: usize) -> PyErr {
     Class::Request.error(format!("row {row}: {what}: {error}"))
-}
-
-fn has_onnx() -> bool {
-    Python::attach(|py| py.import("onnx").is_ok())
-}
-
-/// Shapes by the package `onnx`.
-fn infer(model: &[u8]) -> Inferred {
-    Python::attach(|py| shapes(py, model)).unwrap_or_else(|error| Inferred::nothing(format!("onnx: {error}")))
-}
-
-fn shapes(py: Python<'_>, model: &[u8]) -> PyResult<Inferred> {
-    let onnx = py.import("onnx")?;
-    let model = onnx.call_method1("load_model_from_string", (PyBytes::new(py, model),))?;
-    let options = PyDict::new(py);
-    options.set_item("data_prop", true)?;
-    let inference = py.import("onnx.shape_inference")?;
-    let graph = inference.call_method("infer_shapes", (model,), Some(&options))?.getattr("graph")?;
-    let mut found = Inferred::default();
-    for list in ["value_info", "output"] {
-        for value in graph.getattr(list)?.try_iter()? {
-            let value = value?;
-            let tensor = value.getattr("type")?.getattr("tensor_type")?;
-            if !tensor.call_method1("HasField", ("shape",))?.extract::<bool>()? {
-                continue;
-            }
-            let mut extents: Option<Vec<i64>> = Some(Vec::new());
-            for dim in tensor.getattr("shape")?.getattr("dim")?.try_iter()? {
-                let dim = dim?;
-                let known = dim.call_method1("HasField", ("dim_value",))?.extract::<bool>()?;
-                match (&mut extents, known) {
-                    (Some(extents), true) => extents.push(dim.getattr("dim_value")?.extract()?),
-                    _ => extents = None,
-                }
-            }
-            let data_type: i32 = tensor.getattr("elem_type")?.extract()?;
-            if let Some(Ok(shape)) = extents.map(|extents| Shape::new(data_type, &extents)) {
-                found.shapes.insert(value.getattr("name")?.extract()?, shape);
-            }
-        }
-    }
-    Ok(found)
 }
 
 #[pymethods]
