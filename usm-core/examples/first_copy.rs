@@ -5,7 +5,7 @@ use usm_core::backend::host::HostHeap;
 use usm_core::{Device, Host, QueueOrder, UsmVec};
 
 fn main() -> Result<(), usm_core::Error> {
-    // Another backend is another first line: `OpenCl::load()?` with the feature `opencl`, or
+    // Another backend is another first line: `OpenCl::load()?` of usm-opencl, or
     // `usm::open("gpu")`.
     let context = HostHeap::new().context();
     let queue = context.queue(QueueOrder::OutOfOrder)?;
