@@ -156,7 +156,7 @@ fn both_crates_catch_in_the_same_way() {
 
 /// One case at a time: counts are the process's, and so is the allocator behind all blocks.
 fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
+    static EXCLUSIVE: Mutex<()> = Mutex::new(());
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         let usual = std::panic::take_hook();
@@ -167,7 +167,7 @@ fn alone() -> MutexGuard<'static, ()> {
         }));
     });
     usm_nrt::set_stats(true);
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the panics of this file carry.

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use usm_core::backend::*;
 use usm_core::{AllocKind, BackendKind, Context, Device, DeviceInfo, DeviceType, ErrorKind};
-use usm_core::{MemoryType, Result, SharedState, UsmVec};
+use usm_core::{ContextState, MemoryType, Result, UsmVec};
 
 const PAGE: usize = 4096;
 const PAGES: usize = 16;
@@ -28,7 +28,7 @@ static TAKEN: AtomicU32 = AtomicU32::new(0);
 /// The backend, and its one context: both borrow the bookkeeping, so that no heap is needed. With
 /// one it could be an `Arc`.
 #[derive(Clone, Copy, Debug)]
-struct Board<'a>(&'a SharedState);
+struct Board<'a>(&'a ContextState);
 
 /// The device.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +74,7 @@ impl DeviceOps for Card {
 }
 
 impl<'a> ContextOps<Board<'a>> for Board<'a> {
-    fn shared(&self) -> &SharedState {
+    fn shared(&self) -> &ContextState {
         self.0
     }
 
@@ -142,7 +142,7 @@ impl EventOps for Done {
 }
 
 fn main() -> Result<()> {
-    let shared = SharedState::new(Card.info());
+    let shared = ContextState::new(Card.info());
     let context = Context::new(&Board(&shared), &Card)?;
     let queue = context.queue(QueueOrder::InOrder)?;
     let device = UsmVec::<u32, Device, _>::from_slice(&queue, &[1, 2, 3])?;

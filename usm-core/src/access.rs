@@ -1,11 +1,11 @@
-//! Who may do what with which kind of memory: the capability bits of Level Zero and OpenCL USM.
+//! Access capabilities for each kind of memory: the capability bits of Level Zero and OpenCL USM.
 
 use bitflags::bitflags;
 
 bitflags! {
-    /// What one side may do with one kind of memory. Bit values as in Level Zero
-    /// (`ze_memory_access_cap_flag_t`) and OpenCL (`CL_UNIFIED_SHARED_MEMORY_*_INTEL`): access 1,
-    /// atomic 2, concurrent 4, concurrent atomic 8.
+    /// Capabilities of one side, host or device, for one kind of memory. Bit values as in Level
+    /// Zero (`ze_memory_access_cap_flag_t`) and OpenCL (`CL_UNIFIED_SHARED_MEMORY_*_INTEL`): access
+    /// 1, atomic 2, concurrent 4, concurrent atomic 8.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct AccessFlags: u32 {
         /// The device can read and write this kind.

@@ -1,7 +1,7 @@
-//! Things that may go once work has ended, with the events of that work.
+//! Values that may be released once work is complete, with the events of that work.
 //!
-//! Drivers are asked, and things are handed out, without the lock held: it guards moves of a list
-//! alone.
+//! The lock guards moves of the list only. Calls of a driver and of the caller's closures run
+//! without it.
 
 use alloc::vec::{IntoIter, Vec};
 use core::fmt;
@@ -14,18 +14,17 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 #[cfg(all(test, loom))]
 mod models;
 
-/// Things `T` that wait for events `E`. One that is still here when the list is dropped is not
-/// dropped with it: its work may go on.
+/// Values `T` that wait for events `E`. The list never drops a value that still waits: its work may
+/// go on.
 pub struct After<T, E> {
     entries: Mutex<Vec<Entry<T, E>>>,
-    /// Length of the list, so that the usual question whether there is anything costs one load.
+    /// Length of the list. The usual question, whether anything waits, then costs one load.
     len: AtomicUsize,
 }
 
 struct Entry<T, E> {
     thing: ManuallyDrop<T>,
-    /// Dropped after the thing has gone: a runtime may look at the last event of a queue that it
-    /// releases.
+    /// Dropped after the value: a runtime may look at the last event of a queue that it releases.
     events: Vec<E>,
 }
 
@@ -48,7 +47,7 @@ impl<T, E> After<T, E> {
         Self { entries: Mutex::new(Vec::new()), len: AtomicUsize::new(0) }
     }
 
-    /// Things that wait.
+    /// Number of waiting values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
@@ -79,8 +78,8 @@ impl<T, E> After<T, E> {
 }
 
 impl<T, E: EventOps> After<T, E> {
-    /// Gives `take` what waits for nothing any more; never blocks. Where `take` panics, the rest
-    /// stays.
+    /// Passes every value whose events are complete to `take`; never blocks. If `take` panics, the
+    /// rest stays.
     #[inline]
     pub fn collect(&self, take: impl FnMut(T)) {
         if !self.is_empty() {
@@ -95,9 +94,8 @@ impl<T, E: EventOps> After<T, E> {
         each(done, take, |entry| self.extend([entry]));
     }
 
-    /// Waits for everything until the time is over, and gives `take` what is done by then. The rest
-    /// goes to `left`, also where `take` panics: work that may go on uses it, so it must not be
-    /// dropped.
+    /// Waits for all events until the deadline. Passes the completed values to `take` and the rest
+    /// to `left`, also if `take` panics. `left` must not drop a value: work that may go on uses it.
     pub fn drain(&self, deadline: &mut Deadline, mut take: impl FnMut(T), left: impl Fn(ManuallyDrop<T>)) {
         let finish = |entry: Entry<T, E>| match entry.is_complete_within(deadline) {
             true => entry.hand_out(&mut take),
@@ -132,7 +130,7 @@ fn each<T, E>(entries: Vec<Entry<T, E>>, mut take: impl FnMut(T), otherwise: imp
     each_entry(entries, |entry| entry.hand_out(&mut take), otherwise);
 }
 
-/// Calls `work` with one after the other, and `otherwise` with those that come after a panic.
+/// Calls `work` for each entry; after a panic, `otherwise` gets the remaining ones.
 fn each_entry<T, E>(
     entries: Vec<Entry<T, E>>,
     mut work: impl FnMut(Entry<T, E>),
@@ -152,7 +150,8 @@ fn each_entry<T, E>(
     }
 }
 
-/// Keeps for ever what may be in use for ever. In sight, so that a search for leaks finds others.
+/// Keeps a value for ever because work may use it for ever. The list is reachable, so a search for
+/// leaks reports only others.
 #[cfg(feature = "driver")]
 pub fn give_up<T: Send + 'static>(thing: T) {
     trait Kept: Send {}

@@ -25,15 +25,15 @@ use crate::uses::Uses;
 use crate::{AllocKind, MemoryType};
 
 enum Owner<B: Backend> {
-    /// The context's backend allocated the block, which has this number in the books.
+    /// The context's backend allocated the block. This is the block's serial number in the ledger.
     Context(u64),
-    /// A queue allocated it: it goes back in that queue's order.
+    /// A queue allocated it and takes it back in its order.
     #[cfg(feature = "alloc")]
     Queue(OfQueue<B>),
     /// A source carved the block from a larger one.
     #[cfg(feature = "alloc")]
     Source(Arc<dyn Reclaim<B>>),
-    /// Somebody else's memory, kept alive by this value.
+    /// Foreign memory, kept alive by this value.
     #[cfg(feature = "alloc")]
     Foreign(Option<Box<dyn Any + Send + Sync>>),
     #[cfg(not(feature = "alloc"))]
@@ -47,11 +47,11 @@ pub struct Allocation<B: Backend> {
     /// Dropped last, by hand.
     context: ManuallyDrop<Context<B>>,
     block: Block,
-    /// Dropped by hand: at the usual end of an allocation there is nothing to drop in it.
-    held: ManuallyDrop<Held<B>>,
+    /// Dropped by hand: the usual end of an allocation has nothing to drop in it.
+    body: ManuallyDrop<Body<B>>,
 }
 
-struct Held<B: Backend> {
+struct Body<B: Backend> {
     uses: Uses<B>,
     owner: Owner<B>,
 }
@@ -75,22 +75,22 @@ impl<B: Backend> Allocation<B> {
 
     #[inline]
     fn new(context: Context<B>, block: Block, uses: Uses<B>, owner: Owner<B>) -> Self {
-        let held = ManuallyDrop::new(Held { uses, owner });
-        Self { context: ManuallyDrop::new(context), block, held }
+        let body = ManuallyDrop::new(Body { uses, owner });
+        Self { context: ManuallyDrop::new(context), block, body }
     }
 
-    /// Memory that the runtime allocated in the order of a queue, with its bytes in the books, and
-    /// its allocation among its uses.
+    /// Memory that the runtime allocated in the order of a queue. The ledger has its bytes, and its
+    /// uses begin with the allocation.
     #[cfg(feature = "alloc")]
     pub(crate) fn of_queue(context: Context<B>, block: Block, uses: Uses<B>, of_queue: OfQueue<B>) -> Self {
         Self::new(context, block, uses, Owner::Queue(of_queue))
     }
 
-    /// The same for memory that the context allocated; memory of another owner stays what it is.
+    /// The same for memory that the context allocated. Memory with another owner keeps it.
     #[cfg(feature = "alloc")]
     pub(crate) fn into_of_queue(mut self, of_queue: impl FnOnce(u64) -> OfQueue<B>) -> Self {
-        if let Owner::Context(serial) = self.held.owner {
-            self.held.owner = Owner::Queue(of_queue(serial));
+        if let Owner::Context(serial) = self.body.owner {
+            self.body.owner = Owner::Queue(of_queue(serial));
         }
         self
     }
@@ -99,7 +99,7 @@ impl<B: Backend> Allocation<B> {
     /// [`MemorySource`](crate::MemorySource).
     #[must_use]
     pub fn is_of_queue(&self) -> bool {
-        match &self.held.owner {
+        match &self.body.owner {
             #[cfg(feature = "alloc")]
             Owner::Queue(_) => true,
             #[cfg(feature = "alloc")]
@@ -121,9 +121,8 @@ impl<B: Backend> Allocation<B> {
         Self::new(context, block, Uses::new(), Owner::Source(source))
     }
 
-    /// Memory that somebody else allocated and `owner` keeps alive; `owner` is dropped, after every
-    /// operation that uses the memory, instead of the memory being freed. It is not in the
-    /// context's books.
+    /// Foreign memory that `owner` keeps alive. Dropping the allocation drops `owner` after every
+    /// operation that uses the memory. The ledger does not count it.
     ///
     /// # Safety
     /// `block` is USM memory of `context` with the kind it says, or memory that its device reaches
@@ -135,11 +134,11 @@ impl<B: Backend> Allocation<B> {
         Self::new(context, block, Uses::new(), Owner::Foreign(Some(owner)))
     }
 
-    /// What keeps somebody else's memory alive, without waiting for the operations that use it:
-    /// those are to be over.
+    /// Takes the owner of foreign memory. Does not wait for the operations that use it: the caller
+    /// makes sure that they are complete.
     #[cfg(feature = "alloc")]
     pub(crate) fn into_owner<O: Any>(mut self) -> core::result::Result<O, Self> {
-        match &mut self.held.owner {
+        match &mut self.body.owner {
             Owner::Foreign(owner) if owner.as_ref().is_some_and(|owner| owner.is::<O>()) => {
                 match owner.take().map(|owner| owner.downcast::<O>()) {
                     Some(Ok(owner)) => Ok(*owner),
@@ -150,8 +149,8 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Memory that somebody else allocated and that is ours from now on: in the context's books,
-    /// freed with the allocation. The limits count it and do not refuse it.
+    /// Foreign memory whose ownership passes to the context: the ledger counts it and it is freed
+    /// with the allocation. The limits count it and do not refuse it.
     ///
     /// # Safety
     /// `block` is live USM memory of `context`'s native context that [`ContextOps::free`] frees as
@@ -199,7 +198,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     pub(crate) fn uses(&self) -> &Uses<B> {
-        &self.held.uses
+        &self.body.uses
     }
 
     /// The unfinished operations that use the memory, its allocation by a queue among them: for
@@ -207,7 +206,7 @@ impl<B: Backend> Allocation<B> {
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn pending(&self) -> Pending<B> {
-        self.held.uses.pending(self.context.id())
+        self.body.uses.pending(self.context.id())
     }
 
     /// Makes operations that used a part of this allocation count as uses of the whole: for sources
@@ -220,13 +219,13 @@ impl<B: Backend> Allocation<B> {
     pub fn absorb(&self, pending: Pending<B>) -> Result<()> {
         if !pending.events().is_empty() {
             same_context(self.context.id(), pending.context())?;
-            self.held.uses.absorb(pending);
+            self.body.uses.absorb(pending);
         }
         Ok(())
     }
 
     /// Blocks until the host may access the memory in this way, at most the context's wait limit.
-    /// It may for as long as the guard lives and nobody submits conflicting work.
+    /// The access ends with the guard, or when conflicting work is submitted.
     ///
     /// # Errors
     /// [`ErrorKind::NotHostAccessible`], [`ErrorKind::Timeout`], or the failure of an operation
@@ -235,9 +234,9 @@ impl<B: Backend> Allocation<B> {
         self.host_guard(access)
     }
 
-    /// Blocks until every operation that conflicts with this access has finished, whatever the
-    /// memory's kind, at most the context's wait limit: before the memory is handed to somebody who
-    /// knows nothing of its events.
+    /// Blocks until every operation that conflicts with this access is complete, for any kind of
+    /// memory, at most the context's wait limit. Call it before the memory goes to a caller that
+    /// does not know its events.
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`], or the failure of an operation that used it.
@@ -248,10 +247,10 @@ impl<B: Backend> Allocation<B> {
     fn wait_within(&self, access: Access, limit: Duration) -> Result<()> {
         let _entered = self.context.shared().ask()?;
         #[cfg_attr(not(usm_valgrind), allow(unused_variables, reason = "what helgrind is told"))]
-        let waited = self.held.uses.wait(access, limit)?;
+        let waited = self.body.uses.wait(access, limit)?;
         #[cfg(usm_valgrind)]
         if self.context.shared().info().backend == crate::BackendKind::OpenCl {
-            self.held.uses.tell_helgrind(waited, access, self.as_ptr(), self.size());
+            self.body.uses.tell_helgrind(waited, access, self.as_ptr(), self.size());
         }
         Ok(())
     }
@@ -289,7 +288,7 @@ impl<B: Backend> Drop for Allocation<B> {
     #[inline]
     fn drop(&mut self) {
         let unwinding = Unwinding(&raw mut self.context);
-        let Held { uses, owner } = &mut *self.held;
+        let Body { uses, owner } = &mut *self.body;
         let with_handle = match owner {
             // SAFETY: the block came from this context's backend, its owner is being dropped, and
             // nothing uses it.
@@ -306,7 +305,7 @@ impl<B: Backend> Drop for Allocation<B> {
     }
 }
 
-/// Drops the handle of the context where an observer or an owner panics.
+/// Drops the context handle if an observer or an owner panics.
 struct Unwinding<B: Backend>(*mut ManuallyDrop<Context<B>>);
 
 impl<B: Backend> Drop for Unwinding<B> {
@@ -320,12 +319,12 @@ impl<B: Backend> Drop for Unwinding<B> {
 }
 
 impl<B: Backend> Allocation<B> {
-    /// Everything but the usual end of an allocation, which nothing used. Whether the handle of the
-    /// context went with it.
+    /// Drops an allocation that has uses or another owner than the context. Returns whether the
+    /// context handle was released too.
     #[inline(never)]
     fn drop_in_use(&mut self) -> bool {
         // SAFETY: the allocation is being dropped, and nothing else reads this.
-        let Held { mut uses, owner } = unsafe { ManuallyDrop::take(&mut self.held) };
+        let Body { mut uses, owner } = unsafe { ManuallyDrop::take(&mut self.body) };
         #[cfg(feature = "alloc")]
         if let Owner::Queue(of_queue) = &owner {
             return ordered::free(&self.context, self.block, of_queue, &mut uses);
@@ -338,7 +337,9 @@ impl<B: Backend> Allocation<B> {
                 return unsafe { free_now(&self.context, &self.block, serial) };
             }
             #[cfg(feature = "alloc")]
-            Owner::Context(serial) => settle(&self.context, Release::Block(self.block, serial), pending),
+            Owner::Context(serial) => {
+                release_after(&self.context, Release::Block(self.block, serial), pending)
+            }
             // Without `alloc` every submission waited for its event, so nothing uses any block.
             #[cfg(not(feature = "alloc"))]
             Owner::Context(_) => _ = pending,
@@ -347,7 +348,7 @@ impl<B: Backend> Allocation<B> {
             #[cfg(feature = "alloc")]
             Owner::Source(source) => source.reclaim(self.block, pending),
             #[cfg(feature = "alloc")]
-            Owner::Foreign(Some(owner)) => settle(&self.context, Release::Owner(owner), pending),
+            Owner::Foreign(Some(owner)) => release_after(&self.context, Release::Owner(owner), pending),
             #[cfg(feature = "alloc")]
             Owner::Foreign(None) => {}
             #[cfg(not(feature = "alloc"))]
@@ -357,7 +358,8 @@ impl<B: Backend> Allocation<B> {
     }
 }
 
-/// Whether a handle of the context went with the block: it then must not be dropped.
+/// Frees the block now. Returns whether a context handle was released with it; the caller must not
+/// drop that handle again.
 ///
 /// # Safety
 /// As [`ContextOps::free`].
@@ -370,11 +372,11 @@ unsafe fn free_now<B: Backend>(context: &Context<B>, block: &Block, serial: u64)
     context.shared().free(memory_type, Some((block, serial)), block.size, B::COUNTED, free)
 }
 
-/// Releases at once when nothing is in flight, otherwise when it is done.
+/// Releases at once if nothing is pending, otherwise once the events are complete.
 #[cfg(feature = "alloc")]
-pub(crate) fn settle<B: Backend>(context: &Context<B>, what: Release<B>, pending: Pending<B>) {
+pub(crate) fn release_after<B: Backend>(context: &Context<B>, what: Release<B>, pending: Pending<B>) {
     let Ok(_entered) = context.shared().ask() else {
-        // There is no runtime to give it back to.
+        // The runtime is gone.
         core::mem::forget(what);
         return;
     };
@@ -385,8 +387,8 @@ pub(crate) fn settle<B: Backend>(context: &Context<B>, what: Release<B>, pending
     } else if let Some(deferred) = context.raw().deferred() {
         deferred.push(pending, what);
     } else {
-        // A backend without a list has nothing in flight; should it be wrong, a leak is the safe
-        // answer.
+        // A backend without a list has no pending work. If it has some all the same, leaking is
+        // safe.
         context.shared().leaked();
         core::mem::forget(what);
     }

@@ -19,12 +19,12 @@ use crate::typed::UsmVec;
 use crate::uses::Uses;
 
 /// A memory object without an address: only copies and kernels reach its content. Every byte is
-/// zero at first, so reading one that nobody wrote is safe.
+/// zero at creation, so reading a byte that was not written is safe.
 pub struct Buffer<B: Backend> {
     context: Context<B>,
     raw: ManuallyDrop<<B::Buffers as Buffers<B>>::Raw>,
     size: usize,
-    /// Whether the context's books have it.
+    /// Whether the ledger counts it.
     counted: bool,
     uses: Uses<B>,
 }
@@ -43,13 +43,13 @@ impl<B: Backend> Buffer<B> {
         Self { context, raw: ManuallyDrop::new(raw), size, counted: true, uses: Uses::new() }
     }
 
-    /// A buffer that somebody else made and `raw` keeps: given back by [`Buffers::destroy`] after
-    /// every operation that uses it. It is not in the context's books.
+    /// A foreign buffer that `raw` keeps. [`Buffers::destroy`] gives it back after every operation
+    /// that uses it. The ledger does not count it.
     ///
     /// # Safety
     /// `raw` is a buffer of `context`'s native context with `size` bytes, and every byte has a
-    /// value. Access from elsewhere is the caller's to order, also through another object over the
-    /// same bytes where [`Buffers::place`] does not tell.
+    /// value. The caller must order accesses made outside this crate, also through another object
+    /// over the same bytes where [`Buffers::place`] does not tell.
     #[must_use]
     pub unsafe fn foreign(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
         let mut buffer = Self::new(context, raw, size);
@@ -57,11 +57,11 @@ impl<B: Backend> Buffer<B> {
         buffer
     }
 
-    /// A buffer that somebody else made and that is ours from now on: in the context's books,
+    /// A foreign buffer whose ownership passes to the context: the ledger counts it and it is
     /// destroyed with this. The limits count it and do not refuse it.
     ///
     /// # Safety
-    /// As [`foreign`](Self::foreign), and nobody else uses it any more.
+    /// As [`foreign`](Self::foreign), and no other code uses it any more.
     #[must_use]
     pub unsafe fn taken(context: Context<B>, raw: <B::Buffers as Buffers<B>>::Raw, size: usize) -> Self {
         context.shared().taken_buffer(size);
@@ -111,7 +111,11 @@ impl<B: Backend> Drop for Buffer<B> {
         let raw = unsafe { ManuallyDrop::take(&mut self.raw) };
         let counted = self.counted.then_some(self.size);
         #[cfg(feature = "alloc")]
-        crate::allocation::settle(&self.context, crate::deferred::Release::Buffer(raw, counted), pending);
+        crate::allocation::release_after(
+            &self.context,
+            crate::deferred::Release::Buffer(raw, counted),
+            pending,
+        );
         #[cfg(not(feature = "alloc"))]
         {
             let _nothing_in_flight = pending;
@@ -180,8 +184,8 @@ impl<B: Backend> Queue<B> {
     /// Copies `len` bytes of an allocation that the host reaches into a buffer.
     ///
     /// # Safety
-    /// Every byte of the source range has a value before the copy runs: written by the host, or by
-    /// work that this copy is ordered after. Whoever reads the buffer reads these bytes as numbers.
+    /// Every byte of the source range has a value before the copy runs: the host wrote it, or work
+    /// that this copy is ordered after. A reader of the buffer reads these bytes as numbers.
     ///
     /// # Errors
     /// As [`write_buffer`](Self::write_buffer).
@@ -338,9 +342,9 @@ impl<B: Backend> Queue<B> {
     /// it; also where the runtime has no USM.
     ///
     /// # Errors
-    /// As [`write_buffer_from`](Self::write_buffer_from), the failure of the copy or of what it
-    /// follows, and [`ErrorKind::Timeout`] at the context's wait limit; `bytes` are as they were
-    /// then.
+    /// As [`write_buffer_from`](Self::write_buffer_from), the failure of the copy or of an
+    /// operation before it, and [`ErrorKind::Timeout`] at the context's wait limit. `bytes` then
+    /// have the content of that moment.
     #[cfg(feature = "alloc")]
     pub fn read_buffer_to(&self, buffer: &Buffer<B>, offset: usize, bytes: &mut [u8]) -> Result<()> {
         buffer.check_range(offset, bytes.len())?;

@@ -7,11 +7,11 @@ use core::time::Duration;
 use crate::allocation::Allocation;
 use crate::backend::{Backend, Block, Buffers, ContextOps, Peer, PointerInfo, QueueOrder};
 use crate::buffer::Buffer;
+use crate::context_state::ContextState;
 use crate::error::{Error, ErrorKind, Result};
 use crate::history::Observer;
 use crate::limits::Fallback;
 use crate::queue::Queue;
-use crate::shared::Shared;
 use crate::source::{MemorySource, Request};
 use crate::stats::Stats;
 #[cfg(feature = "alloc")]
@@ -38,7 +38,7 @@ impl<B: Backend> fmt::Debug for Context<B> {
     }
 }
 
-/// What [`Context::allocate_memory`] gives: one of the four memory types.
+/// Result of [`Context::allocate_memory`]: one of the four memory types.
 pub enum Memory<B: Backend> {
     /// USM memory; the allocation knows its kind.
     Usm(Allocation<B>),
@@ -87,7 +87,7 @@ impl<B: Backend> Context<B> {
         &self.raw
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &ContextState {
         self.raw.shared()
     }
 
@@ -152,9 +152,9 @@ impl<B: Backend> Context<B> {
         self.allocate(&request).map(Memory::Usm)
     }
 
-    /// Reserves bytes within the limits. Memory that is only waiting to be freed refuses nobody; it
-    /// is freed first, while nothing is reserved that an owner of foreign memory could leave so by
-    /// a panic.
+    /// Reserves bytes within the limits. First frees memory that only waits to be freed, so that it
+    /// does not cause a refusal. Nothing is reserved during that, so a panic of a foreign owner
+    /// leaves no reservation.
     pub(crate) fn reserve(
         &self,
         memory_type: MemoryType,
@@ -165,7 +165,7 @@ impl<B: Backend> Context<B> {
         self.shared().reserve(memory_type, bytes, fallback)
     }
 
-    /// Expects that the bytes are reserved.
+    /// The bytes are already reserved.
     fn create_buffer(&self, size: usize) -> Result<Buffer<B>> {
         let created =
             if size == 0 { Err(ErrorKind::ZeroSize.into()) } else { B::Buffers::create(&self.raw, size) };
@@ -181,7 +181,7 @@ impl<B: Backend> Context<B> {
         }
     }
 
-    /// A handle that the books have counted already where the backend's contexts are counted there.
+    /// A handle that the ledger has already counted, if the backend's contexts are counted there.
     #[inline]
     pub(crate) fn counted(&self) -> Self {
         if !B::COUNTED {
@@ -192,10 +192,10 @@ impl<B: Backend> Context<B> {
         Self { raw: unsafe { core::ptr::read(&raw const self.raw) } }
     }
 
-    /// A block once more, when many threads took the rest of the memory at once.
+    /// Allocates again after other threads took the rest of the memory.
     ///
     /// # Safety
-    /// `block` was just allocated for the request, and is used by nobody.
+    /// `block` was just allocated for the request, and nothing uses it.
     #[cold]
     unsafe fn allocate_again(&self, request: &Request, block: Block) -> Result<(Block, u64)> {
         // SAFETY: the caller's promise.
@@ -203,7 +203,7 @@ impl<B: Backend> Context<B> {
         self.allocate_reserved(request, request.layout()?)
     }
 
-    /// A block with its bytes reserved before the driver is asked, and its number in the books.
+    /// A block and its serial number. Reserves the bytes before asking the driver.
     #[cold]
     fn allocate_reserved(&self, request: &Request, layout: Layout) -> Result<(Block, u64)> {
         let asked = MemoryType::try_from(request.kind)?;
@@ -221,9 +221,9 @@ impl<B: Backend> Context<B> {
         }
     }
 
-    /// What kind of memory `pointer` is, where its allocation starts and how large it is. Any
-    /// pointer may be asked about; it is not dereferenced. Ours are answered by the registry,
-    /// others by the runtime.
+    /// The kind of memory at `pointer`, the start of its allocation and its size. Accepts any
+    /// pointer and does not dereference it. The registry answers for our memory, the runtime for
+    /// other memory.
     ///
     /// # Errors
     /// When the runtime's query failed. A pointer that is not USM of this context has kind
@@ -252,9 +252,9 @@ impl<B: Backend> Context<B> {
         self.shared().stats()
     }
 
-    /// Statistics of all contexts on the device that this process made through this crate, and of
-    /// those that are gone. The limits apply to these. Each context counts for itself alone where
-    /// contexts have no device in common: on the host heap, and over an arena.
+    /// Statistics of all contexts on the device that this process made through this crate, dropped
+    /// ones included. The limits apply to these. Where contexts have no device in common, on the
+    /// host heap and over an arena, each context counts for itself.
     #[must_use]
     pub fn device_stats(&self) -> Stats {
         self.shared().device_stats()
@@ -266,7 +266,7 @@ impl<B: Backend> Context<B> {
         self.shared().reset_peak();
     }
 
-    /// Calls `observer` for each allocation and free from now on; `None` for nobody.
+    /// Calls `observer` for each allocation and free from now on; `None` removes it.
     pub fn set_observer(&self, observer: Option<Observer>) {
         self.shared().set_observer(observer);
     }
@@ -284,7 +284,7 @@ impl<B: Backend> Context<B> {
         self.shared().history().records()
     }
 
-    /// Whether this context's device can reach the memory of `peer`'s, once that is
+    /// Whether this context's device can reach the memory of `peer`'s, once
     /// [enabled](Self::enable_peer_access). A device of another library is out of reach.
     ///
     /// # Errors
@@ -319,8 +319,8 @@ impl<B: Backend> Context<B> {
             .unwrap_or_else(|| Err(self.out_of_reach()))
     }
 
-    /// Calls the runtime with two contexts of one library; none where they are of two, each of
-    /// which knows its own handles alone.
+    /// Calls the runtime with two contexts of one library. Returns `None` for contexts of two
+    /// libraries: each library knows only its own handles.
     fn with_peer<R>(
         &self,
         peer: &Self,
@@ -336,8 +336,8 @@ impl<B: Backend> Context<B> {
         Error::from(ErrorKind::Unsupported { operation }).in_backend(self.info().backend)
     }
 
-    /// How long waits inside views and drops last at most, each of them with everything that it
-    /// waits for, and waits for the events of operations that are submitted from now on.
+    /// Sets the longest time of a wait inside a view or a drop, all its events together. Also
+    /// applies to waits for the events of operations submitted from now on.
     pub fn set_wait_limit(&self, limit: Duration) {
         self.shared().set_wait_limit(limit);
     }
@@ -345,28 +345,28 @@ impl<B: Backend> Context<B> {
     /// Blocks until all queues of the context are idle, at most `limit`. An operation that failed
     /// does not end the wait for the others.
     ///
-    /// What failed is told by the event of the operation and, if it is in order, by its queue,
-    /// whenever they are asked. Every call of this tells it too while the queue lives and its work
-    /// is not known to have ended; of a queue that is gone one call does: nobody can do anything
-    /// about that any more, and the next speaks of what came since, as `wait_and_throw` of SYCL
-    /// does. A device that is lost stays lost, as after a fault in CUDA. Host views beside which no
-    /// work may go on are refused whether the failure was told or not: nothing says that such work
-    /// has ended.
+    /// The event of a failed operation returns the failure whenever it is asked; so does its queue
+    /// if it is in order. While the queue lives and its work is not known to be complete, every
+    /// call of this function returns the failure. The failure of a dropped queue is returned once,
+    /// because a program cannot act on it any more: the next call speaks of later work, as
+    /// `wait_and_throw` of SYCL does. A lost device stays lost, as after a fault in CUDA. Host
+    /// views that need the device idle are refused whether the failure was reported or not: nothing
+    /// tells that failed work has ended.
     ///
     /// # Errors
-    /// [`ErrorKind::Timeout`], or a failed operation's: the first of several, which are told
-    /// together.
+    /// [`ErrorKind::Timeout`], or the failure of an operation. Of several failures the first; all
+    /// count as reported.
     pub fn synchronize(&self, limit: Duration) -> Result<()> {
         let _entered = self.shared().ask()?;
-        self.raw.settle(limit)?;
+        self.raw.report_failures(limit)?;
         self.collect();
         Ok(())
     }
 
-    /// What is in flight in the context's queues now, for who waits for it in parts: what is
-    /// submitted meanwhile is not in it, so steady load does not keep such a wait from ending. What
-    /// failed in a queue that is gone is in it until [`synchronize`](Self::synchronize) has told
-    /// so. Blocks only while a queue is being dropped, at most `limit`.
+    /// The work in flight in the context's queues now, for waiting in parts. Work submitted later
+    /// is not in it, so steady load does not prolong the wait. A dropped queue's failure is in it
+    /// until [`synchronize`](Self::synchronize) has reported it. Blocks only while a queue is being
+    /// dropped, at most `limit`.
     ///
     /// # Errors
     /// The runtime's, or [`ErrorKind::Timeout`].
@@ -378,8 +378,8 @@ impl<B: Backend> Context<B> {
         Ok(Pending::of(self.id(), events))
     }
 
-    /// Frees blocks whose owners are gone and whose operations have finished since. Allocating does
-    /// it too.
+    /// Frees blocks whose owners are gone and whose operations are complete. Allocating does it
+    /// too.
     pub fn collect(&self) {
         #[cfg(feature = "alloc")]
         if let Some(deferred) = self.raw.deferred() {
@@ -396,8 +396,8 @@ impl<B: Backend> Context<B> {
 }
 
 impl<B: Backend> MemorySource<B> for Context<B> {
-    /// Each way ends in an allocation of its own: a result that they shared would be written,
-    /// copied and read again, which costs as much as one of the locks.
+    /// Each path returns its own allocation. A shared result would be written, copied and read
+    /// again, which costs as much as one of the locks.
     #[inline]
     fn allocate(&self, request: &Request) -> Result<Allocation<B>> {
         let layout = request.layout()?;

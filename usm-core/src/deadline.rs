@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What is left of a limit. Without `std` there is no clock: each wait then has the whole limit,
+/// The time left of a limit. Without `std` there is no clock: each wait then has the whole limit,
 /// until the first that needs more.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
@@ -27,7 +27,7 @@ impl Deadline {
         }
     }
 
-    /// Whether a wait ran out of time: nothing is worth another.
+    /// Whether a wait ran out of time. Further waits are then pointless.
     #[cfg(feature = "alloc")]
     pub fn is_over(&self) -> bool {
         self.over

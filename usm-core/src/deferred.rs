@@ -1,5 +1,5 @@
-//! Blocks whose owner is gone while the device still uses them: freed when their events are done,
-//! not before.
+//! Blocks whose owner was dropped while the device still uses them. They are freed once their
+//! events are complete, not before.
 
 use alloc::boxed::Box;
 use core::any::Any;
@@ -9,17 +9,17 @@ use core::time::Duration;
 use crate::MemoryType;
 use crate::after::After;
 use crate::backend::{Backend, Block, Buffers, ContextOps};
+use crate::context_state::ContextState;
 use crate::deadline::Deadline;
-use crate::shared::Shared;
 use crate::uses::Pending;
 
-/// What is given back once the events are done.
+/// Memory to release once the events are complete.
 pub(crate) enum Release<B: Backend> {
-    /// A block of the backend, with its number in the books.
+    /// A block of the backend, with its serial number in the ledger.
     Block(Block, u64),
-    /// A block of the backend that has left the books already, but for its bytes.
+    /// A block of the backend that has left the ledger; its bytes still count as in use.
     Retired(Block),
-    /// A buffer of the backend, with its bytes where it is in the books.
+    /// A buffer of the backend, with its bytes if the ledger counts it.
     Buffer(<B::Buffers as Buffers<B>>::Raw, Option<usize>),
     /// The owner of foreign memory.
     Owner(Box<dyn Any + Send + Sync>),
@@ -64,7 +64,7 @@ impl<B: Backend> Deferred<B> {
         self.0.push(release, pending.into_events());
     }
 
-    /// Frees what has finished; never blocks.
+    /// Frees blocks whose events are complete; never blocks.
     #[inline]
     pub(crate) fn collect(&self, context: &B::Context) {
         if !self.is_empty() {
@@ -79,37 +79,38 @@ impl<B: Backend> Deferred<B> {
         self.0.collect(|what| unsafe { release(context, what) });
     }
 
-    /// Waits for everything, at most `limit` in all, and gives it to `free` or `destroy`. What does
-    /// not finish is leaked and counted: freeing memory that a device still writes would be worse.
+    /// Waits for all events, at most `limit` in all, and passes each block to `free` or `destroy`.
+    /// Leaks and counts the blocks that stay in use: freeing memory that a device still writes
+    /// would be worse.
     ///
-    /// For the `Drop` of a backend's context, where no `B::Context` exists any more.
+    /// For the `Drop` of a backend's context, which has no `B::Context` any more.
     ///
     /// # Safety
-    /// `shared` is the state of the context that this list is of. `free` and `destroy` give what
-    /// they are given, which nothing uses any more, back to that context.
+    /// `shared` is the state of the context that owns this list. `free` and `destroy` give each
+    /// block back to that context; nothing uses it any more.
     ///
     /// # Panics
-    /// When an owner of foreign memory panics as it is dropped. What comes after it is leaked and
-    /// counted then.
+    /// If an owner of foreign memory panics in its drop. The entries after it are leaked and
+    /// counted.
     pub unsafe fn drain(
         &self,
-        shared: &Shared,
+        shared: &ContextState,
         limit: Duration,
         mut free: impl FnMut(&Block),
         mut destroy: impl FnMut(<B::Buffers as Buffers<B>>::Raw),
     ) {
-        // Nothing is given back to a runtime that is gone; its list may be locked by a thread that
-        // is gone too.
+        // Nothing goes back to a runtime that is gone. A thread that is gone too may have locked
+        // its list.
         let Ok(_entered) = shared.ask() else { return };
-        let give_back = |what| settle(shared, what, &mut free, &mut destroy);
+        let give_back = |what| release_with(shared, what, &mut free, &mut destroy);
         self.0.drain(&mut Deadline::after(limit), give_back, |_leaked| shared.leaked());
     }
 }
 
 /// # Safety
-/// No operation uses what is released, and nobody else releases it.
+/// No operation uses the memory, and no other code releases it.
 pub(crate) unsafe fn release<B: Backend>(context: &B::Context, what: Release<B>) {
-    settle(
+    release_with(
         context.shared(),
         what,
         // SAFETY: the caller's promise.
@@ -119,8 +120,8 @@ pub(crate) unsafe fn release<B: Backend>(context: &B::Context, what: Release<B>)
     );
 }
 
-fn settle<B: Backend>(
-    shared: &Shared,
+fn release_with<B: Backend>(
+    shared: &ContextState,
     what: Release<B>,
     mut free: impl FnMut(&Block),
     mut destroy: impl FnMut(<B::Buffers as Buffers<B>>::Raw),

@@ -118,7 +118,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// What is known of a device. Sizes in bytes.
+/// Description of a device. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
@@ -152,11 +152,11 @@ pub struct DeviceInfo {
     pub max_work_group_size: u64,
     /// Whether host and device share the same physical memory.
     pub integrated: bool,
-    /// What may access what.
+    /// Access capabilities.
     pub capabilities: Capabilities,
-    /// Whether device memory that comes from a [`Queue`](crate::Queue) is allocated and freed in
-    /// its order by the runtime. Where not, the same program gets plain memory, which is freed when
-    /// the events of its uses are done.
+    /// Whether the runtime allocates and frees device memory of a [`Queue`](crate::Queue) in that
+    /// queue's order. Otherwise the same program gets plain memory, which is freed once the events
+    /// of its uses are complete.
     pub queue_memory: bool,
 }
 

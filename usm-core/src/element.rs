@@ -1,4 +1,4 @@
-//! What an array may have as elements.
+//! Element type of an array.
 
 use bytemuck::Pod;
 

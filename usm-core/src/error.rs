@@ -13,7 +13,7 @@ pub enum ErrorKind {
     ZeroSize,
     /// An alignment that is not a power of two, or above what can be honoured.
     BadAlignment {
-        /// What was asked, in bytes.
+        /// Requested bytes.
         alignment: usize,
     },
     /// A size computation left the range of `usize`.
@@ -89,7 +89,7 @@ pub enum ErrorKind {
         axis: usize,
         /// Its stride in bytes, without sign.
         stride: usize,
-        /// The bytes that it must step over at least.
+        /// The least step, in bytes.
         least: usize,
     },
     /// A fill pattern whose width is not 1, 2, 4, 8 or 16 bytes, or does not divide the range.

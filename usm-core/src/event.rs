@@ -5,8 +5,8 @@ use core::time::Duration;
 
 use crate::backend::{Backend, EventOps, EventStatus};
 use crate::context::Context;
+use crate::context_state::ContextState;
 use crate::error::Result;
-use crate::shared::Shared;
 
 /// The completion of one operation. Dropping or forgetting it changes nothing: what the operation
 /// uses remembers it.
@@ -38,7 +38,7 @@ impl<B: Backend> Event<B> {
         Self::of(raw, context.shared())
     }
 
-    pub(crate) fn of(raw: B::Event, shared: &Shared) -> Self {
+    pub(crate) fn of(raw: B::Event, shared: &ContextState) -> Self {
         Self { raw, context: shared.id(), limit_ms: shared.wait_limit_ms() }
     }
 

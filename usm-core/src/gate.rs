@@ -22,24 +22,24 @@ struct State {
     submitting: usize,
 }
 
-/// Blocks until the work of a context has finished, at most the limit. It keeps the context's
-/// queues and events, not the context.
+/// Blocks until the work of a context is complete, at most the limit. It keeps the context's queues
+/// and events alive, not the context.
 #[cfg(feature = "alloc")]
 type Idle = Arc<dyn Fn(Duration) -> Result<()> + Send + Sync>;
 
 #[cfg(feature = "alloc")]
 struct Member {
     context: u64,
-    /// The context is gone; work of it was not finished then.
+    /// The context was dropped while work was pending.
     gone: bool,
     idle: Idle,
 }
 
-/// One gate a device, which all contexts go through that share its books; used only where a kind
-/// lacks concurrent access.
+/// One gate for each device. All contexts that share the device's ledger pass it. It is used only
+/// if a kind of memory lacks concurrent access.
 pub(crate) struct Gate {
     state: Mutex<State>,
-    /// Never locked over a call of a driver.
+    /// The lock is never held over a call of a driver.
     #[cfg(feature = "alloc")]
     members: Mutex<Vec<Member>>,
 }
@@ -59,31 +59,31 @@ impl Gate {
         }
     }
 
-    /// From now on a view of any context waits for the work of this one too.
+    /// Adds a context: a view of any context waits for its work from now on.
     #[cfg(any(feature = "driver", feature = "mock"))]
     pub(crate) fn join(&self, context: u64, idle: Idle) {
         self.members.lock().push(Member { context, gone: false, idle });
     }
 
-    /// The context is gone, and so are its queues. Work that goes on is waited for still.
+    /// Marks a dropped context, whose queues are dropped too. Views still wait for its pending
+    /// work.
     #[cfg(feature = "alloc")]
     pub(crate) fn leave(&self, context: u64) {
         if let Some(member) = self.members.lock().iter_mut().find(|member| member.context == context) {
             member.gone = true;
         }
-        // Whatever the outcome: this asks only which of those that are gone are done.
+        // The outcome does not matter: this only asks which of the dropped contexts are idle.
         let _ = self.wait_for(|member| member.context == context, &mut Deadline::after(Duration::ZERO));
     }
 
-    /// Waits for the work of some contexts. What is gone and done is forgotten; the first failure
-    /// is the answer, once all were waited for.
+    /// Waits for the work of some contexts and returns the first failure after all waits. Forgets
+    /// dropped contexts that are idle.
     ///
-    /// A context that is gone and whose work failed stays, and views are refused for the life of
-    /// the process. Nothing says any more that this work has ended: the failure of a queue's last
-    /// event may come before the end of what ran beside it, and the end of the context stops
-    /// nothing where the runtime counts references (OpenCL, SYCL), where the process shares it
-    /// (CUDA's primary context, HIP) or where it is somebody else's (adopted ones). A host that
-    /// touches the memory meanwhile would be worse.
+    /// A dropped context whose work failed stays, and the device refuses views for the life of the
+    /// process. Nothing tells when that work ends. The failure of a queue's last event may come
+    /// before the end of work beside it. The end of a context stops no work where the runtime
+    /// counts references (OpenCL, SYCL), where the process shares the context (CUDA's primary
+    /// context, HIP) or where it is adopted. A host access to the memory meanwhile would be worse.
     #[cfg(feature = "alloc")]
     fn wait_for(&self, which: impl Fn(&Member) -> bool, deadline: &mut Deadline) -> Result<()> {
         let members = self.members.lock();
@@ -105,7 +105,7 @@ impl Gate {
         outcome
     }
 
-    /// Lets a submission pass, or says how many views forbid it.
+    /// Admits a submission, or returns the number of views that forbid it.
     pub(crate) fn submit(&self) -> Result<SubmitGuard<'_>> {
         let mut state = self.state.lock();
         if state.views > 0 {
@@ -121,8 +121,8 @@ impl Gate {
         let mut deadline = Deadline::after(limit);
         self.state.lock().views += 1;
         let guard = ViewGuard { gate: Some(self) };
-        // A submission that passed the gate before it closed is a few driver calls long, most of
-        // the time; there is no clock without `std`, so its wait is bounded by a count there.
+        // A submission that passed the gate before is mostly a few driver calls long. Without `std`
+        // there is no clock, so a count bounds this wait.
         let mut spins = 0_u32;
         while self.state.lock().submitting > 0 {
             spins += 1;
@@ -152,8 +152,8 @@ impl Drop for SubmitGuard<'_> {
     }
 }
 
-/// Host access to memory, held by a host view. While it lives no work is launched on the device
-/// where the memory's kind lacks concurrent access; it does nothing for other memory.
+/// Host access to memory, held by a host view. While it lives, no work is launched on the device if
+/// the memory's kind lacks concurrent access. For other memory it does nothing.
 #[derive(Debug)]
 #[must_use = "the device may be given work again as soon as it is dropped"]
 pub struct ViewGuard<'g> {

@@ -1,5 +1,5 @@
-//! What was allocated and freed, in order: an observer that sees each event, and with `alloc` a
-//! ring of the last ones.
+//! The allocations and frees in order: an observer that sees each event, and with `alloc` a ring of
+//! the last ones.
 //!
 //! The text of an event is the log line of the OpenVINO GPU plugin:
 //! `GPU_Debug: Allocate 58982400 bytes of usm_host allocation type (current=117969612;
@@ -23,7 +23,7 @@ pub enum Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
-    /// What happened.
+    /// The event.
     pub operation: Operation,
     /// Type of the memory.
     pub memory_type: MemoryType,
@@ -58,7 +58,7 @@ pub type Observer = fn(&Record);
 /// Records the last events of a context and tells the observer.
 #[derive(Debug)]
 pub(crate) struct History {
-    /// Whether anybody wants records; most of the time nobody does, and then an event costs one
+    /// Whether there is an observer or a ring. Mostly there is neither, and an event then costs one
     /// load.
     active: AtomicBool,
     #[cfg(feature = "alloc")]
@@ -67,7 +67,7 @@ pub(crate) struct History {
     kept: Kept,
 }
 
-/// What is behind locks.
+/// The parts behind locks.
 #[derive(Debug)]
 struct Kept {
     observer: Mutex<Option<Observer>>,
@@ -76,7 +76,7 @@ struct Kept {
 }
 
 #[cfg(all(feature = "std", unix, not(any(loom, miri, usm_valgrind))))]
-impl crate::process::fork::Held for Kept {
+impl crate::process::fork::LockOverFork for Kept {
     fn hold(&self) {
         self.observer.hold();
         self.ring.hold();
@@ -128,7 +128,7 @@ impl History {
         self.active.store(keeps || self.kept.observer.lock().is_some(), Ordering::Release);
     }
 
-    /// Whether anybody wants records.
+    /// Whether there is an observer or a ring.
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
         self.active.load(Ordering::Acquire)

@@ -10,7 +10,7 @@ use crate::{AllocKind, BackendKind};
 /// Bytes of a runtime's own handle: 64 in CUDA, HIP and Level Zero.
 pub const NATIVE_BYTES: usize = 64;
 
-/// Names an allocation of another process: a runtime's own handle, and which part of what it names
+/// Names an allocation of another process: a runtime's own handle, and the part of its block that
 /// is meant.
 ///
 /// ```
@@ -68,7 +68,7 @@ impl IpcHandle {
         &self.native
     }
 
-    /// Bytes from what the runtime's handle names to the allocation.
+    /// Bytes from the start of the runtime's block to the allocation.
     #[must_use]
     pub const fn offset(&self) -> u64 {
         self.offset
@@ -88,8 +88,7 @@ impl IpcHandle {
         bytes
     }
 
-    /// The handle of which these bytes are the travelling form. What the runtime's part names
-    /// cannot be checked here.
+    /// Decodes the travelling form. The runtime's part cannot be checked here.
     ///
     /// # Errors
     /// [`ErrorKind::BadIpcHandle`] with the position of the first byte that cannot be right.
@@ -123,9 +122,9 @@ impl IpcHandle {
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> Allocation<B> {
-    /// A handle by which another process opens this memory, once the work that writes it has
-    /// finished. Whoever opens it must be told when it may be used, and this allocation must live
-    /// until nobody does.
+    /// A handle by which another process opens this memory, once the work that writes it is
+    /// complete. The program tells the other process when it may use the memory, and keeps this
+    /// allocation until no process uses it.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] where the runtime has no such handles, or not for this kind; for
@@ -152,7 +151,7 @@ impl<B: Backend> Allocation<B> {
         });
         let whole = Block { pointer: base, size: info.size, ..*self.block() };
         let _entered = context.shared().work()?;
-        // SAFETY: the books of the context have it, and this allocation keeps it.
+        // SAFETY: the ledger of the context has it, and this allocation keeps it.
         let exported = unsafe { B::Ipc::export(context.raw(), &whole) };
         let (native, offset) = exported.map_err(|error| error.in_backend(backend))?;
         let (offset, size) = ((offset + inside) as u64, self.size() as u64);
@@ -162,8 +161,8 @@ impl<B: Backend> Allocation<B> {
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> Context<B> {
-    /// Memory that another process exported. It is not in this context's books; dropping the
-    /// allocation closes it after the last use.
+    /// Memory that another process exported. The ledger does not count it; dropping the allocation
+    /// closes it after the last use.
     ///
     /// # Safety
     /// The other process keeps the allocation while this one lives, and both order their accesses.

@@ -11,8 +11,6 @@ extern crate alloc;
 extern crate std;
 
 mod access;
-#[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
-mod account;
 #[cfg(feature = "alloc")]
 #[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
 mod after;
@@ -20,6 +18,7 @@ mod allocation;
 pub mod backend;
 mod buffer;
 mod context;
+mod context_state;
 #[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
 mod deadline;
 #[cfg(feature = "alloc")]
@@ -37,6 +36,8 @@ mod gate;
 pub mod history;
 pub mod ipc;
 pub mod kind;
+#[cfg_attr(not(feature = "driver"), allow(unreachable_pub, reason = "for runtimes"))]
+mod ledger;
 pub mod limits;
 #[cfg(feature = "std")]
 #[cfg_attr(
@@ -50,7 +51,6 @@ mod queue_memory;
 mod registry;
 mod runs;
 mod selector;
-mod shared;
 mod source;
 mod staging;
 mod stats;
@@ -93,6 +93,7 @@ pub use allocation::Allocation;
 pub use backend::{Backend, Block, EventStatus, MemAdvice, PointerInfo, QueueOrder};
 pub use buffer::Buffer;
 pub use context::{Context, Memory};
+pub use context_state::{ContextState, DEFAULT_WAIT_LIMIT};
 #[cfg(feature = "alloc")]
 pub use deferred::Deferred;
 pub use device::{BackendKind, DeviceInfo, DeviceType, Name};
@@ -106,7 +107,6 @@ pub use queue::{Queue, Usage};
 #[cfg(feature = "alloc")]
 pub use registry::Registry;
 pub use selector::{Selector, SelectorError};
-pub use shared::{DEFAULT_WAIT_LIMIT, Shared as SharedState};
 #[cfg(feature = "alloc")]
 pub use source::Reclaim;
 pub use source::{MemorySource, Request};

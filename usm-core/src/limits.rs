@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::{DeviceInfo, MemoryType};
 
-/// What to do when device memory does not suffice.
+/// Policy for insufficient device memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fallback {
     /// Refuse with the numbers.

@@ -5,8 +5,8 @@
 //! runtime answers by a fault: [`exit`] waits for all of it first. After a fork its threads are
 //! gone, and its locks may be held by them for ever: [`fork`] keeps the child out.
 //!
-//! Every call into a runtime is made between [`work`] or [`ask`] and the drop of what they give.
-//! Both cost one load of a number that hardly ever changes, and two plain stores to a line of the
+//! Every call into a runtime is made between [`work`] or [`ask`] and the drop of its guard. Both
+//! cost one load of a number that hardly ever changes, and two plain stores to a cache line of the
 //! calling thread.
 
 pub(crate) mod exit;
@@ -40,11 +40,11 @@ const FORKED: u8 = 4;
 
 static STAGE: AtomicU8 = AtomicU8::new(RUNS);
 
-/// What a thread tells of itself. Never freed: a later thread goes on with that of an ended one.
+/// The record of one thread. Never freed: a later thread reuses the record of an ended one.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Place {
-    /// Calls that the thread is in, one inside of the other. Written by the thread alone.
+    /// Nesting depth of the thread's calls. Only the thread writes it.
     depth: AtomicUsize,
     taken: AtomicBool,
     /// Set before the place can be found.
@@ -89,7 +89,7 @@ impl Drop for Inside {
     }
 }
 
-/// To be called before something new is begun: an object, an allocation, an operation.
+/// Call before starting anything new: an object, an allocation, an operation.
 ///
 /// # Errors
 /// [`ErrorKind::ProcessEnds`], [`ErrorKind::Forked`].
@@ -98,8 +98,7 @@ pub fn work() -> Result<Inside> {
     enter(RUNS)
 }
 
-/// To be called before a question, a wait, or what gives something back; these go on while the
-/// process waits for its work.
+/// Call before a query, a wait or a release; these continue while the process waits for its work.
 ///
 /// # Errors
 /// As [`work`], later.
@@ -108,8 +107,8 @@ pub fn ask() -> Result<Inside> {
     enter(ENDS)
 }
 
-/// Whether [`ask`] would refuse, for what calls no runtime and takes a lock that a forked child may
-/// find locked.
+/// Whether [`ask`] would refuse. For code that calls no runtime and takes a lock that a forked
+/// child may find locked.
 #[inline]
 pub(crate) fn is_over() -> bool {
     STAGE.load(Ordering::Relaxed) > ENDS
@@ -169,7 +168,7 @@ fn take_place() -> &'static Place {
     place
 }
 
-/// Whether this thread is in a call.
+/// Whether this thread is inside a call.
 fn is_inside() -> bool {
     // SAFETY: places are never freed.
     unsafe { HERE.get().as_ref() }.is_some_and(|place| place.depth.load(Ordering::Relaxed) > 0)

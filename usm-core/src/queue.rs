@@ -7,10 +7,10 @@ use crate::access::Access;
 use crate::allocation::Allocation;
 use crate::backend::{Advice, Backend, ContextOps, EventOps, MemAdvice, QueueOps, QueueOrder};
 use crate::context::Context;
+use crate::context_state::ContextState;
 use crate::error::{ErrorKind, Result};
 use crate::event::Event;
 use crate::limits;
-use crate::shared::Shared;
 use crate::sync::next_id;
 #[cfg(feature = "alloc")]
 use crate::uses::Pending;
@@ -54,8 +54,7 @@ impl<B: Backend> Queue<B> {
         Ok(unsafe { Self::from_raw(context, raw, order) })
     }
 
-    /// Wraps a backend's own queue. Each wrapper counts as a queue of its own where in-order queues
-    /// are told apart.
+    /// Wraps a backend's own queue. Each wrapper of an in-order queue counts as a queue of its own.
     ///
     /// # Safety
     /// `raw` is a queue of `context`'s native context, and orders its operations as `order` says.
@@ -92,19 +91,19 @@ impl<B: Backend> Queue<B> {
         &self.raw
     }
 
-    /// Submits work over `usages`: the one door through which kernels, copies and fills go.
+    /// Submits work over `usages`: the one entry point of kernels, copies and fills.
     ///
-    /// Checks the context of every usage, the sum of the distinct arguments and live host views;
-    /// gives `run` the events of all conflicting earlier work together with `after`; records the
+    /// Checks the context of every usage, the sum of the distinct arguments and live host views.
+    /// Passes `run` the events of all conflicting earlier work together with `after`. Records the
     /// new event on every usage.
     ///
     /// # Safety
-    /// `run` submits to the queue it is given, after the events it is given, work that touches only
-    /// memory in `usages` (and memory that stays valid otherwise), in the way they say, and returns
-    /// the event of that work; when it returns an error, nothing was submitted. Where the work
-    /// writes, nobody else uses those bytes before the event is complete without waiting for it.
-    /// What a usage by [`Usage::alone`] was promised holds until the call has returned: its
-    /// allocation is named once in `usages`, and no other thread names it or reaches it meanwhile.
+    /// `run` submits work to its queue argument, after its event argument, and returns that work's
+    /// event. The work touches only memory in `usages`, as they declare, and memory that stays
+    /// valid otherwise. If `run` returns an error, it submitted nothing. No other code uses the
+    /// bytes that the work writes before the event is complete, unless it waits for the event. The
+    /// promise of [`Usage::exclusive`] holds until the call returns: `usages` names its allocation
+    /// once, and no other thread names or reaches it meanwhile.
     ///
     /// # Errors
     /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`],
@@ -131,11 +130,11 @@ impl<B: Backend> Queue<B> {
         Ok(Event::of(raw, shared))
     }
 
-    /// [`submit`](Self::submit) of work over `len` bytes; of a barrier where there are none:
-    /// runtimes refuse such work.
+    /// [`submit`](Self::submit) of work over `len` bytes, or of a barrier for zero bytes, which
+    /// runtimes refuse.
     ///
     /// # Safety
-    /// As there, for `run` where there are bytes.
+    /// As there, for `run` if there are bytes.
     #[inline]
     pub(crate) unsafe fn submit_bytes(
         &self,
@@ -173,7 +172,7 @@ impl<B: Backend> Queue<B> {
         Ok(event)
     }
 
-    /// Any number of usages. `events` are what the work follows besides.
+    /// Any number of usages. `events` are further events that the work follows.
     #[cfg(feature = "alloc")]
     fn ordered_among(
         &self,
@@ -198,9 +197,9 @@ impl<B: Backend> Queue<B> {
         Ok(event)
     }
 
-    /// Without a heap there is no list of uses: the work is waited for. When that fails, whether it
-    /// still runs is unknown, and there is no list to remember it, so the wait goes on; backends
-    /// without `alloc` are synchronous.
+    /// Without a heap there is no list of uses, so this waits for the work. After a failed wait the
+    /// work may still run, and no list remembers it, so the wait goes on. Backends without `alloc`
+    /// are synchronous.
     #[cfg(not(feature = "alloc"))]
     fn ordered(
         &self,
@@ -229,10 +228,10 @@ impl<B: Backend> Queue<B> {
         src.check_range(src_offset, len)?;
         // SAFETY: borrowed exclusively until the submission has returned, and the usages go to that
         // one alone.
-        let usages = [unsafe { Usage::alone(dst, Access::Write) }, Usage::read(src)];
+        let usages = [unsafe { Usage::exclusive(dst, Access::Write) }, Usage::read(src)];
         let to = dst.as_ptr().wrapping_add(dst_offset);
         let from = src.as_ptr().wrapping_add(src_offset);
-        // Two owners never overlap, except when one is foreign: then the addresses decide.
+        // Two owners never overlap, unless one is foreign: then the addresses decide.
         disjoint(to as usize, from as usize, len)?;
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: both ranges lie inside live allocations of the queue's context (checked by
@@ -264,7 +263,7 @@ impl<B: Backend> Queue<B> {
         disjoint(to as usize, from as usize, len)?;
         // SAFETY: borrowed exclusively until the submission has returned, and the usage goes to
         // that one alone.
-        let usage = unsafe { Usage::alone(allocation, Access::Write) };
+        let usage = unsafe { Usage::exclusive(allocation, Access::Write) };
         let copy = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: as in `copy_bytes`, inside one allocation.
             unsafe { queue.copy(to, from, len, after) }
@@ -290,7 +289,7 @@ impl<B: Backend> Queue<B> {
         suits(pattern, to as usize, len)?;
         // SAFETY: borrowed exclusively until the submission has returned, and the usage goes to
         // that one alone.
-        let usage = unsafe { Usage::alone(allocation, Access::Write) };
+        let usage = unsafe { Usage::exclusive(allocation, Access::Write) };
         let fill = |queue: &B::Queue, after: &[B::Event]| {
             // SAFETY: the range lies inside a live allocation of the queue's context, is a multiple
             // of the pattern, and the usage keeps the allocation alive and ordered until the fill
@@ -316,7 +315,7 @@ impl<B: Backend> Queue<B> {
         unsafe { self.submit(&[Usage::read(allocation)], &[], prefetch) }
     }
 
-    /// Says how an allocation will be used.
+    /// Advises the runtime how the program will use an allocation.
     ///
     /// # Errors
     /// As [`prefetch`](Self::prefetch).
@@ -338,8 +337,8 @@ impl<B: Backend> Queue<B> {
         self.barrier_over(&[], after)
     }
 
-    /// A [`barrier`](Self::barrier) that also follows earlier work on these objects, as an
-    /// operation that used them so would, and that later work on them follows.
+    /// A [`barrier`](Self::barrier) that is ordered like an operation over these objects: it
+    /// follows their earlier work, and their later work follows it.
     ///
     /// # Errors
     /// [`ErrorKind::WrongContext`], [`ErrorKind::OverLaunchMemory`], [`ErrorKind::HostViewLive`],
@@ -351,7 +350,7 @@ impl<B: Backend> Queue<B> {
         unsafe { self.submit(usages, after, barrier) }
     }
 
-    /// Blocks until everything submitted before has finished, at most the context's wait limit.
+    /// Blocks until all work submitted before is complete, at most the context's wait limit.
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`], or a failed operation's.
@@ -359,7 +358,7 @@ impl<B: Backend> Queue<B> {
         self.wait_for(self.context.shared().wait_limit())
     }
 
-    /// Blocks until everything submitted before has finished, at most `limit`.
+    /// Blocks until all work submitted before is complete, at most `limit`.
     ///
     /// # Errors
     /// As [`wait`](Self::wait).
@@ -370,8 +369,8 @@ impl<B: Backend> Queue<B> {
         Ok(())
     }
 
-    /// What is in flight in the queue now, for who waits for it in parts: what is submitted
-    /// meanwhile is not in it, so steady load does not keep such a wait from ending.
+    /// The work in flight in the queue now, for waiting in parts. Work submitted later is not in
+    /// it, so steady load does not prolong the wait.
     ///
     /// # Errors
     /// The runtime's.
@@ -384,14 +383,14 @@ impl<B: Backend> Queue<B> {
         Ok(Pending::of(self.context.id(), alloc::vec![self.end()?]))
     }
 
-    /// An event after everything submitted before.
+    /// An event after all work submitted before.
     fn end(&self) -> Result<B::Event> {
         // SAFETY: no events are given.
         unsafe { self.raw.barrier(&[]) }
     }
 }
 
-/// The other side of a buffer copy is memory that the host reaches: runtimes take a host pointer
+/// The other side of a buffer copy must be host-accessible memory: runtimes take a host pointer
 /// there.
 pub(crate) fn host_side<B: Backend>(allocation: &Allocation<B>) -> Result<()> {
     let kind = allocation.kind();
@@ -404,7 +403,7 @@ pub(crate) fn same_context(expected: u64, found: u64) -> Result<()> {
 }
 
 /// Checks the context of every usage, and the sum of the distinct ones.
-fn admit<B: Backend>(shared: &Shared, usages: &[Usage<'_, B>]) -> Result<()> {
+fn admit<B: Backend>(shared: &ContextState, usages: &[Usage<'_, B>]) -> Result<()> {
     for usage in usages {
         same_context(shared.id(), usage.context)?;
     }
@@ -414,8 +413,8 @@ fn admit<B: Backend>(shared: &Shared, usages: &[Usage<'_, B>]) -> Result<()> {
     limits::check_launch(shared.info(), distinct.map(|(_, usage)| usage.bytes))
 }
 
-/// Refuses a pattern of another width than runtimes fill with, and one that does not divide the
-/// range and where it begins: an address, or an offset in a buffer.
+/// Refuses a pattern with a width that runtimes do not fill with, and one that does not divide the
+/// range and its start: an address, or an offset in a buffer.
 #[inline]
 pub(crate) fn suits(pattern: &[u8], at: usize, len: usize) -> Result<()> {
     let width = pattern.len();

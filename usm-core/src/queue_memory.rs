@@ -1,41 +1,40 @@
-//! Memory from a queue: device memory that is allocated and freed in the queue's order, where the
-//! runtime does that.
+//! Memory from a queue: device memory that the runtime allocates and frees in the queue's order, if
+//! it can.
 //!
-//! A queue is a [`MemorySource`]: whatever takes a source takes a queue. Nothing waits for the
-//! device, neither here nor in the drop of what was allocated, and memory whose free comes before
-//! in the queue is given out again. Where the device has no such thing
-//! ([`DeviceInfo::queue_memory`]), and for the other kinds, the same program gets memory of the
-//! queue's context.
+//! A queue is a [`MemorySource`]: every function that takes a source takes a queue. No call waits
+//! for the device, the drop included, and memory whose free comes earlier in the queue is given out
+//! again. If the device lacks this ([`DeviceInfo::queue_memory`]), and for the other kinds, the
+//! same program gets memory of the queue's context.
 //!
 //! # Why this is sound
 //!
-//! - The allocation is recorded as a write by its queue, with an event. So the first use by another
-//!   queue, or by the same one if that is out of order, starts after it, and a later use follows
-//!   the first; the same in-order queue needs no event. [`Pending`](crate::Pending) of the memory
-//!   has the event too, and so have those who carve parts from it.
-//! - The free is submitted by the drop of the one owner, so no use is submitted after it. It is
-//!   given the events of all uses but those by the same in-order queue, which come before it there.
-//!   The owner holds the queue: dropping the queue first changes nothing.
-//! - The address may be given out again as soon as the free is submitted, to memory whose first use
-//!   is ordered after it. The registry then has an entry with a later number, which the old owner
-//!   does not touch; that owner is the only one who may still name the old memory, and it is being
+//! - The allocation is recorded as a write by its queue, with an event. So the first use starts
+//!   after it, by another queue or by the same one if that is out of order, and later uses follow
+//!   the first. The same in-order queue needs no event. [`Pending`](crate::Pending) of the memory
+//!   has the event too, and so does every part carved from it.
+//! - The drop of the one owner submits the free, so no use is submitted after it. The free waits
+//!   for all uses but those of the same in-order queue, which come before it there. The owner holds
+//!   the queue: dropping the queue first changes nothing.
+//! - The runtime may give the address out again as soon as the free is submitted, to memory whose
+//!   first use is ordered after it. The registry then has a block with a later serial number, which
+//!   the old owner does not touch. Only that owner may still name the old memory, and it is being
 //!   dropped.
-//! - A free that is refused leaves the block as it was. It waits in the
-//!   [`Deferred`](crate::Deferred) list for all its uses, the allocation among them, and goes by
-//!   [`ContextOps::free`](crate::backend::ContextOps::free). Uses that failed never end there, and
-//!   the block is leaked and counted, as always.
+//! - A refused free leaves the block as it was. The block waits in the
+//!   [`Deferred`](crate::Deferred) list for all its uses, the allocation among them, and
+//!   [`ContextOps::free`](crate::backend::ContextOps::free) frees it. Uses that failed are never
+//!   complete, so the block is leaked and counted, as always.
 //! - Both are work on the device, so neither is submitted while a host view forbids that
-//!   (`gate.rs`). The allocation is memory of the context then; the free is one that is refused,
-//!   and as the view has waited for all work, it mostly finds its uses finished.
-//! - Only the owner's drop frees. Who forgets it leaks it; an [`Event`](crate::Event) forgotten, or
-//!   dropped, takes no use out of the list.
+//!   (`gate.rs`). The allocation then takes memory of the context. The free counts as refused; the
+//!   view has waited for all work, so the uses are mostly complete.
+//! - Only the owner's drop frees. A forgotten owner is a leak. A forgotten or dropped
+//!   [`Event`](crate::Event) takes no use out of the list.
 //!
-//! # In the books
+//! # In the ledger
 //!
-//! Memory from a queue leaves statistics, history and registry when its owner is dropped, on every
-//! backend, whether or not the runtime has it back then: the same program has the same numbers
-//! everywhere, at every moment. Against the memory's size its bytes count until they are back in
-//! the runtime's hands, which with queue order is when the free was submitted.
+//! On every backend, memory from a queue leaves statistics, history and registry when its owner is
+//! dropped, whether or not the runtime has it back by then: the same program has the same numbers
+//! everywhere, at every moment. Its bytes count against the memory's size until the runtime has
+//! them back, which with queue order is when the free was submitted.
 //!
 //! [`DeviceInfo::queue_memory`]: crate::DeviceInfo::queue_memory
 
@@ -46,10 +45,10 @@ use crate::error::Result;
 use crate::queue::Queue;
 use crate::source::{MemorySource, Request};
 
-/// Device memory in the order of the queue where
-/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) says so, memory of the queue's
-/// context otherwise, and while a host view forbids work on the device. The allocation may be used
-/// by every queue of the context, and outlives this one.
+/// Device memory in the order of the queue if
+/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) says so; memory of the queue's
+/// context otherwise, and while a host view forbids work on the device. Every queue of the context
+/// may use the allocation, which outlives this queue.
 ///
 /// ```
 /// # #[cfg(feature = "mock")] {
@@ -68,7 +67,7 @@ use crate::source::{MemorySource, Request};
 /// # Ok::<(), usm_core::Error>(())
 /// ```
 impl<B: Backend> MemorySource<B> for Queue<B> {
-    /// Nothing waits; the memory has no content yet.
+    /// Does not wait; the memory has no content yet.
     ///
     /// # Errors
     /// As of [`Context`].
@@ -92,21 +91,21 @@ pub(crate) mod ordered {
 
     use super::*;
     use crate::access::Access;
-    use crate::allocation::settle;
+    use crate::allocation::release_after;
     use crate::backend::{Block, QueueMemory};
     use crate::deferred::Release;
     use crate::error::{Error, ErrorKind};
     use crate::uses::{Pending, Uses};
     use crate::{AllocKind, MemoryType};
 
-    /// How memory from a queue goes back.
+    /// How memory from a queue is freed.
     pub(crate) struct OfQueue<B: Backend> {
-        /// Where the runtime allocated it in order, and so takes it back. Nothing else needs the
-        /// queue, whose end would be put off.
+        /// Set if the runtime allocated it in order and so takes it back in order. Other memory
+        /// does not need the queue, and would keep it alive for nothing.
         queue: Option<B::Queue>,
-        /// Of the queue, 0 when out of order: see [`Uses`].
+        /// Id of the queue, 0 when out of order: see [`Uses`].
         id: u64,
-        /// Number of the block in the books.
+        /// Serial number of the block in the ledger.
         serial: u64,
     }
 
@@ -134,11 +133,11 @@ pub(crate) mod ordered {
             return Ok(allocated(queue, block, serial, event));
         }
         give_back(queue, block, event);
-        // Many threads took the rest of the memory at once.
+        // Other threads took the rest of the memory.
         allocate_reserved(queue, request, layout)
     }
 
-    /// With the bytes reserved before the runtime is asked.
+    /// Reserves the bytes before asking the runtime.
     #[cold]
     fn allocate_reserved<B: Backend>(
         queue: &Queue<B>,
@@ -171,25 +170,25 @@ pub(crate) mod ordered {
         Ok((Block { pointer, size, alignment, kind: AllocKind::Device }, event))
     }
 
-    /// Expects that the books have the block, and a handle of the context where it is counted
-    /// there.
+    /// The ledger has the block, and a handle of the context if handles are counted there.
     #[inline]
     fn allocated<B: Backend>(queue: &Queue<B>, block: Block, serial: u64, event: B::Event) -> Allocation<B> {
-        // As a write: whoever uses it from elsewhere starts after it.
+        // Recorded as a write: uses from other queues start after it.
         let uses = Uses::beginning_with(Access::Write, queue.id(), event);
         Allocation::of_queue(queue.context().counted(), block, uses, OfQueue::new(queue, serial, true))
     }
 
     #[cold]
     fn refused<B: Backend>(queue: &Queue<B>, request: &Request, error: Error) -> Result<Allocation<B>> {
-        // The device has it, this memory or this driver has not, or no work may be submitted now.
+        // The device has queue memory, but this kind or this driver does not, or a host view
+        // forbids work now.
         if matches!(error.kind, ErrorKind::Unsupported { .. } | ErrorKind::HostViewLive { .. }) {
             return plain(queue, request);
         }
         Err(error.in_backend(queue.context().info().backend))
     }
 
-    /// Memory of the context, which leaves the books as if it were of the queue.
+    /// Memory of the context that leaves the ledger like memory of the queue.
     fn plain<B: Backend>(queue: &Queue<B>, request: &Request) -> Result<Allocation<B>> {
         let allocation = MemorySource::allocate(queue.context(), request)?;
         Ok(match allocation.kind() {
@@ -198,11 +197,11 @@ pub(crate) mod ordered {
         })
     }
 
-    /// A block for which there is no room in the books.
+    /// A block that the ledger has no room for.
     #[cold]
     fn give_back<B: Backend>(queue: &Queue<B>, block: Block, allocated: B::Event) {
         let (context, memory_type) = (queue.context(), MemoryType::of(block.kind));
-        // The runtime may refuse; until it has them the bytes count.
+        // The runtime may refuse; the bytes count until it has them.
         context.shared().reserve_over(memory_type, block.size);
         let free = |after: &[_]| {
             let _gate = context.shared().submit()?;
@@ -211,14 +210,16 @@ pub(crate) mod ordered {
         };
         match free(slice::from_ref(&allocated)) {
             Ok(()) => context.shared().unreserve(memory_type, block.size),
-            Err(_) => {
-                settle(context, Release::Retired(block), Pending::of(context.id(), alloc::vec![allocated]))
-            }
+            Err(_) => release_after(
+                context,
+                Release::Retired(block),
+                Pending::of(context.id(), alloc::vec![allocated]),
+            ),
         }
     }
 
-    /// Gives the block back behind its uses. Whether a handle of the context went with it: it then
-    /// must not be dropped.
+    /// Frees the block after its uses. Returns whether a context handle was released with it; the
+    /// caller must not drop that handle again.
     pub(crate) fn free<B: Backend>(
         context: &Context<B>,
         block: Block,
@@ -238,7 +239,7 @@ pub(crate) mod ordered {
         let memory_type = MemoryType::of(block.kind);
         let retired = context.shared().retire(memory_type, &block, of_queue.serial, B::COUNTED, submit);
         retired.unwrap_or_else(|| {
-            settle(context, Release::Retired(block), uses.take(context.id()));
+            release_after(context, Release::Retired(block), uses.take(context.id()));
             false
         })
     }
@@ -249,7 +250,7 @@ pub(crate) mod ordered {
         use crate::backend::mock::{Fault, Mock, Operation, Progress};
         use crate::{Fallback, QueueOrder};
 
-        /// A view may begin between the allocation and what gives it back.
+        /// A view may begin between the allocation and its free.
         #[test]
         fn what_found_no_room_waits_for_no_view_and_is_no_work_beside_it() {
             let mock = Mock::new(Progress::OnWait).without_concurrent_access();
@@ -266,8 +267,8 @@ pub(crate) mod ordered {
             assert_eq!(mock.violations(), []);
         }
 
-        /// Refused or not, it was in no statistics, and its bytes count for as long as the runtime
-        /// has not taken it back.
+        /// Refused or not, the block was in no statistics, and its bytes count until the runtime
+        /// takes it back.
         #[test]
         fn what_found_no_room_goes_back() {
             for refuses in [false, true] {

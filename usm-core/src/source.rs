@@ -1,4 +1,4 @@
-//! Where memory comes from: contexts, and whatever is built on them.
+//! Memory sources: contexts, and everything built on them.
 
 use core::alloc::Layout;
 
@@ -13,7 +13,7 @@ use crate::limits::Fallback;
 use crate::uses::Pending;
 use crate::{AllocKind, error::ErrorKind};
 
-/// What to allocate. Bytes.
+/// An allocation request. Sizes in bytes.
 ///
 /// ```
 /// use usm_core::{AllocKind, Fallback, Request};
@@ -30,7 +30,7 @@ pub struct Request {
     pub size: usize,
     /// Alignment, a power of two; 0 means the default of [`Request::DEFAULT_ALIGNMENT`].
     pub alignment: usize,
-    /// What to do when device memory does not suffice.
+    /// Policy for insufficient device memory.
     pub fallback: Fallback,
 }
 
@@ -85,7 +85,7 @@ pub trait MemorySource<B: Backend> {
     /// An allocation as asked for.
     ///
     /// # Errors
-    /// What the request or the memory forbids; see [`ErrorKind`].
+    /// The reason why the request or the memory forbids it; see [`ErrorKind`].
     fn allocate(&self, request: &Request) -> Result<Allocation<B>>;
 
     /// The context that the memory belongs to.

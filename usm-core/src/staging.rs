@@ -12,8 +12,8 @@ use crate::error::Result;
 #[cfg(feature = "alloc")]
 type Word = core::mem::MaybeUninit<u128>;
 
-/// Memory of the process, without values yet, that operations of the context copy from and to. It
-/// lives until the last of them is done, as every allocation, and is in no books: it is not the
+/// Uninitialised memory of the process that operations of the context copy from and to. It lives
+/// until the last of them is complete, as every allocation. No ledger counts it: it is not the
 /// runtime's.
 ///
 /// # Safety

@@ -29,7 +29,7 @@ pub struct Counters {
 pub struct Stats {
     /// Per type, indexed as [`MemoryType::ALL`].
     pub by_type: [Counters; 4],
-    /// Of all types together.
+    /// All types together.
     pub sum: Counters,
     /// Blocks that were still in use when the wait limit of a drop ran out: given up, never freed.
     pub leaked: usize,
@@ -77,8 +77,8 @@ impl fmt::Display for Stats {
     }
 }
 
-/// What a ledger keeps of one memory type: what came and what went, so that each event changes as
-/// few words as can be.
+/// The counts of one memory type: additions and removals, so that each event changes as few words
+/// as possible.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     allocated: usize,
@@ -102,9 +102,9 @@ impl Row {
     }
 }
 
-/// The live counters behind [`Stats`]: plain numbers, changed under the lock of the books.
+/// The live counters behind [`Stats`]: plain numbers, changed under the ledger's lock.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct Tally {
     by_type: [Row; 4],
     /// Bytes of all types; the rest of the sum is added up when asked.
     current: usize,
@@ -112,7 +112,7 @@ pub(crate) struct Ledger {
     leaked: usize,
 }
 
-impl Ledger {
+impl Tally {
     pub(crate) const fn new() -> Self {
         Self { by_type: [Row::NONE; 4], current: 0, peak: 0, leaked: 0 }
     }
@@ -174,7 +174,7 @@ pub(crate) struct Levels {
 impl Levels {
     const SUM: usize = 4;
 
-    /// Those of a context that was alone on its device.
+    /// The levels of a context that was the only one on its device.
     pub(crate) fn of(stats: &Stats) -> Self {
         let mut rows = [(0, 0); 5];
         for (row, counters) in rows.iter_mut().zip(stats.by_type.iter().chain([&stats.sum])) {
@@ -200,7 +200,7 @@ impl Levels {
         }
     }
 
-    /// As [`Ledger::reset_peak`].
+    /// As [`Tally::reset_peak`].
     pub(crate) fn reset_peak(&mut self) {
         self.rows.iter_mut().for_each(|(current, peak)| *peak = *current);
     }

@@ -1,5 +1,5 @@
-//! Where the elements of an array lie in an allocation, and what a copy between two such layouts
-//! comes to.
+//! The layout of an array's elements in an allocation, and the runs of a copy between two such
+//! layouts.
 
 use core::ops::Range;
 
@@ -119,7 +119,7 @@ pub(crate) struct Plan {
     len: usize,
     /// Bytes of a run.
     pub(crate) run: usize,
-    /// Where the first run lies: offsets into the two allocations.
+    /// Start of the first run: offsets into the two allocations.
     to: usize,
     from: usize,
     pub(crate) to_range: (usize, usize),

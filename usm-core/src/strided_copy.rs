@@ -82,10 +82,10 @@ impl<B: Backend> Queue<B> {
         self.strided_event(Ends { dst: allocation, src: allocation }, to, from)
     }
 
-    /// As [`copy_strided`](Self::copy_strided), for memory with several handles, of which nobody
-    /// has one for himself, and for callers that wait for the copy: what the processor reaches and
-    /// copies faster than the runtime, it copies at once, and `None` says that nothing is left to
-    /// wait for. Both ends may be the same allocation, and layouts may overlap.
+    /// As [`copy_strided`](Self::copy_strided), for memory with several handles, none of them
+    /// exclusive, and for callers that wait for the copy. If the processor reaches the memory and
+    /// copies it faster than the runtime, it copies at once, and `None` says that no wait is
+    /// needed. Both ends may be the same allocation, and layouts may overlap.
     ///
     /// # Safety
     /// Until the call returns, no other thread submits work over the two allocations, accesses the
@@ -314,7 +314,7 @@ impl<B: Backend> Ends<'_, B> {
         }
     }
 
-    /// Whether the two ranges share memory. Two owners never do, except when one is foreign.
+    /// Whether the two ranges share memory. Two owners never do, unless one is foreign.
     fn overlap(self, plan: &Plan) -> bool {
         let (dst, src) = (self.dst.block().address(), self.src.block().address());
         let ((to, to_end), (from, from_end)) = (plan.to_range, plan.from_range);

@@ -32,7 +32,7 @@ pub use pthread::Mutex;
 #[cfg(not(any(loom, usm_valgrind)))]
 pub type Mutex<T> = spin::mutex::SpinMutex<T>;
 
-/// What a loop does that waits for another thread, which is a few instructions away.
+/// A pause in a loop that waits for another thread, a few instructions long.
 pub fn spin() {
     #[cfg(loom)]
     loom::thread::yield_now();
@@ -40,7 +40,7 @@ pub fn spin() {
     core::hint::spin_loop();
 }
 
-/// What a loop does that waits for another thread, which may be in a driver's call.
+/// A pause in a loop that waits for another thread, which may be in a driver's call.
 #[cfg(feature = "driver")]
 pub fn give_way() {
     #[cfg(loom)]
@@ -49,7 +49,7 @@ pub fn give_way() {
     std::thread::yield_now();
 }
 
-/// What a loop does that waits for a device, which may be long.
+/// A pause in a loop that waits for a device, possibly long.
 #[cfg(feature = "mock")]
 pub(crate) fn pause() {
     #[cfg(loom)]
@@ -75,7 +75,7 @@ pub fn next_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// As above, where no atomic is that wide.
+/// As above, on targets without such a wide atomic.
 #[cfg(not(target_has_atomic = "64"))]
 pub fn next_id() -> u64 {
     static NEXT: spin::Mutex<u64> = spin::Mutex::new(0);

@@ -48,7 +48,7 @@ impl<T> Drop for Boxed<T> {
 
 impl<T: Element + Send + Sync, B: Backend> UsmVec<T, Host, B> {
     /// Takes memory of the program's allocator as an array, without a copy: copies, fills and
-    /// kernels of the device use it in place. The context's books and limits do not count it, and
+    /// kernels of the device use it in place. The ledger and the limits do not count it, and
     /// [`Context::query`] answers `Unknown`: it is not the runtime's.
     ///
     /// # Errors

@@ -115,7 +115,7 @@ impl<T, K: Kind, B: Backend> UsmVec<T, K, B> {
         self.len * size_of::<T>()
     }
 
-    /// As [`Allocation::check_range`], for the bytes of the elements: what lies behind them has no
+    /// As [`Allocation::check_range`], for the bytes of the elements: the bytes after them have no
     /// value.
     pub(crate) fn check_range(&self, offset: usize, len: usize) -> Result<()> {
         let size = self.bytes();
@@ -221,7 +221,7 @@ impl<T: Element, K: Kind, B: Backend> UsmVec<T, K, B> {
         Ok(values)
     }
 
-    /// What the host may see, if the kind allows it.
+    /// The memory as the host sees it, if the kind allows that.
     fn host_slice(&self) -> Result<ReadView<'_, T>> {
         let guard = self.allocation.host_guard(Access::Read)?;
         // SAFETY: `from_allocation` and the constructors proved size and alignment, the elements

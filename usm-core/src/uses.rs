@@ -1,4 +1,5 @@
-//! What still uses an allocation: the events that decide when it may be touched or freed.
+//! The uses of an allocation in flight: the events that decide when the host may touch it and when
+//! it may be freed.
 
 use core::fmt;
 use core::time::Duration;
@@ -9,7 +10,7 @@ use crate::deadline::Deadline;
 use crate::error::Result;
 
 #[cfg(feature = "alloc")]
-use {crate::few::Few, crate::sync::Mutex, crate::sync::helgrind::Told, alloc::vec::Vec, core::slice};
+use {crate::few::Few, crate::sync::Mutex, crate::sync::helgrind::Marks, alloc::vec::Vec, core::slice};
 
 /// The events of unfinished operations of one context.
 pub struct Pending<B: Backend> {
@@ -22,7 +23,7 @@ pub struct Pending<B: Backend> {
     marker: core::marker::PhantomData<fn() -> B>,
 }
 
-/// Bytes that several later allocations take up again, each in part, are waited for by all of them.
+/// A clone serves memory that several later allocations reuse in parts: each of them waits.
 impl<B: Backend> Clone for Pending<B> {
     fn clone(&self) -> Self {
         Self {
@@ -43,7 +44,7 @@ impl<B: Backend> fmt::Debug for Pending<B> {
 }
 
 impl<B: Backend> Pending<B> {
-    /// Nothing in flight.
+    /// No work in flight.
     #[must_use]
     pub const fn none() -> Self {
         Self {
@@ -62,7 +63,7 @@ impl<B: Backend> Pending<B> {
         Self { context, events }
     }
 
-    /// Id of the context that the operations are of; 0 where nothing is in flight.
+    /// Id of the operations' context; 0 if no work is in flight.
     #[must_use]
     pub fn context(&self) -> u64 {
         #[cfg(feature = "alloc")]
@@ -80,17 +81,16 @@ impl<B: Backend> Pending<B> {
         return &[];
     }
 
-    /// Whether all of it has finished. An operation that failed is not: whether it still touches
-    /// memory is unknown.
+    /// Whether all of it is complete. A failed operation never is: it may still touch memory.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.events().iter().all(EventOps::is_complete)
     }
 
-    /// Blocks until all of it has finished, at most `limit`.
+    /// Blocks until all of it is complete, at most `limit`.
     ///
     /// # Errors
-    /// The first event's that failed or did not finish.
+    /// The first event's failure or timeout.
     pub fn wait(&self, limit: Duration) -> Result<()> {
         wait_for::<B>(self.events(), &mut Deadline::after(limit)).map(drop)
     }
@@ -101,7 +101,7 @@ impl<B: Backend> Pending<B> {
     }
 }
 
-/// The answer is how many it waited for.
+/// Returns the number of events that it waited for.
 fn wait_for<B: Backend>(events: &[B::Event], deadline: &mut Deadline) -> Result<usize> {
     events.iter().try_fold(0, |waited, event| deadline.wait(|left| event.wait(left)).map(|()| waited + 1))
 }
@@ -120,16 +120,16 @@ struct Use<B: Backend> {
 #[cfg(feature = "alloc")]
 struct InFlight<B: Backend> {
     uses: Few<Use<B>>,
-    /// Of the last use.
+    /// Serial number of the last use.
     serial: u64,
-    told: Told,
+    marks: Marks,
 }
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> InFlight<B> {
     fn next(&mut self, queue: u64, access: Access, event: B::Event) -> Use<B> {
         self.serial += 1;
-        self.told.submitted(access, self.serial);
+        self.marks.submitted(access, self.serial);
         Use { serial: self.serial, queue, access, event }
     }
 
@@ -145,8 +145,8 @@ impl<B: Backend> InFlight<B> {
         self.serial
     }
 
-    /// For a block that one operation after the other uses: puts a use in the place of the only
-    /// one, whose event it gives, or in that of none. Where it cannot, it gives the event back.
+    /// For a block that operations use one after the other: replaces the only use and returns its
+    /// event, or fills an empty list. Otherwise gives the new event back as an error.
     #[inline]
     fn succeed(
         &mut self,
@@ -163,7 +163,7 @@ impl<B: Backend> InFlight<B> {
             }
             [earlier] if earlier.is_replaced_by(access, queue, known) => {
                 self.serial += 1;
-                self.told.submitted(access, self.serial);
+                self.marks.submitted(access, self.serial);
                 (earlier.serial, earlier.queue, earlier.access) = (self.serial, queue, access);
                 Ok(Some(core::mem::replace(&mut earlier.event, event)))
             }
@@ -179,8 +179,8 @@ impl<B: Backend> Use<B> {
         after.push(self.event.clone());
     }
 
-    /// A write was ordered after all earlier uses; a read comes after the earlier read of the same
-    /// in-order queue. Earlier are those up to `known`.
+    /// A write is ordered after all earlier uses, a read after the earlier read of the same
+    /// in-order queue. Earlier means serial <= `known`.
     #[inline]
     fn is_replaced_by(&self, access: Access, queue: u64, known: u64) -> bool {
         self.serial <= known
@@ -191,9 +191,9 @@ impl<B: Backend> Use<B> {
     }
 }
 
-/// The unfinished uses of one block. Writers are exclusive by the borrow checker; readers of
-/// several threads meet here, and whoever names the block by a [`Usage`](crate::Usage). Nothing but
-/// a finished use, or one that a later use is known to follow, ever leaves the list.
+/// The uses of one block in flight. The borrow checker makes writers exclusive; readers of several
+/// threads meet here, and so does every thread that names the block by a [`Usage`](crate::Usage).
+/// Only a complete use leaves the list, or one that a later use is ordered after.
 pub(crate) struct Uses<B: Backend> {
     #[cfg(feature = "alloc")]
     list: Mutex<InFlight<B>>,
@@ -205,7 +205,7 @@ impl<B: Backend> Uses<B> {
     pub(crate) const fn new() -> Self {
         Self {
             #[cfg(feature = "alloc")]
-            list: Mutex::new(InFlight { uses: Few::None, serial: 0, told: Told::nothing() }),
+            list: Mutex::new(InFlight { uses: Few::None, serial: 0, marks: Marks::none() }),
             #[cfg(not(feature = "alloc"))]
             marker: core::marker::PhantomData,
         }
@@ -214,17 +214,17 @@ impl<B: Backend> Uses<B> {
 
 #[cfg(feature = "alloc")]
 impl<B: Backend> Uses<B> {
-    /// Of a block that has one use already.
+    /// The uses of a block that begins with one.
     pub(crate) fn beginning_with(access: Access, queue: u64, event: B::Event) -> Self {
         let first = Use { serial: 1, queue, access, event };
-        Self { list: Mutex::new(InFlight { uses: Few::One(first), serial: 1, told: Told::nothing() }) }
+        Self { list: Mutex::new(InFlight { uses: Few::One(first), serial: 1, marks: Marks::none() }) }
     }
 
-    /// Finished uses are looked for when the list is longer than this.
+    /// A list longer than this is searched for complete uses.
     const PRUNE_ABOVE: usize = 4;
 
-    /// Adds to `after` what an access from `queue` (0 when out of order) must wait for. The answer
-    /// is the last use that was looked at, for [`record`](Self::record).
+    /// Adds to `after` the events that an access from `queue` (0 when out of order) must wait for.
+    /// Returns the last serial number that it looked at, for [`record`](Self::record).
     #[inline]
     pub(crate) fn dependencies(&self, access: Access, queue: u64, after: &mut Vec<B::Event>) -> u64 {
         if B::SYNCHRONOUS { 0 } else { self.list.lock().dependencies(access, queue, after) }
@@ -233,9 +233,9 @@ impl<B: Backend> Uses<B> {
     /// As [`dependencies`](Self::dependencies), without the lock.
     ///
     /// # Safety
-    /// Nobody else reaches these uses during the call.
+    /// No other code reaches these uses during the call.
     #[inline]
-    pub(crate) unsafe fn dependencies_alone(
+    pub(crate) unsafe fn dependencies_exclusive(
         &self,
         access: Access,
         queue: u64,
@@ -246,15 +246,14 @@ impl<B: Backend> Uses<B> {
         if B::SYNCHRONOUS { 0 } else { list.dependencies(access, queue, after) }
     }
 
-    /// Notes that `event` uses the block. It replaces what it is known to follow, of the uses up to
-    /// `known`, which were submitted before: what others recorded meanwhile may have been submitted
-    /// later, and stays.
+    /// Records that `event` uses the block. Replaces uses with serial <= `known` that this one is
+    /// ordered after. Uses recorded meanwhile stay; they may be later.
     #[inline]
     pub(crate) fn record(&self, access: Access, queue: u64, event: B::Event, known: u64) {
         if B::SYNCHRONOUS {
             return;
         }
-        // Dropping an event may call the driver, which waits until the lock is released.
+        // Dropping an event may call the driver, so it happens after the lock is released.
         let succeeded = self.list.lock().succeed(access, queue, event, known);
         match succeeded {
             Ok(gone) => drop(gone),
@@ -265,9 +264,9 @@ impl<B: Backend> Uses<B> {
     /// As [`record`](Self::record), mostly without the lock.
     ///
     /// # Safety
-    /// Nobody else reaches these uses during the call.
+    /// No other code reaches these uses during the call.
     #[inline]
-    pub(crate) unsafe fn record_alone(&self, access: Access, queue: u64, event: B::Event, known: u64) {
+    pub(crate) unsafe fn record_exclusive(&self, access: Access, queue: u64, event: B::Event, known: u64) {
         if B::SYNCHRONOUS {
             return;
         }
@@ -279,7 +278,7 @@ impl<B: Backend> Uses<B> {
         }
     }
 
-    /// A use beside others.
+    /// Records a use beside others.
     #[inline(never)]
     fn record_beside(&self, access: Access, queue: u64, event: B::Event, known: u64) {
         let mut list = self.list.lock();
@@ -294,7 +293,7 @@ impl<B: Backend> Uses<B> {
         }
     }
 
-    /// Adds the uses of a part that was carved from this block, which are of its context.
+    /// Adds the uses of a part that was carved from this block. They are of the block's context.
     pub(crate) fn absorb(&self, pending: Pending<B>) {
         if B::SYNCHRONOUS {
             return;
@@ -311,7 +310,7 @@ impl<B: Backend> Uses<B> {
         }
     }
 
-    /// Forgets finished uses. The driver is called without the lock held.
+    /// Forgets complete uses. Calls the driver without the lock.
     fn prune(&self) {
         let snapshot: Vec<(u64, B::Event)> = {
             let list = self.list.lock();
@@ -320,14 +319,14 @@ impl<B: Backend> Uses<B> {
         let done: Vec<u64> =
             snapshot.into_iter().filter(|(_, event)| event.is_complete()).map(|(serial, _)| serial).collect();
         let mut list = self.list.lock();
-        list.told.pruned();
+        list.marks.pruned();
         let gone = list.uses.take_out(|earlier| done.contains(&earlier.serial));
         drop(list);
         drop(gone);
     }
 
-    /// Blocks until a host access of this sort conflicts with nothing. The answer is how many uses
-    /// it waited for.
+    /// Blocks until a host access of this sort conflicts with no use. Returns the number of uses
+    /// that it waited for.
     pub(crate) fn wait(&self, access: Access, limit: Duration) -> Result<usize> {
         if B::SYNCHRONOUS {
             return Ok(0);
@@ -337,33 +336,33 @@ impl<B: Backend> Uses<B> {
         wait_for::<B>(&events, &mut Deadline::after(limit))
     }
 
-    /// After a [`wait`](Self::wait) for the same access to these bytes that waited for so many
-    /// uses: for a runtime in which helgrind does not see what its work and the end of an event
-    /// have to do with each other. A wait that forgot a use, and one after which the runtime is not
-    /// done, tell nothing.
+    /// Call after a [`wait`](Self::wait) for the same access to these bytes that waited for
+    /// `waited` uses. It serves runtimes in which helgrind does not see that the end of an event
+    /// orders the runtime's work. A wait that missed a use makes no request, nor does one after
+    /// which the runtime is still busy.
     #[cfg(usm_valgrind)]
     pub(crate) fn tell_helgrind(&self, waited: usize, access: Access, base: *const u8, len: usize) {
         let mut events = Vec::new();
         let known = self.dependencies(access, 0, &mut events);
         if events.len() <= waited && Pending::<B>::of(0, events).is_done() {
-            self.list.lock().told.over(waited > 0, access, known, base, len);
+            self.list.lock().marks.completed(waited > 0, access, known, base, len);
         }
     }
 
-    /// Everything unfinished of a block of this context.
+    /// The uses in flight of a block of this context.
     pub(crate) fn pending(&self, context: u64) -> Pending<B> {
         let list = self.list.lock();
         Pending::of(context, list.uses.as_slice().iter().map(|earlier| earlier.event.clone()).collect())
     }
 
-    /// Everything unfinished of a block of this context; the list is empty afterwards.
+    /// Takes the uses in flight of a block of this context; the list is empty afterwards.
     pub(crate) fn take(&mut self, context: u64) -> Pending<B> {
         let uses = self.list.get_mut().uses.take();
         Pending::of(context, uses.into_iter().map(|earlier| earlier.event).collect())
     }
 
-    /// Calls `work` with the events of all uses but those by this queue, which has an id when it is
-    /// in order.
+    /// Calls `work` with the events of all uses except those by this queue. An in-order queue has
+    /// an id; an out-of-order queue has 0.
     #[inline]
     pub(crate) fn with_others<R>(&mut self, queue: u64, work: impl FnOnce(&[B::Event]) -> R) -> R {
         let list = self.list.get_mut();
@@ -379,16 +378,15 @@ impl<B: Backend> Uses<B> {
         }
     }
 
-    /// Whether nothing is remembered, and nothing is lost by not being dropped: a lock that a
-    /// checker watches would be.
+    /// Whether the list is empty and needs no drop. A lock that a checker watches needs one.
     #[inline]
     pub(crate) fn is_untouched(&mut self) -> bool {
         !core::mem::needs_drop::<Mutex<()>>() && matches!(self.list.get_mut().uses, Few::None)
     }
 }
 
-/// Without `alloc` a submission waits for its event before it returns, so nothing is ever
-/// unfinished.
+/// Without `alloc` a submission waits for its event before it returns, so no work is ever in
+/// flight.
 #[cfg(not(feature = "alloc"))]
 impl<B: Backend> Uses<B> {
     pub(crate) fn wait(&self, _: Access, _: Duration) -> Result<usize> {

@@ -20,7 +20,7 @@ fn model(run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-/// A context whose books were all used once: loom's objects are made by this thread, before the
+/// A context whose locks were all used once: loom's objects are made by this thread, before the
 /// others start.
 fn warm(mock: &Mock) -> Context<Mock> {
     let context = mock.context();
@@ -208,7 +208,7 @@ fn a_context_goes_once_with_the_last_of_its_owners() {
         let context = warm(&mock);
         let block = context.allocate(&Request::new(AllocKind::Device, 8)).expect("memory");
         let other = context.allocate(&Request::new(AllocKind::Shared, 8)).expect("memory");
-        // An allocation counts its handle with its entry in the books, a context by itself.
+        // An allocation counts its handle with its entry in the ledger, a context by itself.
         let thread = thread::spawn(move || drop((block, other)));
         drop(context);
         thread.join().expect("no panic");
@@ -251,7 +251,7 @@ fn two_readers_on_one_in_order_queue_are_both_waited_for() {
     });
 }
 
-/// The address of memory that is being dropped may already be another owner's: the books then have
+/// The address of memory that is being dropped may already be another owner's: the ledger then has
 /// that one.
 #[test]
 fn memory_of_a_queue_changes_hands_between_threads() {

@@ -9,7 +9,7 @@ use usm_core::backend::{
     Unsupported,
 };
 use usm_core::{
-    AllocKind, BackendKind, Context, DeviceInfo, DeviceType, ErrorKind, Host, Result, SharedState, UsmVec,
+    AllocKind, BackendKind, Context, ContextState, DeviceInfo, DeviceType, ErrorKind, Host, Result, UsmVec,
 };
 
 /// Memory that never goes back, given out from the front.
@@ -19,7 +19,7 @@ struct Region(#[expect(dead_code, reason = "reached by its address")] [u8; 4096]
 struct Bump<'m> {
     base: NonNull<u8>,
     used: core::cell::Cell<usize>,
-    state: SharedState,
+    state: ContextState,
     region: core::marker::PhantomData<&'m mut Region>,
 }
 
@@ -53,7 +53,7 @@ impl<'m> Bump<'m> {
         Self {
             base: NonNull::from(region).cast(),
             used: core::cell::Cell::new(0),
-            state: SharedState::new(info),
+            state: ContextState::new(info),
             region: core::marker::PhantomData,
         }
     }
@@ -92,7 +92,7 @@ impl DeviceOps for Machine {
 }
 
 impl<'b> ContextOps<Handle<'b>> for Handle<'b> {
-    fn shared(&self) -> &SharedState {
+    fn shared(&self) -> &ContextState {
         &self.0.state
     }
 

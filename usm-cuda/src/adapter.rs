@@ -28,7 +28,7 @@ mod attribute {
     pub(super) const RANGE_SIZE: i32 = 12;
 }
 
-/// What a driver says of a pointer.
+/// The driver's answer about a pointer.
 #[derive(Debug, Default)]
 pub(super) struct Described {
     pub(super) memory_type: u32,
@@ -231,7 +231,7 @@ impl Driver {
         done
     }
 
-    /// What the driver says of `address`; [`INVALID_VALUE`] where it does not know it. A context is
+    /// The driver's answer about `address`; [`INVALID_VALUE`] if it does not know it. A context is
     /// current.
     pub(super) fn describe(&self, address: Address) -> (Code, Described) {
         let mut found = Described { ordinal: -1, ..Described::default() };
@@ -251,8 +251,8 @@ impl Driver {
         ];
         let mut count = which.len();
         if let Own::Hip(rows) = &self.own {
-            // Of the attributes HIP's range has 32 bits, and memory that it does not know is of
-            // type 0, which before HIP 6 is the host's.
+            // HIP's range attribute has 32 bits, and unknown memory is of type 0, which before HIP
+            // 6 is the host's.
             count = 3;
             let (start, size) = (&raw mut found.start, &raw mut found.size);
             // SAFETY: room for both answers; the address is looked up only.

@@ -22,15 +22,15 @@ pub(super) const PEER_ACCESS_NOT_ENABLED: Code = 705;
 pub(super) const NOT_SUPPORTED: Code = 801;
 pub(super) const UNKNOWN: Code = 999;
 
-/// Whether a code is a fault of what ran on the device: from then on each call of the context
-/// answers with it (`CUresult`: "the context cannot be used"; illegal address, time-out, assertion,
-/// and 714 to 719).
+/// Whether a code is a fault of a kernel or another operation on the device: from then on each call
+/// of the context answers with it (`CUresult`: "the context cannot be used"; illegal address,
+/// time-out, assertion, and 714 to 719).
 pub(super) const fn is_fault(code: i64) -> bool {
     matches!(code, 700 | 702 | 710 | 714..=719)
 }
 
 impl Driver {
-    /// What this vendor calls the functions of the table.
+    /// This vendor's names for the functions of the table.
     #[inline]
     pub(super) fn names(&self) -> &'static Names {
         &self.vendor.names

@@ -1,7 +1,7 @@
-//! Events, used again once nobody needs them: no heap and no driver object for each operation.
+//! Events, reused after their last handle: no heap and no driver object for each operation.
 //!
-//! What waits for an event names the record that was there when it began to wait, so an event may
-//! be recorded anew as soon as no handle is left: the driver keeps to the records of earlier calls.
+//! A wait names the record that the event had when the wait began. So an event without handles may
+//! be recorded anew: the driver keeps to the records of earlier calls.
 
 use alloc::sync::Arc;
 use core::ptr;
@@ -13,7 +13,7 @@ use crate::native::Native;
 use usm_core::backend::{EventOps, EventStatus};
 use usm_core::driver::poll;
 use usm_core::driver::process;
-use usm_core::driver::slots::{Held, Slots};
+use usm_core::driver::slots::{SlotHandle, Slots};
 use usm_core::driver::sync::{AtomicBool, Ordering};
 use usm_core::{Error, Result};
 
@@ -22,20 +22,20 @@ const DISABLE_TIMING: u32 = 2;
 
 /// A `CUevent` or `hipEvent_t`, shared by all clones of the handle.
 #[derive(Clone, Debug)]
-pub struct CudaEvent(Held<Object>);
+pub struct CudaEvent(SlotHandle<Object>);
 
 /// An event of the driver.
 #[derive(Debug)]
 pub(super) struct Object {
     raw: Raw,
     driver: &'static Driver,
-    /// Whether the driver was seen to say so.
+    /// Whether the driver has reported the event complete.
     complete: AtomicBool,
     /// The call that failed after work was under way, and why: that work can then never be known to
     /// be complete.
     unrecorded: Option<(&'static str, Code)>,
-    /// What it was made in, kept as long as the event; none for somebody else's, which is not
-    /// destroyed.
+    /// The context it was made in, kept as long as the event; none for a foreign event, which is
+    /// not destroyed.
     native: Option<Arc<Native>>,
 }
 
@@ -92,13 +92,13 @@ impl Events {
             // The event itself goes back; this one stands for nothing else ever.
             return Ok(CudaEvent::unknown(event.driver, operation, code));
         }
-        // Nobody else has it.
+        // No other handle exists.
         event.complete.store(false, Ordering::Relaxed);
         Ok(CudaEvent(event))
     }
 
     #[inline]
-    fn take(&self) -> Result<Held<Object>> {
+    fn take(&self) -> Result<SlotHandle<Object>> {
         match self.slots.take() {
             Some(used) => Ok(used),
             None => self.create(),
@@ -106,7 +106,7 @@ impl Events {
     }
 
     #[cold]
-    fn create(&self) -> Result<Held<Object>> {
+    fn create(&self) -> Result<SlotHandle<Object>> {
         let (mut raw, driver) = (ptr::null_mut(), self.native.driver());
         let _current = self.native.current()?;
         // SAFETY: the context is current, room for the answer.
@@ -123,17 +123,17 @@ impl CudaEvent {
     /// # Safety
     /// `raw` is a live event of `driver`, recorded, and outlives the result and its clones.
     pub(super) unsafe fn borrowing(driver: &'static Driver, raw: Raw) -> Self {
-        Self::alone(driver, raw, None)
+        Self::without_slots(driver, raw, None)
     }
 
-    /// Of work after which no event can be had: it is never known to be complete.
+    /// Stands for work that has no event: never known to be complete.
     pub(super) fn unknown(driver: &'static Driver, operation: &'static str, code: Code) -> Self {
-        Self::alone(driver, ptr::null_mut(), Some((operation, code)))
+        Self::without_slots(driver, ptr::null_mut(), Some((operation, code)))
     }
 
-    fn alone(driver: &'static Driver, raw: Raw, unrecorded: Option<(&'static str, Code)>) -> Self {
+    fn without_slots(driver: &'static Driver, raw: Raw, unrecorded: Option<(&'static str, Code)>) -> Self {
         let complete = AtomicBool::new(false);
-        Self(Held::alone(Object { raw, driver, complete, unrecorded, native: None }))
+        Self(SlotHandle::without_slots(Object { raw, driver, complete, unrecorded, native: None }))
     }
 
     /// Why it stands for work that is never known to be complete, if it does.
@@ -159,7 +159,7 @@ impl EventOps for CudaEvent {
         // SAFETY: a live event.
         match unsafe { (self.0.driver.query_event)(self.0.raw) } {
             error::SUCCESS => {
-                // Somebody else's may be recorded anew by them.
+                // The owner of a foreign event may record it anew.
                 if self.0.native.is_some() {
                     self.0.complete.store(true, Ordering::Release);
                 }

@@ -17,10 +17,10 @@ mod memory;
 mod native;
 mod ordered;
 mod pool;
+mod pool_pages;
 mod queue;
 pub mod raw;
 mod sharing;
-mod territory;
 mod vendor;
 
 #[cfg(feature = "kernel")]

@@ -67,7 +67,7 @@ macro_rules! table {
         hip { $($hip_only:ident = $hip_symbol:literal ($($hip_only_argument:ty),*);)* }
         in_order { $($may:ident = $cuda_may:literal | $hip_may:literal ($($may_argument:ty),*);)* }
     ) => {
-        /// What one vendor calls the functions that both have.
+        /// One vendor's names for the functions that both have.
         pub(super) struct Names {
             $(pub(super) $field: &'static str,)*
             $(pub(super) $apart: &'static str,)*
@@ -105,10 +105,10 @@ macro_rules! table {
             /// All or none: an older driver may lack them.
             pub(super) in_order: Option<InOrder>,
             pub(super) pools: Pools,
-            /// What is called through [`adapter`](super::adapter).
+            /// Functions called through [`adapter`](super::adapter).
             pub(super) own: Own,
             pub(super) vendor: &'static Vendor,
-            /// What depends on the version too.
+            /// Functions that depend on the version too.
             pub(super) constants: Constants,
             file: File,
         }
@@ -297,7 +297,7 @@ fn loaded(vendor: &Vendor) -> Option<&'static str> {
     library::loaded(vendor.files)
 }
 
-/// Elsewhere names decide alone.
+/// On other systems only names decide.
 #[cfg(not(target_os = "linux"))]
 fn loaded(_: &Vendor) -> Option<&'static str> {
     None

@@ -17,15 +17,15 @@ use crate::loader::{Code, Driver, Raw};
 use crate::native::{Current, Native};
 use crate::pool::{Pool, Share, Work};
 use crate::queue::{self, CudaQueue};
+use usm_core::ContextState;
 use usm_core::Deferred;
-use usm_core::SharedState as Shared;
-use usm_core::backend::{Block, ContextOps, Counted, DeviceOps, KeepsBooks, PointerInfo, QueueOrder};
+use usm_core::backend::{Block, ContextOps, Counted, DeviceOps, HasContextState, PointerInfo, QueueOrder};
 use usm_core::driver as after;
 use usm_core::driver::Deadline;
-use usm_core::driver::accounts;
+use usm_core::driver::ledgers;
 use usm_core::driver::placed::Placed;
 use usm_core::driver::process;
-use usm_core::driver::roster::Roster;
+use usm_core::driver::queue_list::QueueList;
 use usm_core::{AllocKind, MemoryType};
 use usm_core::{ErrorKind, Result};
 
@@ -35,15 +35,16 @@ const PORTABLE_AND_MAPPED: u32 = 1 | 2;
 /// `CU_MEM_ATTACH_GLOBAL`, `hipMemAttachGlobal`.
 const ATTACH_GLOBAL: u32 = 1;
 
-/// A context over one device. All made here share the device's primary context, hence its pointers.
+/// A context over one device. All contexts made here share the device's primary context, hence its
+/// pointers.
 #[derive(Clone, Debug)]
 pub struct CudaContext(Counted<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    shared: Shared,
+    shared: ContextState,
     deferred: Deferred<Cuda>,
-    roster: Arc<Work>,
+    queue_list: Arc<Work>,
     placed: Placed,
     events: Arc<Events>,
     /// From the first memory of a queue on.
@@ -59,7 +60,7 @@ impl CudaContext {
     /// Over a foreign context, which is borrowed.
     ///
     /// # Safety
-    /// `raw` is a live context over `device`, and outlives whatever is made of the result.
+    /// `raw` is a live context over `device` and outlives everything made of the result.
     pub(super) unsafe fn borrowing(device: &CudaDevice, raw: Raw) -> Self {
         // SAFETY: the caller's promise.
         Self::new(unsafe { Native::borrowing(device, raw) })
@@ -67,14 +68,16 @@ impl CudaContext {
 
     fn new(native: Arc<Native>) -> Self {
         let info = native.device().info();
-        let account = accounts::of(native.driver().vendor.backend, native.driver(), info.ordinal as usize);
-        let roster = Arc::new(Roster::new());
-        let all = Arc::clone(&roster);
+        let ledger = ledgers::of(native.driver().vendor.backend, native.driver(), info.ordinal as usize);
+        let queue_list = Arc::new(QueueList::new());
+        let all = Arc::clone(&queue_list);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.event_after(&[]));
         Self(Counted::new(Inner {
-            shared: Shared::on(info, account).of_library(ptr::from_ref(native.driver()).addr()).idle_by(idle),
+            shared: ContextState::on(info, ledger)
+                .of_library(ptr::from_ref(native.driver()).addr())
+                .idle_by(idle),
             deferred: Deferred::new(),
-            roster,
+            queue_list,
             placed: Placed::new(),
             events: Events::new(&native),
             share: OnceLock::new(),
@@ -107,8 +110,8 @@ impl CudaContext {
         self.0.native.device()
     }
 
-    pub(super) fn roster(&self) -> &Work {
-        &self.0.roster
+    pub(super) fn queue_list(&self) -> &Work {
+        &self.0.queue_list
     }
 
     /// The pool of the device, for memory of queues.
@@ -124,8 +127,8 @@ impl CudaContext {
     fn join_pool(&self) -> Result<&Pool> {
         // The driver may want a context to be there.
         let _current = self.current()?;
-        let share = self.driver().pools.join(self.device(), &self.0.roster)?;
-        // Of several threads one has it made; another's share ends here.
+        let share = self.driver().pools.join(self.device(), &self.0.queue_list)?;
+        // One of several threads makes it; the share of another ends here.
         Ok(self.0.share.get_or_init(|| share).pool())
     }
 
@@ -199,19 +202,19 @@ impl CudaContext {
         }
     }
 
-    /// Where the driver's allocation around a block starts.
+    /// Start of the driver's allocation around a block.
     pub(super) fn driver_base(&self, block: &Block) -> usize {
         self.0.placed.base_of(block)
     }
 
     /// Events after all work that was submitted before.
     pub(super) fn pending(&self) -> Result<Vec<CudaEvent>> {
-        self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
+        self.0.queue_list.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
     }
 }
 
 impl ContextOps<Cuda> for CudaContext {
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &ContextState {
         &self.0.shared
     }
 
@@ -244,10 +247,10 @@ impl ContextOps<Cuda> for CudaContext {
     fn query(&self, address: usize) -> Result<PointerInfo> {
         let driver = self.driver();
         if let Some(ours) = driver.pools.find(address) {
-            // What a trim gave back may have become memory of ours that is of no pool.
+            // Memory that a trim gave back may now be memory of ours that belongs to no pool.
             let of_device = || {
                 let ordinal = self.device().info().ordinal as usize;
-                accounts::of(driver.vendor.backend, driver, ordinal).find_any(address)
+                ledgers::of(driver.vendor.backend, driver, ordinal).find_any(address)
             };
             let (ours, context) = (ours.or_else(of_device), self.0.shared.id());
             return Ok(ours.map_or(PointerInfo::UNKNOWN, |found| PointerInfo { context, ..found }));
@@ -286,12 +289,12 @@ impl ContextOps<Cuda> for CudaContext {
         self.0.synchronize(limit)
     }
 
-    fn settle(&self, limit: Duration) -> Result<()> {
-        self.0.roster.settle(limit, |queue| queue.event_after(&[]))
+    fn report_failures(&self, limit: Duration) -> Result<()> {
+        self.0.queue_list.report_failures(limit, |queue| queue.event_after(&[]))
     }
 
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(CudaEvent)) -> Result<()> {
-        let events = self.0.roster.pending_untold(limit, |queue| queue.event_after(&[]).map(Some))?;
+        let events = self.0.queue_list.pending_unreported(limit, |queue| queue.event_after(&[]).map(Some))?;
         events.into_iter().for_each(visit);
         Ok(())
     }
@@ -299,7 +302,7 @@ impl ContextOps<Cuda> for CudaContext {
 
 impl Inner {
     fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.roster.synchronize(limit, |queue| queue.event_after(&[]))
+        self.queue_list.synchronize(limit, |queue| queue.event_after(&[]))
     }
 
     /// # Safety
@@ -326,8 +329,8 @@ impl Inner {
 }
 
 // SAFETY: a field, moved in when the context was made, and never replaced.
-unsafe impl KeepsBooks for Inner {
-    fn shared(&self) -> &Shared {
+unsafe impl HasContextState for Inner {
+    fn shared(&self) -> &ContextState {
         &self.shared
     }
 }
@@ -339,9 +342,8 @@ impl Drop for Inner {
         let Ok(_inside) = process::ask() else { return };
         let mut deadline = Deadline::after(self.shared.wait_limit());
         let idle = deadline.wait(|left| self.synchronize(left));
-        // Work that timed out may run for ever, and work after which no event could be recorded
-        // goes on unseen. After a fault nothing runs, but the device serves nobody any more either:
-        // there is nothing to give back.
+        // Work that timed out may run for ever, and work without an event goes on unseen. After a
+        // fault no work runs, but the device serves no call either, so nothing can be freed.
         if idle.is_err() {
             after::give_up((Arc::clone(&self.native), self.share.take()));
         }

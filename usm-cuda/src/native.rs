@@ -1,4 +1,4 @@
-//! The driver's contexts: whose they are, and on which threads they are current.
+//! The driver's contexts: their owners, and the threads on which they are current.
 
 use alloc::sync::Arc;
 use core::marker::PhantomData;
@@ -34,7 +34,7 @@ impl Native {
     /// A foreign one.
     ///
     /// # Safety
-    /// `raw` is a live context over `device`, and outlives whatever is made of the result.
+    /// `raw` is a live context over `device` and outlives everything made of the result.
     pub(super) unsafe fn borrowing(device: &CudaDevice, raw: Raw) -> Arc<Self> {
         Arc::new(Self { device: *device, raw, primary: false })
     }
@@ -58,9 +58,8 @@ impl Native {
         unsafe { Current::push(self.driver(), self.raw) }
     }
 
-    /// Makes a call that takes its context from a stream or an event of this one, so that none need
-    /// be current. A driver that wants one all the same refuses it, and is called again with this
-    /// one.
+    /// Makes a call that takes its context from a stream or an event of this one, so that no
+    /// context need be current. If a driver refuses, repeats the call with this context current.
     #[inline]
     pub(super) fn ask(&self, mut call: impl FnMut() -> Code) -> Code {
         match call() {
@@ -88,7 +87,7 @@ impl Drop for Native {
 /// A context is current on this thread, and only there.
 #[derive(Debug)]
 pub(super) struct Current {
-    /// None where it was current before.
+    /// None if the context was already current.
     pushed: Option<Pushed>,
     stays_on_its_thread: PhantomData<*const ()>,
 }
@@ -97,7 +96,7 @@ pub(super) struct Current {
 #[derive(Debug)]
 struct Pushed {
     driver: &'static Driver,
-    /// What was current instead, where that was another one.
+    /// The context that was current before, if it was another one.
     before: Option<Raw>,
 }
 
@@ -113,8 +112,8 @@ impl Current {
         }
     }
 
-    /// Where it cannot be had what was current `before`, the context is pushed too. Apart from the
-    /// question, so that the guard stays in registers where nothing is pushed.
+    /// Also pushes when the previous context is unknown. A separate function, so that the guard
+    /// stays in registers if nothing is pushed.
     ///
     /// # Safety
     /// As [`push`](Self::push).

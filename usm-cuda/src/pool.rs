@@ -1,19 +1,18 @@
-//! The pools that memory of queues comes from: one for each device, of this library's own, made
-//! when the first queue is asked for memory and destroyed with the last context that took some.
+//! The pools of queue memory: one for each device, of this library's own. The first allocation of a
+//! queue makes it, and the last context that took memory destroys it.
 //!
-//! - No other library gets addresses of it, so our books alone say what is at them ([`Territory`]).
-//! - It keeps what was freed, for the next allocation, until something of ours finds no memory: it
-//!   is then trimmed and the call made once more. A call that is refused then too waits for the
-//!   work of all who use the pool, since what was freed counts as used until the host has seen that
-//!   the stream came to it; who lacks no more than what is kept waits for nobody. The driver's own
-//!   default is to give all back at every synchronisation, which a program that waits for each step
-//!   pays with the way to the operating system and back. Whoever wants another threshold has the
-//!   pool's handle ([`raw`](super::raw)). HIP is reported not to heed it.
-//! - It belongs to the device, not to a context, as its memory does: what one context frees the
-//!   next may have, and there is no second pool that holds back what the first wants. The other
-//!   designs: a pool for each context, or queue, holds back what was freed there from all others;
-//!   the device's default pool is shared with all libraries, which set it up as they like and are
-//!   given addresses that we freed.
+//! - No other library gets addresses of it, so only our ledger answers for them ([`PoolPages`]).
+//! - It keeps freed memory for the next allocation. When a call of ours finds no memory, it trims
+//!   the pool and tries again. If that fails too, it waits for the work of all users of the pool,
+//!   because freed memory counts as used until the host has seen the stream reach the free. A
+//!   request that kept memory can satisfy never waits. The driver's default gives all memory back
+//!   at every synchronisation, which costs a program that waits for each step the way to the
+//!   operating system and back. A program that wants another threshold has the pool's handle
+//!   ([`raw`](super::raw)). HIP is reported to ignore it.
+//! - It belongs to the device, not to a context, as its memory does: the next context reuses memory
+//!   that another freed, and no second pool holds memory back. The other designs: a pool for each
+//!   context or queue holds freed memory back from all others; the device's default pool is shared
+//!   with all libraries, which configure it and get addresses that we freed.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -24,15 +23,15 @@ use crate::device::CudaDevice;
 use crate::error;
 use crate::event::CudaEvent;
 use crate::loader::{Code, DeviceId, Driver, InOrder, Raw};
+use crate::pool_pages::PoolPages;
 use crate::queue;
-use crate::territory::Territory;
 use usm_core::Result;
 use usm_core::backend::{DeviceOps, PointerInfo};
-use usm_core::driver::Account;
 use usm_core::driver::Deadline;
-use usm_core::driver::accounts;
+use usm_core::driver::Ledger;
+use usm_core::driver::ledgers;
 use usm_core::driver::process;
-use usm_core::driver::roster::Roster;
+use usm_core::driver::queue_list::QueueList;
 use usm_core::driver::sync::sleeping::Mutex;
 
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`, `hipMemAllocationTypePinned`.
@@ -42,8 +41,8 @@ const ON_DEVICE: i32 = 1;
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`, `hipMemPoolAttrReleaseThreshold`.
 const RELEASE_THRESHOLD: i32 = 4;
 
-/// `CUmemPoolProps`, `hipMemPoolProps`. What was reserved at first and has names since is zero: no
-/// limit, no other usage.
+/// `CUmemPoolProps`, `hipMemPoolProps`. Fields that were once reserved and have names since are
+/// zero: no limit, no other usage.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Properties {
@@ -56,7 +55,7 @@ pub(super) struct Properties {
 }
 
 /// The work of a context that takes memory from a pool.
-pub(super) type Work = Roster<queue::Inner, CudaEvent>;
+pub(super) type Work = QueueList<queue::Inner, CudaEvent>;
 
 /// The pool of a device.
 #[derive(Debug)]
@@ -65,10 +64,9 @@ pub(super) struct Pool {
     device: DeviceId,
     driver: &'static Driver,
     calls: &'static InOrder,
-    territory: Territory,
-    /// Of the device: everything that was allocated from the pool is in them for as long as it has
-    /// an owner.
-    books: Arc<Account>,
+    pool_pages: PoolPages,
+    /// The device's ledger: it has every allocation from the pool as long as that has an owner.
+    ledger: Arc<Ledger>,
 }
 
 // SAFETY: the driver's pools may be used from any thread.
@@ -77,14 +75,14 @@ unsafe impl Send for Pool {}
 unsafe impl Sync for Pool {}
 
 /// The pools of a driver. The lock is held over the calls that make, trim and destroy one, so that
-/// none is trimmed that is gone.
+/// no destroyed pool is trimmed.
 #[derive(Debug)]
-pub(super) struct Pools(Mutex<Vec<Shared>>);
+pub(super) struct Pools(Mutex<Vec<DevicePool>>);
 
 #[derive(Debug)]
-struct Shared {
+struct DevicePool {
     pool: Arc<Pool>,
-    /// Of the contexts that may have memory of it.
+    /// The work of the contexts that may have memory of it.
     members: Vec<Arc<Work>>,
 }
 
@@ -112,8 +110,8 @@ impl Pool {
             error::NOT_SUPPORTED => return Err(unsupported(driver)),
             code => driver.check(driver.names().create_pool, code)?,
         }
-        let books = accounts::of(driver.vendor.backend, driver, device.info().ordinal as usize);
-        let pool = Self { raw, device: id, driver, calls, territory: Territory::new(), books };
+        let ledger = ledgers::of(driver.vendor.backend, driver, device.info().ordinal as usize);
+        let pool = Self { raw, device: id, driver, calls, pool_pages: PoolPages::new(), ledger };
         let mut all = u64::MAX;
         // SAFETY: a live pool; the value is of the attribute's type, and read before the call
         // returns.
@@ -127,14 +125,14 @@ impl Pool {
         }
     }
 
-    /// Once, after the work of all that took memory from it.
+    /// Called once, after the work of all contexts that took memory from it.
     fn destroy(&self) {
         // SAFETY: a live pool, which nobody finds any more. Memory of it that was leaked stays, by
         // the driver's promise. A failure could not be acted on.
         let _ = unsafe { (self.calls.destroy_pool)(self.raw) };
     }
 
-    /// Gives what nothing uses back to the system.
+    /// Gives unused memory back to the system.
     fn trim(&self) {
         // SAFETY: a live pool. A failure leaves it as it was.
         let _ = unsafe { (self.calls.trim_pool)(self.raw, 0) };
@@ -154,7 +152,7 @@ impl Pool {
         // SAFETY: the caller's promise, a live pool, room for the answer.
         let code = unsafe { (self.calls.allocate_in_order)(&raw mut address, bytes, self.raw, stream) };
         if code == error::SUCCESS {
-            self.territory.add(address, bytes);
+            self.pool_pages.add(address, bytes);
         }
         (code, address)
     }
@@ -185,7 +183,7 @@ impl Pools {
             Some(index) => index,
             None => {
                 let pool = Arc::new(Pool::create(device, calls)?);
-                pools.push(Shared { pool, members: Vec::new() });
+                pools.push(DevicePool { pool, members: Vec::new() });
                 pools.len() - 1
             }
         };
@@ -208,19 +206,19 @@ impl Pools {
         }
     }
 
-    /// What the books say of an address of a pool: none where the address is of no pool, nothing
-    /// where what was there has no owner any more.
+    /// The ledger's answer for an address of a pool: `None` if the address is of no pool, `UNKNOWN`
+    /// if its memory has no owner any more.
     pub(super) fn find(&self, address: usize) -> Option<Option<PointerInfo>> {
         let pools = self.0.lock();
-        let of = pools.iter().find(|shared| shared.pool.territory.has(address))?;
-        Some(of.pool.books.find_any(address))
+        let of = pools.iter().find(|shared| shared.pool.pool_pages.has(address))?;
+        Some(of.pool.ledger.find_any(address))
     }
 
     /// Has the pool of a device give back what it keeps, as far as the host has seen that streams
     /// came to the frees. Whether there is a pool.
     #[cold]
     pub(super) fn trim(&self, device: DeviceId) -> bool {
-        // Held over the call, so that the pool is not gone meanwhile.
+        // Held over the call, so that the pool is not destroyed meanwhile.
         let pools = self.0.lock();
         let found = pools.iter().find(|shared| shared.pool.device == device);
         found.inspect(|shared| shared.pool.trim()).is_some()
@@ -230,7 +228,7 @@ impl Pools {
     /// as the time suffices.
     #[cold]
     pub(super) fn wait_for_users(&self, device: DeviceId, mut deadline: Deadline) {
-        let of = |shared: &&Shared| shared.pool.device == device;
+        let of = |shared: &&DevicePool| shared.pool.device == device;
         let members = self.0.lock().iter().find(of).map(|shared| shared.members.clone()).unwrap_or_default();
         for work in &members {
             // Work that failed or goes on keeps its memory; the rest can be had all the same.

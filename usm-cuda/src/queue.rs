@@ -71,8 +71,8 @@ impl Stream {
         self.raw
     }
 
-    /// Whether calls find its context by its handle. They do but for the handles that stand for
-    /// each context's default streams.
+    /// Whether calls find the stream's context by its handle. They do, except for the handles of a
+    /// context's default streams.
     fn says_its_context(&self) -> bool {
         self.owned || self.raw.addr() > MOST_DEFAULT
     }
@@ -120,7 +120,7 @@ impl CudaQueue {
         Ok(Self::known(context, streams))
     }
 
-    /// A queue over a foreign stream, which is borrowed: it is not destroyed.
+    /// A queue over a foreign stream, which is borrowed and not destroyed.
     ///
     /// # Safety
     /// `stream` is a live stream of the native context behind `context`, and outlives the queue,
@@ -134,7 +134,7 @@ impl CudaQueue {
         let inner =
             Inner { context: context.clone(), streams, next: AtomicUsize::new(0), lost: OnceLock::new() };
         let inner = Arc::new(inner);
-        context.roster().remember(&inner);
+        context.queue_list().insert(&inner);
         Self(inner)
     }
 
@@ -176,8 +176,8 @@ impl CudaQueue {
         stream.record(|| calls(stream.raw)).map(|event| self.0.known(event))
     }
 
-    /// As [`submit_calls`](Self::submit_calls), waiting for nothing, for calls that take their
-    /// context from the stream.
+    /// As [`submit_calls`](Self::submit_calls), without events to wait for, for calls that take
+    /// their context from the stream.
     #[inline]
     pub(super) fn submit_by_stream(&self, calls: impl FnOnce(Raw) -> Submitted) -> Result<CudaEvent> {
         self.0.check()?;
@@ -410,6 +410,6 @@ impl Drop for Inner {
             let driver = self.context.driver();
             Some(CudaEvent::unknown(driver, "the last event of a queue", code.unwrap_or(error::UNKNOWN)))
         });
-        self.context.roster().leave(self, Ok(last));
+        self.context.queue_list().remove(self, Ok(last));
     }
 }

@@ -11,12 +11,11 @@
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
-//! Of HIP they are `hipDevice_t`, `hipStream_t`, `hipEvent_t` and a pointer. Its contexts are
-//! deprecated and are no handles here: what stands for one is the number of the device and one
-//! more, both ways.
+//! For HIP they are `hipDevice_t`, `hipStream_t`, `hipEvent_t` and a pointer. HIP's contexts are
+//! deprecated and are no handles here: the device number plus one stands for a context, both ways.
 //!
-//! Driver objects have no count of references, so nothing can be retained. What `as_raw` gives
-//! lives as long as the handle. Work over allocations of this crate goes through
+//! Driver objects have no reference count, so nothing is retained. A handle from `as_raw` lives as
+//! long as its object here. Work over allocations of this crate goes through
 //! [`Queue::submit`](usm_core::Queue::submit), inside it through [`submit`], so that it is ordered.
 
 #![allow(non_camel_case_types, reason = "the names of the driver's header")]
@@ -65,9 +64,8 @@ impl CudaContext {
         self.handle()
     }
 
-    /// A context over a foreign one, which is borrowed. To share the primary context of a device,
-    /// which is what the CUDA runtime uses, none of this is needed:
-    /// [`Context::new`](usm_core::Context::new) retains it.
+    /// A context over a foreign one, which is borrowed. [`Context::new`](usm_core::Context::new)
+    /// shares the primary context of a device, which the CUDA runtime uses, and needs none of this.
     ///
     /// # Safety
     /// `context` is a live `CUcontext` of `backend`'s driver, and outlives the result, its clones
@@ -145,10 +143,10 @@ pub fn device(context: &CudaContext) -> CUdevice {
     context.device().as_raw()
 }
 
-/// The pool that memory of queues comes from, one for all contexts over the device, made where
-/// there is none yet. By default it keeps everything: whoever wants another threshold for what it
-/// keeps, or wants it trimmed, calls the driver. Memory that somebody else allocates from it is
-/// unknown to [`Context::query`] where memory of a queue was before.
+/// The pool of queue memory, one for all contexts over the device, made if there is none yet. By
+/// default it keeps everything; a program that wants another threshold, or a trim, calls the
+/// driver. If other code allocates from it, [`Context::query`] does not know memory at addresses
+/// where memory of a queue was before.
 ///
 /// # Errors
 /// [`ErrorKind::Unsupported`] where there are no pools, [`ErrorKind::Native`] when it cannot be
@@ -195,17 +193,17 @@ pub unsafe fn submit(
     queue.submit(operation, after, call)
 }
 
-/// Memory of somebody else, from `pointer` to the end of the driver's allocation. `owner` keeps it
-/// alive and is dropped after the last use.
+/// Foreign memory, from `pointer` to the end of the driver's allocation. `owner` keeps it alive and
+/// is dropped after the last use.
 ///
 /// # Safety
-/// The memory is live as long as `owner` is not dropped. Access from elsewhere is the caller's to
-/// order.
+/// The memory is live as long as `owner` is not dropped. The caller must order accesses made
+/// outside this crate.
 ///
 /// # Errors
-/// [`ErrorKind::WrongContext`] when the driver knows no allocation at `pointer`, or the query's;
-/// also for an address that was freed here in the order of a queue and that somebody else was given
-/// since, after the pool had given it back to the system.
+/// [`ErrorKind::WrongContext`] when the driver knows no allocation at `pointer`, or the query's.
+/// Also for an address that a queue freed here, that the pool gave back to the system, and that
+/// other code allocated since.
 pub unsafe fn borrow_allocation(
     context: &Context<Cuda>,
     pointer: NonNull<u8>,
@@ -216,13 +214,13 @@ pub unsafe fn borrow_allocation(
     Ok(unsafe { Allocation::foreign(context.clone(), block, owner) })
 }
 
-/// Memory of somebody else that is ours from now on: freed after the last use, by the driver's free
-/// for its kind (`cuMemFreeHost` or `cuMemFree`; not for memory of a pool or of
+/// Foreign memory whose ownership passes to the context: freed after the last use, by the driver's
+/// free for its kind (`cuMemFreeHost` or `cuMemFree`; not for memory of a pool or of
 /// `cuMemHostRegister`).
 ///
 /// # Safety
-/// `pointer` is what `cuMemAlloc`, `cuMemAllocManaged` or `cuMemHostAlloc` gave, not yet freed, and
-/// nobody else uses or frees it.
+/// `pointer` comes from `cuMemAlloc`, `cuMemAllocManaged` or `cuMemHostAlloc`, is not yet freed,
+/// and no other code uses or frees it.
 ///
 /// # Errors
 /// As [`borrow_allocation`]; the memory is then still the caller's.

@@ -1,4 +1,4 @@
-//! What differs from vendor to vendor beside names and signatures: libraries, numbers, words.
+//! Differences between vendors beside names and signatures: libraries, numbers, words.
 //!
 //! From the headers `cuda.h` and `hip_runtime_api.h` (5.0 to 6.2, and 7 in AMD's bindings). Numbers
 //! that are the same in both are beside their use: error codes ([`error`](super::error)),
@@ -23,9 +23,9 @@ pub(super) struct Vendor {
     pub(super) variable: &'static str,
     /// Its files, tried in this order.
     pub(super) files: &'static [&'static str],
-    /// What initialising says beside [`error::NO_DEVICE`] where there is no device.
+    /// Further codes of an initialisation without a device, beside [`error::NO_DEVICE`].
     pub(super) no_usable_device: Code,
-    /// What allowing access to another device says where that cannot be.
+    /// The code for refused access to another device.
     pub(super) no_peer: Code,
     /// Of devices.
     pub(super) company: &'static str,
@@ -108,7 +108,7 @@ pub(super) static AMD: Vendor = Vendor {
         "libamdhip64.so.7",
         "libamdhip64.so.6",
         "libamdhip64.so.5",
-        // Where the loader was not told of it.
+        // Places that the loader does not search.
         "/opt/rocm/lib/libamdhip64.so",
     ],
     // Releases differ; Debian 12's 5.2 says invalid device.
@@ -137,7 +137,7 @@ pub(super) static AMD: Vendor = Vendor {
     },
 };
 
-/// Of 10,000,000 times the major and 100,000 times the minor version, and the patch.
+/// The number is 10,000,000 times the major plus 100,000 times the minor version, plus the patch.
 fn hip_version(version: i32) -> (i32, i32, i32) {
     (version / 10_000_000, version / 100_000 % 100, version % 100_000)
 }

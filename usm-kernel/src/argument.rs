@@ -322,7 +322,7 @@ impl<T: Pod + Send> Parameter for Value<T> {
 /// For global memory [`usage`](Self::usage) names the allocation that [`raw`](Self::raw) lies in,
 /// all elements are aligned and, except for [`Output`], initialised, written arguments say so, and
 /// `Self` holds the borrow (`&` or `&mut`) that excludes conflicting host access while the launch
-/// is submitted. Where it is [`ALONE`](Self::ALONE), nobody else reaches the allocation as long as
+/// is submitted. With [`EXCLUSIVE`](Self::EXCLUSIVE), no other code reaches the allocation while
 /// `Self` lives.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for the kernel parameter `{P}`",
@@ -332,7 +332,7 @@ impl<T: Pod + Send> Parameter for Value<T> {
 )]
 pub unsafe trait Bind<P: Parameter, B: Backend> {
     /// Whether `Self` holds the only borrow of the allocation: a launch then takes no lock for it.
-    const ALONE: bool = false;
+    const EXCLUSIVE: bool = false;
 
     /// What travels to where the kernel runs.
     fn raw(&mut self) -> P::Raw;
@@ -355,7 +355,7 @@ unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Read<T>, B> for &Usm
 
 // SAFETY: as above; a write needs `&mut`.
 unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Write<T>, B> for &mut UsmVec<T, K, B> {
-    const ALONE: bool = true;
+    const EXCLUSIVE: bool = true;
 
     fn raw(&mut self) -> RawSlice<T> {
         RawSlice::new(self.as_mut_ptr(), self.len())
@@ -368,7 +368,7 @@ unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Write<T>, B> for &mu
 
 // SAFETY: as above; the elements need no value.
 unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Output<T>, B> for &mut UninitVec<T, K, B> {
-    const ALONE: bool = true;
+    const EXCLUSIVE: bool = true;
 
     fn raw(&mut self) -> RawSlice<MaybeUninit<T>> {
         RawSlice::new(self.allocation().as_ptr().cast(), self.len())
@@ -381,7 +381,7 @@ unsafe impl<T: Pod + Send + Sync, K: Kind, B: Backend> Bind<Output<T>, B> for &m
 
 // SAFETY: as above.
 unsafe impl<T: AtomicElement, K: Kind, B: Backend> Bind<Atomic<T>, B> for &mut UsmVec<T, K, B> {
-    const ALONE: bool = true;
+    const EXCLUSIVE: bool = true;
 
     fn raw(&mut self) -> RawSlice<T> {
         RawSlice::new(self.as_mut_ptr(), self.len())
@@ -509,9 +509,9 @@ pub unsafe trait Arguments<S: Signature, B: Backend> {
     /// Calls `receive` with the usages of the allocations.
     ///
     /// # Safety
-    /// Usages of arguments that are [`ALONE`](Bind::ALONE) are by [`Usage::alone`]: while `receive`
-    /// runs, nobody else reaches `self` or has called this, and `receive` gives the usages to one
-    /// submission.
+    /// Arguments with [`EXCLUSIVE`](Bind::EXCLUSIVE) give their usages by [`Usage::exclusive`].
+    /// While `receive` runs, no other code reaches `self` or has called this, and `receive` gives
+    /// the usages to one submission.
     unsafe fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R;
 }
 
@@ -584,10 +584,10 @@ macro_rules! signature {
             #[inline]
             unsafe fn with_usages<R>(&self, receive: impl FnOnce(&[Usage<'_, B>]) -> R) -> R {
                 let usages = [$(self.$index.usage().map(|(allocation, access)| {
-                    if $argument::ALONE {
+                    if $argument::EXCLUSIVE {
                         // SAFETY: the argument has the only borrow, and the caller promises that
                         // nobody else has the argument.
-                        unsafe { Usage::alone(allocation, access) }
+                        unsafe { Usage::exclusive(allocation, access) }
                     } else {
                         Usage::of(allocation, access)
                     }

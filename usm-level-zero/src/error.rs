@@ -29,7 +29,7 @@ pub(super) fn native(operation: &'static str, result: ze_result_t) -> Error {
     of(kind).with_native(i64::from(result.0))
 }
 
-/// What the table answers when a call did not do what it was asked.
+/// The table's code for a call that did nothing.
 pub(super) fn call(error: level_zero_sys::Error) -> Error {
     match error {
         level_zero_sys::Error::MissingSymbol { name } => {
@@ -40,7 +40,7 @@ pub(super) fn call(error: level_zero_sys::Error) -> Error {
     }
 }
 
-/// As [`call`], where a driver may not have `operation` at all.
+/// As [`call`], for an `operation` that a driver may lack.
 pub(super) fn optional(operation: &'static str, error: level_zero_sys::Error) -> Error {
     match error {
         level_zero_sys::Error::MissingSymbol { .. }

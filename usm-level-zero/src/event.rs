@@ -1,4 +1,4 @@
-//! Events, used again once nobody needs them: no heap and no driver object for each operation.
+//! Events, reused after their last handle: no heap and no driver object for each operation.
 //!
 //! A driver's event is a place that the device writes to. It may be given to another operation when
 //! its own is complete and every command that waits for it is; queues see to that by
@@ -17,7 +17,7 @@ use usm_core::Result;
 use usm_core::backend::{EventOps, EventStatus};
 use usm_core::driver::poll;
 use usm_core::driver::process;
-use usm_core::driver::slots::{Held, Slots};
+use usm_core::driver::slots::{SlotHandle, Slots};
 use usm_core::driver::sync::{AtomicU32, Ordering, sleeping};
 
 /// Events of one pool of the driver.
@@ -25,7 +25,7 @@ const POOL_SIZE: u32 = 128;
 
 /// An event of Level Zero, shared by all clones of the handle.
 #[derive(Clone, Debug)]
-pub struct LevelZeroEvent(Held<Object>);
+pub struct LevelZeroEvent(SlotHandle<Object>);
 
 /// An event of the driver.
 #[derive(Debug)]
@@ -42,13 +42,13 @@ pub(super) struct Object {
 const PENDING: u32 = ZE_RESULT_NOT_READY.0;
 const COMPLETE: u32 = ZE_RESULT_SUCCESS.0;
 
-/// Where an event lies, which is kept as long as the event.
+/// The pool that an event lies in, kept as long as the event.
 #[derive(Debug)]
 #[expect(dead_code, reason = "kept for their drop")]
 enum Place {
     Pool(Arc<Pool>),
     Context(Arc<Native>),
-    /// Somebody else's is not destroyed.
+    /// A foreign event is not destroyed.
     Elsewhere,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Events {
     slots: Slots<Object>,
     native: Arc<Native>,
     sort: Sort,
-    /// The last pool, with the places taken of it. Held over calls of the driver.
+    /// The last pool, with the number of places taken. Held over calls of the driver.
     pool: sleeping::Mutex<Option<(Arc<Pool>, u32)>>,
 }
 
@@ -108,7 +108,7 @@ impl Events {
             // SAFETY: a live event that no command refers to any more.
             unsafe { self.native.functions().zeEventHostReset(used.raw) }.map_err(error::call)?;
         }
-        // Nobody else has it.
+        // No other handle exists.
         used.state.store(PENDING, Ordering::Relaxed);
         Ok(LevelZeroEvent(used))
     }
@@ -117,7 +117,7 @@ impl Events {
     fn create(&self) -> Result<Object> {
         let mut raw = ze_event_handle_t::NULL;
         let functions = self.native.functions();
-        // What an event follows is visible to the host and to every command after it.
+        // Memory effects before an event are visible to the host and to every command after it.
         let (signal, wait) = (ZE_EVENT_SCOPE_FLAG_HOST, ZE_EVENT_SCOPE_FLAG_DEVICE);
         let (created, place) = match self.sort {
             Sort::Counting => {
@@ -206,22 +206,21 @@ impl LevelZeroEvent {
     /// # Safety
     /// `event` is live as long as the result and its clones, and what waits for them.
     pub(super) unsafe fn borrowing(functions: &'static Functions, event: ze_event_handle_t) -> Self {
-        Self::alone(functions, event, PENDING)
+        Self::without_slots(functions, event, PENDING)
     }
 
-    /// Of work after which no event can be had: it is never known to be complete. With the code of
-    /// the failure.
+    /// Stands for work that has no event: never known to be complete. Has the code of the failure.
     pub(super) fn unknown(functions: &'static Functions, code: Option<i64>) -> Self {
         let code = code.and_then(|code| u32::try_from(code).ok()).unwrap_or(ZE_RESULT_ERROR_UNKNOWN.0);
-        Self::alone(functions, ze_event_handle_t::NULL, code)
+        Self::without_slots(functions, ze_event_handle_t::NULL, code)
     }
 
-    fn alone(functions: &'static Functions, raw: ze_event_handle_t, state: u32) -> Self {
+    fn without_slots(functions: &'static Functions, raw: ze_event_handle_t, state: u32) -> Self {
         let (state, place) = (AtomicU32::new(state), Place::Elsewhere);
-        Self(Held::alone(Object { raw, functions, state, place }))
+        Self(SlotHandle::without_slots(Object { raw, functions, state, place }))
     }
 
-    /// Of an operation that is under way although nothing will signal this: it is never complete.
+    /// Stands for a running operation that will signal nothing: it is never complete.
     pub(super) fn fail(&self, error: &Error) {
         let code = match error {
             Error::Call { result, .. } => result.0,
@@ -242,8 +241,7 @@ impl LevelZeroEvent {
         self.0.raw
     }
 
-    /// What a command that follows it waits for; none where the driver was seen to say that it is
-    /// complete.
+    /// The handle that a command after it waits for; none if the driver has reported it complete.
     pub(super) fn awaited(&self) -> Option<ze_event_handle_t> {
         (self.0.state.load(Ordering::Acquire) != COMPLETE).then_some(self.0.raw)
     }

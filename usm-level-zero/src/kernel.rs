@@ -312,7 +312,7 @@ impl Kernel {
         Ok(ze_group_count_t { groupCountX: x, groupCountY: y, groupCountZ: z })
     }
 
-    /// What the driver suggests, where it divides the range; else one item.
+    /// The driver's suggestion if it divides the range, otherwise one item.
     fn suggested(&self, [x, y, z]: [u32; 3]) -> Result<[u32; 3], Error> {
         let mut sizes = [1_u32; 3];
         let [sx, sy, sz] = &mut sizes;

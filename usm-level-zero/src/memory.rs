@@ -15,14 +15,14 @@ use crate::device::{self, LevelZeroDevice};
 use crate::error;
 use crate::event::{Events, LevelZeroEvent};
 use crate::queue::{self, LevelZeroQueue, Parked};
+use usm_core::ContextState;
 use usm_core::Deferred;
-use usm_core::SharedState as Shared;
 use usm_core::backend::{Block, ContextOps, DeviceOps, PointerInfo, QueueOrder};
 use usm_core::driver::Deadline;
-use usm_core::driver::accounts;
+use usm_core::driver::ledgers;
 use usm_core::driver::placed::Placed;
 use usm_core::driver::process;
-use usm_core::driver::roster::Roster;
+use usm_core::driver::queue_list::QueueList;
 use usm_core::driver::sync::sleeping::Mutex;
 use usm_core::driver::{self as after, After};
 use usm_core::{AllocKind, BackendKind, MemoryType};
@@ -34,7 +34,7 @@ use usm_core::{ErrorKind, Result};
 pub(super) struct Native {
     device: LevelZeroDevice,
     raw: ze_context_handle_t,
-    /// Somebody else's context is not destroyed.
+    /// A foreign context is not destroyed.
     owned: bool,
 }
 
@@ -88,11 +88,11 @@ pub struct LevelZeroContext(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    shared: Shared,
+    shared: ContextState,
     deferred: Deferred<LevelZero>,
-    roster: Arc<Roster<queue::Inner, LevelZeroEvent>>,
+    queue_list: Arc<QueueList<queue::Inner, LevelZeroEvent>>,
     placed: Placed,
-    /// What queues that are gone left behind.
+    /// The lists and events of dropped queues.
     parking: After<Parked, LevelZeroEvent>,
     pooled: Arc<Events>,
     counting: Option<Arc<Events>>,
@@ -116,16 +116,16 @@ impl LevelZeroContext {
 
     fn new(native: Arc<Native>) -> Self {
         let device = native.device.handle();
-        let account = accounts::of(BackendKind::LevelZero, native.device.library(), device.0.addr());
-        let roster = Arc::new(Roster::new());
-        let all = Arc::clone(&roster);
+        let ledger = ledgers::of(BackendKind::LevelZero, native.device.library(), device.0.addr());
+        let queue_list = Arc::new(QueueList::new());
+        let all = Arc::clone(&queue_list);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.end(&[]));
         let inner = Arc::new(Inner {
-            shared: Shared::on(native.device.info(), account)
+            shared: ContextState::on(native.device.info(), ledger)
                 .of_library(native.device.driver().0.addr())
                 .idle_by(idle),
             deferred: Deferred::new(),
-            roster,
+            queue_list,
             placed: Placed::new(),
             parking: After::new(),
             pooled: Events::pooled(&native),
@@ -153,8 +153,8 @@ impl LevelZeroContext {
         &self.0.native.device
     }
 
-    pub(super) fn roster(&self) -> &Roster<queue::Inner, LevelZeroEvent> {
-        &self.0.roster
+    pub(super) fn queue_list(&self) -> &QueueList<queue::Inner, LevelZeroEvent> {
+        &self.0.queue_list
     }
 
     /// Events for every list.
@@ -223,19 +223,19 @@ impl LevelZeroContext {
         Ok(pointer)
     }
 
-    /// Where the driver's allocation around a block starts.
+    /// Start of the driver's allocation around a block.
     pub(super) fn driver_base(&self, block: &Block) -> usize {
         self.0.placed.base_of(block)
     }
 
     /// Events after all work that was submitted before.
     pub(super) fn pending(&self) -> Result<Vec<LevelZeroEvent>> {
-        self.0.roster.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
+        self.0.queue_list.pending(self.0.shared.wait_limit(), |queue| queue.unfinished())
     }
 }
 
 impl ContextOps<LevelZero> for LevelZeroContext {
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &ContextState {
         &self.0.shared
     }
 
@@ -312,19 +312,19 @@ impl ContextOps<LevelZero> for LevelZeroContext {
     }
 
     fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.0.roster.synchronize(limit, |queue| queue.end(&[]))?;
+        self.0.queue_list.synchronize(limit, |queue| queue.end(&[]))?;
         self.0.parking.collect(drop);
         Ok(())
     }
 
-    fn settle(&self, limit: Duration) -> Result<()> {
-        self.0.roster.settle(limit, |queue| queue.end(&[]))?;
+    fn report_failures(&self, limit: Duration) -> Result<()> {
+        self.0.queue_list.report_failures(limit, |queue| queue.end(&[]))?;
         self.0.parking.collect(drop);
         Ok(())
     }
 
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(LevelZeroEvent)) -> Result<()> {
-        let events = self.0.roster.pending_untold(limit, |queue| queue.end(&[]).map(Some))?;
+        let events = self.0.queue_list.pending_unreported(limit, |queue| queue.end(&[]).map(Some))?;
         events.into_iter().for_each(visit);
         Ok(())
     }

@@ -42,7 +42,7 @@ pub(super) struct Inner {
     work: Mutex<Work>,
 }
 
-/// Where a command goes: the list, the event that it signals and those that it waits for.
+/// Destination of a command: the list, the event that it signals and the events that it waits for.
 pub(super) struct Command<'c> {
     pub(super) functions: &'c Functions,
     pub(super) list: ze_command_list_handle_t,
@@ -51,10 +51,10 @@ pub(super) struct Command<'c> {
     pub(super) waits: *mut ze_event_handle_t,
 }
 
-/// What a queue of the driver keeps.
+/// The work that a queue of the driver keeps.
 pub(super) type Work = super::work::Work<LevelZeroEvent, ze_event_handle_t>;
 
-/// What such a queue left behind.
+/// The remains of such a queue.
 pub(super) type Parked = work::Parked<List, LevelZeroEvent, ze_event_handle_t>;
 
 pub(super) type Answer = core::result::Result<ze_result_t, Error>;
@@ -111,7 +111,7 @@ impl LevelZeroQueue {
         let (context, events) = (context.clone(), Arc::clone(events));
         let (list, work) = (ManuallyDrop::new(list), Mutex::new(Work::new()));
         let inner = Arc::new(Inner { context, order, ordered, events, list, work });
-        inner.context.roster().remember(&inner);
+        inner.context.queue_list().insert(&inner);
         Self(inner)
     }
 
@@ -260,9 +260,9 @@ impl Inner {
         self.order == QueueOrder::InOrder && !self.ordered
     }
 
-    /// Appends by `append`, which gives list, event and waits, all of them live while it runs, to
-    /// one append function. Calling that is its part to prove; what it does not append signals no
-    /// event, and whoever waits finds the limit.
+    /// Appends by `append`, which passes list, event and waits, all of them live while it runs, to
+    /// one append function; that call is for `append` to prove. If it appends nothing, nothing
+    /// signals the event, and a wait for it times out.
     fn submit(
         &self,
         after: &[LevelZeroEvent],
@@ -360,12 +360,12 @@ impl Drop for Inner {
         let work = core::mem::replace(self.work.get_mut(), Work::new());
         // SAFETY: the queue ends here, nothing uses its list through it afterwards.
         let list = unsafe { ManuallyDrop::take(&mut self.list) };
-        let roster = self.context.roster();
+        let queue_list = self.context.queue_list();
         if last.is_some() {
             let operations = work.operations();
             self.context.parking().push(Parked { work, list }, operations);
             self.context.parking().collect(drop);
         }
-        roster.leave(self, Ok(last));
+        queue_list.remove(self, Ok(last));
     }
 }

@@ -10,9 +10,9 @@
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
-//! Level Zero objects have no count of references, so nothing can be retained. What `as_raw` gives
-//! lives as long as the handle; an event is used again for another operation afterwards. A list
-//! takes one thread at a time. Work over allocations of this crate goes through
+//! Level Zero objects have no reference count, so nothing is retained. A handle from `as_raw` lives
+//! as long as its object here; an event is reused for another operation afterwards. A list takes
+//! one thread at a time. Work over allocations of this crate goes through
 //! [`Queue::submit`](usm_core::Queue::submit), inside it through [`submit`], so that it is ordered.
 
 use alloc::boxed::Box;
@@ -167,12 +167,12 @@ pub unsafe fn submit(
     })
 }
 
-/// USM memory of somebody else, from `pointer` to the end of the driver's allocation. `owner` keeps
-/// it alive and is dropped after the last use.
+/// Foreign USM memory, from `pointer` to the end of the driver's allocation. `owner` keeps it alive
+/// and is dropped after the last use.
 ///
 /// # Safety
-/// The memory is live as long as `owner` is not dropped. Access from elsewhere is the caller's to
-/// order.
+/// The memory is live as long as `owner` is not dropped. The caller must order accesses made
+/// outside this crate.
 ///
 /// # Errors
 /// [`ErrorKind::WrongContext`] when `pointer` is no USM pointer of the context, or the query's.
@@ -186,10 +186,11 @@ pub unsafe fn borrow_allocation(
     Ok(unsafe { Allocation::foreign(context.clone(), block, owner) })
 }
 
-/// USM memory of somebody else that is ours from now on: freed by `zeMemFree` after the last use.
+/// Foreign USM memory whose ownership passes to the context: `zeMemFree` frees it after the last
+/// use.
 ///
 /// # Safety
-/// `pointer` is what an allocation function of the context gave, not yet freed, and nobody else
+/// `pointer` comes from an allocation function of the context, is not yet freed, and no other code
 /// uses or frees it.
 ///
 /// # Errors

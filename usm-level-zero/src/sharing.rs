@@ -38,9 +38,8 @@ impl Drop for LevelZeroIpcMemory {
     }
 }
 
-/// What travels is the driver's handle. Older drivers put a file descriptor into it, which means
-/// something in the process that exported it, and in one that got the descriptor passed under the
-/// same number.
+/// The driver's handle travels. Older drivers put a file descriptor into it, which is valid in the
+/// process that exported it and in one that received the descriptor under the same number.
 impl Ipc<Self> for LevelZero {
     type Opened = LevelZeroIpcMemory;
 

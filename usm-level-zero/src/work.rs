@@ -1,4 +1,4 @@
-//! What a queue keeps: its list, and the events that commands of the list refer to until they have
+//! The work of a queue: its list, and the events that commands of the list refer to until they have
 //! run.
 //!
 //! The driver does not keep what commands refer to. Nothing here names the driver but what is at
@@ -34,7 +34,7 @@ enum Kept<E> {
     Operation(E),
 }
 
-/// What a queue left behind: its list, and the events that commands of it may still refer to.
+/// The remains of a dropped queue: its list, and the events that its commands may still refer to.
 #[derive(Debug)]
 #[expect(dead_code, reason = "kept for their drop")]
 pub(super) struct Parked<L, E, R> {
@@ -118,7 +118,7 @@ impl<E: EventOps + Clone, R> Work<E, R> {
 pub(super) struct List {
     pub(super) raw: ze_command_list_handle_t,
     pub(super) native: Arc<Native>,
-    /// Somebody else's list is not destroyed.
+    /// A foreign list is not destroyed.
     pub(super) owned: bool,
 }
 

@@ -153,7 +153,10 @@ impl Drop for MemRef {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: `self` owns a reference and is not used again.
-        unsafe { MemInfo::release_from_rust(self.0) }
+        if unsafe { MemInfo::release_is_last(self.0) } {
+            // SAFETY: that was the last reference.
+            panics::through(|| unsafe { MemInfo::destroy(self.0) });
+        }
     }
 }
 

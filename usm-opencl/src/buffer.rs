@@ -20,8 +20,8 @@ const COPY_HOST_PTR: Bits = 1 << 5;
 #[derive(Debug)]
 pub struct OpenClBuffer {
     handle: Handle,
-    /// Of [`Buffers::place`](usm_core::backend::Buffers::place): a part of another object is at an
-    /// offset in that.
+    /// For [`Buffers::place`](usm_core::backend::Buffers::place): a part of another object lies at
+    /// an offset in that.
     pub(super) place: (usize, usize),
 }
 
@@ -41,8 +41,8 @@ impl OpenClBuffer {
     }
 }
 
-/// Zeros of the process that buffers are made of. Where the system gives them page by page, reading
-/// them takes no memory.
+/// Zeros that new buffers are copied from. Where the system maps them page by page, reading them
+/// takes no memory.
 struct Zeros {
     first: NonNull<u8>,
     layout: Layout,
@@ -86,7 +86,7 @@ impl Buffers<Self> for OpenCl {
     fn create(context: &OpenClContext, size: usize) -> Result<OpenClBuffer> {
         let library = context.library();
         let exhausted = ErrorKind::OutOfMemory { memory_type: MemoryType::Buffer, requested: size as u64 };
-        // A fill needs a queue, a wait and its limit; the copy is over when the call returns.
+        // A fill needs a queue, a wait and its limit; the copy is complete when the call returns.
         let out_of_memory = || error::of(exhausted);
         let own;
         let zeros = if let Some(kept) = Zeros::kept(size) {

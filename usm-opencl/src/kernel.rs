@@ -368,8 +368,7 @@ impl OpenClFunction {
         match qualifier {
             ADDRESS_GLOBAL | ADDRESS_CONSTANT if status == SUCCESS => Shape::Pointer,
             ADDRESS_LOCAL if status == SUCCESS => Shape::Local,
-            // A value's size is known by the runtime alone, which compares it when the argument is
-            // set.
+            // Only the runtime knows a value's size; it compares it when the argument is set.
             _ => Shape::Unknown,
         }
     }

@@ -11,13 +11,13 @@ use crate::device::{self, OpenClDevice};
 use crate::error::{self, check, object};
 use crate::loader::{Handle, Library, Status, Usm};
 use crate::queue::{self, OpenClEvent, OpenClQueue};
+use usm_core::ContextState;
 use usm_core::Deferred;
-use usm_core::SharedState as Shared;
-use usm_core::backend::{Block, ContextOps, Counted, DeviceOps, KeepsBooks, PointerInfo, QueueOrder};
-use usm_core::driver::accounts;
+use usm_core::backend::{Block, ContextOps, Counted, DeviceOps, HasContextState, PointerInfo, QueueOrder};
+use usm_core::driver::ledgers;
 use usm_core::driver::placed::Placed;
 use usm_core::driver::process;
-use usm_core::driver::roster::Roster;
+use usm_core::driver::queue_list::QueueList;
 use usm_core::{AllocKind, BackendKind, MemoryType};
 use usm_core::{ErrorKind, Result};
 
@@ -39,9 +39,9 @@ pub struct OpenClContext(Counted<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    shared: Shared,
+    shared: ContextState,
     deferred: Deferred<OpenCl>,
-    roster: Arc<Roster<queue::Inner, OpenClEvent>>,
+    queue_list: Arc<QueueList<queue::Inner, OpenClEvent>>,
     placed: Placed,
     device: OpenClDevice,
     context: Handle,
@@ -65,14 +65,14 @@ impl OpenClContext {
     }
 
     pub(super) fn new(device: OpenClDevice, context: Handle) -> Self {
-        let account = accounts::of(BackendKind::OpenCl, device.library(), device.as_raw().addr());
-        let roster = Arc::new(Roster::new());
-        let all = Arc::clone(&roster);
+        let ledger = ledgers::of(BackendKind::OpenCl, device.library(), device.as_raw().addr());
+        let queue_list = Arc::new(QueueList::new());
+        let all = Arc::clone(&queue_list);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.marker(&[]));
         Self(Counted::new(Inner {
-            shared: Shared::on(device.info(), account).idle_by(idle),
+            shared: ContextState::on(device.info(), ledger).idle_by(idle),
             deferred: Deferred::new(),
-            roster,
+            queue_list,
             placed: Placed::new(),
             device,
             context,
@@ -91,8 +91,8 @@ impl OpenClContext {
         &self.0.device
     }
 
-    pub(super) fn roster(&self) -> &Roster<queue::Inner, OpenClEvent> {
-        &self.0.roster
+    pub(super) fn queue_list(&self) -> &QueueList<queue::Inner, OpenClEvent> {
+        &self.0.queue_list
     }
 
     pub(super) fn usm(&self) -> Result<&Usm> {
@@ -139,7 +139,7 @@ impl OpenClContext {
 }
 
 impl ContextOps<OpenCl> for OpenClContext {
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &ContextState {
         &self.0.shared
     }
 
@@ -201,15 +201,15 @@ impl ContextOps<OpenCl> for OpenClContext {
     }
 
     fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.0.roster.synchronize(limit, |queue| queue.marker(&[]))
+        self.0.queue_list.synchronize(limit, |queue| queue.marker(&[]))
     }
 
-    fn settle(&self, limit: Duration) -> Result<()> {
-        self.0.roster.settle(limit, |queue| queue.marker(&[]))
+    fn report_failures(&self, limit: Duration) -> Result<()> {
+        self.0.queue_list.report_failures(limit, |queue| queue.marker(&[]))
     }
 
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(OpenClEvent)) -> Result<()> {
-        let events = self.0.roster.pending_untold(limit, |queue| queue.marker(&[]).map(Some))?;
+        let events = self.0.queue_list.pending_unreported(limit, |queue| queue.marker(&[]).map(Some))?;
         events.into_iter().for_each(visit);
         Ok(())
     }
@@ -255,8 +255,8 @@ impl Inner {
 }
 
 // SAFETY: a field, moved in when the context was made, and never replaced.
-unsafe impl KeepsBooks for Inner {
-    fn shared(&self) -> &Shared {
+unsafe impl HasContextState for Inner {
+    fn shared(&self) -> &ContextState {
         &self.shared
     }
 }

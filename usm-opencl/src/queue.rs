@@ -29,35 +29,35 @@ const TO_DEVICE: Bits = 0;
 /// `CL_FALSE`: the call does not wait.
 pub(super) const NON_BLOCKING: u32 = 0;
 
-/// Queues whose handles are gone, for the whole process: one may outlive its context's last handle.
+/// Queues whose handles were dropped, for the whole process: one may outlive its context's last
+/// handle.
 static RETIRED: After<Arc<Handle>, Rested<OpenClEvent>> = After::new();
 
 /// An OpenCL command queue.
 #[derive(Clone, Debug)]
 pub struct OpenClQueue(Arc<Inner>);
 
-/// In cache lines of its own, as what each launch writes: beside it in the heap lies what the
-/// runtime's threads write.
+/// In cache lines of its own: each launch writes it, and the runtime's threads write its neighbours
+/// in the heap.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Inner {
     handle: Arc<Handle>,
     context: OpenClContext,
     order: QueueOrder,
-    /// Of an in-order queue. Held over a call of the driver, which may take its time: a lock that
-    /// sleeps.
-    line: Mutex<Line>,
+    /// For an in-order queue. Held over a call of the driver, which may be long: a sleeping lock.
+    chain: Mutex<SubmissionChain>,
     /// Whether work may have been submitted to an out-of-order queue through this handle.
     used: AtomicBool,
 }
 
-/// The end of an in-order queue.
+/// The last operations of an in-order queue.
 #[derive(Debug, Default)]
-struct Line {
+struct SubmissionChain {
     /// Event of the last operation. The next one names it, so that a failure is passed on.
     last: Option<OpenClEvent>,
-    /// Event of the operation before the last. Where nobody else has it, the next operation takes
-    /// its place in the heap.
+    /// Event of the operation before the last. If it has no other handle, the next operation reuses
+    /// its heap block.
     spare: Option<OpenClEvent>,
 }
 
@@ -70,13 +70,13 @@ pub struct OpenClEvent(Arc<EventInner>);
 #[repr(align(64))]
 struct EventInner {
     handle: Handle,
-    /// Work that was not flushed may never start; whoever first asks for the event flushes its
-    /// queue. A foreign event may have none.
+    /// Work that was not flushed may never start; the first query of the event flushes its queue. A
+    /// foreign event may have none.
     queue: Option<Arc<Handle>>,
     flushed: AtomicBool,
-    /// Events set by a program that the operation follows, at whatever distance. Intel's CPU
-    /// runtime forgets that one of them failed: what waited for it is complete then, whether it ran
-    /// or not.
+    /// Events set by a program that the operation follows, directly or not. Intel's CPU runtime
+    /// forgets that one of them failed: an operation that waited for it is then complete, whether
+    /// it ran or not.
     fate: Fate,
 }
 
@@ -105,10 +105,10 @@ impl OpenClQueue {
             handle: Arc::new(handle),
             context: context.clone(),
             order,
-            line: Mutex::default(),
+            chain: Mutex::default(),
             used: AtomicBool::new(false),
         });
-        context.roster().remember(&inner);
+        context.queue_list().insert(&inner);
         Self(inner)
     }
 
@@ -116,15 +116,15 @@ impl OpenClQueue {
         self.0.handle.library()
     }
 
-    /// For who may submit work of their own.
+    /// The native queue for callers that submit work themselves.
     pub(super) fn native_for_use(&self) -> &Handle {
         self.0.used.store(true, Ordering::Relaxed);
         &self.0.handle
     }
 
     /// Submits by `call`, which gets the queue, the USM functions, the wait list and the place of
-    /// the new event: all of them valid while it runs. Calling the runtime with them is its part to
-    /// prove; what it writes to that place is an event that the caller owns.
+    /// the new event: all of them valid while it runs. The closure proves its own call of the
+    /// runtime. It writes an event that the caller owns to that place.
     pub(super) fn submit_usm(
         &self,
         operation: &'static str,
@@ -221,11 +221,11 @@ impl Inner {
     ) -> Result<OpenClEvent> {
         let in_order = self.order == QueueOrder::InOrder;
         // Held over the call, so that two threads cannot both name the same predecessor.
-        let mut line = in_order.then(|| self.line.lock());
+        let mut chain = in_order.then(|| self.chain.lock());
         if !in_order && !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
-        let before = line.as_ref().and_then(|line| line.last.as_ref());
+        let before = chain.as_ref().and_then(|chain| chain.last.as_ref());
         let follows = !after.is_empty() || before.is_some_and(|before| before.0.fate.is_some());
         let fate = if follows { fate(after.iter().chain(before))? } else { None };
         let (only, many);
@@ -243,8 +243,8 @@ impl Inner {
         let library = self.handle.library();
         // SAFETY: an event that `call` was given by the runtime, with a reference that is ours.
         let handle = unsafe { Handle::new(library, raw, library.release_event) };
-        Ok(match &mut line {
-            Some(line) => line.follow(handle, self, fate),
+        Ok(match &mut chain {
+            Some(chain) => chain.follow(handle, self, fate),
             None => OpenClEvent::known(handle, Some(Arc::clone(&self.handle)), fate),
         })
     }
@@ -273,7 +273,7 @@ impl Inner {
     }
 }
 
-impl Line {
+impl SubmissionChain {
     /// The event of a new last operation.
     fn follow(&mut self, handle: Handle, queue: &Inner, fate: Fate) -> OpenClEvent {
         let event = match self.spare.take() {
@@ -286,12 +286,12 @@ impl Line {
 }
 
 impl Drop for Inner {
-    /// A queue's work outlives it; the context remembers what to wait for, and the queue is
-    /// released well after it.
+    /// A queue's work outlives it. The context keeps its last event to wait for, and the queue is
+    /// released well after that.
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
         RETIRED.collect(drop);
-        let last = match self.line.get_mut().last.take() {
+        let last = match self.chain.get_mut().last.take() {
             Some(event) => Ok(Some(event)),
             None if self.order == QueueOrder::OutOfOrder && *self.used.get_mut() => {
                 self.marker(&[]).map(Some)
@@ -304,7 +304,7 @@ impl Drop for Inner {
             // When it may be released is not known any more.
             Err(_) => core::mem::forget(Arc::clone(&self.handle)),
         }
-        self.context.roster().leave(self, last);
+        self.context.queue_list().remove(self, last);
     }
 }
 
@@ -318,8 +318,8 @@ impl OpenClEvent {
         Self(Arc::new(EventInner { handle, queue, flushed: AtomicBool::new(false), fate }))
     }
 
-    /// Another event of the same queue, in the place of this one where nobody else has that: its
-    /// reference is given back to the runtime then.
+    /// Another event of the same queue. Reuses this one's heap block if it has no other handle, and
+    /// gives this one's reference back to the runtime.
     fn again(mut self, handle: Handle, queue: &Inner, fate: Fate) -> Self {
         match Arc::get_mut(&mut self.0) {
             Some(inner) => {
@@ -339,7 +339,7 @@ impl OpenClEvent {
         }
     }
 
-    /// What waits for it without a limit; none where a program decides when it ends.
+    /// Waits for it without a limit; none for an event that the program sets.
     fn blocking(&self) -> Option<waiter::Blocking> {
         let is_up_to_a_program = self.0.queue.is_none() || self.0.fate.is_some();
         let event = self.clone();
@@ -367,7 +367,7 @@ impl OpenClEvent {
     }
 }
 
-/// What an operation behind these events follows of those that programs set, or the error of one
+/// The events set by a program that an operation after these events follows, or the error of one
 /// that failed already.
 fn fate<'e>(events: impl Iterator<Item = &'e OpenClEvent>) -> Result<Fate> {
     let mut pending: Vec<OpenClEvent> = Vec::new();

@@ -11,9 +11,9 @@
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
-//! What `as_raw` gives has no reference of its own and lives as long as the handle. Work over
-//! allocations of this crate goes through [`Queue::submit`](usm_core::Queue::submit), inside it
-//! through [`submit`], so that it is ordered.
+//! A handle from `as_raw` has no reference of its own and lives as long as its object here. Work
+//! over allocations of this crate goes through [`Queue::submit`](usm_core::Queue::submit), inside
+//! it through [`submit`], so that it is ordered.
 
 #![allow(non_camel_case_types, reason = "the names of the OpenCL headers")]
 
@@ -279,12 +279,12 @@ pub unsafe fn submit(
     queue.submit(operation, after, call)
 }
 
-/// USM memory of somebody else, from `pointer` to the end of the runtime's allocation. `owner`
-/// keeps it alive and is dropped after the last use.
+/// Foreign USM memory, from `pointer` to the end of the runtime's allocation. `owner` keeps it
+/// alive and is dropped after the last use.
 ///
 /// # Safety
-/// The memory is live as long as `owner` is not dropped. Access from elsewhere is the caller's to
-/// order.
+/// The memory is live as long as `owner` is not dropped. The caller must order accesses made
+/// outside this crate.
 ///
 /// # Errors
 /// [`ErrorKind::WrongContext`] when `pointer` is no USM pointer of the context, or the query's.
@@ -298,12 +298,12 @@ pub unsafe fn borrow_allocation(
     Ok(unsafe { Allocation::foreign(context.clone(), block, owner) })
 }
 
-/// USM memory of somebody else that is ours from now on: freed by `clMemFreeINTEL` after the last
-/// use.
+/// Foreign USM memory whose ownership passes to the context: `clMemFreeINTEL` frees it after the
+/// last use.
 ///
 /// # Safety
-/// `pointer` is what an allocation function of the extension gave, not yet freed, and nobody else
-/// uses or frees it.
+/// `pointer` comes from an allocation function of the extension, is not yet freed, and no other
+/// code uses or frees it.
 ///
 /// # Errors
 /// As [`borrow_allocation`]; the memory is then still the caller's.
@@ -313,11 +313,11 @@ pub unsafe fn take_allocation(context: &Context<OpenCl>, pointer: NonNull<u8>) -
     Ok(unsafe { Allocation::taken(context.clone(), block) })
 }
 
-/// A buffer of somebody else, retained until its last use here.
+/// A foreign buffer, retained until its last use here.
 ///
 /// # Safety
-/// As [`OpenClBuffer::from_raw`]. Access from elsewhere is the caller's to order, also through
-/// another memory object over the same bytes.
+/// As [`OpenClBuffer::from_raw`]. The caller must order accesses made outside this crate, also
+/// through another memory object over the same bytes.
 ///
 /// # Errors
 /// As there.
@@ -328,12 +328,12 @@ pub unsafe fn borrow_buffer(context: &Context<OpenCl>, buffer: cl_mem) -> Result
     Ok(unsafe { Buffer::foreign(context.clone(), raw, size) })
 }
 
-/// A buffer of somebody else that is ours from now on, with the caller's reference: in the
-/// context's books, released after its last use.
+/// A foreign buffer whose ownership, with the caller's reference, passes to the context: the ledger
+/// counts it, and it is released after its last use.
 ///
 /// # Safety
-/// As [`OpenClBuffer::from_raw`]; one reference is the caller's and given away, and nobody else
-/// uses the buffer.
+/// As [`OpenClBuffer::from_raw`]; the caller gives one reference away, and no other code uses the
+/// buffer.
 ///
 /// # Errors
 /// As there; the reference is then still the caller's.

@@ -50,7 +50,7 @@ impl DpctlDevice {
         &self.handle
     }
 
-    /// Whether memory of `kind` can be asked for without the library throwing.
+    /// Whether a request for memory of `kind` does not make the library throw.
     pub(super) fn allocates(&self, kind: AllocKind) -> bool {
         self.info.capabilities.of(kind).contains(AccessFlags::ACCESS) && kind != AllocKind::Unknown
     }
@@ -113,8 +113,8 @@ fn ordinal(device: &Handle) -> Result<u32> {
     Ok(position)
 }
 
-/// What a function of the library's table for devices says of one: such functions ask for a live
-/// device and nothing else.
+/// The answer of a function of the library's device table: such functions take a live device and
+/// nothing else.
 fn ask<T>(device: &Handle, get: unsafe extern "C" fn(Raw) -> T) -> T {
     // SAFETY: a live device reference.
     unsafe { get(device.raw()) }
@@ -169,9 +169,9 @@ fn describe(device: &Handle, ordinal: u32) -> DeviceInfo {
     info
 }
 
-/// SYCL tells less than its drivers do. Concurrent access is claimed only where an aspect promises
-/// it (SYCL 2020, 4.6.4.5: the atomic aspects, and system allocations, which are as coherent as the
-/// machine); cross-device access, of which no aspect speaks, never.
+/// SYCL tells less than its drivers do. Concurrent access is claimed only if an aspect promises it
+/// (SYCL 2020, 4.6.4.5: the atomic aspects, and system allocations, which are as coherent as the
+/// machine). Cross-device access, which has no aspect, is never claimed.
 fn capabilities(has: impl Fn(c_int) -> bool) -> Capabilities {
     let system = has(aspect::USM_SYSTEM);
     let level = |present: bool, concurrent: bool| match (present, concurrent || system) {

@@ -1,10 +1,10 @@
 //! Events, and the failures that SYCL forgets.
 //!
-//! SYCL passes a failure on to what names the failed event in a copy or a launch, on another queue
-//! or an out-of-order one. On an in-order queue it drops such names as needless, and the runtime
-//! below does not end a queue over one operation; a barrier over events is complete once it has
-//! asked about them, whatever the answer. So each operation here is tracked with what it follows,
-//! see [`line`](super::line).
+//! SYCL passes a failure on to an operation that names the failed event in a copy or a launch, on
+//! another queue or an out-of-order one. On an in-order queue it drops such names as needless, and
+//! the runtime below does not end a queue after one failure. A barrier over events is complete once
+//! it has queried them, whatever the answer. So each operation here keeps its predecessors, see
+//! [`chain`](super::chain).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,8 +12,8 @@ use core::ffi::c_int;
 use core::fmt;
 use core::time::Duration;
 
+use crate::chain::Tracked;
 use crate::error::{self, not_null};
-use crate::line::Tracked;
 use crate::loader::{Handle, Library, Raw};
 use usm_core::BackendKind;
 use usm_core::Result;
@@ -21,8 +21,7 @@ use usm_core::backend::{EventOps, EventStatus};
 use usm_core::driver::process;
 use usm_core::driver::{poll, waiter};
 
-/// What the library says of an event whose operation has ended well, and of others that did not
-/// fail.
+/// The library's state of an event whose operation succeeded, and of others that did not fail.
 const COMPLETE: c_int = 3;
 const SUBMITTED: c_int = 1;
 const RUNNING: c_int = 2;
@@ -31,7 +30,7 @@ const RUNNING: c_int = 2;
 #[derive(Clone)]
 pub struct DpctlEvent(pub(super) Tracked<Operation>);
 
-/// An event of the library, which says of its operation alone, whatever that follows.
+/// An event of the library, which speaks of its own operation only.
 #[derive(Debug)]
 pub(super) struct Operation(Handle);
 
@@ -56,7 +55,7 @@ pub(super) unsafe fn owned(
 }
 
 impl DpctlEvent {
-    /// An event of somebody else, which follows nothing that is known here.
+    /// A foreign event, without known predecessors.
     pub(super) fn of(operation: Operation) -> Self {
         Self(Tracked::new(operation, Vec::new()))
     }
@@ -65,7 +64,7 @@ impl DpctlEvent {
         &self.0.inner().operation().0
     }
 
-    /// What waits for it without a limit.
+    /// Waits for it without a limit.
     fn blocking(&self) -> waiter::Blocking {
         let event = self.clone();
         Box::new(move || {

@@ -107,7 +107,7 @@ impl Drop for DpctlFunction {
     }
 }
 
-/// What `DPCTL_LOCAL_ACCESSOR` points to.
+/// The target of `DPCTL_LOCAL_ACCESSOR`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct LocalAccessor {
@@ -287,8 +287,7 @@ struct Given<'a, const MOST: usize> {
     api: &'a Api,
     values: [Raw; MOST],
     kinds: [c_int; MOST],
-    /// Of arguments that are local arrays. Not made where there are none: it is most of what lies
-    /// here.
+    /// Holds arguments that are local arrays. Not made without any: it is most of the size here.
     locals: [MaybeUninit<LocalAccessor>; MOST],
     count: usize,
     /// Whether there are objects to delete.

@@ -6,12 +6,12 @@
 
 extern crate alloc;
 
+mod chain;
 mod device;
 mod error;
 mod event;
 #[cfg(feature = "kernel")]
 mod kernel;
-mod line;
 mod loader;
 mod memory;
 mod queue;

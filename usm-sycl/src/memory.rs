@@ -12,13 +12,13 @@ use crate::error::{self, not_null};
 use crate::event::DpctlEvent;
 use crate::loader::{Handle, Library};
 use crate::queue::{self, DpctlQueue};
+use usm_core::ContextState;
 use usm_core::Deferred;
-use usm_core::SharedState as Shared;
-use usm_core::backend::{Block, ContextOps, Counted, DeviceOps, KeepsBooks, PointerInfo, QueueOrder};
-use usm_core::driver::accounts;
+use usm_core::backend::{Block, ContextOps, Counted, DeviceOps, HasContextState, PointerInfo, QueueOrder};
+use usm_core::driver::ledgers;
 use usm_core::driver::placed::Placed;
 use usm_core::driver::process;
-use usm_core::driver::roster::Roster;
+use usm_core::driver::queue_list::QueueList;
 use usm_core::{AllocKind, BackendKind, MemoryType};
 use usm_core::{ErrorKind, Result};
 
@@ -29,9 +29,9 @@ pub struct DpctlContext(Counted<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    shared: Shared,
+    shared: ContextState,
     deferred: Deferred<Dpctl>,
-    roster: Arc<Roster<queue::Inner, DpctlEvent>>,
+    queue_list: Arc<QueueList<queue::Inner, DpctlEvent>>,
     placed: Placed,
     device: DpctlDevice,
     /// Whether the context has no other device, so that pointers need not be asked for theirs.
@@ -58,16 +58,16 @@ impl DpctlContext {
         let allocator = queue::create_native(&context, &device, usm_core::QueueOrder::InOrder)?;
         let info = device.info();
         // Sub-devices come after all root devices and are taken for one device.
-        let account = accounts::of(BackendKind::Sycl, context.library(), info.ordinal as usize);
-        let roster = Arc::new(Roster::new());
-        let all = Arc::clone(&roster);
+        let ledger = ledgers::of(BackendKind::Sycl, context.library(), info.ordinal as usize);
+        let queue_list = Arc::new(QueueList::new());
+        let all = Arc::clone(&queue_list);
         let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.end(&[]));
         Ok(Self(Counted::new(Inner {
-            shared: Shared::on(info, account)
+            shared: ContextState::on(info, ledger)
                 .of_library(core::ptr::from_ref(context.library()).addr())
                 .idle_by(idle),
             deferred: Deferred::new(),
-            roster,
+            queue_list,
             placed: Placed::new(),
             sole_device: devices_of(&context)?.1 == 1,
             device,
@@ -88,8 +88,8 @@ impl DpctlContext {
         &self.0.device
     }
 
-    pub(super) fn roster(&self) -> &Roster<queue::Inner, DpctlEvent> {
-        &self.0.roster
+    pub(super) fn queue_list(&self) -> &QueueList<queue::Inner, DpctlEvent> {
+        &self.0.queue_list
     }
 
     /// Ordinal of the device that owns a pointer whose type is known.
@@ -109,7 +109,7 @@ impl DpctlContext {
 }
 
 impl ContextOps<Dpctl> for DpctlContext {
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &ContextState {
         &self.0.shared
     }
 
@@ -178,15 +178,15 @@ impl ContextOps<Dpctl> for DpctlContext {
     }
 
     fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.0.roster.synchronize(limit, |queue| queue.end(&[]))
+        self.0.queue_list.synchronize(limit, |queue| queue.end(&[]))
     }
 
-    fn settle(&self, limit: Duration) -> Result<()> {
-        self.0.roster.settle(limit, |queue| queue.end(&[]))
+    fn report_failures(&self, limit: Duration) -> Result<()> {
+        self.0.queue_list.report_failures(limit, |queue| queue.end(&[]))
     }
 
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(DpctlEvent)) -> Result<()> {
-        let events = self.0.roster.pending_untold(limit, |queue| queue.end(&[]).map(Some))?;
+        let events = self.0.queue_list.pending_unreported(limit, |queue| queue.end(&[]).map(Some))?;
         events.into_iter().for_each(visit);
         Ok(())
     }
@@ -222,8 +222,8 @@ impl Inner {
 }
 
 // SAFETY: a field, moved in when the context was made, and never replaced.
-unsafe impl KeepsBooks for Inner {
-    fn shared(&self) -> &Shared {
+unsafe impl HasContextState for Inner {
+    fn shared(&self) -> &ContextState {
         &self.shared
     }
 }

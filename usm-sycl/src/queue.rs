@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 
 use crate::Dpctl;
+use crate::chain::{Lane, Tracked};
 use crate::device::DpctlDevice;
 use crate::error::{self, not_null};
 use crate::event::{self, DpctlEvent, Operation};
-use crate::line::{Lane, Tracked};
 use crate::loader::{Handle, Library, Raw};
 use crate::memory::DpctlContext;
 use usm_core::backend::{Advice, MemAdvice, QueueOps, QueueOrder};
@@ -81,7 +81,7 @@ impl DpctlQueue {
         let lane = (order == QueueOrder::InOrder).then(Lane::new);
         let (handle, used) = (Arc::new(handle), AtomicBool::new(false));
         let inner = Arc::new(Inner { handle, context: context.clone(), lane, used });
-        context.roster().remember(&inner);
+        context.queue_list().insert(&inner);
         Self(inner)
     }
 
@@ -89,7 +89,7 @@ impl DpctlQueue {
         &self.0.handle
     }
 
-    /// For who may submit work of their own.
+    /// The native queue for callers that submit work themselves.
     pub(super) fn native_for_use(&self) -> &Handle {
         self.0.used.store(true, Ordering::Relaxed);
         &self.0.handle
@@ -245,7 +245,7 @@ impl Inner {
         Ok(unsafe { (library.queue_barrier_for)(queue, after.as_ptr(), after.len()) })
     }
 
-    /// For calls that take no events: a barrier over `after` holds back whatever is submitted next.
+    /// For calls that take no events: a barrier over `after` holds back every later submission.
     ///
     /// # Safety
     /// As [`enter`](Self::enter).
@@ -281,7 +281,8 @@ impl Inner {
         refuse: bool,
         call: impl FnOnce(Raw) -> Result<Raw>,
     ) -> Result<DpctlEvent> {
-        let follows = after.iter().map(|event| &event.0).filter(|event| !event.is_over()).cloned().collect();
+        let follows =
+            after.iter().map(|event| &event.0).filter(|event| !event.is_known_complete()).cloned().collect();
         if !self.used.load(Ordering::Relaxed) {
             self.used.store(true, Ordering::Relaxed);
         }
@@ -306,7 +307,7 @@ impl Drop for Inner {
         let Ok(_inside) = process::ask() else { return };
         RETIRED.collect(drop);
         if !self.used.load(Ordering::Relaxed) {
-            return self.context.roster().leave(self, Ok(None));
+            return self.context.queue_list().remove(self, Ok(None));
         }
         let last = self.end(&[]);
         match &last {
@@ -314,6 +315,6 @@ impl Drop for Inner {
             // When it may be released is not known any more.
             Err(_) => core::mem::forget(Arc::clone(&self.handle)),
         }
-        self.context.roster().leave(self, last.map(Some));
+        self.context.queue_list().remove(self, last.map(Some));
     }
 }

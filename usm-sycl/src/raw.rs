@@ -10,10 +10,10 @@
 //! | allocation | [`Allocation::as_ptr`] | [`borrow_allocation`] | the owner's, which is dropped after the last use |
 //! | | | [`take_allocation`] | ours: freed with the allocation |
 //!
-//! What `as_raw` gives lives as long as the handle; `copy_native` gives an object of the receiver's
-//! own, as capsules hold it. Copies of an object refer to the same context, queue or event. Work
-//! over allocations of this crate goes through [`Queue::submit`](usm_core::Queue::submit), inside
-//! it through [`submit`], so that it is ordered.
+//! A handle from `as_raw` lives as long as its object here; `copy_native` gives an object of the
+//! receiver's own, as capsules hold it. Copies of an object refer to the same context, queue or
+//! event. Work over allocations of this crate goes through
+//! [`Queue::submit`](usm_core::Queue::submit), inside it through [`submit`], so that it is ordered.
 
 use alloc::boxed::Box;
 use core::any::Any;
@@ -272,8 +272,8 @@ pub unsafe fn submit(
     unsafe { queue.submit(operation, after, call) }
 }
 
-/// `size` bytes of USM memory of somebody else at `pointer`. `owner` keeps it alive and is dropped
-/// after the last use.
+/// `size` bytes of foreign USM memory at `pointer`. `owner` keeps it alive and is dropped after the
+/// last use.
 ///
 /// # Safety
 /// `size` bytes at `pointer` lie in one USM allocation, live as long as `owner` is not dropped;
@@ -292,11 +292,12 @@ pub unsafe fn borrow_allocation(
     Ok(unsafe { Allocation::foreign(context.clone(), block, owner) })
 }
 
-/// USM memory of somebody else that is ours from now on: freed in the context after the last use.
+/// Foreign USM memory whose ownership passes to the context: freed in the context after the last
+/// use.
 ///
 /// # Safety
-/// `pointer` is what an allocation function gave for `size` bytes, not yet freed, and nobody else
-/// uses or frees it.
+/// `pointer` comes from an allocation function for `size` bytes, is not yet freed, and no other
+/// code uses or frees it.
 ///
 /// # Errors
 /// As [`borrow_allocation`]; the memory is then still the caller's.

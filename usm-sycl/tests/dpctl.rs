@@ -69,10 +69,10 @@ fn the_runtime_confirms_kind_and_device_of_every_allocation() {
                 for offset in [0, 1, 999] {
                     let address = allocation.as_ptr() as usize + offset;
                     let native = context.query_runtime(address).unwrap();
-                    let books = context.query(address as *const u8).unwrap();
-                    assert_eq!((native.kind, books.kind), (kind, kind));
-                    assert_eq!((books.base, books.size), (allocation.as_ptr() as usize, 1000));
-                    assert_eq!(native.device, books.device);
+                    let known = context.query(address as *const u8).unwrap();
+                    assert_eq!((native.kind, known.kind), (kind, kind));
+                    assert_eq!((known.base, known.size), (allocation.as_ptr() as usize, 1000));
+                    assert_eq!(native.device, known.device);
                 }
             }
         }

@@ -112,8 +112,8 @@ pub trait HostTasks<B: Backend> {
     /// Runs `task` after `after`.
     ///
     /// # Safety
-    /// What the task touches stays valid, and is not accessed in conflict, until the event is
-    /// complete.
+    /// The memory that the task touches stays valid, without conflicting accesses, until the event
+    /// is complete.
     ///
     /// # Errors
     /// The runtime's, or `Unsupported`; the task is then dropped without having run.
@@ -172,8 +172,8 @@ pub trait Advice<B: Backend> {
 
 /// Memory shared with other processes, by handles of the runtime that travel as bytes.
 pub trait Ipc<B: Backend> {
-    /// What an opened handle must be kept for; dropping it closes the memory. It owns what closing
-    /// needs, but not the context's books, which may own it.
+    /// State of an opened handle; dropping it closes the memory. It owns everything that closing
+    /// needs, but not the context state, which may own it.
     type Opened: Any + Debug + Send + Sync;
 
     /// The runtime's handle for a whole block of this context, and the bytes from what the handle
@@ -220,7 +220,7 @@ pub trait Peer<B: Backend> {
     ///
     /// # Safety
     /// Both contexts are of one library: see
-    /// [`SharedState::of_library`](crate::SharedState::of_library).
+    /// [`ContextState::of_library`](crate::ContextState::of_library).
     ///
     /// # Errors
     /// The runtime's, or `Unsupported`.
@@ -248,8 +248,8 @@ pub trait Peer<B: Backend> {
 /// Device memory that is allocated and freed in the order of a queue: neither call waits for the
 /// device, and the runtime gives memory whose free comes before in the queue out again.
 ///
-/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) says whether a device has it;
-/// nobody calls this for one that has not.
+/// [`DeviceInfo::queue_memory`](crate::DeviceInfo::queue_memory) tells whether a device has it. The
+/// core does not call this for other devices.
 pub trait QueueMemory<B: Backend> {
     /// Memory for `layout`. Operations may use it that start after the event, and those that are
     /// submitted to the same in-order queue from now on. Until then its bytes may belong to work of

@@ -33,7 +33,7 @@
 //!     nothing safe above reads it.
 //! 13. Handles given together are of one context: a queue with its events, memory and buffers. Two
 //!     contexts are given together only where they are of one library, which
-//!     [`SharedState::of_library`](crate::SharedState::of_library) names. Drivers do not look at
+//!     [`ContextState::of_library`](crate::ContextState::of_library) names. Drivers do not look at
 //!     the handles of others, so the core checks this, once; what takes handles of two origins is
 //!     `unsafe`, and backends check nothing.
 
@@ -53,7 +53,7 @@ use core::ptr::NonNull;
 
 pub use ability::{Advice, Buffers, HostTasks, Ipc, MemAdvice, Peer, QueueMemory, Unsupported};
 #[cfg(feature = "alloc")]
-pub use counted::{Counted, KeepsBooks};
+pub use counted::{Counted, HasContextState};
 #[cfg(feature = "alloc")]
 pub use erased::{Dyn, DynBuffer, DynContext, DynDevice, DynEvent, DynOpened, DynQueue};
 pub use ops::{ContextOps, DeviceOps, EventOps, QueueOps};
@@ -61,7 +61,7 @@ pub use ops::{ContextOps, DeviceOps, EventOps, QueueOps};
 use crate::AllocKind;
 use crate::error::Result;
 
-/// What a pointer query answers. Bytes.
+/// Answer to a pointer query. Sizes in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PointerInfo {
     /// Kind of the allocation, `Unknown` when the pointer is none of the context's.
@@ -101,8 +101,8 @@ pub struct Block {
 }
 
 impl Block {
-    /// What a runtime says of the memory from `pointer` to the end of its allocation; `None` when
-    /// it knows nothing of it.
+    /// The runtime's answer about the memory from `pointer` to the end of its allocation; `None` if
+    /// it knows none.
     #[cfg(feature = "driver")]
     #[doc(hidden)]
     #[must_use]
@@ -155,7 +155,7 @@ pub enum QueueOrder {
     OutOfOrder,
 }
 
-/// What an event says of its operation.
+/// State of an event's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EventStatus {
     /// Not finished.
@@ -175,13 +175,11 @@ pub enum EventStatus {
     note = "the parameter `B` is a type such as `HostHeap`, `Cuda`, `OpenCl` or, chosen at run time, `Dyn`; not a context, a queue or a device"
 )]
 pub unsafe trait Backend: Sized {
-    /// Whether every operation has finished when its call returns. Tracking of uses then folds
-    /// away.
+    /// Whether every operation is complete when its call returns. Tracking of uses then folds away.
     const SYNCHRONOUS: bool;
 
-    /// Whether [`Context`](Self::Context) is a [`Counted`] and nothing else, so that the handle of
-    /// an allocation is counted under the lock that is taken for it anyway, and is a copy of the
-    /// context's bits.
+    /// Whether [`Context`](Self::Context) is exactly a [`Counted`]. The ledger's lock then counts
+    /// the context handle of an allocation, and the handle is a copy of the context's bits.
     const COUNTED: bool = false;
 
     /// A device.
@@ -217,9 +215,9 @@ pub unsafe trait Backend: Sized {
     /// The runtime's.
     fn create_context(&self, device: &Self::Device) -> Result<Self::Context>;
 
-    /// What another crate adds to this backend, by the type `wanted`: a table of functions, so that
-    /// [`Dyn`] reaches it without the list of all backends. [`DynContext::extension`] asks.
-    /// usm-kernel's is `usm_kernel::backend::Kernels`.
+    /// The extension of type `wanted` that another crate adds to this backend: a table of
+    /// functions, by which [`Dyn`] reaches it without a list of all backends.
+    /// [`DynContext::extension`] asks. usm-kernel's is `usm_kernel::backend::Kernels`.
     fn extension(wanted: TypeId) -> Option<&'static dyn Any> {
         let _ = wanted;
         None

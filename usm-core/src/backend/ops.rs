@@ -1,27 +1,27 @@
-//! What a backend does, by handle. The promises are those of the [contract](super), which the
-//! `unsafe impl` of [`Backend`] gives.
+//! The operations of a backend, by handle. The promises are those of the [contract](super), which
+//! the `unsafe impl` of [`Backend`] gives.
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::time::Duration;
 
 use super::{Backend, Block, EventStatus, PointerInfo, QueueOrder, Rows};
+use crate::context_state::ContextState;
 #[cfg(feature = "alloc")]
 use crate::deferred::Deferred;
 use crate::error::{Error, ErrorKind, Result};
-use crate::shared::Shared;
 use crate::{AllocKind, DeviceInfo};
 
 /// A device.
 pub trait DeviceOps {
-    /// What the runtime says of it.
+    /// The runtime's description.
     fn info(&self) -> DeviceInfo;
 }
 
 /// A context over one device.
 pub trait ContextOps<B: Backend> {
     /// The bookkeeping that the context carries.
-    fn shared(&self) -> &Shared;
+    fn shared(&self) -> &ContextState;
 
     /// Frees that wait for events. A backend with asynchronous operations keeps such a list beside
     /// its native context; without one, a block that is dropped in flight is leaked and counted.
@@ -49,7 +49,7 @@ pub trait ContextOps<B: Backend> {
     /// operation uses it.
     unsafe fn free(&self, block: &Block);
 
-    /// What the runtime itself knows of `address`.
+    /// The runtime's own answer about `address`.
     ///
     /// # Errors
     /// When the query failed; a pointer that is not the context's is no error.
@@ -62,17 +62,17 @@ pub trait ContextOps<B: Backend> {
     /// As [`EventOps::wait`].
     fn synchronize(&self, limit: Duration) -> Result<()>;
 
-    /// [`synchronize`](Self::synchronize) for the program: what failed in a queue that is gone is
-    /// told once. See [`Context::synchronize`](crate::Context::synchronize).
+    /// [`synchronize`](Self::synchronize) for the program: reports a dropped queue's failure once.
+    /// See [`Context::synchronize`](crate::Context::synchronize).
     ///
     /// # Errors
     /// As there.
-    fn settle(&self, limit: Duration) -> Result<()> {
+    fn report_failures(&self, limit: Duration) -> Result<()> {
         self.synchronize(limit)
     }
 
-    /// Calls `visit` with events that are complete once everything is that was submitted to the
-    /// context's queues before, without those that [`settle`](Self::settle) told to have failed.
+    /// Calls `visit` with events that together cover all work submitted to the context's queues
+    /// before. Leaves out failures that [`report_failures`](Self::report_failures) has reported.
     /// Blocks only while a queue is being dropped, at most `limit`.
     ///
     /// # Errors
@@ -140,13 +140,13 @@ pub trait EventOps {
     /// [`ErrorKind::Timeout`], or as [`status`](Self::status).
     fn wait(&self, limit: Duration) -> Result<()>;
 
-    /// Whether the operation has ended well; never blocks. One that failed may touch memory still.
+    /// Whether the operation succeeded; never blocks. A failed one may still touch memory.
     fn is_complete(&self) -> bool {
         matches!(self.status(), Ok(EventStatus::Complete))
     }
 
-    /// Whether `error`, which the operation failed with, is what the device answers to everything
-    /// from then on.
+    /// Whether `error`, the operation's failure, is permanent: the device answers every later call
+    /// with it.
     fn is_for_good(&self, error: &Error) -> bool {
         error.kind == ErrorKind::DeviceLost
     }

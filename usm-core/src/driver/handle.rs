@@ -7,8 +7,8 @@ use core::ptr::NonNull;
 
 /// A runtime whose objects these are: the table of its library.
 pub trait Counting: 'static {
-    /// What a function that releases an object answers. A failure could not be acted on: the object
-    /// is gone for us either way.
+    /// Answer of a function that releases an object. A failure has no remedy: for us the object is
+    /// gone either way.
     type Answer;
 }
 

@@ -141,9 +141,9 @@ pub fn loaded(names: &[&'static str]) -> Option<&'static str> {
     names.iter().find(is_there).copied()
 }
 
-/// What `open` gives for the first of `names` that is there, usable or not. Where none is, the
-/// reason is that of the first: the others are further names of the same file. There is at least
-/// one name.
+/// The result of `open` for the first of `names` that exists, usable or not. If none exists, the
+/// reason is the first name's: the others are further names of the same file. There is at least one
+/// name.
 pub fn open_first<T>(names: &[&'static str], open: impl Fn(&Path) -> Result<T>) -> Result<T> {
     let missing = |opened: &Result<T>| {
         matches!(opened, Err(crate::Error { kind: ErrorKind::LibraryNotFound { .. }, .. }))

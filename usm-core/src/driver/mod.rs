@@ -1,5 +1,4 @@
-//! What the crates of runtimes share: the parts that every driver needs and that are no runtime's
-//! own.
+//! Parts that every runtime crate needs and that belong to no single runtime.
 //!
 //! This module comes with the feature `driver` and is **exempt from semver**: any version of
 //! usm-core may change it. The crates of this workspace are always released together with the
@@ -11,11 +10,11 @@
 //! | [`process`] | marks around calls of a runtime: no call begins once the process ends or after a fork |
 //! | [`library`], [`table!`] | a vendor's library: opened by its names, its functions found by theirs |
 //! | [`sync`] | locks and atomics, with substitutes under loom and valgrind |
-//! | [`accounts`], [`Account`] | the memory in use on a device, counted for all its contexts |
+//! | [`ledgers`], [`Ledger`] | the memory in use on a device, counted for all its contexts |
 //! | [`handle`] | native objects that the runtime counts, released with their last owner |
 //! | [`slots`] | native objects that are used again |
 //! | [`Placed`](placed::Placed) | alignments that a driver does not honour |
-//! | [`Roster`](roster::Roster) | the queues of a context, and the last events of those that are gone |
+//! | [`QueueList`](queue_list::QueueList) | the queues of a context, and the last events of those that are gone |
 //! | [`After`], [`give_up`] | what goes once events are complete |
 //! | [`Rested`](rested::Rested) | an event that counts as complete a while after it is |
 //! | [`poll`], [`waiter`], [`Deadline`] | waits with a limit, for runtimes that have none |
@@ -28,21 +27,21 @@
     reason = "one way to make each thing, usable in a `static` where it can be"
 )]
 
-pub mod accounts;
 pub mod handle;
+pub mod ledgers;
 pub mod library;
 pub mod placed;
 pub mod poll;
+pub mod queue_list;
 pub mod rested;
-pub mod roster;
 pub mod slots;
 mod table;
 pub mod waiter;
 
-pub use crate::account::Account;
 pub use crate::after::{After, give_up};
 pub use crate::deadline::Deadline;
 pub use crate::few::Few;
+pub use crate::ledger::Ledger;
 pub use table::table;
 #[doc(hidden)]
 pub use table::{needed, symbol};
@@ -61,7 +60,7 @@ pub mod sync {
         AtomicBool, AtomicU32, AtomicUsize, Mutex, Ordering, give_way, next_id, spin, take_out,
     };
 
-    /// Locks that are held over a call of a driver: who waits for one sleeps.
+    /// Locks that are held over a call of a driver. A waiting thread sleeps.
     pub mod sleeping {
         pub use crate::sync::sleeping::{Mutex, MutexGuard};
     }

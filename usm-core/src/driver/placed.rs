@@ -9,7 +9,7 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// What the driver gave.
+    /// The driver's allocation.
     base: usize,
     address: usize,
     /// Bytes asked for; read where a driver can be asked for base and size.
@@ -20,7 +20,7 @@ struct Entry {
 #[derive(Debug)]
 pub struct Placed {
     entries: Mutex<Vec<Entry>>,
-    /// Length of the list: usually 0, and then nobody takes the lock.
+    /// Length of the list. It is usually 0, and then no call takes the lock.
     len: AtomicUsize,
 }
 
@@ -61,7 +61,7 @@ impl Placed {
         Ok(address)
     }
 
-    /// What the driver gave for a block that is about to be freed.
+    /// Takes the driver's allocation of a block that is about to be freed.
     #[inline]
     pub fn take(&self, block: &Block) -> usize {
         if self.len.load(Ordering::Acquire) == 0 { block.address() } else { self.take_listed(block) }
@@ -76,7 +76,7 @@ impl Placed {
         base
     }
 
-    /// What was [taken](Self::take) out for a block that was not freed after all.
+    /// Puts back the driver's allocation that was [taken](Self::take), after the free failed.
     pub fn put_back(&self, block: &Block, base: usize) {
         if base != block.address() {
             self.list(Entry { base, address: block.address(), size: block.size });
@@ -89,7 +89,7 @@ impl Placed {
         self.len.store(entries.len(), Ordering::Release);
     }
 
-    /// What the driver gave for a live block.
+    /// The driver's allocation of a live block.
     #[inline]
     pub fn base_of(&self, block: &Block) -> usize {
         let entries = self.entries.lock();

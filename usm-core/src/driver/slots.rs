@@ -1,10 +1,11 @@
-//! Things of a driver that are used again once nobody has them: no heap and no call of the driver
-//! for each operation.
+//! Driver objects that are reused once their last handle is dropped: no heap and no call of the
+//! driver for each operation.
 //!
-//! The count of handles is the slot's own. With an `Arc` the last handle would have to ask whether
-//! it is: two that go at once both find the other still there, and what nobody has put back is lost
-//! or has to be made anew; and the models see no count of the standard library's. A number into a
-//! list of the context's would make a handle two words, with a count of the context for each.
+//! The slot itself counts its handles. An `Arc` has three faults here. Its last handle would have
+//! to ask whether it is the last, so of two that are dropped at once both may find the other, and
+//! the object is lost or must be made anew. Models do not see the standard library's count. And a
+//! number into a list of the context would make a handle two words, with a count of the context for
+//! each.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -22,8 +23,8 @@ mod models;
 /// More handles than there can be, unless they are forgotten one after the other.
 const MOST_HANDLES: usize = isize::MAX as usize;
 
-/// The slots of one context. Once this is gone, what is free is dropped, and what is not as soon as
-/// its last handle goes.
+/// The slots of one context. Dropping it drops the free slots; a slot in use is dropped with its
+/// last handle.
 pub struct Slots<T>(Arc<Home<T>>);
 
 struct Home<T> {
@@ -31,30 +32,30 @@ struct Home<T> {
 }
 
 struct Free<T> {
-    /// Without a handle. They keep their home alive, until it is closed.
+    /// Slots without a handle. They keep their home alive, until it is closed.
     slots: Vec<Box<Slot<T>>>,
     closed: bool,
 }
 
 struct Slot<T> {
-    /// While there is none: that of the next.
+    /// In a free slot: the count of the next handle.
     handles: AtomicUsize,
-    /// Where it goes when its last handle does; else it is dropped.
+    /// The list that the slot returns to with its last handle; without one the slot is dropped.
     home: Option<Arc<Home<T>>>,
     thing: T,
 }
 
-/// A handle of a thing in a slot.
-pub struct Held<T> {
+/// A counted handle of a value in a slot.
+pub struct SlotHandle<T> {
     slot: NonNull<Slot<T>>,
     owns: PhantomData<Slot<T>>,
 }
 
 // SAFETY: as for `Arc`: threads reach the thing by reference, and any of them may be the one that
 // drops it.
-unsafe impl<T: Send + Sync> Send for Held<T> {}
+unsafe impl<T: Send + Sync> Send for SlotHandle<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for Held<T> {}
+unsafe impl<T: Send + Sync> Sync for SlotHandle<T> {}
 
 impl<T> Slots<T> {
     /// Without slots.
@@ -64,15 +65,15 @@ impl<T> Slots<T> {
         Self(Arc::new(Home { free }))
     }
 
-    /// The only handle of a thing that was put back last, if there is one.
+    /// Takes the value that was put back last, if there is one. The result is its only handle.
     #[inline]
-    pub fn take(&self) -> Option<Held<T>> {
-        self.0.free.lock().slots.pop().map(Held::of)
+    pub fn take(&self) -> Option<SlotHandle<T>> {
+        self.0.free.lock().slots.pop().map(SlotHandle::of)
     }
 
-    /// The only handle of a new thing.
-    pub fn add(&self, thing: T) -> Held<T> {
-        Held::new(Some(Arc::clone(&self.0)), thing)
+    /// Adds a new value. The result is its only handle.
+    pub fn add(&self, thing: T) -> SlotHandle<T> {
+        SlotHandle::new(Some(Arc::clone(&self.0)), thing)
     }
 }
 
@@ -108,9 +109,9 @@ impl<T> Home<T> {
     }
 }
 
-impl<T> Held<T> {
-    /// The only handle of a thing that is dropped with its last handle, and never used again.
-    pub fn alone(thing: T) -> Self {
+impl<T> SlotHandle<T> {
+    /// Makes a value without slots, which is dropped with its last handle.
+    pub fn without_slots(thing: T) -> Self {
         Self::new(None, thing)
     }
 
@@ -130,7 +131,7 @@ impl<T> Held<T> {
     }
 }
 
-impl<T> Deref for Held<T> {
+impl<T> Deref for SlotHandle<T> {
     type Target = T;
 
     #[inline]
@@ -139,7 +140,7 @@ impl<T> Deref for Held<T> {
     }
 }
 
-impl<T> Clone for Held<T> {
+impl<T> Clone for SlotHandle<T> {
     #[inline]
     fn clone(&self) -> Self {
         if self.slot().handles.fetch_add(1, Ordering::Relaxed) > MOST_HANDLES {
@@ -149,13 +150,12 @@ impl<T> Clone for Held<T> {
     }
 }
 
-impl<T> Drop for Held<T> {
+impl<T> Drop for SlotHandle<T> {
     #[inline]
     fn drop(&mut self) {
         let handles = &self.slot().handles;
-        // A handle that is alone stays so, and leaves its count to the next one: no atomic
-        // operation that waits for others. Acquire: what all others did with the thing comes before
-        // what the next does.
+        // The only handle stays the only one and leaves its count to the next: no contended atomic
+        // operation. Acquire: all other threads' uses of the value come before the next use.
         if handles.load(Ordering::Acquire) != 1 {
             if handles.fetch_sub(1, Ordering::AcqRel) != 1 {
                 return;
@@ -163,7 +163,7 @@ impl<T> Drop for Held<T> {
             handles.store(1, Ordering::Relaxed);
         }
         if crate::process::is_over() {
-            // The list may be locked by a thread that is gone.
+            // A thread that is gone may have locked the list.
             return;
         }
         // SAFETY: made by `of`; this was the last handle.
@@ -182,7 +182,7 @@ impl<T> fmt::Debug for Slots<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Held<T> {
+impl<T: fmt::Debug> fmt::Debug for SlotHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn what_has_no_slots_is_dropped_with_its_last_handle() {
         let gone = Cell::new(0);
-        let one = Held::alone(Thing(&gone));
+        let one = SlotHandle::without_slots(Thing(&gone));
         let two = one.clone();
         drop(one);
         assert_eq!(gone.get(), 0);

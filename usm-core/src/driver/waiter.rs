@@ -1,41 +1,40 @@
 //! Waits with a limit, by one thread that waits in the runtime for callers that have one.
 //!
-//! The runtimes' own waits have none. They must run all the same: on a CPU device the waiting
-//! thread takes part in the work, and a caller that only polls leaves it to the runtime's other
+//! The runtimes' own waits have no limit, and must run all the same. On a CPU device the waiting
+//! thread takes part in the work. A caller that only polls leaves it to the runtime's other
 //! threads, which a busy machine schedules late: a copy of 4 KiB takes 5 ms instead of 40 us. On an
-//! idle one it is the other way round, and handing the wait over takes longer than the copy. So a
-//! caller first gives the processor away between its questions, and where it comes back late the
-//! machine is busy: for a while from then on each wait goes at once to a thread of its own, and its
-//! caller sleeps until that thread says so. Reading the clock is a part of what a short wait costs,
-//! so while the machine was not found busy few waits read it before their fifth question.
+//! idle machine polling is faster: handing the wait to another thread takes longer than the copy.
+//! So a caller first gives the processor away between its queries. If it comes back late, the
+//! machine is busy: for a while each wait then goes at once to a thread of its own, and its caller
+//! sleeps until that thread is done. Reading the clock is part of the cost of a short wait, so
+//! while the machine is not busy few waits read it before their fifth query.
 //!
 //! **One** thread for the process, whatever the number of callers: Intel's CPU runtime keeps room
-//! for one thread beside its workers. A second one finds none, and the runtime then has its wait
-//! done by whoever waits already; where that one is in the middle of running the very queue, it
-//! waits for itself, and everything stands still (seen as a deadlock of two waits on out-of-order
-//! queues on two processors). The first thread works on what the others wait for, too: a caller
-//! whose turn has not come asks now and then.
+//! for one thread beside its workers. A second one finds none, and the runtime then has a thread
+//! that already waits do its wait. If that thread is just running the same queue, it waits for
+//! itself: a deadlock, seen with two waits on out-of-order queues on two processors. The thread
+//! also works on the operations that other callers wait for: a caller whose turn has not come
+//! queries now and then.
 
-mod line;
+mod wait_queue;
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use std::thread;
 use std::time::Instant;
 
-use self::line::{Line, Ticket};
+use self::wait_queue::{Ticket, WaitQueue};
 use super::poll;
 use crate::backend::EventStatus;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::sleeping::Mutex;
 
-pub use self::line::Blocking;
+pub use self::wait_queue::Blocking;
 
-/// A wait gives the processor away between its questions for this long before a thread takes over,
-/// which then adds little.
+/// A wait polls for this long, giving the processor away between queries. Then a thread takes over,
+/// which adds little.
 const YIELD: Duration = Duration::from_millis(1);
-/// A question that comes this late found the processor with somebody else: a turn of the scheduler
-/// is longer.
+/// A query this late means that another thread had the processor: a scheduler's turn is longer.
 const LATE: Duration = Duration::from_micros(500);
 /// How long a machine is taken to be busy that was found so for the first time; each further time
 /// in a row doubles it, since finding out costs some turns of the scheduler.
@@ -43,18 +42,17 @@ const FIRST_BUSY: Duration = Duration::from_millis(16);
 const LONGEST_BUSY: Duration = Duration::from_millis(512);
 /// One wait of so many measures its first questions too, on a machine that was not found busy.
 const MEASURED: u32 = 8;
-/// Questions of the others that nobody measures: an operation of a few microseconds is answered by
-/// the third, mostly.
+/// Queries without a clock: the third mostly answers for an operation of a few microseconds.
 const UNMEASURED: u32 = 3;
-/// Where those may each take a turn of the scheduler, this is still long.
+/// If each query may take a scheduler's turn, this is still long.
 const MANY_TURNS: Duration = Duration::from_millis(250);
-static LINE: Line = Line::new();
+static WAIT_QUEUE: WaitQueue = WaitQueue::new();
 /// Waits, about: those of two threads at once may count as one.
 static WAITS: AtomicU32 = AtomicU32::new(0);
 
-/// Until when the machine is taken to be busy, and for how long it was when last found so.
+/// The machine counts as busy until then, and for how long it did so last.
 static BUSY: Mutex<Option<(Instant, Duration)>> = Mutex::new(None);
-/// Whether the above says anything: most waits find that it does not, and leave it so.
+/// Whether the machine counts as busy at all: most waits find that it does not, and leave it so.
 static MAY_BE_BUSY: AtomicBool = AtomicBool::new(false);
 
 /// Waits until `status` says that an event is complete, at most `limit`. What `blocking` gives
@@ -81,9 +79,14 @@ pub fn until_complete(
         return Ok(());
     }
     if let Some(block) = blocking() {
-        LINE.wait(&Ticket::new(block), || limit.saturating_sub(start.elapsed()), &status, start_thread)?;
+        WAIT_QUEUE.wait(
+            &Ticket::new(block),
+            || limit.saturating_sub(start.elapsed()),
+            &status,
+            start_thread,
+        )?;
     }
-    // Where there was no thread to be had this is the wait, else the last word.
+    // Without a thread this is the wait, otherwise the last query.
     let rest = limit.saturating_sub(start.elapsed());
     poll::until_complete(rest, status).map_err(|error| match error.kind {
         ErrorKind::Timeout { .. } => Error::timeout(limit),
@@ -91,16 +94,16 @@ pub fn until_complete(
     })
 }
 
-/// Whether the first questions are measured: always where the machine may be busy.
+/// Whether the first queries read the clock: always while the machine may be busy.
 fn is_measured() -> bool {
     let count = WAITS.load(Ordering::Relaxed).wrapping_add(1);
     WAITS.store(count, Ordering::Relaxed);
     count % MEASURED == 0 || MAY_BE_BUSY.load(Ordering::Relaxed)
 }
 
-/// Whether the line has its thread now.
+/// Whether the wait queue has its thread now.
 fn start_thread() -> bool {
-    thread::Builder::new().name("usm-wait".into()).spawn(|| LINE.serve()).is_ok()
+    thread::Builder::new().name("usm-wait".into()).spawn(|| WAIT_QUEUE.serve()).is_ok()
 }
 
 /// Polls for a moment, not at all on a busy machine.
@@ -160,7 +163,7 @@ mod tests {
         }
     }
 
-    /// What has a thread wait for an event by `block`.
+    /// Has a thread wait for an event by `block`.
     fn by<E: Send + Sync + 'static>(event: &Arc<E>, block: fn(&E)) -> Option<Blocking> {
         let event = Arc::clone(event);
         Some(Box::new(move || block(&event)))
@@ -234,7 +237,7 @@ mod tests {
         assert_eq!(MOST.load(Ordering::Acquire), 1);
     }
 
-    /// What a program decides on is polled for, by its caller alone; others have the thread
+    /// The caller polls for an event that the program sets; other callers have the thread
     /// meanwhile.
     #[test]
     fn a_wait_for_what_never_ends_names_its_limit_and_keeps_nobody() {

@@ -26,8 +26,8 @@ use std::thread;
 use std::time::Instant;
 
 use super::{ENDS, FORKED, HERE, OVER, RUNS, STAGE, WAITS, fork, others_are_out};
+use crate::context_state::DEFAULT_WAIT_LIMIT;
 use crate::error::{ErrorKind, Result};
-use crate::shared::DEFAULT_WAIT_LIMIT;
 use crate::{BackendKind, DeviceInfo, Name};
 
 /// Blocks until the work of a context has finished, at most the limit. It keeps the context's
@@ -61,7 +61,7 @@ const GRACE: Duration = Duration::from_millis(200);
 /// How long the work of all contexts is waited for where `exit` is called in a call of a runtime,
 /// by a host task.
 const FROM_INSIDE: Duration = Duration::from_secs(1);
-/// What a thread that waits for the end does between two questions.
+/// The pause of a thread that waits for the end, between two queries.
 const SLICE: Duration = Duration::from_millis(100);
 
 fn members() -> std::sync::MutexGuard<'static, Vec<Arc<Member>>> {
@@ -96,8 +96,8 @@ impl Member {
     }
 }
 
-/// Whether a wait ended otherwise than by its limit. What failed is not waited for: nothing says
-/// when it ends.
+/// Whether a wait ended other than by its limit. Failed work is not waited for: nothing tells when
+/// it ends.
 fn has_ended(waited: &Result<()>) -> bool {
     !waited.is_err_and(|error| matches!(error.kind, ErrorKind::Timeout { .. }))
 }
@@ -111,7 +111,7 @@ fn forget(which: impl Fn(&Arc<Member>) -> bool) {
     members().retain(|known| !is_chosen(known));
 }
 
-/// What the waiting thread tells the ending one.
+/// The waiting thread's message to the ending one.
 struct Answer {
     late: Mutex<Option<Vec<Arc<Member>>>>,
     come: Condvar,
@@ -207,8 +207,8 @@ fn end(status: Option<c_int>) {
     }
 }
 
-/// Whether nobody has come to the end of the process before. The thread that has comes back with
-/// `false` from further calls; others never do: the first one ends the process.
+/// Whether this is the first call at the end of the process. Further calls of the same thread
+/// return `false`; calls of other threads never return, because the first one ends the process.
 fn is_first() -> bool {
     let me = HERE.with(core::ptr::from_ref).addr();
     match fork::FIRST.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {

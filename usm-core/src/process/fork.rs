@@ -1,9 +1,9 @@
 //! A fork: what a child finds.
 //!
-//! The child has one thread, that which forked. Locks of the books and of histories are held over
-//! the fork, so it finds them free and what they guard whole: memory of the host goes on as before.
-//! Runtimes do not: their threads are gone, and locks of theirs may stay locked. So a child of a
-//! process that had one open is refused whatever would enter one, leaves its objects as they are,
+//! The child has one thread, the one that forked. Locks of ledgers and histories are held over the
+//! fork, so the child finds them free and their data whole: host memory keeps working. Runtimes do
+//! not: their threads are gone, and their locks may stay locked. So the child of a process with an
+//! open runtime refuses every call that would enter one, leaves the runtime's objects as they are,
 //! and ends without its exit handlers.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -65,14 +65,14 @@ mod imp {
 
     /// Locks that are held from before a fork until after it. No thread takes one while it has
     /// another, or calls out.
-    pub(crate) trait Held: Send + Sync {
+    pub(crate) trait LockOverFork: Send + Sync {
         fn hold(&self);
         /// # Safety
         /// Held by [`hold`](Self::hold) of this thread, or of the one that this is a copy of.
         unsafe fn let_go(&self);
     }
 
-    impl<T: Send> Held for Mutex<T> {
+    impl<T: Send> LockOverFork for Mutex<T> {
         fn hold(&self) {
             core::mem::forget(self.lock());
         }
@@ -84,18 +84,18 @@ mod imp {
     }
 
     struct Locks {
-        known: Vec<Weak<dyn Held>>,
+        known: Vec<Weak<dyn LockOverFork>>,
         /// Length of the list at which those that are gone are looked for.
         prune_at: usize,
         /// During a fork.
-        held: Vec<Arc<dyn Held>>,
+        held: Vec<Arc<dyn LockOverFork>>,
     }
 
     static LOCKS: Mutex<Locks> = Mutex::new(Locks { known: Vec::new(), prune_at: 64, held: Vec::new() });
 
-    pub(crate) fn guard<H: Held + 'static>(held: &Arc<H>) {
+    pub(crate) fn guard<H: LockOverFork + 'static>(held: &Arc<H>) {
         watch();
-        let weak: Weak<dyn Held> = Arc::<H>::downgrade(held);
+        let weak: Weak<dyn LockOverFork> = Arc::<H>::downgrade(held);
         let mut locks = LOCKS.lock();
         if locks.known.len() >= locks.prune_at {
             locks.known.retain(|known| known.strong_count() > 0);
@@ -151,7 +151,7 @@ mod imp {
 }
 
 #[cfg(all(unix, not(any(loom, miri, usm_valgrind))))]
-pub(crate) use imp::Held;
+pub(crate) use imp::LockOverFork;
 /// From now on forks are watched: to be called before others register handlers for what takes our
 /// locks.
 pub fn watch_forks() {

@@ -1,4 +1,4 @@
-//! What a submission uses.
+//! The memory objects that a submission uses.
 
 use core::fmt;
 
@@ -8,23 +8,22 @@ use crate::backend::Backend;
 use crate::buffer::Buffer;
 use crate::uses::Uses;
 
-/// One memory object that a submission uses, and how.
+/// A memory object and its access by a submission.
 ///
-/// Naming a use touches no memory, so a write takes a shared reference too: the object then
-/// remembers the work as one that writes. Several threads may name one object at the same time; it
-/// remembers all of their work and is freed after all of it. The exception is a usage by
-/// [`alone`](Self::alone), which only who has the object for himself can make, and which takes no
-/// lock. Who really writes, in code that Rust did not check, promises where that is said
-/// ([`Queue::submit`](super::Queue::submit), a launch of such code) that nobody else uses the bytes
-/// meanwhile.
+/// A usage touches no memory, so a write takes a shared reference too: the object then records the
+/// work as a write. Several threads may name one object at the same time; it records all of their
+/// work and is freed after all of it. [`exclusive`](Self::exclusive) takes no lock and requires
+/// exclusive access. Code that Rust did not check may write through a usage; its caller promises
+/// ([`Queue::submit`](super::Queue::submit), a launch of such code) that no other code uses the
+/// bytes meanwhile.
 pub struct Usage<'a, B: Backend> {
     pub(super) uses: &'a Uses<B>,
     pub(super) context: u64,
     pub(super) bytes: usize,
     access: Access,
-    /// Whether nobody else reaches the uses, so that their lock is not needed.
+    /// Whether this usage has exclusive access, so that the lock of the uses is not needed.
     #[cfg_attr(not(feature = "alloc"), allow(dead_code, reason = "there is no list of uses"))]
-    alone: bool,
+    exclusive: bool,
 }
 
 // Not derived: that would ask for a backend that can be copied.
@@ -63,34 +62,34 @@ impl<'a, B: Backend> Usage<'a, B> {
     #[must_use]
     pub fn of(allocation: &'a Allocation<B>, access: Access) -> Self {
         let (uses, context, bytes) = (allocation.uses(), allocation.context().id(), allocation.size());
-        Self { uses, context, bytes, access, alone: false }
+        Self { uses, context, bytes, access, exclusive: false }
     }
 
-    /// As [`of`](Self::of), by somebody who has the allocation for himself, such as through a
-    /// `&mut`: a submission then takes no lock for it.
+    /// As [`of`](Self::of), with exclusive access, such as through a `&mut`: a submission then
+    /// takes no lock for it.
     ///
     /// # Safety
-    /// While a submission is given the result or a copy of it, nobody else reaches the allocation,
+    /// While a submission uses the result or a copy of it, no other code reaches the allocation,
     /// not even through another usage.
     #[inline]
     #[must_use]
-    pub unsafe fn alone(allocation: &'a Allocation<B>, access: Access) -> Self {
-        Self { alone: true, ..Self::of(allocation, access) }
+    pub unsafe fn exclusive(allocation: &'a Allocation<B>, access: Access) -> Self {
+        Self { exclusive: true, ..Self::of(allocation, access) }
     }
 
     /// An access of a buffer.
     #[must_use]
     pub fn buffer(buffer: &'a Buffer<B>, access: Access) -> Self {
         let (uses, context, bytes) = (buffer.uses(), buffer.context().id(), buffer.size());
-        Self { uses, context, bytes, access, alone: false }
+        Self { uses, context, bytes, access, exclusive: false }
     }
 
     #[cfg(feature = "alloc")]
     #[inline]
     pub(super) fn dependencies(&self, queue: u64, after: &mut alloc::vec::Vec<B::Event>) -> u64 {
-        if self.alone {
-            // SAFETY: the promise that `alone` was given.
-            return unsafe { self.uses.dependencies_alone(self.access, queue, after) };
+        if self.exclusive {
+            // SAFETY: the promise that `exclusive` was given.
+            return unsafe { self.uses.dependencies_exclusive(self.access, queue, after) };
         }
         self.uses.dependencies(self.access, queue, after)
     }
@@ -98,9 +97,9 @@ impl<'a, B: Backend> Usage<'a, B> {
     #[cfg(feature = "alloc")]
     #[inline]
     pub(super) fn record(&self, queue: u64, event: B::Event, known: u64) {
-        if self.alone {
-            // SAFETY: the promise that `alone` was given.
-            return unsafe { self.uses.record_alone(self.access, queue, event, known) };
+        if self.exclusive {
+            // SAFETY: the promise that `exclusive` was given.
+            return unsafe { self.uses.record_exclusive(self.access, queue, event, known) };
         }
         self.uses.record(self.access, queue, event, known);
     }

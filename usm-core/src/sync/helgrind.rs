@@ -1,29 +1,29 @@
-//! What valgrind's helgrind is told because it cannot see it: that a runtime, whose threads it sees
-//! write and whose atomics it does not understand, has ended its work on a block before the host
-//! looks at it. Nothing outside of `cargo xtask races`.
+//! Client requests for valgrind's helgrind, which sees a runtime's threads write and does not
+//! understand the runtime's atomics: they tell it that the runtime has ended its work on a block
+//! before the host reads it. Used only in `cargo xtask races`.
 
 use crate::access::Access;
 
-/// What it was told of a block, by the numbers of the block's uses. Of no size in other builds.
+/// The state of a block's requests, by the serial numbers of its uses. Has no size in other builds.
 #[derive(Debug)]
-pub(crate) struct Told {
-    /// The last use that wrote, of those that there were.
+pub(crate) struct Marks {
+    /// The last write among the block's uses.
     #[cfg(usm_valgrind)]
     written: u64,
-    /// Whether uses have left the list since, which was asked and not waited for.
+    /// Whether uses left the list since by a query, without a wait.
     #[cfg(usm_valgrind)]
     pruned: bool,
-    /// Up to which it knows that writes are over.
+    /// Helgrind knows that writes up to this one are complete.
     #[cfg(usm_valgrind)]
     writes: u64,
-    /// Up to which it knows that reads are, too.
+    /// Helgrind knows that reads up to this one are complete.
     #[cfg(usm_valgrind)]
     reads: u64,
 }
 
 #[cfg(not(usm_valgrind))]
-impl Told {
-    pub(crate) const fn nothing() -> Self {
+impl Marks {
+    pub(crate) const fn none() -> Self {
         Self {}
     }
 
@@ -35,29 +35,36 @@ impl Told {
 }
 
 #[cfg(usm_valgrind)]
-impl Told {
-    pub(crate) const fn nothing() -> Self {
+impl Marks {
+    pub(crate) const fn none() -> Self {
         Self { written: 0, pruned: false, writes: 0, reads: 0 }
     }
 
-    /// The block has one more use.
+    /// Records one more use of the block.
     pub(crate) fn submitted(&mut self, access: Access, serial: u64) {
         if access == Access::Write {
             self.written = serial;
         }
     }
 
-    /// Uses that are over left the list.
+    /// Records that complete uses left the list.
     pub(crate) fn pruned(&mut self) {
         self.pruned = true;
     }
 
-    /// The uses up to `known` that conflict with this access of the host are over: some that the
-    /// list still has (`waited`), or none. If there are such of which helgrind does not know yet,
-    /// the block is the calling thread's from here on: who accesses it in another thread without an
-    /// order after this call is reported. Of the host's threads that read, the first to come tells
-    /// it; the others must come behind it by the lock of this list.
-    pub(crate) fn over(&mut self, waited: bool, access: Access, known: u64, base: *const u8, len: usize) {
+    /// Records that the uses up to `known` that conflict with this host access are complete: some
+    /// that the list still has (`waited`), or none. If helgrind does not know that yet, the block
+    /// becomes the calling thread's: an access of another thread that is not ordered after this
+    /// call is then reported. Of several reading host threads the first makes the request; the lock
+    /// of this list orders the others after it.
+    pub(crate) fn completed(
+        &mut self,
+        waited: bool,
+        access: Access,
+        known: u64,
+        base: *const u8,
+        len: usize,
+    ) {
         let is_news = match access {
             Access::Read => self.writes < self.written,
             Access::Write => self.writes.min(self.reads) < known,
@@ -73,8 +80,8 @@ impl Told {
     }
 }
 
-/// Makes helgrind forget who accessed these bytes: they are as if this thread had just made them.
-/// Outside of valgrind, and on machines for which the request is not written here, nothing happens.
+/// Makes helgrind forget earlier accesses to these bytes, as if this thread had just allocated
+/// them. Does nothing outside of valgrind, and on machines without a version of the request here.
 #[cfg(usm_valgrind)]
 fn forget(base: *const u8, len: usize) {
     /// `VG_USERREQ__HG_CLEAN_MEMORY` of `valgrind/helgrind.h`: `'H'`, `'G'`, 0.

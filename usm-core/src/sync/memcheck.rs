@@ -1,6 +1,5 @@
-//! What valgrind's memcheck is told because it cannot see it: memory that a backend has just given
-//! out has no value, whatever a runtime or a test driver made it of. Nothing outside of
-//! `cargo xtask memcheck`.
+//! Client requests for valgrind's memcheck: memory that a backend has just given out is
+//! uninitialised, even if a runtime or a test driver wrote it. Used only in `cargo xtask memcheck`.
 
 /// From here on these bytes have no value: a decision that depends on them is reported, a copy of
 /// them is not. Outside of valgrind nothing happens.

@@ -1,11 +1,10 @@
 //! The same names over loom, which runs a program in every order that its atomics and locks allow.
 //!
-//! loom's objects belong to one run of a model and cannot be made in a constant, so each is made
-//! when it is first used. Only one thread of a model runs at a time, and making an object is no
-//! point at which another one takes over. A model uses what it shares once before it starts
-//! threads, so that what follows is ordered after the making. The objects are never dropped: the
-//! count of an `Arc` of the standard library orders the last use before the end, but loom cannot
-//! see that.
+//! loom's objects belong to one run of a model and cannot be made in a constant, so each is made at
+//! its first use. Only one thread of a model runs at a time, and making an object is no switching
+//! point. A model uses its shared objects once before it starts threads, so that all later uses are
+//! ordered after the making. The objects are never dropped: the standard library's `Arc` count
+//! orders the last use before the end, but loom cannot see that.
 
 use core::cell::UnsafeCell;
 use core::mem::ManuallyDrop;
@@ -78,7 +77,7 @@ impl<T> Mutex<T> {
         self.value.get_mut()
     }
 
-    /// The value, whoever has the lock.
+    /// The value, without the lock.
     pub fn as_mut_ptr(&self) -> *mut T {
         self.value.get()
     }
@@ -132,8 +131,9 @@ impl Condvar {
         MutexGuard { mutex, held }
     }
 
-    /// There is no clock in a model. With [`Duration::MAX`] it comes back when notified, so that a
-    /// signal that is lost is found; else when others had their turn, as if the time were over.
+    /// A model has no clock. With [`Duration::MAX`] this returns only when notified, so that the
+    /// model finds a lost signal; otherwise it returns after other threads had their turn, as if
+    /// the time were over.
     pub(crate) fn wait_timeout<'m, T>(&self, guard: MutexGuard<'m, T>, limit: Duration) -> MutexGuard<'m, T> {
         if limit == Duration::MAX {
             return self.wait(guard);

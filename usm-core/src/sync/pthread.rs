@@ -33,8 +33,8 @@ impl Drop for RawMutex {
     }
 }
 
-/// `pthread_cond_t` of 64-bit Linux; zeros are a condition that nobody waits for, by the clock of
-/// the day.
+/// `pthread_cond_t` of 64-bit Linux; zeros are a condition without waiters that uses the wall
+/// clock.
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
 struct RawCondition([u64; 6]);
@@ -78,7 +78,7 @@ impl<T> Mutex<T> {
         self.value.get_mut()
     }
 
-    /// The value, whoever has the lock.
+    /// The value, without the lock.
     pub fn as_mut_ptr(&self) -> *mut T {
         self.value.get()
     }

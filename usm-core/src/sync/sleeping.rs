@@ -1,6 +1,5 @@
-//! Locks that sleep, for what is held over a call of a driver, and the conditions that go with
-//! them: the standard library's, without its poison. What they guard is whole between any two
-//! statements.
+//! Sleeping locks and their conditions, for locks held over a call of a driver: the standard
+//! library's, without its poison. The guarded data is consistent between any two statements.
 
 use core::time::Duration;
 use std::sync::{self, PoisonError};

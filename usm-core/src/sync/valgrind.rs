@@ -6,8 +6,8 @@ pub(super) fn request(request: [usize; 6]) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the instructions by which `valgrind/valgrind.h` makes a request of a program on this
     // machine: `rdi` is turned by 128 bits in all and so is as before, `rbx` is exchanged with
-    // itself, and the request, which valgrind reads and which names memory that it only keeps books
-    // of, outlives them.
+    // itself, and the request, which valgrind reads and which names memory that it does not
+    // touch, outlives them.
     unsafe {
         core::arch::asm!(
             "rol rdi, 3",

@@ -37,8 +37,8 @@ pub(super) struct Compiler {
     files: &'static [&'static str],
     /// Environment variable that names another file.
     variable: &'static str,
-    /// Where a toolkit may be that the loader was not told of: environment variables and a folder,
-    /// and the folders inside.
+    /// Places of a toolkit that the loader does not search: environment variables and a folder, and
+    /// the folders inside.
     toolkits: (&'static [&'static str], &'static str, &'static [&'static str]),
     /// Functions, in errors: to create, to compile, of the log, of the code.
     operations: [&'static str; 4],
@@ -117,7 +117,7 @@ impl Compiler {
             // ours.
             let library = match unsafe { File::open(self.library, &file) } {
                 Ok(library) => library,
-                // Of several places the first is the loader's own.
+                // The first of several places is the loader's own.
                 Err(reason) => {
                     missing.get_or_insert(reason);
                     continue;
@@ -134,7 +134,7 @@ impl Compiler {
         Err(Error::from(missing).in_backend(self.backend).into())
     }
 
-    /// The loader's own places, then those of a toolkit that the loader was not told of.
+    /// The loader's own places, then those of a toolkit that the loader does not search.
     fn folders(&self) -> impl Iterator<Item = PathBuf> {
         let (variables, usual, inside) = self.toolkits;
         let named = variables.iter().filter_map(std::env::var_os).map(PathBuf::from);
@@ -152,10 +152,10 @@ impl Compiler {
         if code == SUCCESS { Ok(()) } else { Err(self.native(operation, code)) }
     }
 
-    /// Machine code for a device of this compute capability; PTX where the compiler does not know
-    /// the device. Machine code spares the driver a compilation, and a compiler newer than the
-    /// driver writes PTX that the driver does not read. A compiler that asks the device of this
-    /// thread itself is told no capability.
+    /// Machine code for a device of this compute capability; PTX if the compiler does not know the
+    /// device. Machine code spares the driver a compilation, and a compiler newer than the driver
+    /// writes PTX that the driver cannot read. A compiler that asks this thread's device itself
+    /// gets no capability.
     pub(super) fn compile(
         &'static self,
         source: &str,
@@ -283,7 +283,7 @@ mod tests {
         let all = [(&NVRTC, "", Some([9, 0])), (&*AMD, "--offload-arch=gfx906", None)];
         let there = |(compiler, ..): &(&'static Compiler, _, _)| match compiler.open() {
             Ok(_) => true,
-            // Of AMD's the case below says it, which knows where it may be.
+            // The case below covers AMD's, whose place it knows.
             Err(error) if compiler.column == AMD.column => {
                 assert!(std::env::var_os(AMD.variable).is_none(), "{error}");
                 false

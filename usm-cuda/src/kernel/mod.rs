@@ -313,7 +313,7 @@ struct Shape3 {
 }
 
 impl Shape3 {
-    /// Of one dimension with groups, which most launches are.
+    /// One dimension with groups, the usual launch.
     #[inline]
     fn line(global: u64, local: u64) -> Result<Self, Error> {
         let narrow = |size: u64| u32::try_from(size).map_err(|_| Error::from(ErrorKind::SizeOverflow));
@@ -356,7 +356,7 @@ impl Shape3 {
     }
 }
 
-/// What `cuLaunchKernel` and its twin take: a pointer to each parameter.
+/// Arguments of `cuLaunchKernel` and its twin: a pointer to each parameter.
 struct Parameters {
     pointers: [MaybeUninit<Raw>; MOST_ARGUMENTS],
     /// Of local arrays in the region.

@@ -1,5 +1,4 @@
-//! What differs between CUDA and HIP for kernels, beside the names in the tables: numbers and
-//! words.
+//! Differences between CUDA and HIP for kernels, beside the names in the tables: numbers and words.
 //!
 //! From the headers `cuda.h`, `hip_runtime_api.h` and `hiprtc.h`. Error codes and attributes of
 //! functions are the same in both.

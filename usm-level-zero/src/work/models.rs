@@ -14,7 +14,7 @@ use usm_core::Error;
 use usm_core::backend::EventStatus;
 use usm_core::driver::After;
 use usm_core::driver::Deadline;
-use usm_core::driver::slots::{Held, Slots};
+use usm_core::driver::slots::{SlotHandle, Slots};
 use usm_core::driver::sync::Mutex;
 
 /// A place that the device writes to, and how many of its commands refer to it: those that wait for
@@ -36,7 +36,7 @@ impl Place {
 }
 
 #[derive(Clone, Debug)]
-struct Event(Held<Arc<Place>>);
+struct Event(SlotHandle<Arc<Place>>);
 
 impl EventOps for Event {
     fn status(&self) -> usm_core::Result<EventStatus> {

@@ -15,9 +15,9 @@ use crate::backend::{
     Advice, Backend, Block, Buffers, ContextOps, DeviceOps, EventOps, HostTasks, Ipc, MemAdvice, Peer,
     PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows,
 };
+use crate::context_state::ContextState;
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
-use crate::shared::Shared;
 use crate::{AllocKind, DeviceInfo};
 
 /// A closure for a queue, erased.
@@ -35,7 +35,7 @@ pub(super) trait ErasedDevice: Debug + Send + Sync {
 }
 
 pub(super) trait ErasedContext: Debug + Send + Sync {
-    fn shared(&self) -> &Shared;
+    fn shared(&self) -> &ContextState;
     fn create_queue(&self, order: QueueOrder) -> Result<Arc<dyn ErasedQueue>>;
     fn allocate(&self, kind: AllocKind, layout: Layout) -> Result<NonNull<u8>>;
     /// # Safety
@@ -43,7 +43,7 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
     unsafe fn free(&self, block: &Block);
     fn query(&self, address: usize) -> Result<PointerInfo>;
     fn synchronize(&self, limit: Duration) -> Result<()>;
-    fn settle(&self, limit: Duration) -> Result<()>;
+    fn report_failures(&self, limit: Duration) -> Result<()>;
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(DynEvent)) -> Result<()>;
     fn create_buffer(&self, size: usize) -> Result<DynBuffer>;
     /// # Safety
@@ -68,7 +68,7 @@ pub(super) trait ErasedContext: Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// What a queue is asked to do, with the pointers that the safe layer has proven.
+/// An operation for a queue, with pointers that the safe layer has proven.
 pub(super) enum Work<'a> {
     Copy(*mut u8, *const u8, usize),
     Rows(&'a Rows),
@@ -181,7 +181,7 @@ where
 pub(super) type ContextOf<B> = Bound<B, <B as Backend>::Context>;
 
 impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &ContextState {
         self.handle.shared()
     }
 
@@ -207,8 +207,8 @@ impl<B: Backend + 'static> ErasedContext for ContextOf<B> {
         self.handle.synchronize(limit)
     }
 
-    fn settle(&self, limit: Duration) -> Result<()> {
-        self.handle.settle(limit)
+    fn report_failures(&self, limit: Duration) -> Result<()> {
+        self.handle.report_failures(limit)
     }
 
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(DynEvent)) -> Result<()> {

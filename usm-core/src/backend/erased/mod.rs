@@ -24,10 +24,10 @@ use crate::backend::{
     Advice, Backend, Block, Buffers, ContextOps, DeviceOps, EventOps, EventStatus, HostTasks, Ipc, MemAdvice,
     Peer, PointerInfo, QueueMemory, QueueOps, QueueOrder, Rows,
 };
+use crate::context_state::ContextState;
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::ipc::NATIVE_BYTES;
-use crate::shared::Shared;
 use crate::{AllocKind, DeviceInfo};
 
 /// A backend chosen at run time.
@@ -62,7 +62,7 @@ pub struct DynBuffer {
 #[allow(dead_code, reason = "kept for its drop")]
 pub struct DynOpened(Box<dyn Opened>);
 
-/// What an opened handle is kept for.
+/// State of an opened handle.
 trait Opened: Debug + Send + Sync {}
 
 impl<T: Debug + Send + Sync> Opened for T {}
@@ -115,7 +115,7 @@ impl Dyn {
         Ok(devices)
     }
 
-    /// Erases a backend's own context; both handles share books.
+    /// Erases a backend's own context; both handles have one state.
     #[must_use]
     pub fn erase_context<B: Backend + 'static>(context: B::Context) -> DynContext {
         let erased = Arc::new(ContextOf::<B>::new(context));
@@ -124,7 +124,7 @@ impl Dyn {
 }
 
 impl DynDevice {
-    /// What the runtime says of the device.
+    /// The runtime's description of the device.
     #[must_use]
     pub fn info(&self) -> DeviceInfo {
         self.0.info()
@@ -154,8 +154,8 @@ impl DynContext {
         self.0.erased.as_any().downcast_ref()
     }
 
-    /// What another crate adds to the backend behind this context, if it adds a `T`: see
-    /// [`Backend::extension`].
+    /// The extension of type `T` that another crate adds to the backend behind this context, if
+    /// there is one: see [`Backend::extension`].
     #[must_use]
     pub fn extension<T: 'static>(&self) -> Option<&'static T> {
         self.0.erased.extension(TypeId::of::<T>())?.downcast_ref()
@@ -229,7 +229,7 @@ impl DeviceOps for DynDevice {
 }
 
 impl ContextOps<Dyn> for DynContext {
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &ContextState {
         self.0.erased.shared()
     }
 
@@ -258,8 +258,8 @@ impl ContextOps<Dyn> for DynContext {
         self.0.erased.synchronize(limit)
     }
 
-    fn settle(&self, limit: Duration) -> Result<()> {
-        self.0.erased.settle(limit)
+    fn report_failures(&self, limit: Duration) -> Result<()> {
+        self.0.erased.report_failures(limit)
     }
 
     fn for_each_pending(&self, limit: Duration, visit: &mut dyn FnMut(DynEvent)) -> Result<()> {

@@ -8,11 +8,11 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use super::synchronous::Synchronous;
-use super::{HostDevice, HostEvent, HostQueue, books};
+use super::{HostDevice, HostEvent, HostQueue, state};
 use crate::backend::{Backend, Block, ContextOps, PointerInfo, QueueOrder, Unsupported};
 use crate::context::Context;
+use crate::context_state::ContextState;
 use crate::error::{ErrorKind, Result};
-use crate::shared::Shared;
 use crate::sync::Mutex;
 use crate::{AllocKind, MemoryType};
 
@@ -49,7 +49,7 @@ pub struct Arena<'m, const BLOCKS: usize> {
     base: NonNull<u8>,
     table: Mutex<Table<BLOCKS>>,
     device: HostDevice,
-    shared: Shared,
+    shared: ContextState,
     memory: PhantomData<&'m mut [u8]>,
     len: usize,
 }
@@ -67,8 +67,8 @@ impl<const BLOCKS: usize> fmt::Debug for Arena<'_, BLOCKS> {
 }
 
 impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
-    /// An arena over `memory`. Its bytes need no value, and may have none afterwards: what is
-    /// written to the arena may have padding. So memory of plain bytes is not taken.
+    /// An arena over `memory`. Its bytes need no value, and may have none afterwards, because
+    /// written values may have padding. So memory of plain bytes is not taken.
     ///
     /// ```compile_fail,E0308
     /// let mut bytes = [0_u8; 64];
@@ -83,7 +83,7 @@ impl<'m, const BLOCKS: usize> Arena<'m, BLOCKS> {
             base,
             table: Mutex::new(Table { live: [free; BLOCKS], len: 0 }),
             device,
-            shared: books(device.info),
+            shared: state(device.info),
             memory: PhantomData,
             len,
         }
@@ -196,7 +196,7 @@ unsafe impl<'a, const BLOCKS: usize> Backend for FixedHost<'a, BLOCKS> {
 }
 
 impl<'a, const BLOCKS: usize> ContextOps<FixedHost<'a, BLOCKS>> for &'a Arena<'a, BLOCKS> {
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &ContextState {
         &self.shared
     }
 

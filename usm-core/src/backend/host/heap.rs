@@ -6,11 +6,11 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use super::synchronous::Synchronous;
-use super::{HostDevice, HostEvent, HostQueue, books};
+use super::{HostDevice, HostEvent, HostQueue, state};
 use crate::backend::{Backend, Block, ContextOps, PointerInfo, QueueOrder, Unsupported};
 use crate::context::Context;
+use crate::context_state::ContextState;
 use crate::error::{ErrorKind, Result};
-use crate::shared::Shared;
 use crate::{AllocKind, MemoryType};
 
 /// Host memory from the global allocator. All three kinds are plain memory; device memory still has
@@ -23,7 +23,7 @@ pub struct HostHeap {
 /// The context of [`HostHeap`].
 #[derive(Debug)]
 pub struct HostContext {
-    shared: Shared,
+    shared: ContextState,
 }
 
 impl Default for HostHeap {
@@ -48,7 +48,7 @@ impl HostHeap {
     /// A context over the machine.
     #[must_use]
     pub fn context(&self) -> Context<Self> {
-        Context::from_raw(Arc::new(HostContext { shared: books(self.device.info) }))
+        Context::from_raw(Arc::new(HostContext { shared: state(self.device.info) }))
     }
 }
 
@@ -88,12 +88,12 @@ unsafe impl Backend for HostHeap {
     }
 
     fn create_context(&self, device: &HostDevice) -> Result<Arc<HostContext>> {
-        Ok(Arc::new(HostContext { shared: books(device.info) }))
+        Ok(Arc::new(HostContext { shared: state(device.info) }))
     }
 }
 
 impl ContextOps<HostHeap> for Arc<HostContext> {
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &ContextState {
         &self.shared
     }
 
@@ -121,7 +121,7 @@ impl ContextOps<HostHeap> for Arc<HostContext> {
     }
 
     fn query(&self, address: usize) -> Result<PointerInfo> {
-        // The heap cannot be asked about a pointer: the books are the only answer.
+        // The heap answers no pointer query. The ledger has the only answer.
         Ok(self.shared.find(address).unwrap_or(PointerInfo::UNKNOWN))
     }
 

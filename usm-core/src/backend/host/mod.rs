@@ -11,7 +11,7 @@ pub use arena::{Arena, FixedHost};
 pub use heap::{HostContext, HostHeap};
 pub use synchronous::Synchronous;
 
-use crate::shared::Shared;
+use crate::context_state::ContextState;
 use crate::{AllocKind, BackendKind, DeviceInfo, DeviceType};
 
 /// The one device of a host backend: the machine.
@@ -29,12 +29,12 @@ impl HostDevice {
     }
 }
 
-/// What stands for the library of all host contexts.
+/// Stands for the library of all host contexts.
 static LIBRARY: u8 = 0;
 
-/// The books of a host context.
-fn books(info: DeviceInfo) -> Shared {
-    Shared::new(info).of_library((&raw const LIBRARY).addr())
+/// The state of a host context.
+fn state(info: DeviceInfo) -> ContextState {
+    ContextState::new(info).of_library((&raw const LIBRARY).addr())
 }
 
 /// A queue of a host backend: nothing but its type, work is done at once.

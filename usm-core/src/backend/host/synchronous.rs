@@ -1,4 +1,4 @@
-//! What both host backends share: operations done at once by the calling thread.
+//! Shared by both host backends: the calling thread runs each operation at once.
 
 use core::ptr;
 use core::time::Duration;

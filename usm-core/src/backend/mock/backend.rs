@@ -12,14 +12,14 @@ use super::engine::{Engine, Submission, Touch};
 use super::event::MockEvent;
 use super::script::Operation;
 use crate::backend::{
-    Advice, Backend, Block, Buffers, ContextOps, Counted, DeviceOps, EventOps, HostTasks, KeepsBooks,
+    Advice, Backend, Block, Buffers, ContextOps, Counted, DeviceOps, EventOps, HasContextState, HostTasks,
     MemAdvice, PointerInfo, QueueMemory, QueueOps, QueueOrder,
 };
+use crate::context_state::ContextState;
 use crate::deadline::Deadline;
 use crate::deferred::Deferred;
 use crate::error::{ErrorKind, Result};
 use crate::process;
-use crate::shared::Shared;
 use crate::sync::next_id;
 use crate::{AllocKind, DeviceInfo};
 
@@ -41,13 +41,13 @@ impl MockDevice {
 pub struct MockContext {
     pub(super) engine: Arc<Engine>,
     pub(super) device: MockDevice,
-    pub(super) shared: Shared,
+    pub(super) shared: ContextState,
     deferred: Deferred<Mock>,
 }
 
 // SAFETY: a field, moved in when the context was made, and never replaced.
-unsafe impl KeepsBooks for MockContext {
-    fn shared(&self) -> &Shared {
+unsafe impl HasContextState for MockContext {
+    fn shared(&self) -> &ContextState {
         &self.shared
     }
 }
@@ -61,7 +61,7 @@ impl Drop for MockContext {
         let free = |block: &Block| unsafe { engine.free(block, id) };
         // SAFETY: as above.
         let destroy = |raw: MockBuffer| unsafe { engine.free(&raw.block, id) };
-        // SAFETY: the books of this context, and blocks go back to its engine.
+        // SAFETY: the state of this context, and blocks go back to its engine.
         unsafe { self.deferred.drain(&self.shared, self.shared.wait_limit(), free, destroy) };
         engine.closed_context();
     }
@@ -175,7 +175,7 @@ impl QueueOps<Mock> for MockQueue {
 }
 
 // SAFETY: memory comes from the global allocator (2); the engine runs work only after its events
-// and, in order, after what came before (3), keeps refused work out of the queue (4), settles
+// and, in order, after what came before (3), keeps refused work out of the queue (4), completes
 // events after the work (6); waits poll with a limit (5); `MockContext` drains its list (9); freed
 // blocks are checked against queued work (7).
 unsafe impl Backend for Mock {
@@ -202,7 +202,7 @@ unsafe impl Backend for Mock {
         let _inside = process::work()?;
         self.engine.call(Operation::CreateContext, 0, 0)?;
         self.engine.opened_context();
-        let shared = Shared::on(device.info, self.engine.account(device.info.ordinal))
+        let shared = ContextState::on(device.info, self.engine.ledger(device.info.ordinal))
             .of_library(Arc::as_ptr(&self.engine).addr());
         // The engine has the gate that this goes to.
         let (engine, id) = (Arc::downgrade(&self.engine), shared.id());
@@ -223,7 +223,7 @@ impl DeviceOps for MockDevice {
 }
 
 impl ContextOps<Mock> for Counted<MockContext> {
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &ContextState {
         &self.shared
     }
 

@@ -9,9 +9,9 @@ use std::panic::{catch_unwind, resume_unwind};
 
 use super::event::{EventState, MockEvent};
 use super::script::{Call, Fault, Operation, Progress};
-use crate::account::Account;
 use crate::backend::QueueOrder;
 use crate::error::{Error, ErrorKind, Result};
+use crate::ledger::Ledger;
 use crate::sync::{Mutex, take_out};
 
 mod memory;
@@ -37,7 +37,7 @@ struct Queued {
     late: Option<Error>,
 }
 
-/// What a submission hands to the engine.
+/// A submission to the engine.
 pub(super) struct Submission<'a> {
     pub(super) operation: Operation,
     pub(super) queue: u64,
@@ -50,7 +50,7 @@ pub(super) struct Submission<'a> {
 
 #[derive(Default)]
 struct State {
-    accounts: Vec<Arc<Account>>,
+    ledgers: Vec<Arc<Ledger>>,
     contexts: usize,
     queued: Vec<Queued>,
     faults: Vec<Fault>,
@@ -67,8 +67,7 @@ struct State {
     lost: bool,
 }
 
-/// The operation that runs; it ends, and its event tells how, when this is dropped, also by a
-/// panic.
+/// The running operation. Dropping it, also by a panic, ends it and sets its event's outcome.
 struct Running<'e> {
     engine: &'e Engine,
     event: Arc<EventState>,
@@ -81,7 +80,7 @@ impl Drop for Running<'_> {
         if let (Some(queue), Err(error)) = (self.in_order_queue, self.outcome) {
             self.engine.state.lock().failed.push((queue, error));
         }
-        self.event.settle(self.outcome);
+        self.event.finish(self.outcome);
         let ended = |queued: &Queued| Arc::ptr_eq(&queued.event, &self.event);
         let gone = take_out(&mut self.engine.state.lock().queued, ended);
         drop(gone);
@@ -108,13 +107,13 @@ impl Engine {
         Self { progress, state: Mutex::new(State { random: 0x9e37_79b9_7f4a_7c15, ..State::default() }) }
     }
 
-    /// The books of a device.
-    pub(super) fn account(&self, ordinal: u32) -> Arc<Account> {
-        let accounts = &mut self.state.lock().accounts;
-        while accounts.len() <= ordinal as usize {
-            accounts.push(Account::shared());
+    /// The ledger of a device.
+    pub(super) fn ledger(&self, ordinal: u32) -> Arc<Ledger> {
+        let ledgers = &mut self.state.lock().ledgers;
+        while ledgers.len() <= ordinal as usize {
+            ledgers.push(Ledger::shared());
         }
-        Arc::clone(&accounts[ordinal as usize])
+        Arc::clone(&ledgers[ordinal as usize])
     }
 
     pub(super) fn seed(&self, seed: u64) {
@@ -134,7 +133,7 @@ impl Engine {
     }
 
     pub(super) fn queued(&self) -> usize {
-        // What has run is taken out of the queue a moment after its event says so.
+        // A finished operation leaves the queue a moment after its event is complete.
         let unfinished = |queued: &&Queued| queued.event.is_pending();
         self.state.lock().queued.iter().filter(unfinished).count()
     }
@@ -251,7 +250,7 @@ impl Engine {
         }
     }
 
-    /// As [`step`](Self::step), where work runs while somebody waits.
+    /// As [`step`](Self::step), for work that runs while a caller waits.
     pub(super) fn step_for_a_wait(&self) -> bool {
         self.progress == Progress::OnWait && self.step()
     }
@@ -275,8 +274,8 @@ impl Engine {
             let pick = ready[(state.random % ready.len() as u64) as usize];
             let next = &mut state.queued[pick];
             let in_order_queue = (next.order == QueueOrder::InOrder).then_some(next.queue);
-            // What comes after a failure does not run: by an event, or by the order of a queue
-            // (contract, point 11).
+            // An operation after a failed one does not run: after a failed event, or after a
+            // failure in its in-order queue (contract, point 11).
             let after_failure = next.after.iter().find_map(|event| event.failure());
             let (work, event) = (next.work.take(), Arc::clone(&next.event));
             let late = next.late;
@@ -293,7 +292,7 @@ impl Engine {
         match (poison, work) {
             (Some(error), _) => running.outcome = Err(error),
             (None, Some(work)) => {
-                // What remains of it when the work panics.
+                // Runs also when the work panics.
                 running.outcome = Err(ErrorKind::Native { operation: "a host task" }.into());
                 work();
                 running.outcome = Ok(());
@@ -303,7 +302,7 @@ impl Engine {
         true
     }
 
-    /// What is queued now: of one queue, or of all queues of a context.
+    /// The operations queued now: of one queue, or of all queues of a context.
     pub(super) fn outstanding(self: &Arc<Self>, context: u64, queue: Option<u64>) -> Vec<MockEvent> {
         let event =
             |queued: &Queued| MockEvent { state: Arc::clone(&queued.event), engine: Arc::clone(self) };

@@ -14,7 +14,7 @@ const PENDING: u32 = 0;
 const COMPLETE: u32 = 1;
 const FAILED: u32 = 2;
 
-/// What becomes of one operation.
+/// The state of one operation.
 pub(super) struct EventState {
     state: AtomicU32,
     error: Mutex<Option<Error>>,
@@ -49,7 +49,7 @@ impl EventState {
         self.state.load(Ordering::Acquire) == COMPLETE
     }
 
-    pub(super) fn settle(&self, outcome: Result<()>) {
+    pub(super) fn finish(&self, outcome: Result<()>) {
         match outcome {
             Ok(()) => self.state.store(COMPLETE, Ordering::Release),
             Err(error) => {
@@ -60,8 +60,8 @@ impl EventState {
     }
 }
 
-/// The completion of one queued operation. What is queued holds the state alone: an event that the
-/// driver holds must not hold the driver, or work that never runs would keep both.
+/// The completion of one queued operation. The queued operation holds only the state: an event that
+/// the driver holds must not hold the driver, or work that never runs would keep both.
 #[derive(Clone)]
 pub struct MockEvent {
     pub(super) state: Arc<EventState>,

@@ -132,7 +132,7 @@ impl Mock {
         self.engine.calls()
     }
 
-    /// What was misused, as (address, bytes); empty in a sound program:
+    /// The misused ranges, as (address, bytes); empty in a sound program:
     ///
     /// - blocks freed while work that has not ended uses them, twice, by another context, or not as
     ///   they were allocated; exported to others when they are gone;

@@ -1,13 +1,13 @@
-//! What a test tells the simulated driver, and hears of it.
+//! The script of a test for the simulated driver, and the calls that it records.
 
 use crate::error::Error;
 
 /// When queued work runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// As soon as it is submitted.
+    /// At submission.
     Immediate,
-    /// While somebody waits.
+    /// While a caller waits.
     OnWait,
     /// Only when the test calls [`Mock::step`](super::Mock::step); a wait runs into its limit.
     Manual,
@@ -51,11 +51,11 @@ pub enum Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Call {
-    /// What was called.
+    /// The call.
     pub operation: Operation,
     /// Bytes, where the call has a size.
     pub bytes: usize,
-    /// Events that the call was told to wait for.
+    /// The events that the call waits for.
     pub after: usize,
 }
 

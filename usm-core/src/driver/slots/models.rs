@@ -37,7 +37,7 @@ impl Thing {
 
 /// Slots, with a thing that has these handles. Loom's objects are made by this thread, so each was
 /// used once.
-fn slots<const N: usize>() -> (Slots<Thing>, [Held<Thing>; N], Arc<()>) {
+fn slots<const N: usize>() -> (Slots<Thing>, [SlotHandle<Thing>; N], Arc<()>) {
     let (slots, life) = (Slots::new(), Arc::new(()));
     let thing = slots.add(Thing::new(&life));
     thing.begin();

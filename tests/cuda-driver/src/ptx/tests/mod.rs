@@ -23,8 +23,8 @@ const OPTIONS: &[&core::ffi::CStr] = &[c"--gpu-architecture=compute_80"];
 /// not forgive.
 fn text_of(source: &str) -> Option<String> {
     // One at a time: see there.
-    static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    static EXCLUSIVE: Mutex<()> = Mutex::new(());
+    let _alone = EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner);
     let source = CString::new(source).unwrap();
     let (mut program, options) = (core::ptr::null_mut(), OPTIONS.iter().map(|option| option.as_ptr()));
     let options: Vec<*const c_char> = options.collect();

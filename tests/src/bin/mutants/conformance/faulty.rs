@@ -12,8 +12,8 @@ use usm_core::backend::{
     Advice, Buffers, ContextOps, Counted, DeviceOps, EventOps, HostTasks, QueueOps, Rows, Unsupported,
 };
 use usm_core::{
-    AllocKind, Backend, BackendKind, Block, Deferred, DeviceInfo, ErrorKind, EventStatus, MemAdvice,
-    PointerInfo, QueueOrder, Result, SharedState,
+    AllocKind, Backend, BackendKind, Block, ContextState, Deferred, DeviceInfo, ErrorKind, EventStatus,
+    MemAdvice, PointerInfo, QueueOrder, Result,
 };
 use usm_kernel::{BuildError, Code, Formats, FunctionInfo, Programmable};
 
@@ -275,7 +275,7 @@ impl DeviceOps for FaultyDevice {
 }
 
 impl ContextOps<Faulty> for FaultyContext {
-    fn shared(&self) -> &SharedState {
+    fn shared(&self) -> &ContextState {
         self.0.mock.shared()
     }
 

@@ -23,14 +23,14 @@ pub(super) struct Live {
     pub(super) layout: Layout,
     pub(super) kind: AllocKind,
     pub(super) context: u64,
-    /// Whether it is that of a buffer, which has no address for the program.
+    /// Whether it is a buffer's, which has no address for the program.
     opaque: bool,
     /// Of a block that a queue allocated.
     life: Option<Arc<Life>>,
 }
 
-/// Blocks that were freed last: they are not given out again for a while, so that who touches them
-/// is found out.
+/// Blocks that were freed last. They are not given out again for a while, so that an access to them
+/// is found.
 #[derive(Default)]
 pub(super) struct Freed(VecDeque<(usize, Layout)>);
 
@@ -63,7 +63,7 @@ pub(super) struct Life {
 }
 
 impl Life {
-    /// Whether it may be touched now.
+    /// Whether an access is allowed now.
     fn is_on(&self) -> bool {
         self.begins.is_complete() && !self.ends.lock().as_ref().is_some_and(|end| end.is_complete())
     }
@@ -179,7 +179,7 @@ impl Engine {
         Ok((pointer, event))
     }
 
-    /// Whoever allocates from the same in-order queue may be given the memory from now on.
+    /// A later allocation from the same in-order queue may get this memory.
     ///
     /// # Safety
     /// As [`QueueMemory::free`](crate::backend::QueueMemory::free).
@@ -224,8 +224,8 @@ impl Engine {
     }
 
     /// # Safety
-    /// As [`ContextOps::free`](crate::backend::ContextOps::free). What breaks that in a way that
-    /// can be seen is reported, and frees nothing.
+    /// As [`ContextOps::free`](crate::backend::ContextOps::free). A visible misuse is reported and
+    /// frees nothing.
     pub(in crate::backend::mock) unsafe fn free(&self, block: &Block, context: u64) {
         let _ = self.call(Operation::Free, block.size, 0);
         let (start, end) = (block.address(), block.address() + block.size);
@@ -234,7 +234,7 @@ impl Engine {
             let touches = |queued: &Queued| {
                 queued.touches.iter().any(|touch| touch.range.start < end && start < touch.range.end)
             };
-            // What has run is taken out of the queue a moment after its event says so.
+            // A finished operation leaves the queue a moment after its event is complete.
             let used = |queued: &Queued| touches(queued) && queued.event.is_pending();
             let in_use = !state.lost && state.queued.iter().any(used);
             let live = match state.freeable(block, context) {
@@ -272,8 +272,7 @@ impl Engine {
         Some((block.base, block.layout.size(), block.kind))
     }
 
-    /// Whether the whole of a live block of `context` is meant; who names something else is
-    /// reported.
+    /// Whether this is the whole of a live block of `context`. Anything else is reported.
     pub(in crate::backend::mock) fn is_block(&self, block: &Block, context: u64) -> bool {
         let mut state = self.state.lock();
         match state.freeable(block, context) {
@@ -308,8 +307,8 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// What contexts gave up goes with the driver, as a process's memory goes with the process: no
-    /// handle of it is left.
+    /// The driver's end frees memory that contexts gave up, as a process's end does: no handle of
+    /// it is left.
     fn drop(&mut self) {
         let mut state = self.state.lock();
         // Work that never ran first: it may own what it would have used.
@@ -326,8 +325,8 @@ impl Drop for Engine {
 }
 
 impl State {
-    /// The blocks of queues that work over these ranges touches, and memory among them that a queue
-    /// has freed: that belongs to nobody.
+    /// The queue-allocated blocks in these ranges, and the ranges that a queue has freed, which
+    /// have no owner.
     pub(super) fn lives(&self, touches: &[Touch]) -> (Vec<Arc<Life>>, Vec<Violation>) {
         let meets = |block: &Range<usize>| {
             touches.iter().any(|touch| touch.range.start < block.end && block.start < touch.range.end)

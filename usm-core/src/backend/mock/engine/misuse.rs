@@ -1,8 +1,8 @@
-//! What callers of the driver must not do, and what is reported of those who do: the promises of
-//! [`Backend`](crate::Backend)'s unsafe functions.
+//! Misuse of the driver, and its reports: breaches of the promises of [`Backend`](crate::Backend)'s
+//! unsafe functions.
 //!
-//! Work of a caller who broke one is reported and touches nothing: really doing it would corrupt
-//! the test's own process.
+//! Work that breaks a promise is reported and touches nothing: running it would corrupt the test's
+//! own process.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -88,7 +88,7 @@ impl State {
         meets(&touch.range, &block) && (!lies_in(&touch.range, &block) || foreign())
     }
 
-    /// Whether work that has not ended, and that the submission does not follow, conflicts with it.
+    /// Whether pending work that the submission does not follow conflicts with it.
     fn is_raced(&self, touch: &Touch, submission: &Submission<'_>) -> bool {
         let mut followed = None;
         self.queued.iter().enumerate().any(|(index, queued)| {
@@ -131,7 +131,7 @@ impl State {
 }
 
 impl Submission<'_> {
-    /// Whether it says so itself.
+    /// Whether the event itself is complete.
     fn follows(&self, event: &Arc<EventState>, queue: u64) -> bool {
         let in_turn = self.order == QueueOrder::InOrder && self.queue == queue;
         in_turn || self.after.iter().any(|after| Arc::ptr_eq(&after.state, event))

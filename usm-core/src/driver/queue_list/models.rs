@@ -31,51 +31,51 @@ impl EventOps for Work {
     }
 }
 
-type Queues = Roster<Queue, Work>;
+type Queues = QueueList<Queue, Work>;
 
 struct Queue {
-    roster: Arc<Queues>,
+    queue_list: Arc<Queues>,
     last: Work,
 }
 
 impl Queue {
-    fn new(roster: &Arc<Queues>) -> (Arc<Self>, Work) {
+    fn new(queue_list: &Arc<Queues>) -> (Arc<Self>, Work) {
         let last = Work::new();
-        let queue = Arc::new(Self { roster: Arc::clone(roster), last: last.clone() });
-        roster.remember(&queue);
+        let queue = Arc::new(Self { queue_list: Arc::clone(queue_list), last: last.clone() });
+        queue_list.insert(&queue);
         (queue, last)
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.roster.leave(self, Ok(Some(self.last.clone())));
+        self.queue_list.remove(self, Ok(Some(self.last.clone())));
     }
 }
 
-fn synchronize(roster: &Queues) -> Result<()> {
-    roster.synchronize(Duration::MAX, |queue| Ok(queue.last.clone()))
+fn synchronize(queue_list: &Queues) -> Result<()> {
+    queue_list.synchronize(Duration::MAX, |queue| Ok(queue.last.clone()))
 }
 
 /// Its locks were used once: loom's are made by this thread.
-fn roster() -> Arc<Queues> {
-    let roster = Arc::new(Roster::new());
-    roster.leave(core::ptr::null(), Ok(None));
+fn queue_list() -> Arc<Queues> {
+    let queue_list = Arc::new(QueueList::new());
+    queue_list.remove(core::ptr::null(), Ok(None));
     roster
 }
 
 #[test]
 fn the_work_of_a_queue_that_goes_is_never_missed() {
     loom::model(|| {
-        let roster = roster();
-        let (queue, work) = Queue::new(&roster);
+        let queue_list = queue_list();
+        let (queue, work) = Queue::new(&queue_list);
         let dropper = thread::spawn(move || drop(queue));
-        assert!(synchronize(&roster).is_err(), "it has not finished");
+        assert!(synchronize(&queue_list).is_err(), "it has not finished");
         dropper.join().expect("no panic");
-        assert!(synchronize(&roster).is_err(), "it goes on");
+        assert!(synchronize(&queue_list).is_err(), "it goes on");
         work.end();
-        assert_eq!(synchronize(&roster), Ok(()));
-        assert_eq!(roster.orphans.lock().len(), 0);
+        assert_eq!(synchronize(&queue_list), Ok(()));
+        assert_eq!(queue_list.last_events.lock().len(), 0);
     });
 }
 
@@ -85,8 +85,8 @@ fn what_is_forgotten_is_what_has_finished() {
     // Three threads: two forced switches show what they can do to each other.
     builder.preemption_bound = Some(2);
     builder.check(|| {
-        let roster = roster();
-        let ((one, first), (two, second)) = (Queue::new(&roster), Queue::new(&roster));
+        let queue_list = queue_list();
+        let ((one, first), (two, second)) = (Queue::new(&queue_list), Queue::new(&queue_list));
         let dropper = thread::spawn(move || drop(one));
         let ender = {
             let first = first.clone();
@@ -95,10 +95,10 @@ fn what_is_forgotten_is_what_has_finished() {
         drop(two);
         dropper.join().expect("no panic");
         ender.join().expect("no panic");
-        assert!(synchronize(&roster).is_err(), "the second goes on");
-        assert_eq!(roster.orphans.lock().len(), 1, "and the first does not");
+        assert!(synchronize(&queue_list).is_err(), "the second goes on");
+        assert_eq!(queue_list.last_events.lock().len(), 1, "and the first does not");
         second.end();
-        assert_eq!(synchronize(&roster), Ok(()));
+        assert_eq!(synchronize(&queue_list), Ok(()));
     });
 }
 
@@ -119,14 +119,14 @@ impl EventOps for Failed {
 #[test]
 fn a_failure_that_is_given_up_is_never_missed() {
     loom::model(|| {
-        let roster = Arc::new(Roster::<(), Failed>::new());
-        roster.leave(core::ptr::null(), Ok(None));
-        drop(roster.lost.lock());
-        roster.orphans.lock().push(Orphan { number: next_id(), event: Failed, told: true });
-        let other = Arc::clone(&roster);
-        let gives_up = thread::spawn(move || other.forget_finished());
-        assert!(roster.synchronize(Duration::MAX, |_| Ok(Failed)).is_err());
+        let queue_list = Arc::new(QueueList::<(), Failed>::new());
+        queue_list.remove(core::ptr::null(), Ok(None));
+        drop(queue_list.unknown.lock());
+        queue_list.last_events.lock().push(LastEvent { number: next_id(), event: Failed, reported: true });
+        let other = Arc::clone(&queue_list);
+        let gives_up = thread::spawn(move || other.prune());
+        assert!(queue_list.synchronize(Duration::MAX, |_| Ok(Failed)).is_err());
         gives_up.join().expect("no panic");
-        assert_eq!(roster.orphans.lock().len(), 0);
+        assert_eq!(queue_list.last_events.lock().len(), 0);
     });
 }

@@ -1,16 +1,16 @@
-//! The bookkeeping that every context carries, whatever its backend.
+//! The state that every context carries, whatever its backend.
 
 #[cfg(feature = "alloc")]
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use crate::account::{Account, CurrentAndPeak, Entry, PageNumber};
 use crate::backend::Block;
 #[cfg(feature = "alloc")]
 use crate::backend::PointerInfo;
 use crate::error::Result;
 use crate::gate::{Gate, SubmitGuard};
 use crate::history::{History, Observer, Operation, Record};
+use crate::ledger::{Amount, CurrentAndPeak, EntryId, Ledger};
 use crate::limits::{self, Fallback};
 #[cfg(feature = "std")]
 use crate::process::{self, Inside, exit};
@@ -24,26 +24,26 @@ pub const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(30);
 /// Statistics, history, limits, registry and gate of one context; the gate is the device's.
 /// Backends embed one in their context.
 #[derive(Debug)]
-pub struct Shared {
+pub struct ContextState {
     id: u64,
-    /// The library behind the native context; 0 where it was not named.
+    /// The library behind the native context; 0 if it was not named.
     library: usize,
     info: DeviceInfo,
     #[cfg(feature = "alloc")]
-    account: Arc<Account>,
+    ledger: Arc<Ledger>,
     #[cfg(not(feature = "alloc"))]
-    account: Account,
-    page: PageNumber,
+    ledger: Ledger,
+    entry: EntryId,
     /// Whether the device's gate is used.
     gated: bool,
     history: History,
     wait_limit_ms: AtomicU32,
-    /// Of a runtime that works beside the program: what the end of the process waits for.
+    /// Set for a runtime that works beside the program: the end of the process waits for it.
     #[cfg(feature = "std")]
     member: Option<Arc<exit::Member>>,
 }
 
-/// While this lives, the runtime of a context may be called, where there is one.
+/// While this lives, calls of the context's runtime are allowed, if there is one.
 #[must_use = "the runtime may be taken apart as soon as it is dropped"]
 pub(crate) struct Entered(
     #[cfg(feature = "std")]
@@ -56,37 +56,36 @@ pub(crate) struct Entered(
 #[expect(dead_code, reason = "kept for their drops")]
 pub(crate) struct Admitted<'s>(Entered, Option<SubmitGuard<'s>>);
 
-impl Shared {
-    /// Bookkeeping of a new context over the device that `info` describes, with books that no other
-    /// context sees.
+impl ContextState {
+    /// State of a new context over the device that `info` describes, with a ledger of its own.
     #[must_use]
     pub fn new(info: DeviceInfo) -> Self {
         #[cfg(feature = "alloc")]
-        return Self::on(info, Account::shared());
+        return Self::on(info, Ledger::shared());
         #[cfg(not(feature = "alloc"))]
-        Self::keeping(info, Account::new())
+        Self::keeping(info, Ledger::new())
     }
 
-    /// The same with the books that all contexts of the device share.
+    /// The same with the ledger that all contexts of the device share.
     #[cfg(feature = "alloc")]
     #[doc(hidden)]
     #[must_use]
-    pub fn on(info: DeviceInfo, account: Arc<Account>) -> Self {
-        Self::keeping(info, account)
+    pub fn on(info: DeviceInfo, ledger: Arc<Ledger>) -> Self {
+        Self::keeping(info, ledger)
     }
 
     fn keeping(
         info: DeviceInfo,
-        #[cfg(feature = "alloc")] account: Arc<Account>,
-        #[cfg(not(feature = "alloc"))] account: Account,
+        #[cfg(feature = "alloc")] ledger: Arc<Ledger>,
+        #[cfg(not(feature = "alloc"))] ledger: Ledger,
     ) -> Self {
         Self {
             id: next_id(),
             library: 0,
             gated: info.capabilities.needs_gate(),
             info,
-            page: account.open(),
-            account,
+            entry: ledger.open(),
+            ledger,
             history: History::from_environment(),
             wait_limit_ms: AtomicU32::new(DEFAULT_WAIT_LIMIT.as_millis() as u32),
             #[cfg(feature = "std")]
@@ -94,7 +93,7 @@ impl Shared {
         }
     }
 
-    /// To be called before something new is begun on the context.
+    /// Call before starting anything new on the context.
     #[inline]
     pub(crate) fn work(&self) -> Result<Entered> {
         #[cfg(feature = "std")]
@@ -106,7 +105,7 @@ impl Shared {
         Ok(Entered())
     }
 
-    /// To be called before a question, a wait, or what gives something back.
+    /// Call before a query, a wait or a release.
     #[inline]
     pub(crate) fn ask(&self) -> Result<Entered> {
         #[cfg(feature = "std")]
@@ -120,8 +119,8 @@ impl Shared {
 
     /// Names the library behind the native context by a number that no other library has while the
     /// context lives, such as the address of its table of functions. The abilities that take two
-    /// contexts ([`Peer`](crate::backend::Peer)) are given contexts of one library only; a context
-    /// whose library is not named is given with itself alone.
+    /// contexts ([`Peer`](crate::backend::Peer)) get contexts of one library only. A context
+    /// without a named library is paired only with itself.
     #[must_use]
     pub fn of_library(mut self, library: usize) -> Self {
         self.library = library;
@@ -147,18 +146,19 @@ impl Shared {
 
     #[inline]
     pub(crate) fn gate(&self) -> Option<&Gate> {
-        self.gated.then(|| self.account.gate())
+        self.gated.then(|| self.ledger.gate())
     }
 
-    /// Lets work onto the device, as long as the answer lives, or says how many views forbid it.
+    /// Admits work to the device while the result lives, or returns how many views forbid it.
     #[inline]
     pub(crate) fn submit(&self) -> Result<Admitted<'_>> {
         Ok(Admitted(self.work()?, self.gate().map(Gate::submit).transpose()?))
     }
 
-    /// The end of the process waits by `idle` for the work of this context; so do host views of
-    /// other contexts on the device, where host and device must not touch memory at the same time.
-    /// It gets a limit, and must not keep the context alive: it is dropped after it.
+    /// Registers `idle`, which waits for the work of this context within a limit. The end of the
+    /// process calls it; so do host views of other contexts on the device, where host and device
+    /// must not touch memory at the same time. It must not keep the context alive: it is dropped
+    /// after it.
     #[cfg(any(feature = "driver", feature = "mock"))]
     #[doc(hidden)]
     #[must_use]
@@ -173,7 +173,7 @@ impl Shared {
         self
     }
 
-    /// How long waits for events, inside views and in drops last at most.
+    /// The longest time of a wait for events, inside views and in drops.
     #[must_use]
     pub fn wait_limit(&self) -> Duration {
         Duration::from_millis(u64::from(self.wait_limit_ms()))
@@ -194,15 +194,15 @@ impl Shared {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        self.account.stats(self.page)
+        self.ledger.stats(self.entry)
     }
 
     pub(crate) fn reset_peak(&self) {
-        self.account.reset_peak(self.page);
+        self.ledger.reset_peak(self.entry);
     }
 
     pub(crate) fn device_stats(&self) -> Stats {
-        self.account.device_stats()
+        self.ledger.device_stats()
     }
 
     pub(crate) fn set_observer(&self, observer: Option<Observer>) {
@@ -220,105 +220,104 @@ impl Shared {
     #[inline]
     #[must_use]
     pub fn find(&self, address: usize) -> Option<PointerInfo> {
-        self.account.find(self.page, address)
+        self.ledger.find(self.entry, address)
     }
 
-    /// Whether an allocation is so small beside the memory that is left that its bytes need not be
-    /// reserved before the driver is asked: 64 threads would have to be at it at once to ask for
-    /// more than there is, and the limits are applied to what they got.
+    /// Whether an allocation is so small, compared with the free memory, that its bytes need no
+    /// reservation before the driver is asked. Only 64 threads at once could ask for more than
+    /// there is, and the limits apply to their results.
     #[inline]
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        let (bytes, in_use) = (bytes as u64, self.account.in_use() as u64);
+        let (bytes, in_use) = (bytes as u64, self.ledger.in_use() as u64);
         let left = self.info.global_mem_size.saturating_sub(in_use);
         bytes <= self.info.max_alloc_size && bytes <= left / 64
     }
 
-    /// Applies the limits and reserves the bytes, so that two threads cannot both be given the last
-    /// of the memory; [`unreserve`](Self::unreserve) when the driver then refuses.
+    /// Applies the limits and reserves the bytes, so that two threads cannot both get the last of
+    /// the memory. Call [`unreserve`](Self::unreserve) if the driver then refuses.
     pub(crate) fn reserve(
         &self,
         memory_type: MemoryType,
         bytes: usize,
         fallback: Fallback,
     ) -> Result<MemoryType> {
-        self.account
+        self.ledger
             .reserve(bytes, |in_use| limits::place(&self.info, in_use as u64, memory_type, bytes, fallback))
     }
 
-    /// Reserves bytes of memory that is there already, whatever the limits say.
+    /// Reserves bytes of memory that already exists, regardless of the limits.
     #[cfg(feature = "alloc")]
     pub(crate) fn reserve_over(&self, memory_type: MemoryType, bytes: usize) {
-        let _ = self.account.reserve(bytes, |_| Ok(memory_type));
+        let _ = self.ledger.reserve(bytes, |_| Ok(memory_type));
     }
 
     pub(crate) fn unreserve(&self, memory_type: MemoryType, bytes: usize) {
         if memory_type.on_device() {
-            self.account.unreserve(bytes);
+            self.ledger.unreserve(bytes);
         }
     }
 
-    /// Accounts for a block that the driver gave, whose bytes were not reserved. `None`, and
-    /// nothing is accounted for, when others took the rest of the memory meanwhile. The number is
-    /// what [`free`](Self::free) wants with the block; with `owned`, an owner of the context is
-    /// counted too.
+    /// Counts a block from the driver whose bytes were not reserved. Returns its serial number,
+    /// which [`free`](Self::free) takes. Returns `None` and counts nothing if other threads took
+    /// the rest of the memory meanwhile. With `owned`, also counts an owner of the context.
     #[inline]
     pub(crate) fn allocated_within(&self, block: &Block, owned: bool) -> Option<u64> {
         self.enter(block, Some(self.info.global_mem_size), owned)
     }
 
-    /// Accounts for a block that the driver gave, whose bytes are reserved.
+    /// Counts a block from the driver whose bytes are reserved.
     pub(crate) fn allocated(&self, block: &Block, owned: bool) -> u64 {
-        // Refused are only bytes that were not reserved.
+        // Only unreserved bytes can be refused.
         self.enter(block, None, owned).unwrap_or(0)
     }
 
-    /// Accounts for a block that somebody else allocated: it exists, so no limit refuses it.
+    /// Counts a foreign block: it exists, so no limit refuses it.
     pub(crate) fn taken(&self, block: &Block) -> u64 {
-        // Above the largest sum there is only the end of the address space.
+        // No sum exceeds the address space.
         self.enter(block, Some(u64::MAX), false).unwrap_or(0)
     }
 
     /// As [`taken`](Self::taken), for a buffer.
     pub(crate) fn taken_buffer(&self, bytes: usize) {
-        let _ = self.account.reserve(bytes, |_| Ok(MemoryType::Buffer));
+        let _ = self.ledger.reserve(bytes, |_| Ok(MemoryType::Buffer));
         self.created(bytes);
     }
 
-    /// Accounts for a buffer whose bytes are reserved.
+    /// Counts a buffer whose bytes are reserved.
     pub(crate) fn created(&self, bytes: usize) {
-        let entry = Entry { memory_type: MemoryType::Buffer, bytes };
-        let numbers = self.account.enter_buffer(self.page, entry);
-        let lost = AtEnd(|| self.lost(entry, None, false));
-        self.tell(Operation::Allocate, entry, 0, numbers);
-        core::mem::forget(lost);
+        let amount = Amount { memory_type: MemoryType::Buffer, bytes };
+        let numbers = self.ledger.add_buffer(self.entry, amount);
+        let unowned = AtEnd(|| self.leak_unowned(amount, None, false));
+        self.record(Operation::Allocate, amount, 0, numbers);
+        core::mem::forget(unowned);
     }
 
-    /// `limit` is for bytes that were not reserved.
+    /// `limit` applies to unreserved bytes.
     #[inline(always)]
     fn enter(&self, block: &Block, limit: Option<u64>, owned: bool) -> Option<u64> {
         if self.history.is_active() {
-            // A copy: whose address is taken is not kept in registers, not even where nobody wants
-            // records.
-            return self.enter_and_tell(*block, limit, owned);
+            // A copy: a value whose address is taken is not kept in registers, even without an
+            // observer.
+            return self.enter_and_record(*block, limit, owned);
         }
         self.enter_quietly(block, limit, owned).map(|(serial, _)| serial)
     }
 
     #[cold]
-    fn enter_and_tell(&self, block: Block, limit: Option<u64>, owned: bool) -> Option<u64> {
+    fn enter_and_record(&self, block: Block, limit: Option<u64>, owned: bool) -> Option<u64> {
         let (serial, numbers) = self.enter_quietly(&block, limit, owned)?;
-        let entry = Entry { memory_type: MemoryType::of(block.kind), bytes: block.size };
-        let lost = AtEnd(|| self.lost(entry, Some((block.address(), serial)), owned));
-        self.tell(Operation::Allocate, entry, block.address(), numbers);
-        core::mem::forget(lost);
+        let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
+        let unowned = AtEnd(|| self.leak_unowned(amount, Some((block.address(), serial)), owned));
+        self.record(Operation::Allocate, amount, block.address(), numbers);
+        core::mem::forget(unowned);
         Some(serial)
     }
 
-    /// An observer has panicked over what was just entered, and nobody has it: it leaves the books
-    /// as a leak, whose bytes stay in use.
+    /// An observer panicked after the entry, so nothing owns the memory: it counts as a leak, and
+    /// its bytes stay in use.
     #[cfg_attr(not(feature = "alloc"), allow(unused_variables, reason = "nothing is counted"))]
-    fn lost(&self, entry: Entry, known: Option<(usize, u64)>, owned: bool) {
-        let _ = self.account.strike(self.page, entry, known);
+    fn leak_unowned(&self, amount: Amount, known: Option<(usize, u64)>, owned: bool) {
+        let _ = self.ledger.remove(self.entry, amount, known);
         #[cfg(feature = "alloc")]
         self.leaked();
         #[cfg(feature = "alloc")]
@@ -329,20 +328,20 @@ impl Shared {
 
     #[inline(always)]
     fn enter_quietly(&self, block: &Block, limit: Option<u64>, owned: bool) -> Option<(u64, CurrentAndPeak)> {
-        let entry = Entry { memory_type: MemoryType::of(block.kind), bytes: block.size };
-        let limit = limit.filter(|_| entry.memory_type.on_device());
+        let amount = Amount { memory_type: MemoryType::of(block.kind), bytes: block.size };
+        let limit = limit.filter(|_| amount.memory_type.on_device());
         #[cfg(feature = "alloc")]
-        return self.account.enter(self.page, entry, limit, self.describe(block), owned);
+        return self.ledger.add_block(self.entry, amount, limit, self.describe(block), owned);
         #[cfg(not(feature = "alloc"))]
-        self.account.enter(self.page, entry, limit, owned)
+        self.ledger.add_block(self.entry, amount, limit, owned)
     }
 
-    /// Gives memory back by `free` and takes it out of the books, in this order: what the next
-    /// allocation is granted is really there. The runtime may give the address out again before the
-    /// block is out of the registry; its number then tells the two apart.
+    /// Frees memory by `free`, then removes it from the ledger: the bytes that the next allocation
+    /// is granted are really free. The runtime may give the address out again before the registry
+    /// forgets the block; the serial number tells the two apart.
     ///
-    /// With `owned`, an owner of the context may go in the same step; the answer says whether it
-    /// did. The last owner never does.
+    /// With `owned`, may also release an owner of the context, but never the last one. Returns
+    /// whether it did.
     #[inline]
     pub(crate) fn free(
         &self,
@@ -352,34 +351,34 @@ impl Shared {
         owned: bool,
         free: impl FnOnce(),
     ) -> bool {
-        let entry = Entry { memory_type, bytes };
+        let amount = Amount { memory_type, bytes };
         let known = block.map(|(block, serial)| (block.address(), serial));
         if !self.history.is_active() {
             free();
-            return self.account.settle(self.page, entry, known, owned);
+            return self.ledger.remove_freed(self.entry, amount, known, owned);
         }
-        self.free_and_tell(entry, known, free);
+        self.free_and_record(amount, known, free);
         false
     }
 
-    /// A free is told before the address can be told of again.
+    /// Records the free before the address can be recorded again.
     #[cold]
-    fn free_and_tell(&self, entry: Entry, known: Option<(usize, u64)>, free: impl FnOnce()) {
-        let numbers = self.account.strike(self.page, entry, known);
+    fn free_and_record(&self, amount: Amount, known: Option<(usize, u64)>, free: impl FnOnce()) {
+        let numbers = self.ledger.remove(self.entry, amount, known);
         let mut free = Some(free);
-        // Also when the observer panics.
+        // Runs also if the observer panics.
         let _free = AtEnd(|| {
             if let Some(free) = free.take() {
                 free();
-                self.unreserve(entry.memory_type, entry.bytes);
+                self.unreserve(amount.memory_type, amount.bytes);
             }
         });
-        self.tell(Operation::Free, entry, known.map_or(0, |(address, _)| address), numbers);
+        self.record(Operation::Free, amount, known.map_or(0, |(address, _)| address), numbers);
     }
 
-    /// Takes a block out of the books whatever becomes of it. Where `free` did not give it back,
-    /// the answer is none, and its bytes are in use until [`unreserve`](Self::unreserve); where it
-    /// did, `owned` and the answer are as for [`free`](Self::free).
+    /// Removes a block from the ledger in any case. Returns `None` if `free` did not free it; its
+    /// bytes then stay in use until [`unreserve`](Self::unreserve). Otherwise `owned` and the
+    /// answer are as for [`free`](Self::free).
     #[cfg(feature = "alloc")]
     #[inline]
     pub(crate) fn retire(
@@ -390,58 +389,58 @@ impl Shared {
         owned: bool,
         free: impl FnOnce() -> bool,
     ) -> Option<bool> {
-        let entry = Entry { memory_type, bytes: block.size };
+        let amount = Amount { memory_type, bytes: block.size };
         let known = Some((block.address(), serial));
         if self.history.is_active() {
-            // A free is told before the address can be told of again.
-            let numbers = self.account.strike(self.page, entry, known);
+            // Records the free before the address can be recorded again.
+            let numbers = self.ledger.remove(self.entry, amount, known);
             let (mut free, mut freed) = (Some(free), false);
-            // Also when the observer panics.
+            // Runs also if the observer panics.
             let end = AtEnd(|| {
                 freed = free.take().is_some_and(|free| free());
                 if freed {
                     self.unreserve(memory_type, block.size);
                 }
             });
-            self.tell(Operation::Free, entry, block.address(), numbers);
+            self.record(Operation::Free, amount, block.address(), numbers);
             drop(end);
             return freed.then_some(false);
         }
         if free() {
-            return Some(self.account.settle(self.page, entry, known, owned));
+            return Some(self.ledger.remove_freed(self.entry, amount, known, owned));
         }
-        let _ = self.account.strike(self.page, entry, known);
+        let _ = self.ledger.remove(self.entry, amount, known);
         None
     }
 
     /// Counts another owner of the context.
     #[cfg(feature = "alloc")]
     pub(crate) fn retain(&self) {
-        self.account.retain(self.page);
+        self.ledger.retain(self.entry);
     }
 
-    /// Counts an owner less; whether there is one left.
+    /// Releases an owner of the context, but never the last one. Returns whether it did.
     #[cfg(feature = "alloc")]
     pub(crate) fn release(&self) -> bool {
-        self.account.release(self.page)
+        self.ledger.release(self.entry)
     }
 
-    /// Counts a block that could not be freed safely: it stays in use.
+    /// Counts a block that could not be freed safely; its bytes stay in use.
     #[cfg(feature = "alloc")]
     #[doc(hidden)]
     pub fn leaked(&self) {
-        self.account.leaked(self.page);
+        self.ledger.leaked(self.entry);
     }
 
     #[inline]
-    fn tell(&self, operation: Operation, entry: Entry, address: usize, (current, peak): CurrentAndPeak) {
+    fn record(&self, operation: Operation, amount: Amount, address: usize, (current, peak): CurrentAndPeak) {
         if self.history.is_active() {
-            let Entry { memory_type, bytes } = entry;
+            let Amount { memory_type, bytes } = amount;
             self.history.record(Record { operation, memory_type, address, bytes, current, peak });
         }
     }
 
-    /// What the books say of a block of this context.
+    /// The description of a block of this context.
     #[cfg(feature = "alloc")]
     #[inline]
     pub(crate) fn describe(&self, block: &Block) -> PointerInfo {
@@ -456,7 +455,7 @@ impl Shared {
 }
 
 #[cfg(feature = "alloc")]
-impl Drop for Shared {
+impl Drop for ContextState {
     fn drop(&mut self) {
         if let (Some(gate), Ok(_entered)) = (self.gate(), self.ask()) {
             gate.leave(self.id);
@@ -465,11 +464,11 @@ impl Drop for Shared {
         if let Some(member) = self.member.take() {
             member.leave();
         }
-        self.account.close(self.page);
+        self.ledger.close(self.entry);
     }
 }
 
-/// What is done when this is dropped, thus also where an observer panics.
+/// Runs a closure on drop, also if an observer panics.
 struct AtEnd<F: FnMut()>(F);
 
 impl<F: FnMut()> Drop for AtEnd<F> {

@@ -48,15 +48,15 @@ impl Job {
 struct Native {
     job: Arc<Job>,
     events: Arc<Count>,
-    /// Calls find out whether their thread has the lock of this line: nobody gets a lock that he
+    /// Calls find out whether their thread has the lock of this chain: nobody gets a lock that he
     /// has.
-    probe: Option<Arc<Line<Native>>>,
+    probe: Option<Arc<Chain<Native>>>,
 }
 
 impl Native {
     fn call(&self) {
-        if let Some(line) = &self.probe {
-            drop(line.state.lock());
+        if let Some(chain) = &self.probe {
+            drop(chain.state.lock());
         }
     }
 }
@@ -103,8 +103,8 @@ impl Queue {
     /// Its locks were used once: loom's are made by this thread.
     fn new(probes: bool) -> Arc<Self> {
         let lane = Lane::new();
-        assert_eq!((lane.line.check(), *lane.turn.lock()), (Ok(()), 0));
-        lane.line.sweep();
+        assert_eq!((lane.chain.check(), *lane.turn.lock()), (Ok(()), 0));
+        lane.chain.sweep();
         let (jobs, ran) = (Mutex::new(Vec::new()), Mutex::new(0));
         drop((jobs.lock(), ran.lock()));
         Arc::new(Self { lane, jobs, ran, events: Arc::default(), probes })
@@ -116,13 +116,13 @@ impl Queue {
     }
 
     fn submit_job(&self, refuse: bool, job: Arc<Job>, follows: Vec<Event>) -> Result<Event> {
-        let follows = follows.into_iter().filter(|event| !event.is_over()).collect();
+        let follows = follows.into_iter().filter(|event| !event.is_known_complete()).collect();
         self.lane.submit(refuse, follows, || {
             // Another program may be faster.
             assert_eq!(job.state.load(Ordering::Relaxed), PENDING);
             self.jobs.lock().push(Arc::clone(&job));
             self.events.fetch_add(1, Ordering::Relaxed);
-            let probe = self.probes.then(|| Arc::clone(&self.lane.line));
+            let probe = self.probes.then(|| Arc::clone(&self.lane.chain));
             Ok(Native { job, events: Arc::clone(&self.events), probe })
         })
     }
@@ -150,7 +150,7 @@ impl Queue {
     }
 
     fn waiting(&self) -> usize {
-        self.lane.line.state.lock().waiting.len()
+        self.lane.chain.state.lock().waiting.len()
     }
 }
 
@@ -287,7 +287,7 @@ fn what_is_complete_may_be_used(follows: bool) {
         });
         // The asker comes first, and then in all other orders.
         thread::yield_now();
-        for event in [&second, &first].into_iter().filter(|event| event.is_over()) {
+        for event in [&second, &first].into_iter().filter(|event| event.is_known_complete()) {
             assert_eq!(event.0.operation.job.result(), 1);
         }
         let later = ask(&second);
@@ -306,7 +306,7 @@ fn what_is_complete_behind_others_may_be_used() {
     what_is_complete_may_be_used(true);
 }
 
-/// The runtime is asked, and has its events back, without a lock of the line; each once, the last
+/// The runtime is asked, and has its events back, without a lock of the chain; each once, the last
 /// handle of whichever thread it is.
 #[test]
 fn events_are_given_back_once_and_without_the_lock() {
@@ -327,13 +327,13 @@ fn events_are_given_back_once_and_without_the_lock() {
     });
 }
 
-/// Also where an operation fails that nobody asks about: what is behind it goes, and a line goes
+/// Also where an operation fails that nobody asks about: what is behind it goes, and a chain goes
 /// with its queue and its last event.
 #[test]
 fn after_a_failure_nothing_is_kept() {
     model(Some(3), || {
         let queue = Queue::new(true);
-        let (line, events) = (Arc::downgrade(&queue.lane.line), Arc::clone(&queue.events));
+        let (chain, events) = (Arc::downgrade(&queue.lane.chain), Arc::clone(&queue.events));
         drop(queue.put(true));
         let behind = queue.put(false);
         drop(queue.put(false));
@@ -346,11 +346,11 @@ fn after_a_failure_nothing_is_kept() {
         asker.join().expect("no panic");
         assert_eq!((queue.waiting(), events.load(Ordering::Relaxed)), (0, 0));
         drop(queue);
-        assert!(line.upgrade().is_none());
+        assert!(chain.upgrade().is_none());
     });
 }
 
-/// Events that nobody asks about leave a long line when they have ended.
+/// Events that nobody asks about leave a long chain when they have ended.
 #[test]
 fn a_long_line_becomes_shorter() {
     model(Some(3), || {

@@ -1,6 +1,6 @@
-//! The addresses that a pool has given out, so that nobody but our books is asked about them: from
-//! the moment of a free in the order of a stream the driver's answer about its address is
-//! undefined, whether or not the stream has come to it.
+//! Every page a pool ever handed out. Queries for them are answered from the registry: after
+//! `cuMemFreeAsync` the driver's answer is undefined, whether or not the stream has reached the
+//! free.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -8,37 +8,37 @@ use core::ops::Range;
 use usm_core::driver::sync::sleeping::Mutex;
 use usm_core::driver::sync::{AtomicUsize, Ordering};
 
-/// Memory of two pools never shares a page, since a pool is what devices are given access to.
+/// Memory of two pools never shares a page, because devices get access to a whole pool.
 const PAGE: usize = 4096;
 
-/// Pages of a pool that had a block once. It only grows, so a block that lies in the part that
-/// everybody sees costs two loads.
+/// Pages of a pool that ever had a block. The set only grows, so a block in the visible range costs
+/// two loads.
 #[derive(Debug)]
-pub(super) struct Territory {
-    /// Sleeps, because the list grows under it, which asks the heap.
+pub(super) struct PoolPages {
+    /// A sleeping lock, because the list grows under it, which calls the allocator.
     known: Mutex<Known>,
-    /// Those of the range that is seen.
+    /// Bounds of the visible range.
     start: AtomicUsize,
     end: AtomicUsize,
 }
 
 #[derive(Debug)]
 struct Known {
-    /// Ascending, apart from each other.
+    /// Ascending and disjoint.
     ranges: Vec<Range<usize>>,
-    /// The first of them, and whatever it becomes a part of. As it only grows, whoever reads its
-    /// ends at two moments still has a part of it.
+    /// The visible range: the first one, grown by every merge. It only grows, so a reader that
+    /// loads its bounds at two moments still has a part of it.
     seen: Range<usize>,
 }
 
-impl Territory {
+impl PoolPages {
     pub(super) const fn new() -> Self {
         let (start, end) = (AtomicUsize::new(usize::MAX), AtomicUsize::new(0));
         let known = Known { ranges: Vec::new(), seen: 0..0 };
         Self { known: Mutex::new(known), start, end }
     }
 
-    /// Notes that the pool gave a block: before anybody else can know its address.
+    /// Records a block from the pool, before other code can know its address.
     #[inline]
     pub(super) fn add(&self, base: usize, bytes: usize) {
         if !self.sees(base, bytes) {
@@ -46,7 +46,7 @@ impl Territory {
         }
     }
 
-    /// Whether a block lies in the range that is seen without the lock.
+    /// Whether a block lies in the range that is visible without the lock.
     #[inline]
     fn sees(&self, base: usize, bytes: usize) -> bool {
         base >= self.start.load(Ordering::Acquire)
@@ -59,7 +59,7 @@ impl Territory {
         let pages = base & !(PAGE - 1)..end.checked_next_multiple_of(PAGE).unwrap_or(usize::MAX);
         let mut guard = self.known.lock();
         let Known { ranges, seen } = &mut *guard;
-        // Those that it meets or touches become one with it.
+        // Ranges that it meets or touches merge with it.
         let first = ranges.partition_point(|range| range.end < pages.start);
         let met = ranges[first..].iter().take_while(|range| range.start <= pages.end).count();
         let start =
@@ -73,7 +73,7 @@ impl Territory {
         }
     }
 
-    /// Whether the address lies in a page of which the pool has given a block.
+    /// Whether the address lies in a page that the pool handed out.
     pub(super) fn has(&self, address: usize) -> bool {
         let ranges = &self.known.lock().ranges;
         let first = ranges.partition_point(|range| range.end <= address);
@@ -89,20 +89,20 @@ mod tests {
     fn it_is_the_set_of_the_pages_of_its_blocks() {
         let (mut random, mut seen_grows) = (1_usize, 0);
         for _ in 0..200 {
-            let (territory, mut model, mut before) = (Territory::new(), [false; 80], None::<Range<usize>>);
+            let (pool_pages, mut model, mut before) = (PoolPages::new(), [false; 80], None::<Range<usize>>);
             for step in 0..40 {
                 random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
                 let (page, bytes) = (random >> 33 & 63, 1 + (random >> 40 & 0xFFFF));
                 let base = page * PAGE + (random >> 20 & 0xF00);
                 model[page..(base + bytes).div_ceil(PAGE)].fill(true);
-                territory.add(base, bytes);
-                let found: Vec<bool> = (0..80).map(|page| territory.has(page * PAGE)).collect();
+                pool_pages.add(base, bytes);
+                let found: Vec<bool> = (0..80).map(|page| pool_pages.has(page * PAGE)).collect();
                 assert_eq!(&found[..], &model[..], "after {step} steps");
-                assert!((0..80).all(|page| territory.has(page * PAGE + PAGE - 1) == model[page]));
-                let known = territory.known.lock();
+                assert!((0..80).all(|page| pool_pages.has(page * PAGE + PAGE - 1) == model[page]));
+                let known = pool_pages.known.lock();
                 let ranges = &known.ranges;
                 assert!(ranges.windows(2).all(|pair| pair[0].end < pair[1].start), "{ranges:?}");
-                let seen = territory.start.load(Ordering::Relaxed)..territory.end.load(Ordering::Relaxed);
+                let seen = pool_pages.start.load(Ordering::Relaxed)..pool_pages.end.load(Ordering::Relaxed);
                 assert!(known.seen == seen && ranges.contains(&seen), "{seen:?} of {ranges:?}");
                 // Ends of two moments enclose nothing that is not of the range.
                 let grows = |before: Range<usize>| seen.start <= before.start && before.end <= seen.end;
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn the_end_of_the_address_space_is_no_overflow() {
-        let territory = Territory::new();
-        territory.add(usize::MAX - 10, 11);
-        assert!(territory.has(usize::MAX - 5) && !territory.has(usize::MAX / 2));
+        let pool_pages = PoolPages::new();
+        pool_pages.add(usize::MAX - 10, 11);
+        assert!(pool_pages.has(usize::MAX - 5) && !pool_pages.has(usize::MAX / 2));
     }
 }
 
@@ -135,26 +135,26 @@ mod models {
     #[test]
     fn what_a_thread_was_given_is_known_to_whom_it_tells() {
         loom::model(|| {
-            let territory = Arc::new(Territory::new());
+            let pool_pages = Arc::new(PoolPages::new());
             // Loom's objects are made by this thread.
-            territory.add(10 * PAGE, PAGE);
+            pool_pages.add(10 * PAGE, PAGE);
             let told = loom::sync::Arc::new(AtomicBool::new(false));
             let given = {
-                let (territory, told) = (Arc::clone(&territory), told.clone());
+                let (pool_pages, told) = (Arc::clone(&pool_pages), told.clone());
                 thread::spawn(move || {
-                    territory.add(11 * PAGE, PAGE);
+                    pool_pages.add(11 * PAGE, PAGE);
                     told.store(true, Ordering::Release);
                 })
             };
             // Beside it, before it and within both.
-            territory.add(9 * PAGE, PAGE);
-            territory.add(10 * PAGE, 2 * PAGE);
+            pool_pages.add(9 * PAGE, PAGE);
+            pool_pages.add(10 * PAGE, 2 * PAGE);
             if told.load(Ordering::Acquire) {
-                assert!(territory.has(11 * PAGE));
+                assert!(pool_pages.has(11 * PAGE));
             }
-            assert!(territory.has(9 * PAGE) && territory.has(10 * PAGE));
+            assert!(pool_pages.has(9 * PAGE) && pool_pages.has(10 * PAGE));
             given.join().expect("no panic");
-            assert!(territory.has(11 * PAGE) && !territory.has(12 * PAGE));
+            assert!(pool_pages.has(11 * PAGE) && !pool_pages.has(12 * PAGE));
         });
     }
 }

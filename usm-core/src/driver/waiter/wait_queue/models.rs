@@ -86,7 +86,7 @@ impl Block for End {
 
 /// A line with the thread that it may have, which ends.
 struct Office {
-    line: Line,
+    queue: WaitQueue,
     runtime: Arc<Runtime>,
     end: Arc<End>,
     thread: StdMutex<Option<JoinHandle<()>>>,
@@ -97,11 +97,11 @@ struct Office {
 impl Office {
     /// What is shared was used once: loom's objects are made by this thread.
     fn new(refusals: usize) -> Arc<Self> {
-        let line = Line::new();
-        line.come.notify_one();
-        assert!(line.callers.lock().tickets.is_empty());
+        let queue = WaitQueue::new();
+        queue.come.notify_one();
+        assert!(queue.callers.lock().tickets.is_empty());
         Arc::new(Self {
-            line,
+            queue,
             runtime: Arc::new(Runtime { inside: AtomicUsize::new(0) }),
             end: Arc::new(End(AtomicBool::new(false))),
             thread: StdMutex::new(None),
@@ -118,7 +118,7 @@ impl Office {
         let office = Arc::clone(self);
         let serve = move || {
             while !office.end.0.load(Ordering::Acquire) {
-                office.line.serve_next();
+                office.queue.serve_next();
             }
         };
         let before = self.thread.lock().expect("no panic").replace(thread::spawn(serve));
@@ -128,7 +128,7 @@ impl Office {
 
     /// A wait that only its end ends.
     fn wait(self: &Arc<Self>, event: &Arc<impl Block>) -> Result<()> {
-        self.line.wait(
+        self.queue.wait(
             &Ticket::new(blocking(event)),
             || Duration::MAX,
             || Ok(EventStatus::Pending),
@@ -152,9 +152,9 @@ impl Office {
             }
         };
         let ours = Ticket::new(blocking(event));
-        let outcome = self.line.wait(&ours, rest, status, || self.start());
+        let outcome = self.queue.wait(&ours, rest, status, || self.start());
         let stays = |ticket: &Arc<Ticket>| Arc::ptr_eq(ticket, &ours);
-        assert!(!self.line.callers.lock().tickets.iter().any(stays), "its ticket is still in the line");
+        assert!(!self.queue.callers.lock().tickets.iter().any(stays), "its ticket is still in the line");
         outcome
     }
 
@@ -162,7 +162,7 @@ impl Office {
         self.wait(&self.end).expect("no failure");
         let thread = self.thread.lock().expect("no panic").take();
         thread.expect("one was started").join().expect("no panic");
-        assert!(self.line.callers.lock().tickets.is_empty());
+        assert!(self.queue.callers.lock().tickets.is_empty());
     }
 }
 

@@ -1,4 +1,4 @@
-//! The line before the one thread that waits in the runtime for all callers of the process.
+//! The queue of callers for the one thread that waits in the runtime for the whole process.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -12,9 +12,9 @@ use crate::sync::sleeping::{Condvar, Mutex};
 #[cfg(all(test, loom))]
 mod models;
 
-/// Until the first question of a caller whose turn has not come, doubled up to the longest. One
-/// that the thread waits for asks nothing: on a busy machine each question costs as much as the
-/// wait.
+/// The time before the first query of a caller whose turn has not come; doubles up to the longest.
+/// A caller that the thread waits for does not query: on a busy machine each query costs as much as
+/// the wait.
 const TURN: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_millis(2) };
 const LONGEST_TURN: Duration = if cfg!(loom) { Duration::MAX } else { Duration::from_millis(16) };
 
@@ -28,7 +28,7 @@ enum Stage {
     Done,
 }
 
-/// What a caller and the thread share.
+/// Shared by a caller and the thread.
 pub(super) struct Ticket {
     block: Blocking,
     stage: Mutex<Stage>,
@@ -36,9 +36,9 @@ pub(super) struct Ticket {
 }
 
 /// Callers whose turn has not come, and whether there is a thread.
-pub(super) struct Line {
+pub(super) struct WaitQueue {
     callers: Mutex<Callers>,
-    /// A ticket has come into an empty line.
+    /// Signals a ticket in an empty queue.
     come: Condvar,
 }
 
@@ -53,15 +53,15 @@ impl Ticket {
     }
 }
 
-impl Line {
+impl WaitQueue {
     pub(super) const fn new() -> Self {
         let callers = Callers { tickets: VecDeque::new(), has_thread: false };
         Self { callers: Mutex::new(callers), come: Condvar::new() }
     }
 
-    /// Has the thread wait for the ticket's operation and comes back when it has, when `status`
-    /// says that there is nothing to wait for, when `rest` says that no time is left, or at once
-    /// where `start` cannot have a thread [serve](Self::serve) the line.
+    /// Has the thread wait for the ticket's operation. Returns when the thread is done, when
+    /// `status` has nothing to wait for, when `rest` is zero, or at once if `start` cannot start a
+    /// thread to [serve](Self::serve) the queue.
     pub(super) fn wait(
         &self,
         ticket: &Arc<Ticket>,
@@ -108,7 +108,7 @@ impl Line {
         true
     }
 
-    /// What the thread does, for ever.
+    /// The thread's endless loop.
     pub(super) fn serve(&self) {
         loop {
             self.serve_next();

@@ -1,12 +1,11 @@
-//! What follows what, so that no failure is lost.
+//! The order of operations, so that no failure is lost.
 //!
-//! Each operation remembers what it follows until that is known to be complete: those of an
-//! in-order queue in one line for all of them, oldest first, others in a list of their own. Who
-//! asks about an event asks about what is before it too, most of which was asked for already.
+//! Each operation keeps its predecessors until they are known to be complete: the operations of an
+//! in-order queue in one chain, oldest first, others in a list of their own. A query of an event
+//! queries its predecessors too; most of them are known already.
 //!
-//! The runtime is called, and events are given back to it, without a lock of this file held, but
-//! for [`Lane`]'s turn, which is held over a submission. Nothing here names the runtime, so that
-//! the models reach it.
+//! The runtime is called, and events are released, without a lock of this file; only [`Lane`]'s
+//! turn is held over a submission. Nothing here names the runtime, so that the models can use it.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -22,22 +21,22 @@ use usm_core::{Error, Result};
 #[cfg(all(test, loom))]
 mod models;
 
-/// Operations that a line may hold before the oldest are asked for: nobody else may ever.
+/// A chain longer than this queries its oldest operations: no other code may ever do it.
 const LONG: usize = if cfg!(loom) { 3 } else { 64 };
 
-/// The event of an operation, with what that follows.
+/// The event of an operation, with its predecessors.
 pub(super) struct Tracked<O>(Arc<Inner<O>>);
 
 pub(super) struct Inner<O> {
     operation: O,
-    /// Known to be complete, with all that it follows.
-    over: AtomicBool,
-    /// The line of its queue, and its number there.
-    place: Option<(Arc<Line<O>>, u64)>,
-    /// What else it follows and was not over when it was submitted.
+    /// Known to be complete, with all its predecessors.
+    complete: AtomicBool,
+    /// The chain of its queue, and its number there.
+    place: Option<(Arc<Chain<O>>, u64)>,
+    /// Further predecessors that were not complete when it was submitted.
     follows: Mutex<Vec<Tracked<O>>>,
-    /// Whether it follows nothing but its line.
-    lined: bool,
+    /// Whether its only predecessors are those of its chain.
+    only_in_chain: bool,
 }
 
 impl<O> Clone for Tracked<O> {
@@ -47,7 +46,7 @@ impl<O> Clone for Tracked<O> {
 }
 
 impl<O: fmt::Debug> fmt::Debug for Inner<O> {
-    /// Not what it follows, which may lead anywhere.
+    /// Without the predecessors, which may be many.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.operation.fmt(f)
     }
@@ -72,17 +71,18 @@ impl<O> Inner<O> {
 }
 
 impl<O: EventOps> Tracked<O> {
-    /// Of an operation behind `follows` alone.
+    /// The event of an operation whose only predecessors are `follows`.
     pub(super) fn new(operation: O, follows: Vec<Self>) -> Self {
         Self::known(operation, None, follows)
     }
 
-    fn known(operation: O, place: Option<(Arc<Line<O>>, u64)>, follows: Vec<Self>) -> Self {
-        let (over, lined) = (AtomicBool::new(false), follows.is_empty());
-        let event = Self(Arc::new(Inner { operation, over, place, follows: Mutex::new(follows), lined }));
+    fn known(operation: O, place: Option<(Arc<Chain<O>>, u64)>, follows: Vec<Self>) -> Self {
+        let (complete, only_in_chain) = (AtomicBool::new(false), follows.is_empty());
+        let event =
+            Self(Arc::new(Inner { operation, complete, place, follows: Mutex::new(follows), only_in_chain }));
         if cfg!(loom) {
             // loom's are made by this thread.
-            drop((event.is_over(), event.0.follows.lock()));
+            drop((event.is_known_complete(), event.0.follows.lock()));
         }
         event
     }
@@ -91,9 +91,9 @@ impl<O: EventOps> Tracked<O> {
         &self.0
     }
 
-    /// Known to be complete, with all that it follows.
-    pub(super) fn is_over(&self) -> bool {
-        self.0.over.load(Ordering::Acquire)
+    /// Known to be complete, with all its predecessors.
+    pub(super) fn is_known_complete(&self) -> bool {
+        self.0.complete.load(Ordering::Acquire)
     }
 
     fn is_complete(&self) -> bool {
@@ -101,13 +101,13 @@ impl<O: EventOps> Tracked<O> {
     }
 
     pub(super) fn status(&self) -> Result<EventStatus> {
-        if self.is_over() {
+        if self.is_known_complete() {
             return Ok(EventStatus::Complete);
         }
         let mut way = Vec::new();
         let answer = self.look_back(&mut way);
         if let Err(error) = answer {
-            // The lines of all that follows the failure know it.
+            // The chains of all operations after the failure record it.
             for event in [self].into_iter().chain(&way) {
                 event.fail(error);
             }
@@ -115,7 +115,8 @@ impl<O: EventOps> Tracked<O> {
         answer
     }
 
-    /// Its own operation first, then what is before it. Each event of the way waits for the next.
+    /// Queries its own operation first, then its predecessors. Each event of the way waits for the
+    /// next.
     fn look_back(&self, way: &mut Vec<Self>) -> Result<EventStatus> {
         if self.0.operation.status()? == EventStatus::Pending {
             return Ok(EventStatus::Pending);
@@ -123,7 +124,7 @@ impl<O: EventOps> Tracked<O> {
         loop {
             let event = way.last().unwrap_or(self);
             let Some(before) = event.before()? else {
-                event.end();
+                event.mark_complete();
                 if way.pop().is_none() {
                     return Ok(EventStatus::Complete);
                 }
@@ -137,19 +138,19 @@ impl<O: EventOps> Tracked<O> {
         }
     }
 
-    /// What it follows and is not over, if there is anything. Where it has ended itself and follows
-    /// nothing but its line, it has left that then.
+    /// An incomplete predecessor, if there is one. A finished event with no other predecessor has
+    /// already been removed from the chain.
     fn before(&self) -> Result<Option<Self>> {
-        if let Some((line, number)) = &self.0.place {
-            if let Some(before) = line.before(self, *number)? {
+        if let Some((chain, number)) = &self.0.place {
+            if let Some(before) = chain.before(self, *number)? {
                 return Ok(Some(before));
             }
         }
-        if self.0.lined {
+        if self.0.only_in_chain {
             return Ok(None);
         }
         let mut follows = self.0.follows.lock();
-        let kept = follows.iter().rposition(|event| !event.is_over()).map_or(0, |last| last + 1);
+        let kept = follows.iter().rposition(|event| !event.is_known_complete()).map_or(0, |last| last + 1);
         let gone: Vec<_> = follows.drain(kept..).collect();
         let last = follows.last().cloned();
         drop(follows);
@@ -157,20 +158,20 @@ impl<O: EventOps> Tracked<O> {
         Ok(last)
     }
 
-    /// It has ended, and nothing is before it.
-    fn end(&self) {
-        if self.0.lined && self.0.place.is_some() {
+    /// Marks it complete: it has ended, and so have its predecessors.
+    fn mark_complete(&self) {
+        if self.0.only_in_chain && self.0.place.is_some() {
             return;
         }
-        self.0.over.store(true, Ordering::Release);
-        if let Some((line, _)) = &self.0.place {
-            line.sweep();
+        self.0.complete.store(true, Ordering::Release);
+        if let Some((chain, _)) = &self.0.place {
+            chain.sweep();
         }
     }
 
     fn fail(&self, error: Error) {
-        if let Some((line, number)) = &self.0.place {
-            line.fail(*number, error);
+        if let Some((chain, number)) = &self.0.place {
+            chain.fail(*number, error);
         }
     }
 
@@ -179,16 +180,16 @@ impl<O: EventOps> Tracked<O> {
     }
 }
 
-/// What an in-order queue has of its operations.
+/// The operations of an in-order queue.
 pub(super) struct Lane<O> {
-    line: Arc<Line<O>>,
+    chain: Arc<Chain<O>>,
     /// Number of the last operation. Held over a submission, so that numbers are in the order of
     /// the queue.
     turn: Mutex<u64>,
 }
 
-/// The operations of an in-order queue that are not known to be over, oldest first.
-struct Line<O> {
+/// The operations of an in-order queue that are not known to be complete, oldest first.
+struct Chain<O> {
     /// Whether an operation is known to have failed. Set with the state locked.
     failed: AtomicBool,
     state: Mutex<State<O>>,
@@ -209,12 +210,12 @@ impl<O> fmt::Debug for Lane<O> {
 impl<O: EventOps> Lane<O> {
     pub(super) fn new() -> Self {
         let state = State { waiting: VecDeque::new(), failed: None };
-        let line = Line { failed: AtomicBool::new(false), state: Mutex::new(state) };
-        Self { line: Arc::new(line), turn: Mutex::new(0) }
+        let chain = Chain { failed: AtomicBool::new(false), state: Mutex::new(state) };
+        Self { chain: Arc::new(chain), turn: Mutex::new(0) }
     }
 
-    /// Submits by `call`, behind `follows` and what was submitted before. With `refuse`, not behind
-    /// an operation of the queue that is known to have failed.
+    /// Submits by `call`, after `follows` and everything submitted before. With `refuse`, fails
+    /// after a known failure of the queue.
     pub(super) fn submit(
         &self,
         refuse: bool,
@@ -223,22 +224,22 @@ impl<O: EventOps> Lane<O> {
     ) -> Result<Tracked<O>> {
         let mut turn = self.turn.lock();
         if refuse {
-            self.line.check()?;
+            self.chain.check()?;
         }
         let operation = call()?;
         *turn += 1;
-        let event = Tracked::known(operation, Some((Arc::clone(&self.line), *turn)), follows);
-        let long = self.line.enter(event.clone());
+        let event = Tracked::known(operation, Some((Arc::clone(&self.chain), *turn)), follows);
+        let long = self.chain.enter(event.clone());
         drop(turn);
         if long {
-            self.line.ask_oldest();
+            self.chain.ask_oldest();
         }
         Ok(event)
     }
 }
 
-impl<O: EventOps> Line<O> {
-    /// The failure of an operation before whatever is submitted next.
+impl<O: EventOps> Chain<O> {
+    /// The failure of an operation before the next submission.
     fn check(&self) -> Result<()> {
         if !self.failed.load(Ordering::Acquire) {
             return Ok(());
@@ -246,7 +247,7 @@ impl<O: EventOps> Line<O> {
         self.state.lock().failed.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Whether it has become long.
+    /// Adds an event. Returns whether the chain is longer than [`LONG`].
     fn enter(&self, event: Tracked<O>) -> bool {
         let mut state = self.state.lock();
         if state.failed.is_none() {
@@ -255,7 +256,7 @@ impl<O: EventOps> Line<O> {
         state.waiting.len() > LONG
     }
 
-    /// More go than come, once they have ended.
+    /// Queries two for each submission, so a chain of ended operations shrinks.
     fn ask_oldest(&self) {
         for _ in 0..2 {
             let oldest = self.state.lock().waiting.front().cloned();
@@ -270,26 +271,27 @@ impl<O: EventOps> Line<O> {
         drop(gone);
     }
 
-    /// The first that is not over of those before `event`, which has ended, or the failure of one.
-    /// Where there is none, and it follows nothing else, it is over and leaves.
+    /// The first incomplete operation before `event`, which has ended, or the failure of one.
+    /// Without any, an event that has no other predecessor is complete and leaves.
     fn before(&self, event: &Tracked<O>, number: u64) -> Result<Option<Tracked<O>>> {
         loop {
             let earlier = self.earlier(event, number)?;
             if earlier.is_empty() {
                 return Ok(None);
             }
-            // Most follow nothing but the line, and nothing is before the first: many that have
-            // ended are asked for in one go.
+            // Most have no other predecessor, and the first has none: one pass queries many ended
+            // operations.
             for event in earlier {
-                if !event.0.lined || !matches!(event.0.operation.status(), Ok(EventStatus::Complete)) {
+                if !event.0.only_in_chain || !matches!(event.0.operation.status(), Ok(EventStatus::Complete))
+                {
                     return Ok(Some(event));
                 }
-                event.0.over.store(true, Ordering::Release);
+                event.0.complete.store(true, Ordering::Release);
             }
         }
     }
 
-    /// Those that wait before `event`.
+    /// The waiting operations before `event`.
     fn earlier(&self, event: &Tracked<O>, number: u64) -> Result<Vec<Tracked<O>>> {
         // Dropped after the lock.
         let mut gone = [Few::None, Few::None];
@@ -299,8 +301,8 @@ impl<O: EventOps> Line<O> {
             return Err(error);
         }
         let count = state.waiting.partition_point(|waiting| waiting.number() < number);
-        if count == 0 && event.0.lined {
-            event.0.over.store(true, Ordering::Release);
+        if count == 0 && event.0.only_in_chain {
+            event.0.complete.store(true, Ordering::Release);
             gone[1] = state.take_finished();
         }
         Ok(state.waiting.range(..count).cloned().collect())
@@ -322,9 +324,9 @@ impl<O: EventOps> Line<O> {
 }
 
 impl<O: EventOps> State<O> {
-    /// Those at the front that are over. To be dropped once the lock is released.
+    /// Takes the complete operations at the front. Drop the result after releasing the lock.
     fn take_finished(&mut self) -> Few<Tracked<O>> {
-        match self.waiting.iter().take_while(|event| event.is_over()).count() {
+        match self.waiting.iter().take_while(|event| event.is_known_complete()).count() {
             0 => Few::None,
             1 => self.waiting.pop_front().map_or(Few::None, Few::One),
             several => Few::Several(self.waiting.drain(..several).collect()),

@@ -1,0 +1,35 @@
+//! The ledgers of this process's devices. Contexts that are made separately find their device's
+//! ledger here.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::BackendKind;
+use crate::ledger::Ledger;
+use crate::sync::sleeping::Mutex;
+
+/// Identity of a device among all of its runtime for the life of the process: a handle that is
+/// never released, or an ordinal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    backend: BackendKind,
+    /// The table of the library that the device came from.
+    library: usize,
+    device: usize,
+}
+
+/// Never removed: memory that contexts of a device leaked stays in use after them, and its
+/// statistics go on.
+static LEDGERS: Mutex<Vec<(Key, Arc<Ledger>)>> = Mutex::new(Vec::new());
+
+/// The ledger of a device of `library`.
+pub fn of<L>(backend: BackendKind, library: &'static L, device: usize) -> Arc<Ledger> {
+    let key = Key { backend, library: core::ptr::from_ref(library).addr(), device };
+    let mut ledgers = LEDGERS.lock();
+    if let Some((_, ledger)) = ledgers.iter().find(|(known, _)| *known == key) {
+        return Arc::clone(ledger);
+    }
+    let ledger = Ledger::shared();
+    ledgers.push((key, Arc::clone(&ledger)));
+    ledger
+}

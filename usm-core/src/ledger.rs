@@ -1,0 +1,469 @@
+//! The ledger of a device: bytes and blocks of each context on it, and of all of them together,
+//! under one lock; and the gate that they pass.
+//!
+//! There is one lock for the device and its contexts, not one for each. An allocation and its free
+//! then take a single lock, whether the device has one context or several, and all numbers of a
+//! read belong to one moment. The lock is held for some tens of instructions; a driver's own call
+//! takes hundreds.
+
+#[cfg(feature = "alloc")]
+use alloc::{sync::Arc, vec::Vec};
+
+use crate::MemoryType;
+#[cfg(feature = "alloc")]
+use crate::backend::PointerInfo;
+use crate::error::Result;
+use crate::gate::Gate;
+#[cfg(feature = "alloc")]
+use crate::registry::Blocks;
+use crate::stats::{Levels, Stats, Tally};
+use crate::sync::{AtomicUsize, Mutex, Ordering};
+
+/// The ledger of one device, shared by the contexts that a backend knows to be on it.
+#[derive(Debug)]
+pub struct Ledger {
+    /// Bytes that count against the device's memory. Changed with the lock held; reads that
+    /// tolerate a stale value take no lock.
+    in_use: AtomicUsize,
+    state: Mutex<State>,
+    gate: Gate,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Totals of all entries. `None` while there was only one entry: its tally has the same
+    /// numbers.
+    levels: Option<Levels>,
+    entries: Entries,
+    /// Serial number of the last block.
+    serial: u64,
+}
+
+/// Bytes and blocks of one context.
+#[derive(Debug)]
+struct Entry {
+    tally: Tally,
+    #[cfg(feature = "alloc")]
+    blocks: Blocks,
+    /// Owners of the context, if it is [`Counted`](crate::backend::Counted).
+    #[cfg(feature = "alloc")]
+    owners: usize,
+}
+
+/// Index of a context's entry in its device's ledger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EntryId(#[cfg_attr(not(feature = "alloc"), allow(dead_code))] usize);
+
+/// An amount of one memory type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Amount {
+    pub(crate) memory_type: MemoryType,
+    pub(crate) bytes: usize,
+}
+
+/// (current, peak) of a memory type in a context, as the log line prints them.
+pub(crate) type CurrentAndPeak = (usize, usize);
+
+impl Ledger {
+    pub(crate) fn new() -> Self {
+        Self {
+            in_use: AtomicUsize::new(0),
+            state: Mutex::new(State { levels: None, entries: Entries::new(), serial: 0 }),
+            gate: Gate::new(),
+        }
+    }
+
+    /// The ledger of a device, kept consistent over a fork.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn shared() -> Arc<Self> {
+        let ledger = Arc::new(Self::new());
+        #[cfg(feature = "std")]
+        crate::process::fork::guard(&ledger);
+        ledger
+    }
+
+    /// The gate that keeps host views and launches on the device apart.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Opens an entry for a new context.
+    pub(crate) fn open(&self) -> EntryId {
+        let mut state = self.state.lock();
+        state.keep_levels();
+        state.entries.open()
+    }
+
+    /// Closes the entry of a dropped context. Its leaks stay in the device's numbers, because they
+    /// stay in use.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn close(&self, entry: EntryId) {
+        let mut state = self.state.lock();
+        state.keep_levels();
+        let closed = state.entries.close(entry);
+        drop(state);
+        // Frees the entry's memory without the lock.
+        drop(closed);
+    }
+
+    /// Bytes that count against the device's memory now.
+    #[inline]
+    pub(crate) fn in_use(&self) -> usize {
+        self.in_use.load(Ordering::Relaxed)
+    }
+
+    /// Calls `place` with the bytes in use and counts `bytes` if the answer is on the device.
+    pub(crate) fn reserve(
+        &self,
+        bytes: usize,
+        place: impl FnOnce(usize) -> Result<MemoryType>,
+    ) -> Result<MemoryType> {
+        let _books = self.state.lock();
+        let placed = place(self.in_use())?;
+        if placed.on_device() {
+            // Cannot overflow: `place` bounded the sum by the memory's size, and addresses are
+            // distinct.
+            self.add(bytes, u64::MAX);
+        }
+        Ok(placed)
+    }
+
+    /// Cancels a reservation.
+    pub(crate) fn unreserve(&self, bytes: usize) {
+        let _books = self.state.lock();
+        self.sub(bytes);
+    }
+
+    /// Adds to the bytes in use, unless the sum would exceed `limit`. The caller holds the lock.
+    #[inline]
+    fn add(&self, bytes: usize, limit: u64) -> bool {
+        let sum = self.in_use().saturating_add(bytes);
+        let fits = sum as u64 <= limit;
+        if fits {
+            self.in_use.store(sum, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// The caller holds the lock.
+    #[inline]
+    fn sub(&self, bytes: usize) {
+        self.in_use.store(self.in_use().saturating_sub(bytes), Ordering::Relaxed);
+    }
+
+    /// Adds an existing block and returns its serial number. `limit` applies to unreserved bytes;
+    /// above it, nothing is added. With `owned`, also counts an owner of the context.
+    #[inline(always)]
+    #[cfg_attr(not(feature = "alloc"), allow(unused_variables))]
+    pub(crate) fn add_block(
+        &self,
+        entry: EntryId,
+        amount: Amount,
+        limit: Option<u64>,
+        #[cfg(feature = "alloc")] block: PointerInfo,
+        owned: bool,
+    ) -> Option<(u64, CurrentAndPeak)> {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+        if limit.is_some_and(|limit| !self.add(amount.bytes, limit)) {
+            return None;
+        }
+        state.serial += 1;
+        let serial = state.serial;
+        let (entry, numbers) = state.add_block(entry, amount);
+        #[cfg(feature = "alloc")]
+        entry.blocks.insert(block, serial);
+        #[cfg(feature = "alloc")]
+        if owned {
+            entry.retain();
+        }
+        Some((serial, numbers))
+    }
+
+    /// Adds a buffer whose bytes are reserved.
+    pub(crate) fn add_buffer(&self, entry: EntryId, amount: Amount) -> CurrentAndPeak {
+        self.state.lock().add_block(entry, amount).1
+    }
+
+    /// Removes an amount from its context's entry; its bytes stay in use. `block` has the address
+    /// and serial number of a block that the registry knows.
+    pub(crate) fn remove(
+        &self,
+        entry: EntryId,
+        amount: Amount,
+        block: Option<(usize, u64)>,
+    ) -> CurrentAndPeak {
+        self.state.lock().remove(entry, amount, block).1
+    }
+
+    /// Removes an amount whose memory was freed. With `owned`, also releases an owner of the
+    /// context, but never the last one. Returns whether it did.
+    #[inline(always)]
+    #[cfg_attr(not(feature = "alloc"), allow(unused_variables))]
+    pub(crate) fn remove_freed(
+        &self,
+        entry: EntryId,
+        amount: Amount,
+        block: Option<(usize, u64)>,
+        owned: bool,
+    ) -> bool {
+        let mut state = self.state.lock();
+        if amount.memory_type.on_device() {
+            self.sub(amount.bytes);
+        }
+        let (entry, _) = state.remove(entry, amount, block);
+        #[cfg(feature = "alloc")]
+        return owned && entry.release();
+        #[cfg(not(feature = "alloc"))]
+        false
+    }
+
+    /// Counts another owner of the context.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn retain(&self, entry: EntryId) {
+        self.state.lock().entries.at(entry).retain();
+    }
+
+    /// Releases an owner of the context, but never the last one. Returns whether it did.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn release(&self, entry: EntryId) -> bool {
+        self.state.lock().entries.at(entry).release()
+    }
+
+    #[cfg(feature = "alloc")]
+    pub(crate) fn leaked(&self, entry: EntryId) {
+        self.state.lock().entries.at(entry).tally.leak();
+    }
+
+    pub(crate) fn stats(&self, entry: EntryId) -> Stats {
+        self.state.lock().entries.at(entry).tally.snapshot()
+    }
+
+    /// Sets the peaks of the entry and of the device to the bytes live now.
+    pub(crate) fn reset_peak(&self, entry: EntryId) {
+        let mut state = self.state.lock();
+        state.entries.at(entry).tally.reset_peak();
+        if let Some(levels) = &mut state.levels {
+            levels.reset_peak();
+        }
+    }
+
+    /// Statistics of all contexts together.
+    pub(crate) fn device_stats(&self) -> Stats {
+        let state = self.state.lock();
+        let mut stats = state.entries.sum();
+        let sole = state.entries.sole().map(|entry| entry.tally.snapshot());
+        match &state.levels {
+            Some(levels) => levels.put_into(&mut stats),
+            None => stats = sole.unwrap_or(stats),
+        }
+        stats
+    }
+
+    /// The live block of the entry's context that contains `address`.
+    #[cfg(feature = "alloc")]
+    #[inline]
+    pub(crate) fn find(&self, entry: EntryId, address: usize) -> Option<PointerInfo> {
+        self.state.lock().entries.at(entry).blocks.find(address)
+    }
+
+    /// The live block of any context that contains `address`.
+    #[cfg(feature = "driver")]
+    pub fn find_any(&self, address: usize) -> Option<PointerInfo> {
+        self.state.lock().entries.entries.iter().find_map(|entry| entry.blocks.find(address))
+    }
+}
+
+#[cfg(all(feature = "std", unix, not(any(loom, miri, usm_valgrind))))]
+impl crate::process::fork::LockOverFork for Ledger {
+    fn hold(&self) {
+        self.state.hold();
+    }
+
+    unsafe fn let_go(&self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.state.let_go() };
+    }
+}
+
+impl State {
+    /// Starts the totals from the first entry, before a second one is opened.
+    fn keep_levels(&mut self) {
+        if self.levels.is_none() {
+            self.levels = self.entries.sole().map(|entry| Levels::of(&entry.tally.snapshot()));
+        }
+    }
+
+    #[inline]
+    fn add_block(&mut self, entry: EntryId, amount: Amount) -> (&mut Entry, CurrentAndPeak) {
+        if let Some(levels) = &mut self.levels {
+            levels.add(amount.memory_type, amount.bytes);
+        }
+        let entry = self.entries.at(entry);
+        let numbers = entry.tally.add(amount.memory_type, amount.bytes);
+        (entry, numbers)
+    }
+
+    #[inline]
+    #[cfg_attr(not(feature = "alloc"), allow(unused_variables))]
+    fn remove(
+        &mut self,
+        entry: EntryId,
+        amount: Amount,
+        block: Option<(usize, u64)>,
+    ) -> (&mut Entry, CurrentAndPeak) {
+        if let Some(levels) = &mut self.levels {
+            levels.remove(amount.memory_type, amount.bytes);
+        }
+        let entry = self.entries.at(entry);
+        #[cfg(feature = "alloc")]
+        if let Some((base, serial)) = block {
+            entry.blocks.remove_own(base, serial);
+        }
+        let numbers = entry.tally.remove(amount.memory_type, amount.bytes);
+        (entry, numbers)
+    }
+}
+
+impl Entry {
+    const fn new() -> Self {
+        Self {
+            tally: Tally::new(),
+            #[cfg(feature = "alloc")]
+            blocks: Blocks::new(),
+            #[cfg(feature = "alloc")]
+            owners: 1,
+        }
+    }
+
+    #[cfg(feature = "alloc")]
+    #[inline]
+    fn retain(&mut self) {
+        // A count that forgotten handles saturated stays: the context is then never dropped.
+        self.owners = self.owners.saturating_add(1);
+    }
+
+    /// Releases an owner, but never the last one.
+    #[cfg(feature = "alloc")]
+    #[inline]
+    fn release(&mut self) -> bool {
+        match self.owners {
+            usize::MAX => true,
+            0 | 1 => false,
+            owners => {
+                self.owners = owners - 1;
+                true
+            }
+        }
+    }
+}
+
+/// The entries of all contexts.
+#[cfg(feature = "alloc")]
+#[derive(Debug)]
+struct Entries {
+    entries: Vec<Entry>,
+    vacant: Vec<usize>,
+    /// Sums of dropped contexts.
+    closed: Stats,
+}
+
+#[cfg(feature = "alloc")]
+impl Entries {
+    fn new() -> Self {
+        Self { entries: Vec::new(), vacant: Vec::new(), closed: Stats::default() }
+    }
+
+    fn open(&mut self) -> EntryId {
+        EntryId(self.vacant.pop().unwrap_or_else(|| {
+            self.entries.push(Entry::new());
+            self.entries.len() - 1
+        }))
+    }
+
+    /// The first entry, while no other was ever opened.
+    fn sole(&self) -> Option<&Entry> {
+        if let [entry] = &*self.entries { Some(entry) } else { None }
+    }
+
+    fn close(&mut self, entry: EntryId) -> Entry {
+        let closed = core::mem::replace(self.at(entry), Entry::new());
+        self.closed.add(&closed.tally.snapshot());
+        self.vacant.push(entry.0);
+        closed
+    }
+
+    #[inline]
+    fn at(&mut self, entry: EntryId) -> &mut Entry {
+        &mut self.entries[entry.0]
+    }
+
+    /// The sum of all entries. Its peaks are not valid.
+    fn sum(&self) -> Stats {
+        let mut sum = self.closed;
+        self.entries.iter().for_each(|entry| sum.add(&entry.tally.snapshot()));
+        sum
+    }
+}
+
+/// Without a heap each context has a ledger of its own.
+#[cfg(not(feature = "alloc"))]
+#[derive(Debug)]
+struct Entries(Entry);
+
+#[cfg(not(feature = "alloc"))]
+impl Entries {
+    fn new() -> Self {
+        Self(Entry::new())
+    }
+
+    fn open(&mut self) -> EntryId {
+        EntryId(0)
+    }
+
+    fn sole(&self) -> Option<&Entry> {
+        Some(&self.0)
+    }
+
+    fn at(&mut self, _: EntryId) -> &mut Entry {
+        &mut self.0
+    }
+
+    fn sum(&self) -> Stats {
+        self.0.tally.snapshot()
+    }
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_above_the_limit_is_not_entered() {
+        let ledger = Ledger::new();
+        let entry = ledger.open();
+        let amount = |bytes| Amount { memory_type: MemoryType::UsmDevice, bytes };
+        let block = |base| PointerInfo { base, size: 60, ..PointerInfo::UNKNOWN };
+        let enter = |base| ledger.add_block(entry, amount(60), Some(100), block(base), false);
+        let (serial, numbers) = enter(1_000).expect("within");
+        assert_eq!(numbers, (60, 60));
+        assert!(enter(2_000).is_none());
+        assert_eq!((ledger.in_use(), ledger.find(entry, 2_000)), (60, None));
+        assert_eq!(ledger.stats(entry).sum.count, 1);
+        assert!(!ledger.remove_freed(entry, amount(60), Some((1_000, serial)), false));
+        assert!(enter(2_000).is_some());
+    }
+
+    #[test]
+    fn the_last_owner_is_never_counted_away_with_an_entry() {
+        let ledger = Ledger::new();
+        let entry = ledger.open();
+        let amount = Amount { memory_type: MemoryType::UsmHost, bytes: 8 };
+        ledger.add_block(entry, amount, None, PointerInfo::UNKNOWN, true).expect("no limit");
+        assert!(ledger.remove_freed(entry, amount, None, true));
+        ledger.add_block(entry, amount, None, PointerInfo::UNKNOWN, true).expect("no limit");
+        assert!(ledger.release(entry), "the first owner leaves the amount's");
+        assert!(!ledger.remove_freed(entry, amount, None, true));
+        assert!(!ledger.release(entry));
+    }
+}
