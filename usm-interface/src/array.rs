@@ -21,6 +21,12 @@ pub fn validate<'a, 'f, const N: usize>(raw: &Raw<'a, 'f>, policy: &Policy) -> R
     raw.check(raw.dimensions(), Protocol::Array, policy)
 }
 
+/// Of all but pointers, which say it with their address.
+#[cold]
+const fn is_readonly(data: Data) -> bool {
+    matches!(data, Data::Buffer { readonly: true, .. } | Data::Bytes { .. })
+}
+
 /// What the protocol says of everything but type, shape and strides.
 #[inline(always)]
 pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>> {
@@ -38,11 +44,10 @@ pub(crate) fn terms<'a>(raw: &Raw<'a, '_>, policy: &Policy) -> Result<Terms<'a>>
     if version < 1 && policy.mode == Mode::Strict {
         return Err(Key::Version.error(ProtocolError::BadVersion { version, allowed: "1 and newer" }));
     }
+    // The straight path has a pointer: nothing is left of this there.
     let readonly = match raw.data {
         Data::Pointer { flag, .. } => flag,
-        Data::Buffer { readonly, .. } => readonly,
-        Data::Bytes { .. } => true,
-        Data::Absent | Data::Object => false,
+        _ => is_readonly(raw.data),
     };
     Ok(Terms {
         own: Own::Array { version },

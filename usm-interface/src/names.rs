@@ -1,6 +1,7 @@
 //! Whether the names of a structure are all different, for structures of any size.
 //!
-//! Up to [`FEW`] members each new name is compared with those before it. The names of a larger
+//! Up to [`FEW`] members each new name is compared with those before it (PEP 3118 counts entries,
+//! which costs nothing: its padding and the members of members too). The names of a larger
 //! structure are sorted when it ends, in place: the sizes in its entries, and where there are
 //! titles the offsets too, are put aside for the order and computed again behind it. A second
 //! table, or links in the entries, would cost every caller memory for structures that hardly

@@ -57,27 +57,41 @@ pub(super) fn is_unnamed(name: &Name<'_>) -> bool {
 
 /// Refuses a name or title that a sibling has. NumPy keeps both in one dictionary.
 ///
-/// `seen` is a hash set in one word: it answers nearly always, only a hit walks the siblings.
+/// `seen` is a hash set in one word: it answers nearly always, only a hit walks the siblings. Where
+/// they are `many`, nothing is refused here: their structure's names are looked at when it ends.
 #[inline]
-pub(super) fn check_names(field: &Field<'_>, siblings: &[Field<'_>], seen: &mut u64) -> Result<(), Part> {
-    check_new(field.name, siblings, seen)?;
+pub(super) fn check_names(
+    field: &Field<'_>,
+    siblings: &[Field<'_>],
+    seen: &mut u64,
+    many: usize,
+) -> Result<(), Part> {
+    check_new(field.name, siblings, seen, many)?;
     match field.title {
         None => Ok(()),
         Some(title) if Name::Given(title).chars().eq(field.name.chars()) => Err(Part::Title),
-        Some(title) => check_new(Name::Given(title), siblings, seen),
+        Some(title) => check_new(Name::Given(title), siblings, seen, many),
     }
 }
 
 #[inline(always)]
-pub(super) fn check_new(name: Name<'_>, siblings: &[Field<'_>], seen: &mut u64) -> Result<(), Part> {
+pub(super) fn check_new(
+    name: Name<'_>,
+    siblings: &[Field<'_>],
+    seen: &mut u64,
+    many: usize,
+) -> Result<(), Part> {
     let bit = name.bit();
     let hit = *seen & bit != 0;
     *seen |= bit;
-    if hit && is_taken(name, siblings) { Err(Part::Name) } else { Ok(()) }
+    if hit && is_taken(name, siblings, many) { Err(Part::Name) } else { Ok(()) }
 }
 
 #[cold]
-fn is_taken(name: Name<'_>, siblings: &[Field<'_>]) -> bool {
+fn is_taken(name: Name<'_>, siblings: &[Field<'_>], many: usize) -> bool {
+    if siblings.len() >= many {
+        return false;
+    }
     crate::field::members(siblings).any(|(field, _)| {
         !field.padding
             && (field.name.chars().eq(name.chars())

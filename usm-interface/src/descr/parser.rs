@@ -428,7 +428,7 @@ impl<'a, S: Source<'a>> Parser<'_, '_, 'a, S> {
         let first = frame.first;
         let mut seen = frame.seen;
         let siblings = self.table.get(first..index).unwrap_or_default();
-        let new = check_names(&field, siblings, &mut seen);
+        let new = check_names(&field, siblings, &mut seen, usize::MAX);
         self.frame()?.seen = seen;
         new.map_err(|part| self.error(StructureError::DuplicateName, part))
     }

@@ -27,9 +27,7 @@ pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Fi
             Some((name, dtype)) => {
                 let offset = size;
                 let (name, size) = (Name::Given(Str::new(name)), dtype.itemsize());
-                if count < names::FEW {
-                    check_new(name, siblings, &mut seen).ok()?;
-                }
+                check_new(name, siblings, &mut seen, names::FEW).ok()?;
                 *field = Field { name, dtype, offset, size, ..Field::EMPTY };
                 offset.checked_add(size).filter(|&end| end <= MAX_ITEMSIZE)?
             }
@@ -44,8 +42,8 @@ pub(crate) fn read<'a>(cursor: &mut Cursor<'a>, policy: &Policy, table: &mut [Fi
                     if policy.mode == Mode::Numpy {
                         field.name = Name::Numbered(0);
                     }
-                } else if !field.padding && count < names::FEW {
-                    check_names(field, siblings, &mut seen).ok()?;
+                } else if !field.padding {
+                    check_names(field, siblings, &mut seen, names::FEW).ok()?;
                 }
                 size
             }

@@ -81,24 +81,10 @@ struct Frame {
     order: u8,
     /// A hash set of names in one word, as in `descr`.
     seen: u64,
-    /// Members with names.
-    names: usize,
-    /// Entries of the table up to the last of those.
-    named: usize,
 }
 
 impl Frame {
-    const NEW: Self = Self {
-        owner: 0,
-        first: 0,
-        offset: 0,
-        align: 1,
-        unnamed: 0,
-        order: b'@',
-        seen: 0,
-        names: 0,
-        named: 0,
-    };
+    const NEW: Self = Self { owner: 0, first: 0, offset: 0, align: 1, unnamed: 0, order: b'@', seen: 0 };
 }
 
 /// A format that is being read.
@@ -185,26 +171,39 @@ impl<'a, 't> Parser<'a, 't> {
     }
 
     fn items(&mut self) -> Result<()> {
-        // The names of large structures are looked at when they end, but what is wrong with them
-        // came before what is wrong behind them.
-        self.all_items()
-            .map_err(|error| (0..=self.depth).find_map(|depth| self.repeated_at(depth)).unwrap_or(error))
+        self.all_items().map_err(|error| self.repeated_before().unwrap_or(error))
     }
 
-    /// A name that is there twice in a large structure, of what was read of it.
-    fn repeated_at(&mut self, depth: usize) -> Option<Error> {
-        let &Frame { first, names, named, .. } = self.frames.get(depth)?;
-        if names <= names::FEW {
-            return None;
-        }
-        let level = self.table.get_mut(first..named)?;
+    /// The names of large structures are looked at when they end, but what is wrong with them came
+    /// before what is wrong behind them.
+    #[cold]
+    fn repeated_before(&mut self) -> Option<Error> {
+        (0..=self.depth).find_map(|depth| {
+            // An open structure is no entry yet, nor are its members.
+            let open = self.frames.get(depth.saturating_add(1)).filter(|_| depth < self.depth);
+            let end = open.map_or(self.count, |frame| frame.owner);
+            self.repeated_at(depth, end)
+        })
+    }
+
+    /// A name that is there twice in the structure at `depth`, whose entries end at `end`. In small
+    /// ones each name was compared when it was read.
+    #[inline]
+    fn repeated_at(&mut self, depth: usize, end: usize) -> Option<Error> {
+        let first = self.frames.get(depth)?.first;
+        if end.saturating_sub(first) > names::FEW { self.repeated_in(first, end) } else { None }
+    }
+
+    #[cold]
+    fn repeated_in(&mut self, first: usize, end: usize) -> Option<Error> {
+        let level = self.table.get_mut(first..end)?;
         names::first_repeated(level, false).map(|_| Key::Format.error(StructureError::DuplicateName))
     }
 
     fn all_items(&mut self) -> Result<()> {
         loop {
             match self.peek() {
-                None if self.depth == 0 => return self.repeated_at(0).map_or(Ok(()), Err),
+                None if self.depth == 0 => return self.repeated_at(0, self.count).map_or(Ok(()), Err),
                 None => return Err(self.expected("the closing brace")),
                 Some(b'}') if self.depth > 0 => {
                     self.bump();
@@ -471,7 +470,7 @@ impl<'a, 't> Parser<'a, 't> {
     }
 
     fn end_structure(&mut self) -> Result<()> {
-        if let Some(error) = self.repeated_at(self.depth) {
+        if let Some(error) = self.repeated_at(self.depth, self.count) {
             return Err(error);
         }
         let inner = *self.frame()?;
@@ -502,6 +501,10 @@ impl<'a, 't> Parser<'a, 't> {
         }
         self.doubts.implied |= gap > 0 && self.depth > 0;
         let descendants = u32::try_from(count.saturating_sub(inner.first)).unwrap_or(u32::MAX);
+        if let Some(field) = self.table.get_mut(owner) {
+            field.dtype = raw_bytes(size);
+            field.descendants = descendants;
+        }
         if gap > 0 {
             let index = self.push(raw_bytes(gap), false, &SubShape::NONE)?;
             if let Some(moved) = self.table.get_mut(owner..=index) {
@@ -509,10 +512,6 @@ impl<'a, 't> Parser<'a, 't> {
             }
             self.place(owner, true)?;
             owner = owner.saturating_add(1);
-        }
-        if let Some(field) = self.table.get_mut(owner) {
-            field.dtype = raw_bytes(size);
-            field.descendants = descendants;
         }
         self.finish(owner, false)
     }
@@ -601,19 +600,19 @@ impl<'a, 't> Parser<'a, 't> {
     #[inline(always)]
     fn check_new(&mut self, index: usize, name: Name<'a>) -> Result<()> {
         let bit = name.bit();
-        let count = self.count;
         let frame = self.frame()?;
         let seen = frame.seen & bit != 0;
         frame.seen |= bit;
-        frame.named = count;
-        frame.names = frame.names.saturating_add(1);
         let first = frame.first;
-        if seen && frame.names <= names::FEW { self.check_taken(first, index, name) } else { Ok(()) }
+        if seen { self.check_taken(first, index, name) } else { Ok(()) }
     }
 
     #[cold]
     fn check_taken(&self, first: usize, index: usize, name: Name<'a>) -> Result<()> {
         let siblings = self.table.get(first..index).unwrap_or_default();
+        if siblings.len() >= names::FEW {
+            return Ok(());
+        }
         let mut own = crate::field::members(siblings);
         if own.any(|(field, _)| !field.padding && field.name.chars().eq(name.chars())) {
             return Err(Key::Format.error(StructureError::DuplicateName));
