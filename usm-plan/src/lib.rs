@@ -6,6 +6,8 @@
 )]
 
 mod buffers_csv;
+#[cfg(feature = "capi")]
+pub mod capi;
 pub mod error;
 mod graph_csv;
 pub mod graph_json;

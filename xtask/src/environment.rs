@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::planner;
+
 /// The workspace root.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -149,6 +151,9 @@ pub(crate) fn variables() -> Vec<(&'static str, OsString)> {
     let hiprtc = driver(&target_dir(), "usm-cuda-driver");
     if hiprtc.exists() && std::env::var_os("USM_HIPRTC_LIBRARY").is_none() {
         variables.push(("USM_HIPRTC_LIBRARY", hiprtc.into_os_string()));
+    }
+    if planner::library().exists() && std::env::var_os("USM_PLAN_LIBRARY").is_none() {
+        variables.push(("USM_PLAN_LIBRARY", planner::library().into_os_string()));
     }
     if venv_python().exists() {
         variables.push(("USM_PYTHON", venv_python().into_os_string()));

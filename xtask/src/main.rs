@@ -20,6 +20,7 @@ mod memcheck;
 mod mutants;
 mod nrt;
 mod numba;
+mod planner;
 mod prose;
 mod public_api;
 mod python;
@@ -58,6 +59,7 @@ usage: cargo xtask <command>
   images                the freestanding and bare-metal images alone
   features              every pair of features of every crate alone
   nrt [--debug]         the C library of usm-nrt, or the one that looks for misuse; prints where it and its header are
+  planner               the C library of usm-plan; prints where it and its header are
   numba [--all] [--refresh] [--kind KIND] [--source SELECTOR] [MODULE...]
                         Numba's own tests on its runtime and on ours, with the wheel that is built for it: the eight modules of
                         the runtime, --all: those of typed containers too; Numba's results are kept, --refresh: made again
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         "images" => no_arguments(rest).and_then(|()| images::run_alone()),
         "features" => no_arguments(rest).and_then(|()| features::run_alone()),
         "nrt" => nrt::run(rest),
+        "planner" => no_arguments(rest).and_then(|()| planner::run()),
         "numba" => numba::run(rest),
         "public-api" => public_api::run(rest),
         "wheel" => no_arguments(rest).and_then(|()| wheel::run()),

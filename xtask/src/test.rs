@@ -4,7 +4,9 @@ use std::process::Command;
 
 use crate::command::{cargo, command, probe};
 use crate::report::Report;
-use crate::{Failure, cuda, environment, examples, features, images, mutants, prose, setup, spirv, wheel};
+use crate::{
+    Failure, cuda, environment, examples, features, images, mutants, planner, prose, setup, spirv, wheel,
+};
 
 /// The crates that work without the standard library; each is linted and tested with no feature and
 /// with `alloc`.
@@ -80,6 +82,8 @@ fn lints(report: &mut Report) {
 
 fn tests(report: &mut Report) {
     drivers(report);
+    // Tests in C, and those of Python beside them, want it as users have it.
+    report.check("C library of usm-plan", || planner::build().map(drop));
     report.command("tests and doctests", &mut test(["--all-features"].into_iter()));
     // What a new user runs. One by one: what the tests of one crate want of another would be on for
     // both.

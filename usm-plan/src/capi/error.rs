@@ -1,0 +1,84 @@
+//! Statuses, and the text of a thread's last failure.
+
+use core::any::Any;
+use core::cell::RefCell;
+use core::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::error::{Error, Result};
+
+thread_local! {
+    static TEXT: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Runs the work of a function; keeps the text of its failure. No panic leaves it.
+pub(super) fn guarded(work: impl FnOnce() -> Result<()>) -> c_int {
+    // The work writes to the caller's memory at its end only: a panic leaves nothing half done.
+    let outcome = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(defect(panic.as_ref())));
+    let (status, text) = match outcome {
+        Ok(()) => (0, String::new()),
+        Err(error) => (c_int::from(error.exit().code()), error.to_string().replace('\0', " ")),
+    };
+    // Nothing to tell a thread that ends just now.
+    let _ = TEXT.try_with(|kept| kept.replace(text));
+    status
+}
+
+fn defect(panic: &(dyn Any + Send)) -> Error {
+    let said = panic.downcast_ref::<String>().map(String::as_str);
+    let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
+    Error::unable(format!("the planner panicked, please report it: {said}"))
+}
+
+/// Writes the text, cut at a whole character; answers its whole length.
+///
+/// # Safety
+/// `to` is null or room for `capacity` bytes.
+pub(super) unsafe fn text(to: *mut u8, capacity: usize) -> usize {
+    let text = TEXT.try_with(RefCell::take).unwrap_or_default();
+    let length = text.len();
+    if !to.is_null() && capacity > 0 {
+        let cut = (0..=length.min(capacity - 1)).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        let mut cut = text.as_bytes()[..cut].to_vec();
+        cut.push(0);
+        // SAFETY: at most `capacity` bytes, for which there is room, by contract.
+        unsafe { to.copy_from_nonoverlapping(cut.as_ptr(), cut.len()) };
+    }
+    let _ = TEXT.try_with(|kept| kept.replace(text));
+    length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said() -> String {
+        let mut room = [b'x'; 200];
+        // SAFETY: room for so many.
+        let length = unsafe { text(room.as_mut_ptr(), room.len()) };
+        assert_eq!(room[length], 0);
+        String::from_utf8_lossy(&room[..length]).into_owned()
+    }
+
+    #[test]
+    fn a_panic_becomes_a_status_with_a_text() {
+        assert_eq!(guarded(|| panic!("seven {}", "of nine")), 1);
+        assert_eq!(said(), "the planner panicked, please report it: seven of nine");
+        assert_eq!(guarded(|| Ok(())), 0);
+        assert_eq!(said(), "");
+    }
+
+    #[test]
+    fn a_cut_text_ends_in_zero_at_a_whole_character() {
+        assert_eq!(guarded(|| Err(Error::bad("größer"))), 2);
+        let mut room = [7; 4];
+        // SAFETY: room for so many.
+        assert_eq!(unsafe { text(room.as_mut_ptr(), 4) }, 8);
+        assert_eq!(room, [b'g', b'r', 0, 7]);
+        // SAFETY: nothing is written.
+        assert_eq!(unsafe { text(room.as_mut_ptr(), 0) }, 8);
+        // SAFETY: nothing is written to null.
+        assert_eq!(unsafe { text(core::ptr::null_mut(), 9) }, 8);
+        assert_eq!(said(), "größer");
+    }
+}

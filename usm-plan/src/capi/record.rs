@@ -1,0 +1,172 @@
+//! The structs of the header. Each is words of 64 bits, the first of which says how many bytes the
+//! caller's has: older callers have fewer, newer ones more.
+
+use core::time::Duration;
+
+use usm_pool::{Plan, Queue, Strategy};
+
+use crate::error::{Error, Result};
+use crate::outcome;
+
+use super::memory::place;
+
+/// Bytes of a struct at most: more is a size that was never set.
+const MOST: u64 = 4096;
+
+/// What is wanted of a plan, as the header has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "its size says which fields there are")]
+pub struct Options {
+    /// Bytes of the caller's struct.
+    pub size: u64,
+    /// 0: in order, 1: out of order.
+    pub queue: u64,
+    /// Index in [`Strategy::ALL`].
+    pub strategy: u64,
+    /// Bytes; 0: as few as possible.
+    pub capacity: u64,
+    /// Bytes; 0: the default.
+    pub alignment: u64,
+    /// Milliseconds; 0: the default.
+    pub time_limit: u64,
+    /// 0 or 1.
+    pub reorder: u64,
+}
+
+/// How good a plan is, as the header has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "its size says which fields there are")]
+pub struct Report {
+    /// Bytes of the caller's struct.
+    pub size: u64,
+    /// Bytes.
+    pub peak: u64,
+    /// Bytes.
+    pub lower_bound: u64,
+    /// Blocks placed.
+    pub buffers: u64,
+    /// 0 or 1.
+    pub optimal: u64,
+}
+
+/// What the options mean.
+pub(super) struct Wanted {
+    pub(super) plan: outcome::Wanted,
+    pub(super) alignment: Option<u64>,
+    pub(super) reorder: bool,
+}
+
+impl Options {
+    /// The caller's options; what an older caller does not have is 0.
+    ///
+    /// # Safety
+    /// `from` is null, or a struct of as many bytes as its first word says.
+    pub(super) unsafe fn read(from: *const Self) -> Result<Self> {
+        if from.is_null() {
+            return Ok(Self::default());
+        }
+        let mut words = [0; size_of::<Self>() / 8];
+        // SAFETY: as the caller of this.
+        unsafe { read(from.cast(), &mut words, "options") }?;
+        let [size, queue, strategy, capacity, alignment, time_limit, reorder] = words;
+        Ok(Self { size, queue, strategy, capacity, alignment, time_limit, reorder })
+    }
+}
+
+impl Wanted {
+    pub(super) fn of(options: Options) -> Result<Self> {
+        let bad =
+            |field: &str, reason: String| Err(Error::bad(reason).in_field(format_args!("options.{field}")));
+        let Options { queue, strategy, capacity, alignment, time_limit, reorder, .. } = options;
+        let queue = match queue {
+            0 => Queue::InOrder,
+            1 => Queue::OutOfOrder,
+            other => return bad("queue", format!("{other} is neither 0 nor 1")),
+        };
+        let all = Strategy::ALL;
+        let Some(&strategy) = usize::try_from(strategy).ok().and_then(|at| all.get(at)) else {
+            return bad("strategy", format!("{strategy} exceeds {}", all.len() - 1));
+        };
+        let some = |number: u64| (number != 0).then_some(number);
+        if some(alignment).is_some_and(|bytes| !bytes.is_power_of_two()) {
+            return bad("alignment", format!("{alignment} is not a power of two"));
+        }
+        if reorder > 1 {
+            return bad("reorder", format!("{reorder} is neither 0 nor 1"));
+        }
+        if reorder == 1 && queue == Queue::OutOfOrder {
+            return bad("reorder", "an out-of-order queue has no order to change".to_owned());
+        }
+        let time_limit = some(time_limit).map(Duration::from_millis);
+        let plan = outcome::Wanted { queue, strategy, capacity: some(capacity), time_limit };
+        Ok(Self { plan, alignment: some(alignment), reorder: reorder == 1 })
+    }
+}
+
+impl Report {
+    pub(super) fn of(plan: &Plan) -> Self {
+        Self {
+            size: 0,
+            peak: plan.peak,
+            lower_bound: plan.lower_bound,
+            buffers: plan.buffers() as u64,
+            optimal: u64::from(plan.optimal()),
+        }
+    }
+
+    /// How many words the caller's report has, of those that are known; 0 for null.
+    ///
+    /// # Safety
+    /// `to` is null, or a struct of as many bytes as its first word says.
+    pub(super) unsafe fn room(to: *const Self) -> Result<usize> {
+        if to.is_null() {
+            return Ok(0);
+        }
+        let mut words = [0; size_of::<Self>() / 8];
+        // SAFETY: as the caller of this.
+        unsafe { read(to.cast(), &mut words, "report") }
+    }
+
+    /// Writes all but the size.
+    ///
+    /// # Safety
+    /// `room` is what [`Self::room`] said of the same struct.
+    pub(super) unsafe fn write(&self, to: *mut Self, room: usize) {
+        let Self { size: _, peak, lower_bound, buffers, optimal } = *self;
+        let words = [peak, lower_bound, buffers, optimal];
+        if room > 1 {
+            // SAFETY: a second word is there.
+            let second = unsafe { to.cast::<u64>().add(1) };
+            // SAFETY: `room` words in all.
+            unsafe { second.copy_from_nonoverlapping(words.as_ptr(), room - 1) };
+        }
+    }
+}
+
+/// Copies the words of a struct that are known; answers how many the caller has of them.
+///
+/// # Safety
+/// `from` is null, or as many bytes as its first word says.
+unsafe fn read(from: *const u64, words: &mut [u64], name: &str) -> Result<usize> {
+    place(from, 1, name)?;
+    let bad = |reason: String| Err(Error::bad(reason).in_field(format_args!("{name}.size")));
+    // SAFETY: every struct has a first word.
+    let size = unsafe { from.read() };
+    if !(8..=MOST).contains(&size) || size % 8 != 0 {
+        return bad(format!("{size} is no multiple of 8 from 8 to {MOST}"));
+    }
+    // At most `MOST`.
+    let count = size as usize / 8;
+    // SAFETY: so many words, by contract.
+    let theirs = unsafe { core::slice::from_raw_parts(from, count) };
+    let known = count.min(words.len());
+    words[..known].copy_from_slice(&theirs[..known]);
+    if let Some(at) = theirs[known..].iter().position(|&word| word != 0) {
+        let at = (known + at) * 8;
+        let reason = "which this library does not know, so it must be 0".to_owned();
+        return Err(Error::bad(format!("byte {at} is part of a field {reason}")).in_field(name));
+    }
+    Ok(known)
+}

@@ -1,0 +1,20 @@
+/* The header compiles alone, twice, in C and C++, and its structs are as long as programs expect. */
+#include "usm_plan.h"
+#include "usm_plan.h"
+
+#define ASSERT(name, condition) typedef char assert_##name[(condition) ? 1 : -1]
+
+ASSERT(options, sizeof(usm_plan_options) == 7 * 8);
+ASSERT(reorder, offsetof(usm_plan_options, reorder) == 6 * 8);
+ASSERT(report, sizeof(usm_plan_report) == 5 * 8);
+ASSERT(optimal, offsetof(usm_plan_report, optimal) == 4 * 8);
+
+/* Uses what it declares, so that nothing is unused. */
+size_t use_all(usm_plan *plan);
+size_t use_all(usm_plan *plan) {
+    assert_options *a = 0;
+    assert_reorder *b = 0;
+    assert_report *c = 0;
+    assert_optimal *d = 0;
+    return usm_plan_count(plan) + (a || b || c || d || USM_PLAN_BAD_INPUT != 2 || USM_PLAN_SEARCH != 4);
+}

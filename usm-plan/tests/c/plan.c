@@ -1,0 +1,84 @@
+/* Plans a file and prints the offsets, one a line, then the report: `plan STRATEGY FILE.csv`, whose columns are
+ * id,lower,upper,size; `plan STRATEGY FILE.json`. */
+#include "usm_plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failed(const char *what) {
+    char text[500];
+    size_t length = usm_plan_error(text, sizeof text);
+    fprintf(stderr, "%s: %zu: %s\n", what, length, text);
+    return 1;
+}
+
+static char *contents(const char *path, size_t *length) {
+    FILE *file = fopen(path, "rb");
+    char *text = NULL;
+    size_t room = 1 << 16, read;
+    *length = 0;
+    if (file == NULL) return NULL;
+    do {
+        text = realloc(text, room *= 2);
+        read = fread(text + *length, 1, room - *length - 1, file);
+        *length += read;
+    } while (read > 0);
+    text[*length] = 0;
+    fclose(file);
+    return text;
+}
+
+static void print(const uint64_t *offsets, size_t count, const usm_plan_report *report) {
+    for (size_t i = 0; i < count; i++) printf("%" PRIu64 "\n", offsets[i]);
+    printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", report->peak, report->lower_bound, report->buffers,
+           report->optimal);
+}
+
+static int buffers(char *text, const usm_plan_options *options) {
+    size_t room = 0, count = 0;
+    uint64_t *lower, *upper, *size;
+    for (char *at = text; *at; at++) room += *at == '\n';
+    lower = calloc(3 * (room + 1), sizeof *lower);
+    upper = lower + room + 1, size = upper + room + 1;
+    for (char *line = strchr(text, '\n'); line != NULL && line[1] != 0; line = strchr(line + 1, '\n')) {
+        uint64_t id;
+        if (sscanf(line, " %" SCNu64 ",%" SCNu64 ",%" SCNu64 ",%" SCNu64, &id, lower + count, upper + count,
+                   size + count) != 4)
+            return 1;
+        count++;
+    }
+    usm_plan_report report = {sizeof report, 0, 0, 0, 0};
+    /* The answer may take the place of an input. */
+    if (usm_plan_buffers(lower, upper, size, NULL, count, options, lower, &report) != USM_PLAN_DONE)
+        return failed("usm_plan_buffers");
+    print(lower, count, &report);
+    free(lower);
+    return 0;
+}
+
+static int graph(const char *text, size_t length, const usm_plan_options *options) {
+    usm_plan *plan;
+    usm_plan_report report = {sizeof report, 0, 0, 0, 0};
+    if (usm_plan_graph(text, length, options, &plan) != USM_PLAN_DONE) return failed("usm_plan_graph");
+    size_t count = usm_plan_count(plan);
+    uint64_t *offsets = calloc(count + 1, sizeof *offsets);
+    if (usm_plan_at(plan, NULL, 0, offsets, count, &report) != USM_PLAN_DONE) return failed("usm_plan_at");
+    usm_plan_free(plan);
+    print(offsets, count, &report);
+    free(offsets);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) return 2;
+    usm_plan_options options = {sizeof options, 0, 0, 0, 0, 0, 0};
+    options.strategy = strtoull(argv[1], NULL, 10);
+    size_t length;
+    char *text = contents(argv[2], &length);
+    if (text == NULL) return 2;
+    int status = strstr(argv[2], ".json") ? graph(text, length, &options) : buffers(text, &options);
+    free(text);
+    return status;
+}

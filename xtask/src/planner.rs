@@ -1,0 +1,50 @@
+//! `cargo xtask planner`: the C library of usm-plan.
+
+use std::path::PathBuf;
+
+use crate::Failure;
+use crate::command::{self, cargo};
+use crate::environment;
+
+/// Where it is once it is built. The variable of [`environment::variables`] names it to tests.
+pub(crate) fn library() -> PathBuf {
+    let name = format!("{}usm_plan{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    environment::target_dir().join("small").join(name)
+}
+
+/// Builds the C library and returns its path.
+pub(crate) fn build() -> Result<PathBuf, String> {
+    let mut build = cargo([
+        "rustc",
+        "--quiet",
+        "-p",
+        "usm-plan",
+        "--profile",
+        "small",
+        "--crate-type",
+        "cdylib",
+        "--features",
+        "capi",
+        "--",
+        // Only the C library exports the C names: two copies of the crate in one program must not
+        // clash.
+        "--cfg",
+        "usm_plan_export",
+    ]);
+    if cfg!(target_os = "linux") {
+        // Whoever links to the file needs its name, not the path that it had then.
+        build.arg("-Clink-arg=-Wl,-soname,libusm_plan.so");
+    }
+    let outcome = command::run(&mut build);
+    if !outcome.success {
+        return Err(format!("building usm-plan failed: {}", outcome.status));
+    }
+    let library = library();
+    if library.exists() { Ok(library) } else { Err(format!("{} was not built", library.display())) }
+}
+
+pub(crate) fn run() -> Result<(), Failure> {
+    println!("library  {}", build()?.display());
+    println!("header   {}", environment::root().join("usm-plan/include/usm_plan.h").display());
+    Ok(())
+}
