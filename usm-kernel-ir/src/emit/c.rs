@@ -16,13 +16,39 @@ use crate::scalar::{Literal, Scalar};
 /// The kernel in OpenCL C.
 #[must_use]
 pub fn opencl_c(kernel: &Kernel) -> String {
-    Writer::write(&lower(kernel, By::All), Dialect::OpenCl)
+    opencl_c_module(core::slice::from_ref(kernel))
+}
+
+/// Kernels of different names in one text of OpenCL C: a compiler takes most of its time for a
+/// text, whatever is in it.
+#[must_use]
+pub fn opencl_c_module(kernels: &[Kernel]) -> String {
+    module(kernels, Dialect::OpenCl)
 }
 
 /// The kernel in CUDA C++.
 #[must_use]
 pub fn cuda_c(kernel: &Kernel) -> String {
-    Writer::write(&lower(kernel, By::All), Dialect::Cuda)
+    module(core::slice::from_ref(kernel), Dialect::Cuda)
+}
+
+fn module(kernels: &[Kernel], dialect: Dialect) -> String {
+    let mut heads = Vec::new();
+    let (mut helpers, mut body) = (BTreeSet::new(), String::new());
+    for kernel in kernels {
+        let kernel = lower(kernel, By::All);
+        let mut writer = Writer { kernel: &kernel, dialect, helpers, text: String::new(), loops: 0 };
+        writer.function();
+        for line in writer.head() {
+            if !heads.contains(&line) {
+                heads.push(line);
+            }
+        }
+        body += &writer.text;
+        helpers = writer.helpers;
+    }
+    let names = kernels.iter().map(|kernel| format!("// {}\n", kernel.name.replace(['\n', '\\'], " ")));
+    names.chain(heads).chain(helpers).chain([body]).collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,20 +67,14 @@ struct Writer<'k> {
 }
 
 impl<'k> Writer<'k> {
-    fn write(kernel: &'k Kernel, dialect: Dialect) -> String {
-        let mut writer = Self { kernel, dialect, helpers: BTreeSet::new(), text: String::new(), loops: 0 };
-        writer.function();
-        let mut text = format!("// {}\n", kernel.name.replace(['\n', '\\'], " "));
-        if kernel.arrays.iter().any(|array| array.element == Scalar::F64)
+    /// What the text needs first.
+    fn head(&self) -> Vec<String> {
+        let (kernel, dialect) = (self.kernel, self.dialect);
+        let mut lines = Vec::new();
+        let mut has_doubles = kernel.arrays.iter().any(|array| array.element == Scalar::F64)
             || kernel.values.iter().any(|value| value.ty == Scalar::F64)
-            || kernel.variables.iter().any(|variable| variable.ty == Scalar::F64)
-        {
-            text += if dialect == Dialect::OpenCl {
-                "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
-            } else {
-                ""
-            };
-        }
+            || kernel.variables.iter().any(|variable| variable.ty == Scalar::F64);
+        kernel.for_each(&mut |_| (), &mut |expr| has_doubles |= expr.ty == Scalar::F64);
         let mut wide = false;
         kernel.for_each(
             &mut |stmt| {
@@ -64,19 +84,19 @@ impl<'k> Writer<'k> {
             },
             &mut |_| (),
         );
+        if dialect == Dialect::OpenCl && has_doubles {
+            lines.push("#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n".to_string());
+        }
         if dialect == Dialect::OpenCl && wide {
-            text += "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n";
-            text += "#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable\n";
+            lines.push("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n".to_string());
+            lines.push("#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable\n".to_string());
         }
         if dialect == Dialect::Cuda
             && kernel.arrays.iter().any(|array| matches!(array.space, Space::Local(_)))
         {
-            text += "extern __shared__ __align__(16) unsigned char usm_shared[];\n";
+            lines.push("extern __shared__ __align__(16) unsigned char usm_shared[];\n".to_string());
         }
-        for helper in &writer.helpers {
-            text += helper;
-        }
-        text + &writer.text
+        lines
     }
 
     fn ty(&self, ty: Scalar) -> &'static str {
@@ -530,7 +550,9 @@ impl<'k> Writer<'k> {
                 format!("(({c})({value}))")
             }
             ExprKind::Select(condition, one, two) => {
-                format!("({} ? {} : {})", self.expr(condition), self.expr(one), self.expr(two))
+                // A choice between narrow integers would be an `int`, which functions such as `min`
+                // do not take beside a narrow one.
+                format!("(({c})({} ? {} : {}))", self.expr(condition), self.expr(one), self.expr(two))
             }
             ExprKind::Math(name, arguments) => {
                 let name = match name {

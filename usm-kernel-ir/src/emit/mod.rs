@@ -10,12 +10,15 @@ mod rust;
 mod spirv;
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
-use crate::kernel::Kernel;
-pub use c::{cuda_c, opencl_c};
+use crate::kernel::{Expr, Kernel, Space};
+use crate::lower::{By, lower};
+use crate::scalar::Scalar;
+pub use c::{cuda_c, opencl_c, opencl_c_module};
 pub use rust::rust;
 #[cfg(feature = "spirv")]
-pub use spirv::spirv;
+pub use spirv::{spirv, spirv_module};
 
 /// The name of a kernel's function in device code. It has a prefix, because a kernel may be called
 /// like a word of the language.
@@ -23,4 +26,16 @@ pub use spirv::spirv;
 pub fn function(kernel: &Kernel) -> String {
     let plain = kernel.name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' });
     "usm_".chars().chain(plain).collect()
+}
+
+/// The local arrays that a kernel's device functions take: the type of the elements and the length.
+/// They are the kernel's own and those through which its groups collect.
+#[must_use]
+pub fn locals(kernel: &Kernel) -> Vec<(Scalar, Expr)> {
+    let lowered = lower(kernel, By::All);
+    let arrays = lowered.arrays.iter().filter_map(|array| match &array.space {
+        Space::Local(len) => Some((array.element, len.clone())),
+        _ => None,
+    });
+    arrays.collect()
 }

@@ -31,7 +31,14 @@ const GLOBAL_MEMORY: u32 = 0x200;
 /// The kernel as the bytes of a SPIR-V module.
 #[must_use]
 pub fn spirv(kernel: &Kernel) -> Vec<u8> {
-    let kernel = &*lower(kernel, By::All);
+    spirv_module(core::slice::from_ref(kernel))
+}
+
+/// Kernels of different names as the bytes of one SPIR-V module: a driver takes most of its time
+/// for a module, whatever is in it.
+#[must_use]
+pub fn spirv_module(kernels: &[Kernel]) -> Vec<u8> {
+    let lowered: Vec<_> = kernels.iter().map(|kernel| lower(kernel, By::All)).collect();
     let mut builder = Builder::new();
     builder.set_version(1, 0);
     let extended = {
@@ -39,7 +46,7 @@ pub fn spirv(kernel: &Kernel) -> Vec<u8> {
         {
             builder.capability(capability);
         }
-        let uses = |ty: Scalar| uses(kernel, ty);
+        let uses = |ty: Scalar| lowered.iter().any(|kernel| uses(kernel, ty));
         if uses(Scalar::I16) || uses(Scalar::U16) {
             builder.capability(Capability::Int16);
         }
@@ -47,36 +54,44 @@ pub fn spirv(kernel: &Kernel) -> Vec<u8> {
         if uses(Scalar::F64) {
             builder.capability(Capability::Float64);
         }
-        let mut wide = false;
-        kernel.for_each(
-            &mut |stmt| {
-                if let StmtKind::Atomic(_, array, ..) | StmtKind::CompareExchange(array, ..) = &stmt.kind {
-                    wide |= kernel.array(*array).element.bits() == 64;
-                }
-            },
-            &mut |_| (),
-        );
-        if wide {
+        if lowered.iter().any(|kernel| has_wide_atomics(kernel)) {
             builder.capability(Capability::Int64Atomics);
         }
         builder.ext_inst_import("OpenCL.std")
     };
     builder.memory_model(AddressingModel::Physical64, MemoryModel::OpenCL);
-    let mut writer = Writer {
-        kernel,
-        builder,
-        extended,
-        built_ins: Vec::new(),
-        arrays: vec![0; kernel.arrays.len()],
-        values: vec![0; kernel.values.len()],
-        lengths: vec![0; kernel.arrays.len()],
-        variables: Vec::new(),
-        block: 0,
-        open: true,
-        loops: Vec::new(),
-    };
-    writer.function();
-    writer.builder.module().assemble().into_iter().flat_map(u32::to_le_bytes).collect()
+    let mut built_ins = Vec::new();
+    for kernel in &lowered {
+        let mut writer = Writer {
+            kernel,
+            builder,
+            extended,
+            built_ins,
+            arrays: vec![0; kernel.arrays.len()],
+            values: vec![0; kernel.values.len()],
+            lengths: vec![0; kernel.arrays.len()],
+            variables: Vec::new(),
+            block: 0,
+            open: true,
+            loops: Vec::new(),
+        };
+        writer.function();
+        Writer { builder, built_ins, .. } = writer;
+    }
+    builder.module().assemble().into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+fn has_wide_atomics(kernel: &Kernel) -> bool {
+    let mut wide = false;
+    kernel.for_each(
+        &mut |stmt| {
+            if let StmtKind::Atomic(_, array, ..) | StmtKind::CompareExchange(array, ..) = &stmt.kind {
+                wide |= kernel.array(*array).element.bits() == 64;
+            }
+        },
+        &mut |_| (),
+    );
+    wide
 }
 
 fn uses(kernel: &Kernel, ty: Scalar) -> bool {
@@ -223,6 +238,8 @@ impl Writer<'_> {
         let word = self.ty(Scalar::U64);
         let vector = self.builder.type_vector(word, 3);
         let pointer = self.pointer(StorageClass::Input, vector);
+        let is_new = |built_in: &BuiltIn| !self.built_ins.iter().any(|(known, _)| known == built_in);
+        asked.retain(is_new);
         for built_in in asked {
             let variable = self.builder.variable(pointer, None, StorageClass::Input, None);
             self.builder.decorate(variable, Decoration::BuiltIn, [Operand::BuiltIn(built_in)]);

@@ -1,0 +1,75 @@
+//! Writes the host's Rust of the random programs, which the tests compile.
+//!
+//! `USM_RANDOM_KERNELS` says how many, `USM_RANDOM_SEED` which is the first one.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use usm_kernel_ir::{Kernel, Parameter, Scalar, Space, emit, proof};
+
+#[path = "src/generate/mod.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod generate;
+#[path = "src/random.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod random;
+
+fn main() {
+    println!("cargo:rerun-if-env-changed=USM_RANDOM_KERNELS");
+    println!("cargo:rerun-if-env-changed=USM_RANDOM_SEED");
+    println!("cargo:rerun-if-changed=src");
+    let number = |name: &str, instead: u64| {
+        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(instead)
+    };
+    let (first, count) = (number("USM_RANDOM_SEED", 1), number("USM_RANDOM_KERNELS", 32));
+    let mut text = String::new();
+    let mut table = String::new();
+    for seed in first..first + count {
+        let mut kernel = generate::program(seed).kernel;
+        // What is never proven runs as what somebody vouches for: the interpreter found no fault.
+        let claims = proof::claims(&kernel).unwrap_or_else(|_| {
+            kernel.trusted = true;
+            proof::Claims::default()
+        });
+        let body = emit::rust(&kernel, &claims, "Random", "::usm_kernel", None);
+        let _ = write!(
+            text,
+            "mod random_{seed} {{\nuse super::*;\n#[derive(Clone, Copy, Debug, Default)]\npub struct Random;\n{body}\n{}}}\n",
+            caller(&kernel)
+        );
+        let _ = write!(table, "({seed}, random_{seed}::run as Run), ");
+    }
+    let _ = writeln!(text, "pub static KERNELS: &[(u64, Run)] = &[{table}];");
+    let to = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo says it")).join("kernels.rs");
+    std::fs::write(to, text).expect("the folder is ours");
+}
+
+/// A function that runs the kernel on arrays of bytes.
+fn caller(kernel: &Kernel) -> String {
+    let d = kernel.dimensions;
+    let (mut start, mut given, mut end) = (String::new(), String::new(), String::new());
+    for (place, parameter) in kernel.parameters.iter().enumerate() {
+        match parameter {
+            Parameter::Array(id) => {
+                let array = kernel.array(*id);
+                let ty = array.element;
+                let mutable = if array.space == Space::Read { "" } else { "mut " };
+                let _ = writeln!(start, "let {mutable}a{place} = array::<{ty}>(queue, &arguments[{place}]);");
+                let borrow = if array.space == Space::Write { "&mut " } else { "&" };
+                let borrow = if array.space == Space::Atomic { "&mut " } else { borrow };
+                let _ = write!(given, "{borrow}a{place}, ");
+                let _ = write!(end, "bytes(&a{place}), ");
+            }
+            Parameter::Value(id) => {
+                let ty = kernel.value(*id).ty;
+                let ty = if ty == Scalar::Bool { Scalar::U8 } else { ty };
+                let _ = write!(given, "value::<{ty}>(&arguments[{place}]), ");
+            }
+        }
+    }
+    format!(
+        "pub fn run(queue: &Queue<HostHeap>, global: &[u64], local: &[u64], arguments: &[Given]) -> Vec<Vec<u8>> {{\n\
+         {start}let range = NdRange::<{d}>::new(global.try_into().unwrap(), local.try_into().unwrap()).unwrap();\n\
+         let _ = Launch::new(queue, range).order(Shuffled(5)).run(Random, ({given})).unwrap();\nvec![{end}]\n}}\n"
+    )
+}

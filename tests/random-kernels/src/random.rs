@@ -1,0 +1,41 @@
+//! Numbers that look random and are the same on every machine.
+
+/// SplitMix64.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// Another row of numbers for each seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// 64 bits.
+    pub const fn word(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`; 0 where there is none.
+    pub const fn below(&mut self, end: u64) -> u64 {
+        if end == 0 { 0 } else { self.word() % end }
+    }
+
+    /// A number from `start` up to `end`, with both.
+    pub const fn from(&mut self, start: u64, end: u64) -> u64 {
+        start + self.below(end - start + 1)
+    }
+
+    /// True in `of` of 100 cases.
+    pub const fn percent(&mut self, of: u64) -> bool {
+        self.below(100) < of
+    }
+
+    /// One of these.
+    pub const fn pick<'p, T>(&mut self, from: &'p [T]) -> &'p T {
+        &from[self.below(from.len() as u64) as usize]
+    }
+}

@@ -1,0 +1,60 @@
+//! Random kernels give the same on every target: the interpreter in three orders, the host's Rust,
+//! OpenCL C and SPIR-V on the OpenCL device of the processor.
+//!
+//! `USM_RANDOM_KERNELS` says how many, `USM_RANDOM_SEED` which is the first one; the defaults are a
+//! sample.
+
+mod common;
+
+use usm_core::backend::host::HostHeap;
+use usm_core::{Host, Queue, QueueOrder, UsmVec};
+use usm_kernel::{Launch, NdRange, Shuffled};
+use usm_kernel_ir::verify;
+use usm_random_kernels::{Given, program};
+
+use common::{Expected, bytes_of, differ, expected, first_kernels};
+
+type Run = fn(&Queue<HostHeap>, &[u64], &[u64], &[Given]) -> Vec<Vec<u8>>;
+
+#[allow(warnings, clippy::all, clippy::pedantic)]
+mod compiled {
+    use super::*;
+
+    fn array<T: bytemuck::Pod>(queue: &Queue<HostHeap>, given: &Given) -> UsmVec<T, Host, HostHeap> {
+        let elements = bytes_of(given).chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned);
+        UsmVec::from_slice(queue, &elements.collect::<Vec<T>>()).unwrap()
+    }
+
+    fn bytes<T: bytemuck::Pod>(array: &UsmVec<T, Host, HostHeap>) -> Vec<u8> {
+        bytemuck::cast_slice(&array.read().unwrap()).to_vec()
+    }
+
+    fn value<T: bytemuck::Pod>(given: &Given) -> T {
+        let Given::Value(literal) = given else { panic!("an array for a scalar") };
+        let (word, width) = literal.to_ne_bytes();
+        bytemuck::pod_read_unaligned(&word[..width])
+    }
+
+    include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+}
+
+#[test]
+fn random_kernels_are_right_in_every_order() {
+    for program in first_kernels() {
+        verify(&program.kernel).unwrap_or_else(|error| panic!("{}: {error}", program.kernel.name));
+        let Expected { .. } = expected(&program);
+    }
+}
+
+#[test]
+fn random_kernels_agree_on_the_host() {
+    let queue = HostHeap::new().context().queue(QueueOrder::InOrder).unwrap();
+    for (seed, run) in compiled::KERNELS {
+        let program = program(*seed);
+        let expected = expected(&program);
+        let found = run(&queue, &program.global, &program.local, &program.arguments);
+        if let Some(text) = differ(&program, &expected, &found) {
+            panic!("host: {text}");
+        }
+    }
+}

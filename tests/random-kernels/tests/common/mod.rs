@@ -1,0 +1,80 @@
+//! What the interpreter says, and how the others compare.
+
+use usm_kernel_ir::{Argument, Input, Interpreter, Literal, Order, Parameter, Scalar};
+use usm_random_kernels::{Given, Program, first_seed, number, program};
+
+/// Statements of a program, far above what any needs.
+const STEPS: u64 = 1 << 24;
+
+/// The sample.
+pub(crate) fn first_kernels() -> impl Iterator<Item = Program> {
+    let first = first_seed();
+    (first..first + number("USM_RANDOM_KERNELS", 32)).map(program)
+}
+
+/// The arrays that are parameters, in the order of the parameters.
+pub(crate) struct Expected(pub(crate) Vec<Vec<u8>>);
+
+#[allow(dead_code, reason = "not every program of tests has arguments to make")]
+pub(crate) fn bytes_of(given: &Given) -> &[u8] {
+    match given {
+        Given::Array(bytes) => bytes,
+        Given::Value(_) => &[],
+    }
+}
+
+/// What three orders agree on.
+pub(crate) fn expected(program: &Program) -> Expected {
+    let Program { kernel, global, local, arguments } = program;
+    let arguments: Vec<Argument<'_>> = arguments
+        .iter()
+        .map(|given| match given {
+            Given::Array(bytes) => Argument::Array(bytes),
+            Given::Value(value) => Argument::Value(*value),
+        })
+        .collect();
+    let input = Input::new(kernel, global, local, &arguments)
+        .unwrap_or_else(|error| panic!("{}: {error}", kernel.name));
+    let [first, second, third] = [Order::Forwards, Order::Backwards, Order::Shuffled(7)].map(|order| {
+        let run = Interpreter::new(kernel, input.clone(), order, STEPS).run();
+        run.unwrap_or_else(|fault| panic!("{}: {fault}", kernel.name))
+    });
+    for other in [second, third] {
+        if let Some(text) = differ(program, &Expected(first.clone()), &other) {
+            panic!("another order: {text}");
+        }
+    }
+    Expected(first)
+}
+
+/// Where arrays differ from what is expected; all NaNs are alike, and both zeros.
+pub(crate) fn differ(program: &Program, expected: &Expected, found: &[Vec<u8>]) -> Option<String> {
+    let kernel = &program.kernel;
+    let arrays = kernel.parameters.iter().filter_map(|parameter| match parameter {
+        Parameter::Array(id) => Some(kernel.array(*id)),
+        Parameter::Value(_) => None,
+    });
+    assert_eq!(expected.0.len(), found.len(), "{}", kernel.name);
+    for (number, ((array, wanted), found)) in arrays.zip(&expected.0).zip(found).enumerate() {
+        let width = array.element.bytes() as usize;
+        assert_eq!(wanted.len(), found.len(), "{}", kernel.name);
+        for (index, (one, two)) in wanted.chunks(width).zip(found.chunks(width)).enumerate() {
+            let [one, two] = [one, two].map(|bytes| Literal::from_ne_bytes(array.element, bytes));
+            if !alike(one, two) {
+                return Some(format!(
+                    "{}: element {index} of array {number}, {}: {two:?}, the interpreter has {one:?}",
+                    kernel.name, array.element
+                ));
+            }
+        }
+    }
+    None
+}
+
+fn alike(one: Literal, two: Literal) -> bool {
+    let value = |literal: Literal| {
+        if literal.ty == Scalar::F32 { f64::from(literal.to_f32()) } else { literal.to_f64() }
+    };
+    one == two
+        || (one.ty.is_float() && (value(one) == value(two) || (value(one).is_nan() && value(two).is_nan())))
+}

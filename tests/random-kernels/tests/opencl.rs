@@ -1,0 +1,128 @@
+//! Random kernels on the OpenCL device, as OpenCL C and as SPIR-V, beside the interpreter.
+
+mod common;
+
+use usm_core::backend::{Backend as _, DeviceOps as _};
+use usm_core::{AllocKind, Context, Host, QueueOrder, UsmVec};
+use usm_kernel::{Argument, Code, Launch, Module, NdRange};
+use usm_kernel_ir::{Kernel, Parameter, emit};
+use usm_opencl::OpenCl;
+use usm_random_kernels::{Given, Program};
+use usm_tests::skip;
+
+use common::{differ, expected, first_kernels};
+
+/// Programs of a module: one build takes long, whatever is in it.
+const MODULE: usize = 100;
+
+#[test]
+fn random_kernels_agree_on_opencl_c() {
+    on_device(|kernels, build| build(Code::OpenClC(&emit::opencl_c_module(kernels))));
+}
+
+#[test]
+fn random_kernels_agree_on_spirv() {
+    on_device(|kernels, build| build(Code::SpirV(&emit::spirv_module(kernels))));
+}
+
+type Build<'b> = &'b dyn Fn(Code<'_>) -> Module<OpenCl>;
+
+fn on_device(make: impl Fn(&[Kernel], Build<'_>) -> Module<OpenCl>) {
+    let opened = OpenCl::load().map_err(|error| error.to_string()).and_then(|backend| {
+        let mut found = None;
+        backend
+            .for_each_device(&mut |device| {
+                if found.is_none() && !device.info().capabilities.of(AllocKind::Host).is_empty() {
+                    found = Some(device);
+                }
+            })
+            .map_err(|error| error.to_string())?;
+        let device = found.ok_or("no device with USM memory")?;
+        Context::new(&backend, &device).map_err(|error| error.to_string())
+    });
+    let context = match opened {
+        Ok(context) => context,
+        Err(error) => return skip::missing("opencl", error),
+    };
+    let programs: Vec<Program> = first_kernels().collect();
+    for programs in programs.chunks(MODULE) {
+        let kernels: Vec<Kernel> = programs.iter().map(|program| program.kernel.clone()).collect();
+        let module = make(&kernels, &|code| match Module::build(&context, code) {
+            Ok(module) => module,
+            Err(error) => panic!("{} and further ones: {error}", kernels[0].name),
+        });
+        for program in programs {
+            let found = run(&context, &module, program);
+            if let Some(text) = differ(program, &expected(program), &found) {
+                panic!("{text}");
+            }
+        }
+    }
+}
+
+fn run(context: &Context<OpenCl>, module: &Module<OpenCl>, program: &Program) -> Vec<Vec<u8>> {
+    let Program { kernel, global, local, arguments } = program;
+    let queue = context.queue(QueueOrder::InOrder).unwrap();
+    let function = module.function(&emit::function(kernel)).unwrap();
+    let mut memory = Vec::new();
+    for (given, parameter) in arguments.iter().zip(&kernel.parameters) {
+        if let (Given::Array(bytes), Parameter::Array(_)) = (given, parameter) {
+            memory.push(UsmVec::<u8, Host, OpenCl>::from_slice(&queue, bytes).unwrap());
+        }
+    }
+    let words: Vec<([u8; 8], usize)> = arguments
+        .iter()
+        .map(|given| match given {
+            Given::Value(value) => value.to_ne_bytes(),
+            Given::Array(_) => ([0; 8], 0),
+        })
+        .collect();
+    let elements = |place: usize| {
+        let Parameter::Array(id) = kernel.parameters[place] else { return 0 };
+        common::bytes_of(&arguments[place]).len() as u64 / kernel.array(id).element.bytes()
+    };
+    let lengths: Vec<u64> = kernel
+        .lengths()
+        .into_iter()
+        .map(|id| {
+            let place = kernel.parameters.iter().position(|other| *other == Parameter::Array(id));
+            elements(place.expect("it is one"))
+        })
+        .collect();
+    {
+        let mut given = Vec::new();
+        let mut rest = memory.iter_mut();
+        for (place, parameter) in kernel.parameters.iter().enumerate() {
+            given.push(match parameter {
+                Parameter::Array(_) => Argument::write(rest.next().expect("one for each")),
+                Parameter::Value(_) => match &words[place] {
+                    (word, 1) => Argument::value(word.first_chunk::<1>().expect("8 bytes")),
+                    (word, 2) => Argument::value(word.first_chunk::<2>().expect("8 bytes")),
+                    (word, 4) => Argument::value(word.first_chunk::<4>().expect("8 bytes")),
+                    (word, _) => Argument::value(word),
+                },
+            });
+        }
+        given.extend(lengths.iter().map(Argument::value));
+        let group: u64 = local.iter().product();
+        // All of them have an element for each item of the group.
+        for (element, _) in emit::locals(kernel) {
+            given.push(Argument::local::<u64>((group * element.bytes()).div_ceil(8) as usize));
+        }
+        // SAFETY: the interpreter ran the same kernel with the same arguments in three orders and
+        // found every index inside and no race.
+        let event = unsafe {
+            match kernel.dimensions {
+                1 => Launch::new(&queue, range::<1>(global, local)).call(&function, &given),
+                2 => Launch::new(&queue, range::<2>(global, local)).call(&function, &given),
+                _ => Launch::new(&queue, range::<3>(global, local)).call(&function, &given),
+            }
+        };
+        event.unwrap_or_else(|error| panic!("{}: {error}", kernel.name)).wait().unwrap();
+    }
+    memory.iter().map(|array| array.read().unwrap().to_vec()).collect()
+}
+
+fn range<const D: usize>(global: &[u64], local: &[u64]) -> NdRange<D> {
+    NdRange::new(global.try_into().unwrap(), local.try_into().unwrap()).unwrap()
+}
