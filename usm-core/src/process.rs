@@ -11,6 +11,8 @@
 
 pub(crate) mod exit;
 pub(crate) mod fork;
+#[cfg_attr(not(unix), path = "process/no_system.rs")]
+mod system;
 
 use alloc::boxed::Box;
 use core::cell::Cell;

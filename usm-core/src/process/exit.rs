@@ -10,7 +10,6 @@
 //! The wait is done by a thread of its own: it may need a lock that another thread holds for as
 //! long as it likes.
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -25,8 +24,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use super::{ENDS, FORKED, HERE, OVER, RUNS, STAGE, WAITS, fork, others_are_out};
-use crate::context_state::DEFAULT_WAIT_LIMIT;
+use super::{ENDS, FORKED, HERE, OVER, RUNS, STAGE, WAITS, fork, others_are_out, system};
 use crate::error::{ErrorKind, Result};
 use crate::{BackendKind, DeviceInfo, Name};
 
@@ -61,6 +59,8 @@ const GRACE: Duration = Duration::from_millis(200);
 /// How long the work of all contexts is waited for where `exit` is called in a call of a runtime,
 /// by a host task.
 const FROM_INSIDE: Duration = Duration::from_secs(1);
+/// How long threads are waited for that are in a call, where no context has a wait limit.
+const OF_A_CALL: Duration = Duration::from_secs(30);
 /// The pause of a thread that waits for the end, between two queries.
 const SLICE: Duration = Duration::from_millis(100);
 
@@ -185,12 +185,15 @@ fn end(status: Option<c_int>) {
     }
     // Another thread that calls `exit` meanwhile finds this again, and waits above.
     register();
-    if STAGE.load(Ordering::Relaxed) == FORKED || GAVE_UP.load(Ordering::Relaxed) {
+    if STAGE.load(Ordering::Relaxed) == FORKED {
+        return status.map_or((), |status| system::leave_child(status));
+    }
+    if GAVE_UP.load(Ordering::Relaxed) {
         return leave(status);
     }
     STAGE.store(ENDS, Ordering::SeqCst);
     let start = Instant::now();
-    let limit = members().iter().map(|member| member.limit()).max().unwrap_or(DEFAULT_WAIT_LIMIT);
+    let limit = members().iter().map(|member| member.limit()).max().unwrap_or(OF_A_CALL);
     // A host task that calls `exit` is a part of the work, which does not finish before this
     // returns.
     let is_inside = super::is_inside();
@@ -239,13 +242,13 @@ fn complain(late: &[Arc<Member>]) {
         text.push_str(&format!(" and {} more", late.len() - 4));
     }
     text.push('\n');
-    let _ = imp::standard_error(|file| file.write_all(text.as_bytes()));
+    let _ = system::standard_error(|file| file.write_all(text.as_bytes()));
 }
 
 /// Ends the process without the handlers of the runtimes, where its status is known.
 fn leave(status: Option<c_int>) {
     if let Some(status) = status {
-        imp::leave(status);
+        system::leave(status);
     }
 }
 
@@ -255,132 +258,16 @@ pub(crate) fn register_again() {
     let count = COUNT.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     if count <= 8 || count.is_power_of_two() {
         if count == 1 {
-            imp::keep_loaded();
+            system::keep_loaded();
         }
         register();
     }
 }
 
-fn register() {
+/// Puts forks off: the C library's lock of its handlers would stay locked in the child,
+/// which could then never call `exit`.
+pub(super) fn register() {
     if !cfg!(any(loom, miri)) {
-        imp::register();
+        fork::put_off(|| system::register(end));
     }
-}
-
-/// The file that has this code stays in the process from now on.
-pub(super) fn keep_loaded() {
-    imp::keep_loaded();
-}
-
-#[cfg(unix)]
-mod imp {
-    use core::ffi::{c_char, c_int, c_void};
-    use core::mem::{ManuallyDrop, MaybeUninit};
-    use core::ptr;
-    use core::time::Duration;
-    use std::fs::File;
-    use std::io;
-    use std::os::fd::FromRawFd;
-    use std::sync::mpsc;
-    use std::thread;
-
-    use super::Box;
-
-    /// `Dl_info` of `dlfcn.h`.
-    #[repr(C)]
-    struct Found {
-        file: *const c_char,
-        base: *mut c_void,
-        symbol: *const c_char,
-        address: *mut c_void,
-    }
-
-    unsafe extern "C" {
-        #[cfg(all(target_os = "linux", target_env = "gnu"))]
-        fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
-        #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-        fn atexit(handler: extern "C" fn()) -> c_int;
-        fn _exit(status: c_int) -> !;
-        fn fflush(stream: *mut c_void) -> c_int;
-        fn dladdr(address: *const c_void, found: *mut Found) -> c_int;
-        fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
-    }
-
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    extern "C" fn hook(status: c_int, _: *mut c_void) {
-        super::end(Some(status));
-    }
-
-    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-    extern "C" fn hook() {
-        super::end(None);
-    }
-
-    /// A failure (no memory) leaves the end of the process as it would be without us.
-    pub(super) fn register() {
-        #[cfg(all(target_os = "linux", target_env = "gnu"))]
-        // SAFETY: a function of this library, which `keep_loaded` keeps, and which needs no
-        // argument.
-        let _ = unsafe { on_exit(hook, ptr::null_mut()) };
-        #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-        // SAFETY: as above.
-        let _ = unsafe { atexit(hook) };
-    }
-
-    /// The file that has this code stays in the process: what is registered may not be unloaded.
-    pub(super) fn keep_loaded() {
-        const LAZY: c_int = 1;
-        #[cfg(target_os = "linux")]
-        const STAYS: c_int = LAZY | 4 | 0x1000;
-        #[cfg(not(target_os = "linux"))]
-        const STAYS: c_int = LAZY | 0x10 | 0x80;
-        let mut found = MaybeUninit::<Found>::uninit();
-        // SAFETY: any address may be asked about; there is room for the answer.
-        if unsafe { dladdr(hook as *const c_void, found.as_mut_ptr()) } != 0 {
-            // SAFETY: written, because the call says so.
-            let found = unsafe { found.assume_init() };
-            // SAFETY: the name of a file that is loaded, so nothing is loaded by this; of a program
-            // without a name nothing is found.
-            let _ = unsafe { dlopen(found.file, STAYS) };
-        }
-    }
-
-    pub(super) fn standard_error(write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-        // SAFETY: the number is that of standard error, and is not closed here; where nothing is
-        // open under it, writing fails.
-        let mut file = ManuallyDrop::new(unsafe { File::from_raw_fd(2) });
-        write(&mut file)
-    }
-
-    /// The streams of the C library are flushed, unless one of them is locked.
-    pub(super) fn leave(status: c_int) -> ! {
-        let (done, flushed) = mpsc::channel();
-        let flush = move || {
-            // SAFETY: no stream: all of them.
-            let _ = unsafe { fflush(ptr::null_mut()) };
-            let _ = done.send(());
-        };
-        if thread::Builder::new().spawn(Box::new(flush)).is_ok() {
-            let _ = flushed.recv_timeout(Duration::from_millis(500));
-        }
-        // SAFETY: ends the process; nothing of it runs afterwards.
-        unsafe { _exit(status) }
-    }
-}
-
-/// Elsewhere there is no hook: handlers of a Windows library run when all other threads are gone.
-#[cfg(not(unix))]
-mod imp {
-    use core::ffi::c_int;
-    use std::io;
-
-    pub(super) fn register() {}
-
-    pub(super) fn keep_loaded() {}
-
-    pub(super) fn standard_error(write: impl FnOnce(&mut io::Stderr) -> io::Result<()>) -> io::Result<()> {
-        write(&mut io::stderr())
-    }
-
-    pub(super) fn leave(_: c_int) {}
 }

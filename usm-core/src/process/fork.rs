@@ -104,6 +104,13 @@ mod imp {
         locks.known.push(weak);
     }
 
+    /// Puts forks of other threads off until `call` is back. `call` takes no lock of this crate.
+    pub(crate) fn put_off<R>(call: impl FnOnce() -> R) -> R {
+        watch();
+        let _held = LOCKS.lock();
+        call()
+    }
+
     unsafe extern "C" fn before() {
         let mut locks = LOCKS.lock();
         locks.held = locks.known.iter().filter_map(Weak::upgrade).collect();
@@ -135,7 +142,7 @@ mod imp {
     pub(super) fn watch() {
         static WATCHED: AtomicBool = AtomicBool::new(false);
         if !WATCHED.load(Ordering::Relaxed) && !WATCHED.swap(true, Ordering::Relaxed) {
-            super::super::exit::keep_loaded();
+            super::super::system::keep_loaded();
             // SAFETY: functions of this library, which stays in the process, and which take and
             // give back its locks. A failure (no memory) leaves forks unwatched.
             let _ = unsafe { pthread_atfork(Some(before), Some(parent), Some(child)) };
@@ -146,6 +153,10 @@ mod imp {
 #[cfg(not(all(unix, not(any(loom, miri, usm_valgrind)))))]
 mod imp {
     pub(crate) fn guard<H>(_: &alloc::sync::Arc<H>) {}
+
+    pub(crate) fn put_off<R>(call: impl FnOnce() -> R) -> R {
+        call()
+    }
 
     pub(super) fn watch() {}
 }
@@ -160,3 +171,63 @@ pub fn watch_forks() {
 
 /// From now on forks find this lock free.
 pub(crate) use imp::guard;
+pub(super) use imp::put_off;
+
+#[cfg(all(test, unix, not(any(loom, miri, usm_valgrind))))]
+mod tests {
+    use alloc::vec::Vec;
+    use core::ffi::c_int;
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    use super::super::exit;
+
+    unsafe extern "C" {
+        fn fork() -> c_int;
+        fn alarm(seconds: u32) -> u32;
+        fn waitpid(id: c_int, status: *mut c_int, options: c_int) -> c_int;
+    }
+
+    /// A child that only calls `exit`; its status by the C library's number.
+    fn child_that_exits() -> c_int {
+        // SAFETY: the child calls nothing but `alarm` and `exit`.
+        match unsafe { fork() } {
+            0 => {
+                // SAFETY: sets a timer, which ends a child that hangs.
+                unsafe { alarm(5) };
+                std::process::exit(0)
+            }
+            id => {
+                let mut status = -1;
+                // SAFETY: a child, and room for its status.
+                unsafe { waitpid(id, &raw mut status, 0) };
+                status
+            }
+        }
+    }
+
+    #[test]
+    fn children_exit_although_threads_register_handlers() {
+        const CHILDREN: usize = 200;
+        let begun = AtomicUsize::new(0);
+        let ended = thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    // Some for each child: every child calls all that were registered before.
+                    for child in 0..CHILDREN {
+                        while begun.load(Ordering::Relaxed) < child {
+                            thread::yield_now();
+                        }
+                        (0..100).for_each(|_| exit::register());
+                    }
+                });
+            }
+            let next = |_| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                child_that_exits()
+            };
+            (0..CHILDREN).map(next).collect::<Vec<c_int>>()
+        });
+        assert!(ended.iter().all(|status| *status == 0), "{ended:?}");
+    }
+}

@@ -1,0 +1,16 @@
+//! Elsewhere there is no handler: those of a Windows library run when all other threads are gone.
+
+use core::ffi::c_int;
+use std::io;
+
+pub(super) fn register(_: fn(Option<c_int>)) {}
+
+pub(super) fn keep_loaded() {}
+
+pub(super) fn standard_error(write: impl FnOnce(&mut io::Stderr) -> io::Result<()>) -> io::Result<()> {
+    write(&mut io::stderr())
+}
+
+pub(super) fn leave(_: c_int) {}
+
+pub(super) fn leave_child(_: c_int) {}

@@ -1,0 +1,116 @@
+//! What the end of a process asks of a Unix C library: a handler at exit, standard error past the
+//! standard library's lock, and a way out that calls no further handlers.
+
+use alloc::boxed::Box;
+use core::ffi::{c_char, c_int, c_void};
+use core::mem::{ManuallyDrop, MaybeUninit};
+use core::ptr;
+use core::time::Duration;
+use std::fs::File;
+use std::io;
+use std::os::fd::FromRawFd;
+use std::sync::{OnceLock, mpsc};
+use std::thread;
+
+/// `Dl_info` of `dlfcn.h`.
+#[repr(C)]
+struct Found {
+    file: *const c_char,
+    base: *mut c_void,
+    symbol: *const c_char,
+    address: *mut c_void,
+}
+
+unsafe extern "C" {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    fn atexit(handler: extern "C" fn()) -> c_int;
+    fn _exit(status: c_int) -> !;
+    fn fflush(stream: *mut c_void) -> c_int;
+    fn dladdr(address: *const c_void, found: *mut Found) -> c_int;
+    fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+extern "C" fn hook(status: c_int, _: *mut c_void) {
+    run(Some(status));
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+extern "C" fn hook() {
+    run(None);
+}
+
+/// What the handlers call; set by the first registration.
+static AT_EXIT: OnceLock<fn(Option<c_int>)> = OnceLock::new();
+
+fn run(status: Option<c_int>) {
+    if let Some(at_exit) = AT_EXIT.get() {
+        at_exit(status);
+    }
+}
+
+/// Has the C library call `at_exit` when the process ends, with the status of the process where the
+/// C library tells it. A failure (no memory) leaves the end of the process as it would be without
+/// this crate.
+pub(super) fn register(at_exit: fn(Option<c_int>)) {
+    AT_EXIT.get_or_init(|| at_exit);
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: a function of this library, which `keep_loaded` keeps, and which needs no
+    // argument.
+    let _ = unsafe { on_exit(hook, ptr::null_mut()) };
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    // SAFETY: as above.
+    let _ = unsafe { atexit(hook) };
+}
+
+/// Keeps the file that has this code in the process: what is registered may not be unloaded.
+pub(super) fn keep_loaded() {
+    const LAZY: c_int = 1;
+    #[cfg(target_os = "linux")]
+    const STAYS: c_int = LAZY | 4 | 0x1000;
+    #[cfg(not(target_os = "linux"))]
+    const STAYS: c_int = LAZY | 0x10 | 0x80;
+    let mut found = MaybeUninit::<Found>::uninit();
+    // SAFETY: any address may be asked about; there is room for the answer.
+    if unsafe { dladdr(hook as *const c_void, found.as_mut_ptr()) } != 0 {
+        // SAFETY: written, because the call says so.
+        let found = unsafe { found.assume_init() };
+        // SAFETY: the name of a file that is loaded, so nothing is loaded by this; of a program
+        // without a name nothing is found.
+        let _ = unsafe { dlopen(found.file, STAYS) };
+    }
+}
+
+pub(super) fn standard_error(write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+    // SAFETY: the number is that of standard error, and is not closed here; where nothing is
+    // open under it, writing fails.
+    let mut file = ManuallyDrop::new(unsafe { File::from_raw_fd(2) });
+    write(&mut file)
+}
+
+/// Ends a child of a fork. The C library made the locks of its streams anew, so flushing needs no
+/// other thread. A new thread could wait for ever, for a lock of the loader that a thread of the
+/// parent held.
+pub(super) fn leave_child(status: c_int) -> ! {
+    // SAFETY: no stream: all of them.
+    let _ = unsafe { fflush(ptr::null_mut()) };
+    // SAFETY: ends the process; nothing of it runs afterwards.
+    unsafe { _exit(status) }
+}
+
+/// Flushes the streams of the C library, unless one of them is locked, and ends the process.
+pub(super) fn leave(status: c_int) -> ! {
+    let (done, flushed) = mpsc::channel();
+    let flush = move || {
+        // SAFETY: no stream: all of them.
+        let _ = unsafe { fflush(ptr::null_mut()) };
+        let _ = done.send(());
+    };
+    if thread::Builder::new().spawn(Box::new(flush)).is_ok() {
+        let _ = flushed.recv_timeout(Duration::from_millis(500));
+    }
+    // SAFETY: ends the process; nothing of it runs afterwards.
+    unsafe { _exit(status) }
+}
