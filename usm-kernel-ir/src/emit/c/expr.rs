@@ -1,0 +1,237 @@
+//! Expressions in C.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::{Dialect, Writer, plain};
+use crate::kernel::{Expr, ExprKind, Query, Space};
+use crate::operator::{Binary, Math, Unary};
+use crate::scalar::{Literal, Scalar};
+
+impl Writer<'_> {
+    pub(super) fn expr(&mut self, expr: &Expr) -> String {
+        let c = self.ty(expr.ty);
+        match &expr.kind {
+            ExprKind::Literal(literal) => self.literal(*literal),
+            ExprKind::Variable(variable) => self.variable_name(*variable),
+            ExprKind::Value(value) => {
+                let name = format!("{}_p{}", plain(&self.kernel.value(*value).name), value.0);
+                if expr.ty == Scalar::Bool { format!("({name} != 0)") } else { name }
+            }
+            ExprKind::Len(array) => match &self.kernel.array(*array).space {
+                Space::Constant(len) | Space::Private(len) => {
+                    self.literal(Literal::integer(Scalar::U64, *len))
+                }
+                Space::Local(len) => self.expr(&len.clone()),
+                _ => format!("len_{}", array.0),
+            },
+            ExprKind::Query(query, dimension) => self.query(*query, *dimension),
+            ExprKind::Load(array, index) => {
+                let load = format!("{}[{}]", self.array_name(*array), self.expr(index));
+                if expr.ty == Scalar::Bool { format!("({load} != 0)") } else { load }
+            }
+            ExprKind::Unary(Unary::Not, operand) if expr.ty == Scalar::Bool => {
+                format!("(!{})", self.expr(operand))
+            }
+            ExprKind::Unary(Unary::Not, operand) => format!("(({c})(~{}))", self.expr(operand)),
+            ExprKind::Unary(Unary::Neg, operand) if expr.ty.is_float() => {
+                format!("(-{})", self.expr(operand))
+            }
+            ExprKind::Unary(Unary::Neg, operand) => {
+                let wide = self.ty(wide(expr.ty));
+                format!("(({c})(({wide})0 - ({wide})({})))", self.expr(operand))
+            }
+            ExprKind::Binary(operator, left, right) => {
+                let (one, two) = (self.expr(left), self.expr(right));
+                self.binary(*operator, left.ty, &one, &two, right)
+            }
+            ExprKind::Cast(operand) => {
+                let value = self.expr(operand);
+                if operand.ty.is_float() && expr.ty.is_integer() {
+                    return format!("{}({value})", self.float_to_integer(operand.ty, expr.ty));
+                }
+                format!("(({c})({value}))")
+            }
+            ExprKind::Select(condition, one, two) => {
+                // A choice between narrow integers would be an `int`, which functions such as `min`
+                // do not take beside a narrow one.
+                format!("(({c})({} ? {} : {}))", self.expr(condition), self.expr(one), self.expr(two))
+            }
+            ExprKind::Math(name, arguments) => {
+                let name = match name {
+                    Math::Abs => "fabs",
+                    Math::Ln => "log",
+                    Math::ExpM1 => "expm1",
+                    Math::Ln1p => "log1p",
+                    Math::RoundEven => "rint",
+                    Math::MulAdd => "fma",
+                    other => other.name(),
+                };
+                let suffix = if self.dialect == Dialect::Cuda && expr.ty == Scalar::F32 { "f" } else { "" };
+                let arguments: Vec<String> = arguments.iter().map(|argument| self.expr(argument)).collect();
+                format!("{name}{suffix}({})", arguments.join(", "))
+            }
+        }
+    }
+
+    fn literal(&mut self, literal: Literal) -> String {
+        match literal.ty {
+            Scalar::Bool => if literal.bits == 0 { "false" } else { "true" }.to_string(),
+            Scalar::F32 => {
+                let value = literal.to_f32();
+                if value.is_finite() {
+                    format!("({value:?}f)")
+                } else {
+                    let cast = if self.dialect == Dialect::OpenCl { "as_float" } else { "__uint_as_float" };
+                    format!("{cast}(0x{:x}u)", literal.bits)
+                }
+            }
+            Scalar::F64 => {
+                let value = literal.to_f64();
+                if value.is_finite() {
+                    format!("({value:?})")
+                } else if self.dialect == Dialect::OpenCl {
+                    format!("as_double(0x{:x}ul)", literal.bits)
+                } else {
+                    format!("__longlong_as_double(0x{:x}ll)", literal.bits)
+                }
+            }
+            Scalar::U64 => {
+                format!("{}{}", literal.bits, if self.dialect == Dialect::OpenCl { "ul" } else { "ull" })
+            }
+            Scalar::I64 => {
+                let suffix = if self.dialect == Dialect::OpenCl { "ul" } else { "ull" };
+                format!("(({})0x{:x}{suffix})", self.ty(Scalar::I64), literal.bits)
+            }
+            Scalar::U32 => format!("{}u", literal.bits),
+            ty if ty.is_signed() => format!("(({}){})", self.ty(ty), literal.bits as i64),
+            ty => format!("(({}){}u)", self.ty(ty), literal.bits),
+        }
+    }
+
+    fn query(&self, query: Query, dimension: u8) -> String {
+        // The last dimension is the fastest one, which is dimension 0 of both languages.
+        let axis = self.kernel.dimensions - 1 - dimension;
+        if self.dialect == Dialect::OpenCl {
+            let name = match query {
+                Query::GlobalId => "get_global_id",
+                Query::LocalId => "get_local_id",
+                Query::GroupId => "get_group_id",
+                Query::GlobalSize => "get_global_size",
+                Query::LocalSize => "get_local_size",
+                Query::Groups => "get_num_groups",
+            };
+            return format!("(ulong){name}({axis})");
+        }
+        let (axis, wide) = (["x", "y", "z"][usize::from(axis.min(2))], "(unsigned long long)");
+        match query {
+            Query::GlobalId => format!("({wide}blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})"),
+            Query::LocalId => format!("{wide}threadIdx.{axis}"),
+            Query::GroupId => format!("{wide}blockIdx.{axis}"),
+            Query::GlobalSize => format!("({wide}gridDim.{axis} * blockDim.{axis})"),
+            Query::LocalSize => format!("{wide}blockDim.{axis}"),
+            Query::Groups => format!("{wide}gridDim.{axis}"),
+        }
+    }
+
+    fn binary(&mut self, operator: Binary, ty: Scalar, one: &str, two: &str, right: &Expr) -> String {
+        let c = self.ty(ty);
+        let symbol = match operator {
+            Binary::Add => "+",
+            Binary::Sub => "-",
+            Binary::Mul => "*",
+            Binary::Div => "/",
+            Binary::Rem => "%",
+            Binary::And => "&",
+            Binary::Or => "|",
+            Binary::Xor => "^",
+            Binary::Shl => "<<",
+            Binary::Shr => ">>",
+            Binary::Eq => "==",
+            Binary::Ne => "!=",
+            Binary::Lt => "<",
+            Binary::Le => "<=",
+            Binary::Gt => ">",
+            Binary::Ge => ">=",
+            Binary::AndThen => "&&",
+            Binary::OrElse => "||",
+            Binary::Min => "min",
+            Binary::Max => "max",
+        };
+        match operator {
+            Binary::Add | Binary::Sub | Binary::Mul
+                if !ty.is_float() && !matches!(ty, Scalar::U32 | Scalar::U64) =>
+            {
+                // Neither a signed overflow nor what is promoted to one.
+                let wide = self.ty(wide(ty));
+                format!("(({c})(({wide}){one} {symbol} ({wide}){two}))")
+            }
+            Binary::Div | Binary::Rem if ty.is_integer() => {
+                let plain = matches!(right.kind, ExprKind::Literal(literal) if literal.bits != 0 && (literal.bits as i64) > 0);
+                if plain {
+                    return format!("(({c})({one} {symbol} {two}))");
+                }
+                format!("{}({one}, {two})", self.division(operator, ty, symbol))
+            }
+            Binary::Rem => {
+                let suffix = if self.dialect == Dialect::Cuda && ty == Scalar::F32 { "f" } else { "" };
+                format!("fmod{suffix}({one}, {two})")
+            }
+            Binary::Shl => {
+                let (wide, mask) = (self.ty(wide(ty)), ty.bits() - 1);
+                format!("(({c})(({wide}){one} << ({two} & {mask})))")
+            }
+            Binary::Shr => format!("(({c})({one} >> ({two} & {})))", ty.bits() - 1),
+            Binary::Min | Binary::Max if ty.is_float() => {
+                let suffix = if self.dialect == Dialect::Cuda && ty == Scalar::F32 { "f" } else { "" };
+                format!("f{symbol}{suffix}({one}, {two})")
+            }
+            Binary::Min | Binary::Max => format!("(({c}){symbol}({one}, {two}))"),
+            Binary::And | Binary::Or | Binary::Xor => format!("(({c})({one} {symbol} {two}))"),
+            _ => format!("({one} {symbol} {two})"),
+        }
+    }
+
+    /// A function with the meaning of [`Binary::Div`] and [`Binary::Rem`].
+    fn division(&mut self, operator: Binary, ty: Scalar, symbol: &str) -> String {
+        let (c, name) = (self.ty(ty), format!("usm_{}_{ty}", operator.name()));
+        let instead = if operator == Binary::Div { "a" } else { "0" };
+        let least = if ty.is_signed() {
+            let least = self.literal(Literal::integer(ty, 1 << (ty.bits() - 1)));
+            format!(" || (b == -1 && a == {least})")
+        } else {
+            String::new()
+        };
+        let qualifiers = self.qualifiers();
+        self.helpers.insert(format!(
+            "{qualifiers}{c} {name}({c} a, {c} b)\n{{\n    return b == 0{least} ? ({c}){instead} : ({c})(a {symbol} b);\n}}\n"
+        ));
+        name
+    }
+
+    /// A function with the meaning of a [`ExprKind::Cast`] of a floating point number.
+    fn float_to_integer(&mut self, from: Scalar, to: Scalar) -> String {
+        let (c, float, name) = (self.ty(to), self.ty(from), format!("usm_{to}_{from}"));
+        let bits = if to.is_signed() { to.bits() - 1 } else { to.bits() };
+        let most = if bits == 64 { u64::MAX } else { (1_u64 << bits) - 1 };
+        let (least, most) = (
+            self.literal(Literal::integer(to, if to.is_signed() { 1 << (to.bits() - 1) } else { 0 })),
+            self.literal(Literal::integer(to, most)),
+        );
+        let limit = libm::ldexp(1.0, bits as i32);
+        let suffix = if from == Scalar::F32 { "f" } else { "" };
+        let bottom =
+            if to.is_signed() { format!("x <= -{limit:?}{suffix}") } else { format!("x <= 0.0{suffix}") };
+        let qualifiers = self.qualifiers();
+        self.helpers.insert(format!(
+            "{qualifiers}{c} {name}({float} x)\n{{\n    return x != x ? ({c})0 : {bottom} ? {least} : x >= {limit:?}{suffix} ? {most} : ({c})x;\n}}\n"
+        ));
+        name
+    }
+}
+
+/// The unsigned type that arithmetic of this type is done in.
+const fn wide(ty: Scalar) -> Scalar {
+    if ty.bits() == 64 { Scalar::U64 } else { Scalar::U32 }
+}

@@ -1,0 +1,233 @@
+//! OpenCL C and CUDA C: one writer, two dialects.
+
+mod atomic;
+mod expr;
+mod stmt;
+
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::function;
+use crate::kernel::{ArrayId, Kernel, Parameter, Space, StmtKind, VarId};
+use crate::lower::{By, lower};
+use crate::scalar::Scalar;
+
+/// The kernel in OpenCL C.
+#[must_use]
+pub fn opencl_c(kernel: &Kernel) -> String {
+    opencl_c_module(core::slice::from_ref(kernel))
+}
+
+/// Kernels of different names in one text of OpenCL C: a compiler takes most of its time for a
+/// text, whatever is in it.
+#[must_use]
+pub fn opencl_c_module(kernels: &[Kernel]) -> String {
+    module(kernels, Dialect::OpenCl)
+}
+
+/// The kernel in CUDA C++.
+#[must_use]
+pub fn cuda_c(kernel: &Kernel) -> String {
+    module(core::slice::from_ref(kernel), Dialect::Cuda)
+}
+
+fn module(kernels: &[Kernel], dialect: Dialect) -> String {
+    let mut heads = Vec::new();
+    let (mut helpers, mut body) = (BTreeSet::new(), String::new());
+    for kernel in kernels {
+        let kernel = lower(kernel, By::All);
+        let mut writer = Writer { kernel: &kernel, dialect, helpers, text: String::new(), loops: 0 };
+        writer.function();
+        for line in writer.head() {
+            if !heads.contains(&line) {
+                heads.push(line);
+            }
+        }
+        body += &writer.text;
+        helpers = writer.helpers;
+    }
+    let names = kernels.iter().map(|kernel| format!("// {}\n", kernel.name.replace(['\n', '\\'], " ")));
+    names.chain(heads).chain(helpers).chain([body]).collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    OpenCl,
+    Cuda,
+}
+
+struct Writer<'k> {
+    kernel: &'k Kernel,
+    dialect: Dialect,
+    /// Functions that the text needs in front of it.
+    helpers: BTreeSet<String>,
+    text: String,
+    loops: u32,
+}
+
+impl<'k> Writer<'k> {
+    /// What the text needs first.
+    fn head(&self) -> Vec<String> {
+        let (kernel, dialect) = (self.kernel, self.dialect);
+        let mut lines = Vec::new();
+        let mut has_doubles = kernel.arrays.iter().any(|array| array.element == Scalar::F64)
+            || kernel.values.iter().any(|value| value.ty == Scalar::F64)
+            || kernel.variables.iter().any(|variable| variable.ty == Scalar::F64);
+        kernel.for_each(&mut |_| (), &mut |expr| has_doubles |= expr.ty == Scalar::F64);
+        let mut wide = false;
+        kernel.for_each(
+            &mut |stmt| {
+                if let StmtKind::Atomic(_, array, ..) | StmtKind::CompareExchange(array, ..) = &stmt.kind {
+                    wide |= kernel.array(*array).element.bits() == 64;
+                }
+            },
+            &mut |_| (),
+        );
+        if dialect == Dialect::OpenCl && has_doubles {
+            lines.push("#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n".to_string());
+        }
+        if dialect == Dialect::OpenCl && wide {
+            lines.push("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n".to_string());
+            lines.push("#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable\n".to_string());
+        }
+        if dialect == Dialect::Cuda
+            && kernel.arrays.iter().any(|array| matches!(array.space, Space::Local(_)))
+        {
+            lines.push("extern __shared__ __align__(16) unsigned char usm_shared[];\n".to_string());
+        }
+        lines
+    }
+
+    fn ty(&self, ty: Scalar) -> &'static str {
+        match (ty, self.dialect) {
+            (Scalar::Bool, _) => "bool",
+            (Scalar::I8, Dialect::OpenCl) => "char",
+            (Scalar::I8, Dialect::Cuda) => "signed char",
+            (Scalar::I16, _) => "short",
+            (Scalar::I32, _) => "int",
+            (Scalar::I64, Dialect::OpenCl) => "long",
+            (Scalar::I64, Dialect::Cuda) => "long long",
+            (Scalar::U8, Dialect::OpenCl) => "uchar",
+            (Scalar::U8, Dialect::Cuda) => "unsigned char",
+            (Scalar::U16, Dialect::OpenCl) => "ushort",
+            (Scalar::U16, Dialect::Cuda) => "unsigned short",
+            (Scalar::U32, Dialect::OpenCl) => "uint",
+            (Scalar::U32, Dialect::Cuda) => "unsigned int",
+            (Scalar::U64, Dialect::OpenCl) => "ulong",
+            (Scalar::U64, Dialect::Cuda) => "unsigned long long",
+            (Scalar::F32, _) => "float",
+            (Scalar::F64, _) => "double",
+        }
+    }
+
+    /// The type as memory and parameters have it.
+    fn stored(&self, ty: Scalar) -> &'static str {
+        self.ty(if ty == Scalar::Bool { Scalar::U8 } else { ty })
+    }
+
+    fn array_name(&self, id: ArrayId) -> String {
+        format!("{}_a{}", plain(&self.kernel.array(id).name), id.0)
+    }
+
+    fn variable_name(&self, id: VarId) -> String {
+        format!("{}_v{}", plain(&self.kernel.variable(id).name), id.0)
+    }
+
+    fn function(&mut self) {
+        let kernel = self.kernel;
+        let open_cl = self.dialect == Dialect::OpenCl;
+        let mut parameters = Vec::new();
+        for parameter in &kernel.parameters {
+            parameters.push(match parameter {
+                Parameter::Array(id) => {
+                    let array = kernel.array(*id);
+                    let (element, name) = (self.stored(array.element), self.array_name(*id));
+                    let memory = match (&array.space, open_cl) {
+                        (Space::Constant(_), true) => "__constant ",
+                        (_, true) => "__global ",
+                        _ => "",
+                    };
+                    let constant =
+                        if matches!(array.space, Space::Read | Space::Constant(_)) { "const " } else { "" };
+                    let constant = if memory == "__constant " { "" } else { constant };
+                    // Only where nobody writes: what another item writes and this one reads behind
+                    // a barrier, it reaches through a pointer of its own.
+                    let restrict = match (&array.space, open_cl) {
+                        (Space::Read, true) => "restrict ",
+                        (Space::Read, false) => "__restrict__ ",
+                        _ => "",
+                    };
+                    format!("{memory}{constant}{element} *{restrict}{name}")
+                }
+                Parameter::Value(id) => {
+                    let value = kernel.value(*id);
+                    format!("const {} {}_p{}", self.stored(value.ty), plain(&value.name), id.0)
+                }
+            });
+        }
+        for id in kernel.lengths() {
+            parameters.push(format!("const {} len_{}", self.ty(Scalar::U64), id.0));
+        }
+        let mut locals = String::new();
+        for (index, array) in kernel.arrays.iter().enumerate() {
+            let id = ArrayId(index as u32);
+            let (element, name) = (self.stored(array.element), self.array_name(id));
+            match &array.space {
+                Space::Local(_) if open_cl => parameters.push(format!("__local {element} *{name}")),
+                Space::Local(_) => {
+                    parameters.push(format!("const unsigned int offset_{index}"));
+                    locals +=
+                        &format!("    {element} *{name} = ({element} *)(usm_shared + offset_{index});\n");
+                }
+                Space::Private(len) => locals += &format!("    {element} {name}[{}];\n", (*len).max(1)),
+                _ => {}
+            }
+        }
+        for (index, variable) in kernel.variables.iter().enumerate() {
+            locals += &format!("    {} {};\n", self.ty(variable.ty), self.variable_name(VarId(index as u32)));
+        }
+        let name = function(kernel);
+        let group = kernel.group.as_ref().filter(|group| !group.contains(&0));
+        let group = group.map(|group| {
+            let mut sizes: Vec<u64> = group.iter().rev().copied().collect();
+            sizes.resize(3, 1);
+            sizes
+        });
+        let head = match (self.dialect, group) {
+            (Dialect::OpenCl, Some(group)) => {
+                format!(
+                    "__kernel __attribute__((reqd_work_group_size({}, {}, {})))\nvoid",
+                    group[0], group[1], group[2]
+                )
+            }
+            (Dialect::OpenCl, None) => "__kernel void".to_string(),
+            (Dialect::Cuda, Some(group)) => {
+                format!("extern \"C\" __global__ void __launch_bounds__({})", group.iter().product::<u64>())
+            }
+            (Dialect::Cuda, None) => "extern \"C\" __global__ void".to_string(),
+        };
+        self.text += &format!("{head} {name}({})\n{{\n{locals}", parameters.join(", "));
+        self.block(&kernel.body, 1);
+        self.text += "}\n";
+    }
+
+    const fn qualifiers(&self) -> &'static str {
+        match self.dialect {
+            Dialect::OpenCl => "static inline ",
+            Dialect::Cuda => "static __device__ __forceinline__ ",
+        }
+    }
+}
+
+/// A name that C accepts; it gets a number behind it, so that no word of the language is like it.
+fn plain(name: &str) -> String {
+    let letters: String =
+        name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
+    if letters.starts_with(|first: char| first.is_ascii_digit()) || letters.is_empty() {
+        format!("_{letters}")
+    } else {
+        letters
+    }
+}

@@ -1,0 +1,124 @@
+//! Statements in C.
+
+use alloc::format;
+
+use super::{Dialect, Writer};
+use crate::kernel::{ExprKind, Stmt, StmtKind};
+
+impl Writer<'_> {
+    pub(super) fn block(&mut self, body: &[Stmt], depth: usize) {
+        for stmt in body {
+            self.stmt(stmt, depth);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, depth: usize) {
+        match &stmt.kind {
+            StmtKind::Set(variable, value) => {
+                let line = format!("{} = {};", self.variable_name(*variable), self.expr(value));
+                self.line(depth, &line);
+            }
+            StmtKind::Store(array, index, value) => {
+                let line =
+                    format!("{}[{}] = {};", self.array_name(*array), self.expr(index), self.expr(value));
+                self.line(depth, &line);
+            }
+            StmtKind::Atomic(operation, array, index, value, old) => {
+                let to = format!("&{}[{}]", self.array_name(*array), self.expr(index));
+                let value = self.expr(value);
+                let call = self.atomic(*operation, *array, &to, &value);
+                let line = match old {
+                    Some(old) => format!("{} = {call};", self.variable_name(*old)),
+                    None => format!("{call};"),
+                };
+                self.line(depth, &line);
+            }
+            StmtKind::CompareExchange(array, index, [expected, new], old) => {
+                let to = format!("&{}[{}]", self.array_name(*array), self.expr(index));
+                let (expected, new) = (self.expr(expected), self.expr(new));
+                let call = self.compare_exchange(*array, &to, &expected, &new);
+                let line = match old {
+                    Some(old) => format!("{} = {call};", self.variable_name(*old)),
+                    None => format!("{call};"),
+                };
+                self.line(depth, &line);
+            }
+            // Lowered.
+            StmtKind::Collect(..) | StmtKind::Broadcast(..) => {}
+            StmtKind::If(condition, then, other) => {
+                let condition = self.expr(condition);
+                self.line(depth, &format!("if ({condition}) {{"));
+                self.block(then, depth + 1);
+                if !other.is_empty() {
+                    self.line(depth, "} else {");
+                    self.block(other, depth + 1);
+                }
+                self.line(depth, "}");
+            }
+            StmtKind::While(condition, body) => {
+                let condition = self.expr(condition);
+                self.line(depth, &format!("while ({condition}) {{"));
+                self.block(body, depth + 1);
+                self.line(depth, "}");
+            }
+            StmtKind::For(variable, start, end, step, body) => {
+                let ty = self.kernel.variable(*variable).ty;
+                let (name, number) = (self.variable_name(*variable), self.loops);
+                self.loops += 1;
+                let (start, end) = (self.expr(start), self.expr(end));
+                let c = self.ty(ty);
+                self.line(depth, "{");
+                self.line(depth + 1, &format!("const {c} end_{number} = {end};"));
+                let is_one = matches!(step.kind, ExprKind::Literal(literal) if literal.bits <= 1);
+                if is_one {
+                    self.line(
+                        depth + 1,
+                        &format!("for ({name} = {start}; {name} < end_{number}; ++{name}) {{"),
+                    );
+                } else {
+                    let unsigned = self.ty(ty.unsigned());
+                    let step = self.expr(step);
+                    self.line(depth + 1, &format!("{unsigned} step_{number} = ({unsigned})({step});"));
+                    self.line(depth + 1, &format!("if (step_{number} == 0) step_{number} = 1;"));
+                    let left = format!("({unsigned})(({unsigned})end_{number} - ({unsigned}){name})");
+                    let next = format!("({c})(({unsigned}){name} + step_{number})");
+                    self.line(
+                        depth + 1,
+                        &format!(
+                            "for ({name} = {start}; {name} < end_{number}; {name} = {left} > step_{number} ? {next} : end_{number}) {{"
+                        ),
+                    );
+                }
+                self.block(body, depth + 2);
+                self.line(depth + 1, "}");
+                self.line(depth, "}");
+            }
+            StmtKind::Break => self.line(depth, "break;"),
+            StmtKind::Continue => self.line(depth, "continue;"),
+            StmtKind::Return => self.line(depth, "return;"),
+            StmtKind::Barrier { local, global } => {
+                let line = match (self.dialect, local, global) {
+                    (Dialect::Cuda, ..) => "__syncthreads();",
+                    (_, _, false) => "barrier(CLK_LOCAL_MEM_FENCE);",
+                    (_, false, true) => "barrier(CLK_GLOBAL_MEM_FENCE);",
+                    (_, true, true) => "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+                };
+                self.line(depth, line);
+            }
+            StmtKind::Fence { local, global } => {
+                let line = match (self.dialect, local, global) {
+                    (Dialect::Cuda, _, true) => "__threadfence();",
+                    (Dialect::Cuda, ..) => "__threadfence_block();",
+                    (_, _, false) => "mem_fence(CLK_LOCAL_MEM_FENCE);",
+                    (_, false, true) => "mem_fence(CLK_GLOBAL_MEM_FENCE);",
+                    (_, true, true) => "mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
+                };
+                self.line(depth, line);
+            }
+        }
+    }
+
+    fn line(&mut self, depth: usize, line: &str) {
+        self.text += &format!("{:1$}{line}\n", "", 4 * depth);
+    }
+}

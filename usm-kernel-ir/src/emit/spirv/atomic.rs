@@ -1,0 +1,150 @@
+//! Atomic operations. Numbers with a fraction go through an exchange of their bits.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use rspirv::dr::{InsertPoint, Instruction, Operand};
+use rspirv::spirv::{Op, StorageClass, Word};
+
+use super::{DEVICE, Writer};
+use crate::kernel::{ArrayId, Atomic, Expr, Space, VarId};
+use crate::scalar::Scalar;
+
+/// The memory semantics of all: nothing but the operation itself is ordered.
+const RELAXED: u32 = 0;
+
+impl Writer<'_> {
+    pub(super) fn atomic(
+        &mut self,
+        operation: Atomic,
+        array: ArrayId,
+        [index, value]: [&Expr; 2],
+        old: Option<VarId>,
+    ) {
+        let element = self.kernel.array(array).element;
+        if element.is_float() && operation != Atomic::Exchange {
+            return self.float_atomic(operation, array, [index, value], old);
+        }
+        let (index, value) = (self.expr(index), self.expr(value));
+        let pointer = self.element(array, index);
+        let (ty, scope) = (self.ty(element), self.number(Scalar::U32, u64::from(DEVICE)));
+        let semantics = self.number(Scalar::U32, u64::from(RELAXED));
+        let op = match (operation, element.is_signed()) {
+            (Atomic::Add, _) => Op::AtomicIAdd,
+            (Atomic::Sub, _) => Op::AtomicISub,
+            (Atomic::Min, true) => Op::AtomicSMin,
+            (Atomic::Min, false) => Op::AtomicUMin,
+            (Atomic::Max, true) => Op::AtomicSMax,
+            (Atomic::Max, false) => Op::AtomicUMax,
+            (Atomic::And, _) => Op::AtomicAnd,
+            (Atomic::Or, _) => Op::AtomicOr,
+            (Atomic::Xor, _) => Op::AtomicXor,
+            (Atomic::Exchange, _) => Op::AtomicExchange,
+        };
+        let before = self.op(op, ty, &[pointer, scope, semantics, value]);
+        if let Some(old) = old {
+            self.set(old, before);
+        }
+    }
+
+    pub(super) fn compare_exchange(
+        &mut self,
+        array: ArrayId,
+        index: &Expr,
+        [expected, new]: &[Box<Expr>; 2],
+        old: Option<VarId>,
+    ) {
+        let (index, expected, new) = (self.expr(index), self.expr(expected), self.expr(new));
+        let ty = self.kernel.array(array).element;
+        let pointer = self.word(array, index);
+        let (expected, new) = (self.word_of(ty, expected), self.word_of(ty, new));
+        let seen = self.cas(ty, pointer, expected, new);
+        if let Some(old) = old {
+            let seen = self.number_of(ty, seen);
+            self.set(old, seen);
+        }
+    }
+
+    /// Tried until nobody was in between.
+    fn float_atomic(
+        &mut self,
+        operation: Atomic,
+        array: ArrayId,
+        [index, value]: [&Expr; 2],
+        old: Option<VarId>,
+    ) {
+        let (index, by) = (self.expr(index), self.expr(value));
+        let ty = self.kernel.array(array).element;
+        let (float, word, bool) = (self.ty(ty), self.ty(ty.unsigned()), self.ty(Scalar::Bool));
+        let pointer = self.word(array, index);
+        let first = self.load(pointer, ty.unsigned());
+        let (entry, head, end) = (self.block, self.builder.id(), self.builder.id());
+        let seen = self.builder.id();
+        self.jump(head);
+        self.begin(Some(head));
+        let expected = self.builder.phi(word, None, [(first, entry), (seen, head)]).expect("a block is open");
+        let before = self.op(Op::Bitcast, float, &[expected]);
+        let new = match operation {
+            Atomic::Sub => self.op(Op::FSub, float, &[before, by]),
+            Atomic::Min => self.call(28, float, &[before, by]),
+            Atomic::Max => self.call(27, float, &[before, by]),
+            _ => self.op(Op::FAdd, float, &[before, by]),
+        };
+        let new = self.op(Op::Bitcast, word, &[new]);
+        let found = self.cas(ty, pointer, expected, new);
+        // The value that the next round begins with, under the name that the head knows.
+        let same = Instruction::new(Op::CopyObject, Some(word), Some(seen), vec![Operand::IdRef(found)]);
+        self.builder.insert_into_block(InsertPoint::End, same).expect("a block is open");
+        let done = self.op(Op::IEqual, bool, &[found, expected]);
+        self.fork(done, end, head);
+        self.begin(Some(end));
+        if let Some(old) = old {
+            let old_value = self.number_of(ty, found);
+            self.set(old, old_value);
+        }
+    }
+
+    /// The address of an element, as that of an integer of its width.
+    fn word(&mut self, array: ArrayId, index: Word) -> Word {
+        let pointer = self.element(array, index);
+        let found = self.kernel.array(array);
+        if !found.element.is_float() {
+            return pointer;
+        }
+        let is_local = matches!(found.space, Space::Local(_));
+        let class = if is_local { StorageClass::Workgroup } else { StorageClass::CrossWorkgroup };
+        let word = self.ty(found.element.unsigned());
+        let ty = self.pointer(class, word);
+        self.op(Op::Bitcast, ty, &[pointer])
+    }
+
+    fn word_of(&mut self, ty: Scalar, value: Word) -> Word {
+        let word = self.ty(ty.unsigned());
+        if ty.is_float() { self.op(Op::Bitcast, word, &[value]) } else { value }
+    }
+
+    fn number_of(&mut self, ty: Scalar, value: Word) -> Word {
+        let float = self.ty(ty);
+        if ty.is_float() { self.op(Op::Bitcast, float, &[value]) } else { value }
+    }
+
+    /// What was there; the new bits are there now where it was what is expected.
+    fn cas(&mut self, ty: Scalar, pointer: Word, expected: Word, new: Word) -> Word {
+        let word = self.ty(ty.unsigned());
+        let scope = self.number(Scalar::U32, u64::from(DEVICE));
+        let relaxed = self.number(Scalar::U32, u64::from(RELAXED));
+        let id = self.builder.id();
+        let operands = [
+            Operand::IdRef(pointer),
+            Operand::IdScope(scope),
+            Operand::IdMemorySemantics(relaxed),
+            Operand::IdMemorySemantics(relaxed),
+            Operand::IdRef(new),
+            Operand::IdRef(expected),
+        ];
+        let instruction =
+            Instruction::new(Op::AtomicCompareExchange, Some(word), Some(id), operands.to_vec());
+        self.builder.insert_into_block(InsertPoint::End, instruction).expect("a block is open");
+        id
+    }
+}

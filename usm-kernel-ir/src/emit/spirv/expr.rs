@@ -1,0 +1,145 @@
+//! Expressions.
+
+use alloc::vec::Vec;
+
+use rspirv::dr::Operand;
+use rspirv::spirv::{MemoryAccess, Op, Word};
+
+use super::{Writer, built_in};
+use crate::kernel::{Expr, ExprKind, Space};
+use crate::operator::{Binary, Math, Unary};
+use crate::scalar::{Literal, Scalar};
+
+impl Writer<'_> {
+    pub(super) fn expr(&mut self, expr: &Expr) -> Word {
+        let ty = self.ty(expr.ty);
+        match &expr.kind {
+            ExprKind::Literal(literal) => self.constant(*literal),
+            ExprKind::Variable(variable) => {
+                let (pointer, scalar) = self.variable(*variable);
+                self.load(pointer, scalar)
+            }
+            ExprKind::Value(value) => {
+                let word = self.values[value.0 as usize];
+                if expr.ty != Scalar::Bool {
+                    return word;
+                }
+                let zero = self.number(Scalar::U8, 0);
+                self.op(Op::INotEqual, ty, &[word, zero])
+            }
+            ExprKind::Len(array) => match &self.kernel.array(*array).space {
+                Space::Constant(len) | Space::Private(len) => self.number(Scalar::U64, *len),
+                Space::Local(len) => self.expr(&len.clone()),
+                _ => self.lengths[array.0 as usize],
+            },
+            ExprKind::Query(query, dimension) => {
+                let built_in = built_in(*query);
+                let variable =
+                    self.built_ins.iter().find(|(found, _)| *found == built_in).map_or(0, |(_, word)| *word);
+                let vector = self.builder.type_vector(ty, 3);
+                let aligned = [Operand::LiteralBit32(32)];
+                let loaded = self.builder.load(vector, None, variable, Some(MemoryAccess::ALIGNED), aligned);
+                // The last dimension is the fastest one, which is the first of the vector.
+                let axis = u32::from(self.kernel.dimensions - 1 - dimension);
+                let loaded = loaded.expect("a block is open");
+                self.builder.composite_extract(ty, None, loaded, [axis]).expect("a block is open")
+            }
+            ExprKind::Load(array, index) => {
+                let index = self.expr(index);
+                let pointer = self.element(*array, index);
+                self.load(pointer, expr.ty)
+            }
+            ExprKind::Unary(operator, operand) => {
+                let value = self.expr(operand);
+                if (*operator, expr.ty) == (Unary::Not, Scalar::Bool) {
+                    // Intel's compiler for GPUs ends the process over `OpLogicalNot`.
+                    let [no, yes] = [false, true].map(|value| self.constant(Literal::bool(value)));
+                    return self.op(Op::Select, ty, &[value, no, yes]);
+                }
+                let op = match (operator, expr.ty) {
+                    (Unary::Not, _) => Op::Not,
+                    (Unary::Neg, ty) if ty.is_float() => Op::FNegate,
+                    (Unary::Neg, _) => Op::SNegate,
+                };
+                self.op(op, ty, &[value])
+            }
+            ExprKind::Binary(Binary::AndThen, left, right) => {
+                let no = Expr::literal(Literal::bool(false), right.place);
+                self.select(left, right, &no)
+            }
+            ExprKind::Binary(Binary::OrElse, left, right) => {
+                let yes = Expr::literal(Literal::bool(true), right.place);
+                self.select(left, &yes, right)
+            }
+            ExprKind::Binary(operator, left, right) => {
+                let (one, two) = (self.expr(left), self.expr(right));
+                self.binary(*operator, (left.ty, one), (right.ty, two), ty)
+            }
+            ExprKind::Cast(operand) => {
+                let value = self.expr(operand);
+                self.cast(operand.ty, expr.ty, value)
+            }
+            ExprKind::Select(condition, one, two) => self.select(condition, one, two),
+            ExprKind::Math(function, arguments) => {
+                let number = match function {
+                    Math::Acos => 0,
+                    Math::Acosh => 1,
+                    Math::Asin => 3,
+                    Math::Asinh => 4,
+                    Math::Atan => 6,
+                    Math::Atan2 => 7,
+                    Math::Atanh => 8,
+                    Math::Cbrt => 11,
+                    Math::Ceil => 12,
+                    Math::CopySign => 13,
+                    Math::Cos => 14,
+                    Math::Cosh => 15,
+                    Math::Exp => 19,
+                    Math::Exp2 => 20,
+                    Math::ExpM1 => 22,
+                    Math::Abs => 23,
+                    Math::Floor => 25,
+                    Math::MulAdd => 26,
+                    Math::Hypot => 32,
+                    Math::Ln => 37,
+                    Math::Log2 => 38,
+                    Math::Log10 => 39,
+                    Math::Ln1p => 40,
+                    Math::Pow => 48,
+                    Math::RoundEven => 53,
+                    Math::Round => 55,
+                    Math::Sin => 57,
+                    Math::Sinh => 59,
+                    Math::Sqrt => 61,
+                    Math::Tan => 62,
+                    Math::Tanh => 63,
+                    Math::Trunc => 66,
+                };
+                let arguments: Vec<Word> = arguments.iter().map(|argument| self.expr(argument)).collect();
+                self.call(number, ty, &arguments)
+            }
+        }
+    }
+
+    /// An instruction of OpenCL's set.
+    pub(super) fn call(&mut self, number: u32, ty: Word, arguments: &[Word]) -> Word {
+        let arguments = arguments.iter().map(|argument| Operand::IdRef(*argument)).collect::<Vec<_>>();
+        self.builder.ext_inst(ty, None, self.extended, number, arguments).expect("a block is open")
+    }
+
+    /// One of two values, of which only that one is computed.
+    fn select(&mut self, condition: &Expr, one: &Expr, two: &Expr) -> Word {
+        let (chosen, ty) = (self.expr(condition), self.ty(one.ty));
+        let (yes, no, end) = (self.builder.id(), self.builder.id(), self.builder.id());
+        self.fork(chosen, yes, no);
+        let mut ways = Vec::new();
+        for (label, value) in [(yes, one), (no, two)] {
+            self.begin(Some(label));
+            let value = self.expr(value);
+            ways.push((value, self.block));
+            self.jump(end);
+        }
+        self.begin(Some(end));
+        self.builder.phi(ty, None, ways).expect("a block is open")
+    }
+}

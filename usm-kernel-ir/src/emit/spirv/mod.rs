@@ -1,0 +1,260 @@
+//! SPIR-V for kernels: 64-bit pointers, the memory model of OpenCL.
+//!
+//! Variables are memory of the function, as an unoptimising compiler has them; drivers make
+//! registers of them.
+
+mod arithmetic;
+mod atomic;
+mod block;
+mod expr;
+mod stmt;
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use rspirv::binary::Assemble as _;
+use rspirv::dr::{Builder, Operand};
+use rspirv::spirv::{
+    AddressingModel, BuiltIn, Capability, Decoration, ExecutionMode, ExecutionModel, FunctionControl,
+    MemoryModel, StorageClass, Word,
+};
+
+use super::function;
+use crate::kernel::{Expr, ExprKind, Kernel, Parameter, Query, Space, StmtKind};
+use crate::lower::{By, lower};
+use crate::scalar::{Literal, Scalar};
+
+/// The scope of atomic operations and fences, as the instructions take it.
+const DEVICE: u32 = 1;
+
+/// The kernel as the bytes of a SPIR-V module.
+#[must_use]
+pub fn spirv(kernel: &Kernel) -> Vec<u8> {
+    spirv_module(core::slice::from_ref(kernel))
+}
+
+/// Kernels of different names as the bytes of one SPIR-V module: a driver takes most of its time
+/// for a module, whatever is in it.
+#[must_use]
+pub fn spirv_module(kernels: &[Kernel]) -> Vec<u8> {
+    let lowered: Vec<_> = kernels.iter().map(|kernel| lower(kernel, By::All)).collect();
+    let mut builder = Builder::new();
+    builder.set_version(1, 0);
+    let extended = {
+        for capability in [Capability::Addresses, Capability::Linkage, Capability::Kernel, Capability::Int64]
+        {
+            builder.capability(capability);
+        }
+        let uses = |ty: Scalar| lowered.iter().any(|kernel| uses(kernel, ty));
+        if uses(Scalar::I16) || uses(Scalar::U16) {
+            builder.capability(Capability::Int16);
+        }
+        builder.capability(Capability::Int8);
+        if uses(Scalar::F64) {
+            builder.capability(Capability::Float64);
+        }
+        if lowered.iter().any(|kernel| has_wide_atomics(kernel)) {
+            builder.capability(Capability::Int64Atomics);
+        }
+        builder.ext_inst_import("OpenCL.std")
+    };
+    builder.memory_model(AddressingModel::Physical64, MemoryModel::OpenCL);
+    let mut built_ins = Vec::new();
+    for kernel in &lowered {
+        let mut writer = Writer {
+            kernel,
+            builder,
+            extended,
+            built_ins,
+            arrays: vec![0; kernel.arrays.len()],
+            values: vec![0; kernel.values.len()],
+            lengths: vec![0; kernel.arrays.len()],
+            variables: Vec::new(),
+            block: 0,
+            open: true,
+            loops: Vec::new(),
+        };
+        writer.function();
+        Writer { builder, built_ins, .. } = writer;
+    }
+    builder.module().assemble().into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+fn has_wide_atomics(kernel: &Kernel) -> bool {
+    let mut wide = false;
+    kernel.for_each(
+        &mut |stmt| {
+            if let StmtKind::Atomic(_, array, ..) | StmtKind::CompareExchange(array, ..) = &stmt.kind {
+                wide |= kernel.array(*array).element.bits() == 64;
+            }
+        },
+        &mut |_| (),
+    );
+    wide
+}
+
+fn uses(kernel: &Kernel, ty: Scalar) -> bool {
+    let mut found = kernel.arrays.iter().any(|array| array.element == ty)
+        || kernel.values.iter().any(|value| value.ty == ty)
+        || kernel.variables.iter().any(|variable| variable.ty == ty);
+    kernel.for_each(&mut |_| (), &mut |expr| found |= expr.ty == ty);
+    found
+}
+
+struct Writer<'k> {
+    kernel: &'k Kernel,
+    builder: Builder,
+    extended: Word,
+    built_ins: Vec<(BuiltIn, Word)>,
+    arrays: Vec<Word>,
+    values: Vec<Word>,
+    lengths: Vec<Word>,
+    variables: Vec<Word>,
+    /// Label of the block that is written.
+    block: Word,
+    /// Whether it has no end yet.
+    open: bool,
+    /// Where `continue` and `break` go.
+    loops: Vec<(Word, Word)>,
+}
+
+impl Writer<'_> {
+    fn ty(&mut self, ty: Scalar) -> Word {
+        match ty {
+            Scalar::Bool => self.builder.type_bool(),
+            Scalar::F32 => self.builder.type_float(32, None),
+            Scalar::F64 => self.builder.type_float(64, None),
+            other => self.builder.type_int(other.bits(), 0),
+        }
+    }
+
+    /// The type in memory.
+    fn stored(&mut self, ty: Scalar) -> Word {
+        self.ty(if ty == Scalar::Bool { Scalar::U8 } else { ty })
+    }
+
+    fn pointer(&mut self, class: StorageClass, to: Word) -> Word {
+        self.builder.type_pointer(None, class, to)
+    }
+
+    fn function(&mut self) {
+        let kernel = self.kernel;
+        let mut types = Vec::new();
+        for parameter in &kernel.parameters {
+            types.push(match parameter {
+                Parameter::Array(id) => {
+                    let array = kernel.array(*id);
+                    let class = if matches!(array.space, Space::Constant(_)) {
+                        StorageClass::UniformConstant
+                    } else {
+                        StorageClass::CrossWorkgroup
+                    };
+                    let element = self.stored(array.element);
+                    self.pointer(class, element)
+                }
+                Parameter::Value(id) => self.stored(kernel.value(*id).ty),
+            });
+        }
+        let lengths = kernel.lengths();
+        let word = self.ty(Scalar::U64);
+        types.extend(lengths.iter().map(|_| word));
+        for array in &kernel.arrays {
+            if matches!(array.space, Space::Local(_)) {
+                let element = self.stored(array.element);
+                types.push(self.pointer(StorageClass::Workgroup, element));
+            }
+        }
+        self.declare_built_ins();
+        let void = self.builder.type_void();
+        let function_type = self.builder.type_function(void, types.iter().copied());
+        let started = self.builder.begin_function(void, None, FunctionControl::NONE, function_type);
+        let id = started.expect("no function is open");
+        let mut parameters = types.into_iter().map(|ty| {
+            let parameter = self.builder.function_parameter(ty);
+            parameter.expect("the function is open")
+        });
+        for parameter in &kernel.parameters {
+            let word = parameters.next().unwrap_or(0);
+            match parameter {
+                Parameter::Array(id) => self.arrays[id.0 as usize] = word,
+                Parameter::Value(id) => self.values[id.0 as usize] = word,
+            }
+        }
+        for array in &lengths {
+            self.lengths[array.0 as usize] = parameters.next().unwrap_or(0);
+        }
+        let locals =
+            kernel.arrays.iter().enumerate().filter(|(_, array)| matches!(array.space, Space::Local(_)));
+        for (index, _) in locals {
+            self.arrays[index] = parameters.next().unwrap_or(0);
+        }
+        drop(parameters);
+        self.begin(None);
+        for variable in &kernel.variables {
+            let ty = self.stored(variable.ty);
+            let pointer = self.pointer(StorageClass::Function, ty);
+            self.variables.push(self.builder.variable(pointer, None, StorageClass::Function, None));
+        }
+        for (index, array) in kernel.arrays.iter().enumerate() {
+            if let Space::Private(len) = array.space {
+                let element = self.stored(array.element);
+                let len = self.constant(Literal::integer(Scalar::U64, len.max(1)));
+                let ty = self.builder.type_array(element, len);
+                let pointer = self.pointer(StorageClass::Function, ty);
+                self.arrays[index] = self.builder.variable(pointer, None, StorageClass::Function, None);
+            }
+        }
+        self.stmts(&kernel.body);
+        if self.open {
+            self.builder.ret().expect("a block is open");
+        }
+        self.builder.end_function().expect("the function is open");
+        let interface: Vec<Word> = self.built_ins.iter().map(|(_, word)| *word).collect();
+        self.builder.entry_point(ExecutionModel::Kernel, id, function(kernel), interface);
+        if let Some(group) = kernel.group.as_ref().filter(|group| !group.contains(&0)) {
+            let mut sizes: Vec<u32> = group.iter().rev().map(|size| *size as u32).collect();
+            sizes.resize(3, 1);
+            self.builder.execution_mode(id, ExecutionMode::LocalSize, sizes);
+        }
+    }
+
+    fn declare_built_ins(&mut self) {
+        let mut asked = Vec::new();
+        let mut note = |expr: &Expr| {
+            if let ExprKind::Query(query, _) = expr.kind {
+                let built_in = built_in(query);
+                if !asked.contains(&built_in) {
+                    asked.push(built_in);
+                }
+            }
+        };
+        self.kernel.for_each(&mut |_| (), &mut note);
+        for array in &self.kernel.arrays {
+            if let Space::Local(len) = &array.space {
+                len.for_each(&mut note);
+            }
+        }
+        let word = self.ty(Scalar::U64);
+        let vector = self.builder.type_vector(word, 3);
+        let pointer = self.pointer(StorageClass::Input, vector);
+        let is_new = |built_in: &BuiltIn| !self.built_ins.iter().any(|(known, _)| known == built_in);
+        asked.retain(is_new);
+        for built_in in asked {
+            let variable = self.builder.variable(pointer, None, StorageClass::Input, None);
+            self.builder.decorate(variable, Decoration::BuiltIn, [Operand::BuiltIn(built_in)]);
+            self.builder.decorate(variable, Decoration::Constant, []);
+            self.built_ins.push((built_in, variable));
+        }
+    }
+}
+
+const fn built_in(query: Query) -> BuiltIn {
+    match query {
+        Query::GlobalId => BuiltIn::GlobalInvocationId,
+        Query::LocalId => BuiltIn::LocalInvocationId,
+        Query::GroupId => BuiltIn::WorkgroupId,
+        Query::GlobalSize => BuiltIn::GlobalSize,
+        Query::LocalSize => BuiltIn::WorkgroupSize,
+        Query::Groups => BuiltIn::NumWorkgroups,
+    }
+}

@@ -1,0 +1,140 @@
+//! Statements: blocks and the jumps between them.
+
+use rspirv::spirv::Op;
+
+use super::{DEVICE, Writer};
+use crate::kernel::{Expr, Stmt, StmtKind, VarId};
+use crate::scalar::Scalar;
+
+/// The scope of a barrier.
+const WORKGROUP: u32 = 2;
+/// Memory semantics, as the instructions take them.
+const SEQUENTIAL: u32 = 0x10;
+const ACQUIRE_RELEASE: u32 = 0x8;
+const LOCAL_MEMORY: u32 = 0x100;
+const GLOBAL_MEMORY: u32 = 0x200;
+
+impl Writer<'_> {
+    pub(super) fn stmts(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            // Nothing comes behind a way out.
+            if !self.open {
+                return;
+            }
+            self.stmt(stmt);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Set(variable, value) => {
+                let value = self.expr(value);
+                self.set(*variable, value);
+            }
+            StmtKind::Store(array, index, value) => {
+                let (index, value) = (self.expr(index), self.expr(value));
+                let pointer = self.element(*array, index);
+                self.store(pointer, self.kernel.array(*array).element, value);
+            }
+            StmtKind::Atomic(operation, array, index, value, old) => {
+                self.atomic(*operation, *array, [index, value], *old);
+            }
+            StmtKind::CompareExchange(array, index, expected_and_new, old) => {
+                self.compare_exchange(*array, index, expected_and_new, *old);
+            }
+            // Lowered.
+            StmtKind::Collect(..) | StmtKind::Broadcast(..) => {}
+            StmtKind::Fence { local, global } => {
+                let semantics = ACQUIRE_RELEASE
+                    | if *local { LOCAL_MEMORY } else { 0 }
+                    | if *global { GLOBAL_MEMORY } else { 0 };
+                let scope = self.number(Scalar::U32, u64::from(DEVICE));
+                let semantics = self.number(Scalar::U32, u64::from(semantics));
+                self.builder.memory_barrier(scope, semantics).expect("a block is open");
+            }
+            StmtKind::If(condition, then, other) => {
+                let condition = self.expr(condition);
+                let (yes, no, end) = (self.builder.id(), self.builder.id(), self.builder.id());
+                self.fork(condition, yes, no);
+                for (label, body) in [(yes, then), (no, other)] {
+                    self.begin(Some(label));
+                    self.stmts(body);
+                    self.jump(end);
+                }
+                self.begin(Some(end));
+            }
+            StmtKind::While(condition, body) => {
+                let (head, inside, end) = (self.builder.id(), self.builder.id(), self.builder.id());
+                self.jump(head);
+                self.begin(Some(head));
+                let condition = self.expr(condition);
+                self.fork(condition, inside, end);
+                self.begin(Some(inside));
+                self.loops.push((head, end));
+                self.stmts(body);
+                self.loops.pop();
+                self.jump(head);
+                self.begin(Some(end));
+            }
+            StmtKind::For(variable, start, end, step, body) => {
+                self.counting(*variable, [start, end, step], body)
+            }
+            StmtKind::Break => {
+                if let Some((_, end)) = self.loops.last().copied() {
+                    self.jump(end);
+                }
+            }
+            StmtKind::Continue => {
+                if let Some((head, _)) = self.loops.last().copied() {
+                    self.jump(head);
+                }
+            }
+            StmtKind::Return => {
+                self.builder.ret().expect("a block is open");
+                self.open = false;
+            }
+            StmtKind::Barrier { local, global } => {
+                let semantics = SEQUENTIAL
+                    | if *local { LOCAL_MEMORY } else { 0 }
+                    | if *global { GLOBAL_MEMORY } else { 0 };
+                let group = self.number(Scalar::U32, u64::from(WORKGROUP));
+                let semantics = self.number(Scalar::U32, u64::from(semantics));
+                self.builder.control_barrier(group, group, semantics).expect("a block is open");
+            }
+        }
+    }
+
+    fn counting(&mut self, variable: VarId, [start, end, step]: [&Expr; 3], body: &[Stmt]) {
+        let (pointer, scalar) = self.variable(variable);
+        let (start, last, step) = (self.expr(start), self.expr(end), self.expr(step));
+        let (ty, bool) = (self.ty(scalar), self.ty(Scalar::Bool));
+        let (zero, one) = (self.number(scalar, 0), self.number(scalar, 1));
+        let is_zero = self.op(Op::IEqual, bool, &[step, zero]);
+        let step = self.op(Op::Select, ty, &[is_zero, one, step]);
+        self.store(pointer, scalar, start);
+        let (head, inside, next) = (self.builder.id(), self.builder.id(), self.builder.id());
+        let (further, after) = (self.builder.id(), self.builder.id());
+        self.jump(head);
+        self.begin(Some(head));
+        let here = self.load(pointer, scalar);
+        let less = if scalar.is_signed() { Op::SLessThan } else { Op::ULessThan };
+        let condition = self.op(less, bool, &[here, last]);
+        self.fork(condition, inside, after);
+        self.begin(Some(inside));
+        self.loops.push((next, after));
+        self.stmts(body);
+        self.loops.pop();
+        self.jump(next);
+        // What is left has no sign: an overflow ends the loop.
+        self.begin(Some(next));
+        let here = self.load(pointer, scalar);
+        let left = self.op(Op::ISub, ty, &[last, here]);
+        let more = self.op(Op::UGreaterThan, bool, &[left, step]);
+        self.fork(more, further, after);
+        self.begin(Some(further));
+        let here = self.op(Op::IAdd, ty, &[here, step]);
+        self.store(pointer, scalar, here);
+        self.jump(head);
+        self.begin(Some(after));
+    }
+}

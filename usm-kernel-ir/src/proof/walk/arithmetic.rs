@@ -1,0 +1,116 @@
+//! What an operator makes of two integers.
+
+use alloc::vec::Vec;
+
+use super::{Known, State, Walker};
+use crate::kernel::Expr;
+use crate::operator::Binary;
+use crate::proof::linear::Linear;
+use crate::proof::number::Number;
+use crate::scalar::Scalar;
+
+impl Walker<'_> {
+    pub(super) fn arithmetic(
+        &mut self,
+        expr: &Expr,
+        operator: Binary,
+        (one, one_ty): (Known, Scalar),
+        (two, two_ty): (Known, Scalar),
+        state: &State,
+    ) -> Known {
+        let joined = || [one.requires.clone(), two.requires.clone()].concat();
+        let power = |by: &Known| {
+            let bits = by.sum.as_number()?.constant()?;
+            (0..i64::from(expr.ty.bits()).min(62)).contains(&bits).then(|| Number::Constant(1 << bits))
+        };
+        match operator {
+            Binary::Add => return Known { sum: one.sum.add(&two.sum), requires: joined() },
+            Binary::Sub => return Known { sum: one.sum.sub(&two.sum), requires: joined() },
+            Binary::Mul => {
+                if let Some(by) = two.sum.as_number() {
+                    return Known { sum: one.sum.scale(by), requires: joined() };
+                }
+                if let Some(by) = one.sum.as_number() {
+                    return Known { sum: two.sum.scale(by), requires: joined() };
+                }
+            }
+            Binary::Shl => {
+                if let Some(by) = power(&two) {
+                    return Known { sum: one.sum.scale(&by), requires: joined() };
+                }
+            }
+            _ => {}
+        }
+        // The rest needs the values themselves, which have not wrapped.
+        let exact = (self.exact(&one, one_ty, &state.guards), self.exact(&two, two_ty, &state.guards));
+        let (Some(first), Some(second)) = exact else { return self.unknown_of(expr, None, None, Vec::new()) };
+        let (left, right) = (self.interval(&one.sum, &state.guards), self.interval(&two.sum, &state.guards));
+        let requires = [first, second, left.requires, right.requires].concat();
+        let natural =
+            |low: &Option<Number>| low.as_ref().and_then(Number::least).is_some_and(|least| least >= 0);
+        let positive =
+            |low: &Option<Number>| low.as_ref().and_then(Number::least).is_some_and(|least| least >= 1);
+        let (low, high) = match operator {
+            Binary::Mul if natural(&left.low) && natural(&right.low) => (
+                left.low.zip(right.low).map(|(one, two)| one.mul(two)),
+                left.high.zip(right.high).map(|(one, two)| one.mul(two)),
+            ),
+            Binary::Div if natural(&left.low) && natural(&right.low) => {
+                if let (Some(value), Some(by)) = (one.sum.as_number(), two.sum.as_number()) {
+                    if by.least().is_some_and(|least| least >= 1) {
+                        return Known { sum: Linear::number(value.clone().div(by.clone())), requires };
+                    }
+                }
+                let by = if positive(&right.low) { right.low } else { None };
+                (Some(Number::ZERO), left.high.map(|high| high.div(by.unwrap_or(Number::ONE))))
+            }
+            Binary::Shr if natural(&left.low) => {
+                if let (Some(value), Some(by)) = (one.sum.as_number(), power(&two)) {
+                    return Known { sum: Linear::number(value.clone().div(by)), requires };
+                }
+                (Some(Number::ZERO), left.high.map(|high| high.div(power(&two).unwrap_or(Number::ONE))))
+            }
+            Binary::Rem if natural(&left.low) && natural(&right.low) => {
+                let below = right.high.map(|high| high.sub(Number::ONE).max(Number::ZERO));
+                let high = match (left.high, below) {
+                    (Some(one), Some(two)) => Some(one.min(two)),
+                    (one, two) => one.or(two),
+                };
+                (Some(Number::ZERO), high)
+            }
+            Binary::And if natural(&left.low) || natural(&right.low) => {
+                let high = match (natural(&left.low), natural(&right.low)) {
+                    (true, true) => match (left.high, right.high) {
+                        (Some(one), Some(two)) => Some(one.min(two)),
+                        (one, two) => one.or(two),
+                    },
+                    (true, false) => left.high,
+                    _ => right.high,
+                };
+                (Some(Number::ZERO), high)
+            }
+            Binary::Min => {
+                if let (Some(one), Some(two)) = (one.sum.as_number(), two.sum.as_number()) {
+                    return Known { sum: Linear::number(one.clone().min(two.clone())), requires };
+                }
+                let high = match (left.high, right.high) {
+                    (Some(one), Some(two)) => Some(one.min(two)),
+                    (one, two) => one.or(two),
+                };
+                (left.low.zip(right.low).map(|(one, two)| one.min(two)), high)
+            }
+            Binary::Max => {
+                if let (Some(one), Some(two)) = (one.sum.as_number(), two.sum.as_number()) {
+                    return Known { sum: Linear::number(one.clone().max(two.clone())), requires };
+                }
+                let low = match (left.low, right.low) {
+                    (Some(one), Some(two)) => Some(one.max(two)),
+                    (one, two) => one.or(two),
+                };
+                (low, left.high.zip(right.high).map(|(one, two)| one.max(two)))
+            }
+            _ => return self.unknown_of(expr, None, None, Vec::new()),
+        };
+        self.unknown_of(expr, low, high, requires)
+    }
+}

@@ -1,0 +1,154 @@
+//! The least and the greatest value of a sum.
+
+use alloc::vec::Vec;
+
+use super::{Guard, Interval, Walker, unknown};
+use crate::proof::claim::Condition;
+use crate::proof::linear::{Atom, Linear};
+use crate::proof::number::Number;
+
+impl Walker<'_> {
+    /// Items of a group, which the kernel may say itself.
+    pub(in crate::proof) fn local_size(&self, dimension: u8) -> Number {
+        let said = self.kernel.group.as_ref().and_then(|group| group.get(usize::from(dimension)));
+        match said.and_then(|size| i64::try_from(*size).ok()) {
+            Some(size) if size > 0 => Number::Constant(size),
+            _ => Number::LocalSize(dimension),
+        }
+    }
+
+    /// The values of an atom, whatever the guards say.
+    pub(in crate::proof) fn limits(&self, atom: Atom) -> (Option<Number>, Option<Number>) {
+        let below = |size: Number| (Some(Number::ZERO), Some(size.sub(Number::ONE)));
+        match atom {
+            Atom::Global(dimension) => below(Number::GlobalSize(dimension)),
+            Atom::Local(dimension) => below(self.local_size(dimension)),
+            Atom::Group(dimension) => below(Number::Groups(dimension)),
+            Atom::Other(number, _) => {
+                let info = &self.infos[number as usize];
+                (info.low.clone(), info.high.clone())
+            }
+        }
+    }
+
+    /// The values of a sum by the limits of its atoms alone.
+    fn plain(
+        &self,
+        sum: &Linear,
+        limits: &dyn Fn(Atom) -> (Option<Number>, Option<Number>),
+    ) -> [Option<Number>; 2] {
+        let mut low = Some(sum.constant.clone());
+        let mut high = Some(sum.constant.clone());
+        for (atom, weight) in &sum.terms {
+            let (least, most) = limits(*atom);
+            let times = |end: &Option<Number>| end.clone().map(|end| end.mul(weight.clone()));
+            let (one, two) = (times(&least), times(&most));
+            let (least, most) = if weight.least().is_some_and(|least| least >= 0) {
+                (one, two)
+            } else if weight.constant().is_some()
+                || weight.clone().neg().least().is_some_and(|least| least >= 0)
+            {
+                (two, one)
+            } else {
+                let both = one.zip(two);
+                (both.clone().map(|(one, two)| one.min(two)), both.map(|(one, two)| one.max(two)))
+            };
+            low = low.zip(least).map(|(sum, next)| sum.add(next));
+            high = high.zip(most).map(|(sum, next)| sum.add(next));
+        }
+        [low, high]
+    }
+
+    /// The values of a sum where the guards hold.
+    pub(in crate::proof) fn interval(&self, sum: &Linear, guards: &[Guard]) -> Interval {
+        let mut requires: Vec<Condition> = Vec::new();
+        let mut using = |guard: &Guard| {
+            for one in &guard.requires {
+                if !requires.contains(one) {
+                    requires.push(one.clone());
+                }
+            }
+        };
+        let limits = |atom: Atom| self.limits(atom);
+        let mut narrowed: Vec<(Atom, Option<Number>, Option<Number>)> = Vec::new();
+        for (atom, _) in &sum.terms {
+            let (mut least, mut most) = self.limits(*atom);
+            for guard in guards {
+                let weight = guard.sum.weight(*atom).constant();
+                let mut rest = guard.sum.clone();
+                rest.terms.retain(|(found, _)| found != atom);
+                match weight {
+                    // rest - atom >= 0
+                    Some(-1) => {
+                        if let [_, Some(high)] = self.plain(&rest, &limits) {
+                            using(guard);
+                            most = Some(match most {
+                                Some(most) => most.min(high),
+                                None => high,
+                            });
+                        }
+                    }
+                    // atom + rest >= 0
+                    Some(1) => {
+                        if let [_, Some(high)] = self.plain(&rest, &limits) {
+                            let low = high.neg();
+                            if low.constant().is_some_and(|low| low <= 0) && least.is_some() {
+                                continue;
+                            }
+                            using(guard);
+                            least = Some(match least {
+                                Some(least) => least.max(low),
+                                None => low,
+                            });
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            narrowed.push((*atom, least, most));
+        }
+        let within = |atom: Atom| {
+            let found = narrowed.iter().find(|(found, ..)| *found == atom);
+            found.map_or_else(|| self.limits(atom), |(_, least, most)| (least.clone(), most.clone()))
+        };
+        let [mut low, mut high] = self.plain(sum, &within);
+        // Guards over several atoms: a sum is at most itself and something that is not negative.
+        for guard in guards {
+            // As many times the guard as cancels one of its atoms.
+            let found = guard.sum.terms.iter().find_map(|(atom, weight)| {
+                let (own, weight) =
+                    (sum.weight(*atom), weight.constant().filter(|weight| weight.abs() == 1)?);
+                (own != Number::ZERO).then_some((own, weight))
+            });
+            let Some((own, weight)) = found else { continue };
+            let (times, is_above) = match (own.constant(), own.least()) {
+                (Some(own), _) if own < 0 => (Number::Constant(-own), weight == 1),
+                (_, Some(least)) if least >= 0 => (own, weight == -1),
+                _ => continue,
+            };
+            let scaled = guard.sum.scale(&times);
+            let (other, open) =
+                if is_above { (sum.add(&scaled), high.is_none()) } else { (sum.sub(&scaled), low.is_none()) };
+            if other.terms.len() > sum.terms.len() || (other.terms.len() == sum.terms.len() && !open) {
+                continue;
+            }
+            let [least, most] = self.plain(&other, &within);
+            if is_above {
+                if let Some(found) = most {
+                    using(guard);
+                    high = Some(match high {
+                        Some(high) => high.min(found),
+                        None => found,
+                    });
+                }
+            } else if let Some(found) = least {
+                using(guard);
+                low = Some(match low {
+                    Some(low) => low.max(found),
+                    None => found,
+                });
+            }
+        }
+        Interval { low, high, requires: unknown(requires) }
+    }
+}

@@ -1,0 +1,335 @@
+//! Goes through a kernel once and notes what each index is.
+
+mod arithmetic;
+mod condition;
+mod interval;
+mod loops;
+mod value;
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::claim::{Bound, Claims, Condition};
+use super::linear::{Atom, Linear};
+use super::number::Number;
+use super::race;
+use crate::error::Refusal;
+use crate::kernel::{ArrayId, Expr, Kernel, Place, Space, Stmt, StmtKind, VarId};
+use crate::scalar::Scalar;
+use crate::uniform::Uniformity;
+use crate::verify::leaves;
+
+/// Loops with barriers in each other: each is gone through twice.
+const NESTED: u32 = 4;
+/// Accesses that are looked at in pairs.
+const ACCESSES: usize = 512;
+
+/// What is known of an [`Atom::Other`].
+#[derive(Clone, Debug)]
+pub(super) struct Info {
+    pub(super) low: Option<Number>,
+    pub(super) high: Option<Number>,
+    /// The same for all items of a group between two barriers.
+    pub(super) shared: bool,
+    /// It is the start and a multiple of the step from zero up.
+    pub(super) steps: Option<(Linear, Number)>,
+}
+
+/// A sum that is known not to be negative, where the conditions hold.
+#[derive(Clone, Debug)]
+pub(super) struct Guard {
+    pub(super) sum: Linear,
+    pub(super) requires: Vec<Condition>,
+}
+
+/// A value: its sum, which is right up to multiples of the type's range, where the conditions hold.
+#[derive(Clone, Debug)]
+struct Known {
+    sum: Linear,
+    requires: Vec<Condition>,
+}
+
+/// A least and a greatest value, where the conditions hold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Interval {
+    pub(super) low: Option<Number>,
+    pub(super) high: Option<Number>,
+    pub(super) requires: Vec<Condition>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    Atomic,
+}
+
+/// An access to an array that several items reach.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    pub(super) array: ArrayId,
+    pub(super) kind: Kind,
+    pub(super) index: Linear,
+    pub(super) requires: Vec<Condition>,
+    pub(super) guards: Vec<Guard>,
+    pub(super) place: Place,
+}
+
+#[derive(Clone)]
+struct State {
+    variables: Vec<Option<Known>>,
+    guards: Vec<Guard>,
+    /// Accesses since the last barrier.
+    open: Vec<usize>,
+}
+
+pub(super) struct Walker<'k> {
+    pub(super) kernel: &'k Kernel,
+    uniformity: Uniformity,
+    pub(super) infos: Vec<Info>,
+    pub(super) accesses: Vec<Access>,
+    /// Pairs of accesses between two barriers.
+    pub(super) pairs: Vec<(usize, usize)>,
+    bounds: Vec<Bound>,
+    /// Loops without barriers around, inside of which items may be in different rounds.
+    free: u32,
+    nested: u32,
+    recording: bool,
+    too_many: Option<Place>,
+}
+
+/// What a launch of a verified kernel has to find true.
+///
+/// # Errors
+/// Accesses of two items that meet in every launch, or of which no launch can tell; both places.
+pub fn claims(kernel: &Kernel) -> Result<Claims, Refusal> {
+    if kernel.trusted {
+        return Ok(Claims::default());
+    }
+    let mut walker = Walker {
+        kernel,
+        uniformity: Uniformity::of(kernel),
+        infos: Vec::new(),
+        accesses: Vec::new(),
+        pairs: Vec::new(),
+        bounds: Vec::new(),
+        free: 0,
+        nested: 0,
+        recording: true,
+        too_many: None,
+    };
+    let mut state =
+        State { variables: vec![None; kernel.variables.len()], guards: Vec::new(), open: Vec::new() };
+    walker.block(&kernel.body, &mut state);
+    walker.close(&mut state);
+    if let Some(place) = walker.too_many {
+        return Err(Refusal::new(
+            place,
+            "too many accesses, or barriers in too many loops, to look at in pairs",
+        ));
+    }
+    let races = race::races(&mut walker)?;
+    Ok(Claims { bounds: walker.bounds, races })
+}
+
+impl Walker<'_> {
+    pub(super) fn fresh(&mut self, info: Info) -> Atom {
+        self.infos.push(info);
+        Atom::Other(self.infos.len() as u32 - 1, false)
+    }
+
+    fn block(&mut self, body: &[Stmt], state: &mut State) {
+        for stmt in body {
+            self.stmt(stmt, state);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, state: &mut State) {
+        match &stmt.kind {
+            StmtKind::Set(variable, value) => {
+                let known = self.value(value, state);
+                state.variables[variable.0 as usize] = Some(known);
+            }
+            StmtKind::Store(array, index, value) => {
+                let _ = self.value(value, state);
+                let index = self.value(index, state);
+                self.access(*array, Kind::Write, index, stmt.place, state);
+            }
+            StmtKind::Atomic(_, array, index, value, old) => {
+                let _ = self.value(value, state);
+                let index = self.value(index, state);
+                self.access(*array, Kind::Atomic, index, stmt.place, state);
+                if let Some(old) = old {
+                    state.variables[old.0 as usize] = None;
+                }
+            }
+            StmtKind::CompareExchange(array, index, values, old) => {
+                for value in values {
+                    let _ = self.value(value, state);
+                }
+                let index = self.value(index, state);
+                self.access(*array, Kind::Atomic, index, stmt.place, state);
+                if let Some(old) = old {
+                    state.variables[old.0 as usize] = None;
+                }
+            }
+            StmtKind::Collect(_, _, variable, value) => {
+                let _ = self.value(value, state);
+                state.variables[variable.0 as usize] = None;
+                self.close(state);
+            }
+            StmtKind::Broadcast(variable, value, from) => {
+                let _ = (self.value(value, state), self.value(from, state));
+                state.variables[variable.0 as usize] = None;
+                self.close(state);
+            }
+            StmtKind::If(condition, then, other) => self.branch(condition, then, other, state),
+            StmtKind::While(condition, body) => {
+                self.rounds(stmt, body, state, &mut |walker, before, state| {
+                    walker.count(body, before, condition, state);
+                    let _ = walker.value(condition, state);
+                    walker.assume(condition, true, state);
+                });
+            }
+            StmtKind::For(variable, start, end, step, body) => {
+                let (start, end, step) =
+                    (self.value(start, state), self.value(end, state), self.value(step, state));
+                let ty = self.kernel.variable(*variable).ty;
+                self.rounds(stmt, body, state, &mut |walker, _, state| {
+                    walker.count_up(*variable, ty, [&start, &end, &step], state);
+                });
+            }
+            StmtKind::Barrier { .. } => self.close(state),
+            StmtKind::Break | StmtKind::Continue | StmtKind::Return | StmtKind::Fence { .. } => {}
+        }
+    }
+
+    fn close(&mut self, state: &mut State) {
+        let open = core::mem::take(&mut state.open);
+        for (place, one) in open.iter().enumerate() {
+            for two in &open[place..] {
+                let pair = (*one.min(two), *one.max(two));
+                self.pairs.push(pair);
+            }
+        }
+    }
+
+    fn branch(&mut self, condition: &Expr, then: &[Stmt], other: &[Stmt], state: &mut State) {
+        let _ = self.value(condition, state);
+        let guards = state.guards.len();
+        let mut one = state.clone();
+        self.assume(condition, true, &mut one);
+        self.block(then, &mut one);
+        let mut two = state.clone();
+        self.assume(condition, false, &mut two);
+        self.block(other, &mut two);
+        let mut open = one.open.clone();
+        open.extend(two.open.iter().copied().filter(|access| !one.open.contains(access)));
+        match (leaves(then), leaves(other)) {
+            (true, false) => *state = two,
+            (false, true) => *state = one,
+            _ => {
+                let mut set = Vec::new();
+                assigned(then, &mut set);
+                assigned(other, &mut set);
+                for variable in set {
+                    let place = variable.0 as usize;
+                    let both = (one.variables[place].take(), two.variables[place].take());
+                    state.variables[place] = match both {
+                        (Some(one), Some(two)) if one.sum == two.sum => {
+                            Some(Known { requires: [one.requires, two.requires].concat(), ..one })
+                        }
+                        (Some(first), Some(second)) => {
+                            self.hull(variable, (first, &one.guards), (second, &two.guards))
+                        }
+                        _ => None,
+                    };
+                }
+                state.guards.truncate(guards);
+            }
+        }
+        state.open = open;
+    }
+
+    fn hull(&mut self, variable: VarId, one: (Known, &[Guard]), two: (Known, &[Guard])) -> Option<Known> {
+        let (first, second) = (self.interval(&one.0.sum, one.1), self.interval(&two.0.sum, two.1));
+        let low = first.low.zip(second.low).map(|(one, two)| one.min(two));
+        let high = first.high.zip(second.high).map(|(one, two)| one.max(two));
+        let requires = [one.0.requires, two.0.requires, first.requires, second.requires].concat();
+        let shared = self.uniformity.is_uniform(variable) && self.free == 0;
+        let atom = self.fresh(Info { low, high, shared, steps: None });
+        Some(Known { sum: Linear::atom(atom), requires })
+    }
+
+    fn access(&mut self, array: ArrayId, kind: Kind, index: Known, place: Place, state: &mut State) {
+        if !self.recording {
+            return;
+        }
+        let interval = self.interval(&index.sum, &state.guards);
+        let len = self.len(array);
+        let conditions = interval.low.zip(interval.high).zip(len).map(|((low, high), (len, requires))| {
+            let mut all = [index.requires.clone(), interval.requires, requires].concat();
+            all.push(Condition::AtMost(Number::ZERO, low));
+            all.push(Condition::AtMost(high, len.sub(Number::ONE)));
+            unknown(all)
+        });
+        let bound = Bound { array, place, conditions };
+        if bound.conditions.as_ref().is_none_or(|conditions| !conditions.is_empty())
+            && !self.bounds.contains(&bound)
+        {
+            self.bounds.push(bound);
+        }
+        if !matches!(self.kernel.array(array).space, Space::Write | Space::Atomic | Space::Local(_)) {
+            return;
+        }
+        if self.accesses.len() >= ACCESSES {
+            self.too_many = self.too_many.or(Some(place));
+            return;
+        }
+        state.open.push(self.accesses.len());
+        let Known { sum: index, requires } = index;
+        self.accesses.push(Access { array, kind, index, requires, guards: state.guards.clone(), place });
+    }
+
+    /// Elements of an array, where the conditions hold.
+    fn len(&mut self, array: ArrayId) -> Option<(Number, Vec<Condition>)> {
+        let plain = |number| Some((number, Vec::new()));
+        match &self.kernel.array(array).space {
+            Space::Read | Space::Write | Space::Atomic => plain(Number::Len(array)),
+            Space::Constant(len) | Space::Private(len) => plain(Number::Constant(i64::try_from(*len).ok()?)),
+            Space::Local(len) => {
+                let mut state = State { variables: Vec::new(), guards: Vec::new(), open: Vec::new() };
+                let known = self.value(len, &mut state);
+                // A length that wraps is another one than the sum says.
+                let exact = self.exact(&known, Scalar::U64, &[])?;
+                Some((known.sum.as_number().cloned()?, exact))
+            }
+        }
+    }
+}
+
+/// The conditions that are not known without a launch.
+pub(super) fn unknown(mut conditions: Vec<Condition>) -> Vec<Condition> {
+    let mut kept: Vec<Condition> = Vec::new();
+    conditions.retain(|one| one.known() != Some(true));
+    for one in conditions {
+        if !kept.contains(&one) {
+            kept.push(one);
+        }
+    }
+    kept
+}
+
+/// The variables that a block sets.
+fn assigned(body: &[Stmt], set: &mut Vec<VarId>) {
+    for stmt in body {
+        if let Some(variable) = stmt.sets() {
+            if !set.contains(&variable) {
+                set.push(variable);
+            }
+        }
+        for block in stmt.blocks() {
+            assigned(block, set);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Expressions as sums.
+
+use alloc::vec::Vec;
+
+use super::{Guard, Info, Kind, Known, State, Walker, unknown};
+use crate::kernel::{Expr, ExprKind, Query, Space};
+use crate::operator::{Binary, Unary};
+use crate::proof::claim::Condition;
+use crate::proof::linear::{Atom, Linear};
+use crate::proof::number::Number;
+use crate::scalar::Scalar;
+
+impl Walker<'_> {
+    /// What is known of an integer; of others nothing is asked. Notes the loads on the way.
+    pub(super) fn value(&mut self, expr: &Expr, state: &mut State) -> Known {
+        let plain = |sum| Known { sum, requires: Vec::new() };
+        match &expr.kind {
+            ExprKind::Literal(literal) => match literal.to_i64() {
+                Some(value) => plain(Linear::number(Number::Constant(value))),
+                None => self.unknown_of(expr, None, None, Vec::new()),
+            },
+            ExprKind::Variable(variable) => match &state.variables[variable.0 as usize] {
+                Some(known) if expr.ty.is_integer() => known.clone(),
+                _ => {
+                    let known = self.unknown_of(expr, None, None, Vec::new());
+                    state.variables[variable.0 as usize] = Some(known.clone());
+                    known
+                }
+            },
+            ExprKind::Value(value) if expr.ty.is_integer() => {
+                let number = Number::Value(*value);
+                // An unsigned one is never below zero, which its node does not say.
+                plain(Linear::number(if expr.ty.is_signed() { number } else { number.max(Number::ZERO) }))
+            }
+            ExprKind::Len(array) => match self.len(*array) {
+                Some((len, requires)) => Known { sum: Linear::number(len), requires },
+                None => self.unknown_of(expr, None, None, Vec::new()),
+            },
+            ExprKind::Query(query, dimension) => {
+                let dimension = *dimension;
+                plain(match query {
+                    Query::GlobalId => Linear::atom(Atom::Global(dimension)),
+                    Query::LocalId => Linear::atom(Atom::Local(dimension)),
+                    Query::GroupId => Linear::atom(Atom::Group(dimension)),
+                    Query::GlobalSize => Linear::number(Number::GlobalSize(dimension)),
+                    Query::LocalSize => Linear::number(self.local_size(dimension)),
+                    Query::Groups => Linear::number(Number::Groups(dimension)),
+                })
+            }
+            ExprKind::Load(array, index) => {
+                let index = self.value(index, state);
+                let kind =
+                    if self.kernel.array(*array).space == Space::Atomic { Kind::Atomic } else { Kind::Read };
+                self.access(*array, kind, index, expr.place, state);
+                self.unknown_of(expr, None, None, Vec::new())
+            }
+            ExprKind::Unary(operator, operand) => {
+                let known = self.value(operand, state);
+                match operator {
+                    Unary::Neg if expr.ty.is_integer() => {
+                        Known { sum: known.sum.scale(&Number::Constant(-1)), requires: known.requires }
+                    }
+                    _ => self.unknown_of(expr, None, None, Vec::new()),
+                }
+            }
+            ExprKind::Binary(operator, left, right) => {
+                let one = self.value(left, state);
+                let guards = state.guards.len();
+                match operator {
+                    Binary::AndThen => self.assume(left, true, state),
+                    Binary::OrElse => self.assume(left, false, state),
+                    _ => {}
+                }
+                let two = self.value(right, state);
+                state.guards.truncate(guards);
+                if !expr.ty.is_integer() || !left.ty.is_integer() {
+                    return self.unknown_of(expr, None, None, Vec::new());
+                }
+                self.arithmetic(expr, *operator, (one, left.ty), (two, right.ty), state)
+            }
+            ExprKind::Cast(operand) => {
+                let known = self.value(operand, state);
+                if !operand.ty.is_integer() || !expr.ty.is_integer() {
+                    return self.unknown_of(expr, None, None, Vec::new());
+                }
+                if operand.ty.bits() >= expr.ty.bits() {
+                    return known;
+                }
+                match self.exact(&known, operand.ty, &state.guards) {
+                    Some(requires) => Known { sum: known.sum, requires },
+                    None => {
+                        let low = Some(Number::Constant(operand.ty.min()));
+                        let high = operand.ty.max().map(Number::Constant);
+                        self.unknown_of(expr, low, high, Vec::new())
+                    }
+                }
+            }
+            ExprKind::Select(condition, one, two) => {
+                let _ = self.value(condition, state);
+                let guards = state.guards.len();
+                self.assume(condition, true, state);
+                let one = self.value(one, state);
+                let first = self.interval(&one.sum, &state.guards);
+                state.guards.truncate(guards);
+                self.assume(condition, false, state);
+                let two = self.value(two, state);
+                let second = self.interval(&two.sum, &state.guards);
+                state.guards.truncate(guards);
+                let low = first.low.zip(second.low).map(|(one, two)| one.min(two));
+                let high = first.high.zip(second.high).map(|(one, two)| one.max(two));
+                let requires = [one.requires, two.requires, first.requires, second.requires].concat();
+                self.unknown_of(expr, low, high, requires)
+            }
+            ExprKind::Math(_, arguments) => {
+                for argument in arguments {
+                    let _ = self.value(argument, state);
+                }
+                self.unknown_of(expr, None, None, Vec::new())
+            }
+            ExprKind::Value(_) => self.unknown_of(expr, None, None, Vec::new()),
+        }
+    }
+
+    /// A value of which nothing but limits is known.
+    pub(super) fn unknown_of(
+        &mut self,
+        expr: &Expr,
+        low: Option<Number>,
+        high: Option<Number>,
+        requires: Vec<Condition>,
+    ) -> Known {
+        let shared = self.uniformity.varies(self.kernel, expr).is_none() && self.free == 0;
+        let low = low.or(Some(Number::Constant(expr.ty.min())));
+        let high = high.or(expr.ty.max().map(Number::Constant));
+        let atom = self.fresh(Info { low, high, shared, steps: None });
+        Known { sum: Linear::atom(atom), requires }
+    }
+
+    /// What has to hold so that a value of this type is its sum, not wrapped; nothing where that
+    /// cannot be said.
+    pub(super) fn exact(&self, known: &Known, ty: Scalar, guards: &[Guard]) -> Option<Vec<Condition>> {
+        let mut requires = known.requires.clone();
+        if let ([(_, weight)], Number::Constant(0)) = (&known.sum.terms[..], &known.sum.constant) {
+            if *weight == Number::ONE {
+                return Some(requires);
+            }
+        }
+        let interval = self.interval(&known.sum, guards);
+        requires.extend(interval.requires);
+        requires.push(Condition::AtMost(Number::Constant(ty.min()), interval.low?));
+        requires.push(Condition::AtMost(interval.high?, Number::Constant(ty.max().unwrap_or(i64::MAX))));
+        Some(unknown(requires))
+    }
+}
