@@ -12,6 +12,7 @@ use usm_interface::Extent;
 
 use crate::array::Array;
 use crate::buffer::Held;
+use crate::defaults;
 use crate::dtype::PyDtype;
 use crate::error::{Class, OrRaise};
 use crate::holding::{Keeper, Owner};
@@ -147,14 +148,14 @@ fn home(py: Python<'_>, selector: &str) -> PyResult<Arc<Stream>> {
         Ok(entry) => return entry.scope()?.queue(),
         Err(error) => error,
     };
-    let entry = runtime::default_entry(py)?;
+    let stream = defaults::stream(py)?;
     if WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(selector.to_owned()) {
         let text = format!(
             "the array's device {selector} is not here, so it is on {}: {}",
-            entry.selector(),
+            Selector::of(stream.context().info()),
             missing.value(py)
         );
         py.import("warnings")?.call_method1("warn", (text, py.get_type::<PyRuntimeWarning>(), 2))?;
     }
-    entry.scope()?.queue()
+    Ok(stream)
 }

@@ -8,6 +8,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::argument;
 use crate::capsule;
+use crate::defaults;
 use crate::device::PyDevice;
 use crate::error::OrRaise;
 use crate::queue::{PyQueue, wait};
@@ -30,11 +31,7 @@ impl PyContext {
 
     #[getter]
     pub(crate) fn device(&self, py: Python<'_>) -> Option<PyDevice> {
-        let info = self.0.context.info();
-        let mut entries = runtime::entries(py);
-        entries
-            .find(|entry| entry.info.backend == info.backend && entry.info.ordinal == info.ordinal)
-            .map(|entry| PyDevice(Arc::clone(entry)))
+        runtime::listed(py, self.0.context.info()).map(|entry| PyDevice(Arc::clone(entry)))
     }
 
     /// The in-order queue that work without a queue of its own goes to.
@@ -102,7 +99,7 @@ pub(crate) fn device_of(
     (name, fits): (&str, &str),
 ) -> PyResult<PyDevice> {
     let Some(given) = given.filter(|given| !given.is_none()) else {
-        return runtime::default_entry(py).map(|entry| PyDevice(Arc::clone(entry)));
+        return defaults::device(py);
     };
     if let Ok(device) = given.cast::<PyDevice>() {
         return Ok(device.get().clone());

@@ -15,6 +15,7 @@ use crate::array_struct;
 use crate::attribute;
 use crate::buffer::Held;
 use crate::cuda;
+use crate::defaults;
 use crate::dictionary::{self, Checked};
 use crate::dlpack;
 use crate::error::{Class, OrRaise};
@@ -195,13 +196,18 @@ pub(crate) fn any(object: &Bound<'_, PyAny>) -> PyResult<Side> {
 
 /// The queue that an argument `queue=` means; the default one for `None`.
 pub(crate) fn stream(py: Python<'_>, queue: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Stream>> {
-    let Some(queue) = queue.filter(|queue| !queue.is_none()) else {
-        return runtime::default_entry(py)?.scope()?.queue();
-    };
-    if queue.is_instance_of::<crate::context::PyContext>() || sycl::looks_like_queue(queue)? {
-        return sycl::stream_of(queue);
+    match queue.filter(|queue| !queue.is_none()) {
+        Some(queue) => named_stream(queue, ("queue", argument::QUEUE)),
+        None => defaults::stream(py),
     }
-    crate::context::device_of(py, Some(queue), ("queue", argument::QUEUE))?.0.scope()?.queue()
+}
+
+/// The queue that something stands for. `(name, fits)`: the argument, and what it can be.
+pub(crate) fn named_stream(given: &Bound<'_, PyAny>, argument: (&str, &str)) -> PyResult<Arc<Stream>> {
+    if given.is_instance_of::<crate::context::PyContext>() || sycl::looks_like_queue(given)? {
+        return sycl::stream_of(given);
+    }
+    crate::context::device_of(given.py(), Some(given), argument)?.0.scope()?.queue()
 }
 
 /// The queue that arguments `device=` and `queue=` mean; `None` where neither is given. Both must

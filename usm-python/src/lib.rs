@@ -22,6 +22,7 @@ mod construct;
 mod context;
 mod create;
 mod cuda;
+mod defaults;
 mod device;
 mod dictionary;
 mod dlpack;
@@ -70,6 +71,8 @@ mod _usm {
     use crate::context::PyContext;
     #[pymodule_export]
     use crate::create::{empty, empty_like, full, full_like, zeros, zeros_like};
+    #[pymodule_export]
+    use crate::defaults::PyDeviceContext;
     #[pymodule_export]
     use crate::device::{PyDevice, backends, devices};
     #[pymodule_export]

@@ -65,7 +65,7 @@ impl PyQueue {
 
     /// Waits until everything submitted before has finished, at most `timeout` seconds.
     #[pyo3(signature = (timeout=30.0))]
-    fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
+    pub(crate) fn wait(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
         wait(py, timeout, self.0.context(), |_| self.0.queue.pending(), || Ok(()))
     }
 

@@ -323,12 +323,17 @@ pub(crate) fn default_entry(py: Python<'_>) -> PyResult<&'static Arc<Entry>> {
 /// The entry of a device that was found.
 fn entry(py: Python<'_>, device: &DynDevice) -> PyResult<&'static Arc<Entry>> {
     let info = device.info();
+    let name = || Selector::of(&info);
+    listed(py, &info)
+        .ok_or_else(|| Class::Device.error(format!("device {} is not listed by its runtime", name())))
+}
+
+/// The entry of a device by its number, if its runtime lists it. Opens that runtime and no other.
+pub(crate) fn listed(py: Python<'_>, info: &DeviceInfo) -> Option<&'static Arc<Entry>> {
     if info.backend == BackendKind::Host {
-        return host();
+        return host().ok();
     }
-    let name = Selector::of(&info);
-    let here = entries_of(py, info.backend).iter().find(|entry| Selector::of(&entry.info) == name);
-    here.ok_or_else(|| Class::Device.error(format!("device {name} is not listed by its runtime")))
+    entries_of(py, info.backend).iter().find(|entry| entry.info.ordinal == info.ordinal)
 }
 
 /// Every context that this process has made default or met, for statistics.

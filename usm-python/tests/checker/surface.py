@@ -51,6 +51,8 @@ def queues() -> None:
     queue.barrier().wait()
     queue.wait()
     queue.wait(timeout=1.0)
+    with usm.Device("host") as device, queue as inner, usm.device_context("host") as innermost:
+        assert_type((device, inner, innermost), tuple[usm.Device, usm.Queue, usm.Queue])
 
 
 def arrays() -> None:

@@ -223,6 +223,7 @@ WITHOUT_MEMORY = {
     "Plan": set("certificate feasible ids lower_bound names offsets optimal order peak to_dict verify".split()),
     "usm": set("backends devices empty full history plan reset_peak stats zeros".split()),
     "track": {"live", "peak", "allocations"},
+    "device_context": set(),
     # Its constructors are conversions.
     "usm.memory": {"as_usm_memory"},
     "usm.nrt": set("drain get_allocation_stats get_include get_library leaks track".split()),
