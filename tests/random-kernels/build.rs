@@ -2,7 +2,7 @@
 //!
 //! `USM_RANDOM_KERNELS` says how many, `USM_RANDOM_SEED` which is the first one.
 
-use std::fmt::Write as _;
+use core::fmt::Write as _;
 use std::path::PathBuf;
 
 use usm_kernel_ir::{Kernel, Parameter, Scalar, Space, emit, proof};
