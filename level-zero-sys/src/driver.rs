@@ -3,8 +3,9 @@
 use core::ffi::c_void;
 
 use crate::error::Error;
-use crate::macros::{handle, structure, ze_enum, ze_flags};
+use crate::macros::{handle, structure, ze_flags};
 use crate::structure::*;
+use crate::version::ze_api_version_t;
 
 handle!(ze_driver_handle_t, "A driver.");
 
@@ -27,33 +28,7 @@ ze_flags! {
     }
 }
 
-ze_enum! {
-    /// Version of the interface: major number in the upper half, minor in the lower.
-    ze_api_version_t {
-        ZE_API_VERSION_1_0 = 0x1_0000,
-        ZE_API_VERSION_1_1 = 0x1_0001,
-        ZE_API_VERSION_1_2 = 0x1_0002,
-        ZE_API_VERSION_1_3 = 0x1_0003,
-        ZE_API_VERSION_1_4 = 0x1_0004,
-    }
-}
-
 impl ze_api_version_t {
-    /// The major number; a driver of another one speaks another binary interface.
-    #[must_use]
-    pub const fn major(self) -> u16 {
-        (self.0 >> 16) as u16
-    }
-
-    /// The minor number; a later one only adds.
-    #[must_use]
-    pub const fn minor(self) -> u16 {
-        (self.0 & 0xffff) as u16
-    }
-
-    /// The oldest version that the required functions and structures of this crate need.
-    pub const MINIMUM: Self = ZE_API_VERSION_1_3;
-
     /// The version itself when this crate can talk to it: the same major number, and the minor of
     /// [`MINIMUM`](Self::MINIMUM) or a later one.
     ///

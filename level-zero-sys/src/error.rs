@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-use crate::driver::ze_api_version_t;
 use crate::result::ze_result_t;
+use crate::version::ze_api_version_t;
 
 /// Why a call through the table did not do what it was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

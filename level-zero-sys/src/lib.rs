@@ -28,6 +28,7 @@ mod queue;
 mod result;
 mod structure;
 mod table;
+mod version;
 
 pub use device::*;
 pub use driver::*;
@@ -43,3 +44,4 @@ pub use queue::*;
 pub use result::*;
 pub use structure::*;
 pub use table::{Functions, ze_bool_t};
+pub use version::*;

@@ -10,6 +10,7 @@ use crate::memory::*;
 use crate::module::*;
 use crate::queue::*;
 use crate::result::*;
+use crate::version::ze_api_version_t;
 
 /// A truth value: zero is false.
 pub type ze_bool_t = u8;
