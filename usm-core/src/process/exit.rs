@@ -271,3 +271,62 @@ pub(super) fn register() {
         fork::put_off(|| system::register(end));
     }
 }
+
+#[cfg(all(test, unix, not(any(loom, miri, usm_valgrind))))]
+mod tests {
+    use alloc::vec::Vec;
+    use core::ffi::c_int;
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    use super::register;
+
+    unsafe extern "C" {
+        fn fork() -> c_int;
+        fn alarm(seconds: u32) -> u32;
+        fn waitpid(id: c_int, status: *mut c_int, options: c_int) -> c_int;
+    }
+
+    /// A child that only calls `exit`; its status by the C library's number.
+    fn child_that_exits() -> c_int {
+        // SAFETY: the child calls nothing but `alarm` and `exit`.
+        match unsafe { fork() } {
+            0 => {
+                // SAFETY: sets a timer, which ends a child that hangs.
+                unsafe { alarm(5) };
+                std::process::exit(0)
+            }
+            id => {
+                let mut status = -1;
+                // SAFETY: a child, and room for its status.
+                unsafe { waitpid(id, &raw mut status, 0) };
+                status
+            }
+        }
+    }
+
+    #[test]
+    fn children_exit_although_threads_register_handlers() {
+        const CHILDREN: usize = 200;
+        let begun = AtomicUsize::new(0);
+        let ended = thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    // Some for each child: every child calls all that were registered before.
+                    for child in 0..CHILDREN {
+                        while begun.load(Ordering::Relaxed) < child {
+                            thread::yield_now();
+                        }
+                        (0..100).for_each(|_| register());
+                    }
+                });
+            }
+            let next = |_| {
+                begun.fetch_add(1, Ordering::Relaxed);
+                child_that_exits()
+            };
+            (0..CHILDREN).map(next).collect::<Vec<c_int>>()
+        });
+        assert!(ended.iter().all(|status| *status == 0), "{ended:?}");
+    }
+}
