@@ -10,7 +10,8 @@ use core::ptr;
 
 use crate::error::{INVALID_DEVICE_POINTER, INVALID_VALUE, NOT_FOUND, SUCCESS};
 use crate::event::Submitted;
-use crate::loader::{Address, Code, DeviceId, Driver, Own, Raw, RowsCopy};
+use crate::loader::Driver;
+use crate::table::{Address, Code, DeviceId, Own, Raw, RowsCopy};
 use usm_core::Result;
 use usm_core::backend::Rows;
 

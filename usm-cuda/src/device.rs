@@ -3,7 +3,8 @@
 use core::ffi::CStr;
 
 use crate::error;
-use crate::loader::{DeviceId, Driver};
+use crate::loader::Driver;
+use crate::table::DeviceId;
 use usm_core::Result;
 use usm_core::backend::DeviceOps;
 use usm_core::driver::process;

@@ -2,8 +2,7 @@
 //!
 //! The codes are the same in `cuda.h` and in `hip_runtime_api.h`, which took them over.
 
-use crate::loader::{Code, Driver, Names};
-use usm_core::{Error, ErrorKind, Result};
+use crate::table::Code;
 
 pub(super) const SUCCESS: Code = 0;
 pub(super) const INVALID_VALUE: Code = 1;
@@ -27,30 +26,4 @@ pub(super) const UNKNOWN: Code = 999;
 /// time-out, assertion, and 714 to 719).
 pub(super) const fn is_fault(code: i64) -> bool {
     matches!(code, 700 | 702 | 710 | 714..=719)
-}
-
-impl Driver {
-    /// This vendor's names for the functions of the table.
-    #[inline]
-    pub(super) fn names(&self) -> &'static Names {
-        &self.vendor.names
-    }
-
-    pub(super) fn error(&self, kind: ErrorKind) -> Error {
-        self.vendor.error(kind)
-    }
-
-    pub(super) fn unsupported(&self, operation: &'static str) -> Error {
-        self.error(ErrorKind::Unsupported { operation })
-    }
-
-    /// The failure of the call `operation`.
-    pub(super) fn native(&self, operation: &'static str, code: Code) -> Error {
-        self.vendor.native(operation, code)
-    }
-
-    #[inline]
-    pub(super) fn check(&self, operation: &'static str, code: Code) -> Result<()> {
-        self.vendor.check(operation, code)
-    }
 }

@@ -8,8 +8,9 @@ use core::ptr;
 use core::time::Duration;
 
 use crate::error::{self, is_fault};
-use crate::loader::{Code, Driver, Raw};
+use crate::loader::Driver;
 use crate::native::Native;
+use crate::table::{Code, Raw};
 use usm_core::backend::{EventOps, EventStatus};
 use usm_core::driver::poll;
 use usm_core::driver::process;

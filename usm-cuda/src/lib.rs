@@ -21,6 +21,7 @@ mod pool_pages;
 mod queue;
 pub mod raw;
 mod sharing;
+mod table;
 mod vendor;
 
 #[cfg(feature = "kernel")]

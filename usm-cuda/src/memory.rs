@@ -13,10 +13,11 @@ use crate::adapter::Described;
 use crate::device::CudaDevice;
 use crate::error;
 use crate::event::{CudaEvent, Events};
-use crate::loader::{Code, Driver, Raw};
+use crate::loader::Driver;
 use crate::native::{Current, Native};
-use crate::pool::{Pool, Share, Work};
-use crate::queue::{self, CudaQueue};
+use crate::pool::{self, Pool, Share};
+use crate::queue::{CudaQueue, Queues};
+use crate::table::{Code, Raw};
 use usm_core::ContextState;
 use usm_core::Deferred;
 use usm_core::backend::{Block, ContextOps, Counted, DeviceOps, HasContextState, PointerInfo, QueueOrder};
@@ -25,7 +26,6 @@ use usm_core::driver::Deadline;
 use usm_core::driver::ledgers;
 use usm_core::driver::placed::Placed;
 use usm_core::driver::process;
-use usm_core::driver::queue_list::QueueList;
 use usm_core::{AllocKind, MemoryType};
 use usm_core::{ErrorKind, Result};
 
@@ -44,7 +44,7 @@ pub struct CudaContext(Counted<Inner>);
 struct Inner {
     shared: ContextState,
     deferred: Deferred<Cuda>,
-    queue_list: Arc<Work>,
+    queue_list: Arc<Queues>,
     placed: Placed,
     events: Arc<Events>,
     /// From the first memory of a queue on.
@@ -69,9 +69,9 @@ impl CudaContext {
     fn new(native: Arc<Native>) -> Self {
         let info = native.device().info();
         let ledger = ledgers::of(native.driver().vendor.backend, native.driver(), info.ordinal as usize);
-        let queue_list = Arc::new(QueueList::new());
+        let queue_list = Arc::new(Queues::new());
         let all = Arc::clone(&queue_list);
-        let idle = move |limit| all.synchronize(limit, |queue: &Arc<queue::Inner>| queue.event_after(&[]));
+        let idle = move |limit| pool::Work::synchronize(&*all, limit);
         Self(Counted::new(Inner {
             shared: ContextState::on(info, ledger)
                 .of_library(ptr::from_ref(native.driver()).addr())
@@ -110,7 +110,7 @@ impl CudaContext {
         self.0.native.device()
     }
 
-    pub(super) fn queue_list(&self) -> &Work {
+    pub(super) fn queue_list(&self) -> &Queues {
         &self.0.queue_list
     }
 
@@ -127,7 +127,7 @@ impl CudaContext {
     fn join_pool(&self) -> Result<&Pool> {
         // The driver may want a context to be there.
         let _current = self.current()?;
-        let share = self.driver().pools.join(self.device(), &self.0.queue_list)?;
+        let share = pool::join(self.device(), self.0.queue_list.clone())?;
         // One of several threads makes it; the share of another ends here.
         Ok(self.0.share.get_or_init(|| share).pool())
     }
@@ -145,16 +145,15 @@ impl CudaContext {
 
     #[cold]
     fn take_what_is_kept(&self, mut call: impl FnMut() -> Code) -> Code {
-        let (pools, device) = (&self.driver().pools, self.device().id());
-        if !pools.trim(device) {
+        if !pool::trim(self.device()) {
             return error::OUT_OF_MEMORY;
         }
         match call() {
             error::OUT_OF_MEMORY => {}
             code => return code,
         }
-        pools.wait_for_users(device, Deadline::after(self.0.shared.wait_limit()));
-        pools.trim(device);
+        pool::wait_for_users(self.device(), Deadline::after(self.0.shared.wait_limit()));
+        pool::trim(self.device());
         call()
     }
 
@@ -246,7 +245,7 @@ impl ContextOps<Cuda> for CudaContext {
 
     fn query(&self, address: usize) -> Result<PointerInfo> {
         let driver = self.driver();
-        if let Some(ours) = driver.pools.find(address) {
+        if let Some(ours) = pool::find(driver, address) {
             // Memory that a trim gave back may now be memory of ours that belongs to no pool.
             let of_device = || {
                 let ordinal = self.device().info().ordinal as usize;
@@ -302,7 +301,7 @@ impl ContextOps<Cuda> for CudaContext {
 
 impl Inner {
     fn synchronize(&self, limit: Duration) -> Result<()> {
-        self.queue_list.synchronize(limit, |queue| queue.event_after(&[]))
+        pool::Work::synchronize(&*self.queue_list, limit)
     }
 
     /// # Safety

@@ -5,7 +5,8 @@ use core::marker::PhantomData;
 
 use crate::device::CudaDevice;
 use crate::error;
-use crate::loader::{Code, Driver, Raw};
+use crate::loader::Driver;
+use crate::table::{Code, Raw};
 use usm_core::Result;
 use usm_core::driver::process;
 

@@ -12,9 +12,9 @@ use core::ptr::{self, NonNull};
 
 use crate::error;
 use crate::event::Submitted;
-use crate::loader::Raw;
 use crate::memory::CudaContext;
 use crate::pool::Pool;
+use crate::table::Raw;
 use crate::{Cuda, CudaEvent, CudaQueue};
 use usm_core::MemoryType;
 use usm_core::backend::{Block, QueueMemory};

@@ -16,22 +16,21 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ffi::c_void;
+use core::fmt;
 use core::ptr;
+use core::time::Duration;
 
 use crate::device::CudaDevice;
 use crate::error;
-use crate::event::CudaEvent;
-use crate::loader::{Code, DeviceId, Driver, InOrder, Raw};
+use crate::loader::Driver;
 use crate::pool_pages::PoolPages;
-use crate::queue;
+use crate::table::{Code, DeviceId, InOrder, Properties, Raw};
 use usm_core::Result;
 use usm_core::backend::{DeviceOps, PointerInfo};
 use usm_core::driver::Deadline;
 use usm_core::driver::Ledger;
 use usm_core::driver::ledgers;
 use usm_core::driver::process;
-use usm_core::driver::queue_list::QueueList;
 use usm_core::driver::sync::sleeping::Mutex;
 
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`, `hipMemAllocationTypePinned`.
@@ -41,21 +40,11 @@ const ON_DEVICE: i32 = 1;
 /// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`, `hipMemPoolAttrReleaseThreshold`.
 const RELEASE_THRESHOLD: i32 = 4;
 
-/// `CUmemPoolProps`, `hipMemPoolProps`. Fields that were once reserved and have names since are
-/// zero: no limit, no other usage.
-#[repr(C)]
-#[derive(Debug)]
-pub(super) struct Properties {
-    allocation_type: i32,
-    handle_types: i32,
-    location_type: i32,
-    location: DeviceId,
-    security_attributes: *mut c_void,
-    reserved: [u8; 64],
-}
-
 /// The work of a context that takes memory from a pool.
-pub(super) type Work = QueueList<queue::Inner, CudaEvent>;
+pub(super) trait Work: fmt::Debug + Send + Sync {
+    /// Waits until all of it is complete.
+    fn synchronize(&self, limit: Duration) -> Result<()>;
+}
 
 /// The pool of a device.
 #[derive(Debug)]
@@ -74,23 +63,22 @@ unsafe impl Send for Pool {}
 // SAFETY: as above.
 unsafe impl Sync for Pool {}
 
-/// The pools of a driver. The lock is held over the calls that make, trim and destroy one, so that
-/// no destroyed pool is trimmed.
-#[derive(Debug)]
-pub(super) struct Pools(Mutex<Vec<DevicePool>>);
+/// The pools of all drivers. The lock is held over the calls that make, trim and destroy one, so
+/// that no destroyed pool is trimmed.
+static POOLS: Mutex<Vec<DevicePool>> = Mutex::new(Vec::new());
 
 #[derive(Debug)]
 struct DevicePool {
     pool: Arc<Pool>,
     /// The work of the contexts that may have memory of it.
-    members: Vec<Arc<Work>>,
+    members: Vec<Arc<dyn Work>>,
 }
 
 /// A context's share in the pool of its device, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
     pool: Arc<Pool>,
-    work: Arc<Work>,
+    work: Arc<dyn Work>,
 }
 
 impl Pool {
@@ -169,71 +157,57 @@ impl Pool {
     }
 }
 
-impl Pools {
-    pub(super) const fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+impl DevicePool {
+    fn is_of(&self, driver: &Driver, device: DeviceId) -> bool {
+        ptr::eq(self.pool.driver, driver) && self.pool.device == device
     }
+}
 
-    /// A share in the pool of the device, which is made when there is none.
-    pub(super) fn join(&self, device: &CudaDevice, work: &Arc<Work>) -> Result<Share> {
-        let driver = device.driver();
-        let calls = driver.in_order.as_ref().ok_or_else(|| unsupported(driver))?;
-        let mut pools = self.0.lock();
-        let index = match pools.iter().position(|shared| shared.pool.device == device.id()) {
-            Some(index) => index,
-            None => {
-                let pool = Arc::new(Pool::create(device, calls)?);
-                pools.push(DevicePool { pool, members: Vec::new() });
-                pools.len() - 1
-            }
-        };
-        pools[index].members.push(Arc::clone(work));
-        Ok(Share { pool: Arc::clone(&pools[index].pool), work: Arc::clone(work) })
-    }
-
-    fn leave(&self, share: &Share) {
-        let mut pools = self.0.lock();
-        let Some(index) = pools.iter().position(|shared| Arc::ptr_eq(&shared.pool, &share.pool)) else {
-            return;
-        };
-        let members = &mut pools[index].members;
-        if let Some(own) = members.iter().position(|member| Arc::ptr_eq(member, &share.work)) {
-            members.swap_remove(own);
+/// A share in the pool of the device, which is made when there is none.
+pub(super) fn join(device: &CudaDevice, work: Arc<dyn Work>) -> Result<Share> {
+    let driver = device.driver();
+    let calls = driver.in_order.as_ref().ok_or_else(|| unsupported(driver))?;
+    let mut pools = POOLS.lock();
+    let index = match pools.iter().position(|shared| shared.is_of(driver, device.id())) {
+        Some(index) => index,
+        None => {
+            let pool = Arc::new(Pool::create(device, calls)?);
+            pools.push(DevicePool { pool, members: Vec::new() });
+            pools.len() - 1
         }
-        if members.is_empty() {
-            share.pool.destroy();
-            pools.swap_remove(index);
-        }
-    }
+    };
+    pools[index].members.push(Arc::clone(&work));
+    Ok(Share { pool: Arc::clone(&pools[index].pool), work })
+}
 
-    /// The ledger's answer for an address of a pool: `None` if the address is of no pool, `UNKNOWN`
-    /// if its memory has no owner any more.
-    pub(super) fn find(&self, address: usize) -> Option<Option<PointerInfo>> {
-        let pools = self.0.lock();
-        let of = pools.iter().find(|shared| shared.pool.pool_pages.has(address))?;
-        Some(of.pool.ledger.find_any(address))
-    }
+/// The ledger's answer for an address of a driver's pool: `None` if the address is of no pool,
+/// `UNKNOWN` if its memory has no owner any more.
+pub(super) fn find(driver: &Driver, address: usize) -> Option<Option<PointerInfo>> {
+    let pools = POOLS.lock();
+    let of =
+        |shared: &&DevicePool| ptr::eq(shared.pool.driver, driver) && shared.pool.pool_pages.has(address);
+    Some(pools.iter().find(of)?.pool.ledger.find_any(address))
+}
 
-    /// Has the pool of a device give back what it keeps, as far as the host has seen that streams
-    /// came to the frees. Whether there is a pool.
-    #[cold]
-    pub(super) fn trim(&self, device: DeviceId) -> bool {
-        // Held over the call, so that the pool is not destroyed meanwhile.
-        let pools = self.0.lock();
-        let found = pools.iter().find(|shared| shared.pool.device == device);
-        found.inspect(|shared| shared.pool.trim()).is_some()
-    }
+/// Has the pool of a device give back what it keeps, as far as the host has seen that streams came
+/// to the frees. Whether there is a pool.
+#[cold]
+pub(super) fn trim(device: &CudaDevice) -> bool {
+    // Held over the call, so that the pool is not destroyed meanwhile.
+    let pools = POOLS.lock();
+    let found = pools.iter().find(|shared| shared.is_of(device.driver(), device.id()));
+    found.inspect(|shared| shared.pool.trim()).is_some()
+}
 
-    /// Waits until the host has seen that all streams came to the frees that they have now, as long
-    /// as the time suffices.
-    #[cold]
-    pub(super) fn wait_for_users(&self, device: DeviceId, mut deadline: Deadline) {
-        let of = |shared: &&DevicePool| shared.pool.device == device;
-        let members = self.0.lock().iter().find(of).map(|shared| shared.members.clone()).unwrap_or_default();
-        for work in &members {
-            // Work that failed or goes on keeps its memory; the rest can be had all the same.
-            let _ = deadline.wait(|left| work.synchronize(left, |queue| queue.event_after(&[])));
-        }
+/// Waits until the host has seen that all streams came to the frees that they have now, as long as
+/// the time suffices.
+#[cold]
+pub(super) fn wait_for_users(device: &CudaDevice, mut deadline: Deadline) {
+    let of = |shared: &&DevicePool| shared.is_of(device.driver(), device.id());
+    let members = POOLS.lock().iter().find(of).map(|shared| shared.members.clone()).unwrap_or_default();
+    for work in &members {
+        // Work that failed or goes on keeps its memory; the rest can be had all the same.
+        let _ = deadline.wait(|left| work.synchronize(left));
     }
 }
 
@@ -247,12 +221,21 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         let Ok(_inside) = process::ask() else { return };
-        self.pool.driver.pools.leave(self);
+        let mut pools = POOLS.lock();
+        let Some(index) = pools.iter().position(|shared| Arc::ptr_eq(&shared.pool, &self.pool)) else {
+            return;
+        };
+        let members = &mut pools[index].members;
+        if let Some(own) = members.iter().position(|member| Arc::ptr_eq(member, &self.work)) {
+            members.swap_remove(own);
+        }
+        if members.is_empty() {
+            self.pool.destroy();
+            pools.swap_remove(index);
+        }
     }
 }
 
 fn unsupported(driver: &Driver) -> usm_core::Error {
     driver.unsupported("memory in the order of a queue")
 }
-
-const _: () = assert!(size_of::<Properties>() == 88 || size_of::<usize>() < 8);

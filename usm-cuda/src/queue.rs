@@ -3,17 +3,20 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ptr;
+use core::time::Duration;
 use std::sync::OnceLock;
 
 use crate::Cuda;
 use crate::error;
 use crate::event::{CudaEvent, Events, Submitted};
-use crate::loader::{Code, Raw};
 use crate::memory::CudaContext;
 use crate::native::Current;
+use crate::pool;
+use crate::table::{Code, Raw};
 use usm_core::AllocKind;
 use usm_core::backend::{Advice, ContextOps, EventOps, MemAdvice, QueueOps, QueueOrder, Rows};
 use usm_core::driver::process;
+use usm_core::driver::queue_list::QueueList;
 use usm_core::driver::sync::{AtomicUsize, Ordering};
 use usm_core::{ErrorKind, Result};
 
@@ -42,6 +45,15 @@ pub(super) struct Inner {
     /// otherwise be taken to be complete with its own. What runs and fails takes the whole context
     /// in CUDA.
     lost: OnceLock<(&'static str, Code)>,
+}
+
+/// The queues of a context, and its work in flight.
+pub(super) type Queues = QueueList<Inner, CudaEvent>;
+
+impl pool::Work for Queues {
+    fn synchronize(&self, limit: Duration) -> Result<()> {
+        self.synchronize(limit, |queue| queue.event_after(&[]))
+    }
 }
 
 /// A `CUstream` or `hipStream_t`, destroyed with its last owner; its work goes on.

@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 use core::ptr::{self, NonNull};
 
 use crate::error;
-use crate::loader::{Address, IpcMemory};
 use crate::native::Native;
+use crate::table::{Address, IpcMemory};
 use crate::{Cuda, CudaContext};
 use usm_core::AllocKind;
 use usm_core::Result;

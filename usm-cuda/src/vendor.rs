@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::String;
 
 use crate::error::{self, SUCCESS};
-use crate::loader::{Code, Kind, Names};
+use crate::table::{Code, Kind, Names};
 use usm_core::BackendKind;
 use usm_core::{Error, ErrorKind, Result};
 
