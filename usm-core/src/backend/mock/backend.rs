@@ -8,8 +8,7 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use super::Mock;
-use super::engine::{Engine, Submission, Touch};
-use super::event::MockEvent;
+use super::engine::{Engine, MockEvent, Submission, Touch};
 use super::script::Operation;
 use crate::backend::{
     Advice, Backend, Block, Buffers, ContextOps, Counted, DeviceOps, EventOps, HasContextState, HostTasks,

@@ -7,7 +7,6 @@ use core::fmt;
 use core::panic::AssertUnwindSafe;
 use std::panic::{catch_unwind, resume_unwind};
 
-use super::event::{EventState, MockEvent};
 use super::script::{Call, Fault, Operation, Progress};
 use crate::backend::QueueOrder;
 use crate::error::{Error, ErrorKind, Result};
@@ -16,56 +15,11 @@ use crate::sync::{Mutex, take_out};
 
 mod memory;
 mod misuse;
+mod state;
 
-use memory::{Chunk, Freed, Life, Live};
-pub(super) use misuse::Touch;
-use misuse::Violation;
-
-struct Queued {
-    queue: u64,
-    order: QueueOrder,
-    context: u64,
-    after: Vec<Arc<EventState>>,
-    event: Arc<EventState>,
-    touches: Vec<Touch>,
-    /// Blocks of queues that it touches.
-    lives: Vec<Arc<Life>>,
-    /// The block of a queue that it frees.
-    ends: Option<Arc<Life>>,
-    /// Taken when it starts; an operation stays in the list until it has finished.
-    work: Option<Box<dyn FnOnce() + Send>>,
-    late: Option<Error>,
-}
-
-/// A submission to the engine.
-pub(super) struct Submission<'a> {
-    pub(super) operation: Operation,
-    pub(super) queue: u64,
-    pub(super) order: QueueOrder,
-    pub(super) context: u64,
-    pub(super) bytes: usize,
-    pub(super) after: &'a [MockEvent],
-    pub(super) touches: Vec<Touch>,
-}
-
-#[derive(Default)]
-struct State {
-    ledgers: Vec<Arc<Ledger>>,
-    contexts: usize,
-    queued: Vec<Queued>,
-    faults: Vec<Fault>,
-    calls: Vec<Call>,
-    violations: Vec<Violation>,
-    live: Vec<Live>,
-    chunks: Vec<Chunk>,
-    freed: Freed,
-    /// Bases of blocks opened by an IPC handle.
-    opened: Vec<usize>,
-    /// In-order queues whose work failed, with the error that everything after it gets.
-    failed: Vec<(u64, Error)>,
-    random: u64,
-    lost: bool,
-}
+pub use state::MockEvent;
+pub(super) use state::{Engine, EventState, Submission, Touch};
+use state::{Life, Queued, State, Violation};
 
 /// The running operation. Dropping it, also by a panic, ends it and sets its event's outcome.
 struct Running<'e> {
@@ -85,12 +39,6 @@ impl Drop for Running<'_> {
         let gone = take_out(&mut self.engine.state.lock().queued, ended);
         drop(gone);
     }
-}
-
-/// One simulated driver.
-pub(super) struct Engine {
-    progress: Progress,
-    state: Mutex<State>,
 }
 
 impl fmt::Debug for Engine {

@@ -16,7 +16,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 pub use backend::{MockBuffer, MockContext, MockDevice, MockQueue};
-pub use event::MockEvent;
+pub use engine::MockEvent;
 pub use script::{Call, Fault, Operation, Progress};
 pub use sharing::MockIpcMemory;
 

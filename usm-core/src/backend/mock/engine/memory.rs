@@ -1,105 +1,20 @@
 //! The simulated driver's memory: blocks, when work may touch those of queues, and what was
 //! misused.
 
-use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::alloc::Layout;
 use core::ops::Range;
 use core::ptr::NonNull;
 
-use super::misuse::{Touch, Violation};
-use super::{Engine, Queued, State, Submission};
+use super::state::{
+    Chunk, Engine, EventState, Life, Live, MockEvent, Queued, State, Submission, Touch, Violation,
+};
 use crate::AllocKind;
-use crate::backend::mock::event::{EventState, MockEvent};
 use crate::backend::mock::script::Operation;
 use crate::backend::{Block, QueueOrder};
 use crate::error::{ErrorKind, Result};
 use crate::sync::Mutex;
-
-/// A block that is allocated and not freed.
-pub(super) struct Live {
-    pub(super) base: usize,
-    pub(super) layout: Layout,
-    pub(super) kind: AllocKind,
-    pub(super) context: u64,
-    /// Whether it is a buffer's, which has no address for the program.
-    opaque: bool,
-    /// Of a block that a queue allocated.
-    life: Option<Arc<Life>>,
-}
-
-/// Blocks that were freed last. They are not given out again for a while, so that an access to them
-/// is found.
-#[derive(Default)]
-pub(super) struct Freed(VecDeque<(usize, Layout)>);
-
-impl Freed {
-    /// Valgrind keeps what was freed by itself.
-    const MOST: usize = if cfg!(usm_valgrind) { 0 } else { 64 };
-    /// Larger ones go at once. Bytes.
-    const LARGEST: usize = 16 << 10;
-
-    /// Adds a block; gives what is to go back to the allocator instead.
-    fn push(&mut self, base: usize, layout: Layout) -> Option<(usize, Layout)> {
-        if layout.size() > Self::LARGEST {
-            return Some((base, layout));
-        }
-        self.0.push_back((base, layout));
-        if self.0.len() > Self::MOST { self.0.pop_front() } else { None }
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &(usize, Layout)> {
-        self.0.iter()
-    }
-}
-
-/// From when to when work may touch a block of a queue.
-pub(super) struct Life {
-    block: Range<usize>,
-    begins: Arc<EventState>,
-    /// There once the free was submitted.
-    ends: Mutex<Option<Arc<EventState>>>,
-}
-
-impl Life {
-    /// Whether an access is allowed now.
-    fn is_on(&self) -> bool {
-        self.begins.is_complete() && !self.ends.lock().as_ref().is_some_and(|end| end.is_complete())
-    }
-
-    fn violation(&self) -> Violation {
-        (self.block.start, self.block.len())
-    }
-}
-
-/// Memory that a queue freed and that is given out again: at once to what the same queue allocates,
-/// if it is in order, to others once the free has run.
-pub(super) struct Chunk {
-    base: usize,
-    layout: Layout,
-    /// 0 when out of order.
-    queue: u64,
-    freed: Arc<EventState>,
-}
-
-impl Chunk {
-    fn serves(&self, layout: Layout, queue: u64) -> bool {
-        let fits = self.layout.size() == layout.size() && self.layout.align() >= layout.align();
-        let in_order = queue != 0 && self.queue == queue && self.freed.failure().is_none();
-        fits && (in_order || self.freed.is_complete())
-    }
-}
-
-impl Live {
-    pub(super) fn range(&self) -> Range<usize> {
-        self.base..self.base + self.layout.size()
-    }
-
-    fn contains(&self, address: usize) -> bool {
-        address >= self.base && address - self.base < self.layout.size()
-    }
-}
 
 impl Engine {
     pub(in crate::backend::mock) fn allocate(

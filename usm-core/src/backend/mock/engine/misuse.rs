@@ -7,48 +7,11 @@
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
 
-use super::memory::Live;
-use super::{Engine, State, Submission};
-use crate::backend::mock::event::{EventState, MockEvent};
+use super::state::{
+    Engine, EventState, Live, MockEvent, State, Submission, Touch, Violation, lies_in, meets,
+};
 use crate::backend::{Block, QueueOrder};
-
-/// Address and bytes of what was misused.
-pub(super) type Violation = (usize, usize);
-
-/// A range that an operation touches.
-#[derive(Clone, Debug)]
-pub(in crate::backend::mock) struct Touch {
-    pub(super) range: Range<usize>,
-    writes: bool,
-}
-
-impl Touch {
-    pub(in crate::backend::mock) fn read(pointer: *const u8, len: usize) -> Self {
-        Self { range: pointer.addr()..pointer.addr().saturating_add(len), writes: false }
-    }
-
-    pub(in crate::backend::mock) fn write(pointer: *const u8, len: usize) -> Self {
-        Self { writes: true, ..Self::read(pointer, len) }
-    }
-
-    fn conflicts(&self, other: &Self) -> bool {
-        (self.writes || other.writes) && meets(&self.range, &other.range)
-    }
-
-    fn violation(&self) -> Violation {
-        (self.range.start, self.range.len())
-    }
-}
-
-fn meets(one: &Range<usize>, other: &Range<usize>) -> bool {
-    one.start < other.end && other.start < one.end
-}
-
-fn lies_in(inner: &Range<usize>, outer: &Range<usize>) -> bool {
-    outer.start <= inner.start && inner.end <= outer.end
-}
 
 impl Engine {
     /// Notes a call that breaks a promise which no range shows.
