@@ -11,7 +11,7 @@ use core::time::Duration;
 use level_zero_sys::*;
 
 use crate::error;
-use crate::memory::Native;
+use crate::native::Native;
 use usm_core::BackendKind;
 use usm_core::Result;
 use usm_core::backend::{EventOps, EventStatus};

@@ -13,6 +13,7 @@ mod event;
 mod kernel;
 mod loader;
 mod memory;
+mod native;
 mod queue;
 pub mod raw;
 mod sharing;

@@ -14,6 +14,7 @@ use crate::LevelZero;
 use crate::device::{self, LevelZeroDevice};
 use crate::error;
 use crate::event::{Events, LevelZeroEvent};
+use crate::native::Native;
 use crate::queue::{self, LevelZeroQueue, Parked};
 use usm_core::ContextState;
 use usm_core::Deferred;
@@ -27,51 +28,6 @@ use usm_core::driver::sync::sleeping::Mutex;
 use usm_core::driver::{self as after, After};
 use usm_core::{AllocKind, BackendKind, MemoryType};
 use usm_core::{ErrorKind, Result};
-
-/// The driver's context, destroyed with its last owner: a context, or an event or queue that
-/// outlives it.
-#[derive(Debug)]
-pub(super) struct Native {
-    device: LevelZeroDevice,
-    raw: ze_context_handle_t,
-    /// A foreign context is not destroyed.
-    owned: bool,
-}
-
-impl Native {
-    fn create(device: &LevelZeroDevice) -> Result<Arc<Self>> {
-        let description = ze_context_desc_t::default();
-        let mut raw = ze_context_handle_t::NULL;
-        // SAFETY: a driver of the loader, room for the answer.
-        unsafe { device.functions().zeContextCreate(device.driver(), &raw const description, &raw mut raw) }
-            .map_err(error::call)?;
-        Ok(Arc::new(Self { device: *device, raw, owned: true }))
-    }
-
-    pub(super) fn functions(&self) -> &'static Functions {
-        self.device.functions()
-    }
-
-    pub(super) fn context(&self) -> ze_context_handle_t {
-        self.raw
-    }
-
-    pub(super) fn device(&self) -> ze_device_handle_t {
-        self.device.handle()
-    }
-}
-
-impl Drop for Native {
-    fn drop(&mut self) {
-        let Ok(_inside) = process::ask() else { return };
-        if !self.owned {
-            return;
-        }
-        // SAFETY: owned, destroyed once, and everything made in it is gone. A failure could not be
-        // acted on.
-        let _ = unsafe { self.functions().zeContextDestroy(self.raw) };
-    }
-}
 
 /// The contexts that live. Intel's driver knows a pointer in every context of the driver, and only
 /// we know whose it is.
@@ -111,7 +67,7 @@ impl LevelZeroContext {
     /// `context` is a live context of `device`'s driver that includes it, and outlives everything
     /// made of the result.
     pub(super) unsafe fn borrowing(device: &LevelZeroDevice, context: ze_context_handle_t) -> Self {
-        Self::new(Arc::new(Native { device: *device, raw: context, owned: false }))
+        Self::new(Native::borrowing(device, context))
     }
 
     fn new(native: Arc<Native>) -> Self {
@@ -140,8 +96,8 @@ impl LevelZeroContext {
 
     /// Whether the address is in memory of another native context.
     fn is_of_another(&self, address: usize) -> bool {
-        let (contexts, ours) = (living(), self.0.native.raw);
-        let mut others = contexts.iter().filter(|known| known.native.raw != ours);
+        let (contexts, ours) = (living(), self.0.native.context());
+        let mut others = contexts.iter().filter(|known| known.native.context() != ours);
         others.any(|other| other.shared.find(address).is_some())
     }
 

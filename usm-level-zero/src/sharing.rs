@@ -7,7 +7,7 @@ use core::ptr::{self, NonNull};
 use level_zero_sys::*;
 
 use crate::error;
-use crate::memory::Native;
+use crate::native::Native;
 use crate::{LevelZero, LevelZeroContext};
 use usm_core::AllocKind;
 use usm_core::Result;

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use level_zero_sys::*;
 
-use crate::memory::Native;
+use crate::native::Native;
 use usm_core::backend::EventOps;
 use usm_core::driver::process;
 

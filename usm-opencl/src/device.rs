@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::ffi::c_void;
 use core::ptr;
 
-use crate::error::{self, check};
-use crate::loader::{Bits, Library, Raw, Status, Usm};
+use crate::error::{self, Status, check};
+use crate::loader::{Bits, Library, Raw, Usm};
 use usm_core::Result;
 use usm_core::backend::DeviceOps;
 use usm_core::driver::process;

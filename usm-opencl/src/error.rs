@@ -3,9 +3,11 @@
 use core::ffi::c_void;
 use core::ptr::NonNull;
 
-use crate::loader::Status;
 use usm_core::BackendKind;
 use usm_core::{Error, ErrorKind, Result};
+
+/// `cl_int`.
+pub(super) type Status = i32;
 
 pub(super) const SUCCESS: Status = 0;
 pub(super) const DEVICE_NOT_FOUND: Status = -1;

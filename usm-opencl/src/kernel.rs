@@ -14,8 +14,8 @@ use alloc::vec::Vec;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr;
 
-use crate::error::{self, SUCCESS, check, native};
-use crate::loader::{Raw, Status};
+use crate::error::{self, SUCCESS, Status, check, native};
+use crate::loader::Raw;
 use crate::{OpenCl, OpenClContext, OpenClEvent, OpenClQueue, raw};
 use usm_core::backend::ContextOps;
 use usm_core::{BackendKind, Error, ErrorKind};

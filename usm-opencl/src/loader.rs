@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use std::env;
 use std::path::Path;
 
-use crate::error;
+use crate::error::{self, Status};
 use usm_core::driver::library::{self, File, Opened};
 use usm_core::driver::{handle, table};
 use usm_core::{ErrorKind, Result};
@@ -25,8 +25,6 @@ const LIBRARY: &str = NAMES[0];
 /// The environment variable that names another file.
 pub(super) const VARIABLE: &str = "USM_OPENCL_LIBRARY";
 
-/// `cl_int`.
-pub(super) type Status = i32;
 /// Any OpenCL object.
 pub(super) type Raw = *mut c_void;
 /// `cl_bitfield`, `cl_device_type`, ...

@@ -8,8 +8,8 @@ use core::time::Duration;
 
 use crate::OpenCl;
 use crate::device::{self, OpenClDevice};
-use crate::error::{self, check, object};
-use crate::loader::{Handle, Library, Status, Usm};
+use crate::error::{self, Status, check, object};
+use crate::loader::{Handle, Library, Usm};
 use crate::queue::{self, OpenClEvent, OpenClQueue};
 use usm_core::ContextState;
 use usm_core::Deferred;

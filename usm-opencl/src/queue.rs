@@ -9,8 +9,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 
 use crate::OpenCl;
-use crate::error::{self, check, object};
-use crate::loader::{Bits, Handle, Library, Raw, Status, Usm};
+use crate::error::{self, Status, check, object};
+use crate::loader::{Bits, Handle, Library, Raw, Usm};
 use crate::memory::OpenClContext;
 use usm_core::BackendKind;
 use usm_core::Result;

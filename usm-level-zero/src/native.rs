@@ -1,0 +1,60 @@
+//! The driver's contexts.
+
+use alloc::sync::Arc;
+
+use level_zero_sys::*;
+
+use crate::device::LevelZeroDevice;
+use crate::error;
+use usm_core::Result;
+use usm_core::driver::process;
+
+/// The driver's context, destroyed with its last owner: a context, or an event or queue that
+/// outlives it.
+#[derive(Debug)]
+pub(super) struct Native {
+    pub(super) device: LevelZeroDevice,
+    raw: ze_context_handle_t,
+    /// A foreign context is not destroyed.
+    owned: bool,
+}
+
+impl Native {
+    pub(super) fn create(device: &LevelZeroDevice) -> Result<Arc<Self>> {
+        let description = ze_context_desc_t::default();
+        let mut raw = ze_context_handle_t::NULL;
+        // SAFETY: a driver of the loader, room for the answer.
+        unsafe { device.functions().zeContextCreate(device.driver(), &raw const description, &raw mut raw) }
+            .map_err(error::call)?;
+        Ok(Arc::new(Self { device: *device, raw, owned: true }))
+    }
+
+    /// Over a foreign context, which is not destroyed.
+    pub(super) fn borrowing(device: &LevelZeroDevice, raw: ze_context_handle_t) -> Arc<Self> {
+        Arc::new(Self { device: *device, raw, owned: false })
+    }
+
+    pub(super) fn functions(&self) -> &'static Functions {
+        self.device.functions()
+    }
+
+    pub(super) fn context(&self) -> ze_context_handle_t {
+        self.raw
+    }
+
+    pub(super) fn device(&self) -> ze_device_handle_t {
+        self.device.handle()
+    }
+}
+
+impl Drop for Native {
+    fn drop(&mut self) {
+        let Ok(_inside) = process::ask() else { return };
+        if !self.owned {
+            return;
+        }
+        // SAFETY: owned, destroyed once, and everything made in it is gone. A failure could not be
+        // acted on.
+        let _ = unsafe { self.functions().zeContextDestroy(self.raw) };
+    }
+}
