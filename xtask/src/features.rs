@@ -102,7 +102,7 @@ fn runtimes_alone() -> Result<(), String> {
     Ok(())
 }
 
-/// The crates of runtimes in the lines of `cargo tree`, sorted: `usm-cuda v0.1.0 (PATH)`.
+/// The crates of runtimes in the lines of `cargo tree`, sorted: `usm-cuda v0.2.0 (PATH)`.
 fn runtimes_in(tree: &str) -> Vec<&str> {
     let known = ["usm-cuda", "usm-level-zero", "usm-opencl", "usm-sycl"];
     let mut found: Vec<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_tree_says_which_runtimes_are_in_it() {
-        let tree = "usm v0.1.0 (x)\nusm-opencl v0.1.0 (x)\nusm-cuda v0.1.0 (x)\nother v1.0.0\nusm-cuda v0.1.0 (x) (*)";
+        let tree = "usm v0.2.0 (x)\nusm-opencl v0.2.0 (x)\nusm-cuda v0.2.0 (x)\nother v1.0.0\nusm-cuda v0.2.0 (x) (*)";
         assert_eq!(runtimes_in(tree), ["usm-cuda", "usm-opencl"]);
         assert_eq!(runtimes_alone(), Ok(()));
     }

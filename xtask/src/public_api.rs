@@ -15,13 +15,14 @@ use crate::report::Report;
 use crate::{environment, folder};
 
 /// The libraries.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
     "level-zero-sys",
     "usm-interface",
     "usm-prune",
     "usm-core",
     "usm-pool",
     "usm-plan",
+    "usm-kernel-ir",
     "usm-kernel-rust",
     "usm-kernel",
     "usm-opencl",
