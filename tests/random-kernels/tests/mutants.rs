@@ -110,7 +110,7 @@ fn other_division(kernel: &mut Kernel) -> usize {
 }
 
 fn plain_atomics(kernel: &mut Kernel) -> usize {
-    fn block(body: &mut Vec<Stmt>, kernel: &Kernel, changed: &mut Vec<usize>) -> usize {
+    fn block(body: &mut [Stmt], kernel: &Kernel, changed: &mut Vec<usize>) -> usize {
         for stmt in body.iter_mut() {
             if let StmtKind::Atomic(usm_kernel_ir::Atomic::Add, array, index, value, _) = &stmt.kind {
                 let element = kernel.array(*array).element;
