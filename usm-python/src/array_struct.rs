@@ -49,7 +49,7 @@ pub(crate) fn import<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'
 
 /// Whether this is exactly a `numpy.ndarray`. NumPy is not imported for it.
 #[inline]
-fn is_ndarray(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_ndarray(object: &Bound<'_, PyAny>) -> bool {
     static CLASS: AtomicPtr<ffi::PyTypeObject> = AtomicPtr::new(std::ptr::null_mut());
     let known = CLASS.load(Ordering::Relaxed);
     if !known.is_null() {
@@ -117,7 +117,8 @@ fn read<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> 
 /// The type string of a number, behind it zeros; `None` for what is no number, or more than that.
 fn typestr(found: &Interface) -> Option<[u8; 4]> {
     let kind = found.kind as u8;
-    if found.flags & HAS_DESCR != 0 || !b"biufc".contains(&kind) {
+    let is_number = b"biufc".contains(&kind) && (kind, found.itemsize) != (b'f', 1);
+    if found.flags & HAS_DESCR != 0 || !is_number {
         return None;
     }
     let native = found.flags & NATIVE != 0;

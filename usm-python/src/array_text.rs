@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use pyo3::prelude::*;
 
+use crate::dtype::PyDtype;
 use crate::holding::Holding;
 use crate::room;
 use crate::scalar;
@@ -47,7 +48,7 @@ pub(crate) fn describe(py: Python<'_>, holding: &Holding) -> String {
     format!(
         "usm.Array({values}, shape=({}{comma}), dtype={:?}, kind={:?}, device=\"{selector}\")",
         shape.join(", "),
-        view.dtype.to_string(),
+        PyDtype::of_view(view).text(),
         holding.kind().name()
     )
 }

@@ -108,8 +108,8 @@ fn format(view: &View) -> PyResult<CString> {
         (None, Kind::Int, 8) => sticky(dtype, "q"),
         (None, Kind::Uint, 8) => sticky(dtype, "Q"),
         // NumPy writes such bytes as padding, `7x`, and cannot read that back; without a buffer it
-        // takes the dictionary.
-        (None, Kind::Void, _) => {
+        // takes the dictionary. Types of ml_dtypes have no word at all.
+        (None, Kind::Void | Kind::Extended(_), _) => {
             return Err(Class::Access.error(format!("elements of type {dtype} have no buffer format")));
         }
         _ => spelled(view)?,

@@ -253,6 +253,15 @@ pub(crate) fn to_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
         let stream = Arc::clone(runtime::host_stream()?);
         side = transfer::duplicate(py, &side, &stream, AllocKind::Host, 0)?;
     }
-    py.import(intern!(py, "numpy"))?
-        .call_method1(intern!(py, "asarray"), (Bound::new(py, Array::new(side))?,))
+    let element = PyDtype::of_view(&side.view);
+    let is_extended = matches!(element.dtype.kind(), usm_interface::Kind::Extended(_));
+    if is_extended {
+        // As bytes, which NumPy then looks at as the elements of ml_dtypes.
+        let bytes = Dtype::void(element.dtype.itemsize());
+        side.view.dtype = bytes.ok_or_else(|| Class::Request.error("elements without bytes"))?;
+    }
+    let array = py
+        .import(intern!(py, "numpy"))?
+        .call_method1(intern!(py, "asarray"), (Bound::new(py, Array::new(side))?,))?;
+    if is_extended { array.call_method1(intern!(py, "view"), (element.dtype(py)?,)) } else { Ok(array) }
 }

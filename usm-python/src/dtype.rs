@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyType};
 use usm_interface::text::Lexer;
 use usm_interface::value::Str;
-use usm_interface::{Dtype, Field, Kind, MissingData, Mode, Policy, Protocol, Raw, descr, typestr};
+use usm_interface::{Dtype, Extended, Field, Kind, MissingData, Mode, Policy, Protocol, Raw, descr, typestr};
 
 use crate::argument;
 use crate::dictionary::MAX_FIELDS;
@@ -92,7 +92,7 @@ impl fmt::Display for PyDtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.descr {
             Some(members) => f.write_str(members),
-            None => self.dtype.fmt(f),
+            None => f.write_str(&self.text()),
         }
     }
 }
@@ -137,7 +137,10 @@ impl PyDtype {
         }
     }
 
-    fn of_text(text: &str) -> PyResult<Self> {
+    pub(crate) fn of_text(text: &str) -> PyResult<Self> {
+        if let Some(extended) = whole_bytes(text) {
+            return Ok(Dtype::extended(extended).into());
+        }
         if let Some((_, kind, size)) = NAMES.iter().find(|(name, ..)| *name == text)
             && let Some(dtype) = Dtype::number(*kind, *size)
         {
@@ -155,12 +158,23 @@ impl PyDtype {
     fn of_numpy(dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = dtype.py();
         let text: String = dtype.getattr(intern!(py, "str"))?.extract()?;
+        if let Some(extended) = extended(dtype)? {
+            return Ok(Dtype::extended(extended).into());
+        }
         let element = Self::of_text(&text)?;
         if dtype.getattr(intern!(py, "names"))?.is_none() {
             return Ok(element);
         }
         let members = dtype.getattr(intern!(py, "descr"))?.repr()?;
         Self::structure(&text, members.to_str()?)
+    }
+
+    /// The type string, or the name of a type that has none of its own: what makes it anew.
+    pub(crate) fn text(&self) -> String {
+        match self.dtype.kind() {
+            Kind::Extended(extended) => extended.name().to_owned(),
+            _ => self.dtype.to_string(),
+        }
     }
 
     /// A structure with the members of a `descr`.
@@ -173,6 +187,33 @@ impl PyDtype {
         raw.validate::<1>(Protocol::Array, &policy).or_raise()?;
         Ok(Self { descr: Some(Arc::from(members)), ..element })
     }
+}
+
+/// The type of a name of ml_dtypes whose elements fill their bytes.
+fn whole_bytes(name: &str) -> Option<Extended> {
+    Extended::from_name(name).filter(|it| u32::from(it.bits()) == 8 * it.itemsize())
+}
+
+/// What an object of `numpy.dtype` is of ml_dtypes' types, whose type strings name others too.
+pub(crate) fn extended(dtype: &Bound<'_, PyAny>) -> PyResult<Option<Extended>> {
+    let py = dtype.py();
+    if !dtype.getattr(intern!(py, "isbuiltin"))?.eq(REGISTERED)? {
+        return Ok(None);
+    }
+    let name = dtype.getattr(intern!(py, "name"))?;
+    Ok(name.cast::<PyString>().ok().and_then(|name| whole_bytes(name.to_str().ok()?)))
+}
+
+/// `numpy.dtype.isbuiltin` of types that other packages have registered.
+const REGISTERED: u8 = 2;
+
+/// Adds `usm.float32` and its like.
+pub(crate) fn add_names(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let names = NAMES.iter().map(|(name, ..)| *name).filter(|name| *name != "bool");
+    for name in names.chain(["bfloat16"]) {
+        module.add(name, PyDtype::of_text(name)?)?;
+    }
+    Ok(())
 }
 
 /// NumPy, if somebody has imported it: who has a type of NumPy's has.
@@ -222,6 +263,9 @@ impl PyDtype {
     /// NumPy's name, the type string where it has none.
     #[getter]
     fn name(&self) -> String {
+        if let Kind::Extended(extended) = self.dtype.kind() {
+            return extended.name().to_owned();
+        }
         let here = (self.dtype.kind(), self.dtype.itemsize());
         let name = NAMES.iter().find(|(_, kind, size)| (*kind, *size) == here);
         match name.filter(|_| self.descr.is_none()) {
@@ -254,13 +298,17 @@ impl PyDtype {
 
     /// NumPy's object for the type, which imports NumPy; NumPy asks for it.
     #[getter]
-    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.descr.is_some() {
             // It knows that members without a name are padding.
             let format = py.import("numpy.lib.format")?;
             return format.getattr("descr_to_dtype")?.call1((self.descr(py)?,));
         }
-        py.import("numpy")?.getattr("dtype")?.call1((self.str(),))
+        let numpy = py.import("numpy")?.getattr("dtype")?;
+        match self.dtype.kind() {
+            Kind::Extended(extended) => numpy.call1((py.import("ml_dtypes")?.getattr(extended.name())?,)),
+            _ => numpy.call1((self.str(),)),
+        }
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -281,13 +329,13 @@ impl PyDtype {
     fn __repr__(&self) -> String {
         match &self.descr {
             Some(members) => format!("usm.DType({members})"),
-            None => format!("usm.DType({:?})", self.str()),
+            None => format!("usm.DType({:?})", self.text()),
         }
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Rebuild<'py>> {
         let rebuild = py.import("usm._usm")?.getattr("_rebuild_dtype")?;
-        Ok((rebuild, (self.str(), self.descr.as_deref().map(str::to_owned))))
+        Ok((rebuild, (self.text(), self.descr.as_deref().map(str::to_owned))))
     }
 }
 

@@ -7,6 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use usm_core::AllocKind;
+use usm_interface::Kind;
 
 use crate::error::Class;
 use crate::runtime::Stream;
@@ -65,6 +66,12 @@ pub(crate) fn array_dictionary<'py>(py: Python<'py>, side: &Side) -> PyResult<Bo
         let kind = side.storage.kind();
         return Err(PyAttributeError::new_err(format!(
             "{kind} memory has no __array_interface__; copy it explicitly"
+        )));
+    }
+    if let Kind::Extended(element) = side.view.dtype.kind() {
+        return Err(PyAttributeError::new_err(format!(
+            "no type string means {}; usm.to_numpy(array) and DLPack know it",
+            element.name()
         )));
     }
     transfer::expose_to_host(py, &side.storage)?;

@@ -18,6 +18,7 @@ use crate::cuda;
 use crate::defaults;
 use crate::dictionary::{self, Checked};
 use crate::dlpack;
+use crate::dtype;
 use crate::error::{Class, OrRaise};
 use crate::holding::{Holding, Keeper, Owner};
 use crate::nrt_route;
@@ -95,7 +96,11 @@ pub(crate) fn sycl_memory<'py>(
 fn host_memory<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Array>>> {
     let name = intern!(object.py(), "__array_interface__");
     let Some(dict) = dictionary_of(object, name)? else { return Ok(None) };
-    let policy = Policy::default();
+    let hint = match array_struct::is_ndarray(object) {
+        true => dtype::extended(&object.getattr(intern!(object.py(), "dtype"))?)?,
+        false => None,
+    };
+    let policy = Policy { hint, ..Policy::default() };
     let checked = dictionary::read(object, &dict, Protocol::Array, &policy, |_| SyclObject::Unknown)?;
     let Checked { view, extent, address, readonly, held, .. } = checked;
     let owner = owner(object, dict, held);

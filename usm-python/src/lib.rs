@@ -8,7 +8,9 @@
 
 mod argument;
 mod array;
+mod array_ipc;
 mod array_operators;
+mod array_placement;
 mod array_struct;
 mod array_text;
 mod array_travel;
@@ -62,6 +64,8 @@ mod _usm {
     #[pymodule_export]
     use crate::array::Array;
     #[pymodule_export]
+    use crate::array_ipc::open_ipc;
+    #[pymodule_export]
     use crate::array_travel::_rebuild_array;
     #[pymodule_export]
     use crate::command::_run_command;
@@ -104,6 +108,7 @@ mod _usm {
         use pyo3::types::PyModuleMethods;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         crate::interpreter::claim(module.py())?;
+        crate::dtype::add_names(module)?;
         crate::ends::register(module)
     }
 }

@@ -1,12 +1,12 @@
 //! Single values between Python and memory.
 
-use half::f16;
+use half::{bf16, f16};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyInt};
-use usm_interface::{Dtype, Kind};
+use usm_interface::{Dtype, Extended, Kind};
 
 use crate::error::Class;
 
@@ -55,6 +55,7 @@ pub(crate) fn load<'py>(py: Python<'py>, dtype: Dtype, bytes: &[u8]) -> PyResult
         (Kind::Uint, 4) => number!(u32, PyLong_FromUnsignedLongLong),
         (Kind::Uint, 8) => number!(u64, PyLong_FromUnsignedLongLong),
         (Kind::Float, 2) => number!(f16, PyFloat_FromDouble),
+        (Kind::Extended(Extended::Bfloat16), _) => number!(bf16, PyFloat_FromDouble),
         (Kind::Float, 4) => number!(f32, PyFloat_FromDouble),
         (Kind::Float, 8) => number!(f64, PyFloat_FromDouble),
         (Kind::Complex, 8 | 16) => {
@@ -99,6 +100,7 @@ pub(crate) fn store(dtype: Dtype, value: &Bound<'_, PyAny>) -> PyResult<[u8; MAX
         (Kind::Uint, 4) => integer!(u32),
         (Kind::Uint, 8) => integer!(u64),
         (Kind::Float, 2) => put(&f16::from_f64(value.extract()?).to_ne_bytes()),
+        (Kind::Extended(Extended::Bfloat16), _) => put(&bf16::from_f64(value.extract()?).to_ne_bytes()),
         (Kind::Float, 4) => put(&(value.extract::<f64>()? as f32).to_ne_bytes()),
         (Kind::Float, 8) => put(&value.extract::<f64>()?.to_ne_bytes()),
         (Kind::Complex, 8) => {

@@ -6,8 +6,7 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use usm_core::backend::Dyn;
-use usm_core::backend::{DynEvent, DynQueue, QueueOps};
+use usm_core::backend::{Dyn, DynEvent, DynQueue, MemAdvice, QueueOps};
 use usm_core::{
     Access, AllocKind, Allocation, BackendKind, Block, Context, ErrorKind, Event, MemorySource, Queue,
     Request, Strided, Usage,
@@ -74,6 +73,28 @@ impl Storage {
         // SAFETY: the caller's promise.
         let allocation = unsafe { Allocation::foreign(context.clone(), block, keeper) };
         Self::over(allocation, true, owner, Tracked::default())
+    }
+
+    /// Memory of another process.
+    pub(crate) fn opened(allocation: Allocation<Dyn>) -> Self {
+        Self::over(allocation, true, None, Tracked::default())
+    }
+
+    /// Gives the runtime a hint: to move the block near the queue's device, or `advice` on how it
+    /// will be used. An event after earlier work where the runtime takes none. To be called without
+    /// the interpreter, as [`copy`].
+    pub(crate) fn hint(&self, queue: &Queue<Dyn>, advice: Option<MemAdvice>) -> Result<Event<Dyn>> {
+        let (_turn, allocation) = (self.turn(), self.allocation());
+        let given = match advice {
+            Some(advice) => queue.advise(allocation, advice),
+            None => queue.prefetch(allocation),
+        };
+        match given {
+            Err(error) if matches!(error.kind, ErrorKind::Unsupported { .. }) => {
+                Ok(queue.barrier_over(&[Usage::read(allocation)], &[])?)
+            }
+            given => Ok(given?),
+        }
     }
 
     /// Bytes of the process, as host memory of the context: the runtimes' copies take it, and the

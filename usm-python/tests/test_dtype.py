@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import usm
+from conftest import require
 
 MEMBERS = [("a", "<i4"), ("b", "<f8", (2,)), ("", "|V4"), ("c", "|u1")]
 
@@ -97,3 +98,43 @@ def test_structures_are_copied_only_to_structures_of_the_same_members(np):
 def test_members_are_equal_however_they_are_spelled():
     one, two = (usm._usm._rebuild_dtype("|V8", text) for text in ("[('a', '<i4'), ('b', '<f4')]", '[("a","<i4"),["b",\'<f4\']]'))
     assert one == two and hash(one) == hash(two)
+
+
+def test_types_have_names_in_the_package(np):
+    numbers = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
+    for name in numbers:
+        dtype = getattr(usm, name)
+        assert dtype == name == np.dtype(name) == getattr(np, name) and dtype.name == np.dtype(name).name
+        assert usm.zeros(1, dtype, device="host").dtype == dtype and hash(dtype) == hash(usm.DType(name))
+    assert usm.bfloat16 not in [getattr(usm, name) for name in numbers] and usm.bfloat16 != usm.DType("<V2")
+
+
+def test_bfloat16_without_numpy():
+    program = """
+import copy, pickle, sys, usm
+assert usm.bfloat16 == "bfloat16" and usm.DType("bfloat16") == usm.bfloat16 and usm.bfloat16.itemsize == 2
+made = usm.asarray([1.5, -2, 3e38], dtype=usm.bfloat16, device="host")
+assert made.tolist()[:2] == [1.5, -2] and made.tobytes()[:4] == bytes([0xC0, 0x3F, 0, 0xC0])
+for back in (pickle.loads(pickle.dumps(made)), copy.copy(made), usm.from_dlpack(made), made[::-1][::-1], made.copy(kind="device")):
+    assert back.dtype == "bfloat16" and back.tolist() == made.tolist()
+assert 'dtype="bfloat16"' in repr(made) and repr(made.dtype) == 'usm.DType("bfloat16")' and str(made.dtype) == "bfloat16"
+assert "numpy" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_types_of_ml_dtypes_keep_their_name(np):
+    ml_dtypes = require("ml_dtypes", "types beyond NumPy's")
+    for name in ("bfloat16", "float8_e5m2", "float8_e4m3fn"):
+        element = getattr(ml_dtypes, name)
+        given = np.arange(6).astype(element).reshape(2, 3)
+        array = usm.asarray(given)
+        assert array.dtype == element == usm.DType(name) and array.dtype == given.dtype and array.pointer == given.ctypes.data
+        for back in (usm.to_numpy(array), np.asarray(array), usm.to_numpy(array.copy(kind="device"))):
+            assert back.dtype == given.dtype and (back == given).all()
+        assert np.dtype(array.dtype) == given.dtype
+        with pytest.raises(AttributeError, match=f"no type string means {name}"):
+            array.__array_interface__
+        assert usm.zeros(2, element, device="host").dtype == name
+    # Half a byte has no type here: bytes.
+    assert usm.asarray(np.ones(3, ml_dtypes.int4)).dtype.itemsize == 1

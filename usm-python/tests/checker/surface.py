@@ -63,6 +63,10 @@ def arrays() -> None:
     assert_type(array.strides, tuple[int, ...])
     assert_type(array.dtype, usm.DType)
     dtype = usm.DType("float32")
+    signed = [usm.int8, usm.int16, usm.int32, usm.int64]
+    unsigned = [usm.uint8, usm.uint16, usm.uint32, usm.uint64]
+    others = [usm.bool_, usm.float16, usm.float32, usm.float64, usm.complex64, usm.complex128, usm.bfloat16]
+    assert_type(signed + unsigned + others, list[usm.DType])
     assert_type((dtype.str, dtype.name, dtype.kind, dtype.itemsize), tuple[str, str, str, int])
     assert dtype == array.dtype and hash(dtype) == hash(array.dtype) and dtype.descr == [("", "<f4")] and dtype.dtype == dtype
     assert_type(usm.full((2, 3), 1.5, device="host"), usm.Array)
@@ -81,6 +85,11 @@ def arrays() -> None:
     assert_type(made[0], usm.Array)
     assert_type([len(row) for row in made], list[int])
     made.wait()
+    assert_type((made.prefetch(), made.advise("reset", queue=None)), tuple[usm.Event, usm.Event])
+    try:
+        assert_type(usm.open_ipc(made.ipc_handle(), device="host"), usm.Array)
+    except usm.DeviceError as error:
+        assert "between processes" in str(error)
     one = made[1, 2]
     assert one.item() == 2.5 and int(one) == 2 and float(one) == 2.5 and bool(one)
     assert made.tolist()[1] == [2.5, 2.5, 2.5] and len(made.tobytes()) == 24

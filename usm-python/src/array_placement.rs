@@ -1,0 +1,61 @@
+//! What the runtime is told of the use of an array's memory: prefetch and advice.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use usm_core::backend::MemAdvice;
+
+use crate::argument;
+use crate::array::Array;
+use crate::error::{Class, OrRaise};
+use crate::import;
+use crate::queue::PyEvent;
+use crate::runtime::Stream;
+
+/// What `advise` takes.
+const ADVICE: [(&str, MemAdvice); 4] = [
+    ("reset", MemAdvice::Reset),
+    ("read_mostly", MemAdvice::ReadMostly),
+    ("prefer_device", MemAdvice::PreferDevice),
+    ("prefer_host", MemAdvice::PreferHost),
+];
+
+#[pymethods]
+impl Array {
+    /// Asks the runtime to move the memory near the queue's device, all of the allocation that the
+    /// array is of, and does not wait. A hint: no value depends on it, and a runtime without
+    /// prefetch takes none. ``queue`` is the array's own when it is not given.
+    #[pyo3(signature = (*, queue=None))]
+    fn prefetch(&self, py: Python<'_>, queue: Option<&Bound<'_, PyAny>>) -> PyResult<PyEvent> {
+        let (stream, storage) = (self.stream_or(queue)?, self.storage());
+        py.detach(|| storage.hint(&stream.queue, None)).or_raise().map(PyEvent)
+    }
+
+    /// Tells the runtime how all of the allocation will be used: ``"read_mostly"``,
+    /// ``"prefer_device"``, ``"prefer_host"``, or ``"reset"``. A hint, as :meth:`prefetch`: SYCL
+    /// knows only ``"reset"``, OpenCL none.
+    #[pyo3(signature = (advice, *, queue=None))]
+    fn advise(
+        &self,
+        py: Python<'_>,
+        advice: &Bound<'_, PyAny>,
+        queue: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyEvent> {
+        let fits = "\"read_mostly\", \"prefer_device\", \"prefer_host\" or \"reset\"";
+        let word: String = advice.extract().map_err(|_| argument::wrong("advice", advice, fits))?;
+        let Some((_, advice)) = ADVICE.iter().find(|(name, _)| *name == word) else {
+            return Err(Class::Request.error(format!("advice {word:?} is not {fits}")));
+        };
+        let (stream, storage) = (self.stream_or(queue)?, self.storage());
+        py.detach(|| storage.hint(&stream.queue, Some(*advice))).or_raise().map(PyEvent)
+    }
+}
+
+impl Array {
+    fn stream_or(&self, queue: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<Stream>> {
+        match queue.filter(|queue| !queue.is_none()) {
+            Some(queue) => import::named_stream(queue, ("queue", argument::QUEUE)),
+            None => Ok(Arc::clone(&self.holding().stream)),
+        }
+    }
+}
